@@ -1,0 +1,240 @@
+//! Header names: the convention headers made from the prefix, and the internal ones. CONTRACT 1.
+//!
+//! A header name is written here and nowhere else.
+
+use std::{fmt, str::FromStr};
+
+use http::HeaderName;
+
+/// The gateway's shared secret, so that a backend knows who is calling. CONTRACT 9.
+pub const X_GATEWAY_SECRET: HeaderName = HeaderName::from_static("x-gateway-secret");
+/// The application's ident; absent in single-application mode.
+pub const X_GATEWAY_APP: HeaderName = HeaderName::from_static("x-gateway-app");
+/// The application's internal id; 0 in single-application mode; absent on the unsigned way in.
+pub const X_GATEWAY_APP_ID: HeaderName = HeaderName::from_static("x-gateway-app-id");
+/// The version that the request was routed to.
+pub const X_GATEWAY_VERSION: HeaderName = HeaderName::from_static("x-gateway-version");
+/// Why that version: a [`VersionSource`](crate::version::VersionSource).
+pub const X_GATEWAY_VERSION_SOURCE: HeaderName =
+    HeaderName::from_static("x-gateway-version-source");
+/// A [`RequestId`](crate::request_id::RequestId).
+pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// Addresses the request came through; the leftmost is the client's, as far as the gateway trusts it.
+pub const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+/// `http` or `https`, as the client spoke to the outermost trusted hop.
+pub const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+/// The `Host` that the client asked for.
+pub const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+/// W3C Trace Context.
+pub const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+/// W3C Trace Context, the vendors' part.
+pub const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
+
+/// Every header whose lower-case name starts with this is the gateway's own, in both directions.
+pub const INTERNAL_PREFIX: &str = "x-gateway-";
+
+/// Headers that tell where a request came from: kept from a trusted proxy, removed from anybody else.
+pub const PROXY_HEADERS: [&str; 8] = [
+    "forwarded",
+    "x-forwarded-for",
+    "x-forwarded-proto",
+    "x-forwarded-host",
+    "x-real-ip",
+    "x-request-id",
+    "traceparent",
+    "tracestate",
+];
+
+/// Starts the rest of the family that [`PROXY_HEADERS`] names members of.
+pub const FORWARDED_PREFIX: &str = "x-forwarded-";
+
+/// Headers by which a client could make a backend see another request than the one that was verified;
+/// removed whoever sends them.
+pub const OVERRIDE_HEADERS: [&str; 6] = [
+    "x-original-url",
+    "x-rewrite-url",
+    "x-original-method",
+    "x-http-method-override",
+    "x-http-method",
+    "x-method-override",
+];
+
+/// Headers of one connection only (RFC 9110 section 7.6.1), and those that end at the gateway. CONTRACT 2.
+pub const HOP_BY_HOP_HEADERS: [&str; 10] = [
+    "connection",
+    "keep-alive",
+    "proxy-connection",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "expect",
+];
+
+/// What the convention headers begin with: `Acme` in `Acme-X-App`. `[A-Za-z][A-Za-z0-9-]{0,31}`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prefix(String);
+
+impl Prefix {
+    /// The prefix as configured, in its own letter case.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for Prefix {
+    type Err = ParsePrefixError;
+
+    fn from_str(prefix: &str) -> Result<Self, Self::Err> {
+        let mut bytes = prefix.bytes();
+        let starts_well = bytes
+            .next()
+            .is_some_and(|first| first.is_ascii_alphabetic());
+        let goes_on_well = bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        if starts_well && goes_on_well && prefix.len() <= 32 {
+            Ok(Self(prefix.to_owned()))
+        } else {
+            Err(ParsePrefixError)
+        }
+    }
+}
+
+/// The prefix is not of the form that header names can be made from.
+#[derive(Debug, thiserror::Error)]
+#[error("a letter, then up to 31 letters, digits or hyphens")]
+pub struct ParsePrefixError;
+
+/// Convention headers whose name was configured rather than derived; `None` derives it.
+#[derive(Clone, Debug, Default)]
+pub struct HeaderOverrides {
+    /// In place of `<prefix>-X-Authorization`.
+    pub authorization: Option<HeaderName>,
+    /// In place of `<prefix>-X-App`.
+    pub app: Option<HeaderName>,
+    /// In place of `<prefix>-X-Language`.
+    pub language: Option<HeaderName>,
+    /// In place of `<prefix>-X-Version`.
+    pub version: Option<HeaderName>,
+}
+
+/// The convention headers of one installation, built once from prefix and overrides. CONTRACT 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeaderNames {
+    authorization: HeaderName,
+    app: HeaderName,
+    language: HeaderName,
+    version: HeaderName,
+    version_source: HeaderName,
+}
+
+impl HeaderNames {
+    /// Derives every name from `prefix`, but for those that `overrides` gives.
+    #[must_use]
+    pub fn new(prefix: &Prefix, overrides: &HeaderOverrides) -> Self {
+        let name = |given: &Option<HeaderName>, suffix: &str| {
+            given.clone().unwrap_or_else(|| derive(prefix, suffix))
+        };
+        Self {
+            authorization: name(&overrides.authorization, "Authorization"),
+            app: name(&overrides.app, "App"),
+            language: name(&overrides.language, "Language"),
+            version: name(&overrides.version, "Version"),
+            version_source: derive(prefix, "Version-Source"),
+        }
+    }
+
+    /// The user's credential.
+    #[must_use]
+    pub fn authorization(&self) -> &HeaderName {
+        &self.authorization
+    }
+
+    /// The application's ident.
+    #[must_use]
+    pub fn app(&self) -> &HeaderName {
+        &self.app
+    }
+
+    /// The language of texts.
+    #[must_use]
+    pub fn language(&self) -> &HeaderName {
+        &self.language
+    }
+
+    /// The version asked for; in an answer, the one that served it.
+    #[must_use]
+    pub fn version(&self) -> &HeaderName {
+        &self.version
+    }
+
+    /// In an answer: why that version served it.
+    #[must_use]
+    pub fn version_source(&self) -> &HeaderName {
+        &self.version_source
+    }
+
+    /// The four headers that a client sends, each of which may stand in a request once.
+    #[must_use]
+    pub fn of_requests(&self) -> [&HeaderName; 4] {
+        [
+            &self.authorization,
+            &self.app,
+            &self.language,
+            &self.version,
+        ]
+    }
+}
+
+impl fmt::Display for Prefix {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// A header's name as a proxy's log and metrics see it: lower case, `_` for `-`. CONTRACT 1.
+#[must_use]
+pub fn proxy_name(name: &HeaderName) -> String {
+    name.as_str().replace('-', "_")
+}
+
+fn derive(prefix: &Prefix, suffix: &str) -> HeaderName {
+    HeaderName::from_bytes(format!("{prefix}-X-{suffix}").as_bytes())
+        .expect("a prefix has only letters, digits and hyphens, which are all token characters")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_derive_from_the_prefix() {
+        let names = HeaderNames::new(&"Acme".parse().unwrap(), &HeaderOverrides::default());
+        assert_eq!(names.app().as_str(), "acme-x-app");
+        assert_eq!(names.version_source().as_str(), "acme-x-version-source");
+        assert_eq!(proxy_name(names.version()), "acme_x_version");
+    }
+
+    #[test]
+    fn an_override_takes_the_place_of_the_derived_name() {
+        let overrides = HeaderOverrides {
+            app: Some(HeaderName::from_static("client-id")),
+            ..HeaderOverrides::default()
+        };
+        let names = HeaderNames::new(&"Acme".parse().unwrap(), &overrides);
+        assert_eq!(names.app().as_str(), "client-id");
+        assert_eq!(names.version().as_str(), "acme-x-version");
+    }
+
+    #[test]
+    fn a_prefix_is_a_letter_then_letters_digits_and_hyphens() {
+        for good in ["A", "Acme", "a-1-", &"A".repeat(32)] {
+            assert!(good.parse::<Prefix>().is_ok(), "{good}");
+        }
+        for bad in ["", "1a", "-a", "a_b", "a b", "é", &"A".repeat(33)] {
+            assert!(bad.parse::<Prefix>().is_err(), "{bad}");
+        }
+    }
+}

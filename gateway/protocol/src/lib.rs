@@ -1,0 +1,28 @@
+//! The wire contract of Signpost as types: what clients, the gateway and the backends must agree on.
+//!
+//! No I/O, no async, no clock and no database: the time is an argument, and whoever calls has
+//! already read the bytes. One file per section of the contract:
+//!
+//! | module | subject |
+//! | --- | --- |
+//! | [`header`] | header names, derived from the configured prefix |
+//! | [`param`] | the pairs of a query and a form body, borrowed from the request |
+//! | [`sign`] | sign profiles, the canonical string, signing, comparing, explaining a mismatch |
+//! | [`app`] | an application's public ident and internal id |
+//! | [`version`] | version names and why one was chosen |
+//! | [`login_state`] | the version that a login's token or `state` was issued by |
+//! | [`language`] | the five languages and how one is chosen |
+//! | [`text`] | every text that a user may see, one Fluent file per language |
+//! | [`problem`] | error codes, their status, and RFC 9457 problem details |
+//! | [`request_id`] | the identifier that follows a request through all programs |
+
+pub mod app;
+pub mod header;
+pub mod language;
+pub mod login_state;
+pub mod param;
+pub mod problem;
+pub mod request_id;
+pub mod sign;
+pub mod text;
+pub mod version;

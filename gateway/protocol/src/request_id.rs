@@ -1,0 +1,71 @@
+//! The identifier that follows a request through gateway, backends, answers and logs. CONTRACT 1.
+
+use std::{fmt, str::FromStr};
+
+/// A request's identifier: `[A-Za-z0-9._-]{1,64}`; those made here are 32 hex digits.
+#[derive(Clone, PartialEq, Eq)]
+pub struct RequestId(Box<str>);
+
+impl RequestId {
+    /// Makes an id of 128 random bits.
+    #[must_use]
+    pub fn from_bytes(random: [u8; 16]) -> Self {
+        Self(hex::encode(random).into_boxed_str())
+    }
+
+    /// The id as it stands in headers, bodies and logs.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for RequestId {
+    type Err = ParseRequestIdError;
+
+    fn from_str(id: &str) -> Result<Self, Self::Err> {
+        let is_allowed =
+            |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+        if (1..=64).contains(&id.len()) && id.bytes().all(is_allowed) {
+            Ok(Self(id.into()))
+        } else {
+            Err(ParseRequestIdError)
+        }
+    }
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for RequestId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// The id could do harm in a log line or a header, or is too long.
+#[derive(Debug, thiserror::Error)]
+#[error("1 to 64 letters, digits, dots, underscores or hyphens")]
+pub struct ParseRequestIdError;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_made_id_is_32_hex_digits_and_parses() {
+        let id = RequestId::from_bytes([0xab; 16]);
+        assert_eq!(id.as_str(), "ab".repeat(16));
+        assert_eq!(id.as_str().parse::<RequestId>().unwrap(), id);
+    }
+
+    #[test]
+    fn an_id_that_could_forge_a_log_line_is_refused() {
+        for bad in ["", "a b", "a\nb", "a=b", &"a".repeat(65)] {
+            assert!(bad.parse::<RequestId>().is_err(), "{bad:?}");
+        }
+    }
+}

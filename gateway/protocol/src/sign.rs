@@ -1,0 +1,145 @@
+//! The signature of a request: `time` and `sign`. CONTRACT 3.
+//!
+//! [`SignProfile`] says how to sign, [`AppKey`] with what; [`sign`] does it. [`explain`](explain::explain)
+//! finds out what a caller did differently, for callers who hold the key.
+
+mod canonical;
+pub mod explain;
+mod key;
+mod profile;
+mod time;
+
+pub use self::{
+    key::{AppKey, KeyStrength, WeakKey},
+    profile::{
+        ReplayPolicy, SignAlgorithm, SignCover, SignEmpty, SignLayout, SignProfile, SignValues,
+    },
+    time::{ParseSignTimeError, SignTime, Window, WindowError},
+};
+
+use std::fmt;
+
+use hmac::{Hmac, KeyInit, Mac};
+use md5::{Digest, Md5};
+use sha2::Sha256;
+use subtle::ConstantTimeEq;
+
+use self::canonical::{Canonical, Order, Sink};
+use crate::param::Params;
+
+/// The parameter that carries the sign.
+pub const SIGN: &str = "sign";
+/// The parameter that carries the time.
+pub const TIME: &str = "time";
+
+/// A sign's bytes: 16 of MD5 or 32 of HMAC-SHA-256. Not to be logged, so its `Debug` is silent.
+#[derive(Clone, Copy)]
+pub struct Sign {
+    bytes: [u8; Self::LONGEST],
+    length: usize,
+}
+
+impl Sign {
+    const LONGEST: usize = 32;
+
+    fn new(digest: &[u8]) -> Self {
+        let mut bytes = [0; Self::LONGEST];
+        bytes[..digest.len()].copy_from_slice(digest);
+        Self {
+            bytes,
+            length: digest.len(),
+        }
+    }
+
+    /// Reads hex of either letter case; `None` for anything that no algorithm of ours produces.
+    #[must_use]
+    pub fn from_hex(hex_digits: &[u8]) -> Option<Self> {
+        let length = hex_digits.len() / 2;
+        let mut bytes = [0; Self::LONGEST];
+        hex::decode_to_slice(hex_digits, bytes.get_mut(..length)?).ok()?;
+        matches!(length, 16 | 32).then_some(Self { bytes, length })
+    }
+
+    /// The lower-case hex that is sent.
+    #[must_use]
+    pub fn to_hex(&self) -> String {
+        hex::encode(self.as_bytes())
+    }
+
+    /// The hash's bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+
+    /// Whether both are the same, in a time that does not tell where they differ.
+    #[must_use]
+    pub fn matches(&self, other: &Self) -> bool {
+        self.as_bytes().ct_eq(other.as_bytes()).into()
+    }
+}
+
+impl fmt::Debug for Sign {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Sign(…)")
+    }
+}
+
+/// Signs `params` as `profile` says. `method` and `path` (as sent) count only when the profile covers them.
+#[must_use]
+pub fn sign(
+    profile: &SignProfile,
+    key: &AppKey,
+    method: &str,
+    path: &str,
+    params: &Params<'_>,
+) -> Sign {
+    let canonical = Canonical {
+        profile,
+        method,
+        path,
+        params,
+        order: Order::Sorted,
+    };
+    digest(profile.algorithm, key, |sink| canonical.write(key, sink))
+}
+
+/// The canonical string with `<APP_KEY>` where the key goes, for people who compare theirs with it.
+#[must_use]
+pub fn canonical_for_display(
+    profile: &SignProfile,
+    method: &str,
+    path: &str,
+    params: &Params<'_>,
+) -> Vec<u8> {
+    let mut written = Vec::new();
+    let canonical = Canonical {
+        profile,
+        method,
+        path,
+        params,
+        order: Order::Sorted,
+    };
+    canonical.write(&AppKey::placeholder(), &mut written);
+    written
+}
+
+/// Hashes whatever `write` puts, piece by piece, so that the canonical string is never built.
+fn digest(algorithm: SignAlgorithm, key: &AppKey, write: impl FnOnce(&mut dyn Sink)) -> Sign {
+    match algorithm {
+        SignAlgorithm::Md5 => {
+            let mut hash = Md5::new();
+            write(&mut hash);
+            Sign::new(&hash.finalize())
+        }
+        SignAlgorithm::HmacSha256 => {
+            let mut hash = Hmac::<Sha256>::new_from_slice(key.as_bytes())
+                .expect("HMAC takes keys of any length");
+            write(&mut hash);
+            Sign::new(&hash.finalize().into_bytes())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

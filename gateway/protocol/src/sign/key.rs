@@ -1,0 +1,155 @@
+//! APP_KEY: the secret that an application signs with. CONTRACT 4.
+
+use std::{fmt, str::FromStr};
+
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+/// An application's key, as the very text that is appended when signing. Wiped when dropped; never printed.
+#[derive(Clone, PartialEq, Eq, Zeroize, ZeroizeOnDrop)]
+pub struct AppKey(Box<str>);
+
+impl AppKey {
+    /// How many random bytes [`Self::from_random`] takes: 256 bits.
+    pub const RANDOM_BYTES: usize = 32;
+
+    /// Makes a key of 256 random bits, as 64 hex digits.
+    #[must_use]
+    pub fn from_random(random: &[u8; Self::RANDOM_BYTES]) -> Self {
+        Self(hex::encode(random).into_boxed_str())
+    }
+
+    /// The text, for signing and for the one time it is shown.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// Tells whether the key could be guessed.
+    ///
+    /// # Errors
+    ///
+    /// The key has fewer than 128 bits, as far as its length and letters tell.
+    pub fn check_strength(&self) -> Result<KeyStrength, WeakKey> {
+        let bits = self.bits();
+        if bits < KeyStrength::LEAST_BITS {
+            Err(WeakKey { bits })
+        } else {
+            Ok(KeyStrength { bits })
+        }
+    }
+
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+
+    pub(super) fn placeholder() -> Self {
+        Self("<APP_KEY>".into())
+    }
+
+    /// The most bits that a random text of these letters and this length can have.
+    fn bits(&self) -> u32 {
+        let all = |is_of: fn(&u8) -> bool| self.0.as_bytes().iter().all(is_of);
+        let bits_per_letter = if all(u8::is_ascii_digit) {
+            3.32
+        } else if all(u8::is_ascii_hexdigit) {
+            4.0
+        } else if all(u8::is_ascii_alphanumeric) {
+            5.95
+        } else {
+            6.5
+        };
+        let distinct = self
+            .0
+            .bytes()
+            .collect::<std::collections::BTreeSet<_>>()
+            .len();
+        if distinct < 6 {
+            return 0;
+        }
+        let length = u32::try_from(self.0.len()).unwrap_or(u32::MAX).min(4096);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "small and positive"
+        )]
+        let bits = (f64::from(length) * bits_per_letter) as u32;
+        bits
+    }
+}
+
+impl FromStr for AppKey {
+    type Err = ParseAppKeyError;
+
+    fn from_str(key: &str) -> Result<Self, Self::Err> {
+        if key.is_empty()
+            || key
+                .chars()
+                .any(|letter| letter.is_whitespace() || letter.is_control())
+        {
+            Err(ParseAppKeyError)
+        } else {
+            Ok(Self(key.into()))
+        }
+    }
+}
+
+impl fmt::Debug for AppKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("AppKey(…)")
+    }
+}
+
+/// The text cannot be a key. Does not say what the text was.
+#[derive(Debug, thiserror::Error)]
+#[error("a text without white space, not empty")]
+pub struct ParseAppKeyError;
+
+/// A key that is long enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyStrength {
+    bits: u32,
+}
+
+impl KeyStrength {
+    /// What a key must have at least.
+    pub const LEAST_BITS: u32 = 128;
+}
+
+/// A key that is too short or too plain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "about {bits} bits; at least {} (32 hex digits) are wanted",
+    KeyStrength::LEAST_BITS
+)]
+pub struct WeakKey {
+    bits: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strength_goes_by_length_and_letters() {
+        let strong = |key: &str| key.parse::<AppKey>().unwrap().check_strength().is_ok();
+        assert!(strong("4283fefc63f0cd0e873a0000c6d07ef7"));
+        assert!(strong("aGVsbG8gd29ybGQgMTIzNDU2"));
+        assert!(!strong("4283fefc63f0cd0e873a0000c6d07ef"));
+        assert!(!strong("secret"));
+        assert!(!strong(&"ab".repeat(40)));
+    }
+
+    #[test]
+    fn a_key_is_not_printed() {
+        let key = AppKey::from_random(&[7; 32]);
+        assert_eq!(key.expose(), "07".repeat(32));
+        assert!(!format!("{key:?}").contains("07"));
+    }
+
+    #[test]
+    fn white_space_is_no_part_of_a_key() {
+        for bad in ["", "a b", "abc\n"] {
+            assert!(bad.parse::<AppKey>().is_err());
+        }
+    }
+}

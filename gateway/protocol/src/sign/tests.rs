@@ -1,0 +1,241 @@
+//! The contract's vectors, and the rules that they do not reach.
+
+use serde::Deserialize;
+
+use super::{
+    explain::{Slip, explain},
+    *,
+};
+
+#[derive(Deserialize)]
+struct Vectors {
+    cases: Vec<Case>,
+}
+
+#[derive(Deserialize)]
+struct Case {
+    name: String,
+    query: String,
+    body: String,
+    app_key: String,
+    profile: serde_json::Map<String, serde_json::Value>,
+    canonical: String,
+    sign: String,
+}
+
+const KEY: &str = "4283fefc63f0cd0e873a0000c6d07ef7b77e90d3593ad699fc1f7cd5bb2e35cb";
+
+fn key() -> AppKey {
+    KEY.parse().unwrap()
+}
+
+fn params(query: &str) -> Params<'_> {
+    Params::parse(query.as_bytes(), b"", 256).unwrap()
+}
+
+#[test]
+fn every_vector_of_the_contract_passes() {
+    let vectors = include_str!("../../../../tests/vectors/sign-vectors.json");
+    let vectors: Vectors = serde_json::from_str(vectors).unwrap();
+    assert_eq!(vectors.cases.len(), 282);
+    for mut case in vectors.cases {
+        let head = case
+            .profile
+            .remove("head")
+            .map(|head| head.as_str().unwrap().to_owned());
+        let (method, path) = match &head {
+            Some(head) => head.trim_end().split_once('\n').unwrap(),
+            None => ("GET", "/"),
+        };
+        let profile: SignProfile = serde_json::from_value(case.profile.into()).unwrap();
+        let params = Params::parse(case.query.as_bytes(), case.body.as_bytes(), 256).unwrap();
+        let key: AppKey = case.app_key.parse().unwrap();
+        let canonical = canonical_for_display(&profile, method, path, &params);
+        assert_eq!(
+            String::from_utf8(canonical).unwrap(),
+            case.canonical,
+            "{} {profile:?}",
+            case.name
+        );
+        let sign = sign(&profile, &key, method, path, &params);
+        assert_eq!(sign.to_hex(), case.sign, "{} {profile:?}", case.name);
+    }
+}
+
+#[test]
+fn a_sign_is_hex_of_either_letter_case() {
+    let upper = Sign::from_hex(b"276CCB47170331107383D2610F232076").unwrap();
+    let lower = Sign::from_hex(b"276ccb47170331107383d2610f232076").unwrap();
+    assert!(upper.matches(&lower));
+    assert_eq!(upper.to_hex(), "276ccb47170331107383d2610f232076");
+}
+
+#[test]
+fn what_no_algorithm_produces_is_no_sign() {
+    for bad in [
+        &b""[..],
+        b"27",
+        b"276ccb47170331107383d2610f23207",
+        b"276ccb47170331107383d2610f23207g",
+        &[b'a'; 48],
+        &[b'a'; 66],
+        &[b'a'; 4096],
+    ] {
+        assert!(Sign::from_hex(bad).is_none());
+    }
+}
+
+#[test]
+fn signs_of_different_length_do_not_match() {
+    let short = Sign::from_hex(&[b'0'; 32]).unwrap();
+    let long = Sign::from_hex(&[b'0'; 64]).unwrap();
+    assert!(!short.matches(&long));
+}
+
+#[test]
+fn with_hmac_no_layout_puts_the_key_into_the_string() {
+    let params = params("a=1&time=1732104000000");
+    let with = |layout| {
+        let profile = SignProfile {
+            layout,
+            algorithm: SignAlgorithm::HmacSha256,
+            ..SignProfile::default()
+        };
+        sign(&profile, &key(), "GET", "/", &params).to_hex()
+    };
+    assert_eq!(with(SignLayout::Pairs), with(SignLayout::PairsKey));
+    assert_eq!(with(SignLayout::Concat), with(SignLayout::ConcatBoth));
+}
+
+#[test]
+fn presets_are_the_families_of_the_contract() {
+    for name in SignProfile::PRESETS {
+        assert!(SignProfile::preset(name).is_some(), "{name}");
+    }
+    assert_eq!(
+        SignProfile::preset("bilibili"),
+        SignProfile::preset("plain")
+    );
+    assert_eq!(SignProfile::preset("other"), None);
+}
+
+/// Explains the sign of `string` (hashed as it is) for a query under a profile.
+fn explained(profile: &SignProfile, query: &str, string: &str) -> Option<Slip> {
+    let given = digest(SignAlgorithm::Md5, &key(), |sink| {
+        sink.put(string.as_bytes())
+    });
+    let previous: AppKey = "previous-key-0123456789".parse().unwrap();
+    explain(
+        &given,
+        profile,
+        &key(),
+        Some(&previous),
+        ("GET", "/user"),
+        &params(query),
+    )
+}
+
+#[test]
+fn a_slip_of_a_key_holder_is_explained() {
+    let plain = SignProfile::default();
+    let query = "b=2&a=%E5&empty=&c=x+y&time=1732104000000";
+    // `%E5` alone is not UTF-8, so the rules are tried on a query that is.
+    let query = query.replace("%E5", "%E5%BC%A0");
+    for (string, slip) in [
+        (
+            format!("b=2&a=%E5%BC%A0&empty=&c=x+y&time=1732104000000{KEY}"),
+            Slip::Unsorted,
+        ),
+        (
+            format!("a=%E5%BC%A0&b=2&c=x+y&time=1732104000000{KEY}"),
+            Slip::EmptyDropped,
+        ),
+        (
+            format!("a=张&b=2&c=x y&empty=&time=1732104000000{KEY}"),
+            Slip::Decoded,
+        ),
+        (
+            format!("a=%E5%BC%A0&b=2&c=x+y&empty=&time=1732104000000&key={KEY}"),
+            Slip::KeyLabelled,
+        ),
+        (
+            format!("{KEY}a=%E5%BC%A0&b=2&c=x+y&empty=&time=1732104000000"),
+            Slip::KeyInFront,
+        ),
+        (
+            format!("a%E5%BC%A0b2cx+yemptytime1732104000000{KEY}"),
+            Slip::Layout,
+        ),
+        (
+            format!("a=%E5%BC%A0&b=2&c=x+y&empty=&time=1732104000000{KEY}\n"),
+            Slip::TrailingNewline,
+        ),
+        (
+            format!("a=%e5%bc%a0&b=2&c=x+y&empty=&time=1732104000000{KEY}"),
+            Slip::EscapeCase,
+        ),
+        (
+            format!("GET\n/user\na=%E5%BC%A0&b=2&c=x+y&empty=&time=1732104000000{KEY}"),
+            Slip::Cover,
+        ),
+        (
+            format!("a=张&b=2&c=x y&time=1732104000000&key={KEY}"),
+            Slip::Preset("wechat"),
+        ),
+        (
+            format!("{KEY}a张b2cx ytime1732104000000{KEY}"),
+            Slip::Preset("top"),
+        ),
+        (
+            "a=%E5%BC%A0&b=2&c=x+y&empty=&time=1732104000000previous-key-0123456789".to_owned(),
+            Slip::PreviousKey,
+        ),
+    ] {
+        assert_eq!(explained(&plain, &query, &string), Some(slip), "{string}");
+    }
+}
+
+#[test]
+fn the_reverse_slips_are_explained_too() {
+    let wechat = SignProfile::preset("wechat").unwrap();
+    let query = "b=2&a=%E5%BC%A0&empty=&time=1732104000000";
+    for (string, slip) in [
+        (
+            format!("a=张&b=2&empty=&time=1732104000000&key={KEY}"),
+            Slip::EmptyKept,
+        ),
+        (
+            format!("a=%E5%BC%A0&b=2&time=1732104000000&key={KEY}"),
+            Slip::Encoded,
+        ),
+        (
+            format!("a=张&b=2&time=1732104000000{KEY}"),
+            Slip::KeyNotLabelled,
+        ),
+    ] {
+        assert_eq!(explained(&wechat, query, &string), Some(slip), "{string}");
+    }
+}
+
+#[test]
+fn without_the_key_nothing_is_explained() {
+    let string = "b=2&a=1&time=1732104000000some-other-key";
+    assert_eq!(
+        explained(
+            &SignProfile::default(),
+            "b=2&a=1&time=1732104000000",
+            string
+        ),
+        None
+    );
+}
+
+#[test]
+fn a_large_request_is_not_searched() {
+    let query = format!(
+        "b={}&a=1&time=1732104000000",
+        "x".repeat(explain::LONGEST_CANONICAL)
+    );
+    let string = format!("{query}{KEY}");
+    assert_eq!(explained(&SignProfile::default(), &query, &string), None);
+}

@@ -1,0 +1,174 @@
+//! `time` and the window it must lie in. CONTRACT 3.
+
+use std::{fmt, str::FromStr, time::Duration};
+
+/// UTC milliseconds since the epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SignTime(u64);
+
+impl SignTime {
+    /// Wraps milliseconds since the epoch.
+    #[must_use]
+    pub const fn from_millis(millis: u64) -> Self {
+        Self(millis)
+    }
+
+    /// Milliseconds since the epoch.
+    #[must_use]
+    pub const fn as_millis(self) -> u64 {
+        self.0
+    }
+
+    /// The distance between two times, whichever is later.
+    #[must_use]
+    pub fn distance(self, other: Self) -> Duration {
+        Duration::from_millis(self.0.abs_diff(other.0))
+    }
+}
+
+impl FromStr for SignTime {
+    type Err = ParseSignTimeError;
+
+    fn from_str(digits: &str) -> Result<Self, Self::Err> {
+        Self::try_from(digits.as_bytes())
+    }
+}
+
+impl TryFrom<&[u8]> for SignTime {
+    type Error = ParseSignTimeError;
+
+    fn try_from(digits: &[u8]) -> Result<Self, Self::Error> {
+        if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+            return Err(ParseSignTimeError::NotDigits);
+        }
+        if digits.len() <= 10 {
+            return Err(ParseSignTimeError::Seconds);
+        }
+        let add = |sum: u64, digit: &u8| sum.checked_mul(10)?.checked_add(u64::from(digit - b'0'));
+        digits
+            .iter()
+            .try_fold(0, add)
+            .map(Self)
+            .ok_or(ParseSignTimeError::NotDigits)
+    }
+}
+
+impl fmt::Display for SignTime {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
+/// The value of `time` is not one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ParseSignTimeError {
+    /// Something else than decimal digits, or more of them than a time has.
+    #[error("decimal digits: milliseconds since the epoch")]
+    NotDigits,
+    /// Ten digits or fewer: most likely seconds.
+    #[error("ten digits or fewer: seconds instead of milliseconds?")]
+    Seconds,
+}
+
+/// Largest deviation from our clock, either way; the edge is inside. 1 s to 300 s, default 60 s. CONTRACT 3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window(Duration);
+
+impl Window {
+    /// From whole seconds.
+    ///
+    /// # Errors
+    ///
+    /// Not within 1 to 300 seconds.
+    pub fn from_seconds(seconds: u64) -> Result<Self, WindowError> {
+        if (1..=300).contains(&seconds) {
+            Ok(Self(Duration::from_secs(seconds)))
+        } else {
+            Err(WindowError)
+        }
+    }
+
+    /// Whether `time` lies in the window around `now`.
+    #[must_use]
+    pub fn contains(self, time: SignTime, now: SignTime) -> bool {
+        time.distance(now) <= self.0
+    }
+
+    /// The deviation allowed either way.
+    #[must_use]
+    pub fn duration(self) -> Duration {
+        self.0
+    }
+}
+
+impl Default for Window {
+    fn default() -> Self {
+        Self(Duration::from_secs(60))
+    }
+}
+
+/// The window is too narrow for real clocks, or too wide to keep old requests out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("1 to 300 seconds")]
+pub struct WindowError;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_edge_of_the_window_is_inside_either_way() {
+        let window = Window::from_seconds(30).unwrap();
+        let now = SignTime::from_millis(1_732_104_000_000);
+        for (millis, inside) in [
+            (1_732_103_970_000, true),
+            (1_732_103_969_999, false),
+            (1_732_104_030_000, true),
+            (1_732_104_030_001, false),
+        ] {
+            assert_eq!(
+                window.contains(SignTime::from_millis(millis), now),
+                inside,
+                "{millis}"
+            );
+        }
+    }
+
+    #[test]
+    fn ten_digits_or_fewer_look_like_seconds() {
+        assert_eq!(
+            "1732104000".parse::<SignTime>(),
+            Err(ParseSignTimeError::Seconds)
+        );
+        assert_eq!(
+            "17321040000".parse::<SignTime>().unwrap().as_millis(),
+            17_321_040_000
+        );
+    }
+
+    #[test]
+    fn anything_but_digits_is_no_time() {
+        for bad in [
+            "",
+            "-1732104000000",
+            "+1732104000000",
+            "1732104000000.0",
+            "１７３２１０４００００００",
+            &"9".repeat(21),
+        ] {
+            assert_eq!(
+                bad.parse::<SignTime>(),
+                Err(ParseSignTimeError::NotDigits),
+                "{bad}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_window_has_1_to_300_seconds() {
+        assert!(Window::from_seconds(0).is_err());
+        assert!(Window::from_seconds(1).is_ok());
+        assert!(Window::from_seconds(300).is_ok());
+        assert!(Window::from_seconds(301).is_err());
+    }
+}

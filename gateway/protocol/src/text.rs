@@ -1,0 +1,147 @@
+//! Every text that a user may see, by language and key. CONTRACT 6.
+//!
+//! The texts are Fluent files, one per language, in `languages/`, made for translators to edit. They
+//! are embedded; each is parsed once, when its language is first asked for.
+
+use std::sync::OnceLock;
+
+use fluent_bundle::{FluentArgs, FluentResource, FluentValue, concurrent::FluentBundle};
+
+use crate::language::Language;
+
+/// The text of `id` (`message`, or `message.attribute`) with `args` put in.
+///
+/// A text or an argument that is missing shows its name instead: a user is never left without an answer.
+#[must_use]
+pub fn text(language: Language, id: &str, args: &[(&str, &str)]) -> String {
+    format(language, id, args).unwrap_or_else(|| id.to_owned())
+}
+
+/// Whether the language has a text of its own for `id`.
+#[must_use]
+pub fn exists(language: Language, id: &str) -> bool {
+    format(language, id, &[]).is_some()
+}
+
+fn format(language: Language, id: &str, args: &[(&str, &str)]) -> Option<String> {
+    let bundle = bundle(language);
+    let (message, attribute) = match id.split_once('.') {
+        Some((message, attribute)) => (message, Some(attribute)),
+        None => (id, None),
+    };
+    let message = bundle.get_message(message)?;
+    let pattern = match attribute {
+        Some(attribute) => message.get_attribute(attribute)?.value(),
+        None => message.value()?,
+    };
+    let mut values = FluentArgs::with_capacity(args.len());
+    for (name, value) in args {
+        values.set(*name, FluentValue::from(*value));
+    }
+    let mut missing_args = Vec::new();
+    Some(
+        bundle
+            .format_pattern(pattern, Some(&values), &mut missing_args)
+            .into_owned(),
+    )
+}
+
+fn bundle(language: Language) -> &'static FluentBundle<FluentResource> {
+    static BUNDLES: [OnceLock<FluentBundle<FluentResource>>; 5] = [const { OnceLock::new() }; 5];
+    let place = Language::ALL
+        .iter()
+        .position(|one| *one == language)
+        .unwrap_or(0);
+    BUNDLES[place].get_or_init(|| {
+        let tag = language.tag().parse().expect("our five tags are BCP 47");
+        let mut bundle = FluentBundle::new_concurrent(vec![tag]);
+        // Isolation marks are for mixed writing directions; ours all run left to right.
+        bundle.set_use_isolating(false);
+        let resource = FluentResource::try_new(source(language).to_owned())
+            .expect("the embedded files parse: a test reads each");
+        bundle
+            .add_resource(resource)
+            .expect("no key stands twice: a test reads each file");
+        bundle
+    })
+}
+
+fn source(language: Language) -> &'static str {
+    match language {
+        Language::En => include_str!("../languages/en.ftl"),
+        Language::ZhCn => include_str!("../languages/zh-CN.ftl"),
+        Language::ZhTw => include_str!("../languages/zh-TW.ftl"),
+        Language::Ja => include_str!("../languages/ja.ftl"),
+        Language::Ko => include_str!("../languages/ko.ftl"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use super::*;
+
+    /// Every message and attribute of a file, with the names of the arguments it takes.
+    fn keys(language: Language) -> BTreeMap<String, BTreeSet<String>> {
+        let mut keys = BTreeMap::new();
+        let mut message = String::new();
+        let mut last = String::new();
+        for line in source(language)
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+        {
+            if let Some((attribute, _)) = line
+                .trim_start()
+                .strip_prefix('.')
+                .and_then(|rest| rest.split_once(" ="))
+            {
+                last = format!("{message}.{attribute}");
+            } else if let Some((name, _)) = line.split_once(" =").filter(|_| !line.starts_with(' '))
+            {
+                message = name.to_owned();
+                last.clone_from(&message);
+            }
+            let args: &mut BTreeSet<String> = keys.entry(last.clone()).or_default();
+            args.extend(
+                line.split("{ $")
+                    .skip(1)
+                    .map(|rest| rest.split(' ').next().unwrap().to_owned()),
+            );
+        }
+        keys.remove("");
+        keys
+    }
+
+    #[test]
+    fn every_language_has_the_same_texts_with_the_same_arguments() {
+        let english = keys(Language::En);
+        assert!(english.len() > 80);
+        for language in Language::ALL {
+            assert_eq!(keys(language), english, "{}", language.tag());
+            for id in english.keys() {
+                assert!(exists(language, id), "{id} in {}", language.tag());
+            }
+        }
+    }
+
+    #[test]
+    fn arguments_are_put_in_as_they_are() {
+        let detail = text(Language::En, "param_missing.detail", &[("name", "<b>")]);
+        assert!(detail.contains("<b>"), "{detail}");
+    }
+
+    #[test]
+    fn a_missing_text_shows_its_key() {
+        assert_eq!(text(Language::Ko, "no_such_text", &[]), "no_such_text");
+    }
+
+    #[test]
+    fn languages_differ() {
+        let titles: BTreeSet<_> = Language::ALL
+            .iter()
+            .map(|language| text(*language, "not_found", &[]))
+            .collect();
+        assert_eq!(titles.len(), 5);
+    }
+}

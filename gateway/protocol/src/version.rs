@@ -1,0 +1,127 @@
+//! Version names, and why one was chosen. CONTRACT 5.
+
+use std::{fmt, str::FromStr};
+
+/// A version's name: `[A-Za-z0-9._-]{1,32}`, compared case-insensitively and kept in lower case.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Version(Box<str>);
+
+impl Version {
+    /// The name in lower case.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether a header's value names this version. No allocation; a malformed value names none.
+    #[must_use]
+    pub fn is_named_by(&self, value: &[u8]) -> bool {
+        self.0.as_bytes().eq_ignore_ascii_case(value)
+    }
+}
+
+impl FromStr for Version {
+    type Err = ParseVersionError;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        let is_allowed =
+            |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+        if (1..=32).contains(&name.len()) && name.bytes().all(is_allowed) {
+            Ok(Self(name.to_ascii_lowercase().into_boxed_str()))
+        } else {
+            Err(ParseVersionError)
+        }
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// The name is not one that a version can have.
+#[derive(Debug, thiserror::Error)]
+#[error("1 to 32 letters, digits, dots, underscores or hyphens")]
+pub struct ParseVersionError;
+
+/// Why a version served a request; the value of the version-source headers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VersionSource {
+    /// The version header named it.
+    Header,
+    /// No header; the application's default version.
+    App,
+    /// No header and no default of the application's; the default route.
+    Default,
+    /// The header named no version that there is; the default route.
+    Unknown,
+    /// The unsigned way in: the version that issued the login's `state`.
+    State,
+}
+
+impl VersionSource {
+    /// The word in the header.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Header => "header",
+            Self::App => "app",
+            Self::Default => "default",
+            Self::Unknown => "unknown",
+            Self::State => "state",
+        }
+    }
+}
+
+impl FromStr for VersionSource {
+    type Err = ParseVersionSourceError;
+
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        [
+            Self::Header,
+            Self::App,
+            Self::Default,
+            Self::Unknown,
+            Self::State,
+        ]
+        .into_iter()
+        .find(|source| source.as_str() == word)
+        .ok_or(ParseVersionSourceError)
+    }
+}
+
+/// The word is none of the sources.
+#[derive(Debug, thiserror::Error)]
+#[error("header, app, default, unknown or state")]
+pub struct ParseVersionSourceError;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_compares_without_letter_case_but_exactly() {
+        let version: Version = "V2.Beta_1-x".parse().unwrap();
+        assert_eq!(version.as_str(), "v2.beta_1-x");
+        assert!(version.is_named_by(b"v2.BETA_1-X"));
+        assert!(!version.is_named_by(b"v2"));
+        assert!(!version.is_named_by(b" v2.beta_1-x"));
+    }
+
+    #[test]
+    fn a_malformed_name_is_no_version() {
+        for bad in ["", "v 1", "v/1", "ä", &"v".repeat(33)] {
+            assert!(bad.parse::<Version>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_source_reads_back_what_it_writes() {
+        assert_eq!(
+            "state".parse::<VersionSource>().unwrap(),
+            VersionSource::State
+        );
+        assert!("State".parse::<VersionSource>().is_err());
+    }
+}

@@ -1,0 +1,259 @@
+//! Telling every process what changed, so that it drops what it remembers. CONTRACT 4 and 8: within 1 s.
+//!
+//! A writer records a change in the same transaction; every process looks for new records whenever
+//! SQLite's `data_version` says that somebody else has written.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, Thread},
+    time::Duration,
+};
+
+use rusqlite::{Connection, Transaction, params};
+
+use crate::Database;
+
+/// How often `data_version` is read: it is one small read of the file's header.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// What kind of thing changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Topic {
+    /// An application; the key is its ident.
+    Application,
+    /// A login; the key is the hash of its token.
+    Login,
+    /// A credential; the key is its hash.
+    Credential,
+}
+
+impl Topic {
+    const ALL: [Self; 3] = [Self::Application, Self::Login, Self::Credential];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Application => "application",
+            Self::Login => "login",
+            Self::Credential => "credential",
+        }
+    }
+}
+
+/// What a watcher is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// One thing changed.
+    Item {
+        /// Its kind.
+        topic: Topic,
+        /// Which one; what the bytes are is said at each [`Topic`].
+        key: Vec<u8>,
+    },
+    /// Something may have been missed: whatever is remembered may be out of date.
+    Everything,
+}
+
+/// Records a change inside the transaction that makes it.
+///
+/// # Errors
+///
+/// The database's own.
+pub fn record(transaction: &Transaction<'_>, topic: Topic, key: &[u8]) -> rusqlite::Result<()> {
+    transaction
+        .prepare_cached(
+            "INSERT INTO changes (topic, key, changed_at) VALUES (?1, ?2, unixepoch())",
+        )?
+        .execute(params![topic.as_str(), key])?;
+    // Each writer sweeps a few old records, so that nobody has to sweep many.
+    transaction
+        .prepare_cached(
+            "DELETE FROM changes WHERE id IN (SELECT id FROM changes ORDER BY id LIMIT 8) \
+             AND changed_at < unixepoch() - 3600",
+        )?
+        .execute([])?;
+    Ok(())
+}
+
+/// Calls `on_change` for every change from now on, from a thread of its own, until dropped.
+///
+/// # Errors
+///
+/// The database cannot be read now. Later failures are ridden out, and followed by
+/// [`Change::Everything`].
+pub fn watch(
+    database: &Database,
+    mut on_change: impl FnMut(Change) + Send + 'static,
+) -> rusqlite::Result<Watch> {
+    let mut watcher = Watcher::start(database.clone())?;
+    let stopped = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&stopped);
+    let handle = thread::Builder::new()
+        .name("store-changes".to_owned())
+        .spawn(move || {
+            while !seen.load(Ordering::Acquire) {
+                watcher.look(&mut on_change);
+                thread::park_timeout(INTERVAL);
+            }
+        })
+        .map_err(|cause| rusqlite::Error::ToSqlConversionFailure(cause.into()))?;
+    Ok(Watch {
+        stopped,
+        thread: handle.thread().clone(),
+    })
+}
+
+/// A running watch; dropping it ends it.
+#[derive(Debug)]
+#[must_use = "the watch ends when this is dropped"]
+pub struct Watch {
+    stopped: Arc<AtomicBool>,
+    thread: Thread,
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.stopped.store(true, Ordering::Release);
+        self.thread.unpark();
+    }
+}
+
+struct Watcher {
+    database: Database,
+    connection: Option<Connection>,
+    data_version: i64,
+    last_id: i64,
+}
+
+impl Watcher {
+    fn start(database: Database) -> rusqlite::Result<Self> {
+        let connection = database.dedicated_connection()?;
+        // In this order: what is written in between is looked at twice rather than never.
+        let data_version = data_version(&connection)?;
+        let last_id = last_id(&connection)?;
+        Ok(Self {
+            database,
+            connection: Some(connection),
+            data_version,
+            last_id,
+        })
+    }
+
+    fn look(&mut self, on_change: &mut impl FnMut(Change)) {
+        if self.look_at_new(on_change).is_err() {
+            // The file may have been away: start over, and let everything be read again.
+            self.connection = None;
+            if let Ok(restarted) = Self::start(self.database.clone()) {
+                *self = restarted;
+                on_change(Change::Everything);
+            }
+        }
+    }
+
+    fn look_at_new(&mut self, on_change: &mut impl FnMut(Change)) -> rusqlite::Result<()> {
+        let connection = self
+            .connection
+            .as_ref()
+            .ok_or(rusqlite::Error::InvalidQuery)?;
+        let data_version = data_version(connection)?;
+        if data_version == self.data_version {
+            return Ok(());
+        }
+        let mut statement = connection
+            .prepare_cached("SELECT id, topic, key FROM changes WHERE id > ?1 ORDER BY id")?;
+        let mut rows = statement.query([self.last_id])?;
+        while let Some(row) = rows.next()? {
+            let id: i64 = row.get(0)?;
+            let topic: String = row.get(1)?;
+            // Ids have no gaps, so one means that records were swept before they were seen here.
+            let change = match Topic::ALL.into_iter().find(|known| known.as_str() == topic) {
+                Some(topic) if id == self.last_id + 1 => Change::Item {
+                    topic,
+                    key: row.get(2)?,
+                },
+                _ => Change::Everything,
+            };
+            on_change(change);
+            self.last_id = id;
+        }
+        self.data_version = data_version;
+        Ok(())
+    }
+}
+
+fn data_version(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.query_row("PRAGMA data_version", [], |row| row.get(0))
+}
+
+fn last_id(connection: &Connection) -> rusqlite::Result<i64> {
+    let query = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'changes'";
+    connection.query_row(query, [], |row| row.get(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+    use crate::database::tests::Folder;
+
+    const DEADLINE: Duration = Duration::from_secs(1);
+
+    #[tokio::test]
+    async fn a_change_reaches_another_process_within_a_second() {
+        let folder = Folder::new("watch");
+        let ours = Database::open(&folder.address()).unwrap();
+        let theirs = Database::open(&folder.address()).unwrap();
+        let (sender, receiver) = mpsc::channel();
+        let _watch = watch(&ours, move |change| sender.send(change).unwrap()).unwrap();
+        for key in [b"one", b"two"] {
+            theirs
+                .write(|tx| record(tx, Topic::Credential, key))
+                .await
+                .unwrap();
+            let expected = Change::Item {
+                topic: Topic::Credential,
+                key: key.to_vec(),
+            };
+            assert_eq!(receiver.recv_timeout(DEADLINE).unwrap(), expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn swept_records_that_were_not_seen_mean_everything() {
+        let folder = Folder::new("swept");
+        let database = Database::open(&folder.address()).unwrap();
+        let mut watcher = Watcher::start(database.clone()).unwrap();
+        database
+            .write(|tx| {
+                record(tx, Topic::Login, b"old")?;
+                tx.execute("DELETE FROM changes", [])?;
+                record(tx, Topic::Login, b"new")
+            })
+            .await
+            .unwrap();
+        let mut changes = Vec::new();
+        watcher.look(&mut |change| changes.push(change));
+        assert_eq!(changes, [Change::Everything]);
+    }
+
+    #[tokio::test]
+    async fn old_records_are_swept() {
+        let folder = Folder::new("sweep");
+        let database = Database::open(&folder.address()).unwrap();
+        let left = database
+            .write(|tx| {
+                record(tx, Topic::Login, b"old")?;
+                tx.execute("UPDATE changes SET changed_at = 0", [])?;
+                record(tx, Topic::Login, b"new")?;
+                tx.query_row("SELECT count(*) FROM changes", [], |row| {
+                    row.get::<_, i64>(0)
+                })
+            })
+            .await
+            .unwrap();
+        assert_eq!(left, 1);
+    }
+}

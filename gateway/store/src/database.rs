@@ -1,0 +1,231 @@
+//! Opening and migrating a SQLite file, and calling it from async code without blocking a worker.
+
+use std::{
+    fs::File,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+use tokio::sync::Semaphore;
+
+use crate::StoreAddress;
+
+/// As many calls run at once; readers do not wait for each other in WAL mode, writers do anyway.
+const CONNECTIONS: usize = 4;
+/// How long one process waits for another's write lock, and a call for a free connection.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+mod embedded {
+    refinery::embed_migrations!("migrations/sqlite");
+}
+
+/// An open database, migrated. Cheap to clone; every clone is the same database.
+#[derive(Clone, Debug)]
+pub struct Database {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    path: PathBuf,
+    idle: Mutex<Vec<Connection>>,
+    permits: Semaphore,
+}
+
+impl Database {
+    /// Opens the file, making it and its folder where they are missing, and applies the migrations.
+    ///
+    /// Safe to do from several processes at once: one migrates, the others wait for it.
+    ///
+    /// # Errors
+    ///
+    /// The folder cannot be made, the file cannot be opened or is no database, or a migration fails.
+    pub fn open(address: &StoreAddress) -> Result<Self, OpenError> {
+        let path = address.path().to_owned();
+        if let Some(folder) = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+        {
+            std::fs::create_dir_all(folder).map_err(|cause| OpenError::Folder {
+                path: folder.to_owned(),
+                cause,
+            })?;
+        }
+        // Of several processes that start at once, one switches the new file to WAL and migrates it.
+        let _lock = lock_beside(&path)?;
+        let mut connection = connect(&path).map_err(|cause| OpenError::File {
+            path: path.clone(),
+            cause,
+        })?;
+        embedded::migrations::runner()
+            .set_grouped(true)
+            .run(&mut connection)
+            .map_err(|cause| OpenError::Migration {
+                path: path.clone(),
+                cause,
+            })?;
+        let shared = Shared {
+            path,
+            idle: Mutex::new(vec![connection]),
+            permits: Semaphore::new(CONNECTIONS),
+        };
+        Ok(Self {
+            shared: Arc::new(shared),
+        })
+    }
+
+    /// Runs `work` with a connection, on a thread that may block.
+    ///
+    /// # Errors
+    ///
+    /// The database answers with an error, or is too busy for five seconds.
+    pub async fn call<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
+    {
+        let permit = tokio::time::timeout(PATIENCE, self.shared.permits.acquire()).await;
+        let _permit = permit
+            .map_err(|_| StoreError::Busy)?
+            .expect("the semaphore is never closed: nothing calls close");
+        let shared = Arc::clone(&self.shared);
+        let run = move || {
+            let mut connection = shared.take()?;
+            let outcome = work(&mut connection);
+            shared.give_back(connection);
+            Ok(outcome?)
+        };
+        tokio::task::spawn_blocking(run)
+            .await
+            .map_err(|_| StoreError::Interrupted)?
+    }
+
+    /// Runs `work` in one transaction that holds the write lock from its start and commits when
+    /// `work` succeeds.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::call`]; then nothing of `work` has happened.
+    pub async fn write<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Transaction<'_>) -> rusqlite::Result<T> + Send + 'static,
+    {
+        self.call(move |connection| {
+            let transaction =
+                connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let outcome = work(&transaction)?;
+            transaction.commit()?;
+            Ok(outcome)
+        })
+        .await
+    }
+
+    /// A connection of the caller's own, outside the pool.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be opened any more.
+    pub(crate) fn dedicated_connection(&self) -> rusqlite::Result<Connection> {
+        connect(&self.shared.path)
+    }
+}
+
+impl Shared {
+    fn take(&self) -> rusqlite::Result<Connection> {
+        let idle = self
+            .idle
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop();
+        idle.map_or_else(|| connect(&self.path), Ok)
+    }
+
+    fn give_back(&self, connection: Connection) {
+        self.idle
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(connection);
+    }
+}
+
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(PATIENCE)?;
+    // With WAL, NORMAL loses no committed write when a process dies, only when the machine does;
+    // FULL is what a store of accounts wants.
+    connection.execute_batch(
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; \
+         PRAGMA cache_size = -1024;",
+    )?;
+    connection.set_prepared_statement_cache_capacity(32);
+    Ok(connection)
+}
+
+/// Takes a lock that other processes wait for, on a file of its own: SQLite drops the locks it holds on
+/// the database when anybody else in the process closes that file. Released when the file is dropped.
+fn lock_beside(path: &Path) -> Result<File, OpenError> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    let path = PathBuf::from(name);
+    let lock = || {
+        let file = File::create(&path)?;
+        file.lock()?;
+        Ok(file)
+    };
+    lock().map_err(|cause| OpenError::Folder { path, cause })
+}
+
+/// Why a database could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Its folder, or the lock beside the file, cannot be made: no permission, or a file stands in its place.
+    #[error("{} cannot be made", path.display())]
+    Folder {
+        /// The folder, or the lock.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        cause: std::io::Error,
+    },
+    /// The file cannot be opened: no permission, or it is no database.
+    #[error("the database {} cannot be opened", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite says.
+        #[source]
+        cause: rusqlite::Error,
+    },
+    /// A migration failed, or the file was migrated by a newer release.
+    #[error("the database {} cannot be migrated", path.display())]
+    Migration {
+        /// The file.
+        path: PathBuf,
+        /// What the migration says.
+        #[source]
+        cause: refinery::Error,
+    },
+}
+
+/// Why a call to the store failed.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// No connection came free in time: too many calls, or a disk that hangs.
+    #[error("no database connection came free within {} s", PATIENCE.as_secs())]
+    Busy,
+    /// The call was cut off: it panicked, or the process is ending.
+    #[error("the database call was cut off")]
+    Interrupted,
+    /// The database answered with an error: locked for too long, disk full, file gone.
+    #[error("the database answered with an error")]
+    Sqlite(#[from] rusqlite::Error),
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,108 @@
+//! Opening, migrating and calling, on real files.
+
+use super::*;
+
+/// A folder of the test's own, removed at its end.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    pub(crate) fn new(name: &str) -> Self {
+        let path =
+            std::env::temp_dir().join(format!("signpost-store-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    pub(crate) fn address(&self) -> StoreAddress {
+        format!("sqlite:{}", self.0.join("deeper/signpost.db").display())
+            .parse()
+            .unwrap()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[tokio::test]
+async fn many_that_open_a_new_file_at_once_all_succeed() {
+    let folder = Folder::new("many");
+    let threads: Vec<_> = (0..8)
+        .map(|_| {
+            let address = folder.address();
+            std::thread::spawn(move || Database::open(&address).unwrap())
+        })
+        .collect();
+    for thread in threads {
+        let database = thread.join().unwrap();
+        let count = |connection: &mut Connection| {
+            connection.query_row("SELECT count(*) FROM applications", [], |row| {
+                row.get::<_, i64>(0)
+            })
+        };
+        assert_eq!(database.call(count).await.unwrap(), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_write_that_fails_leaves_nothing_behind() {
+    let folder = Folder::new("rollback");
+    let database = Database::open(&folder.address()).unwrap();
+    let insert = "INSERT INTO changes (topic, key, changed_at) VALUES ('t', x'00', 0)";
+    let failed = database
+        .write(move |transaction| {
+            transaction.execute(insert, [])?;
+            transaction.execute("INSERT INTO no_such_table VALUES (1)", [])
+        })
+        .await;
+    assert!(matches!(failed, Err(StoreError::Sqlite(_))));
+    let count = |connection: &mut Connection| {
+        connection.query_row("SELECT count(*) FROM changes", [], |row| {
+            row.get::<_, i64>(0)
+        })
+    };
+    assert_eq!(database.call(count).await.unwrap(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn writers_wait_for_each_other() {
+    let folder = Folder::new("writers");
+    let database = Database::open(&folder.address()).unwrap();
+    let insert = "INSERT INTO changes (topic, key, changed_at) VALUES ('t', x'00', 0)";
+    let writes: Vec<_> = (0..40)
+        .map(|_| {
+            let database = database.clone();
+            tokio::spawn(async move { database.write(move |tx| tx.execute(insert, [])).await })
+        })
+        .collect();
+    for write in writes {
+        write.await.unwrap().unwrap();
+    }
+}
+
+#[test]
+fn a_file_that_is_no_database_says_so() {
+    let folder = Folder::new("garbage");
+    let address = folder.address();
+    std::fs::create_dir_all(address.path().parent().unwrap()).unwrap();
+    std::fs::write(
+        address.path(),
+        "this is a text, and a long enough one to be no database header",
+    )
+    .unwrap();
+    let error = Database::open(&address).unwrap_err();
+    assert!(matches!(error, OpenError::File { .. }), "{error}");
+    assert!(error.to_string().contains("signpost.db"));
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_says_so() {
+    let address: StoreAddress = "sqlite:/dev/null/signpost.db".parse().unwrap();
+    assert!(matches!(
+        Database::open(&address),
+        Err(OpenError::Folder { .. })
+    ));
+}

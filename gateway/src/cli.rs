@@ -1,0 +1,101 @@
+//! The commands. What they print is for people, but for `--json`.
+
+mod app;
+mod call;
+mod key;
+mod sign;
+
+use std::{future::Future, path::PathBuf, process::ExitCode};
+
+use clap::{Parser, Subcommand};
+
+use crate::{
+    config::{Config, ConfigError},
+    logging, server,
+};
+
+/// A gateway that verifies signed requests and routes them by version.
+#[derive(Debug, Parser)]
+#[command(name = "signpost", version, arg_required_else_help = true)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve requests until told to stop.
+    Run(ConfigFile),
+    /// Check a configuration: all problems at once, and what its weak choices mean.
+    Check(ConfigFile),
+    /// Manage applications (multi-application mode).
+    App {
+        #[command(subcommand)]
+        command: app::AppCommand,
+    },
+    /// Print a signed query, or form body, for the given parameters.
+    Sign(sign::SignArguments),
+    /// Sign a request, send it, and print the answer.
+    Call(Box<call::CallArguments>),
+}
+
+#[derive(Debug, clap::Args)]
+struct ConfigFile {
+    /// The configuration file.
+    #[arg(long, value_name = "FILE", default_value = "conf/gateway.toml")]
+    config: PathBuf,
+}
+
+impl ConfigFile {
+    fn load(&self) -> Result<Config, ConfigError> {
+        Config::load(&self.config)
+    }
+}
+
+/// Does what the arguments say.
+///
+/// # Errors
+///
+/// Whatever goes wrong, for a person to read.
+pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    match arguments.command {
+        Command::Run(file) => {
+            let config = file.load()?;
+            logging::start(&config.log)?;
+            server::run(config)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Check(file) => check(&file),
+        Command::App { command } => wait_for(app::run(command)),
+        Command::Sign(arguments) => sign::run(&arguments),
+        Command::Call(arguments) => wait_for(call::run(*arguments)),
+    }
+}
+
+fn check(file: &ConfigFile) -> anyhow::Result<ExitCode> {
+    let config = file.load()?;
+    for warning in config.warnings() {
+        say(&format!("warning: {warning}"));
+    }
+    say(&format!("{}: in order", file.config.display()));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn wait_for<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?
+        .block_on(work)
+}
+
+/// Prints a line for whoever gave the command.
+#[expect(clippy::print_stdout, reason = "the output of a command")]
+fn say(line: &str) {
+    println!("{line}");
+}
+
+/// Prints a line beside the output.
+#[expect(clippy::print_stderr, reason = "the output of a command")]
+pub fn complain(line: &str) {
+    eprintln!("{line}");
+}

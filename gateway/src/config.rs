@@ -1,0 +1,222 @@
+//! What the configuration file means: typed, and right by construction. Nothing else of the file is kept.
+//!
+//! [`Config::load`] reports every problem at once: file, key, what was found, what is allowed.
+//! The keys and their defaults are explained in `conf/gateway.toml`; a test reads that file.
+
+mod applications;
+mod limits;
+mod secret;
+mod sign;
+mod table;
+mod versions;
+
+pub use self::{
+    applications::{Applications, MasterKey, MultiApplications},
+    limits::{Limits, Timeouts},
+    secret::{Secret, SecretSource},
+    sign::{AlwaysSigned, SignConfig},
+    table::ConfigError,
+    versions::{Backend, UnknownVersion, Versions},
+};
+
+use std::{net::SocketAddr, path::Path};
+
+use gateway_protocol::header::{HeaderNames, HeaderOverrides, Prefix};
+use ipnet::IpNet;
+use signpost_store::StoreAddress;
+use url::Url;
+
+use self::table::{Document, Section};
+
+/// Where the gateway listens unless told otherwise. CONTRACT 10.
+const LISTEN: &str = "127.0.0.1:8080";
+/// Where management listens unless told otherwise. CONTRACT 10.
+const MANAGEMENT: &str = "127.0.0.1:8081";
+/// Our own lines, and of pingora what somebody should act on.
+const LOG_FILTER: &str = "info,pingora_core=warn,pingora_proxy=warn";
+/// The embedded store, in the working directory. CONTRACT 10.
+const STORE: &str = "sqlite:data/signpost.db";
+
+/// Everything a running gateway is told.
+#[derive(Debug)]
+pub struct Config {
+    /// The names of the convention headers.
+    pub headers: HeaderNames,
+    /// The address that clients call.
+    pub listen: SocketAddr,
+    /// How browsers reach that address, through whatever stands in front.
+    pub public_url: Url,
+    /// The address of `/healthz` and `/readyz`.
+    pub management: SocketAddr,
+    /// Where applications are stored.
+    pub store: StoreAddress,
+    /// One application, or many in the store.
+    pub applications: Applications,
+    /// How requests are signed.
+    pub sign: SignConfig,
+    /// The versions and their backends.
+    pub versions: Versions,
+    /// How large requests may be.
+    pub limits: Limits,
+    /// How long anything may take.
+    pub timeouts: Timeouts,
+    /// What backends know the gateway by.
+    pub gateway_secret: Option<Secret>,
+    /// Whose `X-Forwarded-*` is believed.
+    pub trusted_proxies: Vec<IpNet>,
+    /// Worker threads. Default: one for each processor.
+    pub threads: usize,
+    /// How the log is written.
+    pub log: Log,
+}
+
+/// How the log is written.
+#[derive(Clone, Debug)]
+pub struct Log {
+    /// For people or for programs.
+    pub format: LogFormat,
+    /// A filter of `tracing-subscriber`: `info`, or `warn,signpost=debug`.
+    pub filter: String,
+    /// Whether each request leaves a line.
+    pub access: bool,
+}
+
+/// For people or for programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// A line to read.
+    Human,
+    /// A JSON object a line.
+    Json,
+}
+
+impl Config {
+    /// Reads the file at `path`.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, is no TOML, or has keys or values that it cannot have: all of them.
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        let document = Document::read(path)?;
+        let config = Self::from_section(&mut document.root());
+        document.finish(config)
+    }
+
+    fn from_section(root: &mut Section<'_>) -> Option<Self> {
+        let prefix: Option<Prefix> = root.needed("prefix");
+        let overrides = overrides(root.section("headers"));
+        let listen = root.address("listen", LISTEN);
+        let public_url = root.public_url("public_url", listen);
+        let management = management(root.section("management"));
+        let store = root.parsed("store", STORE);
+        let sign = SignConfig::from_section(root.section("sign"));
+        let allows_weak_keys = sign.as_ref().is_some_and(|sign| sign.allows_weak_keys);
+        let applications = Applications::from_root(root, allows_weak_keys);
+        let versions = Versions::from_root(root);
+        let limits = Limits::from_section(root.section("limits"));
+        let timeouts = Timeouts::from_section(root.section("timeouts"));
+        let gateway_secret = root.secret("gateway_secret");
+        let trusted_proxies = root.list(
+            "trusted_proxies",
+            "addresses or networks, \"10.0.0.0/8\" say",
+            |text| {
+                text.parse()
+                    .or_else(|_| text.parse::<std::net::IpAddr>().map(IpNet::from))
+                    .ok()
+            },
+        );
+        let threads = root.number("threads", 0..=1024, 0);
+        let log = log(root.section("log"));
+        Some(Self {
+            headers: HeaderNames::new(&prefix?, &overrides),
+            listen: listen?,
+            public_url: public_url?,
+            management: management?,
+            store: store?,
+            applications: applications?,
+            sign: sign?,
+            versions: versions?,
+            limits: limits?,
+            timeouts: timeouts?,
+            gateway_secret: gateway_secret?,
+            trusted_proxies: trusted_proxies?,
+            threads: processors_unless(threads?),
+            log: log?,
+        })
+    }
+
+    /// What the configuration allows and a careful operator should know: `signpost check` prints it.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = self.sign.warnings();
+        let is_remote = |backend: &Backend| !backend.address.ip().is_loopback();
+        if self.gateway_secret.is_none() && self.versions.iter().any(is_remote) {
+            warnings.push(
+                "gateway_secret is not set, but a backend is on another machine: it must refuse to \
+                 start without one"
+                    .to_owned(),
+            );
+        }
+        if self.public_url.scheme() == "http" && !self.listen.ip().is_loopback() {
+            warnings.push(
+                "public_url is http: credentials and signs can be read on the way; put TLS in front"
+                    .to_owned(),
+            );
+        }
+        warnings
+    }
+}
+
+fn overrides(mut headers: Section<'_>) -> HeaderOverrides {
+    let mut name = |key| headers.optional(key);
+    HeaderOverrides {
+        authorization: name("authorization"),
+        app: name("app"),
+        language: name("language"),
+        version: name("version"),
+    }
+}
+
+fn management(mut section: Section<'_>) -> Option<SocketAddr> {
+    let insecure = section.flag("insecure", false)?;
+    let address = section.address("listen", MANAGEMENT)?;
+    if address.ip().is_loopback() || insecure {
+        return Some(address);
+    }
+    section.problem(
+        "listen",
+        &address.to_string(),
+        "a loopback address, or insecure = true beside it",
+    );
+    None
+}
+
+fn log(mut section: Section<'_>) -> Option<Log> {
+    let format = section.choice(
+        "format",
+        &[("human", LogFormat::Human), ("json", LogFormat::Json)],
+        LogFormat::Human,
+    );
+    let filter = section.text(
+        "filter",
+        LOG_FILTER,
+        |filter| tracing_subscriber::EnvFilter::try_new(filter).is_ok(),
+        "a filter, \"info\" or \"warn,signpost=debug\" say",
+    );
+    let access = section.flag("access", true);
+    Some(Log {
+        format: format?,
+        filter: filter?,
+        access: access?,
+    })
+}
+
+fn processors_unless(threads: usize) -> usize {
+    match threads {
+        0 => std::thread::available_parallelism().map_or(1, Into::into),
+        given => given,
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

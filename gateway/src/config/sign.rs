@@ -1,0 +1,151 @@
+//! How requests are signed: profile, window, and the requests with rules of their own. CONTRACT 3.
+
+use gateway_protocol::sign::{
+    ReplayPolicy, SignAlgorithm, SignCover, SignEmpty, SignLayout, SignProfile, SignValues, Window,
+};
+
+use super::table::Section;
+
+/// Live signs remembered for each application under `replay = "reject"`: 500 requests a second, for two
+/// minutes.
+const REPLAY_ENTRIES: usize = 60_000;
+
+/// How requests are signed.
+#[derive(Clone, Debug)]
+pub struct SignConfig {
+    /// The profile of every application that has none of its own.
+    pub profile: SignProfile,
+    /// The accepted deviation of `time`.
+    pub window: Window,
+    /// Requests that are signed even without parameters.
+    pub always_signed: Vec<AlwaysSigned>,
+    /// Paths that the provider's redirect comes back to, compared byte for byte.
+    pub callback_paths: Vec<String>,
+    /// Paths on which a parameter `app` stands in for an absent application header.
+    pub browser_paths: Vec<String>,
+    /// Whether keys under 128 bits are taken.
+    pub allows_weak_keys: bool,
+    /// Live signs remembered for each application.
+    pub replay_entries: usize,
+}
+
+/// A request that must be signed even without parameters: `POST /login`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AlwaysSigned {
+    /// `GET` or `POST`.
+    pub method: String,
+    /// The path, byte for byte.
+    pub path: String,
+}
+
+impl SignConfig {
+    pub(super) fn from_section(mut section: Section<'_>) -> Option<Self> {
+        let profile = profile(&mut section);
+        let window = section.number("window_seconds", 1..=300, 60);
+        let always_signed = section.list_or(
+            "always_signed",
+            &["POST /login"],
+            "methods and paths, \"POST /login\" say",
+            always_signed,
+        );
+        let paths = "paths, \"/login\" say";
+        let callback_paths = section.list_or("callback_paths", &["/login"], paths, path);
+        let browser_paths = section.list_or("browser_paths", &["/login"], paths, path);
+        let allows_weak_keys = section.flag("allow_weak_key", false);
+        let replay_entries = section.number("replay_entries", 100..=10_000_000, REPLAY_ENTRIES);
+        Some(Self {
+            profile: profile?,
+            window: Window::from_seconds(window? as u64).ok()?,
+            always_signed: always_signed?,
+            callback_paths: callback_paths?,
+            browser_paths: browser_paths?,
+            allows_weak_keys: allows_weak_keys?,
+            replay_entries: replay_entries?,
+        })
+    }
+
+    /// What each weak choice means.
+    pub(super) fn warnings(&self) -> Vec<String> {
+        let profile = &self.profile;
+        let is_concat = matches!(profile.layout, SignLayout::Concat | SignLayout::ConcatBoth);
+        [
+            (profile.algorithm == SignAlgorithm::Md5,
+             "sign.algorithm is md5: a weak hash, kept for existing clients; prefer hmac-sha256"),
+            (profile.values == SignValues::Decoded,
+             "sign.values is decoded: two parameter lists can share one sign (a value may hold '&' or '='); prefer wire"),
+            (is_concat,
+             "sign.layout is concat: two parameter lists can share one sign ('a=bc' and 'ab=c'); prefer pairs"),
+            (profile.replay == ReplayPolicy::Allow,
+             "sign.replay is allow: who reads a request can send it again within the window; prefer reject"),
+            (self.allows_weak_keys,
+             "sign.allow_weak_key is true: keys under 128 bits can be guessed from one signed request"),
+        ]
+        .into_iter()
+        .filter(|(applies, _)| *applies)
+        .map(|(_, warning)| warning.to_owned())
+        .collect()
+    }
+}
+
+/// The preset, with whatever single settings stand beside it.
+fn profile(section: &mut Section<'_>) -> Option<SignProfile> {
+    let presets = SignProfile::PRESETS
+        .map(|name| format!("\"{name}\""))
+        .join(", ");
+    let is_preset = |name: &str| SignProfile::preset(name).is_some();
+    let preset = SignProfile::preset(&section.text("preset", "plain", is_preset, &presets)?)?;
+    let values = [("wire", SignValues::Wire), ("decoded", SignValues::Decoded)];
+    let layouts = [
+        ("pairs", SignLayout::Pairs),
+        ("pairs-key", SignLayout::PairsKey),
+        ("concat", SignLayout::Concat),
+        ("concat-both", SignLayout::ConcatBoth),
+    ];
+    let empties = [("keep", SignEmpty::Keep), ("drop", SignEmpty::Drop)];
+    let covers = [
+        ("parameters", SignCover::Parameters),
+        ("request", SignCover::Request),
+    ];
+    let algorithms = [
+        ("md5", SignAlgorithm::Md5),
+        ("hmac-sha256", SignAlgorithm::HmacSha256),
+    ];
+    let replays = [
+        ("allow", ReplayPolicy::Allow),
+        ("reject", ReplayPolicy::Reject),
+    ];
+    let values = section.choice("values", &values, preset.values);
+    let layout = section.choice("layout", &layouts, preset.layout);
+    let empty = section.choice("empty", &empties, preset.empty);
+    let cover = section.choice("cover", &covers, preset.cover);
+    let algorithm = section.choice("algorithm", &algorithms, preset.algorithm);
+    let replay = section.choice("replay", &replays, preset.replay);
+    let preset_keys: Vec<_> = preset.leave_out.iter().map(String::as_str).collect();
+    let leave_out = section.list_or("leave_out", &preset_keys, "keys", |key| {
+        // Leaving `time` out would let anybody move an old request into the window.
+        (!key.is_empty() && key != gateway_protocol::sign::TIME).then(|| key.to_owned())
+    });
+    Some(SignProfile {
+        values: values?,
+        layout: layout?,
+        empty: empty?,
+        leave_out: leave_out?,
+        cover: cover?,
+        algorithm: algorithm?,
+        replay: replay?,
+    })
+}
+
+fn always_signed(text: &str) -> Option<AlwaysSigned> {
+    let (method, path_text) = text.split_once(' ')?;
+    let method = matches!(method, "GET" | "POST").then(|| method.to_owned())?;
+    Some(AlwaysSigned {
+        method,
+        path: path(path_text)?,
+    })
+}
+
+fn path(text: &str) -> Option<String> {
+    let is_path = text.starts_with('/') && !text.contains(['?', '#', ' ']);
+    is_path.then(|| text.to_owned())
+}

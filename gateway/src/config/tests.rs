@@ -1,0 +1,192 @@
+//! Configurations that are right, and every problem of those that are not.
+
+use std::{fs, path::PathBuf};
+
+use super::*;
+
+const MINIMAL: &str = "prefix = 'Acme'\n[application]\nkey = '4283fefc63f0cd0e873a0000c6d07ef7'\n[versions.v1]\nbackend = '127.0.0.1:7001'\n";
+
+/// Parses a whole configuration.
+fn load(toml: &str) -> Result<Config, ConfigError> {
+    static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let name = format!("signpost-config-{}-{count}.toml", std::process::id());
+    let path: PathBuf = std::env::temp_dir().join(name);
+    fs::write(&path, toml).unwrap();
+    let config = Config::load(&path);
+    fs::remove_file(&path).unwrap();
+    config
+}
+
+/// The `[sign]` section, for tests of the phases.
+pub(crate) fn sign_config(section: &str) -> SignConfig {
+    load(&format!("{MINIMAL}[sign]\n{section}\n")).unwrap().sign
+}
+
+/// The versions, for tests of the phases.
+pub(crate) fn versions(toml: &str) -> Versions {
+    let start = MINIMAL.replace("[application]\nkey = '4283fefc63f0cd0e873a0000c6d07ef7'\n[versions.v1]\nbackend = '127.0.0.1:7001'\n", "");
+    load(&format!(
+        "{start}{toml}\n[application]\nkey = '4283fefc63f0cd0e873a0000c6d07ef7'\n"
+    ))
+    .unwrap()
+    .versions
+}
+
+fn problems(toml: &str) -> String {
+    load(toml).unwrap_err().to_string()
+}
+
+#[test]
+fn a_minimal_file_has_the_contracts_defaults() {
+    let config = load(MINIMAL).unwrap();
+    assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
+    assert_eq!(config.management.to_string(), "127.0.0.1:8081");
+    assert_eq!(config.public_url.as_str(), "http://127.0.0.1:8080/");
+    assert_eq!(config.store, "sqlite:data/signpost.db".parse().unwrap());
+    assert_eq!(config.sign.window.duration().as_secs(), 60);
+    assert_eq!(
+        config.sign.always_signed,
+        [AlwaysSigned {
+            method: "POST".into(),
+            path: "/login".into()
+        }]
+    );
+    assert_eq!(config.limits.head.bytes, 32 * 1024);
+    assert_eq!(config.limits.body, 64 * 1024);
+    assert_eq!(config.timeouts.head.as_secs(), 10);
+}
+
+#[test]
+fn every_example_loads() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../conf");
+    // The key's file is made by whoever runs it.
+    let text = fs::read_to_string(folder.join("gateway.toml")).unwrap();
+    let text = text.replace(
+        "\"file:data/app.key\"",
+        "\"4283fefc63f0cd0e873a0000c6d07ef7\"",
+    );
+    load(&text).unwrap();
+    load(&fs::read_to_string(folder.join("gateway-multi.toml")).unwrap()).unwrap();
+}
+
+#[test]
+fn every_problem_is_told_with_key_found_and_allowed() {
+    let told = problems(
+        "prefix = '1x'\nlisten = 'here'\nlisten_to = 1\nthreads = -1\nunknown = 'maybe'\n\
+         [application]\nkey = 'env:SIGNPOST_NO_SUCH_VARIABLE'\n[sign]\npreset = 'other'\nwindow_seconds = 301\n\
+         always_signed = ['PUT /x']\nleave_out = ['time']\n[limits]\nbody_bytes = 65537\n[versions.v2]\nbackend = 'localhost'\n[log]\nformat = 'xml'\n",
+    );
+    for (key, found) in [
+        ("prefix", "\"1x\""),
+        ("listen", "\"here\""),
+        ("listen_to", "an unknown key"),
+        ("threads", "-1"),
+        ("unknown", "\"maybe\""),
+        ("application.key", "env:SIGNPOST_NO_SUCH_VARIABLE"),
+        ("sign.preset", "\"other\""),
+        ("limits.body_bytes", "65537"),
+        ("versions.v2.backend", "\"localhost\""),
+        ("log.format", "\"xml\""),
+    ] {
+        let is_told = told.lines().any(|line| {
+            line.contains(&format!(".toml: {key}: found {found}")) && line.contains("allowed: ")
+        });
+        assert!(is_told, "{key} {found} in:\n{told}");
+    }
+}
+
+#[test]
+fn a_secret_is_never_told() {
+    let told = problems(&MINIMAL.replace(
+        "key = '4283fefc63f0cd0e873a0000c6d07ef7'",
+        "key = 'hush hush'\nkye = 'hush2'",
+    ));
+    assert!(
+        told.contains("application.key") && told.contains("application.kye"),
+        "{told}"
+    );
+    assert!(!told.contains("hush"), "{told}");
+}
+
+#[test]
+fn a_weak_key_is_refused_unless_it_is_allowed() {
+    let weak = MINIMAL.replace("4283fefc63f0cd0e873a0000c6d07ef7", "secret");
+    assert!(problems(&weak).contains("application.key: found a weak key"));
+    let allowed = format!("{weak}[sign]\nallow_weak_key = true\n");
+    assert!(
+        load(&allowed)
+            .unwrap()
+            .warnings()
+            .iter()
+            .any(|warning| warning.contains("allow_weak_key"))
+    );
+}
+
+#[test]
+fn there_is_one_application_or_there_are_many() {
+    let neither = MINIMAL.replace(
+        "[application]\nkey = '4283fefc63f0cd0e873a0000c6d07ef7'\n",
+        "",
+    );
+    assert!(problems(&neither).contains("neither [application]"));
+    assert!(problems(&format!("{MINIMAL}[applications]\n")).contains("both [application]"));
+    assert!(matches!(
+        load(&format!("{neither}[applications]\n"))
+            .unwrap()
+            .applications,
+        Applications::Multi(_)
+    ));
+}
+
+#[test]
+fn the_default_version_has_a_backend() {
+    let told = problems(&format!("default_version = 'v3'\n{MINIMAL}"));
+    assert!(
+        told.contains("default_version") && told.contains("allowed: v1"),
+        "{told}"
+    );
+}
+
+#[test]
+fn weak_choices_are_warned_of() {
+    let warnings = load(&format!("{MINIMAL}[sign]\npreset = 'top'\n"))
+        .unwrap()
+        .warnings()
+        .join("\n");
+    for word in ["md5", "decoded", "concat", "replay"] {
+        assert!(warnings.contains(word), "{word} in {warnings}");
+    }
+    let strong = "[sign]\nalgorithm = 'hmac-sha256'\nreplay = 'reject'\n";
+    assert_eq!(
+        load(&format!("{MINIMAL}{strong}")).unwrap().warnings(),
+        Vec::<String>::new()
+    );
+}
+
+#[test]
+fn single_settings_stand_beside_a_preset() {
+    let profile = sign_config("preset = 'alipay'\ncover = 'request'").profile;
+    assert_eq!(profile.leave_out, ["sign_type"]);
+    assert_eq!(profile.cover, gateway_protocol::sign::SignCover::Request);
+}
+
+#[test]
+fn management_stays_on_this_machine_unless_told_otherwise() {
+    let open = format!("{MINIMAL}[management]\nlisten = '0.0.0.0:8081'\n");
+    assert!(problems(&open).contains("management.listen"));
+    assert!(load(&format!("{open}insecure = true\n")).is_ok());
+}
+
+#[test]
+fn a_file_that_cannot_be_read_or_is_no_toml_says_so() {
+    let missing = Config::load("/nonexistent/gateway.toml".as_ref())
+        .unwrap_err()
+        .to_string();
+    assert!(
+        missing.contains("/nonexistent/gateway.toml: cannot be read"),
+        "{missing}"
+    );
+    let broken = problems("prefix = 'Acme'\nlisten =\n");
+    assert!(broken.contains("line 2: not TOML"), "{broken}");
+}

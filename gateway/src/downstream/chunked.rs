@@ -1,0 +1,215 @@
+//! Where a chunked body ends, and whether it is one by a strict reading of RFC 9112 section 7.1. No I/O.
+
+/// As many bytes of chunk extensions and trailers are read past; both end at the gateway.
+const LONGEST_ASIDE: usize = 1024;
+/// Sixteen hex digits would overflow nothing, but no body of ours is that long.
+const MOST_SIZE_DIGITS: u32 = 8;
+
+/// Follows a chunked body through its bytes.
+#[derive(Debug)]
+pub struct ChunkScanner {
+    state: State,
+    aside: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// In the hex digits; how many there were, and the size so far.
+    Size {
+        digits: u32,
+        size: u64,
+    },
+    /// Behind `;`, up to the carriage return.
+    Extension {
+        size: u64,
+    },
+    /// A line feed must follow; then the data, or the trailers.
+    SizeLineFeed {
+        size: u64,
+    },
+    Data {
+        left: u64,
+    },
+    DataReturn,
+    DataLineFeed,
+    /// At the start of a line behind the last chunk: a trailer, or the end.
+    TrailerStart,
+    Trailer,
+    TrailerLineFeed,
+    EndLineFeed,
+    Done,
+}
+
+/// The bytes are no chunked body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the chunked body is malformed")]
+pub struct MalformedChunks;
+
+impl ChunkScanner {
+    /// At the first byte of a body.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            state: State::Size { digits: 0, size: 0 },
+            aside: 0,
+        }
+    }
+
+    /// Whether the body's last byte was seen.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        matches!(self.state, State::Done)
+    }
+
+    /// Follows `bytes`; tells how many of them belong to this body, which is all unless it ends in them.
+    ///
+    /// # Errors
+    ///
+    /// A strict reading does not take them.
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<usize, MalformedChunks> {
+        let mut place = 0;
+        while place < bytes.len() && !self.is_done() {
+            if let State::Data { left } = self.state {
+                let here = usize::try_from(left)
+                    .unwrap_or(usize::MAX)
+                    .min(bytes.len() - place);
+                place += here;
+                let left = left - here as u64;
+                self.state = if left == 0 {
+                    State::DataReturn
+                } else {
+                    State::Data { left }
+                };
+            } else {
+                self.state = self.step(bytes[place])?;
+                place += 1;
+            }
+        }
+        Ok(place)
+    }
+
+    fn step(&mut self, byte: u8) -> Result<State, MalformedChunks> {
+        Ok(match (self.state, byte) {
+            (State::Size { digits, size }, _) if byte.is_ascii_hexdigit() => {
+                if digits == MOST_SIZE_DIGITS {
+                    return Err(MalformedChunks);
+                }
+                let digit = char::from(byte).to_digit(16).map_or(0, u64::from);
+                State::Size {
+                    digits: digits + 1,
+                    size: size * 16 + digit,
+                }
+            }
+            (State::Size { digits: 1.., size }, b'\r') => State::SizeLineFeed { size },
+            (State::Size { digits: 1.., size }, b';') => State::Extension { size },
+            (State::Extension { size }, b'\r') => State::SizeLineFeed { size },
+            (State::Extension { .. }, b'\t' | b' '..=b'~') => self.aside(self.state)?,
+            (State::SizeLineFeed { size: 0 }, b'\n') => State::TrailerStart,
+            (State::SizeLineFeed { size }, b'\n') => State::Data { left: size },
+            (State::DataReturn, b'\r') => State::DataLineFeed,
+            (State::DataLineFeed, b'\n') => State::Size { digits: 0, size: 0 },
+            (State::TrailerStart, b'\r') => State::EndLineFeed,
+            // A line that begins with white space would continue the one before.
+            (State::TrailerStart, b'!'..=b'~') => self.aside(State::Trailer)?,
+            (State::Trailer, b'\r') => State::TrailerLineFeed,
+            (State::Trailer, b'\t' | b' '..=b'~' | 0x80..) => self.aside(State::Trailer)?,
+            (State::TrailerLineFeed, b'\n') => State::TrailerStart,
+            (State::EndLineFeed, b'\n') => State::Done,
+            _ => return Err(MalformedChunks),
+        })
+    }
+
+    fn aside(&mut self, next: State) -> Result<State, MalformedChunks> {
+        self.aside += 1;
+        if self.aside > LONGEST_ASIDE {
+            Err(MalformedChunks)
+        } else {
+            Ok(next)
+        }
+    }
+}
+
+impl Default for ChunkScanner {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many bytes belong to the body, in however many pieces it comes; `None` while it goes on.
+    fn length(body: &str) -> Result<Option<usize>, MalformedChunks> {
+        let at_once = {
+            let mut scanner = ChunkScanner::new();
+            let length = scanner.feed(body.as_bytes())?;
+            scanner.is_done().then_some(length)
+        };
+        let mut scanner = ChunkScanner::new();
+        let mut length = 0;
+        for byte in body.bytes() {
+            length += scanner.feed(&[byte])?;
+        }
+        assert_eq!(
+            scanner.is_done().then_some(length),
+            at_once,
+            "{body:?} in pieces"
+        );
+        Ok(at_once)
+    }
+
+    #[test]
+    fn a_body_ends_with_its_last_chunk() {
+        assert_eq!(length("3\r\nabc\r\n0\r\n\r\nGET"), Ok(Some(13)));
+        assert_eq!(length("0\r\n\r\n"), Ok(Some(5)));
+        assert_eq!(
+            length("0A\r\n0123456789\r\n1\r\nx\r\n000\r\n\r\n"),
+            Ok(Some(29))
+        );
+        assert_eq!(length("3\r\nabc\r\n"), Ok(None));
+        assert_eq!(length("0\r\n"), Ok(None));
+    }
+
+    #[test]
+    fn extensions_and_trailers_are_read_past() {
+        assert_eq!(
+            length("3;a=b\r\nabc\r\n0;x\r\nT: u\r\nV: w\r\n\r\n!"),
+            Ok(Some(31))
+        );
+    }
+
+    #[test]
+    fn anything_else_is_malformed() {
+        for bad in [
+            "\r\n",
+            "g\r\n",
+            "3\nabc",
+            "3\r\nabcd",
+            "3\r\nabc\n",
+            "3\r\nabc\r0",
+            "-1\r\n",
+            "+1\r\n",
+            "0x3\r\n",
+            " 3\r\n",
+            "3 \r\n",
+            "3\r\r\n",
+            "123456789\r\n",
+            "3;a\nabc",
+            "3;\u{0}\r\n",
+            "0\r\n\n",
+            "0\r\n fold\r\n\r\n",
+            "0\r\nT: \u{1}\r\n\r\n",
+            "0\r\nT: u\n",
+        ] {
+            assert_eq!(length(bad), Err(MalformedChunks), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn asides_are_bounded() {
+        assert!(length(&format!("1;{}", "x".repeat(LONGEST_ASIDE))).is_ok());
+        assert!(length(&format!("1;{}", "x".repeat(LONGEST_ASIDE + 1))).is_err());
+        assert!(length(&format!("0\r\n{}", "T: u\r\n".repeat(400))).is_err());
+    }
+}

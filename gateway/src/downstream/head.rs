@@ -1,0 +1,380 @@
+//! The head of an HTTP/1 request, in bytes as sent: where it ends, and whether a strict reading takes it.
+//!
+//! Sources: RFC 9112 (message syntax), RFC 9110 sections 5 and 7.2 (fields, Host), RFC 3986 (targets),
+//! CONTRACT 2. No I/O.
+
+use memchr::{memchr, memchr_iter, memmem};
+
+/// How large a head may be.
+#[derive(Clone, Copy, Debug)]
+pub struct HeadLimits {
+    /// Bytes, request line and closing empty line included. Default 32 KiB.
+    pub bytes: usize,
+    /// Header fields. Default 100.
+    pub headers: usize,
+    /// Bytes of the query, without `?`. Default 8 KiB.
+    pub query: usize,
+}
+
+/// What is wrong with a head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HeadFault {
+    /// It is not HTTP, or frames its body in a way that two readers could take differently.
+    #[error("not HTTP: {0}")]
+    NotHttp(&'static str),
+    /// The path, or the Host, is not of RFC 3986.
+    #[error("the target is malformed")]
+    Target,
+    /// The query is not of RFC 3986.
+    #[error("the query is malformed")]
+    Query,
+    /// The query is longer than allowed.
+    #[error("the query is too long")]
+    QueryTooLong,
+    /// More bytes or more headers than allowed.
+    #[error("the head is too large")]
+    TooLarge,
+}
+
+/// How the body that follows is framed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// There is none.
+    None,
+    /// So many bytes.
+    Length(u64),
+    /// `Transfer-Encoding: chunked`.
+    Chunked,
+}
+
+/// Finds the end of a head as it arrives, looking at each byte once.
+#[derive(Debug, Default)]
+pub struct HeadScanner {
+    scanned: usize,
+    line_start: usize,
+}
+
+impl HeadScanner {
+    /// Looks at what has come since; `Some` is the head's length, its closing empty line included.
+    ///
+    /// # Errors
+    ///
+    /// A line feed without a carriage return before it, or more bytes than allowed.
+    pub fn scan(&mut self, buffer: &[u8], limits: &HeadLimits) -> Result<Option<usize>, HeadFault> {
+        for found in memchr_iter(b'\n', &buffer[self.scanned..]) {
+            let line_feed = self.scanned + found;
+            let line = &buffer[self.line_start..line_feed];
+            match line.split_last() {
+                Some((b'\r', [])) if self.line_start > 0 && line_feed < limits.bytes => {
+                    return Ok(Some(line_feed + 1));
+                }
+                Some((b'\r', _)) => self.line_start = line_feed + 1,
+                _ => return Err(HeadFault::NotHttp("a line feed without a carriage return")),
+            }
+        }
+        self.scanned = buffer.len();
+        if buffer.len() < limits.bytes {
+            return Ok(None);
+        }
+        // The request line alone fills the head: then it is the query that is too long.
+        let in_query = self.line_start == 0 && memchr(b'?', buffer).is_some();
+        Err(if in_query {
+            HeadFault::QueryTooLong
+        } else {
+            HeadFault::TooLarge
+        })
+    }
+}
+
+/// The parts of a request line, as sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestLine<'a> {
+    /// A token.
+    pub method: &'a [u8],
+    /// Anything without a space.
+    pub target: &'a [u8],
+}
+
+/// Checks a whole head, as [`HeadScanner`] found it; tells how the body is framed.
+///
+/// # Errors
+///
+/// The first fault of this order: what makes it no HTTP, the limits, the target, the query.
+pub fn check(head: &[u8], limits: &HeadLimits) -> Result<Framing, HeadFault> {
+    let line_end = memmem::find(head, b"\r\n").ok_or(HeadFault::NotHttp("no request line"))?;
+    let (line, is_http_1_0) = request_line(&head[..line_end])?;
+    let mut framing = Fields::default();
+    let mut rest = &head[line_end + 2..];
+    let mut count = 0;
+    while let Some(end) = memmem::find(rest, b"\r\n").filter(|end| *end > 0) {
+        framing.take(&rest[..end])?;
+        rest = &rest[end + 2..];
+        count += 1;
+    }
+    let framing_found = framing.framing(is_http_1_0)?;
+    if count > limits.headers {
+        return Err(HeadFault::TooLarge);
+    }
+    check_target(line.target, limits)?;
+    if framing.host_is_valid {
+        Ok(framing_found)
+    } else {
+        Err(HeadFault::Target)
+    }
+}
+
+/// Takes a request line apart, for the log of one that was refused too.
+///
+/// # Errors
+///
+/// Not `token SP target SP HTTP/1.x`.
+fn request_line(line: &[u8]) -> Result<(RequestLine<'_>, bool), HeadFault> {
+    let mut parts = line.split(|&byte| byte == b' ');
+    let (Some(method), Some(target), Some(version), None) =
+        (parts.next(), parts.next(), parts.next(), parts.next())
+    else {
+        return Err(HeadFault::NotHttp("the request line has not three parts"));
+    };
+    if method.is_empty() || !method.iter().all(|&byte| is(byte, TOKEN)) {
+        return Err(HeadFault::NotHttp("the method is no token"));
+    }
+    if target.is_empty() || target.iter().any(|byte| byte.is_ascii_control()) {
+        return Err(HeadFault::NotHttp(
+            "no target, or a control character in it",
+        ));
+    }
+    match version {
+        b"HTTP/1.1" => Ok((RequestLine { method, target }, false)),
+        b"HTTP/1.0" => Ok((RequestLine { method, target }, true)),
+        _ => Err(HeadFault::NotHttp("neither HTTP/1.1 nor HTTP/1.0")),
+    }
+}
+
+/// The request line of whatever has come, if it has come and is one.
+#[must_use]
+pub fn peek_request_line(buffer: &[u8]) -> Option<RequestLine<'_>> {
+    let line_end = memmem::find(buffer, b"\r\n")?;
+    request_line(&buffer[..line_end]).ok().map(|(line, _)| line)
+}
+
+/// The first value of a header in whatever has come, for answers to heads that were refused.
+#[must_use]
+pub fn peek_header<'a>(buffer: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    buffer
+        .split(|&byte| byte == b'\n')
+        .skip(1)
+        .find_map(|line| {
+            let colon = memchr(b':', line)?;
+            let matches = line[..colon].eq_ignore_ascii_case(name.as_bytes());
+            matches.then(|| line[colon + 1..].trim_ascii())
+        })
+}
+
+fn check_target(target: &[u8], limits: &HeadLimits) -> Result<(), HeadFault> {
+    let (path, query) = match memchr(b'?', target) {
+        Some(mark) => (&target[..mark], &target[mark + 1..]),
+        None => (target, &b""[..]),
+    };
+    if query.len() > limits.query {
+        return Err(HeadFault::QueryTooLong);
+    }
+    if path.first() != Some(&b'/') || !is_made_of(path, PATH) {
+        return Err(HeadFault::Target);
+    }
+    if is_made_of(query, QUERY) {
+        Ok(())
+    } else {
+        Err(HeadFault::Query)
+    }
+}
+
+/// Whether every byte is of `class`, and every `%` has two hex digits behind it.
+fn is_made_of(text: &[u8], class: u8) -> bool {
+    let mut place = 0;
+    while let Some(&byte) = text.get(place) {
+        if byte == b'%' {
+            let digits = text.get(place + 1..place + 3);
+            if !digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)) {
+                return false;
+            }
+            place += 3;
+        } else if is(byte, class) {
+            place += 1;
+        } else {
+            return false;
+        }
+    }
+    true
+}
+
+/// The fields that framing and routing hang on, gathered in one pass.
+#[derive(Default)]
+struct Fields {
+    content_length: Option<u64>,
+    is_chunked: bool,
+    hosts: u32,
+    host_is_valid: bool,
+}
+
+impl Fields {
+    fn take(&mut self, line: &[u8]) -> Result<(), HeadFault> {
+        // A line that begins with white space (an obsolete fold) has no token before its colon either.
+        let colon = memchr(b':', line).ok_or(HeadFault::NotHttp("a header without a colon"))?;
+        let (name, value) = (&line[..colon], &line[colon + 1..]);
+        if name.is_empty() || !name.iter().all(|&byte| is(byte, TOKEN)) {
+            return Err(HeadFault::NotHttp("a header's name is no token"));
+        }
+        if !value.iter().all(|&byte| is(byte, FIELD)) {
+            return Err(HeadFault::NotHttp("a control character in a header"));
+        }
+        match name.len() {
+            4 if name.eq_ignore_ascii_case(b"host") => self.take_host(value.trim_ascii()),
+            14 if name.eq_ignore_ascii_case(b"content-length") => {
+                self.take_length(value.trim_ascii())?;
+            }
+            17 if name.eq_ignore_ascii_case(b"transfer-encoding") => {
+                self.take_encoding(value.trim_ascii())?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn take_host(&mut self, host: &[u8]) {
+        self.hosts += 1;
+        self.host_is_valid = self.hosts == 1 && is_host(host);
+    }
+
+    fn take_length(&mut self, value: &[u8]) -> Result<(), HeadFault> {
+        let is_number = (1..=18).contains(&value.len()) && value.iter().all(u8::is_ascii_digit);
+        if self.content_length.is_some() || !is_number {
+            return Err(HeadFault::NotHttp("Content-Length is not one number"));
+        }
+        let add = |sum: u64, digit: &u8| sum * 10 + u64::from(digit - b'0');
+        self.content_length = Some(value.iter().fold(0, add));
+        Ok(())
+    }
+
+    fn take_encoding(&mut self, value: &[u8]) -> Result<(), HeadFault> {
+        if self.is_chunked || !value.eq_ignore_ascii_case(b"chunked") {
+            return Err(HeadFault::NotHttp(
+                "Transfer-Encoding is not exactly chunked",
+            ));
+        }
+        self.is_chunked = true;
+        Ok(())
+    }
+
+    fn framing(&self, is_http_1_0: bool) -> Result<Framing, HeadFault> {
+        match (self.content_length, self.is_chunked) {
+            (Some(_), true) => Err(HeadFault::NotHttp(
+                "both Content-Length and Transfer-Encoding",
+            )),
+            (None, true) if is_http_1_0 => Err(HeadFault::NotHttp("Transfer-Encoding in HTTP/1.0")),
+            (None, true) => Ok(Framing::Chunked),
+            (Some(0) | None, false) => Ok(Framing::None),
+            (Some(length), false) => Ok(Framing::Length(length)),
+        }
+    }
+}
+
+/// `uri-host [":" port]` of RFC 9110 section 7.2: a name, an IPv4 address, or an IP literal in brackets.
+fn is_host(host: &[u8]) -> bool {
+    let (name, port) = if host.first() == Some(&b'[') {
+        let Some(close) = memchr(b']', host) else {
+            return false;
+        };
+        let literal = std::str::from_utf8(&host[1..close]).ok();
+        if literal.is_none_or(|literal| literal.parse::<std::net::Ipv6Addr>().is_err()) {
+            return false;
+        }
+        (&host[..=close], &host[close + 1..])
+    } else {
+        let end = memchr(b':', host).unwrap_or(host.len());
+        if !is_made_of(&host[..end], HOST) {
+            return false;
+        }
+        host.split_at(end)
+    };
+    let port_is_valid = match port {
+        [] => true,
+        [b':', digits @ ..] => digits.len() <= 5 && digits.iter().all(u8::is_ascii_digit),
+        _ => false,
+    };
+    !name.is_empty() && port_is_valid
+}
+
+/// `tchar` of RFC 9110 section 5.6.2.
+const TOKEN: u8 = 1;
+/// `pchar` and `/` of RFC 3986, without `%`.
+const PATH: u8 = 2;
+/// [`PATH`] and `?`, `[`, `]`.
+const QUERY: u8 = 4;
+/// What a header's value is made of: visible ASCII, space, tab, and bytes above ASCII.
+const FIELD: u8 = 8;
+/// `reg-name` of RFC 3986, without `%` and `,`.
+const HOST: u8 = 16;
+
+static CLASSES: [u8; 256] = classes();
+
+fn is(byte: u8, class: u8) -> bool {
+    CLASSES[usize::from(byte)] & class != 0
+}
+
+const fn classes() -> [u8; 256] {
+    let mut classes = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        #[expect(clippy::cast_possible_truncation, reason = "the loop ends at 255")]
+        let letter = byte as u8;
+        let is_alphanumeric = letter.is_ascii_alphanumeric();
+        let is_unreserved = is_alphanumeric || matches!(letter, b'-' | b'.' | b'_' | b'~');
+        let is_sub_delim = matches!(
+            letter,
+            b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',' | b';' | b'='
+        );
+        let is_path = is_unreserved || is_sub_delim || matches!(letter, b':' | b'@' | b'/');
+        let is_token = is_alphanumeric
+            || matches!(
+                letter,
+                b'!' | b'#'
+                    | b'$'
+                    | b'%'
+                    | b'&'
+                    | b'\''
+                    | b'*'
+                    | b'+'
+                    | b'-'
+                    | b'.'
+                    | b'^'
+                    | b'_'
+                    | b'`'
+                    | b'|'
+                    | b'~'
+            );
+        let is_field = letter == b'\t' || (letter >= b' ' && letter != 0x7f);
+        let mut class = 0;
+        if is_token {
+            class |= TOKEN;
+        }
+        if is_path {
+            class |= PATH | QUERY;
+        }
+        if matches!(letter, b'?' | b'[' | b']') {
+            class |= QUERY;
+        }
+        if is_field {
+            class |= FIELD;
+        }
+        // A comma is how two `Host`s look once somebody joined them.
+        if (is_unreserved || is_sub_delim) && letter != b',' {
+            class |= HOST;
+        }
+        classes[byte] = class;
+        byte += 1;
+    }
+    classes
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,34 @@
+//! Signpost's gateway: verifies signed requests and forwards them to a backend by version.
+//!
+//! A request's way, top to bottom: [`downstream`] reads and checks its head; [`gateway`] lists its phases,
+//! each in its own file under [`phases`]; pingora forwards it and brings the answer back.
+//!
+//! | module | subject |
+//! | --- | --- |
+//! | [`config`] | the configuration file and what it means |
+//! | [`downstream`] | strict HTTP/1 framing on the client's side |
+//! | [`gateway`] | the phases in order |
+//! | [`phases`] | one file a phase |
+//! | [`apps`] | applications: store, cache, keys at rest |
+//! | [`replay`] | the replay memory |
+//! | [`rejection`] | every reason not to serve a request |
+//! | [`management`] | health and readiness |
+//! | [`logging`] | how the log is written |
+//! | [`server`] | the running program |
+//! | [`cli`] | the commands |
+
+pub mod apps;
+pub mod cli;
+pub mod clock;
+pub mod config;
+pub mod downstream;
+pub mod gateway;
+pub mod logging;
+pub mod management;
+pub mod phases;
+pub mod rejection;
+pub mod replay;
+pub mod request;
+pub mod request_context;
+pub mod request_ids;
+pub mod server;

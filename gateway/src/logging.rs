@@ -1,0 +1,33 @@
+//! How the log is written: set up once, for our own lines and for pingora's.
+
+use std::io::IsTerminal;
+
+use anyhow::Context;
+use tracing_subscriber::{EnvFilter, fmt};
+
+use crate::config::{Log, LogFormat};
+
+/// Starts logging to standard error.
+///
+/// # Errors
+///
+/// Something else in the process already does.
+pub fn start(log: &Log) -> anyhow::Result<()> {
+    // pingora speaks `log`: one bridge for all of its lines.
+    tracing_log::LogTracer::init().context("cannot bridge log to tracing")?;
+    let filter = EnvFilter::try_new(&log.filter).context("log.filter")?;
+    let is_watched = std::io::stderr().is_terminal();
+    let lines = fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(is_watched);
+    let started = match log.format {
+        LogFormat::Human => {
+            tracing::subscriber::set_global_default(lines.with_target(false).finish())
+        }
+        LogFormat::Json => {
+            tracing::subscriber::set_global_default(lines.json().flatten_event(true).finish())
+        }
+    };
+    started.context("cannot start logging")
+}

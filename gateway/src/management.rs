@@ -1,0 +1,60 @@
+//! The management listener: `/healthz` and `/readyz`. CONTRACT 10.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use http::{Response, StatusCode, header};
+use pingora::{apps::http_app::ServeHttp, protocols::http::ServerSession};
+
+use crate::apps::store::AppStore;
+
+/// Answers whether the gateway is alive, and whether it can serve.
+pub struct Management {
+    /// The store that serving needs; none in single-application mode.
+    pub store: Option<Arc<dyn AppStore>>,
+}
+
+#[async_trait]
+impl ServeHttp for Management {
+    async fn response(&self, session: &mut ServerSession) -> Response<Vec<u8>> {
+        let request = session.req_header();
+        let is_get = request.method == http::Method::GET;
+        match (is_get, request.uri.path()) {
+            (true, "/healthz") => text(StatusCode::OK, "alive\n"),
+            (true, "/readyz") => self.readiness().await,
+            (false, "/healthz" | "/readyz") => text(StatusCode::METHOD_NOT_ALLOWED, "use GET\n"),
+            _ => text(StatusCode::NOT_FOUND, "there are /healthz and /readyz\n"),
+        }
+    }
+}
+
+impl Management {
+    async fn readiness(&self) -> Response<Vec<u8>> {
+        let Some(store) = &self.store else {
+            return text(StatusCode::OK, "ready\n");
+        };
+        match store.check().await {
+            Ok(()) => text(StatusCode::OK, "ready\n"),
+            Err(_) => text(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "the store does not answer\n",
+            ),
+        }
+    }
+}
+
+fn text(status: StatusCode, body: &'static str) -> Response<Vec<u8>> {
+    let mut response = Response::new(body.as_bytes().to_vec());
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(
+        header::CONTENT_TYPE,
+        header::HeaderValue::from_static("text/plain; charset=utf-8"),
+    );
+    headers.insert(header::CONTENT_LENGTH, body.len().into());
+    headers.insert(
+        header::CACHE_CONTROL,
+        header::HeaderValue::from_static("no-store"),
+    );
+    response
+}

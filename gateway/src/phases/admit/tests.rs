@@ -1,0 +1,241 @@
+//! What is admitted, and what of it counts.
+
+use gateway_protocol::header::HeaderOverrides;
+
+use super::*;
+
+const PEER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+struct Pairs<'a>(&'a [(&'a str, &'a str)]);
+
+impl Headers for Pairs<'_> {
+    fn each(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.0
+            .iter()
+            .map(|(name, value)| (name.as_bytes(), value.as_bytes()))
+    }
+}
+
+fn rules(trusted_proxies: &[&str]) -> Admission {
+    Admission {
+        names: HeaderNames::new(&"Acme".parse().unwrap(), &HeaderOverrides::default()),
+        trusted_proxies: trusted_proxies
+            .iter()
+            .map(|net| net.parse().unwrap())
+            .collect(),
+        scheme: "http",
+        largest_body: 100,
+    }
+}
+
+fn admit_with(
+    method: &str,
+    headers: &[(&str, &str)],
+    framing: Framing,
+    rules: &Admission,
+) -> Result<Admitted, Rejection> {
+    admit(method.as_bytes(), &Pairs(headers), framing, PEER, rules)
+}
+
+fn get(headers: &[(&str, &str)]) -> Result<Admitted, Rejection> {
+    admit_with("GET", headers, Framing::None, &rules(&[]))
+}
+
+fn post(content_type: &[&str], framing: Framing) -> Result<Admitted, Rejection> {
+    let headers: Vec<_> = content_type
+        .iter()
+        .map(|value| ("Content-Type", *value))
+        .collect();
+    admit_with("POST", &headers, framing, &rules(&[]))
+}
+
+#[test]
+fn get_and_post_are_all_there_is() {
+    assert!(get(&[]).is_ok());
+    for method in [
+        "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE", "get", "CONNECT",
+    ] {
+        let rejection = admit_with(method, &[], Framing::None, &rules(&[])).unwrap_err();
+        assert!(matches!(rejection, Rejection::MethodNotAllowed), "{method}");
+    }
+}
+
+#[test]
+fn convention_headers_are_read_in_any_letter_case() {
+    let admitted = get(&[
+        ("ACME-X-APP", "abcdefghijklmnopqrstuvw1"),
+        ("acme-x-version", " v2 "),
+        ("Acme-X-Language", "JA"),
+    ])
+    .unwrap();
+    assert_eq!(
+        admitted.app,
+        AppHeader::Ident("abcdefghijklmnopqrstuvw1".parse().unwrap())
+    );
+    assert_eq!(&admitted.version[..], b"v2");
+    assert_eq!(admitted.language, Language::Ja);
+    assert_eq!(
+        get(&[("Acme-X-App", "short")]).unwrap().app,
+        AppHeader::Malformed
+    );
+}
+
+#[test]
+fn a_convention_header_stands_once() {
+    for name in [
+        "Acme-X-App",
+        "Acme-X-Version",
+        "Acme-X-Language",
+        "Acme-X-Authorization",
+    ] {
+        let rejection = get(&[(name, "a"), (&name.to_lowercase(), "a")]).unwrap_err();
+        assert!(
+            matches!(rejection, Rejection::HeaderDuplicated { .. }),
+            "{name}"
+        );
+    }
+    assert!(get(&[("Accept", "a"), ("Accept", "b")]).is_ok());
+}
+
+#[test]
+fn what_connection_names_counts_as_absent() {
+    let admitted = get(&[
+        ("Acme-X-Version", "v2"),
+        ("Connection", "close, acme-x-version"),
+        ("Acme-X-Version", "v3"),
+    ])
+    .unwrap();
+    assert!(admitted.version.is_empty());
+}
+
+#[test]
+fn look_alikes_with_underscores_are_not_read() {
+    assert!(get(&[("Acme_X_Version", "v2")]).unwrap().version.is_empty());
+}
+
+#[test]
+fn a_get_has_no_body() {
+    let rules = rules(&[]);
+    for framing in [Framing::Length(1), Framing::Chunked] {
+        let rejection = admit_with("GET", &[], framing, &rules).unwrap_err();
+        assert!(matches!(rejection, Rejection::BodyNotAllowed));
+    }
+}
+
+#[test]
+fn a_body_is_a_utf8_form() {
+    for good in [
+        "application/x-www-form-urlencoded",
+        "Application/X-WWW-Form-URLEncoded",
+        "application/x-www-form-urlencoded; charset=UTF-8",
+        "application/x-www-form-urlencoded;charset=\"utf-8\"",
+    ] {
+        assert!(post(&[good], Framing::Length(1)).is_ok(), "{good}");
+    }
+    for bad in [
+        &[][..],
+        &["application/json"],
+        &["application/x-www-form-urlencoded; charset=latin1"],
+        &["application/x-www-form-urlencoded; boundary=x"],
+        &[
+            "application/x-www-form-urlencoded",
+            "application/x-www-form-urlencoded",
+        ],
+    ] {
+        let rejection = post(bad, Framing::Chunked).unwrap_err();
+        assert!(
+            matches!(rejection, Rejection::ContentTypeUnsupported),
+            "{bad:?}"
+        );
+    }
+    let headers = [
+        ("Content-Type", "application/x-www-form-urlencoded"),
+        ("Content-Encoding", "identity"),
+    ];
+    assert!(admit_with("POST", &headers, Framing::Length(1), &rules(&[])).is_err());
+}
+
+#[test]
+fn without_a_body_the_content_type_does_not_matter() {
+    assert!(post(&["application/json"], Framing::None).is_ok());
+}
+
+#[test]
+fn a_declared_length_is_bounded_at_its_edge() {
+    let form = &["application/x-www-form-urlencoded"];
+    assert!(post(form, Framing::Length(100)).is_ok());
+    let rejection = post(form, Framing::Length(101)).unwrap_err();
+    assert!(matches!(rejection, Rejection::BodyTooLarge { limit: 100 }));
+}
+
+#[test]
+fn ids_are_taken_from_trusted_proxies_only() {
+    let headers = [("X-Request-Id", "theirs"), ("traceparent", "00-a-b-00")];
+    assert!(get(&headers).unwrap().request_id.is_none());
+    let admitted = admit_with("GET", &headers, Framing::None, &rules(&["127.0.0.0/8"])).unwrap();
+    assert_eq!(admitted.request_id.unwrap().as_str(), "theirs");
+    assert_eq!(admitted.traceparent.as_deref(), Some("00-a-b-00"));
+}
+
+#[test]
+fn a_client_can_neither_set_nor_imitate_what_a_backend_trusts() {
+    let names = rules(&[]).names;
+    for name in [
+        "x-gateway-app-id",
+        "x_gateway_app_id",
+        "x-gateway_secret",
+        "x-gateway-anything",
+        "acme_x_app",
+        "acme-x_version",
+        "forwarded",
+        "x-forwarded-for",
+        "x_forwarded_for",
+        "x-forwarded-prefix",
+        "x-real-ip",
+        "x-request-id",
+        "x_request_id",
+        "traceparent",
+        "tracestate",
+        "x-original-url",
+        "x-rewrite-url",
+        "x-http-method-override",
+        "x_http_method_override",
+        "connection",
+        "keep-alive",
+        "te",
+        "trailer",
+        "upgrade",
+        "expect",
+        "transfer-encoding",
+        "proxy-connection",
+        "proxy-authorization",
+    ] {
+        assert!(is_stripped(name, &names, false), "{name}");
+    }
+    for name in [
+        "accept",
+        "acme-x-app",
+        "acme-x-authorization",
+        "cookie",
+        "x_other",
+        "host",
+        "content-type",
+        "x-custom",
+    ] {
+        assert!(!is_stripped(name, &names, false), "{name}");
+    }
+}
+
+#[test]
+fn a_trusted_proxy_may_tell_where_a_request_comes_from_and_no_more() {
+    let names = rules(&[]).names;
+    assert!(!is_stripped("tracestate", &names, true));
+    for name in [
+        "x-gateway-app",
+        "x_forwarded_for",
+        "x-original-url",
+        "connection",
+    ] {
+        assert!(is_stripped(name, &names, true), "{name}");
+    }
+}

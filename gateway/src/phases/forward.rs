@@ -1,0 +1,116 @@
+//! The headers that a backend trusts; nobody else writes `X-Gateway-*`. CONTRACT 1 and 9.
+
+use gateway_protocol::header::{
+    self, HeaderNames, TRACEPARENT, X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO,
+    X_GATEWAY_APP, X_GATEWAY_APP_ID, X_GATEWAY_SECRET, X_GATEWAY_VERSION, X_GATEWAY_VERSION_SOURCE,
+    X_REQUEST_ID,
+};
+use http::{HeaderName, HeaderValue, header::CONTENT_LENGTH};
+use pingora::http::RequestHeader;
+use smallvec::SmallVec;
+
+use super::{
+    admit::{connection_options, is_stripped},
+    route::Route,
+};
+use crate::{apps::App, request_context::RequestContext, request_ids::RequestIds};
+
+/// What forwarding goes by; the same for every request.
+#[derive(Debug)]
+pub struct Forwarding {
+    /// The convention headers' names.
+    pub names: HeaderNames,
+    /// What backends know the gateway by.
+    pub secret: Option<HeaderValue>,
+}
+
+/// Makes a client's headers a backend's: takes out what a client must not say, puts in what the gateway says.
+///
+/// # Errors
+///
+/// pingora refuses a header; none of ours is of that kind.
+pub fn forward(
+    upstream: &mut RequestHeader,
+    context: &RequestContext,
+    route: &Route,
+    app: Option<&App>,
+    forwarding: &Forwarding,
+    ids: &RequestIds,
+) -> pingora::Result<()> {
+    strip(upstream, context.is_from_trusted_proxy(), &forwarding.names);
+    if let Some(length) = context.body_length {
+        // The body was read whole: its length is known, however the client framed it.
+        upstream.insert_header(CONTENT_LENGTH, length)?;
+    }
+    if let Some(secret) = &forwarding.secret {
+        upstream.insert_header(X_GATEWAY_SECRET, secret.clone())?;
+    }
+    if let Some(app) = app {
+        upstream.insert_header(X_GATEWAY_APP_ID, app.id.get())?;
+        if let Some(ident) = &app.ident {
+            upstream.insert_header(X_GATEWAY_APP, ident.as_str())?;
+        }
+    }
+    upstream.insert_header(X_GATEWAY_VERSION, route.version.as_str())?;
+    upstream.insert_header(X_GATEWAY_VERSION_SOURCE, route.source.as_str())?;
+    upstream.insert_header(X_REQUEST_ID, context.request_id.as_str())?;
+    match &context.traceparent {
+        Some(theirs) => upstream.insert_header(TRACEPARENT, theirs.as_str())?,
+        None => upstream.insert_header(TRACEPARENT, ids.traceparent(&context.request_id))?,
+    }
+    if let Some(origin) = &context.origin {
+        upstream.insert_header(X_FORWARDED_FOR, origin.forwarded_for.clone())?;
+        upstream.insert_header(X_FORWARDED_PROTO, origin.proto.clone())?;
+        upstream.insert_header(X_FORWARDED_HOST, origin.host.clone())?;
+    }
+    Ok(())
+}
+
+fn strip(upstream: &mut RequestHeader, from_trusted_proxy: bool, names: &HeaderNames) {
+    let nominated = upstream.headers.get_all(http::header::CONNECTION).iter();
+    let nominated = nominated.flat_map(|value| connection_options(value.as_bytes()));
+    let nominated = nominated.filter_map(|name| HeaderName::from_bytes(name).ok());
+    let stripped = upstream
+        .headers
+        .keys()
+        .filter(|name| is_stripped(name.as_str(), names, from_trusted_proxy));
+    let gone: SmallVec<[HeaderName; 8]> = nominated.chain(stripped.cloned()).collect();
+    for name in &gone {
+        // `Host` frames the request itself, so that naming it in `Connection` has no effect.
+        if name != http::header::HOST {
+            upstream.remove_header(name);
+        }
+    }
+}
+
+/// Whether a header of an answer is the gateway's own, and so not for clients.
+#[must_use]
+pub fn is_internal(name: &HeaderName) -> bool {
+    name.as_str().starts_with(header::INTERNAL_PREFIX)
+}
+
+#[cfg(test)]
+mod tests {
+    use gateway_protocol::header::HeaderOverrides;
+
+    use super::*;
+
+    #[test]
+    fn what_connection_names_is_stripped_but_not_the_host() {
+        let names = HeaderNames::new(&"Acme".parse().unwrap(), &HeaderOverrides::default());
+        let mut upstream = RequestHeader::build("GET", b"/", None).unwrap();
+        for (name, value) in [
+            ("host", "h"),
+            ("connection", "Acme-X-App, host, x-own"),
+            ("acme-x-app", "a"),
+            ("x-own", "b"),
+            ("acme_x_app", "c"),
+            ("x-kept", "d"),
+        ] {
+            upstream.append_header(name, value).unwrap();
+        }
+        strip(&mut upstream, false, &names);
+        let left: Vec<_> = upstream.headers.keys().map(HeaderName::as_str).collect();
+        assert_eq!(left, ["host", "x-kept"]);
+    }
+}

@@ -1,0 +1,66 @@
+//! Which application a request is of. CONTRACT 4.
+
+use std::sync::Arc;
+
+use gateway_protocol::{app::AppIdent, header::HeaderNames, param::Params};
+
+use super::admit::AppHeader;
+use crate::{
+    apps::{App, AppState, directory::AppDirectory},
+    rejection::Rejection,
+    request::Target,
+};
+
+/// The parameter that stands in for the header where a browser cannot set one.
+const APP: &str = "app";
+
+/// Finds the request's application; an active one.
+///
+/// # Errors
+///
+/// No application named, none of that ident, a disabled one, or a store that is away.
+pub async fn identify_app(
+    header: AppHeader,
+    target: Target<'_>,
+    browser_paths: &[String],
+    names: &HeaderNames,
+    directory: &AppDirectory,
+) -> Result<Arc<App>, Rejection> {
+    let apps = match directory {
+        AppDirectory::Single(app) => return Ok(Arc::clone(app)),
+        AppDirectory::Multi(apps) => apps,
+    };
+    let ident = match header {
+        AppHeader::Ident(ident) => ident,
+        AppHeader::Malformed => return Err(Rejection::AppNotFound),
+        AppHeader::Absent if browser_paths.iter().any(|path| path == target.path) => {
+            ident_of_query(target.query)?.ok_or_else(|| missing(names))?
+        }
+        AppHeader::Absent => return Err(missing(names)),
+    };
+    let found = apps.find(ident).await;
+    let app = found
+        .map_err(|cause| Rejection::StoreUnavailable(Box::new(cause)))?
+        .ok_or(Rejection::AppNotFound)?;
+    match app.state {
+        AppState::Active => Ok(app),
+        AppState::Disabled => Err(Rejection::AppDisabled),
+    }
+}
+
+fn missing(names: &HeaderNames) -> Rejection {
+    Rejection::AppMissing {
+        header: names.app().to_string(),
+    }
+}
+
+/// The query's `app`. It is believed no further than any ident: that it is signed, `verify` finds out.
+fn ident_of_query(query: &str) -> Result<Option<AppIdent>, Rejection> {
+    let params =
+        Params::parse(query.as_bytes(), b"", usize::MAX).map_err(|_| Rejection::ParamsMalformed)?;
+    let app = params
+        .single(APP)
+        .map_err(|_| Rejection::ParamDuplicated { name: APP })?;
+    app.map(|app| AppIdent::try_from(&*app.value()).map_err(|_| Rejection::AppNotFound))
+        .transpose()
+}

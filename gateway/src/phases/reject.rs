@@ -1,0 +1,288 @@
+//! The one place where the gateway writes error bodies. CONTRACT 7.
+//!
+//! A rejection becomes an [`Answer`]: RFC 9457 problem details, a page with the same code for a browser, or
+//! a bare 400 where there was no HTTP. Whoever holds the connection writes it.
+
+use bytes::Bytes;
+use gateway_protocol::{
+    header::{HeaderNames, X_REQUEST_ID},
+    language::Language,
+    problem::{self, Problem, ProblemCode},
+    request_id::RequestId,
+    sign::explain::Slip,
+    text::text,
+};
+use http::{HeaderName, HeaderValue, StatusCode, header};
+
+use super::route::Route;
+use crate::rejection::Rejection;
+
+/// An answer of the gateway's own, ready to be written.
+#[derive(Debug)]
+pub struct Answer {
+    /// The status.
+    pub status: StatusCode,
+    /// Its headers, but for those of the connection.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// The body.
+    pub body: Bytes,
+}
+
+/// Who is answered, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Addressee<'a> {
+    /// The request's id.
+    pub request_id: &'a RequestId,
+    /// The language of the texts.
+    pub language: Language,
+    /// Whether a person looks at it in a browser.
+    pub wants_page: bool,
+}
+
+/// Makes the answer to a request that was rejected, behind `route` if it came that far.
+#[must_use]
+pub fn reject(
+    rejection: &Rejection,
+    to: Addressee<'_>,
+    route: Option<&Route>,
+    names: &HeaderNames,
+) -> Answer {
+    let Some(code) = rejection.code() else {
+        return bare();
+    };
+    let problem = problem(rejection, code, to);
+    let (media_type, body) = if to.wants_page {
+        ("text/html; charset=utf-8", page(&problem, to).into_bytes())
+    } else {
+        (problem::MEDIA_TYPE, problem.to_json())
+    };
+    let mut headers = vec![
+        (header::CONTENT_TYPE, HeaderValue::from_static(media_type)),
+        (header::CONTENT_LENGTH, body.len().into()),
+        (
+            header::CONTENT_LANGUAGE,
+            HeaderValue::from_static(to.language.tag()),
+        ),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        (X_REQUEST_ID, value(to.request_id.as_str())),
+    ];
+    if to.wants_page {
+        headers.push((
+            header::CONTENT_SECURITY_POLICY,
+            HeaderValue::from_static(PAGE_POLICY),
+        ));
+        headers.push((header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")));
+        headers.push((
+            header::X_CONTENT_TYPE_OPTIONS,
+            HeaderValue::from_static("nosniff"),
+        ));
+        headers.push((
+            header::REFERRER_POLICY,
+            HeaderValue::from_static("no-referrer"),
+        ));
+    }
+    if let Some(route) = route {
+        headers.push((names.version().clone(), value(route.version.as_str())));
+        headers.push((names.version_source().clone(), value(route.source.as_str())));
+    }
+    match rejection {
+        Rejection::MethodNotAllowed => {
+            headers.push((header::ALLOW, HeaderValue::from_static("GET, POST")));
+        }
+        Rejection::RateLimited { retry_after } => {
+            let seconds = retry_after.as_millis().div_ceil(1000);
+            headers.push((header::RETRY_AFTER, value(&seconds.to_string())));
+        }
+        _ => {}
+    }
+    Answer {
+        status: code.status(),
+        headers,
+        body: body.into(),
+    }
+}
+
+fn bare() -> Answer {
+    let headers = vec![(header::CONTENT_LENGTH, HeaderValue::from_static("0"))];
+    Answer {
+        status: StatusCode::BAD_REQUEST,
+        headers,
+        body: Bytes::new(),
+    }
+}
+
+fn problem(rejection: &Rejection, code: ProblemCode, to: Addressee<'_>) -> Problem {
+    let problem = Problem::new(code, to.language, to.request_id.as_str());
+    let number = |argument: &str, number: usize| (argument.to_owned(), number.to_string());
+    let arguments: Vec<(String, String)> = match rejection {
+        Rejection::ParamsTooMany { limit }
+        | Rejection::QueryTooLong { limit }
+        | Rejection::BodyTooLarge { limit } => vec![number("limit", *limit)],
+        Rejection::HeadTooLarge { bytes, headers } => {
+            vec![number("limit", *bytes), number("count", *headers)]
+        }
+        Rejection::RequestTimeout { limit } => {
+            vec![("seconds".to_owned(), limit.as_secs().to_string())]
+        }
+        Rejection::ParamDuplicated { name } => vec![("name".to_owned(), (*name).to_owned())],
+        Rejection::HeaderDuplicated { name } | Rejection::AppMissing { header: name } => {
+            vec![("name".to_owned(), name.clone())]
+        }
+        Rejection::TimeOutOfWindow { window, .. } => {
+            vec![("window".to_owned(), window.duration().as_secs().to_string())]
+        }
+        Rejection::VersionUnknown { known } => vec![("versions".to_owned(), known.clone())],
+        _ => Vec::new(),
+    };
+    let arguments: Vec<_> = arguments
+        .iter()
+        .map(|(name, value)| (&**name, &**value))
+        .collect();
+    let problem = if arguments.is_empty() {
+        problem
+    } else {
+        problem.detail_args(&arguments)
+    };
+    match rejection {
+        Rejection::TimeOutOfWindow { now, .. } => problem.member("server_time", now.as_millis()),
+        Rejection::TimeInvalid {
+            looks_like_seconds: true,
+        } => problem.hint(text(to.language, "hint_seconds", &[])),
+        Rejection::SignMismatch { slip: Some(slip) } => problem.hint(hint(*slip, to.language)),
+        _ => problem,
+    }
+}
+
+fn hint(slip: Slip, language: Language) -> String {
+    match slip {
+        Slip::Preset(name) => text(language, slip.text_id(), &[("preset", name)]),
+        _ => text(language, slip.text_id(), &[]),
+    }
+}
+
+/// A page may show its own style, and nothing else may happen on it.
+const PAGE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; \
+                           form-action 'none'; frame-ancestors 'none'";
+
+fn page(problem: &Problem, to: Addressee<'_>) -> String {
+    format!(
+        "<!doctype html><html lang=\"{language}\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width\"><title>{title}</title>\
+         <style>:root{{color-scheme:light dark}}body{{font:1rem/1.5 system-ui,sans-serif;\
+         max-width:34rem;margin:15vh auto;padding:0 1.5rem}}small{{opacity:.7}}</style></head>\
+         <body><main><h1>{title}</h1><p>{detail}</p><p><small>{code} · {request_id}</small></p>\
+         </main></body></html>",
+        language = to.language.tag(),
+        title = escape(problem.title()),
+        detail = escape(problem.detail()),
+        code = problem.code().as_str(),
+        request_id = to.request_id,
+    )
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}
+
+fn value(text: &str) -> HeaderValue {
+    HeaderValue::from_str(text).expect("ids, versions and numbers are visible ASCII")
+}
+
+#[cfg(test)]
+mod tests {
+    use gateway_protocol::{header::HeaderOverrides, sign::SignTime};
+
+    use super::*;
+
+    fn rejected(rejection: &Rejection, language: Language, wants_page: bool) -> (Answer, String) {
+        let names = HeaderNames::new(&"Acme".parse().unwrap(), &HeaderOverrides::default());
+        let request_id = "r-1".parse().unwrap();
+        let to = Addressee {
+            request_id: &request_id,
+            language,
+            wants_page,
+        };
+        let answer = reject(rejection, to, None, &names);
+        let body = String::from_utf8(answer.body.to_vec()).unwrap();
+        (answer, body)
+    }
+
+    fn header<'a>(answer: &'a Answer, name: &HeaderName) -> Option<&'a str> {
+        let found = answer.headers.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.to_str().unwrap())
+    }
+
+    #[test]
+    fn a_rejection_is_a_localized_problem() {
+        let rejection = Rejection::TimeOutOfWindow {
+            time: SignTime::from_millis(1),
+            now: SignTime::from_millis(1_732_104_000_000),
+            window: Default::default(),
+        };
+        let (answer, body) = rejected(&rejection, Language::Ja, false);
+        assert_eq!(answer.status, 403);
+        assert_eq!(
+            header(&answer, &header::CONTENT_TYPE),
+            Some("application/problem+json")
+        );
+        assert_eq!(header(&answer, &header::CONTENT_LANGUAGE), Some("ja"));
+        let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+        assert_eq!(body["code"], "time_out_of_window");
+        assert_eq!(body["server_time"], 1_732_104_000_000_u64);
+        assert!(body["detail"].as_str().unwrap().contains("60"), "{body}");
+    }
+
+    #[test]
+    fn a_browser_gets_a_page_with_the_same_code() {
+        let rejection = Rejection::HeaderDuplicated {
+            name: "<script>".to_owned(),
+        };
+        let (answer, body) = rejected(&rejection, Language::En, true);
+        assert_eq!(
+            header(&answer, &header::CONTENT_TYPE),
+            Some("text/html; charset=utf-8")
+        );
+        assert!(
+            header(&answer, &header::CONTENT_SECURITY_POLICY)
+                .unwrap()
+                .contains("frame-ancestors 'none'")
+        );
+        assert!(
+            body.contains("header_duplicated") && body.contains("&lt;script&gt;"),
+            "{body}"
+        );
+        assert!(!body.contains("<script>"));
+    }
+
+    #[test]
+    fn what_is_no_http_gets_a_bare_400() {
+        let (answer, body) = rejected(&Rejection::NotHttp("x"), Language::En, false);
+        assert_eq!(
+            (answer.status, body.as_str()),
+            (StatusCode::BAD_REQUEST, "")
+        );
+    }
+
+    #[test]
+    fn a_wrong_method_is_told_the_right_ones() {
+        let (answer, _) = rejected(&Rejection::MethodNotAllowed, Language::En, false);
+        assert_eq!(header(&answer, &header::ALLOW), Some("GET, POST"));
+    }
+
+    #[test]
+    fn a_wait_is_rounded_up() {
+        let rejection = Rejection::RateLimited {
+            retry_after: std::time::Duration::from_millis(1001),
+        };
+        assert_eq!(
+            header(
+                &rejected(&rejection, Language::En, false).0,
+                &header::RETRY_AFTER
+            ),
+            Some("2")
+        );
+    }
+}

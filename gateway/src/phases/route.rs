@@ -1,0 +1,181 @@
+//! Which version serves a verified request, and why. CONTRACT 5.
+
+use std::net::SocketAddr;
+
+use gateway_protocol::version::{Version, VersionSource};
+
+use super::verify::VerifiedRequest;
+use crate::{
+    config::{Backend, UnknownVersion, Versions},
+    rejection::Rejection,
+};
+
+/// Where a request goes, and why there.
+#[derive(Clone, Debug)]
+pub struct Route {
+    /// The version.
+    pub version: Version,
+    /// Why this one.
+    pub source: VersionSource,
+    /// Its backend.
+    pub backend: SocketAddr,
+}
+
+/// Routes a verified request; `asked` is the version header's value, empty where there is none.
+///
+/// # Errors
+///
+/// An unknown version, where those are rejected.
+pub fn route(
+    verified: &VerifiedRequest,
+    asked: &[u8],
+    versions: &Versions,
+) -> Result<Route, Rejection> {
+    if let Some(callback) = verified.callback() {
+        let issuer = callback
+            .version
+            .as_deref()
+            .and_then(|name| versions.named(name.as_bytes()));
+        return Ok(to(
+            issuer.unwrap_or(versions.default()),
+            VersionSource::State,
+        ));
+    }
+    if asked.is_empty() {
+        let own = verified.app().and_then(|app| app.default_version.as_ref());
+        return Ok(
+            match own.and_then(|version| versions.named(version.as_str().as_bytes())) {
+                Some(backend) => to(backend, VersionSource::App),
+                None => to(versions.default(), VersionSource::Default),
+            },
+        );
+    }
+    match (versions.named(asked), versions.unknown) {
+        (Some(backend), _) => Ok(to(backend, VersionSource::Header)),
+        (None, UnknownVersion::Default) => Ok(to(versions.default(), VersionSource::Unknown)),
+        (None, UnknownVersion::Reject) => {
+            let known: Vec<_> = versions
+                .iter()
+                .map(|backend| backend.version.as_str())
+                .collect();
+            Err(Rejection::VersionUnknown {
+                known: known.join(", "),
+            })
+        }
+    }
+}
+
+fn to(backend: &Backend, source: VersionSource) -> Route {
+    Route {
+        version: backend.version.clone(),
+        source,
+        backend: backend.address,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{
+        apps::{App, directory::AppDirectory},
+        config::tests::{sign_config, versions},
+        phases::{verify::Verifier, way_in::Callback},
+        request::{Method, Target},
+    };
+
+    const TWO: &str =
+        "[versions.v1]\nbackend = '127.0.0.1:1'\n[versions.V2]\nbackend = '127.0.0.1:2'\n";
+
+    fn verified(default_version: Option<&str>) -> VerifiedRequest {
+        let key = "4283fefc63f0cd0e873a0000c6d07ef7".parse().unwrap();
+        let AppDirectory::Single(app) = AppDirectory::single(key, Default::default()) else {
+            unreachable!()
+        };
+        let default_version = default_version.map(|name| name.parse().unwrap());
+        let app = Arc::new(App {
+            default_version,
+            ..(*app).clone()
+        });
+        let target = Target {
+            path: "/",
+            query: "",
+        };
+        let now = gateway_protocol::sign::SignTime::from_millis(0);
+        Verifier::new(sign_config(""))
+            .verify(app, Method::Get, target, &Default::default(), now)
+            .unwrap()
+    }
+
+    fn routed(verified: &VerifiedRequest, asked: &str, config: &str) -> (String, VersionSource) {
+        let route = route(verified, asked.as_bytes(), &versions(config)).unwrap();
+        (route.version.to_string(), route.source)
+    }
+
+    #[test]
+    fn the_header_names_the_version_in_any_letter_case() {
+        for (asked, version) in [("v1", "v1"), ("v2", "v2"), ("V2", "v2")] {
+            assert_eq!(
+                routed(&verified(None), asked, TWO),
+                (version.to_owned(), VersionSource::Header)
+            );
+        }
+    }
+
+    #[test]
+    fn without_a_header_the_applications_default_comes_before_the_gateways() {
+        assert_eq!(
+            routed(&verified(None), "", TWO),
+            ("v1".to_owned(), VersionSource::Default)
+        );
+        assert_eq!(
+            routed(&verified(Some("v2")), "", TWO),
+            ("v2".to_owned(), VersionSource::App)
+        );
+        assert_eq!(
+            routed(&verified(Some("v2")), "v1", TWO),
+            ("v1".to_owned(), VersionSource::Header)
+        );
+        assert_eq!(
+            routed(&verified(Some("v9")), "", TWO),
+            ("v1".to_owned(), VersionSource::Default)
+        );
+    }
+
+    #[test]
+    fn an_unknown_version_goes_to_the_default_route() {
+        for asked in ["v3", "v1 ", "v1,v2", "\u{e4}", "v2.", "../v2"] {
+            assert_eq!(
+                routed(&verified(None), asked, TWO),
+                ("v1".to_owned(), VersionSource::Unknown),
+                "{asked}"
+            );
+        }
+    }
+
+    #[test]
+    fn or_is_rejected_naming_those_that_there_are() {
+        let versions = versions(&format!("unknown = 'reject'\n{TWO}"));
+        let rejection = route(&verified(None), b"v3", &versions).unwrap_err();
+        let Rejection::VersionUnknown { known } = rejection else {
+            panic!("{rejection}")
+        };
+        assert_eq!(known, "v1, v2");
+    }
+
+    #[test]
+    fn a_callback_goes_to_the_version_that_issued_its_state() {
+        let verifier = Verifier::new(sign_config(""));
+        for (state, version) in [(Some("v2"), "v2"), (Some("v9"), "v1"), (None, "v1")] {
+            let callback = Callback {
+                version: state.map(str::to_owned),
+            };
+            let verified = verifier.pass_callback(callback);
+            assert_eq!(
+                routed(&verified, "v1", TWO),
+                (version.to_owned(), VersionSource::State)
+            );
+        }
+    }
+}

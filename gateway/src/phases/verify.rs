@@ -1,0 +1,231 @@
+//! Time, sign and replay: the one place that makes a [`VerifiedRequest`]. CONTRACT 3.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use gateway_protocol::{
+    app::AppId,
+    param::{DuplicatedParam, Param, Params},
+    sign::{
+        AppKey, ParseSignTimeError, ReplayPolicy, SIGN, Sign, SignTime, TIME,
+        explain::{Slip, explain},
+        sign,
+    },
+};
+
+use super::way_in::Callback;
+use crate::{
+    apps::App,
+    config::SignConfig,
+    rejection::Rejection,
+    replay::{NotRemembered, ReplayMemory},
+    request::{Method, Target},
+};
+
+/// A mismatch costs some thirty hashes to explain; more than so many a second go unexplained.
+const EXPLANATIONS_A_SECOND: u64 = 50;
+
+/// A request that may reach a backend. Only this module makes one.
+#[derive(Debug)]
+pub struct VerifiedRequest(Verified);
+
+#[derive(Debug)]
+enum Verified {
+    OfApp(Arc<App>),
+    Callback(Callback),
+}
+
+impl VerifiedRequest {
+    /// The application whose request it is; none on the unsigned way in.
+    #[must_use]
+    pub fn app(&self) -> Option<&Arc<App>> {
+        match &self.0 {
+            Verified::OfApp(app) => Some(app),
+            Verified::Callback(_) => None,
+        }
+    }
+
+    /// What is known of the login, on the unsigned way in.
+    #[must_use]
+    pub fn callback(&self) -> Option<&Callback> {
+        match &self.0 {
+            Verified::OfApp(_) => None,
+            Verified::Callback(callback) => Some(callback),
+        }
+    }
+}
+
+/// What verification remembers from one request to the next.
+#[derive(Debug)]
+pub struct Verifier {
+    config: SignConfig,
+    replays: ReplayMemory,
+    /// The second (UTC) of the last explanation, times 2^16, plus how many it had.
+    explanations: AtomicU64,
+}
+
+impl Verifier {
+    /// Nothing remembered yet.
+    #[must_use]
+    pub fn new(config: SignConfig) -> Self {
+        let replays = ReplayMemory::new(config.replay_entries);
+        Self {
+            config,
+            replays,
+            explanations: AtomicU64::new(0),
+        }
+    }
+
+    /// How requests are signed.
+    #[must_use]
+    pub fn config(&self) -> &SignConfig {
+        &self.config
+    }
+
+    /// The unsigned way in: the one-time `state` is its authentication, which the backend checks.
+    #[must_use]
+    pub fn pass_callback(&self, callback: Callback) -> VerifiedRequest {
+        VerifiedRequest(Verified::Callback(callback))
+    }
+
+    /// Verifies a request of `app`, signed or, without parameters, not.
+    ///
+    /// # Errors
+    ///
+    /// In this order: `time` (twice, missing, malformed, out of the window), `sign` (twice, missing,
+    /// mismatched), replayed.
+    pub fn verify(
+        &self,
+        app: Arc<App>,
+        method: Method,
+        target: Target<'_>,
+        params: &Params<'_>,
+        now: SignTime,
+    ) -> Result<VerifiedRequest, Rejection> {
+        if params.is_empty() {
+            return if self.is_always_signed(method, target) {
+                Err(Rejection::SignMissing)
+            } else {
+                Ok(VerifiedRequest(Verified::OfApp(app)))
+            };
+        }
+        let time = self.check_time(params, now)?;
+        let given = single(params, SIGN)?.ok_or(Rejection::SignMissing)?;
+        let given = Sign::from_hex(&given.value());
+        let given = given.ok_or(Rejection::SignMismatch { slip: None })?;
+        self.check_sign(&given, &app, method, target, params, now)?;
+        if app.profile.replay == ReplayPolicy::Reject {
+            self.remember(app.id, &given, time, now)?;
+        }
+        Ok(VerifiedRequest(Verified::OfApp(app)))
+    }
+
+    fn is_always_signed(&self, method: Method, target: Target<'_>) -> bool {
+        let is_this = |rule: &crate::config::AlwaysSigned| {
+            rule.method == method.as_str() && rule.path == target.path
+        };
+        self.config.always_signed.iter().any(is_this)
+    }
+
+    fn check_time(&self, params: &Params<'_>, now: SignTime) -> Result<SignTime, Rejection> {
+        let given = single(params, TIME)?.ok_or(Rejection::TimeMissing)?;
+        let time = SignTime::try_from(&*given.value()).map_err(|error| Rejection::TimeInvalid {
+            looks_like_seconds: error == ParseSignTimeError::Seconds,
+        })?;
+        let window = self.config.window;
+        if window.contains(time, now) {
+            Ok(time)
+        } else {
+            Err(Rejection::TimeOutOfWindow { time, now, window })
+        }
+    }
+
+    fn check_sign(
+        &self,
+        given: &Sign,
+        app: &App,
+        method: Method,
+        target: Target<'_>,
+        params: &Params<'_>,
+        now: SignTime,
+    ) -> Result<(), Rejection> {
+        let matches = |key: &AppKey| {
+            sign(&app.profile, key, method.as_str(), target.path, params).matches(given)
+        };
+        let (overlapping, ended) = match &app.previous_key {
+            Some(previous) if previous.until >= now => (Some(&previous.key), None),
+            Some(previous) => (None, Some(&previous.key)),
+            None => (None, None),
+        };
+        if matches(&app.key) || overlapping.is_some_and(matches) {
+            return Ok(());
+        }
+        let slip = self.explain(given, app, ended, method, target, params, now);
+        Err(Rejection::SignMismatch { slip })
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "they are what a sign is made of")]
+    fn explain(
+        &self,
+        given: &Sign,
+        app: &App,
+        ended_key: Option<&AppKey>,
+        method: Method,
+        target: Target<'_>,
+        params: &Params<'_>,
+        now: SignTime,
+    ) -> Option<Slip> {
+        if !self.may_explain(now) {
+            return None;
+        }
+        let of = (method.as_str(), target.path);
+        explain(given, &app.profile, &app.key, ended_key, of, params)
+    }
+
+    fn may_explain(&self, now: SignTime) -> bool {
+        let second = (now.as_millis() / 1000) << 16;
+        let count_one = |last: u64| {
+            let count = if last & !0xffff == second {
+                last & 0xffff
+            } else {
+                0
+            };
+            (count < EXPLANATIONS_A_SECOND).then_some(second | (count + 1))
+        };
+        self.explanations
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, count_one)
+            .is_ok()
+    }
+
+    fn remember(
+        &self,
+        app: AppId,
+        sign: &Sign,
+        time: SignTime,
+        now: SignTime,
+    ) -> Result<(), Rejection> {
+        let remembered = self
+            .replays
+            .remember(app, sign, time, self.config.window, now);
+        remembered.map_err(|not_remembered| match not_remembered {
+            NotRemembered::Replayed => Rejection::RequestReplayed,
+            NotRemembered::Full { until_room } => Rejection::RateLimited {
+                retry_after: until_room,
+            },
+        })
+    }
+}
+
+fn single<'p, 'a>(
+    params: &'p Params<'a>,
+    name: &'static str,
+) -> Result<Option<&'p Param<'a>>, Rejection> {
+    params
+        .single(name)
+        .map_err(|DuplicatedParam| Rejection::ParamDuplicated { name })
+}
+
+#[cfg(test)]
+mod tests;

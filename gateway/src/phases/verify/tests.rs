@@ -1,0 +1,259 @@
+//! Time, sign and replay, in the contract's order.
+
+use gateway_protocol::sign::SignProfile;
+
+use super::*;
+use crate::{
+    apps::{PreviousKey, directory::AppDirectory},
+    config::tests::sign_config,
+};
+
+const NOW: u64 = 1_732_104_000_000;
+const KEY: &str = "4283fefc63f0cd0e873a0000c6d07ef7b77e90d3593ad699fc1f7cd5bb2e35cb";
+const OLD_KEY: &str = "00000000000000000000000000000000000000000000000000000000deadbeef";
+
+fn app(replay: ReplayPolicy, previous_until: Option<u64>) -> App {
+    let profile = SignProfile {
+        replay,
+        ..SignProfile::default()
+    };
+    let AppDirectory::Single(app) = AppDirectory::single(KEY.parse().unwrap(), profile) else {
+        unreachable!("single makes a single one")
+    };
+    let previous_key = previous_until.map(|until| PreviousKey {
+        key: OLD_KEY.parse().unwrap(),
+        until: SignTime::from_millis(until),
+    });
+    App {
+        previous_key,
+        ..(*app).clone()
+    }
+}
+
+fn signed_with(key: &str, query: &str) -> String {
+    let params = Params::parse(query.as_bytes(), b"", 99).unwrap();
+    let sign = sign(
+        &SignProfile::default(),
+        &key.parse().unwrap(),
+        "POST",
+        "/x",
+        &params,
+    );
+    format!("{query}&sign={}", sign.to_hex())
+}
+
+struct Case {
+    verifier: Verifier,
+    app: App,
+}
+
+impl Case {
+    fn new() -> Self {
+        Self {
+            verifier: Verifier::new(sign_config("window_seconds = 30")),
+            app: app(ReplayPolicy::Allow, None),
+        }
+    }
+
+    fn verify(
+        &self,
+        method: Method,
+        target: &str,
+        body: &str,
+    ) -> Result<VerifiedRequest, Rejection> {
+        let target = Target::parse(target.as_bytes()).unwrap();
+        let params = Params::parse(target.query.as_bytes(), body.as_bytes(), 99).unwrap();
+        let now = SignTime::from_millis(NOW);
+        self.verifier
+            .verify(Arc::new(self.app.clone()), method, target, &params, now)
+    }
+
+    fn post(&self, body: &str) -> Result<VerifiedRequest, Rejection> {
+        self.verify(Method::Post, "/x", body)
+    }
+}
+
+#[test]
+fn a_signed_request_is_verified_wherever_its_parameters_stand() {
+    let case = Case::new();
+    let signed = signed_with(KEY, &format!("b=2&a=1&time={NOW}"));
+    assert!(case.post(&signed).is_ok());
+    assert!(
+        case.verify(Method::Get, &format!("/x?{signed}"), "")
+            .is_ok()
+    );
+    let (first, rest) = signed.split_once('&').unwrap();
+    assert!(
+        case.verify(Method::Post, &format!("/x?{first}"), rest)
+            .is_ok()
+    );
+    assert!(
+        case.post(
+            &signed
+                .to_uppercase()
+                .replace("B=2&A=1&TIME", "b=2&a=1&time")
+                .replace("SIGN", "sign")
+        )
+        .is_ok()
+    );
+}
+
+#[test]
+fn without_parameters_only_some_requests_are_signed() {
+    let case = Case::new();
+    assert!(case.verify(Method::Get, "/user", "").is_ok());
+    assert!(case.verify(Method::Get, "/login", "").is_ok());
+    assert!(matches!(
+        case.verify(Method::Post, "/login", ""),
+        Err(Rejection::SignMissing)
+    ));
+    assert!(matches!(
+        case.verify(Method::Post, "/login?&&", "&"),
+        Err(Rejection::SignMissing)
+    ));
+}
+
+#[test]
+fn time_is_checked_before_sign() {
+    let case = Case::new();
+    assert!(matches!(case.post("a=1"), Err(Rejection::TimeMissing)));
+    assert!(matches!(case.post("sign=x"), Err(Rejection::TimeMissing)));
+    assert!(matches!(
+        case.post("time=x"),
+        Err(Rejection::TimeInvalid {
+            looks_like_seconds: false
+        })
+    ));
+    let seconds = NOW / 1000;
+    assert!(matches!(
+        case.post(&format!("time={seconds}")),
+        Err(Rejection::TimeInvalid {
+            looks_like_seconds: true
+        })
+    ));
+    assert!(matches!(
+        case.post(&format!("time={NOW}&time={NOW}")),
+        Err(Rejection::ParamDuplicated { name: "time" })
+    ));
+    assert!(matches!(
+        case.post(&format!("time={NOW}")),
+        Err(Rejection::SignMissing)
+    ));
+    assert!(matches!(
+        case.post(&format!("time={NOW}&sign=a&%73ign=b")),
+        Err(Rejection::ParamDuplicated { name: "sign" })
+    ));
+}
+
+#[test]
+fn the_edge_of_the_window_is_inside() {
+    let case = Case::new();
+    for (time, inside) in [
+        (NOW - 30_000, true),
+        (NOW - 30_001, false),
+        (NOW + 30_000, true),
+        (NOW + 30_001, false),
+    ] {
+        let verified = case.post(&signed_with(KEY, &format!("time={time}")));
+        match verified {
+            Ok(_) => assert!(inside, "{time}"),
+            Err(rejection) => {
+                assert!(
+                    !inside && matches!(rejection, Rejection::TimeOutOfWindow { .. }),
+                    "{time}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn another_sign_does_not_match() {
+    let case = Case::new();
+    let signed = signed_with(KEY, &format!("a=1&time={NOW}"));
+    for wrong in [
+        signed.replace("a=1", "a=2"),
+        format!("{signed}&b=1"),
+        signed_with(OLD_KEY, &format!("a=1&time={NOW}")),
+        format!("a=1&time={NOW}&sign="),
+        format!("a=1&time={NOW}&sign=nonsense"),
+        format!("{signed}00"),
+    ] {
+        assert!(
+            matches!(
+                case.post(&wrong),
+                Err(Rejection::SignMismatch { slip: None })
+            ),
+            "{wrong}"
+        );
+    }
+}
+
+#[test]
+fn the_previous_key_is_valid_to_the_end_of_its_overlap() {
+    let mut case = Case::new();
+    let signed = signed_with(OLD_KEY, &format!("a=1&time={NOW}"));
+    case.app = app(ReplayPolicy::Allow, Some(NOW));
+    assert!(case.post(&signed).is_ok());
+    assert!(
+        case.post(&signed_with(KEY, &format!("a=1&time={NOW}")))
+            .is_ok()
+    );
+    case.app = app(ReplayPolicy::Allow, Some(NOW - 1));
+    let rejection = case.post(&signed).unwrap_err();
+    assert!(matches!(
+        rejection,
+        Rejection::SignMismatch {
+            slip: Some(Slip::PreviousKey)
+        }
+    ));
+}
+
+#[test]
+fn a_replayed_request_is_refused_where_the_profile_says_so() {
+    let mut case = Case::new();
+    let signed = signed_with(KEY, &format!("a=1&time={NOW}"));
+    assert!(case.post(&signed).is_ok() && case.post(&signed).is_ok());
+    case.app = app(ReplayPolicy::Reject, None);
+    assert!(case.post(&signed).is_ok());
+    assert!(matches!(
+        case.post(&signed),
+        Err(Rejection::RequestReplayed)
+    ));
+    let upper = signed.replace(
+        signed.rsplit('=').next().unwrap(),
+        &signed.rsplit('=').next().unwrap().to_uppercase(),
+    );
+    assert!(
+        matches!(case.post(&upper), Err(Rejection::RequestReplayed)),
+        "the same hash in other letters"
+    );
+}
+
+#[test]
+fn a_request_that_is_refused_is_not_remembered() {
+    let mut case = Case::new();
+    case.app = app(ReplayPolicy::Reject, None);
+    let signed = signed_with(KEY, &format!("a=1&time={NOW}"));
+    assert!(case.post(&signed.replace("a=1", "a=2")).is_err());
+    assert!(case.post(&signed).is_ok());
+}
+
+#[test]
+fn explanations_are_bounded_in_number() {
+    let case = Case::new();
+    let unsorted = format!("b=1&a=1&time={NOW}{KEY}");
+    let sign = hex::encode(<md5::Md5 as md5::Digest>::digest(unsorted));
+    let wrong = format!("b=1&a=1&time={NOW}&sign={sign}");
+    let explained = (0..EXPLANATIONS_A_SECOND + 10)
+        .filter(|_| {
+            matches!(
+                case.post(&wrong),
+                Err(Rejection::SignMismatch {
+                    slip: Some(Slip::Unsorted)
+                })
+            )
+        })
+        .count();
+    assert_eq!(explained as u64, EXPLANATIONS_A_SECOND);
+}

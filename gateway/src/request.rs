@@ -1,0 +1,56 @@
+//! What the phases see of a request: borrowed from whoever read it, and nothing of its framework.
+
+/// The target as sent: a path, and a query without its `?`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target<'a> {
+    /// The path, still encoded.
+    pub path: &'a str,
+    /// The query, still encoded; empty where there is none.
+    pub query: &'a str,
+}
+
+impl<'a> Target<'a> {
+    /// Takes a target apart that was checked to be of RFC 3986; `None` for any other.
+    #[must_use]
+    pub fn parse(target: &'a [u8]) -> Option<Self> {
+        let target = std::str::from_utf8(target).ok()?;
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        Some(Self { path, query })
+    }
+}
+
+/// A header as sent: name and value.
+pub type Header<'a> = (&'a [u8], &'a [u8]);
+
+/// A request's headers, whoever holds them; names in any letter case.
+pub trait Headers {
+    /// All of them, in order.
+    fn each(&self) -> impl Iterator<Item = Header<'_>>;
+}
+
+impl Headers for http::HeaderMap {
+    fn each(&self) -> impl Iterator<Item = Header<'_>> {
+        self.iter()
+            .map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()))
+    }
+}
+
+/// The methods that there are. CONTRACT 2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// GET.
+    Get,
+    /// POST.
+    Post,
+}
+
+impl Method {
+    /// The method as it stands in the request line.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Post => "POST",
+        }
+    }
+}

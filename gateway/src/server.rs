@@ -1,0 +1,178 @@
+//! The running program: everything is put together here, and served until a signal ends it.
+
+use std::{net::TcpListener, sync::Arc};
+
+use anyhow::Context;
+use gateway_protocol::header::HeaderNames;
+use http::HeaderValue;
+use pingora::{
+    proxy::HttpProxy,
+    server::{Server, configuration::ServerConf},
+    services::listening::Service,
+};
+use signpost_store::{Database, changes};
+
+use crate::{
+    apps::{
+        directory::{AppDirectory, CachedApps},
+        seal::Sealer,
+        sqlite::SqliteAppStore,
+        store::AppStore,
+    },
+    clock::SystemClock,
+    config::{Applications, Config, Secret},
+    downstream::connection::Http1Connections,
+    gateway::Gateway,
+    management::Management,
+    phases::{admit::Admission, forward::Forwarding, verify::Verifier},
+    request_ids::RequestIds,
+};
+
+/// After a signal, requests under way get so long to end.
+const GRACE_SECONDS: u64 = 10;
+/// Idle connections to backends that are kept: more than one machine's clients have under way at once.
+const UPSTREAM_POOL: usize = 1024;
+
+/// Serves until a signal ends the process.
+///
+/// # Errors
+///
+/// The store cannot be opened, or an address is taken.
+pub fn run(config: Config) -> anyhow::Result<()> {
+    // pingora panics when it cannot listen; this says why, before anything else happens.
+    for (address, key) in [
+        (config.listen, "listen"),
+        (config.management, "management.listen"),
+    ] {
+        TcpListener::bind(address).with_context(|| {
+            format!("cannot listen on {address} ({key}): is something else running there?")
+        })?;
+    }
+    let (apps, store) = applications(&config)?;
+    let mut server = Server::new_with_opt_and_conf(None, pingora_conf(&config));
+    server.bootstrap();
+    let (listen, management) = (config.listen, config.management);
+    tracing::info!(%listen, %management, public_url = %config.public_url, "signpost is serving");
+    let ids = Arc::new(RequestIds::default());
+    let mut clients = clients_service(config, apps, ids, &server.configuration)?;
+    clients.add_tcp(&listen.to_string());
+    let mut health = Service::new("management".to_owned(), Management { store });
+    health.add_tcp(&management.to_string());
+    health.threads = Some(1);
+    server.add_service(clients);
+    server.add_service(health);
+    server.run_forever()
+}
+
+type Store = Option<Arc<dyn AppStore>>;
+
+/// The applications, and the store behind them if there is one.
+fn applications(config: &Config) -> anyhow::Result<(AppDirectory, Store)> {
+    let profile = config.sign.profile.clone();
+    let multi = match &config.applications {
+        Applications::Single(key) => return Ok((AppDirectory::single(key.clone(), profile), None)),
+        Applications::Multi(multi) => multi,
+    };
+    let (database, store) = open_store(config, multi)?;
+    let store: Arc<dyn AppStore> = Arc::new(store);
+    let apps = Arc::new(CachedApps::new(Arc::clone(&store), multi.cache_entries));
+    let told = Arc::clone(&apps);
+    let watch = changes::watch(&database, move |change| told.on_change(&change))
+        .context("cannot watch the store for changes")?;
+    // It lasts as long as the process, which ends in `run_forever`.
+    std::mem::forget(watch);
+    Ok((AppDirectory::Multi(apps), Some(store)))
+}
+
+/// Opens the store of applications, for the gateway and for its commands.
+///
+/// # Errors
+///
+/// The database or the master key cannot be opened.
+pub fn open_store(
+    config: &Config,
+    multi: &crate::config::MultiApplications,
+) -> anyhow::Result<(Database, SqliteAppStore)> {
+    let sealer = Sealer::from_config(&multi.master_key, config.store.path())?;
+    let database = Database::open(&config.store)?;
+    let store = SqliteAppStore::new(database.clone(), sealer, config.sign.profile.clone());
+    Ok((database, store))
+}
+
+fn clients_service(
+    config: Config,
+    apps: AppDirectory,
+    ids: Arc<RequestIds>,
+    server_conf: &Arc<ServerConf>,
+) -> anyhow::Result<Service<Http1Connections>> {
+    let names = config.headers;
+    let secret = config
+        .gateway_secret
+        .as_ref()
+        .map(secret_header)
+        .transpose()?;
+    let scheme = if config.public_url.scheme() == "https" {
+        "https"
+    } else {
+        "http"
+    };
+    let gateway = Gateway {
+        admission: Admission {
+            names: names.clone(),
+            trusted_proxies: config.trusted_proxies,
+            scheme,
+            largest_body: config.limits.body,
+        },
+        apps,
+        verifier: Verifier::new(config.sign),
+        versions: config.versions,
+        forwarding: Forwarding {
+            names: names.clone(),
+            secret,
+        },
+        limits: config.limits,
+        timeouts: config.timeouts,
+        ids: Arc::clone(&ids),
+        clock: Arc::new(SystemClock),
+        records: config.log.access,
+    };
+    let connections = connections(gateway, names, ids, server_conf);
+    Ok(Service::new("clients".to_owned(), connections))
+}
+
+fn connections(
+    gateway: Gateway,
+    names: HeaderNames,
+    ids: Arc<RequestIds>,
+    server_conf: &Arc<ServerConf>,
+) -> Http1Connections {
+    let (limits, timeouts, records) = (gateway.limits.head, gateway.timeouts, gateway.records);
+    let mut proxy = HttpProxy::new(gateway, Arc::clone(server_conf));
+    proxy.handle_init_modules();
+    Http1Connections {
+        proxy: Arc::new(proxy),
+        limits,
+        head_patience: timeouts.head,
+        idle_patience: timeouts.idle,
+        ids,
+        names,
+        records,
+    }
+}
+
+fn secret_header(secret: &Secret) -> anyhow::Result<HeaderValue> {
+    let mut value = HeaderValue::from_str(secret.expose())
+        .map_err(|_| anyhow::anyhow!("gateway_secret has characters that no header can have"))?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+fn pingora_conf(config: &Config) -> ServerConf {
+    ServerConf {
+        threads: config.threads,
+        grace_period_seconds: Some(0),
+        graceful_shutdown_timeout_seconds: Some(GRACE_SECONDS),
+        upstream_keepalive_pool_size: UPSTREAM_POOL,
+        ..ServerConf::default()
+    }
+}

@@ -11,7 +11,7 @@ use pingora::{
     modules::http::HttpModules,
     protocols::TcpKeepalive,
     proxy::{FailToProxy, ProxyHttp, Session},
-    upstreams::peer::HttpPeer,
+    upstreams::peer::{HttpPeer, HttpUpstreamRequestPolicy},
 };
 
 use crate::{
@@ -284,6 +284,8 @@ impl Gateway {
         peer.options.read_timeout = Some(self.timeouts.answer);
         peer.options.write_timeout = Some(self.timeouts.answer);
         peer.options.idle_timeout = Some(UPSTREAM_IDLE);
+        // `forward` strips by the contract's rules, which pingora's would refuse half of.
+        peer.options.http_upstream_request_policy = HttpUpstreamRequestPolicy::preserve();
         peer.options.tcp_keepalive = Some(TcpKeepalive {
             idle: Duration::from_secs(60),
             interval: Duration::from_secs(5),
@@ -306,10 +308,12 @@ impl Gateway {
             wants_page: context.wants_page,
         };
         let answer = reject(rejection, to, context.route.as_ref(), &self.admission.names);
-        if matches!(
+        let is_mid_request = matches!(
             rejection,
             Rejection::NotHttp(_) | Rejection::RequestTimeout { .. }
-        ) {
+        );
+        // Behind a route, pingora closes the connection whatever it is told: so say it in the answer.
+        if is_mid_request || context.route.is_some() {
             session.set_keepalive(None);
         }
         let status = answer.status.as_u16();
@@ -325,7 +329,8 @@ impl Gateway {
             if !is_last {
                 session.write_response_body(Some(answer.body), true).await?;
             }
-            Ok::<_, Box<Error>>(())
+            // pingora holds bytes back until told that there are no more.
+            session.as_mut().finish_body().await
         };
         let is_written = written.await.is_ok();
         FailToProxy {

@@ -1,15 +1,22 @@
 //! The management listener: `/healthz` and `/readyz`. CONTRACT 10.
 
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use http::{Response, StatusCode, header};
 use pingora::{apps::http_app::ServeHttp, protocols::http::ServerSession};
 
+use tokio::net::TcpStream;
+
 use crate::apps::store::AppStore;
+
+/// Connecting to ourselves takes no time, unless nobody listens.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Answers whether the gateway is alive, and whether it can serve.
 pub struct Management {
+    /// The address that clients call.
+    pub listen: SocketAddr,
     /// The store that serving needs; none in single-application mode.
     pub store: Option<Arc<dyn AppStore>>,
 }
@@ -30,6 +37,11 @@ impl ServeHttp for Management {
 
 impl Management {
     async fn readiness(&self) -> Response<Vec<u8>> {
+        // pingora starts its listeners one by one: this one may be up before the clients' is.
+        let accepts = tokio::time::timeout(PATIENCE, TcpStream::connect(self.listen)).await;
+        if !matches!(accepts, Ok(Ok(_))) {
+            return text(StatusCode::SERVICE_UNAVAILABLE, "not listening yet\n");
+        }
         let Some(store) = &self.store else {
             return text(StatusCode::OK, "ready\n");
         };

@@ -56,7 +56,7 @@ pub fn run(config: Config) -> anyhow::Result<()> {
     let ids = Arc::new(RequestIds::default());
     let mut clients = clients_service(config, apps, ids, &server.configuration)?;
     clients.add_tcp(&listen.to_string());
-    let mut health = Service::new("management".to_owned(), Management { store });
+    let mut health = Service::new("management".to_owned(), Management { listen, store });
     health.add_tcp(&management.to_string());
     health.threads = Some(1);
     server.add_service(clients);

@@ -110,3 +110,15 @@ hint_cover = Method and path are either missing from the signed string or do not
 hint_algorithm = Another hash algorithm was used than this application's sign profile says.
 hint_preset = The request was signed by the rules of the preset "{ $preset }", which is not this application's.
 hint_previous_key = The request was signed with the previous key, which is no longer valid.
+
+## Pages and login
+
+page_confirm_title = Log in to { $application }
+page_confirm_compare = Compare this code with the one that { $application } shows you:
+page_confirm_code = Code
+page_confirm_warning = Go on only if you began this login yourself and both codes are the same. If somebody sent you this address, close the window.
+page_confirm_button = The codes are the same: log in with { $provider }
+page_done_title = You are logged in
+page_done_close = You may close this window and go back to { $application }.
+page_problem_code = Code
+page_problem_request = Request

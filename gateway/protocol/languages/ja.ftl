@@ -109,3 +109,15 @@ hint_cover = 署名した文字列にメソッドとパスが欠けているか�
 hint_algorithm = このアプリケーションの署名規則とは別のハッシュアルゴリズムが使われています。
 hint_preset = プリセット「{ $preset }」の規則で署名されていますが、このアプリケーションのものではありません。
 hint_previous_key = 以前の鍵で署名されていますが、その鍵はもう無効です。
+
+## Pages and login
+
+page_confirm_title = { $application } にログイン
+page_confirm_compare = このコードが { $application } に表示されているコードと同じか確認してください。
+page_confirm_code = コード
+page_confirm_warning = ご自身で始めたログインで、両方のコードが一致する場合にのみ進んでください。このアドレスが他の人から送られてきた場合は、ウィンドウを閉じてください。
+page_confirm_button = コードは一致しています：{ $provider } でログイン
+page_done_title = ログインしました
+page_done_close = このウィンドウを閉じて { $application } に戻ってください。
+page_problem_code = コード
+page_problem_request = リクエスト

@@ -109,3 +109,15 @@ hint_cover = 서명한 문자열에 메서드와 경로가 빠졌거나, 있어�
 hint_algorithm = 이 애플리케이션의 서명 규칙과 다른 해시 알고리즘이 쓰였습니다.
 hint_preset = 프리셋 "{ $preset }"의 규칙으로 서명되었지만, 이 애플리케이션의 규칙이 아닙니다.
 hint_previous_key = 더 이상 유효하지 않은 이전 키로 서명되었습니다.
+
+## Pages and login
+
+page_confirm_title = { $application }에 로그인
+page_confirm_compare = 이 코드가 { $application }에 표시된 코드와 같은지 확인하세요.
+page_confirm_code = 코드
+page_confirm_warning = 직접 시작한 로그인이고 두 코드가 같을 때만 계속하세요. 다른 사람이 이 주소를 보냈다면 창을 닫으세요.
+page_confirm_button = 코드가 같습니다: { $provider } 계정으로 로그인
+page_done_title = 로그인되었습니다
+page_done_close = 이 창을 닫고 { $application }(으)로 돌아가도 됩니다.
+page_problem_code = 코드
+page_problem_request = 요청

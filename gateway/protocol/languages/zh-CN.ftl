@@ -109,3 +109,15 @@ hint_cover = 被签名的字符串中缺少请求方法和路径，或者它们�
 hint_algorithm = 使用的散列算法与此应用的签名规则不同。
 hint_preset = 请求按预设“{ $preset }”的规则签名，而此应用用的不是它。
 hint_previous_key = 请求用旧密钥签名，旧密钥已失效。
+
+## Pages and login
+
+page_confirm_title = 登录{ $application }
+page_confirm_compare = 请核对此代码与{ $application }显示的代码：
+page_confirm_code = 代码
+page_confirm_warning = 仅当此次登录由您本人发起且两处代码一致时才继续。如果此地址是他人发给您的，请关闭窗口。
+page_confirm_button = 代码一致：通过{ $provider }登录
+page_done_title = 您已登录
+page_done_close = 您可以关闭此窗口，返回{ $application }。
+page_problem_code = 代码
+page_problem_request = 请求

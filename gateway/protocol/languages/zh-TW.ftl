@@ -109,3 +109,15 @@ hint_cover = 被簽章的字串中缺少請求方法與路徑，或者它們不�
 hint_algorithm = 使用的雜湊演算法與此應用程式的簽章規則不同。
 hint_preset = 請求依預設「{ $preset }」的規則簽章，而此應用程式用的不是它。
 hint_previous_key = 請求用舊金鑰簽章，舊金鑰已失效。
+
+## Pages and login
+
+page_confirm_title = 登入{ $application }
+page_confirm_compare = 請核對此代碼與{ $application }顯示的代碼：
+page_confirm_code = 代碼
+page_confirm_warning = 僅當此次登入由您本人發起且兩處代碼一致時才繼續。如果此網址是他人傳給您的，請關閉視窗。
+page_confirm_button = 代碼一致：透過{ $provider }登入
+page_done_title = 您已登入
+page_done_close = 您可以關閉此視窗，返回{ $application }。
+page_problem_code = 代碼
+page_problem_request = 請求

@@ -60,7 +60,7 @@ pub const OVERRIDE_HEADERS: [&str; 6] = [
 ];
 
 /// Headers of one connection only (RFC 9110 section 7.6.1), and those that end at the gateway. CONTRACT 2.
-pub const HOP_BY_HOP_HEADERS: [&str; 10] = [
+pub const HOP_BY_HOP_HEADERS: [&str; 11] = [
     "connection",
     "keep-alive",
     "proxy-connection",
@@ -70,6 +70,7 @@ pub const HOP_BY_HOP_HEADERS: [&str; 10] = [
     "trailer",
     "transfer-encoding",
     "upgrade",
+    "http2-settings",
     "expect",
 ];
 

@@ -81,6 +81,8 @@ impl ProxyHttp for Gateway {
         context: &mut RequestContext,
     ) -> pingora::Result<bool> {
         session.set_write_timeout(Some(self.timeouts.send));
+        // `read_body` limits the whole body's time.
+        session.set_read_timeout(None);
         let admitted = self.admit(session, context)?;
         let verified = self.verify(session, context, &admitted).await?;
         context.route = Some(route(&verified, &admitted.version, &self.versions)?);

@@ -18,9 +18,19 @@ type Key = [u8; 32];
 /// Remembers the live signs of every application, up to a number for each. It is this gateway's own.
 #[derive(Debug)]
 pub struct ReplayMemory {
-    apps: RwLock<HashMap<AppId, Arc<Mutex<LiveSigns>>>>,
+    apps: RwLock<Apps>,
     entries_per_app: usize,
 }
+
+#[derive(Debug, Default)]
+struct Apps {
+    signs: HashMap<AppId, Arc<Mutex<LiveSigns>>>,
+    /// When there are so many, those without live signs are swept out.
+    sweep_at: usize,
+}
+
+/// Below this a sweep is not worth its while.
+const FEWEST_TO_SWEEP: usize = 64;
 
 /// Why a sign was not taken into the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,24 +78,29 @@ impl ReplayMemory {
     }
 
     fn signs_of(&self, app: AppId, now: SignTime) -> Arc<Mutex<LiveSigns>> {
-        if let Some(signs) = self
-            .apps
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&app)
-        {
+        let known = self.apps.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(signs) = known.signs.get(&app) {
             return Arc::clone(signs);
         }
+        drop(known);
         let mut apps = self.apps.write().unwrap_or_else(PoisonError::into_inner);
-        // A newcomer makes room: applications without a live sign that nobody is looking at go.
-        apps.retain(|_, signs| {
-            Arc::strong_count(signs) > 1
-                || !signs
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .is_empty_at(now.as_millis())
+        if apps.signs.len() >= apps.sweep_at {
+            apps.sweep(now);
+        }
+        Arc::clone(apps.signs.entry(app).or_default())
+    }
+}
+
+impl Apps {
+    /// Takes out whom nobody is looking at and who has no live sign. Twice as many must come before the
+    /// next sweep, so that newcomers cost little however many there are.
+    fn sweep(&mut self, now: SignTime) {
+        self.signs.retain(|_, signs| {
+            let is_in_use = Arc::strong_count(signs) > 1;
+            let mut signs = signs.lock().unwrap_or_else(PoisonError::into_inner);
+            is_in_use || !signs.is_empty_at(now.as_millis())
         });
-        Arc::clone(apps.entry(app).or_default())
+        self.sweep_at = FEWEST_TO_SWEEP.max(self.signs.len() * 2);
     }
 }
 
@@ -209,11 +224,11 @@ mod tests {
     #[test]
     fn applications_without_live_signs_leave_nothing_behind() {
         let memory = ReplayMemory::new(2);
-        for app in 0..100 {
-            remember(&memory, app, 1, NOW, NOW).unwrap();
+        for app in 0..1000_i64 {
+            let now = NOW + app.unsigned_abs() * 200_000;
+            remember(&memory, app, 1, now, now).unwrap();
         }
-        remember(&memory, 1000, 1, NOW + 200_000, NOW + 200_000).unwrap();
-        assert_eq!(memory.apps.read().unwrap().len(), 1);
+        assert!(memory.apps.read().unwrap().signs.len() <= FEWEST_TO_SWEEP);
     }
 
     #[test]

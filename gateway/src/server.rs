@@ -10,7 +10,7 @@ use pingora::{
     server::{Server, configuration::ServerConf},
     services::listening::Service,
 };
-use signpost_store::{Database, changes};
+use signpost_store::{Database, changes, changes::Watch};
 
 use crate::{
     apps::{
@@ -48,7 +48,8 @@ pub fn run(config: Config) -> anyhow::Result<()> {
             format!("cannot listen on {address} ({key}): is something else running there?")
         })?;
     }
-    let (apps, store) = applications(&config)?;
+    // The watch lasts as long as the process.
+    let (apps, store, _watch) = applications(&config)?;
     let mut server = Server::new_with_opt_and_conf(None, pingora_conf(&config));
     server.bootstrap();
     let (listen, management) = (config.listen, config.management);
@@ -66,11 +67,13 @@ pub fn run(config: Config) -> anyhow::Result<()> {
 
 type Store = Option<Arc<dyn AppStore>>;
 
-/// The applications, and the store behind them if there is one.
-fn applications(config: &Config) -> anyhow::Result<(AppDirectory, Store)> {
+/// The applications; if there is a store behind them, that and the watch over its changes.
+fn applications(config: &Config) -> anyhow::Result<(AppDirectory, Store, Option<Watch>)> {
     let profile = config.sign.profile.clone();
     let multi = match &config.applications {
-        Applications::Single(key) => return Ok((AppDirectory::single(key.clone(), profile), None)),
+        Applications::Single(key) => {
+            return Ok((AppDirectory::single(key.clone(), profile), None, None));
+        }
         Applications::Multi(multi) => multi,
     };
     let (database, store) = open_store(config, multi)?;
@@ -79,9 +82,7 @@ fn applications(config: &Config) -> anyhow::Result<(AppDirectory, Store)> {
     let told = Arc::clone(&apps);
     let watch = changes::watch(&database, move |change| told.on_change(&change))
         .context("cannot watch the store for changes")?;
-    // It lasts as long as the process, which ends in `run_forever`.
-    std::mem::forget(watch);
-    Ok((AppDirectory::Multi(apps), Some(store)))
+    Ok((AppDirectory::Multi(apps), Some(store), Some(watch)))
 }
 
 /// Opens the store of applications, for the gateway and for its commands.

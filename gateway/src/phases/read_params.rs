@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use gateway_protocol::param::{Params, ParamsError};
-use pingora::{Error, ErrorType, proxy::Session};
+use pingora::{Error, proxy::Session};
 
 use super::admit::Admitted;
 use crate::{
@@ -75,13 +75,9 @@ fn rejection_of(error: &Error) -> Rejection {
         .and_then(|cause| cause.downcast_ref::<std::io::Error>());
     let inner = cause.and_then(std::io::Error::get_ref);
     if inner.is_some_and(|inner| inner.is::<MalformedChunks>()) {
-        return Rejection::NotHttp("malformed chunks");
-    }
-    match error.etype() {
-        ErrorType::ReadTimedout => Rejection::RequestTimeout {
-            limit: Duration::ZERO,
-        },
-        _ => Rejection::ClientGone,
+        Rejection::NotHttp("malformed chunks")
+    } else {
+        Rejection::ClientGone
     }
 }
 

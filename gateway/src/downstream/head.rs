@@ -59,8 +59,15 @@ impl HeadScanner {
     ///
     /// # Errors
     ///
-    /// A line feed without a carriage return before it, or more bytes than allowed.
+    /// No method in front, a line feed without a carriage return before it, or more bytes than allowed.
     pub fn scan(&mut self, buffer: &[u8], limits: &HeadLimits) -> Result<Option<usize>, HeadFault> {
+        // Somebody who speaks TLS, say, would otherwise wait for an answer as long as we for a line.
+        if buffer
+            .first()
+            .is_some_and(|&first| !is(first, TOKEN) && first != b'\r')
+        {
+            return Err(HeadFault::NotHttp("it does not begin with a method"));
+        }
         for found in memchr_iter(b'\n', &buffer[self.scanned..]) {
             let line_feed = self.scanned + found;
             let line = &buffer[self.line_start..line_feed];

@@ -54,6 +54,14 @@ fn a_bare_line_feed_is_refused_at_once() {
 }
 
 #[test]
+fn what_begins_like_another_protocol_is_refused_at_once() {
+    for other in [&b"\x16\x03\x01\x02\x00"[..], b"\0", b" GET", b"\n"] {
+        let fault = HeadScanner::default().scan(other, &LIMITS).unwrap_err();
+        assert!(matches!(fault, HeadFault::NotHttp(_)), "{other:?}");
+    }
+}
+
+#[test]
 fn a_head_that_does_not_end_is_too_large() {
     let long = |start: &str| {
         let head = format!("{start}{}", "a".repeat(LIMITS.bytes));

@@ -19,7 +19,7 @@ pub use self::{
     versions::{Backend, UnknownVersion, Versions},
 };
 
-use std::{net::SocketAddr, path::Path};
+use std::{net::SocketAddr, path::Path, sync::Arc};
 
 use gateway_protocol::header::{HeaderNames, HeaderOverrides, Prefix};
 use ipnet::IpNet;
@@ -149,7 +149,7 @@ impl Config {
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = self.sign.warnings();
-        let is_remote = |backend: &Backend| !backend.address.ip().is_loopback();
+        let is_remote = |backend: &Arc<Backend>| !backend.address.ip().is_loopback();
         if self.gateway_secret.is_none() && self.versions.iter().any(is_remote) {
             warnings.push(
                 "gateway_secret is not set, but a backend is on another machine: it must refuse to \

@@ -95,7 +95,7 @@ impl ProxyHttp for Gateway {
         context: &mut RequestContext,
     ) -> pingora::Result<Box<HttpPeer>> {
         let route = context.route.as_ref().ok_or_else(no_route)?;
-        Ok(Box::new(self.peer(route.backend)))
+        Ok(Box::new(self.peer(route.backend.address)))
     }
 
     async fn upstream_request_filter(

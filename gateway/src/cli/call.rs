@@ -52,7 +52,7 @@ pub(super) struct CallArguments {
     key: Option<KeySource>,
     /// The version to ask for.
     #[arg(long, value_name = "NAME")]
-    api_version: Option<String>,
+    version: Option<String>,
     /// The language of texts.
     #[arg(long)]
     language: Option<String>,
@@ -158,7 +158,7 @@ fn request(arguments: &CallArguments, known: Known) -> anyhow::Result<RequestBui
     };
     let given = [
         (known.names.app(), &arguments.app),
-        (known.names.version(), &arguments.api_version),
+        (known.names.version(), &arguments.version),
         (known.names.language(), &arguments.language),
     ];
     for (name, value) in given {

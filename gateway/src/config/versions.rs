@@ -1,6 +1,6 @@
 //! The versions and their backends. CONTRACT 5.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, sync::Arc};
 
 use gateway_protocol::version::Version;
 
@@ -9,7 +9,7 @@ use super::table::Section;
 /// The versions that there are, and where requests go that name none of them.
 #[derive(Clone, Debug)]
 pub struct Versions {
-    backends: Vec<Backend>,
+    backends: Vec<Arc<Backend>>,
     default: usize,
     /// What becomes of a request that names a version that there is not.
     pub unknown: UnknownVersion,
@@ -46,7 +46,9 @@ impl Versions {
             let version = name.parse();
             let address: Option<SocketAddr> = section.needed("backend");
             match version {
-                Ok(version) => backends.extend(address.map(|address| Backend { version, address })),
+                Ok(version) => {
+                    backends.extend(address.map(|address| Arc::new(Backend { version, address })))
+                }
                 Err(error) => root.problem(
                     "versions",
                     &format!("[versions.{name}]"),
@@ -84,27 +86,27 @@ impl Versions {
 
     /// The backend of the default route.
     #[must_use]
-    pub fn default(&self) -> &Backend {
+    pub fn default(&self) -> &Arc<Backend> {
         &self.backends[self.default]
     }
 
     /// The backend of the version that `name` names, if there is one. There are few: no map is faster.
     #[must_use]
-    pub fn named(&self, name: &[u8]) -> Option<&Backend> {
+    pub fn named(&self, name: &[u8]) -> Option<&Arc<Backend>> {
         self.backends
             .iter()
             .find(|backend| backend.version.is_named_by(name))
     }
 
     /// All of them.
-    pub fn iter(&self) -> std::slice::Iter<'_, Backend> {
+    pub fn iter(&self) -> std::slice::Iter<'_, Arc<Backend>> {
         self.backends.iter()
     }
 }
 
 impl<'v> IntoIterator for &'v Versions {
-    type Item = &'v Backend;
-    type IntoIter = std::slice::Iter<'v, Backend>;
+    type Item = &'v Arc<Backend>;
+    type IntoIter = std::slice::Iter<'v, Arc<Backend>>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.iter()

@@ -24,7 +24,7 @@ pub fn answer(
     for name in &internal {
         response.remove_header(name);
     }
-    response.insert_header(names.version().clone(), route.version.as_str())?;
+    response.insert_header(names.version().clone(), route.backend.version.as_str())?;
     response.insert_header(names.version_source().clone(), route.source.as_str())?;
     response.insert_header(X_REQUEST_ID, context.request_id.as_str())
 }

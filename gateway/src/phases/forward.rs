@@ -51,7 +51,7 @@ pub fn forward(
             upstream.insert_header(X_GATEWAY_APP, ident.as_str())?;
         }
     }
-    upstream.insert_header(X_GATEWAY_VERSION, route.version.as_str())?;
+    upstream.insert_header(X_GATEWAY_VERSION, route.backend.version.as_str())?;
     upstream.insert_header(X_GATEWAY_VERSION_SOURCE, route.source.as_str())?;
     upstream.insert_header(X_REQUEST_ID, context.request_id.as_str())?;
     match &context.traceparent {

@@ -82,7 +82,10 @@ pub fn reject(
         ));
     }
     if let Some(route) = route {
-        headers.push((names.version().clone(), value(route.version.as_str())));
+        headers.push((
+            names.version().clone(),
+            value(route.backend.version.as_str()),
+        ));
         headers.push((names.version_source().clone(), value(route.source.as_str())));
     }
     match rejection {

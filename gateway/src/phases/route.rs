@@ -1,8 +1,8 @@
 //! Which version serves a verified request, and why. CONTRACT 5.
 
-use std::net::SocketAddr;
+use std::sync::Arc;
 
-use gateway_protocol::version::{Version, VersionSource};
+use gateway_protocol::version::VersionSource;
 
 use super::verify::VerifiedRequest;
 use crate::{
@@ -13,12 +13,10 @@ use crate::{
 /// Where a request goes, and why there.
 #[derive(Clone, Debug)]
 pub struct Route {
-    /// The version.
-    pub version: Version,
+    /// The version and its backend.
+    pub backend: Arc<Backend>,
     /// Why this one.
     pub source: VersionSource,
-    /// Its backend.
-    pub backend: SocketAddr,
 }
 
 /// Routes a verified request; `asked` is the version header's value, empty where there is none.
@@ -65,18 +63,15 @@ pub fn route(
     }
 }
 
-fn to(backend: &Backend, source: VersionSource) -> Route {
+fn to(backend: &Arc<Backend>, source: VersionSource) -> Route {
     Route {
-        version: backend.version.clone(),
+        backend: Arc::clone(backend),
         source,
-        backend: backend.address,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::{
         apps::{App, directory::AppDirectory},
@@ -110,7 +105,7 @@ mod tests {
 
     fn routed(verified: &VerifiedRequest, asked: &str, config: &str) -> (String, VersionSource) {
         let route = route(verified, asked.as_bytes(), &versions(config)).unwrap();
-        (route.version.to_string(), route.source)
+        (route.backend.version.to_string(), route.source)
     }
 
     #[test]

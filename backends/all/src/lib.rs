@@ -1,0 +1,37 @@
+//! Every version of the login service in one process: what a gateway does between processes is done here
+//! inside one (internal forwarding, CONTRACT 9), from the same libraries.
+
+mod versions;
+
+use std::sync::Arc;
+
+use axum::{Router, extract::Request, response::Response};
+use login::Views;
+use tower::ServiceExt;
+
+use crate::versions::Versions;
+
+/// The routes of all versions. The first one is the default route. CONTRACT 5.
+pub fn router(service: Arc<login::Service>) -> Router {
+    let headers = service.config().headers().clone();
+    let versions = Versions::new([
+        (
+            login_v1::V1::VERSION,
+            login_v1::router(Arc::clone(&service)),
+        ),
+        (login_v2::V2::VERSION, login_v2::router(service)),
+    ]);
+    Router::new().fallback(async move |request: Request| -> Response {
+        let choice = versions.choose(&request, &headers);
+        let (name, source, is_ours) = (choice.name.clone(), choice.source, choice.is_ours);
+        let answered = choice.router.clone().oneshot(request).await;
+        let mut response = answered.unwrap_or_else(|never| match never {});
+        if is_ours {
+            versions::tell(&mut response, &headers, &name, source);
+        }
+        response
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,15 @@
+//! The program that serves every version.
+
+use std::process::ExitCode;
+
+use login::program::{Program, run};
+
+fn main() -> ExitCode {
+    run(&Program {
+        name: "login-all",
+        about: "Every version of Signpost's login service in one process",
+        version: env!("CARGO_PKG_VERSION"),
+        config: "conf/all.toml",
+        router: login_all::router,
+    })
+}

@@ -1,0 +1,56 @@
+//! Both versions in one process, over a real store.
+
+use std::path::Path;
+
+use axum::body::{Body, to_bytes};
+use http::{Request, StatusCode};
+use login::{config::Config, program};
+use serde_json::Value;
+
+use super::*;
+
+/// Without a gateway in front: requests are the single application's.
+fn config(folder: &Path) -> Config {
+    let text = format!(
+        "without_gateway = true\nstore = \"sqlite:{}\"\n[providers.sandbox]\nkind = \"bitbucket\"\n\
+         auth_url = \"http://127.0.0.1:1\"\napi_url = \"http://127.0.0.1:1\"\nclient_id = \"i\"\nclient_secret = \"s\"\n",
+        folder.join("signpost.db").display()
+    );
+    Config::parse(&text).unwrap()
+}
+
+#[test]
+fn the_example_configuration_is_good() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conf/all.toml");
+    Config::load(&file).unwrap();
+}
+
+#[tokio::test]
+async fn a_login_is_issued_by_the_version_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let (service, _watch) = program::start(config(folder.path())).unwrap();
+    let router = router(service);
+    for (header, version, source) in [
+        ("v2", "v2", "header"),
+        ("v1", "v1", "header"),
+        ("x", "v1", "unknown"),
+    ] {
+        let request = Request::post("/login")
+            .header("acme-x-version", header)
+            .body(Body::empty())
+            .unwrap();
+        let response = router.clone().oneshot(request).await.unwrap();
+        assert_eq!(response.status(), StatusCode::OK);
+        assert_eq!(response.headers()["acme-x-version"], version);
+        assert_eq!(response.headers()["acme-x-version-source"], source);
+        let body: Value =
+            serde_json::from_slice(&to_bytes(response.into_body(), 9999).await.unwrap()).unwrap();
+        assert!(
+            body["token"]
+                .as_str()
+                .unwrap()
+                .starts_with(&format!("{version}.")),
+            "{body}"
+        );
+    }
+}

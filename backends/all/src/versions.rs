@@ -1,0 +1,170 @@
+//! Which version serves a request, and why. CONTRACT 5.
+
+use axum::{Router, response::Response};
+use gateway_protocol::{
+    header::{HeaderNames, X_GATEWAY_VERSION},
+    login_state::version_of,
+    version::{Version, VersionSource},
+};
+use http::{HeaderValue, Method, Request, Uri};
+
+/// All versions of this process, the default route first.
+#[derive(Clone)]
+pub(crate) struct Versions(Vec<(Version, Router)>);
+
+/// The version that was chosen.
+pub(crate) struct Choice<'a> {
+    pub(crate) name: &'a Version,
+    pub(crate) router: &'a Router,
+    pub(crate) source: VersionSource,
+    /// Whether this process chose; else a gateway did, and tells the client itself.
+    pub(crate) is_ours: bool,
+}
+
+impl Versions {
+    /// The versions by name, the default route first; at least one.
+    pub(crate) fn new<const N: usize>(versions: [(&str, Router); N]) -> Self {
+        const { assert!(N > 0) };
+        let parsed =
+            versions.map(|(name, router)| (name.parse().expect("each crate's constant"), router));
+        Self(parsed.into())
+    }
+
+    /// The gateway's choice where there is a gateway; else that of the version header, of a login's
+    /// `state`, or the default route.
+    pub(crate) fn choose<B>(&self, request: &Request<B>, headers: &HeaderNames) -> Choice<'_> {
+        if let Some(chosen) = request.headers().get(X_GATEWAY_VERSION) {
+            let (place, source) = self.named(chosen.as_bytes());
+            return self.choice(place, source, false);
+        }
+        if let Some(asked) = request.headers().get(headers.version()) {
+            let (place, source) = self.named(asked.as_bytes());
+            return self.choice(place, source, true);
+        }
+        let issuer = Some(request)
+            .filter(|request| is_login(request))
+            .and_then(|request| state_version(request.uri()));
+        match issuer.map(|issuer| self.named(issuer.as_bytes())) {
+            Some((place, VersionSource::Header)) => self.choice(place, VersionSource::State, true),
+            _ => self.choice(0, VersionSource::Default, true),
+        }
+    }
+
+    fn named(&self, name: &[u8]) -> (usize, VersionSource) {
+        match self
+            .0
+            .iter()
+            .position(|(version, _)| version.is_named_by(name))
+        {
+            Some(place) => (place, VersionSource::Header),
+            None => (0, VersionSource::Unknown),
+        }
+    }
+
+    fn choice(&self, place: usize, source: VersionSource, is_ours: bool) -> Choice<'_> {
+        let (name, router) = &self.0[place];
+        Choice {
+            name,
+            router,
+            source,
+            is_ours,
+        }
+    }
+}
+
+/// Says in the answer which version served it and why, as a gateway would.
+pub(crate) fn tell(
+    response: &mut Response,
+    names: &HeaderNames,
+    version: &Version,
+    source: VersionSource,
+) {
+    if let Ok(version) = HeaderValue::from_str(version.as_str()) {
+        response.headers_mut().insert(names.version(), version);
+    }
+    response.headers_mut().insert(
+        names.version_source(),
+        HeaderValue::from_static(source.as_str()),
+    );
+}
+
+fn is_login<B>(request: &Request<B>) -> bool {
+    request.method() == Method::GET && request.uri().path() == "/login"
+}
+
+/// The version in the query's `state`. A state has no character that would be escaped.
+fn state_version(uri: &Uri) -> Option<&str> {
+    let pairs = uri.query()?.split('&');
+    pairs
+        .filter_map(|pair| pair.strip_prefix("state="))
+        .find_map(version_of)
+}
+
+#[cfg(test)]
+mod tests {
+    use gateway_protocol::header::HeaderOverrides;
+
+    use super::*;
+
+    fn chosen(uri: &str, headers: &[(&str, &str)]) -> (String, &'static str, bool) {
+        let versions = Versions::new([("v1", Router::new()), ("v2", Router::new())]);
+        let names = HeaderNames::new(&"Acme".parse().unwrap(), &HeaderOverrides::default());
+        let mut request = Request::get(uri);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let choice = versions.choose(&request.body(()).unwrap(), &names);
+        (
+            choice.name.to_string(),
+            choice.source.as_str(),
+            choice.is_ours,
+        )
+    }
+
+    #[test]
+    fn the_version_header_names_a_version() {
+        assert_eq!(chosen("/user", &[]), ("v1".into(), "default", true));
+        assert_eq!(
+            chosen("/user", &[("acme-x-version", "V2")]),
+            ("v2".into(), "header", true)
+        );
+        assert_eq!(
+            chosen("/user", &[("acme-x-version", "v9")]),
+            ("v1".into(), "unknown", true)
+        );
+        assert_eq!(
+            chosen("/user", &[("acme-x-version", "")]),
+            ("v1".into(), "unknown", true)
+        );
+    }
+
+    #[test]
+    fn the_gateways_choice_goes_before_the_header() {
+        let both = [("x-gateway-version", "v2"), ("acme-x-version", "v1")];
+        assert_eq!(chosen("/user", &both), ("v2".into(), "header", false));
+        assert_eq!(
+            chosen("/login?state=v1.x", &both),
+            ("v2".into(), "header", false)
+        );
+    }
+
+    #[test]
+    fn a_callback_goes_to_the_version_that_issued_its_state() {
+        assert_eq!(
+            chosen("/login?code=c&state=v2.abc", &[]),
+            ("v2".into(), "state", true)
+        );
+        assert_eq!(
+            chosen("/login?state=v9.abc", &[]),
+            ("v1".into(), "default", true)
+        );
+        assert_eq!(
+            chosen("/user?state=v2.abc", &[]),
+            ("v1".into(), "default", true)
+        );
+        assert_eq!(
+            chosen("/login?xstate=v2.abc", &[]),
+            ("v1".into(), "default", true)
+        );
+    }
+}

@@ -1,0 +1,99 @@
+//! The time: an argument everywhere, read from the system in one place.
+
+use std::{
+    fmt,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+/// A point in time: UTC milliseconds since the epoch, as on the wire and in the store.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(transparent)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// Takes milliseconds since the epoch.
+    #[must_use]
+    pub const fn from_millis(millis: i64) -> Self {
+        Self(millis)
+    }
+
+    /// Milliseconds since the epoch.
+    #[must_use]
+    pub const fn as_millis(self) -> i64 {
+        self.0
+    }
+
+    /// This much later.
+    #[must_use]
+    pub fn plus(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(millis(duration)))
+    }
+
+    /// This much earlier.
+    #[must_use]
+    pub fn minus(self, duration: Duration) -> Self {
+        Self(self.0.saturating_sub(millis(duration)))
+    }
+
+    /// How long from `now` until this; zero once it is past.
+    #[must_use]
+    pub fn since(self, now: Self) -> Duration {
+        Duration::from_millis(u64::try_from(self.0.saturating_sub(now.0)).unwrap_or(0))
+    }
+
+    /// Whole seconds from `now` until this, begun ones counted; 0 once it is past.
+    #[must_use]
+    pub fn seconds_from(self, now: Self) -> u64 {
+        self.since(now)
+            .as_millis()
+            .div_ceil(1000)
+            .try_into()
+            .unwrap_or(u64::MAX)
+    }
+}
+
+impl fmt::Debug for Timestamp {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} ms", self.0)
+    }
+}
+
+/// Where the time comes from: the system, or a test.
+pub trait Clock: Send + Sync + 'static {
+    /// The time now.
+    fn now(&self) -> Timestamp;
+}
+
+/// The system's clock.
+#[derive(Clone, Copy, Debug)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the one place where it is read"
+    )]
+    fn now(&self) -> Timestamp {
+        let since_epoch = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        Timestamp(millis(since_epoch))
+    }
+}
+
+fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_begun_second_counts_and_the_past_is_zero() {
+        let now = Timestamp::from_millis(10_000);
+        assert_eq!(now.plus(Duration::from_millis(1)).seconds_from(now), 1);
+        assert_eq!(now.plus(Duration::from_secs(2)).seconds_from(now), 2);
+        assert_eq!(now.minus(Duration::from_secs(2)).seconds_from(now), 0);
+    }
+}

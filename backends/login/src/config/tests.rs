@@ -1,0 +1,206 @@
+//! What a configuration may say, and how it is told what it may not.
+
+use std::{path::Path, time::Duration};
+
+use super::*;
+use crate::testing::config_text_with_provider;
+
+fn good() -> String {
+    config_text_with_provider("https://provider.example", "")
+}
+
+/// The keys of all problems, and the whole message.
+fn problems(text: &str) -> (Vec<String>, String) {
+    let problems = Config::parse(text).unwrap_err();
+    (
+        problems
+            .iter()
+            .map(|problem| problem.key().to_owned())
+            .collect(),
+        problems.to_string(),
+    )
+}
+
+#[test]
+fn a_provider_is_enough_and_the_rest_are_the_contracts_defaults() {
+    let config = Config::parse(&good()).unwrap();
+    assert_eq!(config.headers().app().as_str(), "acme-x-app");
+    assert_eq!(
+        config.public_url().callback().as_str(),
+        "http://127.0.0.1:8080/login"
+    );
+    assert_eq!(config.lifetimes().login, Duration::from_secs(600));
+    assert_eq!(config.lifetimes().claim, Duration::from_secs(120));
+    assert_eq!(config.lifetimes().ticket, Duration::from_secs(60));
+    assert_eq!(
+        config.lifetimes().credential,
+        Duration::from_secs(30 * 24 * 3600)
+    );
+    assert!(config.polling().confirm);
+    let provider = config.providers().iter().next().unwrap();
+    assert_eq!(provider.issuer, "https://provider.example");
+    assert_eq!(
+        provider.user_url.as_str(),
+        "https://provider.example/2.0/user"
+    );
+    assert!(provider.sends_redirect_uri && !provider.pkce);
+    assert_eq!(config.providers().default_name(), Some(&provider.name));
+}
+
+#[test]
+fn every_problem_is_told_at_once_by_its_key() {
+    let text = format!(
+        "prefix = \"1x\"\nlisten = \"nowhere\"\nstore = \"mysql:x\"\nworker_threads = 0\nnonsense = 1\n\
+         public_url = \"https://x/path\"\n[login]\nlogin_ttl_seconds = 0\nclaim_ttl = 5\n\
+         [polling]\nconfirm = \"yes\"\n[log]\nformat = \"xml\"\nlevel = \"loud\"\n\
+         [application]\nreturn_to = [\"app.example\"]\n[headers]\napp = \"a b\"\n{}",
+        config_text_with_provider("nothing", "colour = \"red\"")
+    );
+    let (mut keys, message) = problems(&text);
+    keys.sort();
+    let expected = [
+        "application.return_to",
+        "headers.app",
+        "listen",
+        "log.format",
+        "log.level",
+        "login.claim_ttl",
+        "login.login_ttl_seconds",
+        "nonsense",
+        "polling.confirm",
+        "prefix",
+        "providers.sandbox.api_url",
+        "providers.sandbox.auth_url",
+        "providers.sandbox.colour",
+        "public_url",
+        "store",
+        "worker_threads",
+    ];
+    assert_eq!(keys, expected, "{message}");
+    assert!(
+        message.contains("login.login_ttl_seconds: found 0; allowed: 1 to 3600"),
+        "{message}"
+    );
+    assert!(
+        message.contains("login.claim_ttl: found an unknown key; allowed:"),
+        "{message}"
+    );
+}
+
+#[test]
+fn every_line_names_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("v1.toml");
+    std::fs::write(&file, "prefix = \"1\"\nlisten = \"2\"\n").unwrap();
+    let message = Config::load(&file).unwrap_err().to_string();
+    assert_eq!(message.lines().count(), 3, "{message}");
+    assert!(
+        message
+            .lines()
+            .all(|line| line.starts_with(&file.display().to_string())),
+        "{message}"
+    );
+    let missing = Config::load(Path::new("/nowhere/v1.toml"))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        missing.starts_with("/nowhere/v1.toml: found No such file"),
+        "{missing}"
+    );
+}
+
+#[test]
+fn what_is_no_toml_is_told_by_its_line_and_without_its_text() {
+    let (_, message) = problems("prefix = \"Acme\"\nclient_secret = hunter2\n");
+    assert!(message.contains("in line 2"), "{message}");
+    assert!(!message.contains("hunter2"), "{message}");
+}
+
+#[test]
+fn a_secret_comes_from_where_it_is_said_to_be() {
+    let with = |source: &str| good().replace("\"secret\"", &format!("{source:?}"));
+    let secret = |text: &str| {
+        Config::parse(text)
+            .unwrap()
+            .providers()
+            .iter()
+            .next()
+            .unwrap()
+            .client_secret
+            .expose()
+            .to_owned()
+    };
+    assert_eq!(secret(&with("literal")), "literal");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("secret");
+    std::fs::write(&file, "from a file\n").unwrap();
+    assert_eq!(
+        secret(&with(&format!("file:{}", file.display()))),
+        "from a file"
+    );
+    assert_eq!(secret(&with("env:CARGO_PKG_NAME")), "login");
+    for missing in ["env:NO_SUCH_VARIABLE", "file:/no/such/file", ""] {
+        let (keys, message) = problems(&with(missing));
+        assert_eq!(keys, ["providers.sandbox.client_secret"], "{message}");
+    }
+}
+
+#[test]
+fn a_secret_is_neither_printed_nor_told() {
+    let config = Config::parse(&good().replace("\"secret\"", "\"hunter2\"")).unwrap();
+    assert!(!format!("{config:?}").contains("hunter2"));
+    let (_, message) = problems(&good().replace("\"secret\"", "[\"hunter2\"]"));
+    assert!(!message.contains("hunter2"), "{message}");
+}
+
+#[test]
+fn beyond_loopback_the_gateways_secret_is_asked_for() {
+    let (keys, message) = problems(&format!("listen = \"0.0.0.0:7001\"\n{}", good()));
+    assert_eq!(keys, ["gateway_secret"], "{message}");
+}
+
+#[test]
+fn without_a_provider_there_is_no_login() {
+    let (keys, _) = problems("");
+    assert_eq!(keys, ["providers"]);
+    let (keys, _) = problems(&format!("default_provider = \"other\"\n{}", good()));
+    assert_eq!(keys, ["default_provider"]);
+}
+
+#[test]
+fn another_kind_is_data() {
+    let kind = "[provider_kinds.gitea]\nauthorize_path = \"/login/oauth/authorize\"\n\
+                token_path = \"/login/oauth/access_token\"\nuser_path = \"/api/v1/user\"\nid_field = \"id\"\n";
+    let text = good().replace("\"bitbucket\"", "\"gitea\"");
+    let config = Config::parse(&format!("{text}{kind}")).unwrap();
+    let provider = config.providers().iter().next().unwrap();
+    assert_eq!(
+        provider.user_url.as_str(),
+        "https://provider.example/api/v1/user"
+    );
+    assert_eq!(
+        (provider.kind.name.as_str(), provider.kind.id_field.as_str()),
+        ("gitea", "id")
+    );
+    assert!(provider.pkce);
+    let (keys, message) = problems(&text);
+    assert_eq!(keys, ["providers.sandbox.kind"]);
+    assert!(
+        message.contains("found \"gitea\"; allowed: bitbucket"),
+        "{message}"
+    );
+}
+
+#[test]
+fn of_several_providers_none_is_the_default_unless_said() {
+    let two = format!("{}{}", good(), good().replace("sandbox", "other"));
+    assert!(
+        Config::parse(&two)
+            .unwrap()
+            .providers()
+            .default_name()
+            .is_none()
+    );
+    let config = Config::parse(&format!("default_provider = \"other\"\n{two}")).unwrap();
+    assert_eq!(config.providers().default_name().unwrap().as_str(), "other");
+}

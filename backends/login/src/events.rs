@@ -1,0 +1,85 @@
+//! Events: what applications report about logged-in people.
+
+mod sqlite;
+
+use std::str::FromStr;
+
+use async_trait::async_trait;
+use gateway_protocol::app::AppId;
+use signpost_store::StoreError;
+
+pub use self::sqlite::SqliteEvents;
+use crate::{accounts::AccountId, clock::Timestamp};
+
+/// An event's name: 1 to 64 of `[a-z0-9_.]`. CONTRACT 8.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventName(String);
+
+impl EventName {
+    /// The name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for EventName {
+    type Err = ParseEventNameError;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        let is_allowed = |byte: u8| {
+            byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'.')
+        };
+        if (1..=64).contains(&name.len()) && name.bytes().all(is_allowed) {
+            Ok(Self(name.to_owned()))
+        } else {
+            Err(ParseEventNameError)
+        }
+    }
+}
+
+/// The name is not one that an event can have.
+#[derive(Debug, thiserror::Error)]
+#[error("1 to 64 of a-z, 0-9, _ and .")]
+pub struct ParseEventNameError;
+
+/// An event to be stored.
+#[derive(Clone, Debug)]
+pub struct NewEvent {
+    /// Whose.
+    pub account: AccountId,
+    /// Reported by.
+    pub application: AppId,
+    /// What happened.
+    pub name: EventName,
+    /// Whatever the application says about it.
+    pub data: Option<String>,
+    /// When we were told.
+    pub received_at: Timestamp,
+}
+
+/// Where events are kept.
+#[async_trait]
+pub trait EventStore: Send + Sync {
+    /// Stores an event and returns its id.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be reached.
+    async fn keep(&self, event: NewEvent) -> Result<i64, StoreError>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_1_to_64_of_its_letters() {
+        for good in ["a", "level.up_2", &"x".repeat(64)] {
+            assert!(good.parse::<EventName>().is_ok(), "{good}");
+        }
+        for bad in ["", "A", "a b", "a-b", "é", &"x".repeat(65)] {
+            assert!(bad.parse::<EventName>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! Events in SQLite.
+
+use async_trait::async_trait;
+use rusqlite::params;
+use signpost_store::{Database, StoreError};
+
+use super::{EventStore, NewEvent};
+
+/// Events in a SQLite file.
+#[derive(Debug)]
+pub struct SqliteEvents(Database);
+
+impl SqliteEvents {
+    /// Over an open database.
+    #[must_use]
+    pub fn new(database: Database) -> Self {
+        Self(database)
+    }
+}
+
+#[async_trait]
+impl EventStore for SqliteEvents {
+    async fn keep(&self, event: NewEvent) -> Result<i64, StoreError> {
+        self.0
+            .write(move |transaction| {
+                transaction
+                    .prepare_cached(
+                        "INSERT INTO events (account_id, application_id, event, data, received_at) \
+                         VALUES (?1, ?2, ?3, ?4, ?5) RETURNING id",
+                    )?
+                    .query_row(
+                        params![
+                            event.account.get(),
+                            event.application.get(),
+                            event.name.as_str(),
+                            event.data,
+                            event.received_at.as_millis(),
+                        ],
+                        |row| row.get(0),
+                    )
+            })
+            .await
+    }
+}

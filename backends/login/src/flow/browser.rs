@@ -1,0 +1,138 @@
+//! A polling login in the browser: its page, and the button on it.
+
+use std::sync::Arc;
+
+use http::HeaderValue;
+
+use super::{SentOn, Visit, locate, must_be_open};
+use crate::{
+    applications::Application,
+    error::LoginError,
+    logins::{BoundCookie, CookieHash, CookieStage, Login, LoginCookie, Mode, UserCode},
+    oauth::Provider,
+    service::Service,
+};
+
+/// What opening a polling login's address leads to.
+pub(crate) enum Shown {
+    /// The page that asks.
+    Page(Page),
+    /// `polling.confirm = false`: on to the provider at once.
+    SentOn(SentOn),
+}
+
+/// What the page says, and what its button does.
+pub(crate) struct Page {
+    pub(crate) application: Arc<Application>,
+    pub(crate) user_code: UserCode,
+    pub(crate) provider: String,
+    /// The `state` and `confirm` of the button's address.
+    pub(crate) state: String,
+    pub(crate) confirm: String,
+    pub(crate) set_cookie: HeaderValue,
+}
+
+/// Somebody opens a polling login's address.
+///
+/// Whoever opens it last is the one who may confirm: an earlier page's button no longer works.
+pub(crate) async fn show_page(service: &Service, visit: &Visit<'_>) -> Result<Shown, LoginError> {
+    let (login, application) = locate(service, visit).await?;
+    let Mode::Polling { user_code } = &login.mode else {
+        return Err(LoginError::LoginUnknown);
+    };
+    let now = service.now();
+    must_be_open(&login, now)?;
+    let provider = provider_of(service, &login)?;
+    if !service.config.polling().confirm {
+        return send_on(service, &login, provider, None)
+            .await
+            .map(Shown::SentOn);
+    }
+    let cookie = LoginCookie::generate();
+    let bound = BoundCookie {
+        hash: cookie.hash(),
+        stage: CookieStage::Shown,
+    };
+    if !service
+        .logins
+        .store()
+        .bind(login.state.hash(), None, bound, now)
+        .await?
+    {
+        return Err(LoginError::LoginUsed);
+    }
+    Ok(Shown::Page(Page {
+        application,
+        user_code: user_code.clone(),
+        provider: provider.config().name.to_string(),
+        state: login.state.encode(),
+        confirm: cookie.confirm(),
+        set_cookie: cookie.set(
+            &login.state,
+            service.config.public_url(),
+            now,
+            login.expires_at,
+        ),
+    }))
+}
+
+/// Somebody presses the page's button: only good in the browser that the page was shown in.
+pub(crate) async fn confirm(
+    service: &Service,
+    visit: &Visit<'_>,
+    confirm: &str,
+) -> Result<SentOn, LoginError> {
+    let (login, _) = locate(service, visit).await?;
+    must_be_open(&login, service.now())?;
+    let cookie = LoginCookie::of_request(visit.headers, &login.state, service.config.public_url())
+        .filter(|cookie| {
+            login.is_bound_to(cookie, CookieStage::Shown) && cookie.is_confirmed_by(confirm)
+        })
+        .ok_or(LoginError::LoginMismatch)?;
+    send_on(
+        service,
+        &login,
+        provider_of(service, &login)?,
+        Some(cookie.hash()),
+    )
+    .await
+}
+
+/// Sends the browser to the provider with a new cookie, unless another page took over meanwhile.
+async fn send_on(
+    service: &Service,
+    login: &Login,
+    provider: &Provider,
+    shown: Option<CookieHash>,
+) -> Result<SentOn, LoginError> {
+    let cookie = LoginCookie::generate();
+    let now = service.now();
+    let bound = BoundCookie {
+        hash: cookie.hash(),
+        stage: CookieStage::Authorizing,
+    };
+    if !service
+        .logins
+        .store()
+        .bind(login.state.hash(), shown, bound, now)
+        .await?
+    {
+        return Err(LoginError::LoginMismatch);
+    }
+    Ok(SentOn {
+        url: provider.authorize_url(&login.state, &cookie),
+        set_cookie: cookie.set(
+            &login.state,
+            service.config.public_url(),
+            now,
+            login.expires_at,
+        ),
+    })
+}
+
+fn provider_of<'a>(service: &'a Service, login: &Login) -> Result<&'a Provider, LoginError> {
+    let gone = LoginError::Internal {
+        what: "the login's provider is configured no more",
+    };
+    service.providers.find(&login.provider).ok_or(gone)
+}

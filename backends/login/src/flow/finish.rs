@@ -1,0 +1,247 @@
+//! The provider sends the browser back: the login completes or fails, once.
+
+use std::sync::Arc;
+
+use http::HeaderValue;
+use tracing::{Instrument, Span, field};
+use url::Url;
+
+use super::{LoginResult, Visit, claim::issue_random, locate, must_be_open};
+use crate::{
+    accounts::Account,
+    applications::Application,
+    error::LoginError,
+    logins::{Completion, CookieStage, FailureReason, Login, LoginCookie, Mode, Outcome, Ticket},
+    oauth::ProviderFault,
+    return_to::{with_error, with_ticket},
+    service::Service,
+};
+
+/// What the provider sends the browser back with.
+pub(crate) struct Callback<'a> {
+    pub(crate) grant: Grant,
+    /// RFC 9207.
+    pub(crate) iss: Option<&'a str>,
+}
+
+/// RFC 6749 section 4.1.2.
+#[derive(Clone)]
+pub(crate) enum Grant {
+    /// The person said yes.
+    Code(String),
+    /// The person said no, or the provider could not ask.
+    Error(String),
+}
+
+/// What the browser is told in the end, and the `Set-Cookie` that takes the login's cookie away.
+pub(crate) struct Finished {
+    pub(crate) end: End,
+    pub(crate) remove_cookie: HeaderValue,
+}
+
+/// How a login ends in the browser.
+pub(crate) enum End {
+    /// Back to the application, with a ticket or an error in the address.
+    ReturnTo(Url),
+    /// A redirect login without `return_to`: the result is the answer.
+    Result(LoginResult),
+    /// A polling login: the window may be closed.
+    Close(Arc<Application>),
+    /// It failed, and nobody else is to be told here.
+    Problem(LoginError),
+}
+
+/// Completes or fails the login of a callback. A callback of another browser, or of another provider, ends
+/// nothing; a second one changes nothing.
+pub(crate) async fn finish_login(
+    service: &Arc<Service>,
+    visit: &Visit<'_>,
+    callback: &Callback<'_>,
+) -> Result<Finished, LoginError> {
+    let (login, application) = locate(service, visit).await?;
+    must_be_open(&login, service.now())?;
+    let public_url = service.config.public_url();
+    let cookie = LoginCookie::of_request(visit.headers, &login.state, public_url)
+        .filter(|cookie| login.is_bound_to(cookie, CookieStage::Authorizing))
+        .ok_or(LoginError::LoginMismatch)?;
+    let provider = service.providers.find(&login.provider);
+    let is_issuer = |iss: &str| provider.is_some_and(|provider| provider.is_issuer(iss));
+    if !callback.iss.is_none_or(is_issuer) {
+        return Err(LoginError::LoginMismatch);
+    }
+    let remove_cookie = LoginCookie::remove(&login.state, public_url);
+    // In a task of its own: a browser that goes away must not leave the login half done.
+    let (service, grant) = (Arc::clone(service), callback.grant.clone());
+    let settled = async move { settle(&service, login, application, grant, &cookie).await };
+    let task = tokio::spawn(settled.instrument(Span::current()));
+    let broken_off = |_| LoginError::Internal {
+        what: "a login's last step broke off",
+    };
+    Ok(Finished {
+        end: task.await.map_err(broken_off)??,
+        remove_cookie,
+    })
+}
+
+/// Claims the login, and brings it to its end.
+async fn settle(
+    service: &Service,
+    login: Login,
+    application: Arc<Application>,
+    grant: Grant,
+    cookie: &LoginCookie,
+) -> Result<End, LoginError> {
+    claim(service, &login, cookie).await?;
+    match grant {
+        Grant::Code(code) => exchange(service, login, application, code, cookie).await,
+        Grant::Error(error) => {
+            let reason = if error == "access_denied" {
+                FailureReason::AccessDenied
+            } else {
+                FailureReason::ProviderFailed
+            };
+            fail(service, &login, reason).await?;
+            Ok(end_of_failure(&login, reason, LoginError::LoginDenied))
+        }
+    }
+}
+
+/// Takes the login out of everybody else's hands; tells apart why that may not work.
+async fn claim(service: &Service, login: &Login, cookie: &LoginCookie) -> Result<(), LoginError> {
+    let store = service.logins.store();
+    if store
+        .claim(login.state.hash(), &cookie.hash(), service.now())
+        .await?
+    {
+        return Ok(());
+    }
+    let now_found = store
+        .find(login.state.hash())
+        .await?
+        .ok_or(LoginError::LoginUnknown)?;
+    must_be_open(&now_found, service.now())?;
+    Err(LoginError::LoginMismatch)
+}
+
+async fn exchange(
+    service: &Service,
+    login: Login,
+    application: Arc<Application>,
+    code: String,
+    cookie: &LoginCookie,
+) -> Result<End, LoginError> {
+    match identify(service, &login, code, cookie).await? {
+        Ok((account, created)) => complete(service, login, application, account, created).await,
+        Err(reason) => {
+            fail(service, &login, reason).await?;
+            Ok(end_of_failure(&login, reason, reason.into()))
+        }
+    }
+}
+
+async fn identify(
+    service: &Service,
+    login: &Login,
+    code: String,
+    cookie: &LoginCookie,
+) -> Result<Result<(Account, bool), FailureReason>, LoginError> {
+    let Some(provider) = service.providers.find(&login.provider) else {
+        tracing::warn!(provider = %login.provider, "a login's provider {} is configured no more", login.provider);
+        return Ok(Err(FailureReason::ProviderFailed));
+    };
+    match provider.identify(code, cookie).await {
+        Ok(username) => {
+            let config = provider.config();
+            let account = service
+                .accounts
+                .find_or_create(&config.name, &config.kind, &username, service.now())
+                .await?;
+            Ok(Ok(account))
+        }
+        Err(fault) => {
+            log_fault(login, &fault);
+            Ok(Err(fault.reason()))
+        }
+    }
+}
+
+fn log_fault(login: &Login, fault: &ProviderFault) {
+    let cause = std::error::Error::source(fault).map(field::display);
+    tracing::warn!(provider = %login.provider, cause, "provider {} failed a login: {fault}", login.provider);
+}
+
+async fn complete(
+    service: &Service,
+    login: Login,
+    application: Arc<Application>,
+    account: Account,
+    created: bool,
+) -> Result<End, LoginError> {
+    Span::current().record("account.id", account.id.get());
+    let now = service.now();
+    let lifetimes = service.config.lifetimes();
+    let claimable_until = now.plus(lifetimes.claim);
+    let ticket = match &login.mode {
+        Mode::Redirect { return_to: Some(_) } => Some(Ticket::generate()),
+        Mode::Redirect { return_to: None } | Mode::Polling { .. } => None,
+    };
+    let stored_ticket = ticket
+        .as_ref()
+        .map(|ticket| (ticket.hash(), now.plus(lifetimes.ticket)));
+    let outcome = Outcome::Complete {
+        account: account.id,
+        created,
+        ticket: stored_ticket,
+    };
+    if !service
+        .logins
+        .finish(login.state.hash(), outcome, now, claimable_until)
+        .await?
+    {
+        return Err(LoginError::LoginExpired);
+    }
+    match (login.mode, ticket) {
+        (
+            Mode::Redirect {
+                return_to: Some(url),
+            },
+            Some(ticket),
+        ) => Ok(End::ReturnTo(with_ticket(url, &ticket))),
+        (Mode::Redirect { .. }, _) => {
+            let completion = Completion {
+                account,
+                created,
+                finished_at: now,
+                claimable_until,
+            };
+            issue_random(service, &completion, login.application)
+                .await
+                .map(End::Result)
+        }
+        (Mode::Polling { .. }, _) => Ok(End::Close(application)),
+    }
+}
+
+async fn fail(service: &Service, login: &Login, reason: FailureReason) -> Result<(), LoginError> {
+    let now = service.now();
+    let claimable_until = now.plus(service.config.lifetimes().claim);
+    let outcome = Outcome::Failed(reason);
+    let is_stored = service
+        .logins
+        .finish(login.state.hash(), outcome, now, claimable_until)
+        .await?;
+    if is_stored {
+        Ok(())
+    } else {
+        Err(LoginError::LoginExpired)
+    }
+}
+
+fn end_of_failure(login: &Login, reason: FailureReason, problem: LoginError) -> End {
+    match &login.mode {
+        Mode::Redirect {
+            return_to: Some(url),
+        } => End::ReturnTo(with_error(url.clone(), reason)),
+        Mode::Redirect { return_to: None } | Mode::Polling { .. } => End::Problem(problem),
+    }
+}

@@ -1,0 +1,35 @@
+//! `GET /login?state=…&code=…` and `&error=…`: the provider sends the browser back. CONTRACT 8.
+
+use axum::{
+    Json,
+    response::{IntoResponse, Response},
+};
+
+use super::{cookie, found};
+use crate::{
+    error::LoginError,
+    flow::{Callback, End, Visit, finish_login},
+    pages,
+    request::RequestInfo,
+    router::Backend,
+    views::{LoginResultView, Views},
+};
+
+/// Completes or fails the login. Its cookie is taken away in either case.
+pub(super) async fn callback<V: Views>(
+    backend: &Backend,
+    info: &RequestInfo,
+    visit: &Visit<'_>,
+    callback: &Callback<'_>,
+) -> Result<Response, LoginError> {
+    let finished = finish_login(&backend.service, visit, callback).await?;
+    let answer = match finished.end {
+        End::ReturnTo(url) => found(&url)?,
+        End::Result(result) => {
+            Json(LoginResultView::<V>::new(&result, backend.service.now())).into_response()
+        }
+        End::Close(application) => pages::done(&application.name, info.page_language),
+        End::Problem(problem) => problem.into_response(),
+    };
+    Ok((cookie(finished.remove_cookie), answer).into_response())
+}

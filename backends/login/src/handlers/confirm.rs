@@ -1,0 +1,19 @@
+//! `GET /login?state=…&confirm=…`: the button of a polling login's page. CONTRACT 8.
+
+use axum::response::Response;
+
+use super::sent_on;
+use crate::{
+    error::LoginError,
+    flow::{self, Visit},
+    router::Backend,
+};
+
+/// Sends the browser to the provider.
+pub(super) async fn confirm(
+    backend: &Backend,
+    visit: &Visit<'_>,
+    confirm: &str,
+) -> Result<Response, LoginError> {
+    sent_on(flow::confirm(&backend.service, visit, confirm).await?)
+}

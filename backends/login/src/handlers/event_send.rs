@@ -1,0 +1,61 @@
+//! `POST /event/send` `event` (`data`): an event of the logged-in person is stored. CONTRACT 8.
+
+use axum::{Json, extract::State};
+use serde::Serialize;
+
+use crate::{
+    clock::Timestamp,
+    error::LoginError,
+    events::{EventName, NewEvent},
+    request::{Parameters, Person},
+    router::Backend,
+};
+
+/// CONTRACT 8.
+const MAX_DATA_BYTES: usize = 4096;
+
+/// What was stored.
+#[derive(Serialize)]
+pub(crate) struct StoredEvent {
+    id: i64,
+    event: String,
+    received_at: Timestamp,
+}
+
+/// Stores the event with the account.
+pub(crate) async fn event_send(
+    State(backend): State<Backend>,
+    person: Person,
+    parameters: Parameters,
+) -> Result<Json<StoredEvent>, LoginError> {
+    let name: EventName =
+        parameters
+            .required("event")?
+            .parse()
+            .map_err(|_| LoginError::ParamInvalid {
+                name: "event",
+                allowed: "[a-z0-9_.]{1,64}".to_owned(),
+            })?;
+    let data = parameters.optional("data")?;
+    if data.is_some_and(|data| data.len() > MAX_DATA_BYTES) {
+        return Err(LoginError::ParamInvalid {
+            name: "data",
+            allowed: format!("≤ {MAX_DATA_BYTES} B"),
+        });
+    }
+    let service = &backend.service;
+    let received_at = service.now();
+    let event = NewEvent {
+        account: person.logged_in.account.id,
+        application: person.logged_in.application,
+        name: name.clone(),
+        data: data.map(str::to_owned),
+        received_at,
+    };
+    let id = service.events.keep(event).await?;
+    Ok(Json(StoredEvent {
+        id,
+        event: name.as_str().to_owned(),
+        received_at,
+    }))
+}

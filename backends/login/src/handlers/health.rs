@@ -1,0 +1,19 @@
+//! `GET /healthz` and `GET /readyz`: for whoever starts and watches the process; not part of the contract.
+
+use axum::{Json, extract::State};
+use serde_json::{Value, json};
+
+use crate::{error::LoginError, router::Backend};
+
+/// The process is up.
+pub(crate) async fn healthz() -> Json<Value> {
+    Json(json!({ "status": "up" }))
+}
+
+/// The store can be reached, so requests can be served.
+pub(crate) async fn readyz(State(backend): State<Backend>) -> Result<Json<Value>, LoginError> {
+    backend.service.readiness.probe().await?;
+    Ok(Json(
+        json!({ "status": "ready", "version": backend.version.as_str() }),
+    ))
+}

@@ -1,0 +1,27 @@
+//! `GET /login?state=…`: a polling login's page. CONTRACT 8.
+
+use axum::response::{IntoResponse, Response};
+
+use super::{cookie, sent_on};
+use crate::{
+    error::LoginError,
+    flow::{self, Shown, Visit},
+    pages,
+    request::RequestInfo,
+    router::Backend,
+};
+
+/// Shows the page that asks, or goes on at once where that is configured.
+pub(super) async fn show_page(
+    backend: &Backend,
+    info: &RequestInfo,
+    visit: &Visit<'_>,
+) -> Result<Response, LoginError> {
+    match flow::show_page(&backend.service, visit).await? {
+        Shown::Page(page) => {
+            let shown = pages::confirm(&page, info.page_language);
+            Ok((cookie(page.set_cookie), shown).into_response())
+        }
+        Shown::SentOn(onward) => sent_on(onward),
+    }
+}

@@ -1,0 +1,282 @@
+//! Logins under way: what is known of each, and the store that moves them on.
+//!
+//! ```text
+//! pending ──claim──► exchanging ──finish──► complete | failed
+//!    └── login_ttl ──────┴── login_ttl ──► expired ◄── claim_ttl ──┘
+//! ```
+//!
+//! "Expired" is not stored: it follows from the time. Each arrow is one conditional write, so of two
+//! requests that want the same one exactly one gets it.
+
+mod cookie;
+mod failure;
+mod remembered;
+mod sqlite;
+mod ticket;
+mod token;
+mod user_code;
+mod waiters;
+
+use async_trait::async_trait;
+use gateway_protocol::app::AppId;
+use signpost_store::StoreError;
+use url::Url;
+
+pub use self::{
+    cookie::{CookieHash, LoginCookie},
+    failure::{FailureReason, ParseFailureReasonError},
+    remembered::Logins,
+    sqlite::SqliteLogins,
+    ticket::{Ticket, TicketHash},
+    token::{LoginState, LoginToken, StateHash},
+    user_code::UserCode,
+    waiters::{Waiter, Waiters},
+};
+use crate::{
+    accounts::{Account, AccountId},
+    client_address::ClientAddress,
+    clock::Timestamp,
+    config::{PendingBounds, ProviderName},
+};
+
+/// A login as the store has it.
+#[derive(Clone, Debug)]
+pub struct Login {
+    /// What it is found by.
+    pub state: LoginState,
+    /// The application that began it.
+    pub application: AppId,
+    /// How its outcome comes back.
+    pub mode: Mode,
+    /// Who is asked.
+    pub provider: ProviderName,
+    /// The browser that may go on, once there is one.
+    pub cookie: Option<BoundCookie>,
+    /// When it expires unless it is finished.
+    pub expires_at: Timestamp,
+    /// How far it is.
+    pub status: Status,
+}
+
+/// How a login's outcome comes back.
+#[derive(Clone, Debug)]
+pub enum Mode {
+    /// With the browser: to `return_to`, or as the answer itself.
+    Redirect {
+        /// Where the browser goes in the end.
+        return_to: Option<Url>,
+    },
+    /// To whoever holds the token.
+    Polling {
+        /// Shown on both sides, so that nobody confirms another's login.
+        user_code: UserCode,
+    },
+}
+
+/// The cookie that the store expects next.
+#[derive(Clone, Copy, Debug)]
+pub struct BoundCookie {
+    /// Its hash.
+    pub hash: CookieHash,
+    /// The step that set it.
+    pub stage: CookieStage,
+}
+
+/// The step that set a cookie, and so the one that it entitles to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CookieStage {
+    /// The page was shown: its button may be pressed.
+    Shown,
+    /// The browser was sent to the provider: it may come back.
+    Authorizing,
+}
+
+/// How far a login is.
+#[derive(Clone, Debug)]
+pub enum Status {
+    /// Nobody has come back from the provider.
+    Pending,
+    /// A callback has it: the provider is being asked.
+    Exchanging,
+    /// Somebody is logged in.
+    Complete(Completion),
+    /// It came to nothing.
+    Failed {
+        /// Why.
+        reason: FailureReason,
+        /// How long that is told.
+        claimable_until: Timestamp,
+    },
+}
+
+/// What a login came to.
+#[derive(Clone, Debug)]
+pub struct Completion {
+    /// The person.
+    pub account: Account,
+    /// Whether this login made the account.
+    pub created: bool,
+    /// When: the credential's lifetime counts from here, so that it is the same whoever issues it.
+    pub finished_at: Timestamp,
+    /// How long the outcome is told.
+    pub claimable_until: Timestamp,
+}
+
+/// How a login stands at some time, as its beginner is told.
+#[derive(Clone, Copy, Debug)]
+pub enum Progress<'a> {
+    /// Not finished.
+    Pending,
+    /// Finished well.
+    Complete(&'a Completion),
+    /// Finished badly.
+    Failed(FailureReason),
+    /// Too late, for finishing or for asking.
+    Expired,
+}
+
+impl Login {
+    /// How the login stands at `now`.
+    #[must_use]
+    pub fn progress(&self, now: Timestamp) -> Progress<'_> {
+        match &self.status {
+            _ if now >= self.answers_until() => Progress::Expired,
+            Status::Pending | Status::Exchanging => Progress::Pending,
+            Status::Complete(completion) => Progress::Complete(completion),
+            Status::Failed { reason, .. } => Progress::Failed(*reason),
+        }
+    }
+
+    /// When the present answer about this login turns into `expired`.
+    #[must_use]
+    pub fn answers_until(&self) -> Timestamp {
+        match &self.status {
+            Status::Pending | Status::Exchanging => self.expires_at,
+            Status::Complete(completion) => completion.claimable_until,
+            Status::Failed {
+                claimable_until, ..
+            } => *claimable_until,
+        }
+    }
+
+    /// Whether `cookie` is the one that entitles to the step after `stage`.
+    #[must_use]
+    pub fn is_bound_to(&self, cookie: &LoginCookie, stage: CookieStage) -> bool {
+        self.cookie
+            .is_some_and(|bound| bound.stage == stage && bound.hash.is_of(cookie))
+    }
+}
+
+/// A login to be begun.
+#[derive(Clone, Debug)]
+pub struct NewLogin {
+    /// What it will be found by.
+    pub state: LoginState,
+    /// The application that begins it.
+    pub application: AppId,
+    /// How its outcome shall come back.
+    pub mode: Mode,
+    /// Who will be asked.
+    pub provider: ProviderName,
+    /// In redirect mode: the browser that begins it, on its way to the provider.
+    pub cookie: Option<CookieHash>,
+    /// Who is asking, for the bound on pending logins.
+    pub client_address: ClientAddress,
+    /// Now.
+    pub created_at: Timestamp,
+    /// When it expires.
+    pub expires_at: Timestamp,
+}
+
+/// What became of the wish to begin a login.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begun {
+    /// It is stored.
+    Stored,
+    /// Too many are pending; one of them expires then.
+    TooMany {
+        /// When.
+        free_at: Timestamp,
+    },
+}
+
+/// What a login came to, to be stored.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// Somebody is logged in.
+    Complete {
+        /// The person.
+        account: AccountId,
+        /// Whether this login made the account.
+        created: bool,
+        /// In redirect mode with a `return_to`: the ticket, and how long it is good.
+        ticket: Option<(TicketHash, Timestamp)>,
+    },
+    /// It came to nothing.
+    Failed(FailureReason),
+}
+
+/// What became of a ticket.
+#[derive(Clone, Debug)]
+pub enum Redeemed {
+    /// It was good, and is spent now.
+    Now(Box<Completion>),
+    /// It was spent before.
+    Before,
+    /// It is too old.
+    TooLate,
+    /// It was never issued, or to another application.
+    Unknown,
+}
+
+/// Where logins are kept. Every change is conditional on what was there, and tells whether it happened.
+#[async_trait]
+pub trait LoginStore: Send + Sync {
+    /// Stores a new login unless too many are pending.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be reached; this holds for all that follow.
+    async fn begin(&self, login: NewLogin, bounds: PendingBounds) -> Result<Begun, StoreError>;
+
+    /// The login of this state or token.
+    async fn find(&self, state: &StateHash) -> Result<Option<Login>, StoreError>;
+
+    /// Binds a pending login to another cookie: that of the page when `expected` is `None`, whatever
+    /// was there; otherwise that of the way to the provider, if the page's cookie is still `expected`.
+    async fn bind(
+        &self,
+        state: &StateHash,
+        expected: Option<CookieHash>,
+        cookie: BoundCookie,
+        now: Timestamp,
+    ) -> Result<bool, StoreError>;
+
+    /// Takes a pending login out of everybody else's hands, to ask the provider.
+    async fn claim(
+        &self,
+        state: &StateHash,
+        cookie: &CookieHash,
+        now: Timestamp,
+    ) -> Result<bool, StoreError>;
+
+    /// Stores what a claimed login came to, and tells every process.
+    async fn finish(
+        &self,
+        state: &StateHash,
+        outcome: Outcome,
+        now: Timestamp,
+        claimable_until: Timestamp,
+    ) -> Result<bool, StoreError>;
+
+    /// Spends a ticket.
+    async fn redeem(
+        &self,
+        ticket: &TicketHash,
+        application: AppId,
+        now: Timestamp,
+    ) -> Result<Redeemed, StoreError>;
+
+    /// Removes up to `limit` logins that expired before `before`, and says how many.
+    async fn sweep(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError>;
+}

@@ -1,0 +1,233 @@
+//! The cookie that binds a login to one browser. CONTRACT 8.
+//!
+//! One per login. Its value is random, and new at each step that may be taken further: the page that
+//! asks for confirmation, and the way to the provider. Whatever else a step must prove follows from it:
+//! the `confirm` of the page's button, and PKCE's `code_verifier`. So neither is stored anywhere; the
+//! cookie brings them back, in the one browser that may go on.
+
+use std::fmt;
+
+use http::{HeaderMap, HeaderValue, header::COOKIE};
+
+use crate::{
+    clock::Timestamp,
+    config::PublicUrl,
+    logins::LoginState,
+    secret::{Secret, hash_type, is_same, sha256},
+};
+
+hash_type! {
+    /// SHA-256 of a login cookie's value: what the store knows of it.
+    CookieHash
+}
+
+impl CookieHash {
+    /// Whether this is the hash of `cookie`, in constant time.
+    #[must_use]
+    pub fn is_of(&self, cookie: &LoginCookie) -> bool {
+        is_same(&self.0, cookie.hash().as_bytes())
+    }
+}
+
+/// A login cookie's value: 256 random bits.
+#[derive(Clone)]
+pub struct LoginCookie(Secret);
+
+impl LoginCookie {
+    /// Makes a new one.
+    #[must_use]
+    pub fn generate() -> Self {
+        Self(Secret::generate())
+    }
+
+    /// The one that a browser sent for the login of `state`.
+    ///
+    /// None of several: which one a browser sends first depends on paths that another site's subdomain
+    /// may have chosen, so two of a name prove nothing.
+    #[must_use]
+    pub fn of_request(
+        headers: &HeaderMap,
+        state: &LoginState,
+        public_url: &PublicUrl,
+    ) -> Option<Self> {
+        let name = name(state, public_url);
+        let mut values = headers
+            .get_all(COOKIE)
+            .into_iter()
+            .filter_map(|header| header.to_str().ok())
+            .flat_map(|header| header.split(';'))
+            .filter_map(|pair| pair.trim().split_once('='))
+            .filter(|(given, _)| *given == name)
+            .map(|(_, value)| value);
+        match (values.next(), values.next()) {
+            (Some(value), None) => Secret::decode(value).map(Self),
+            _ => None,
+        }
+    }
+
+    /// What the store knows of it.
+    #[must_use]
+    pub fn hash(&self) -> CookieHash {
+        CookieHash(self.0.sha256())
+    }
+
+    /// What the page's button says, which nobody can say who has not seen the page in this browser.
+    #[must_use]
+    pub fn confirm(&self) -> String {
+        self.0.derive("confirm").encode()
+    }
+
+    /// Whether `confirm` is what the page's button said, in constant time.
+    #[must_use]
+    pub fn is_confirmed_by(&self, confirm: &str) -> bool {
+        is_same(self.confirm().as_bytes(), confirm.as_bytes())
+    }
+
+    /// PKCE's secret (RFC 7636 section 4.1): 43 characters that only this browser can bring back.
+    #[must_use]
+    pub fn code_verifier(&self) -> String {
+        self.0.derive("code_verifier").encode()
+    }
+
+    /// The `Set-Cookie` that gives it to the browser until `expires_at`.
+    #[must_use]
+    pub fn set(
+        &self,
+        state: &LoginState,
+        public_url: &PublicUrl,
+        now: Timestamp,
+        expires_at: Timestamp,
+    ) -> HeaderValue {
+        header(
+            state,
+            public_url,
+            &self.0.encode(),
+            expires_at.seconds_from(now),
+        )
+    }
+
+    /// The `Set-Cookie` that takes the login's cookie away again.
+    #[must_use]
+    pub fn remove(state: &LoginState, public_url: &PublicUrl) -> HeaderValue {
+        header(state, public_url, "", 0)
+    }
+}
+
+impl fmt::Debug for LoginCookie {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("LoginCookie(…)")
+    }
+}
+
+/// Says which login it is of, without saying its `state`: a cookie's name shows up in more places.
+fn name(state: &LoginState, public_url: &PublicUrl) -> String {
+    let id = hex::encode(&sha256(state.hash().as_bytes())[..8]);
+    // A browser accepts this prefix only with `Secure` and `Path=/`, and never from a subdomain.
+    let prefix = if public_url.is_https() { "__Host-" } else { "" };
+    format!("{prefix}login-{id}")
+}
+
+fn header(state: &LoginState, public_url: &PublicUrl, value: &str, seconds: u64) -> HeaderValue {
+    let name = name(state, public_url);
+    let scope = if public_url.is_https() {
+        "Path=/; Secure"
+    } else {
+        "Path=/login"
+    };
+    let cookie = format!("{name}={value}; Max-Age={seconds}; {scope}; HttpOnly; SameSite=Lax");
+    HeaderValue::try_from(cookie).expect("hex, base64url and our own words are header characters")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::logins::LoginToken;
+
+    fn state() -> LoginState {
+        LoginToken::generate(&"v1".parse().unwrap()).state()
+    }
+
+    fn plain() -> PublicUrl {
+        "http://127.0.0.1:8080".parse().unwrap()
+    }
+
+    fn sent(cookies: &[&str]) -> HeaderMap {
+        cookies
+            .iter()
+            .map(|cookie| (COOKIE, HeaderValue::from_str(cookie).unwrap()))
+            .collect()
+    }
+
+    fn pair(cookie: &LoginCookie, state: &LoginState, public_url: &PublicUrl) -> String {
+        let now = Timestamp::from_millis(0);
+        let set = cookie.set(state, public_url, now, now.plus(Duration::from_secs(600)));
+        set.to_str().unwrap().split(';').next().unwrap().to_owned()
+    }
+
+    #[test]
+    fn what_was_set_comes_back() {
+        let (state, cookie) = (state(), LoginCookie::generate());
+        let headers = sent(&[&format!(
+            "other=1; {}; more=2",
+            pair(&cookie, &state, &plain())
+        )]);
+        let back = LoginCookie::of_request(&headers, &state, &plain()).unwrap();
+        assert!(cookie.hash().is_of(&back));
+    }
+
+    #[test]
+    fn another_logins_cookie_is_none() {
+        let cookie = LoginCookie::generate();
+        let headers = sent(&[&pair(&cookie, &state(), &plain())]);
+        assert!(LoginCookie::of_request(&headers, &state(), &plain()).is_none());
+    }
+
+    #[test]
+    fn two_of_a_name_prove_nothing() {
+        let (state, cookie) = (state(), LoginCookie::generate());
+        let pair = pair(&cookie, &state, &plain());
+        for headers in [sent(&[&pair, &pair]), sent(&[&format!("{pair}; {pair}")])] {
+            assert!(LoginCookie::of_request(&headers, &state, &plain()).is_none());
+        }
+    }
+
+    #[test]
+    fn its_attributes_depend_on_the_scheme() {
+        let (state, cookie, now) = (state(), LoginCookie::generate(), Timestamp::from_millis(0));
+        let until = now.plus(Duration::from_secs(600));
+        let plain = cookie.set(&state, &plain(), now, until);
+        let plain = plain.to_str().unwrap();
+        assert!(plain.starts_with("login-"), "{plain}");
+        assert!(
+            plain.ends_with("; Max-Age=600; Path=/login; HttpOnly; SameSite=Lax"),
+            "{plain}"
+        );
+        let https = "https://login.example".parse().unwrap();
+        let secure = cookie.set(&state, &https, now, until);
+        let secure = secure.to_str().unwrap();
+        assert!(secure.starts_with("__Host-login-"), "{secure}");
+        assert!(
+            secure.ends_with("; Max-Age=600; Path=/; Secure; HttpOnly; SameSite=Lax"),
+            "{secure}"
+        );
+    }
+
+    #[test]
+    fn the_state_is_not_in_the_name() {
+        let state = state();
+        let hash = hex::encode(state.hash().as_bytes());
+        let name = name(&state, &plain());
+        assert!(!hash.contains(name.strip_prefix("login-").unwrap()));
+    }
+
+    #[test]
+    fn confirm_belongs_to_one_value_and_is_not_the_value() {
+        let cookie = LoginCookie::generate();
+        assert!(cookie.is_confirmed_by(&cookie.confirm()));
+        assert!(!cookie.is_confirmed_by(&LoginCookie::generate().confirm()));
+        assert!(!cookie.is_confirmed_by(""));
+        assert_ne!(cookie.confirm(), cookie.code_verifier());
+    }
+}

@@ -1,0 +1,64 @@
+//! Why a login failed, as its beginner is told.
+
+use std::{fmt, str::FromStr};
+
+/// Why a login failed. CONTRACT 8.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailureReason {
+    /// The person said no at the provider.
+    AccessDenied,
+    /// The provider gave no usable answer.
+    ProviderFailed,
+    /// The provider took longer than 10 s.
+    ProviderTimeout,
+}
+
+impl FailureReason {
+    /// The word on the wire and in the store.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::AccessDenied => "access_denied",
+            Self::ProviderFailed => "provider_failed",
+            Self::ProviderTimeout => "provider_timeout",
+        }
+    }
+}
+
+impl fmt::Display for FailureReason {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+impl FromStr for FailureReason {
+    type Err = ParseFailureReasonError;
+
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        [
+            Self::AccessDenied,
+            Self::ProviderFailed,
+            Self::ProviderTimeout,
+        ]
+        .into_iter()
+        .find(|reason| reason.as_str() == word)
+        .ok_or(ParseFailureReasonError)
+    }
+}
+
+/// The word is none of the reasons.
+#[derive(Debug, thiserror::Error)]
+#[error("access_denied, provider_failed or provider_timeout")]
+pub struct ParseFailureReasonError;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_reads_back_what_it_writes() {
+        let reason = FailureReason::ProviderTimeout;
+        assert_eq!(reason.as_str().parse::<FailureReason>().unwrap(), reason);
+        assert!("other".parse::<FailureReason>().is_err());
+    }
+}

@@ -1,0 +1,204 @@
+//! What names a login: the token that its beginner keeps, and the `state` that goes through the browser.
+//!
+//! CONTRACT 8: `token` is `v1.` and 256 random bits; `state` is `v1.` and the SHA-256 of the whole
+//! token. Only that hash is stored, so neither an address nor the database is enough to collect a login.
+
+use std::{fmt, str::FromStr};
+
+use gateway_protocol::{login_state::version_of, version::Version};
+use zeroize::Zeroizing;
+
+use crate::{
+    credentials::Credential,
+    secret::{self, Secret, hash_type},
+};
+
+hash_type! {
+    /// SHA-256 of a whole login token: what a `state` carries, and what the store finds a login by.
+    StateHash
+}
+
+/// The right to collect a login. Kept by whoever began it; of a redirect login nobody keeps it.
+pub struct LoginToken(Zeroizing<String>);
+
+impl LoginToken {
+    /// Makes a new one for a login that `version` issues.
+    #[must_use]
+    pub fn generate(version: &Version) -> Self {
+        Self(Zeroizing::new(format!(
+            "{version}.{}",
+            Secret::generate().encode()
+        )))
+    }
+
+    /// The token itself, for the one answer that hands it out.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// What of the token may go through a browser.
+    #[must_use]
+    pub fn state(&self) -> LoginState {
+        let version = version_of(&self.0).and_then(|version| version.parse().ok());
+        LoginState {
+            version: version.expect("generating and parsing both put a version in front"),
+            hash: self.hash(),
+        }
+    }
+
+    /// What the store knows of the token.
+    #[must_use]
+    pub fn hash(&self) -> StateHash {
+        StateHash(secret::sha256(self.0.as_bytes()))
+    }
+
+    /// The credential of this login: the same from every backend, though no store can tell it. CONTRACT 8.
+    #[must_use]
+    pub fn credential(&self) -> Credential {
+        Credential::from(Secret::derive_from(self.0.as_bytes(), "authorization"))
+    }
+}
+
+impl FromStr for LoginToken {
+    type Err = ParseTokenError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (version, random) = text.rsplit_once('.').ok_or(ParseTokenError)?;
+        version.parse::<Version>().map_err(|_| ParseTokenError)?;
+        Secret::decode(random).ok_or(ParseTokenError)?;
+        Ok(Self(Zeroizing::new(text.to_owned())))
+    }
+}
+
+impl fmt::Debug for LoginToken {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("LoginToken(…)")
+    }
+}
+
+/// OAuth's `state` (RFC 6749 section 4.1.1): names the login and the version that issued it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct LoginState {
+    version: Version,
+    hash: StateHash,
+}
+
+impl LoginState {
+    /// The state of a login of `version` that is stored under `hash`.
+    #[must_use]
+    pub fn new(version: Version, hash: StateHash) -> Self {
+        Self { version, hash }
+    }
+
+    /// The version that issued it, as it says.
+    #[must_use]
+    pub fn version(&self) -> &Version {
+        &self.version
+    }
+
+    /// What the store finds the login by.
+    #[must_use]
+    pub fn hash(&self) -> &StateHash {
+        &self.hash
+    }
+
+    /// The state as it stands in an address. Not `Display`: an address is no place in a log.
+    #[must_use]
+    pub fn encode(&self) -> String {
+        format!("{}.{}", self.version, secret::encode(self.hash.as_bytes()))
+    }
+}
+
+impl FromStr for LoginState {
+    type Err = ParseTokenError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (version, hash) = text.rsplit_once('.').ok_or(ParseTokenError)?;
+        Ok(Self {
+            version: version.parse().map_err(|_| ParseTokenError)?,
+            hash: secret::decode(hash).map(StateHash).ok_or(ParseTokenError)?,
+        })
+    }
+}
+
+impl fmt::Debug for LoginState {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "LoginState({}.…)", self.version)
+    }
+}
+
+/// The text is no token or state that was ever issued.
+#[derive(Debug, thiserror::Error)]
+#[error("a version, a dot and 43 characters of base64url")]
+pub struct ParseTokenError;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token() -> LoginToken {
+        LoginToken::generate(&"v1".parse().unwrap())
+    }
+
+    #[test]
+    fn the_state_is_the_version_and_the_hash_of_the_whole_token() {
+        let token = token();
+        let expected = secret::encode(&secret::sha256(token.as_str().as_bytes()));
+        assert_eq!(token.state().encode(), format!("v1.{expected}"));
+    }
+
+    #[test]
+    fn token_and_state_read_back() {
+        let token = token();
+        assert_eq!(
+            token.as_str().parse::<LoginToken>().unwrap().hash(),
+            token.hash()
+        );
+        assert_eq!(
+            token.state().encode().parse::<LoginState>().unwrap(),
+            token.state()
+        );
+    }
+
+    #[test]
+    fn a_token_under_another_version_is_another_login() {
+        let token = token();
+        let other: LoginToken = token.as_str().replacen("v1", "v2", 1).parse().unwrap();
+        assert_ne!(other.hash(), token.hash());
+    }
+
+    #[test]
+    fn what_was_never_issued_does_not_parse() {
+        let body = secret::encode(&[1; 32]);
+        for bad in [
+            "",
+            "v1",
+            "v1.",
+            &body,
+            &format!(".{body}"),
+            &format!("v1.{body}A"),
+            &format!("v 1.{body}"),
+        ] {
+            assert!(bad.parse::<LoginToken>().is_err(), "{bad}");
+            assert!(bad.parse::<LoginState>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_credential_follows_from_the_token_and_is_not_in_the_state() {
+        let token = token();
+        assert_eq!(token.credential().hash(), token.credential().hash());
+        assert_ne!(
+            token.credential().hash().as_bytes(),
+            token.hash().as_bytes()
+        );
+    }
+
+    #[test]
+    fn neither_is_printed() {
+        let token = token();
+        let printed = format!("{token:?} {:?}", token.state());
+        assert!(!printed.contains(token.as_str()) && !printed.contains(&token.state().encode()));
+    }
+}

@@ -1,0 +1,81 @@
+//! The code that a person compares on two screens before confirming a polling login.
+
+use std::{fmt, str::FromStr};
+
+use crate::secret::random;
+
+/// Consonants only: no words, nothing that reads as a digit (RFC 8628 section 6.1).
+const ALPHABET: &[u8; 20] = b"BCDFGHJKLMNPQRSTVWXZ";
+const LETTERS: usize = 8;
+
+/// Eight letters in two groups: `BCDF-GHJK`. Not a secret: it tells logins apart, it does not open them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UserCode(String);
+
+impl UserCode {
+    /// Makes a new one.
+    #[must_use]
+    pub fn generate() -> Self {
+        // 64 bits over 20 letters: the bias is about 10⁻⁹ and the code no secret.
+        let mut number = u64::from_le_bytes(random());
+        let mut code = String::with_capacity(LETTERS + 1);
+        for place in 0..LETTERS {
+            if place == LETTERS / 2 {
+                code.push('-');
+            }
+            let letter = usize::try_from(number % 20).expect("less than 20");
+            code.push(char::from(ALPHABET[letter]));
+            number /= 20;
+        }
+        Self(code)
+    }
+
+    /// The code as it is shown.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for UserCode {
+    type Err = ParseUserCodeError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let is_letter = |letter: u8| ALPHABET.contains(&letter);
+        match text.split_once('-') {
+            Some((one, two))
+                if one.len() == 4
+                    && two.len() == 4
+                    && one.bytes().chain(two.bytes()).all(is_letter) =>
+            {
+                Ok(Self(text.to_owned()))
+            }
+            _ => Err(ParseUserCodeError),
+        }
+    }
+}
+
+/// The text is no code that was ever shown.
+#[derive(Debug, thiserror::Error)]
+#[error("two groups of four consonants")]
+pub struct ParseUserCodeError;
+
+impl fmt::Display for UserCode {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_is_two_groups_of_four_consonants() {
+        let code = UserCode::generate();
+        assert_eq!(code.as_str().parse::<UserCode>().unwrap(), code);
+        for bad in ["", "BCDFGHJK", "BCDF-GHJA", "BCD-FGHJK", "bcdf-ghjk"] {
+            assert!(bad.parse::<UserCode>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Every layer around the routes, in order, and why it stands there.
+
+mod observe;
+mod render;
+mod require_gateway;
+
+use axum::{Router, middleware::from_fn_with_state};
+use tower_http::catch_panic::CatchPanicLayer;
+
+use crate::router::Backend;
+
+/// Around the contract's routes, and what is not found among them.
+pub(crate) fn around_api(api: Router, backend: &Backend) -> Router {
+    // Before anything is read: what does not come from the gateway was not verified.
+    api.layer(from_fn_with_state(
+        backend.clone(),
+        require_gateway::require_gateway,
+    ))
+}
+
+/// Around everything; read from the bottom, which is outermost.
+pub(crate) fn around_everything(all: Router, backend: &Backend) -> Router {
+    all
+        // A bug in one request must not take its connection, with other requests, along.
+        .layer(CatchPanicLayer::custom(render::panicked))
+        // Around the panics, so that they are answered in the caller's language too.
+        .layer(axum::middleware::from_fn(render::render_problems))
+        // Outermost: every request has an id, a span and its one access line, whatever happens inside.
+        .layer(from_fn_with_state(backend.clone(), observe::observe))
+}

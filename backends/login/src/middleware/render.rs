@@ -1,0 +1,82 @@
+//! The one place where a problem is written: as data, or as a page for a browser. CONTRACT 7.
+
+use std::{any::Any, sync::Arc};
+
+use axum::{
+    extract::Request,
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use gateway_protocol::problem::{self, Problem};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
+
+use crate::{
+    error::LoginError,
+    pages,
+    request::{MAX_BODY_BYTES, MAX_PARAMETERS, RequestInfo},
+};
+
+/// What an answer carries until it is rendered: handlers know what went wrong, not for whom it is written.
+#[derive(Clone)]
+pub(super) struct Unrendered(pub(super) Arc<LoginError>);
+
+impl IntoResponse for LoginError {
+    fn into_response(self) -> Response {
+        let mut response = self.code().status().into_response();
+        response.extensions_mut().insert(Unrendered(Arc::new(self)));
+        response
+    }
+}
+
+/// Writes the problem of an answer that has one, keeping the headers that came with it.
+pub(super) async fn render_problems(info: RequestInfo, request: Request, next: Next) -> Response {
+    let response = next.run(request).await;
+    let Some(Unrendered(error)) = response.extensions().get().cloned() else {
+        return response;
+    };
+    let language = if info.wants_page {
+        info.page_language
+    } else {
+        info.language
+    };
+    let problem = problem(&error, language, &info);
+    let rendered = if info.wants_page {
+        pages::problem(&problem, info.id.as_str())
+    } else {
+        ([(CONTENT_TYPE, problem::MEDIA_TYPE)], problem.to_json()).into_response()
+    };
+    let (mut parts, _) = response.into_parts();
+    let (written, body) = rendered.into_parts();
+    parts.headers.remove(CONTENT_LENGTH);
+    parts.headers.extend(written.headers);
+    if let LoginError::TooManyPending { retry_after } = *error {
+        parts.headers.insert(RETRY_AFTER, retry_after.into());
+    }
+    Response::from_parts(parts, body)
+}
+
+/// What a panic is answered by. It was logged with its place by the panic hook.
+pub(super) fn panicked(_: Box<dyn Any + Send>) -> Response {
+    LoginError::Internal {
+        what: "a request panicked",
+    }
+    .into_response()
+}
+
+fn problem(
+    error: &LoginError,
+    language: gateway_protocol::language::Language,
+    info: &RequestInfo,
+) -> Problem {
+    let problem = Problem::new(error.code(), language, info.id.as_str());
+    match error {
+        LoginError::ParamMissing { name } => problem.detail_args(&[("name", name)]),
+        LoginError::ParamInvalid { name, allowed } => {
+            problem.detail_args(&[("name", name), ("allowed", allowed)])
+        }
+        LoginError::HeaderDuplicated { name } => problem.detail_args(&[("name", name)]),
+        LoginError::BodyTooLarge => problem.detail_args(&[("limit", &MAX_BODY_BYTES.to_string())]),
+        LoginError::ParamsTooMany => problem.detail_args(&[("limit", &MAX_PARAMETERS.to_string())]),
+        _ => problem,
+    }
+}

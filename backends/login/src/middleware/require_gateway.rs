@@ -1,0 +1,28 @@
+//! Only the gateway may call. CONTRACT 9.
+
+use axum::{
+    extract::{Request, State},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use gateway_protocol::header::X_GATEWAY_SECRET;
+
+use crate::{config::Gateway, error::LoginError, router::Backend};
+
+/// Lets through what carries the gateway's secret; everything, if there is none, since then the address is
+/// loopback.
+pub(super) async fn require_gateway(
+    State(backend): State<Backend>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let is_trusted = match backend.service.config.gateway() {
+        Gateway::Secret(secret) => secret.is(request.headers().get(X_GATEWAY_SECRET)),
+        Gateway::Loopback | Gateway::Absent => true,
+    };
+    if is_trusted {
+        next.run(request).await
+    } else {
+        LoginError::GatewayRequired.into_response()
+    }
+}

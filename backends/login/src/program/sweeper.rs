@@ -1,0 +1,45 @@
+//! Removes what nobody can ask for any more, a little at a time.
+
+use std::{sync::Arc, time::Duration};
+
+use signpost_store::StoreError;
+
+use crate::service::Service;
+
+/// Often enough that rows never pile up; several processes may do it at once.
+const EVERY: Duration = Duration::from_secs(60);
+/// An old token is answered `expired` for this long, then as unknown.
+const LOGINS_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
+/// Rows of one transaction: short enough that no login waits noticeably for the write lock.
+const BATCH: usize = 500;
+/// Batches of one round; the rest waits for the next.
+const BATCHES: usize = 100;
+
+/// Sweeps now and then until the process stops.
+pub(super) async fn sweep_until_stopped(service: Arc<Service>) {
+    loop {
+        if let Err(error) = sweep(&service).await {
+            tracing::warn!(cause = %error, "old logins and credentials could not be swept");
+        }
+        tokio::select! {
+            () = tokio::time::sleep(EVERY) => {}
+            () = service.stopped() => return,
+        }
+    }
+}
+
+async fn sweep(service: &Service) -> Result<(), StoreError> {
+    for _ in 0..BATCHES {
+        let now = service.now();
+        let logins = service
+            .logins
+            .store()
+            .sweep(now.minus(LOGINS_KEPT), BATCH)
+            .await?;
+        let credentials = service.credentials.sweep(now, BATCH).await?;
+        if logins < BATCH && credentials < BATCH {
+            break;
+        }
+    }
+    Ok(())
+}

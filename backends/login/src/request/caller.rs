@@ -1,0 +1,70 @@
+//! The application that a request is for, as the gateway says.
+
+use std::sync::Arc;
+
+use axum::extract::FromRequestParts;
+use gateway_protocol::{app::AppId, header::X_GATEWAY_APP_ID};
+use http::request::Parts;
+
+use crate::{applications::Application, config::Gateway, error::LoginError, router::Backend};
+
+/// The application of a request that must be some application's.
+pub(crate) struct Caller(pub(crate) Arc<Application>);
+
+/// The application that the gateway names; on the unsigned way in it names none.
+pub(crate) struct NamedApplication(pub(crate) Option<AppId>);
+
+impl FromRequestParts<Backend> for NamedApplication {
+    type Rejection = LoginError;
+
+    async fn from_request_parts(parts: &mut Parts, backend: &Backend) -> Result<Self, LoginError> {
+        if matches!(backend.service.config.gateway(), Gateway::Absent) {
+            return Ok(Self(None));
+        }
+        let mut named = parts.headers.get_all(X_GATEWAY_APP_ID).into_iter();
+        match (named.next(), named.next()) {
+            (None, _) => Ok(Self(None)),
+            (Some(id), None) => {
+                let id = id
+                    .to_str()
+                    .ok()
+                    .and_then(|id| id.parse().ok())
+                    .map(AppId::new);
+                id.map(|id| Self(Some(id)))
+                    .ok_or(LoginError::GatewayRequired)
+            }
+            (Some(_), Some(_)) => Err(LoginError::GatewayRequired),
+        }
+    }
+}
+
+impl FromRequestParts<Backend> for Caller {
+    type Rejection = LoginError;
+
+    async fn from_request_parts(parts: &mut Parts, backend: &Backend) -> Result<Self, LoginError> {
+        let NamedApplication(named) = NamedApplication::from_request_parts(parts, backend).await?;
+        application_of(backend, named).await.map(Self)
+    }
+}
+
+/// The application of a request for which the gateway named this one, or none.
+pub(crate) async fn application_of(
+    backend: &Backend,
+    named: Option<AppId>,
+) -> Result<Arc<Application>, LoginError> {
+    let service = &backend.service;
+    let id = match service.config.gateway() {
+        Gateway::Absent => AppId::SINGLE,
+        Gateway::Secret(_) | Gateway::Loopback => named.ok_or(LoginError::GatewayRequired)?,
+    };
+    let application = service
+        .applications
+        .find(id)
+        .await?
+        .ok_or(LoginError::AppNotFound)?;
+    if application.is_active {
+        Ok(application)
+    } else {
+        Err(LoginError::AppDisabled)
+    }
+}

@@ -1,0 +1,154 @@
+//! What every answer needs of its request: an id, a language, and whether a person looks at it.
+
+use std::net::{IpAddr, SocketAddr};
+
+use axum::extract::{ConnectInfo, FromRequestParts};
+use gateway_protocol::{
+    header::{HeaderNames, X_FORWARDED_FOR, X_REQUEST_ID},
+    language::Language,
+    request_id::RequestId,
+};
+use http::{
+    HeaderMap, Method,
+    header::{ACCEPT, ACCEPT_LANGUAGE},
+    request::Parts,
+};
+
+use crate::{client_address::ClientAddress, error::LoginError, secret::random};
+
+/// Read once, by the outermost layer, from headers that the gateway vouches for.
+#[derive(Clone, Debug)]
+pub(crate) struct RequestInfo {
+    /// The gateway's id of the request, or one of our own.
+    pub(crate) id: RequestId,
+    /// The language of texts in data: the language header's, else `en`. CONTRACT 6.
+    pub(crate) language: Language,
+    /// The language of pages: the language header's, else the browser's.
+    pub(crate) page_language: Language,
+    /// Whether a problem is best shown as a page: a browser navigates to `/login`.
+    pub(crate) wants_page: bool,
+    /// The client's network.
+    pub(crate) client_address: ClientAddress,
+}
+
+impl RequestInfo {
+    pub(crate) fn of(parts: &Parts, headers: &HeaderNames) -> Self {
+        let named = parts.headers.get(headers.language());
+        let language = Language::from_header(named.map(|value| value.as_bytes()));
+        let accepted = || {
+            text(&parts.headers, &ACCEPT_LANGUAGE).map_or(language, Language::from_accept_language)
+        };
+        let is_navigation = parts.method == Method::GET && parts.uri.path() == "/login";
+        let accepts_pages =
+            text(&parts.headers, &ACCEPT).is_some_and(|accept| accept.contains("text/html"));
+        let id = text(&parts.headers, &X_REQUEST_ID).and_then(|id| id.parse().ok());
+        Self {
+            id: id.unwrap_or_else(|| RequestId::from_bytes(random())),
+            language,
+            page_language: if named.is_some() {
+                language
+            } else {
+                accepted()
+            },
+            wants_page: is_navigation && accepts_pages,
+            client_address: client_address(parts),
+        }
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for RequestInfo {
+    type Rejection = LoginError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, LoginError> {
+        let missing = LoginError::Internal {
+            what: "no layer has read the request's info",
+        };
+        parts.extensions.get::<Self>().cloned().ok_or(missing)
+    }
+}
+
+/// The leftmost forwarded address, for which the gateway vouches; else the peer's.
+fn client_address(parts: &Parts) -> ClientAddress {
+    let forwarded = text(&parts.headers, &X_FORWARDED_FOR)
+        .and_then(|list| list.split(',').next())
+        .and_then(|first| first.trim().parse::<IpAddr>().ok());
+    let peer = || {
+        parts
+            .extensions
+            .get::<ConnectInfo<SocketAddr>>()
+            .map(|ConnectInfo(peer)| peer.ip())
+    };
+    forwarded
+        .or_else(peer)
+        .unwrap_or(IpAddr::from([0; 4]))
+        .into()
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &http::HeaderName) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use gateway_protocol::header::HeaderOverrides;
+    use http::Request;
+
+    use super::*;
+
+    fn info(path: &str, headers: &[(&str, &str)]) -> RequestInfo {
+        let mut request = Request::get(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let names = HeaderNames::new(&"Acme".parse().unwrap(), &HeaderOverrides::default());
+        RequestInfo::of(&request.body(()).unwrap().into_parts().0, &names)
+    }
+
+    #[test]
+    fn the_language_header_goes_before_the_browsers_languages() {
+        let both = info(
+            "/login",
+            &[("acme-x-language", "ko"), ("accept-language", "ja")],
+        );
+        assert_eq!(
+            (both.language, both.page_language),
+            (Language::Ko, Language::Ko)
+        );
+        let odd = info(
+            "/login",
+            &[("acme-x-language", "fr"), ("accept-language", "ja")],
+        );
+        assert_eq!(
+            (odd.language, odd.page_language),
+            (Language::En, Language::En)
+        );
+        let browser = info("/login", &[("accept-language", "ja")]);
+        assert_eq!(
+            (browser.language, browser.page_language),
+            (Language::En, Language::Ja)
+        );
+    }
+
+    #[test]
+    fn only_a_browser_at_the_login_gets_pages() {
+        let accept = ("accept", "text/html,application/xhtml+xml");
+        assert!(info("/login?state=x", &[accept]).wants_page);
+        assert!(!info("/user", &[accept]).wants_page);
+        assert!(!info("/login", &[("accept", "*/*")]).wants_page);
+    }
+
+    #[test]
+    fn the_leftmost_forwarded_address_is_the_clients() {
+        let forwarded = info("/", &[("x-forwarded-for", "192.0.2.1, 10.0.0.1")]);
+        assert_eq!(
+            forwarded.client_address,
+            "192.0.2.1".parse::<IpAddr>().unwrap().into()
+        );
+    }
+
+    #[test]
+    fn an_id_that_is_none_is_replaced() {
+        assert_eq!(info("/", &[("x-request-id", "r-1")]).id.as_str(), "r-1");
+        assert_eq!(info("/", &[("x-request-id", "a b")]).id.as_str().len(), 32);
+    }
+}

@@ -1,0 +1,146 @@
+//! The parameters of a request: the query's, then the form's. CONTRACT 2.
+//!
+//! The gateway has verified them; what is checked here again is only what this service relies on.
+
+use axum::{
+    body::{Body, to_bytes},
+    extract::{FromRequest, Request},
+};
+use gateway_protocol::param::{Params, ParamsError};
+use http::{HeaderMap, Method, header::CONTENT_TYPE};
+
+use crate::error::LoginError;
+
+/// As the gateway's. CONTRACT 2.
+pub(crate) const MAX_PARAMETERS: usize = 256;
+/// As the gateway's. CONTRACT 2.
+pub(crate) const MAX_BODY_BYTES: usize = 64 * 1024;
+/// What a parameter that stands there twice may be; a sign, since it is shown in every language.
+const ONCE: &str = "1×";
+
+/// Decoded pairs in order of appearance. Those that are not ours, `time` and `sign` among them, are ignored.
+pub(crate) struct Parameters(Vec<(String, String)>);
+
+impl Parameters {
+    /// The value of a parameter that may be there once.
+    pub(crate) fn optional(&self, name: &'static str) -> Result<Option<&str>, LoginError> {
+        let mut values = self
+            .0
+            .iter()
+            .filter(|(key, _)| key == name)
+            .map(|(_, value)| value.as_str());
+        match (values.next(), values.next()) {
+            (value, None) => Ok(value),
+            (_, Some(_)) => Err(LoginError::ParamInvalid {
+                name,
+                allowed: ONCE.to_owned(),
+            }),
+        }
+    }
+
+    /// The value of a parameter that must be there once.
+    pub(crate) fn required(&self, name: &'static str) -> Result<&str, LoginError> {
+        self.optional(name)?
+            .ok_or(LoginError::ParamMissing { name })
+    }
+
+    fn parse(query: &[u8], body: &[u8]) -> Result<Self, LoginError> {
+        let params = Params::parse(query, body, MAX_PARAMETERS).map_err(|error| match error {
+            ParamsError::Malformed => LoginError::ParamsMalformed,
+            ParamsError::TooMany => LoginError::ParamsTooMany,
+        })?;
+        let text = |bytes: &[u8]| {
+            String::from_utf8(bytes.to_vec()).map_err(|_| LoginError::ParamsMalformed)
+        };
+        let pairs = params
+            .iter()
+            .map(|param| Ok((text(param.key())?, text(&param.value())?)));
+        pairs.collect::<Result<_, _>>().map(Self)
+    }
+}
+
+impl<S: Sync> FromRequest<S> for Parameters {
+    type Rejection = LoginError;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, LoginError> {
+        let (parts, body) = request.into_parts();
+        let body = form(&parts.method, &parts.headers, body).await?;
+        Self::parse(parts.uri.query().unwrap_or_default().as_bytes(), &body)
+    }
+}
+
+async fn form(method: &Method, headers: &HeaderMap, body: Body) -> Result<Vec<u8>, LoginError> {
+    let body = to_bytes(body, MAX_BODY_BYTES)
+        .await
+        .map_err(|_| LoginError::BodyTooLarge)?;
+    if body.is_empty() {
+        return Ok(Vec::new());
+    }
+    if *method == Method::GET {
+        return Err(LoginError::BodyNotAllowed);
+    }
+    let media_type = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    let essence = media_type.split(';').next().unwrap_or_default().trim();
+    if essence.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
+        Ok(body.into())
+    } else {
+        Err(LoginError::ContentTypeUnsupported)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{form as form_of, *};
+
+    #[test]
+    fn ours_may_stand_there_once() {
+        let parameters = Parameters::parse(b"a=1&b=&x=1", b"c=%2B&x=2").unwrap();
+        assert_eq!(parameters.required("a").unwrap(), "1");
+        assert_eq!(parameters.required("b").unwrap(), "");
+        assert_eq!(parameters.required("c").unwrap(), "+");
+        assert!(parameters.optional("d").unwrap().is_none());
+        assert!(matches!(
+            parameters.required("d"),
+            Err(LoginError::ParamMissing { name: "d" })
+        ));
+        assert!(matches!(
+            parameters.optional("x"),
+            Err(LoginError::ParamInvalid { name: "x", .. })
+        ));
+    }
+
+    #[test]
+    fn what_no_gateway_lets_through_is_refused() {
+        assert!(matches!(
+            Parameters::parse(b"a=%", b""),
+            Err(LoginError::ParamsMalformed)
+        ));
+        let many = "a&".repeat(MAX_PARAMETERS + 1);
+        assert!(matches!(
+            Parameters::parse(many.as_bytes(), b""),
+            Err(LoginError::ParamsTooMany)
+        ));
+    }
+
+    #[tokio::test]
+    async fn a_body_is_a_form_and_belongs_to_a_post() {
+        let form = |method: Method, media_type: &'static str| async move {
+            let headers =
+                HeaderMap::from_iter([(CONTENT_TYPE, http::HeaderValue::from_static(media_type))]);
+            form_of(&method, &headers, Body::from("a=1")).await
+        };
+        let urlencoded = "application/x-www-form-urlencoded; charset=utf-8";
+        assert_eq!(form(Method::POST, urlencoded).await.unwrap(), b"a=1");
+        assert!(matches!(
+            form(Method::GET, urlencoded).await,
+            Err(LoginError::BodyNotAllowed)
+        ));
+        assert!(matches!(
+            form(Method::POST, "text/plain").await,
+            Err(LoginError::ContentTypeUnsupported)
+        ));
+    }
+}

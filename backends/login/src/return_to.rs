@@ -1,0 +1,154 @@
+//! Where a redirect login may send the browser in the end. CONTRACT 8.
+
+use url::Url;
+
+use crate::{
+    config::Origin,
+    logins::{FailureReason, Ticket},
+};
+
+/// Longer addresses than browsers and servers agree to carry.
+const MAX_BYTES: usize = 2048;
+
+/// An address of a registered origin. Parsed once: what was checked is what the redirect is built from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReturnTo(Url);
+
+impl ReturnTo {
+    /// Takes what a client asks for; `None` unless it is plainly an address of one of `allowed`.
+    ///
+    /// The parser (WHATWG URL) repairs much: back-slashes, line breaks, missing slashes, an `@` in front
+    /// of the host. The result would be safe, since it is the result that is compared and used; but what
+    /// needs repair is a mistake or an attempt, so it is refused.
+    #[must_use]
+    pub fn parse(text: &str, allowed: &[Origin]) -> Option<Self> {
+        let is_plain = |byte: u8| {
+            byte.is_ascii_graphic() && !matches!(byte, b'\\' | b'#' | b'"' | b'<' | b'>')
+        };
+        let (scheme, rest) = text.split_once("://")?;
+        let authority = rest.split(['/', '?']).next()?;
+        let is_web = scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http");
+        let has_plain_host = !authority.is_empty() && !authority.contains(['@', '%']);
+        if text.len() > MAX_BYTES || !text.bytes().all(is_plain) || !is_web || !has_plain_host {
+            return None;
+        }
+        let url = Url::parse(text).ok()?;
+        allowed
+            .iter()
+            .any(|origin| origin.is_of(&url))
+            .then_some(Self(url))
+    }
+
+    /// The address itself, for the store.
+    #[must_use]
+    pub fn into_url(self) -> Url {
+        self.0
+    }
+}
+
+/// The address with the ticket in its query.
+#[must_use]
+pub fn with_ticket(mut return_to: Url, ticket: &Ticket) -> Url {
+    return_to
+        .query_pairs_mut()
+        .append_pair("ticket", &ticket.encode());
+    return_to
+}
+
+/// The address with the reason in its query.
+#[must_use]
+pub fn with_error(mut return_to: Url, reason: FailureReason) -> Url {
+    return_to
+        .query_pairs_mut()
+        .append_pair("error", reason.as_str());
+    return_to
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allowed() -> Vec<Origin> {
+        vec![
+            "https://app.example".parse().unwrap(),
+            "http://127.0.0.1:9000".parse().unwrap(),
+        ]
+    }
+
+    #[test]
+    fn addresses_of_registered_origins_pass() {
+        for good in [
+            "https://app.example",
+            "https://app.example/",
+            "https://APP.example:443/path?x=1&y=%20",
+            "HTTPS://app.example/?",
+            "http://127.0.0.1:9000/back",
+            "https://app.example/a@b",
+        ] {
+            assert!(ReturnTo::parse(good, &allowed()).is_some(), "{good}");
+        }
+    }
+
+    #[test]
+    fn evasions_are_refused() {
+        for bad in [
+            "",
+            "/path",
+            "//app.example/",
+            "https:app.example",
+            "https:/app.example",
+            "https:///app.example",
+            "https://evil.example/",
+            "https://app.example.evil.example/",
+            "https://app.example@evil.example/",
+            "https://evil.example@app.example/",
+            "https://@app.example/",
+            "https://app.example:@evil.example/",
+            "https://app.example\\@evil.example/",
+            "https://evil.example\\.app.example/",
+            "https://app.example./",
+            "https://app.example:8443/",
+            "http://app.example/",
+            "https://app.example/#fragment",
+            "https://app.example/#",
+            "https://app%2eexample/",
+            "https://evil.example%2f@app.example/",
+            " https://app.example/",
+            "https://app.example/ ",
+            "https://app.exa\tmple/",
+            "https://app.example/\n",
+            "https://app.example/\u{0}",
+            "https://ａpp.example/",
+            "https://app。example/",
+            "javascript:alert(1)//https://app.example/",
+            "javascript://app.example/%0aalert(1)",
+            "data:text/html,https://app.example/",
+            "ftp://app.example/",
+            "https://2130706433:9000/",
+            "http://0x7f.1/",
+            "https://app.example?@evil.example/\\",
+        ] {
+            assert!(ReturnTo::parse(bad, &allowed()).is_none(), "{bad:?}");
+        }
+        let long = format!("https://app.example/{}", "x".repeat(MAX_BYTES));
+        assert!(ReturnTo::parse(&long, &allowed()).is_none());
+    }
+
+    #[test]
+    fn nothing_registered_allows_nothing() {
+        assert!(ReturnTo::parse("https://app.example/", &[]).is_none());
+    }
+
+    #[test]
+    fn ticket_and_error_join_the_query() {
+        let ticket = Ticket::generate();
+        let url = |text: &str| Url::parse(text).unwrap();
+        let with = with_ticket(url("https://app.example/back?x=1"), &ticket);
+        assert_eq!(
+            with.as_str(),
+            format!("https://app.example/back?x=1&ticket={}", ticket.encode())
+        );
+        let with = with_error(url("https://app.example"), FailureReason::AccessDenied);
+        assert_eq!(with.as_str(), "https://app.example/?error=access_denied");
+    }
+}

@@ -1,0 +1,226 @@
+//! The whole service but the network in front of it: requests as a gateway forwards them, a real store,
+//! and a provider made of one closure.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+
+use axum::body::{Body, to_bytes};
+use http::{HeaderMap, Request, StatusCode, header};
+use serde_json::Value;
+use tower::ServiceExt;
+
+use super::*;
+use crate::{
+    Account, Timestamp,
+    clock::Clock,
+    config::Config,
+    service::Stores,
+    testing::{self, TestStore},
+};
+
+mod polling;
+mod redirect;
+mod users;
+
+/// A version for these tests.
+struct Test;
+
+#[derive(serde::Serialize)]
+struct TestAccount {
+    username: String,
+    name_of_this_version: String,
+}
+
+impl Views for Test {
+    const VERSION: &'static str = "v1";
+    type Account = TestAccount;
+}
+
+impl From<&Account> for TestAccount {
+    fn from(account: &Account) -> Self {
+        Self {
+            username: account.username.as_str().to_owned(),
+            name_of_this_version: account.kind.clone(),
+        }
+    }
+}
+
+/// Stands still until it is told to go on.
+#[derive(Clone)]
+struct TestClock(Arc<AtomicI64>);
+
+impl Clock for TestClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.0.load(Ordering::Relaxed))
+    }
+}
+
+/// One running service.
+struct Setup {
+    router: Router,
+    service: Arc<Service>,
+    clock: TestClock,
+    store: TestStore,
+}
+
+impl Setup {
+    async fn new() -> Self {
+        Self::with("").await
+    }
+
+    /// `more` stands above the sections of the configuration.
+    async fn with(more: &str) -> Self {
+        let provider = provider().await;
+        let text = format!(
+            "{more}\n[application]\nname = \"Shop\"\nreturn_to = [\"https://app.example\"]\n{}",
+            testing::config_text_with_provider(&provider, "")
+        );
+        let config = Config::parse(&text).unwrap();
+        testing::install_tls();
+        let store = TestStore::new();
+        let clock = TestClock(Arc::new(AtomicI64::new(1_700_000_000_000)));
+        let stores = Stores::sqlite(&store.database());
+        let service = Service::new(config, stores, Arc::new(clock.clone())).unwrap();
+        Self {
+            router: router::<Test>(Arc::clone(&service)),
+            service,
+            clock,
+            store,
+        }
+    }
+
+    fn later(&self, seconds: i64) {
+        self.clock.0.fetch_add(seconds * 1000, Ordering::Relaxed);
+    }
+
+    /// A request as the gateway forwards it in single-application mode.
+    async fn call(&self, method: &str, target: &str, headers: &[(&str, &str)]) -> Answer {
+        let mut all = vec![("x-gateway-app-id", "0")];
+        all.extend(headers);
+        self.raw(method, target, &all).await
+    }
+
+    /// A request on the unsigned way in: a browser's, with cookies.
+    async fn browse(&self, target: &str, cookie: &str) -> Answer {
+        self.raw(
+            "GET",
+            target,
+            &[("accept", "text/html"), ("cookie", cookie)],
+        )
+        .await
+    }
+
+    async fn raw(&self, method: &str, target: &str, headers: &[(&str, &str)]) -> Answer {
+        let mut request = Request::builder().method(method).uri(target);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let response = self
+            .router
+            .clone()
+            .oneshot(request.body(Body::empty()).unwrap())
+            .await
+            .unwrap();
+        let (parts, body) = response.into_parts();
+        let body = to_bytes(body, 1 << 20).await.unwrap();
+        Answer {
+            status: parts.status,
+            headers: parts.headers,
+            body: String::from_utf8(body.to_vec()).unwrap(),
+        }
+    }
+}
+
+struct Answer {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: String,
+}
+
+impl Answer {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("{} {}", self.status, self.body))
+    }
+
+    fn header(&self, name: header::HeaderName) -> &str {
+        self.headers
+            .get(&name)
+            .map_or("", |value| value.to_str().unwrap())
+    }
+
+    /// The cookie it sets, as a browser would send it back.
+    fn cookie(&self) -> String {
+        self.header(header::SET_COOKIE)
+            .split(';')
+            .next()
+            .unwrap()
+            .to_owned()
+    }
+
+    /// The `state` in the address of the provider that it sends the browser to.
+    fn state(&self) -> String {
+        assert_eq!(self.status, StatusCode::FOUND, "{}", self.body);
+        let url = url::Url::parse(self.header(header::LOCATION)).unwrap();
+        assert_eq!(url.path(), "/site/oauth2/authorize");
+        url.query_pairs()
+            .find(|(name, _)| name == "state")
+            .unwrap()
+            .1
+            .into_owned()
+    }
+
+    #[track_caller]
+    fn assert_problem(&self, status: u16, code: &str) {
+        assert_eq!(self.status.as_u16(), status, "{}", self.body);
+        if self.header(header::CONTENT_TYPE).starts_with("text/html") {
+            assert!(
+                self.body.contains(&format!("<code>{code}</code>")),
+                "{}",
+                self.body
+            );
+        } else {
+            assert_eq!(self.json()["code"], code, "{}", self.body);
+        }
+    }
+}
+
+/// A provider that knows everybody: the code is who it is, but `fail` is nobody.
+async fn provider() -> String {
+    let app = Router::new()
+        .route(
+            "/site/oauth2/access_token",
+            post(async |body: String| {
+                let code = url::form_urlencoded::parse(body.as_bytes())
+                    .find(|(name, _)| name == "code")
+                    .unwrap()
+                    .1
+                    .into_owned();
+                match code.as_str() {
+                    "fail" => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+                    _ => axum::Json(
+                        serde_json::json!({ "access_token": code, "token_type": "bearer" }),
+                    )
+                    .into_response(),
+                }
+            }),
+        )
+        .route(
+            "/2.0/user",
+            get(async |headers: HeaderMap| {
+                let person = headers["authorization"]
+                    .to_str()
+                    .unwrap()
+                    .replace("Bearer ", "");
+                axum::Json(serde_json::json!({ "uuid": format!("{{{person}}}") }))
+            }),
+        );
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    address
+}

@@ -1,0 +1,324 @@
+//! Polling mode, its page, and what must not work.
+
+use super::*;
+
+/// A polling login that a client has begun.
+struct Begun {
+    token: String,
+    state: String,
+    user_code: String,
+}
+
+async fn begin(setup: &Setup) -> Begun {
+    let answer = setup.call("POST", "/login", &[]).await;
+    assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
+    let body = answer.json();
+    assert_eq!(
+        (body["expires_in"].as_u64(), body["interval"].as_u64()),
+        (Some(600), Some(2))
+    );
+    let text = |name: &str| body[name].as_str().unwrap().to_owned();
+    let state = text("authorize_url")
+        .strip_prefix("http://127.0.0.1:8080/login?state=")
+        .unwrap()
+        .to_owned();
+    Begun {
+        token: text("token"),
+        state,
+        user_code: text("user_code"),
+    }
+}
+
+/// The address behind the page's button.
+fn button(page: &Answer) -> String {
+    let (_, rest) = page.body.split_once("href=\"").unwrap();
+    format!(
+        "/login{}",
+        rest.split_once('"').unwrap().0.replace("&amp;", "&")
+    )
+}
+
+/// Opens the page and presses its button; returns the cookie that the provider's redirect will need.
+async fn confirm(setup: &Setup, begun: &Begun) -> String {
+    let page = setup
+        .browse(&format!("/login?state={}", begun.state), "")
+        .await;
+    assert!(
+        page.body.contains(&begun.user_code) && page.body.contains("Shop"),
+        "{}",
+        page.body
+    );
+    let sent_on = setup.browse(&button(&page), &page.cookie()).await;
+    assert_eq!(sent_on.state(), begun.state);
+    assert_ne!(sent_on.cookie(), page.cookie());
+    sent_on.cookie()
+}
+
+async fn check(setup: &Setup, token: &str) -> Value {
+    let answer = setup
+        .call("POST", &format!("/check?token={token}"), &[])
+        .await;
+    assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
+    answer.json()
+}
+
+#[tokio::test]
+async fn from_the_token_to_the_account() {
+    let setup = Setup::new().await;
+    let begun = begin(&setup).await;
+    assert_eq!(
+        check(&setup, &begun.token).await,
+        serde_json::json!({"status": "pending", "expires_in": 600})
+    );
+    let user_login = format!("/user/login?token={}", begun.token);
+    setup
+        .call("POST", &user_login, &[])
+        .await
+        .assert_problem(409, "login_pending");
+
+    let cookie = confirm(&setup, &begun).await;
+    let done = setup
+        .browse(&format!("/login?state={}&code=me", begun.state), &cookie)
+        .await;
+    assert_eq!(done.status, StatusCode::OK);
+    assert!(done.body.contains("You are logged in"), "{}", done.body);
+
+    setup.later(5);
+    let checked = check(&setup, &begun.token).await;
+    assert_eq!(
+        (checked["status"].as_str(), checked["expires_in"].as_u64()),
+        (Some("complete"), Some(115))
+    );
+    let login = &checked["login"];
+    assert_eq!(
+        (
+            login["account"]["username"].as_str(),
+            login["created"].as_bool()
+        ),
+        (Some("{me}"), Some(true))
+    );
+    assert_eq!(
+        setup.call("POST", &user_login, &[]).await.json(),
+        *login,
+        "the same answer again"
+    );
+    let authorization = [(
+        "acme-x-authorization",
+        login["authorization"].as_str().unwrap(),
+    )];
+    assert_eq!(
+        setup.call("GET", "/user", &authorization).await.status,
+        StatusCode::OK
+    );
+
+    setup.later(115);
+    assert_eq!(
+        check(&setup, &begun.token).await,
+        serde_json::json!({"status": "expired", "expires_in": 0})
+    );
+    setup
+        .call("POST", &user_login, &[])
+        .await
+        .assert_problem(410, "login_expired");
+}
+
+#[tokio::test]
+async fn a_logged_out_credential_does_not_come_back_with_its_token() {
+    let setup = Setup::new().await;
+    let begun = begin(&setup).await;
+    let cookie = confirm(&setup, &begun).await;
+    setup
+        .browse(&format!("/login?state={}&code=me", begun.state), &cookie)
+        .await;
+    let authorization = check(&setup, &begun.token).await["login"]["authorization"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let header = [("acme-x-authorization", authorization.as_str())];
+    assert_eq!(
+        setup.call("POST", "/user/logout", &header).await.json(),
+        serde_json::json!({})
+    );
+    check(&setup, &begun.token).await;
+    setup
+        .call("GET", "/user", &header)
+        .await
+        .assert_problem(401, "authorization_invalid");
+}
+
+#[tokio::test]
+async fn whoever_is_lured_past_the_page_does_not_complete() {
+    let setup = Setup::new().await;
+    let begun = begin(&setup).await;
+    let callback = format!("/login?state={}&code=me", begun.state);
+    // Straight to the provider, without the page; then with the cookie of the page alone.
+    setup
+        .browse(&callback, "")
+        .await
+        .assert_problem(400, "login_mismatch");
+    let page = setup
+        .browse(&format!("/login?state={}", begun.state), "")
+        .await;
+    setup
+        .browse(&callback, &page.cookie())
+        .await
+        .assert_problem(400, "login_mismatch");
+    // The attacker confirms himself and lures somebody else to the provider.
+    let attacker = confirm(&setup, &begun).await;
+    setup
+        .browse(&callback, "")
+        .await
+        .assert_problem(400, "login_mismatch");
+    assert_eq!(check(&setup, &begun.token).await["status"], "pending");
+    assert_eq!(
+        setup.browse(&callback, &attacker).await.status,
+        StatusCode::OK
+    );
+}
+
+#[tokio::test]
+async fn the_button_works_only_where_and_while_its_page_is_the_last() {
+    let setup = Setup::new().await;
+    let begun = begin(&setup).await;
+    let first = setup
+        .browse(&format!("/login?state={}", begun.state), "")
+        .await;
+    let second = setup
+        .browse(&format!("/login?state={}", begun.state), "")
+        .await;
+    setup
+        .browse(&button(&first), &first.cookie())
+        .await
+        .assert_problem(400, "login_mismatch");
+    setup
+        .browse(&button(&first), &second.cookie())
+        .await
+        .assert_problem(400, "login_mismatch");
+    setup
+        .browse(&button(&second), "")
+        .await
+        .assert_problem(400, "login_mismatch");
+    let made_up = format!("/login?state={}&confirm=yes", begun.state);
+    setup
+        .browse(&made_up, &second.cookie())
+        .await
+        .assert_problem(400, "login_mismatch");
+    setup
+        .browse(&button(&second), &second.cookie())
+        .await
+        .state();
+    // Pressed once, it leads to the provider; again, it is no longer the last step.
+    setup
+        .browse(&button(&second), &second.cookie())
+        .await
+        .assert_problem(400, "login_mismatch");
+}
+
+#[tokio::test]
+async fn without_confirmation_the_page_goes_on_at_once() {
+    let setup = Setup::with("polling.confirm = false").await;
+    let begun = begin(&setup).await;
+    let sent_on = setup
+        .browse(&format!("/login?state={}", begun.state), "")
+        .await;
+    assert_eq!(sent_on.state(), begun.state);
+    let done = setup
+        .browse(
+            &format!("/login?state={}&code=me", begun.state),
+            &sent_on.cookie(),
+        )
+        .await;
+    assert_eq!(done.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_failed_login_tells_its_reason() {
+    let setup = Setup::new().await;
+    for (grant, reason, status, code) in [
+        ("error=access_denied", "access_denied", 403, "login_denied"),
+        ("code=fail", "provider_failed", 502, "provider_failed"),
+    ] {
+        let begun = begin(&setup).await;
+        let cookie = confirm(&setup, &begun).await;
+        let callback = format!("/login?state={}&{grant}", begun.state);
+        setup
+            .browse(&callback, &cookie)
+            .await
+            .assert_problem(status, code);
+        let checked = check(&setup, &begun.token).await;
+        let expected = serde_json::json!({"status": "failed", "expires_in": 120, "reason": reason});
+        assert_eq!(checked, expected);
+        let user_login = format!("/user/login?token={}", begun.token);
+        setup
+            .call("POST", &user_login, &[])
+            .await
+            .assert_problem(status, code);
+        let page = setup
+            .browse(&format!("/login?state={}", begun.state), "")
+            .await;
+        page.assert_problem(409, "login_used");
+    }
+}
+
+#[tokio::test]
+async fn a_token_is_one_applications_and_a_state_is_no_token() {
+    let setup = Setup::new().await;
+    let begun = begin(&setup).await;
+    let id = setup
+        .store
+        .application("Market", "[]")
+        .await
+        .get()
+        .to_string();
+    let target = format!("/check?token={}", begun.token);
+    setup
+        .raw("POST", &target, &[("x-gateway-app-id", &id)])
+        .await
+        .assert_problem(404, "login_unknown");
+    for unknown in [
+        begun.state.as_str(),
+        &begun.token.replace("v1", "v2"),
+        "",
+        "x",
+    ] {
+        setup
+            .call("GET", &format!("/check?token={unknown}"), &[])
+            .await
+            .assert_problem(404, "login_unknown");
+    }
+    setup
+        .call("POST", "/check", &[])
+        .await
+        .assert_problem(400, "param_missing");
+    setup
+        .call("POST", &format!("{target}&wait=31"), &[])
+        .await
+        .assert_problem(400, "param_invalid");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_waiting_check_answers_as_soon_as_the_login_is_finished() {
+    let setup = Setup::new().await;
+    let begun = begin(&setup).await;
+    let cookie = confirm(&setup, &begun).await;
+    let target = format!("/check?token={}&wait=30", begun.token);
+    let waiting = async {
+        let checked = setup.call("POST", &target, &[]).await;
+        checked.json()["status"].as_str().unwrap().to_owned()
+    };
+    let callback = format!("/login?state={}&code=me", begun.state);
+    let both = async { tokio::join!(waiting, setup.browse(&callback, &cookie)).0 };
+    let status = tokio::time::timeout(Duration::from_secs(10), both).await;
+    assert_eq!(status.unwrap(), "complete");
+}
+
+#[tokio::test]
+async fn a_waiting_check_answers_when_the_process_stops() {
+    let setup = Setup::new().await;
+    let begun = begin(&setup).await;
+    let target = format!("/check?token={}&wait=30", begun.token);
+    setup.service.stop();
+    let answer =
+        tokio::time::timeout(Duration::from_secs(10), setup.call("POST", &target, &[])).await;
+    assert_eq!(answer.unwrap().json()["status"], "pending");
+}

@@ -1,0 +1,142 @@
+//! 256-bit values: what login tokens, tickets, cookies and credentials have in common.
+//!
+//! A secret is random, written as base64url, wiped when dropped and never printed. What is stored of
+//! it is its hash, which is another type for each.
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+/// Bytes of every secret and every hash.
+pub(crate) const LENGTH: usize = 32;
+
+/// 256 bits that only their holder knows.
+#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+pub(crate) struct Secret([u8; LENGTH]);
+
+impl Secret {
+    pub(crate) fn generate() -> Self {
+        Self(random())
+    }
+
+    /// Takes 43 characters of base64url apart; `None` for anything else.
+    pub(crate) fn decode(text: &str) -> Option<Self> {
+        decode(text).map(Self)
+    }
+
+    pub(crate) fn encode(&self) -> String {
+        encode(&self.0)
+    }
+
+    pub(crate) fn sha256(&self) -> [u8; LENGTH] {
+        sha256(&self.0)
+    }
+
+    /// A second secret that follows from this one, another for each `purpose`.
+    pub(crate) fn derive(&self, purpose: &str) -> Self {
+        Self::derive_from(&self.0, purpose)
+    }
+
+    /// HMAC-SHA256 with `key` over `purpose`.
+    pub(crate) fn derive_from(key: &[u8], purpose: &str) -> Self {
+        let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes a key of any length");
+        mac.update(purpose.as_bytes());
+        Self(mac.finalize().into_bytes().into())
+    }
+}
+
+/// `N` bytes from the system's random source.
+pub(crate) fn random<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).expect("a running system has a random source");
+    bytes
+}
+
+pub(crate) fn sha256(bytes: &[u8]) -> [u8; LENGTH] {
+    Sha256::digest(bytes).into()
+}
+
+pub(crate) fn encode(bytes: &[u8; LENGTH]) -> String {
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+pub(crate) fn decode(text: &str) -> Option<[u8; LENGTH]> {
+    URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok()
+}
+
+/// The one comparison of secrets: takes as long whatever differs, but tells lengths apart.
+pub(crate) fn is_same(one: &[u8], other: &[u8]) -> bool {
+    one.ct_eq(other).into()
+}
+
+/// Makes a type for the stored hash of one kind of secret, so that two kinds cannot be swapped.
+macro_rules! hash_type {
+    ($(#[doc = $doc:literal])* $name:ident) => {
+        $(#[doc = $doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash)]
+        pub struct $name([u8; $crate::secret::LENGTH]);
+
+        impl $name {
+            /// Wraps a hash as the store has it.
+            #[must_use]
+            pub const fn from_bytes(hash: [u8; $crate::secret::LENGTH]) -> Self {
+                Self(hash)
+            }
+
+            /// The hash, for the store.
+            #[must_use]
+            pub const fn as_bytes(&self) -> &[u8; $crate::secret::LENGTH] {
+                &self.0
+            }
+        }
+
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str(concat!(stringify!($name), "(…)"))
+            }
+        }
+    };
+}
+pub(crate) use hash_type;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_43_characters_and_reads_back() {
+        let secret = Secret::generate();
+        let text = secret.encode();
+        assert_eq!(text.len(), 43);
+        assert_eq!(Secret::decode(&text).unwrap().sha256(), secret.sha256());
+    }
+
+    #[test]
+    fn only_the_one_spelling_of_a_secret_is_read() {
+        let text = encode(&[0; LENGTH]);
+        let padded = format!("{text}=");
+        let stray_bits = format!("{}B", &text[..42]);
+        for bad in [
+            "",
+            "abc",
+            &padded,
+            &stray_bits,
+            &text[1..],
+            &format!("{text}A"),
+            &text.replace('A', "+"),
+        ] {
+            assert!(Secret::decode(bad).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_is_derived_depends_on_key_and_purpose() {
+        let secret = Secret([7; LENGTH]);
+        let derived = secret.derive("confirm").encode();
+        assert_ne!(derived, secret.derive("code_verifier").encode());
+        assert_ne!(derived, Secret([8; LENGTH]).derive("confirm").encode());
+        assert_eq!(derived, secret.derive("confirm").encode());
+    }
+}

@@ -1,0 +1,35 @@
+//! What a version decides: its name, and how it shows an account.
+
+use serde::Serialize;
+
+use crate::{accounts::Account, clock::Timestamp, flow::LoginResult};
+
+/// A version of the service. Everything else is the same in all of them: that is what versions are for.
+pub trait Views: Send + Sync + 'static {
+    /// The version's name, in lower case; in front of every token and `state` it issues. CONTRACT 8.
+    const VERSION: &'static str;
+
+    /// An account as this version's clients see it.
+    type Account: for<'a> From<&'a Account> + Serialize + Send;
+}
+
+/// The login result of CONTRACT 8, with a version's account in it.
+#[derive(Serialize)]
+#[serde(bound = "")]
+pub(crate) struct LoginResultView<V: Views> {
+    account: V::Account,
+    authorization: String,
+    expires_in: u64,
+    created: bool,
+}
+
+impl<V: Views> LoginResultView<V> {
+    pub(crate) fn new(result: &LoginResult, now: Timestamp) -> Self {
+        Self {
+            account: (&result.account).into(),
+            authorization: result.credential.encode().to_string(),
+            expires_in: result.expires_at.seconds_from(now),
+            created: result.created,
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! Version 1 of the login service: the shared routes, with this version's views.
+
+mod views;
+
+use std::sync::Arc;
+
+use axum::Router;
+
+pub use self::views::V1;
+
+/// This version's routes.
+pub fn router(service: Arc<login::Service>) -> Router {
+    login::router::<V1>(service)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use login::config::Config;
+
+    #[test]
+    fn the_example_configuration_is_good() {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conf/v1.toml");
+        let config = Config::load(&file).unwrap();
+        assert_eq!(config.listen().to_string(), "127.0.0.1:7001");
+        assert_eq!(config.providers().iter().count(), 1);
+    }
+}

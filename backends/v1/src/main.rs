@@ -1,0 +1,15 @@
+//! The program of version 1.
+
+use std::process::ExitCode;
+
+use login::program::{Program, run};
+
+fn main() -> ExitCode {
+    run(&Program {
+        name: "login-v1",
+        about: "Version 1 of Signpost's login service",
+        version: env!("CARGO_PKG_VERSION"),
+        config: "conf/v1.toml",
+        router: login_v1::router,
+    })
+}

@@ -19,6 +19,7 @@ use crate::{
     clock::Clock,
     config::{Limits, Timeouts, Versions},
     downstream::head::Framing,
+    drain::Drain,
     phases::{
         admit::{Admission, Admitted, admit},
         answer::answer,
@@ -60,6 +61,8 @@ pub struct Gateway {
     pub ids: Arc<RequestIds>,
     /// Tells the time.
     pub clock: Arc<dyn Clock>,
+    /// Tells when the end has come.
+    pub drain: Arc<Drain>,
     /// Whether each request leaves an access line.
     pub records: bool,
 }
@@ -197,7 +200,7 @@ impl Gateway {
             .map(SocketAddr::ip);
         context.peer = peer;
         let request = session.req_header();
-        if request.version == http::Version::HTTP_10 {
+        if request.version == http::Version::HTTP_10 || self.drain.is_draining() {
             session.set_keepalive(None);
         }
         let request = session.req_header();

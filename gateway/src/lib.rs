@@ -15,6 +15,7 @@
 //! | [`management`] | health and readiness |
 //! | [`logging`] | how the log is written |
 //! | [`server`] | the running program |
+//! | [`drain`] | its orderly end |
 //! | [`cli`] | the commands |
 
 pub mod apps;
@@ -22,6 +23,7 @@ pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod downstream;
+pub mod drain;
 pub mod gateway;
 pub mod logging;
 pub mod management;

@@ -7,7 +7,7 @@ use gateway_protocol::header::HeaderNames;
 use http::HeaderValue;
 use pingora::{
     proxy::HttpProxy,
-    server::{Server, configuration::ServerConf},
+    server::{RunArgs, Server, configuration::ServerConf},
     services::listening::Service,
 };
 use signpost_store::{Database, changes, changes::Watch};
@@ -22,14 +22,13 @@ use crate::{
     clock::SystemClock,
     config::{Applications, Config, Secret},
     downstream::connection::Http1Connections,
+    drain::{Drain, Signals},
     gateway::Gateway,
     management::Management,
     phases::{admit::Admission, forward::Forwarding, verify::Verifier},
     request_ids::RequestIds,
 };
 
-/// After a signal, requests under way get so long to end.
-const GRACE_SECONDS: u64 = 10;
 /// Idle connections to backends that are kept: more than one machine's clients have under way at once.
 const UPSTREAM_POOL: usize = 1024;
 
@@ -54,15 +53,18 @@ pub fn run(config: Config) -> anyhow::Result<()> {
     server.bootstrap();
     let (listen, management) = (config.listen, config.management);
     tracing::info!(%listen, %management, public_url = %config.public_url, "signpost is serving");
-    let ids = Arc::new(RequestIds::default());
-    let mut clients = clients_service(config, apps, ids, &server.configuration)?;
+    let drain = Arc::new(Drain::new());
+    let mut clients = clients_service(config, apps, Arc::clone(&drain), &server.configuration)?;
     clients.add_tcp(&listen.to_string());
     let mut health = Service::new("management".to_owned(), Management { listen, store });
     health.add_tcp(&management.to_string());
     health.threads = Some(1);
     server.add_service(clients);
     server.add_service(health);
-    server.run_forever()
+    server.run(RunArgs {
+        shutdown_signal: Box::new(Signals(drain)),
+    });
+    Ok(())
 }
 
 type Store = Option<Arc<dyn AppStore>>;
@@ -103,9 +105,10 @@ pub fn open_store(
 fn clients_service(
     config: Config,
     apps: AppDirectory,
-    ids: Arc<RequestIds>,
+    drain: Arc<Drain>,
     server_conf: &Arc<ServerConf>,
 ) -> anyhow::Result<Service<Http1Connections>> {
+    let ids = Arc::new(RequestIds::default());
     let names = config.headers;
     let secret = config
         .gateway_secret
@@ -135,9 +138,10 @@ fn clients_service(
         timeouts: config.timeouts,
         ids: Arc::clone(&ids),
         clock: Arc::new(SystemClock),
+        drain: Arc::clone(&drain),
         records: config.log.access,
     };
-    let connections = connections(gateway, names, ids, server_conf);
+    let connections = connections(gateway, names, ids, drain, server_conf);
     Ok(Service::new("clients".to_owned(), connections))
 }
 
@@ -145,6 +149,7 @@ fn connections(
     gateway: Gateway,
     names: HeaderNames,
     ids: Arc<RequestIds>,
+    drain: Arc<Drain>,
     server_conf: &Arc<ServerConf>,
 ) -> Http1Connections {
     let (limits, timeouts, records) = (gateway.limits.head, gateway.timeouts, gateway.records);
@@ -155,6 +160,7 @@ fn connections(
         limits,
         head_patience: timeouts.head,
         idle_patience: timeouts.idle,
+        drain,
         ids,
         names,
         records,
@@ -171,8 +177,6 @@ fn secret_header(secret: &Secret) -> anyhow::Result<HeaderValue> {
 fn pingora_conf(config: &Config) -> ServerConf {
     ServerConf {
         threads: config.threads,
-        grace_period_seconds: Some(0),
-        graceful_shutdown_timeout_seconds: Some(GRACE_SECONDS),
         upstream_keepalive_pool_size: UPSTREAM_POOL,
         ..ServerConf::default()
     }

@@ -22,6 +22,7 @@ use super::{
     request_stream::{RequestStream, shut_down_heard_out},
 };
 use crate::{
+    drain::Drain,
     gateway::Gateway,
     phases::{
         record::{Served, record},
@@ -46,6 +47,8 @@ pub struct Http1Connections {
     pub head_patience: Duration,
     /// How long a connection may be silent.
     pub idle_patience: Duration,
+    /// Counts requests, and tells when the end has come.
+    pub drain: Arc<Drain>,
     /// Makes request ids.
     pub ids: Arc<RequestIds>,
     /// For answers to heads that are refused.
@@ -64,10 +67,7 @@ impl ServerApp for Http1Connections {
         let mut buffer = BytesMut::with_capacity(USUAL_HEAD);
         let mut patience = self.head_patience;
         loop {
-            match self
-                .read_head(&mut stream, &mut buffer, patience, shutdown)
-                .await
-            {
+            match self.read_head(&mut stream, &mut buffer, patience).await {
                 Head::Complete { length, framing } => {
                     let behind_head = buffer.split_off(length);
                     let head = std::mem::take(&mut buffer);
@@ -108,17 +108,15 @@ impl Http1Connections {
         stream: &mut Stream,
         buffer: &mut BytesMut,
         first_byte_patience: Duration,
-        shutdown: &ShutdownWatch,
     ) -> Head {
         let mut scanner = HeadScanner::default();
         if buffer.is_empty() {
-            let mut shutdown = shutdown.clone();
             let first_bytes = tokio::time::timeout(first_byte_patience, read(stream, buffer));
             let came = tokio::select! {
                 biased;
                 came = first_bytes => came.unwrap_or(false),
                 // Between two requests is the time to go.
-                _ = shutdown.wait_for(|is_down| *is_down) => false,
+                () = self.drain.started() => false,
             };
             if !came {
                 return Head::Ended;
@@ -172,8 +170,10 @@ impl Http1Connections {
         head.unsplit(body);
         let mut session = ServerSession::new_http1(Box::new(request));
         session.set_pipelined_prefix(head);
-        let reused = self.proxy.process_new_http(session, shutdown).await?;
-        let (stream, _) = reused.consume();
+        let under_way = self.drain.begin();
+        let reused = self.proxy.process_new_http(session, shutdown).await;
+        drop(under_way);
+        let (stream, _) = reused?.consume();
         let request = stream.into_any().downcast::<RequestStream>().ok()?;
         Some(request.into_parts())
     }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::StoreAddress;
 
@@ -32,6 +32,9 @@ struct Shared {
     path: PathBuf,
     idle: Mutex<Vec<Connection>>,
     permits: Semaphore,
+    /// One writer of this process at a time, in order of arrival. SQLite has no queue: whoever finds the
+    /// lock taken tries again after a while, and of many some would never be in time.
+    writer: Semaphore,
 }
 
 impl Database {
@@ -70,6 +73,7 @@ impl Database {
             path,
             idle: Mutex::new(vec![connection]),
             permits: Semaphore::new(CONNECTIONS),
+            writer: Semaphore::new(1),
         };
         Ok(Self {
             shared: Arc::new(shared),
@@ -86,10 +90,7 @@ impl Database {
         T: Send + 'static,
         F: FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
     {
-        let permit = tokio::time::timeout(PATIENCE, self.shared.permits.acquire()).await;
-        let _permit = permit
-            .map_err(|_| StoreError::Busy)?
-            .expect("the semaphore is never closed: nothing calls close");
+        let _permit = in_time(&self.shared.permits).await?;
         let shared = Arc::clone(&self.shared);
         let run = move || {
             let mut connection = shared.take()?;
@@ -113,6 +114,7 @@ impl Database {
         T: Send + 'static,
         F: FnOnce(&Transaction<'_>) -> rusqlite::Result<T> + Send + 'static,
     {
+        let _turn = in_time(&self.shared.writer).await?;
         self.call(move |connection| {
             let transaction =
                 connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -131,6 +133,13 @@ impl Database {
     pub(crate) fn dedicated_connection(&self) -> rusqlite::Result<Connection> {
         connect(&self.shared.path)
     }
+}
+
+async fn in_time(turns: &Semaphore) -> Result<SemaphorePermit<'_>, StoreError> {
+    let turn = tokio::time::timeout(PATIENCE, turns.acquire()).await;
+    Ok(turn
+        .map_err(|_| StoreError::Busy)?
+        .expect("the semaphore is never closed: nothing calls close"))
 }
 
 impl Shared {

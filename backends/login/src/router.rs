@@ -50,7 +50,7 @@ pub fn router<V: Views>(service: Arc<Service>) -> Router {
         .route("/readyz", gets(handlers::readyz))
         .with_state(backend.clone());
     middleware::around_everything(
-        health.fallback_service(middleware::around_api(api, &backend)),
+        middleware::around_health(health).fallback_service(middleware::around_api(api, &backend)),
         &backend,
     )
 }

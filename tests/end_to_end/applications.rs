@@ -1,0 +1,341 @@
+//! Many applications, as operators and clients see them. CONTRACT 4.
+
+use std::{os::unix::fs::PermissionsExt, time::Duration};
+
+use end_to_end::{
+    logins::{begin_polling, log_in_by_polling, log_in_by_redirect},
+    program::Program,
+    recording_backend::RecordingBackend,
+    signer::{Empty, Layout, Profile, Values},
+    stack::{Application, Stack},
+    waiting::within,
+};
+
+async fn recording() -> (Stack, RecordingBackend) {
+    let backend = RecordingBackend::start().await;
+    (
+        Stack::builder().in_front_of(&backend).multi().start().await,
+        backend,
+    )
+}
+
+/// Whether an application's call is answered so within the second that CONTRACT 4 allows.
+async fn comes_to(stack: &Stack, application: &Application, status: u16) -> bool {
+    let client = stack.client_of(application);
+    let looked = within(Duration::from_secs(1), || async {
+        (client.get("/x").param("a", "1").send().await.status == status).then_some(())
+    });
+    looked.await.is_some()
+}
+
+#[tokio::test]
+async fn each_application_signs_with_its_own_key() {
+    let (stack, backend) = recording().await;
+    let one = stack.create_application("one", &[]);
+    let two = stack.create_application("two", &[]);
+    assert_eq!((one.ident.len(), one.key.len()), (24, 64));
+    assert!(one.ident.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+    assert!(one.key.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    for application in [&one, &two] {
+        stack
+            .client_of(application)
+            .get("/x")
+            .param("a", "1")
+            .send()
+            .await
+            .ok();
+    }
+    let crossed = stack.client_of(&one).with_app(&two.ident);
+    crossed
+        .get("/x")
+        .param("a", "1")
+        .send()
+        .await
+        .problem(403, "sign_mismatch");
+    let arrived = backend.requests();
+    assert_eq!(arrived.len(), 2);
+    assert_eq!(arrived[0].value("x-gateway-app"), Some(&*one.ident));
+    let ids: Vec<_> = arrived
+        .iter()
+        .map(|request| request.value("x-gateway-app-id"))
+        .collect();
+    assert!(ids[0].is_some() && ids[0] != ids[1], "{ids:?}");
+}
+
+#[tokio::test]
+async fn a_change_reaches_a_running_gateway_within_a_second() {
+    let (stack, _backend) = recording().await;
+    // Unknown idents are remembered; that must not outlast the application's making.
+    let application = stack.create_application("one", &[]);
+    assert!(comes_to(&stack, &application, 200).await, "created");
+    assert!(
+        stack
+            .command(&["app", "disable", &application.ident])
+            .status
+            .success()
+    );
+    assert!(comes_to(&stack, &application, 403).await, "disabled");
+    let refused = stack
+        .client_of(&application)
+        .get("/x")
+        .param("a", "1")
+        .send()
+        .await;
+    refused.problem(403, "app_disabled");
+    assert!(
+        stack
+            .command(&["app", "enable", &application.ident])
+            .status
+            .success()
+    );
+    assert!(comes_to(&stack, &application, 200).await, "enabled");
+    assert!(
+        stack
+            .command(&["app", "delete", &application.ident])
+            .status
+            .success()
+    );
+    assert!(comes_to(&stack, &application, 404).await, "deleted");
+}
+
+#[tokio::test]
+async fn a_rotated_key_serves_until_its_overlap_ends() {
+    let (stack, _backend) = recording().await;
+    let old = stack.create_application("one", &[]);
+    assert!(comes_to(&stack, &old, 200).await);
+    let rotate = |overlap: &str| {
+        let output = stack.command(&["app", "rotate", &old.ident, "--overlap", overlap, "--json"]);
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let rotated: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        Application {
+            ident: old.ident.clone(),
+            key: rotated["key"].as_str().unwrap().to_owned(),
+        }
+    };
+    let new = rotate("24");
+    assert!(comes_to(&stack, &new, 200).await, "the new key");
+    assert!(comes_to(&stack, &old, 200).await, "the old key");
+    let newest = rotate("0");
+    assert!(comes_to(&stack, &newest, 200).await, "the newest key");
+    assert!(comes_to(&stack, &new, 403).await, "a key without overlap");
+    // It explains itself, since only a holder of the key can make this sign.
+    let refused = stack.client_of(&new).get("/x").param("a", "1").send().await;
+    let problem = refused.problem(403, "sign_mismatch");
+    assert!(problem["hint"].is_string(), "{problem}");
+}
+
+#[tokio::test]
+async fn an_app_parameter_stands_in_on_the_browser_paths_only() {
+    let (stack, backend) = recording().await;
+    let application = stack.create_application("one", &[]);
+    let headerless = stack.client().with_key(&application.key);
+    let ident = &application.ident;
+    headerless
+        .get("/login")
+        .param("app", ident)
+        .send()
+        .await
+        .ok();
+    headerless
+        .get("/user")
+        .param("app", ident)
+        .send()
+        .await
+        .problem(400, "app_missing");
+    headerless
+        .get("/login")
+        .send()
+        .await
+        .problem(400, "app_missing");
+    let unsigned = headerless.get("/login").param("app", ident).unsigned();
+    unsigned.send().await.problem(403, "time_missing");
+    assert_eq!(backend.requests().len(), 1);
+    assert_eq!(backend.requests()[0].value("x-gateway-app"), Some(&**ident));
+}
+
+#[tokio::test]
+async fn an_application_has_its_own_profile_and_default_version() {
+    let (stack, _backend) = recording().await;
+    let further = ["--preset", "wechat", "--default-version", "v2"];
+    let application = stack.create_application("one", &further);
+    let profile = Profile {
+        values: Values::Decoded,
+        empty: Empty::Drop,
+        layout: Layout::PairsKey,
+        ..Default::default()
+    };
+    let client = stack.client_of(&application);
+    client
+        .get("/x")
+        .param("a", "1")
+        .send()
+        .await
+        .problem(403, "sign_mismatch");
+    let answer = client
+        .with_profile(profile)
+        .get("/x")
+        .param("a", "1 1")
+        .send()
+        .await;
+    answer.ok();
+    assert_eq!(answer.header("acme-x-version"), Some("v2"));
+    assert_eq!(answer.header("acme-x-version-source"), Some("app"));
+}
+
+#[tokio::test]
+async fn both_modes_of_login_work_with_many_applications() {
+    let stack = Stack::builder().multi().start().await;
+    let one = stack.client_of(&stack.create_application("The First App", &[]));
+    let two = stack.client_of(&stack.create_application("The Second App", &[]));
+    let redirected = log_in_by_redirect(&one, "ada").await;
+    let polled = log_in_by_polling(&two, "ada").await;
+    assert_eq!(
+        redirected["account"]["username"],
+        polled["account"]["username"]
+    );
+    let begun = begin_polling(&one).await;
+    let page = stack.browser().open(&begun.authorize_url).await;
+    assert!(
+        page.text().contains("The First App"),
+        "the page names the application: {}",
+        page.text()
+    );
+}
+
+#[tokio::test]
+async fn an_application_id_leaves_by_no_door() {
+    let (stack, _backend) = recording().await;
+    for number in 0..3 {
+        stack.create_application(&format!("filler {number}"), &[]);
+    }
+    let application = stack.create_application("one", &[]);
+    let id: i64 = stack
+        .store()
+        .query_row(
+            "SELECT id FROM applications WHERE ident = ?1",
+            [&application.ident],
+            |row| row.get(0),
+        )
+        .unwrap();
+    for command in [
+        &["app", "list"][..],
+        &["app", "list", "--json"],
+        &["app", "show", &application.ident, "--json"],
+    ] {
+        let output = stack.command(command);
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.contains(&application.ident), "{text}");
+        assert!(!text.contains(&application.key), "{text}");
+        if let Ok(json) = serde_json::from_str::<serde_json::Value>(&text) {
+            let members = json.to_string();
+            assert!(!members.contains("\"id\""), "{members}");
+        }
+    }
+    let key_bytes = application.key.as_bytes();
+    for file in ["signpost.db", "signpost.db-wal"] {
+        let bytes = std::fs::read(stack.folder().join(file)).unwrap_or_default();
+        let raw_key = hex::decode(&application.key).unwrap();
+        for key in [key_bytes, &raw_key] {
+            let found = bytes.windows(key.len()).any(|window| window == key);
+            assert!(!found, "the key is in {file} as it is");
+        }
+    }
+    let log = stack.log(Program::Gateway);
+    assert!(
+        !log.contains(&format!("app.id={id}")) && !log.contains(&application.key),
+        "{log}"
+    );
+}
+
+#[tokio::test]
+async fn a_broken_store_lets_nothing_pass_unverified() {
+    let (stack, backend) = recording().await;
+    let known = stack.create_application("known", &[]);
+    let other = stack.create_application("other", &[]);
+    let third = stack.create_application("third", &[]);
+    // Changes arrive in order: once this one has, none is left that could drop the known one.
+    assert!(comes_to(&stack, &third, 200).await);
+    assert!(
+        stack
+            .command(&["app", "disable", &third.ident])
+            .status
+            .success()
+    );
+    assert!(comes_to(&stack, &third, 403).await);
+    assert!(comes_to(&stack, &known, 200).await);
+    stack
+        .store()
+        .execute_batch("ALTER TABLE applications RENAME TO elsewhere")
+        .unwrap();
+    let before = backend.requests().len();
+    // What is remembered serves a while longer; what is not cannot be verified.
+    let client = stack.client_of(&other);
+    client
+        .get("/x")
+        .param("a", "1")
+        .send()
+        .await
+        .problem(503, "store_unavailable");
+    client
+        .get("/x")
+        .send()
+        .await
+        .problem(503, "store_unavailable");
+    stack
+        .client_of(&known)
+        .get("/x")
+        .param("a", "1")
+        .send()
+        .await
+        .ok();
+    assert_eq!(backend.requests().len(), before + 1);
+    stack
+        .store()
+        .execute_batch("ALTER TABLE elsewhere RENAME TO applications")
+        .unwrap();
+    assert!(comes_to(&stack, &other, 200).await, "it recovers");
+}
+
+#[tokio::test]
+async fn many_commands_at_once_share_a_new_store() {
+    let (folder, _) = Stack::builder().multi().write_files();
+    let config = folder.path().join("signpost.toml").display().to_string();
+    let mut threads = Vec::new();
+    for number in 0..8 {
+        let (path, config) = (folder.path().to_owned(), config.clone());
+        threads.push(std::thread::spawn(move || {
+            let name = format!("number {number}");
+            let arguments = ["app", "create", &name, "--json", "--config", &config];
+            Program::Gateway.run(&path, &arguments)
+        }));
+    }
+    for thread in threads {
+        let output = thread.join().unwrap();
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+    let list = Program::Gateway.run(
+        folder.path(),
+        &["app", "list", "--json", "--config", &config],
+    );
+    let list: serde_json::Value = serde_json::from_slice(&list.stdout).unwrap();
+    assert_eq!(list.as_array().unwrap().len(), 8, "{list}");
+    // What keys are encrypted under is for the owner's eyes only.
+    let mode = std::fs::metadata(folder.path().join("master.key"))
+        .unwrap()
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600, "{mode:o}");
+}

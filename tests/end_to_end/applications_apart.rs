@@ -1,0 +1,185 @@
+//! A login belongs to the application that began it. CONTRACT 8.
+
+use std::time::Duration;
+
+use end_to_end::{
+    browser::{Browser, Decision},
+    logins::{begin_polling, check, confirm_polling, credential, log_in_by_polling},
+    stack::Stack,
+    waiting::{until, within},
+};
+
+#[tokio::test]
+async fn a_token_is_unknown_to_another_application() {
+    let stack = Stack::builder().multi().start().await;
+    let one = stack.client_of(&stack.create_application("one", &[]));
+    let two = stack.client_of(&stack.create_application("two", &[]));
+    let begun = begin_polling(&one).await;
+    two.post("/check")
+        .param("token", &begun.token)
+        .send()
+        .await
+        .problem(404, "login_unknown");
+    two.post("/user/login")
+        .param("token", &begun.token)
+        .send()
+        .await
+        .problem(404, "login_unknown");
+    let mut browser = Browser::default();
+    let provider = confirm_polling(&mut browser, &begun).await;
+    browser
+        .decide_and_follow(&provider, "ada", Decision::Allow)
+        .await;
+    for version in ["v1", "v2"] {
+        let asked = two
+            .post("/check")
+            .version(version)
+            .param("token", &begun.token)
+            .send()
+            .await;
+        asked.problem(404, "login_unknown");
+        let asked = two
+            .post("/user/login")
+            .version(version)
+            .param("token", &begun.token);
+        asked.send().await.problem(404, "login_unknown");
+    }
+    assert_eq!(check(&one, &begun.token).await["status"], "complete");
+}
+
+#[tokio::test]
+async fn a_credential_is_void_under_another_application() {
+    let stack = Stack::builder().multi().start().await;
+    let one = stack.client_of(&stack.create_application("one", &[]));
+    let two = stack.client_of(&stack.create_application("two", &[]));
+    let login = log_in_by_polling(&one, "ada").await;
+    let credential = credential(&login);
+    for version in ["v1", "v2"] {
+        let answer = two
+            .get("/user")
+            .version(version)
+            .authorization(credential)
+            .send()
+            .await;
+        answer.problem(401, "authorization_invalid");
+        let event = two.post("/event/send").version(version).param("event", "x");
+        event
+            .authorization(credential)
+            .send()
+            .await
+            .problem(401, "authorization_invalid");
+        let logout = two
+            .post("/user/logout")
+            .version(version)
+            .authorization(credential);
+        logout.send().await.problem(401, "authorization_invalid");
+    }
+    one.get("/user").authorization(credential).send().await.ok();
+}
+
+#[tokio::test]
+async fn a_ticket_is_unknown_to_another_application() {
+    let stack = Stack::builder().multi().start().await;
+    let origin = ["--return-to", "https://app.example"];
+    let one = stack.client_of(&stack.create_application("one", &origin));
+    let two = stack.client_of(&stack.create_application("two", &[]));
+    let mut browser = Browser::default();
+    let provider = browser
+        .open(&one.login_url(&[("return_to", "https://app.example/")]))
+        .await;
+    let back = browser
+        .decide_and_follow(&provider, "ada", Decision::Allow)
+        .await;
+    let ticket = back.redirect_param("ticket").unwrap();
+    two.post("/user/login")
+        .param("ticket", &ticket)
+        .send()
+        .await
+        .problem(404, "login_unknown");
+    one.post("/user/login")
+        .param("ticket", &ticket)
+        .send()
+        .await
+        .ok();
+    let answer = two.get("/login").param("app", two.app.as_deref().unwrap());
+    let answer = answer
+        .param("return_to", "https://app.example/")
+        .send()
+        .await;
+    answer.problem(403, "return_to_not_allowed");
+}
+
+#[tokio::test]
+async fn a_disabled_application_completes_no_login() {
+    let stack = Stack::builder().multi().start().await;
+    let application = stack.create_application("one", &[]);
+    let client = stack.client_of(&application);
+    let login = log_in_by_polling(&client, "grace").await;
+    let (begun, other) = (begin_polling(&client).await, begin_polling(&client).await);
+    let mut browser = Browser::default();
+    let provider = confirm_polling(&mut browser, &begun).await;
+    let back = browser.decide(&provider, "ada", Decision::Allow).await;
+    assert!(
+        stack
+            .command(&["app", "disable", &application.ident])
+            .status
+            .success()
+    );
+    assert!(
+        page_comes_to(&other.authorize_url, 403).await,
+        "still served after a second"
+    );
+    browser
+        .follow(back)
+        .await
+        .answer
+        .refused(403, "app_disabled");
+    let user = || client.get("/user").authorization(credential(&login));
+    until("the gateway to know", || async {
+        (user().send().await.status != 200).then_some(())
+    })
+    .await;
+    user().send().await.problem(403, "app_disabled");
+    // Enabled again, its people are still who they were.
+    assert!(
+        stack
+            .command(&["app", "enable", &application.ident])
+            .status
+            .success()
+    );
+    until("the application to be on", || async {
+        (user().send().await.status == 200).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_deleted_application_is_gone_with_its_logins() {
+    let stack = Stack::builder().multi().start().await;
+    let application = stack.create_application("one", &[]);
+    let client = stack.client_of(&application);
+    log_in_by_polling(&client, "grace").await;
+    let begun = begin_polling(&client).await;
+    assert!(
+        stack
+            .command(&["app", "delete", &application.ident])
+            .status
+            .success()
+    );
+    assert!(
+        page_comes_to(&begun.authorize_url, 404).await,
+        "still served after a second"
+    );
+    until("the gateway to know", || async {
+        (client.get("/user").send().await.status == 404).then_some(())
+    })
+    .await;
+}
+
+/// Whether a polling login's page is answered so within the second that CONTRACT 4 allows.
+async fn page_comes_to(url: &str, status: u16) -> bool {
+    let looked = within(Duration::from_secs(1), || async {
+        (Browser::default().step(url).await.answer.status == status).then_some(())
+    });
+    looked.await.is_some()
+}

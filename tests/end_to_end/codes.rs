@@ -1,0 +1,483 @@
+//! Every problem code, from the outside, in all five languages. CONTRACT 6 and 7.
+//!
+//! [`World::provoke`] is one `match` without wildcard: a new code does not compile here until somebody
+//! says how it comes about, or why nobody outside can make it.
+
+use std::collections::BTreeMap;
+
+use end_to_end::{
+    answer::Answer,
+    browser::{Browser, Decision, Page},
+    logins::{begin_polling, confirm_polling, log_in_by_redirect},
+    port::free_address,
+    program::Program,
+    raw_connection::{RawConnection, request},
+    recording_backend::{Behaviour, Manner, RecordingBackend},
+    signed_client::{Call, SignedClient, http_client},
+    stack::Stack,
+    waiting::until,
+};
+use gateway_protocol::{
+    language::Language,
+    problem::{Problem, ProblemCode},
+};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use reqwest::Method;
+
+/// What the codes are provoked with.
+struct World {
+    /// One application; v2 wants a secret that the gateway does not have.
+    single: Stack,
+    /// Logins of one second, and room for one at a time.
+    hasty: Stack,
+    /// Many applications, in front of a backend that records.
+    multi: Stack,
+    /// Strict about everything; v1 never answers, v2 is not there.
+    strict: Stack,
+    // It ends when dropped.
+    _backend: RecordingBackend,
+    expired_token: String,
+    disabled: SignedClient,
+}
+
+impl World {
+    async fn start() -> Self {
+        let backend = RecordingBackend::start().await;
+        backend.behave(Behaviour::answering(Manner::Silently));
+        let nowhere = free_address();
+        let strict = format!(
+            "unknown = \"reject\"\n[timeouts]\nhead_seconds = 1\nbody_seconds = 1\nanswer_seconds = 1\n\
+             [sign]\nreplay = \"reject\"\n[versions.v2]\nbackend = \"{nowhere}\""
+        );
+        let hasty = "[login]\nlogin_ttl_seconds = 1\n[limits]\npending_per_application = 1";
+        let (single, hasty, multi, strict) = tokio::join!(
+            Stack::builder()
+                .program(Program::V2, "gateway_secret = \"unknown\"")
+                .start(),
+            Stack::builder().backends(hasty).start(),
+            Stack::builder().in_front_of(&backend).multi().start(),
+            Stack::builder()
+                .in_front_of(&backend)
+                .gateway(&strict)
+                .start(),
+        );
+        let expired_token = begin_polling(&hasty.client()).await.token;
+        until("a login to expire", || async {
+            let check = hasty
+                .client()
+                .post("/check")
+                .param("token", &expired_token)
+                .send()
+                .await;
+            (check.ok()["status"] == "expired").then_some(())
+        })
+        .await;
+        let application = multi.create_application("off", &[]);
+        assert!(
+            multi
+                .command(&["app", "disable", &application.ident])
+                .status
+                .success()
+        );
+        let disabled = multi.client_of(&application);
+        Self {
+            single,
+            hasty,
+            multi,
+            strict,
+            _backend: backend,
+            expired_token,
+            disabled,
+        }
+    }
+
+    /// The answer with that code in that language; or why no client can have it.
+    #[expect(
+        clippy::too_many_lines,
+        reason = "one line or two for each of the codes"
+    )]
+    async fn provoke(&self, code: ProblemCode, language: Language) -> Result<Answer, &'static str> {
+        let client = self.single.client();
+        let signed = || client.get("/x").param("a", "1");
+        let post = |name: &str, value: &str| client.post("/check").param(name, value);
+        let form = "Content-Type: application/x-www-form-urlencoded";
+        let raw =
+            |method: &'static str, target: String, lines: Vec<String>, body: &'static [u8]| {
+                self.raw(&self.single, language, method, target, lines, body)
+            };
+        let line = |text: &str| vec![text.to_owned()];
+        let answer = match code {
+            ProblemCode::TargetInvalid => raw("GET", "/x%zz".into(), vec![], b"").await,
+            ProblemCode::ParamsMalformed => raw("GET", "/x?a=%zz".into(), vec![], b"").await,
+            ProblemCode::ParamsTooMany => {
+                raw("GET", format!("/x?{}", "a=1&".repeat(300)), vec![], b"").await
+            }
+            ProblemCode::ParamMissing => said(client.post("/check").signed(), language).await,
+            ProblemCode::ParamInvalid => {
+                said(post("token", "v1.x").param("wait", "99"), language).await
+            }
+            ProblemCode::ParamDuplicated => said(signed().query("time", "1"), language).await,
+            ProblemCode::HeaderDuplicated => {
+                said(client.get("/x").version("v1").version("v1"), language).await
+            }
+            ProblemCode::BodyNotAllowed => {
+                raw("GET", "/x".into(), line("Content-Length: 1"), b"x").await
+            }
+            ProblemCode::AppMissing => said(self.multi.client().get("/x"), language).await,
+            ProblemCode::VersionUnknown => {
+                said(self.strict.client().get("/x").version("v9"), language).await
+            }
+            ProblemCode::TimeInvalid => said(signed().time("now"), language).await,
+            ProblemCode::LoginMismatch => {
+                let begun = client.get("/login").send().await;
+                let state = Page {
+                    url: "http://x".parse().unwrap(),
+                    answer: begun,
+                };
+                let state = state.redirect_param("state").unwrap();
+                self.callback(language, &format!("state={state}&code=x"), None)
+                    .await
+            }
+            ProblemCode::AuthorizationMissing => said(client.get("/user"), language).await,
+            ProblemCode::AuthorizationInvalid => {
+                said(client.get("/user").authorization("x"), language).await
+            }
+            ProblemCode::TimeMissing => said(signed().without_time(), language).await,
+            ProblemCode::TimeOutOfWindow => said(signed().later_by_ms(-90_000), language).await,
+            ProblemCode::SignMissing => said(signed().without_sign(), language).await,
+            ProblemCode::SignMismatch => said(signed().sign_given("0"), language).await,
+            ProblemCode::AppDisabled => {
+                until("the application to be off", || async {
+                    let answer = said(self.disabled.get("/x").param("a", "1"), language).await;
+                    (answer.status == 403).then_some(answer)
+                })
+                .await
+            }
+            ProblemCode::LoginDenied => {
+                let (cookie, state) = self.begin_redirect().await;
+                let denial = format!("state={state}&error=access_denied");
+                self.callback(language, &denial, Some(&cookie)).await
+            }
+            ProblemCode::ReturnToNotAllowed => {
+                let call = client
+                    .get("/login")
+                    .param("return_to", "https://evil.example/");
+                said(call, language).await
+            }
+            ProblemCode::GatewayRequired => said(client.get("/user").version("v2"), language).await,
+            ProblemCode::AppNotFound => {
+                let unknown = self.multi.client().with_app(&"x".repeat(24));
+                said(unknown.get("/x"), language).await
+            }
+            ProblemCode::NotFound => said(client.get("/nope"), language).await,
+            ProblemCode::LoginUnknown => said(post("token", "v1.x"), language).await,
+            ProblemCode::MethodNotAllowed => said(client.call(Method::PUT, "/x"), language).await,
+            ProblemCode::RequestTimeout => {
+                let lines = vec![form.to_owned(), "Content-Length: 9".to_owned()];
+                self.raw(&self.strict, language, "POST", "/x".into(), lines, b"a")
+                    .await
+            }
+            ProblemCode::RequestReplayed => {
+                // To the version that is not there, so that nobody waits for the first answer.
+                let strict = self.strict.client();
+                let call = strict.get("/x").param("a", language.tag()).version("v2");
+                call.send().await.problem(502, "backend_unreachable");
+                said(call, language).await
+            }
+            ProblemCode::LoginPending => {
+                let token = begin_polling(&client).await.token;
+                said(client.post("/user/login").param("token", &token), language).await
+            }
+            ProblemCode::LoginUsed => {
+                let (cookie, state) = self.begin_redirect().await;
+                let denial = format!("state={state}&error=access_denied");
+                self.callback(language, &denial, Some(&cookie)).await;
+                self.callback(language, &denial, Some(&cookie)).await
+            }
+            ProblemCode::LoginExpired => {
+                let client = self.hasty.client();
+                said(
+                    client
+                        .post("/user/login")
+                        .param("token", &self.expired_token),
+                    language,
+                )
+                .await
+            }
+            ProblemCode::BodyTooLarge => {
+                let lines = vec![form.to_owned(), "Content-Length: 70000".to_owned()];
+                raw("POST", "/x".into(), lines, b"").await
+            }
+            ProblemCode::UriTooLong => {
+                raw("GET", format!("/x?{}", "a".repeat(9000)), vec![], b"").await
+            }
+            ProblemCode::ContentTypeUnsupported => {
+                raw("POST", "/x".into(), line("Content-Length: 1"), b"x").await
+            }
+            ProblemCode::RateLimited => {
+                // Room for one: the second comes too early, whoever made the first.
+                let hasty = self.hasty.client();
+                let first = hasty.post("/login").signed();
+                first.send().await;
+                let answer = said(hasty.post("/login").signed(), language).await;
+                assert!(
+                    answer.header("retry-after").is_some(),
+                    "{}",
+                    answer.summary()
+                );
+                answer
+            }
+            ProblemCode::HeadersTooLarge => {
+                raw(
+                    "GET",
+                    "/x".into(),
+                    vec![format!("X-Long: {}", "x".repeat(40_000))],
+                    b"",
+                )
+                .await
+            }
+            ProblemCode::BackendUnreachable => {
+                said(self.strict.client().get("/x").version("v2"), language).await
+            }
+            ProblemCode::BackendTimeout => said(self.strict.client().get("/x"), language).await,
+            ProblemCode::ProviderFailed => self.failing("profile-500", language).await,
+            ProblemCode::ProviderTimeout => self.failing("token-slow", language).await,
+            ProblemCode::StoreUnavailable => {
+                return Err("see `the_store_away` below: it needs the stack for itself");
+            }
+            ProblemCode::Internal => {
+                return Err("only a defect of ours makes it: unit tests map it");
+            }
+            ProblemCode::VersionRetired => return Err("sunset dates have an issue of their own"),
+            ProblemCode::NoHealthyBackend => {
+                return Err("health checks have an issue of their own");
+            }
+        };
+        Ok(answer)
+    }
+
+    /// A request that no client library would send, in a language.
+    async fn raw(
+        &self,
+        stack: &Stack,
+        language: Language,
+        method: &str,
+        target: String,
+        mut lines: Vec<String>,
+        body: &[u8],
+    ) -> Answer {
+        // In front: of a head that is too large, the end is never read.
+        lines.insert(0, format!("Acme-X-Language: {}", language.tag()));
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let mut connection = RawConnection::open(stack.addresses().gateway).await;
+        connection
+            .send(&request(method, &target, &lines, body))
+            .await;
+        let answer = connection.answer().await.unwrap();
+        let mut headers = HeaderMap::new();
+        for line in answer.head.lines().skip(1) {
+            if let Some((name, value)) = line.split_once(':') {
+                let name: HeaderName = name.parse().unwrap();
+                headers.append(name, HeaderValue::from_str(value.trim()).unwrap());
+            }
+        }
+        let status = StatusCode::from_u16(answer.status).unwrap();
+        Answer {
+            status,
+            headers,
+            body: answer.body,
+        }
+    }
+
+    /// A redirect login begun: its cookie as a header's value, and its state.
+    async fn begin_redirect(&self) -> (String, String) {
+        let mut browser = Browser::default();
+        let begun = browser.step(&self.single.url("/login")).await;
+        let cookie = &browser.cookies()[0];
+        (
+            format!("{}={}", cookie.name, cookie.value),
+            begun.redirect_param("state").unwrap(),
+        )
+    }
+
+    /// The provider's redirect, by a client that reads problem details.
+    async fn callback(&self, language: Language, query: &str, cookie: Option<&str>) -> Answer {
+        let url = self.single.url(&format!("/login?{query}"));
+        let mut request = http_client()
+            .get(url)
+            .header("Acme-X-Language", language.tag());
+        if let Some(cookie) = cookie {
+            request = request.header("cookie", cookie);
+        }
+        Answer::read(request.send().await.unwrap()).await
+    }
+
+    /// What a client is told after the provider failed a polling login.
+    async fn failing(&self, user: &str, language: Language) -> Answer {
+        let client = self.single.client();
+        let begun = begin_polling(&client).await;
+        let mut browser = Browser::default();
+        let provider = confirm_polling(&mut browser, &begun).await;
+        browser
+            .decide_and_follow(&provider, user, Decision::Allow)
+            .await;
+        said(
+            client.post("/user/login").param("token", &begun.token),
+            language,
+        )
+        .await
+    }
+}
+
+async fn said(call: Call<'_>, language: Language) -> Answer {
+    call.language(language.tag()).send().await
+}
+
+#[tokio::test]
+async fn every_code_comes_about_and_speaks_five_languages() {
+    let world = World::start().await;
+    let mut excused = BTreeMap::new();
+    let mut wrong = Vec::new();
+    for code in ProblemCode::ALL {
+        let all = Language::ALL.map(|language| world.provoke(*code, language));
+        let [en, zh_cn, zh_tw, ja, ko] = all;
+        let answers: [_; 5] = tokio::join!(en, zh_cn, zh_tw, ja, ko).into();
+        for (language, answer) in Language::ALL.into_iter().zip(answers) {
+            match answer {
+                Ok(answer) => wrong.extend(judge(*code, language, &answer)),
+                Err(reason) => {
+                    excused.insert(code.as_str(), reason);
+                }
+            }
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} wrong:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+    let excused: Vec<_> = excused.into_keys().collect();
+    assert_eq!(
+        excused,
+        [
+            "internal",
+            "no_healthy_backend",
+            "store_unavailable",
+            "version_retired"
+        ]
+    );
+}
+
+/// What is wrong with an answer that should have that code in that language.
+fn judge(code: ProblemCode, language: Language, answer: &Answer) -> Option<String> {
+    let expected = Problem::new(code, language, "x");
+    let found: serde_json::Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+    let about = format!("{} in {}", code.as_str(), language.tag());
+    if answer.status != code.status() || found["code"] != code.as_str() {
+        return Some(format!("{about}: {}", answer.summary()));
+    }
+    if found["title"] != expected.title() {
+        return Some(format!("{about}: its title is {}", found["title"]));
+    }
+    if answer.header("content-language") != Some(language.tag()) {
+        return Some(format!(
+            "{about}: Content-Language is {:?}",
+            answer.header("content-language")
+        ));
+    }
+    if answer.header("content-type") != Some("application/problem+json") {
+        return Some(format!(
+            "{about}: Content-Type is {:?}",
+            answer.header("content-type")
+        ));
+    }
+    if found["detail"]
+        .as_str()
+        .is_none_or(|detail| detail.is_empty() || detail.contains("{$"))
+    {
+        return Some(format!("{about}: its detail is {}", found["detail"]));
+    }
+    None
+}
+
+#[tokio::test]
+async fn the_store_away() {
+    let stack = Stack::start().await;
+    let client = stack.client();
+    log_in_by_redirect(&client, "ada").await;
+    // Somebody holds the only pen.
+    let store = stack.store();
+    store.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let all = Language::ALL.map(|language| said(client.post("/login").signed(), language));
+    let [en, zh_cn, zh_tw, ja, ko] = all;
+    let answers: [_; 5] = tokio::join!(en, zh_cn, zh_tw, ja, ko).into();
+    let wrong: Vec<_> = Language::ALL
+        .into_iter()
+        .zip(answers)
+        .filter_map(|(language, answer)| judge(ProblemCode::StoreUnavailable, language, &answer))
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    store.execute_batch("ROLLBACK").unwrap();
+    begin_polling(&client).await;
+}
+
+#[tokio::test]
+async fn a_language_is_chosen_as_the_contract_says() {
+    let stack = Stack::start().await;
+    let client = stack.client();
+    for (header, language) in [
+        (Some("zh-CN"), "zh-CN"),
+        (Some("ZH-tw"), "zh-TW"),
+        (Some("ja"), "ja"),
+        (Some("KO"), "ko"),
+        (Some("fr"), "en"),
+        (Some("zh"), "en"),
+        (Some(""), "en"),
+        (None, "en"),
+    ] {
+        // A client's `Accept-Language` is not asked: it is often nobody's choice.
+        let call = client.get("/user").header("Accept-Language", "ja");
+        let call = if let Some(header) = header {
+            call.language(header)
+        } else {
+            call
+        };
+        let answer = call.send().await;
+        answer.problem(401, "authorization_missing");
+        assert_eq!(
+            answer.header("content-language"),
+            Some(language),
+            "{header:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_browser_is_shown_a_page_with_the_code() {
+    let stack = Stack::start().await;
+    for (accept, language) in [("ja;q=0.9", "ja"), ("zh-Hant", "zh-TW"), ("fr", "en")] {
+        // One refused by the gateway, one by the backend.
+        for (target, status, code) in [
+            ("/login?a=1", 403, "time_missing"),
+            ("/login?state=v1.x&code=y", 404, "login_unknown"),
+        ] {
+            let page = Browser::speaking(accept).step(&stack.url(target)).await;
+            let media = page.answer.header("content-type").unwrap();
+            assert!(media.starts_with("text/html"), "{target}: {media}");
+            page.answer.refused(status, code);
+            assert_eq!(
+                page.answer.header("content-language"),
+                Some(language),
+                "{target}"
+            );
+            assert!(
+                page.text()
+                    .contains(page.answer.header("x-request-id").unwrap()),
+                "{target}"
+            );
+            let policy = page.answer.header("content-security-policy").unwrap();
+            assert!(policy.contains("frame-ancestors 'none'"), "{policy}");
+        }
+    }
+}

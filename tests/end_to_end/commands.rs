@@ -1,0 +1,155 @@
+//! The command line: trying things out, and managing applications.
+
+use std::process::Output;
+
+use end_to_end::{
+    answer::Answer,
+    program::Program,
+    recording_backend::RecordingBackend,
+    signed_client::fetch,
+    signer::{Profile, Request, sign},
+    stack::{APP_KEY, Stack},
+};
+
+fn text(output: &Output) -> String {
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+#[tokio::test]
+async fn sign_prints_what_the_gateway_accepts() {
+    let (stack, _backend) = Stack::recording().await;
+    let key = format!("file:{}/key", stack.folder().display());
+    std::fs::write(stack.folder().join("key"), APP_KEY).unwrap();
+    let arguments = ["sign", "--key", &key, "b=2", "a=张 三", "empty="];
+    let query = text(&Program::Gateway.run(stack.folder(), &arguments));
+    assert!(
+        query.contains("time=") && query.contains("sign="),
+        "{query}"
+    );
+    let (unsigned, given) = query.split_once("&sign=").unwrap();
+    let request = Request {
+        method: "GET",
+        path: "/x",
+        query: unsigned,
+        body: "",
+    };
+    assert_eq!(given, sign(&Profile::default(), APP_KEY, request));
+    let answer = fetch(&stack.url(&format!("/x?{query}"))).await;
+    answer.ok();
+}
+
+#[tokio::test]
+async fn call_signs_sends_and_prints() {
+    let stack = Stack::start().await;
+    let url = stack.origin();
+    std::fs::write(stack.folder().join("key"), APP_KEY).unwrap();
+    let key = format!("file:{}/key", stack.folder().display());
+    let call = |further: &[&str]| {
+        let mut arguments = vec!["call", "--url", &url, "--key", &key];
+        arguments.extend(further);
+        Program::Gateway.run(stack.folder(), &arguments)
+    };
+    let begun = text(&call(&["POST", "/login"]));
+    let begun: serde_json::Value = serde_json::from_str(&begun).unwrap();
+    let token = format!("token={}", begun["token"].as_str().unwrap());
+    let checked = text(&call(&["POST", "/check", &token]));
+    assert!(checked.contains("pending"), "{checked}");
+    let on_two = text(&call(&["POST", "/login", "--version", "v2"]));
+    assert!(on_two.contains("\"v2."), "{on_two}");
+    // A refusal is printed, too, and is a failure.
+    let refused = call(&["GET", "/user", "--language", "ja"]);
+    let printed = String::from_utf8_lossy(&refused.stdout);
+    assert!(printed.contains("authorization_missing"), "{printed}");
+    assert!(!refused.status.success());
+}
+
+#[tokio::test]
+async fn applications_are_listed_for_people_and_for_programs() {
+    let backend = RecordingBackend::start().await;
+    let stack = Stack::builder().in_front_of(&backend).multi().start().await;
+    let one = stack.create_application("First", &[]);
+    let two = stack.create_application("Second", &[]);
+    let table = text(&stack.command(&["app", "list"]));
+    for word in ["First", "Second", &one.ident, &two.ident, "active"] {
+        assert!(table.contains(word), "{word}: {table}");
+    }
+    let json: serde_json::Value =
+        serde_json::from_str(&text(&stack.command(&["app", "list", "--json"]))).unwrap();
+    assert_eq!(json.as_array().unwrap().len(), 2, "{json}");
+    let shown = text(&stack.command(&["app", "show", &one.ident]));
+    assert!(
+        shown.contains("First") && !shown.contains(&one.key),
+        "{shown}"
+    );
+    let unknown = stack.command(&["app", "show", &"x".repeat(24)]);
+    assert_eq!(unknown.status.code(), Some(1));
+    assert!(!String::from_utf8_lossy(&unknown.stderr).contains("panicked"));
+}
+
+#[tokio::test]
+async fn each_request_leaves_one_line_without_secrets() {
+    let backend = RecordingBackend::start().await;
+    let stack = Stack::builder()
+        .in_front_of(&backend)
+        .gateway("[log]\nformat = \"json\"");
+    let stack = stack.start().await;
+    let client = stack.client();
+    let passed = client
+        .get("/x")
+        .param("private", "value-of-it")
+        .authorization("credential-of-it");
+    let passed = passed.version("v2").send().await;
+    passed.ok();
+    let refused = client
+        .get("/y")
+        .param("private", "value-of-it")
+        .without_time()
+        .send()
+        .await;
+    refused.problem(403, "time_missing");
+    let line = async |answer: &Answer| {
+        let request_id = answer.header("x-request-id").unwrap().to_owned();
+        let log = stack.log_with(Program::Gateway, &request_id).await;
+        let lines: Vec<_> = log
+            .lines()
+            .filter(|line| line.contains(&request_id))
+            .collect();
+        assert_eq!(lines.len(), 1, "{log}");
+        serde_json::from_str::<serde_json::Value>(lines[0]).unwrap()
+    };
+    let fields = line(&passed).await.to_string();
+    for word in [
+        "http.method",
+        "http.path",
+        "http.status_code",
+        "duration_ms",
+        "\"v2\"",
+        "backend.addr",
+    ] {
+        assert!(fields.contains(word), "{word}: {fields}");
+    }
+    assert!(line(&refused).await.to_string().contains("time_missing"));
+    let log = stack.log(Program::Gateway);
+    for secret in ["value-of-it", "credential-of-it", APP_KEY, "sign="] {
+        assert!(!log.contains(secret), "{secret}: {log}");
+    }
+}
+
+#[tokio::test]
+async fn a_log_that_nobody_watches_has_no_colours() {
+    let stack = Stack::start().await;
+    let client = stack.client();
+    for version in ["v1", "v2"] {
+        let answer = client.get("/user").version(version).send().await;
+        answer.problem(401, "authorization_missing");
+    }
+    for program in [Program::Gateway, Program::V1, Program::V2] {
+        let log = stack.log_with(program, "/user").await;
+        assert!(!log.contains('\u{1b}'), "{program}: {log:?}");
+    }
+}

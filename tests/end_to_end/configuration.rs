@@ -1,0 +1,229 @@
+//! A wrong configuration is a message that says what to do: no panic, exit code 1.
+
+use std::{path::Path, process::Output};
+
+use end_to_end::{
+    program::Program,
+    stack::{Stack, StackBuilder},
+};
+
+/// Runs a program with its file until it ends, which it must.
+fn run(program: Program, builder: &StackBuilder) -> Output {
+    let (folder, _) = builder.write_files();
+    run_with(
+        program,
+        folder.path(),
+        &folder.path().join(format!("{program}.toml")),
+    )
+}
+
+fn run_with(program: Program, folder: &Path, config: &Path) -> Output {
+    let config = config.display().to_string();
+    let arguments: &[&str] = match program {
+        Program::Gateway => &["run", "--config", &config],
+        _ => &["--config", &config],
+    };
+    program.run(folder, arguments)
+}
+
+fn explains(output: &Output, words: &[&str]) {
+    let text = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stderr),
+        String::from_utf8_lossy(&output.stdout)
+    );
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    for word in words {
+        assert!(text.contains(word), "{word} is not in: {text}");
+    }
+    assert!(!text.contains("panicked"), "{text}");
+}
+
+const BOTH: [Program; 2] = [Program::Gateway, Program::V1];
+
+#[test]
+fn a_missing_file() {
+    let (folder, _) = Stack::builder().write_files();
+    for program in [Program::Gateway, Program::V1, Program::V2, Program::All] {
+        let output = run_with(program, folder.path(), &folder.path().join("nowhere.toml"));
+        explains(&output, &["nowhere.toml"]);
+    }
+}
+
+#[test]
+fn a_file_that_is_no_toml() {
+    let (folder, _) = Stack::builder().write_files();
+    let file = folder.write("broken.toml", "prefix = \"Acme\"\nlisten = = 1\n");
+    for program in BOTH {
+        explains(
+            &run_with(program, folder.path(), &file),
+            &["broken.toml", "2"],
+        );
+    }
+}
+
+#[test]
+fn an_unknown_key() {
+    for program in BOTH {
+        let builder = Stack::builder().program(program, "lisen = \"127.0.0.1:1\"");
+        explains(&run(program, &builder), &["lisen"]);
+        let builder = Stack::builder().program(program, "[log]\ncolour = true");
+        explains(&run(program, &builder), &["log", "colour"]);
+    }
+}
+
+#[test]
+fn a_bad_address() {
+    for program in BOTH {
+        for bad in ["localhost", "127.0.0.1", "127.0.0.1:70000", ""] {
+            let builder = Stack::builder().program(program, &format!("listen = \"{bad}\""));
+            explains(&run(program, &builder), &["listen"]);
+        }
+    }
+    let builder = Stack::builder().gateway("[versions.v2]\nbackend = \"nowhere\"");
+    explains(
+        &run(Program::Gateway, &builder),
+        &["versions.v2.backend", "nowhere"],
+    );
+}
+
+#[test]
+fn a_bad_prefix() {
+    let long = "A".repeat(33);
+    for program in BOTH {
+        for bad in ["9lives", "Ac me", "Acme_", "", "Äcme", &long] {
+            let builder = Stack::builder().program(program, &format!("prefix = \"{bad}\""));
+            explains(&run(program, &builder), &["prefix"]);
+        }
+    }
+}
+
+#[test]
+fn a_key_variable_that_is_not_set() {
+    let builder = Stack::builder().gateway("[application]\nkey = \"env:SIGNPOST_TEST_UNSET\"");
+    explains(
+        &run(Program::Gateway, &builder),
+        &["application.key", "SIGNPOST_TEST_UNSET"],
+    );
+    let builder = Stack::builder().gateway("[application]\nkey = \"file:/nonexistent/key\"");
+    explains(
+        &run(Program::Gateway, &builder),
+        &["application.key", "/nonexistent/key"],
+    );
+    let provider = "[providers.bitbucket]\nclient_secret = \"env:SIGNPOST_TEST_UNSET\"";
+    let builder = Stack::builder().backends(provider);
+    explains(
+        &run(Program::V1, &builder),
+        &["client_secret", "SIGNPOST_TEST_UNSET"],
+    );
+}
+
+#[test]
+fn a_weak_key() {
+    let weak = "[application]\nkey = \"short\"";
+    let builder = Stack::builder().gateway(weak);
+    let output = run(Program::Gateway, &builder);
+    explains(&output, &["application.key", "allow_weak_key"]);
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("\"short\""));
+}
+
+#[test]
+fn a_database_that_cannot_be_read() {
+    for program in BOTH {
+        // A gateway with one application needs no store.
+        let multi = || Stack::builder().multi();
+        let builder = multi().program(program, "store = \"sqlite:$FOLDER/broken.db\"");
+        let (folder, _) = builder.write_files();
+        folder.write("broken.db", &"this is no database. ".repeat(100));
+        let output = run_with(
+            program,
+            folder.path(),
+            &folder.path().join(format!("{program}.toml")),
+        );
+        explains(&output, &["broken.db"]);
+        let builder = multi().program(program, "store = \"sqlite:/proc/nowhere/x.db\"");
+        explains(&run(program, &builder), &["/proc/nowhere"]);
+        let builder = multi().program(program, "store = \"mysql://x\"");
+        explains(&run(program, &builder), &["store", "sqlite:"]);
+    }
+}
+
+#[test]
+fn a_port_in_use() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    for program in BOTH {
+        let builder = Stack::builder().program(program, &format!("listen = \"{address}\""));
+        explains(&run(program, &builder), &[&address.to_string(), "in use"]);
+    }
+    let builder = Stack::builder().gateway(&format!("[management]\nlisten = \"{address}\""));
+    explains(
+        &run(Program::Gateway, &builder),
+        &[&address.to_string(), "in use"],
+    );
+}
+
+#[test]
+fn both_modes_or_neither() {
+    let neither = Stack::builder().without(Program::Gateway, "application");
+    explains(&run(Program::Gateway, &neither), &["application"]);
+    let both = Stack::builder().gateway("[applications]");
+    explains(&run(Program::Gateway, &both), &["application"]);
+}
+
+#[test]
+fn a_backend_beyond_loopback_needs_the_secret() {
+    let open = Stack::builder().backends("listen = \"0.0.0.0:0\"");
+    explains(&run(Program::V1, &open), &["gateway_secret"]);
+    let open = Stack::builder().gateway("[management]\nlisten = \"0.0.0.0:0\"");
+    explains(&run(Program::Gateway, &open), &["management.listen"]);
+}
+
+#[test]
+fn every_problem_is_told_at_once() {
+    let config = "prefix = \"9\"\nlisten = \"x\"\nunknown = \"perhaps\"\nextra = 1\n\
+                  [sign]\nwindow_seconds = 301\nlayout = \"upside-down\"\n[limits]\nbody_bytes = 70000";
+    let builder = Stack::builder().gateway(config);
+    let keys = [
+        "prefix",
+        "listen",
+        "unknown",
+        "extra",
+        "sign.window_seconds",
+        "sign.layout",
+        "limits.body_bytes",
+        "signpost.toml",
+        "perhaps",
+        "upside-down",
+    ];
+    explains(&run(Program::Gateway, &builder), &keys);
+    let (folder, _) = builder.write_files();
+    let config = folder.path().join("signpost.toml").display().to_string();
+    explains(
+        &Program::Gateway.run(folder.path(), &["check", "--config", &config]),
+        &keys,
+    );
+    let config = "prefix = \"9\"\nlisten = \"x\"\nextra = 1\n[login]\nlogin_ttl_seconds = 0";
+    let builder = Stack::builder().backends(config);
+    explains(
+        &run(Program::V1, &builder),
+        &["prefix", "listen", "extra", "login_ttl_seconds"],
+    );
+}
+
+#[test]
+fn check_accepts_a_right_file_and_warns_of_weak_choices() {
+    let builder = Stack::builder().gateway("[sign]\npreset = \"top\"\nallow_weak_key = true");
+    let (folder, _) = builder.write_files();
+    let config = folder.path().join("signpost.toml").display().to_string();
+    let output = Program::Gateway.run(folder.path(), &["check", "--config", &config]);
+    let text = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stderr),
+        String::from_utf8_lossy(&output.stdout)
+    );
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    for weak in ["md5", "decoded", "concat", "replay", "allow_weak_key"] {
+        assert!(text.contains(weak), "{weak}: {text}");
+    }
+}

@@ -1,0 +1,137 @@
+//! Desync: a backend never sees a request that a strict reading of the client's bytes does not contain.
+//!
+//! Each case is a connection's bytes, and the requests that RFC 9112, read strictly, finds in them. What
+//! arrives at the recording backend, which reads strictly itself, must be a beginning of those:
+//! the gateway may refuse more than it must, but never understand more. `/smuggled` needs no sign, so it
+//! would pass if ever it were taken for a request.
+
+mod cases;
+
+use std::{net::SocketAddr, time::Duration};
+
+use end_to_end::{
+    raw_connection::{RawAnswer, RawConnection},
+    recording_backend::{Recorded, RecordingBackend},
+    stack::Stack,
+};
+
+use self::cases::{Case, Material, cases};
+
+#[tokio::test]
+async fn a_backend_sees_no_request_that_was_not_sent() {
+    let backend = RecordingBackend::start().await;
+    let times = "[timeouts]\nhead_seconds = 1\nbody_seconds = 1\nidle_seconds = 1";
+    let stack = Stack::builder()
+        .in_front_of(&backend)
+        .gateway(times)
+        .start()
+        .await;
+    let (_, form) = stack.client().post("/x").param("a", "1").parts();
+    let cases = cases(&Material {
+        form: form.into_bytes(),
+    });
+    assert!(cases.len() >= 40, "{}", cases.len());
+    let mut seen = 0;
+    let mut wrong = Vec::new();
+    for (number, case) in cases.iter().enumerate() {
+        let answers = converse(stack.addresses().gateway, case).await;
+        // Once this has arrived, nothing of the case is on its way any more.
+        let fence = format!("/fence-{number}");
+        stack.client().get(&fence).send().await.ok();
+        let recorded = backend.recorded();
+        let arrived: Vec<_> = recorded[seen..]
+            .iter()
+            .filter(|one| !is_target(one, &fence))
+            .collect();
+        seen = recorded.len();
+        let is_contained = arrived.len() <= case.contains.len()
+            && arrived
+                .iter()
+                .zip(&case.contains)
+                .all(|(one, contained)| is_same(one, contained));
+        if !is_contained {
+            wrong.push(format!("{case}: {arrived:#?}"));
+        }
+        let passed = answers.iter().filter(|answer| answer.status == 200).count();
+        if passed > case.contains.len() {
+            wrong.push(format!("{case}: {answers:#?}"));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} of {}:\n{}",
+        wrong.len(),
+        cases.len(),
+        wrong.join("\n")
+    );
+}
+
+#[tokio::test]
+async fn what_a_strict_reading_contains_passes() {
+    let (stack, backend) = Stack::recording().await;
+    let (_, form) = stack.client().post("/x").param("a", "1").parts();
+    let material = Material {
+        form: form.into_bytes(),
+    };
+    let needed = [
+        "two requests in one piece",
+        "a request behind chunks",
+        "Expect with the body at once",
+    ];
+    for case in cases(&material)
+        .iter()
+        .filter(|case| needed.contains(&case.name))
+    {
+        let before = backend.requests().len();
+        converse(stack.addresses().gateway, case).await;
+        assert_eq!(
+            backend.requests().len() - before,
+            case.contains.len(),
+            "{}",
+            case.name
+        );
+    }
+}
+
+/// Sends everything in one piece and reads what comes, until it is clear that nothing more will.
+async fn converse(gateway: SocketAddr, case: &Case) -> Vec<RawAnswer> {
+    let mut connection = RawConnection::open(gateway).await;
+    connection.send(&case.bytes).await;
+    let mut answers = Vec::new();
+    loop {
+        let is_complete = answers.len() >= case.contains.len().max(1);
+        if !connection
+            .stirs_within(if is_complete { SHORTLY } else { A_WHILE })
+            .await
+        {
+            break;
+        }
+        match connection.answer().await {
+            Some(answer) if answer.status < 200 => {}
+            Some(answer) => answers.push(answer),
+            None => return answers,
+        }
+    }
+    // It waits for more, or for another request: there is none.
+    connection.finish().await;
+    answers.extend(connection.answers_until_close().await);
+    answers
+}
+
+/// Enough for an answer that is on its way.
+const SHORTLY: Duration = Duration::from_millis(40);
+/// Enough for a gateway that has something to say.
+const A_WHILE: Duration = Duration::from_millis(400);
+
+fn is_target(recorded: &Recorded, target: &str) -> bool {
+    matches!(recorded, Recorded::Request(request) if request.target == target)
+}
+
+fn is_same(recorded: &Recorded, (method, target, body): &(&'static str, String, Vec<u8>)) -> bool {
+    match recorded {
+        Recorded::Request(request) => {
+            request.method == *method && request.target == *target && request.body == *body
+        }
+        Recorded::Unreadable(_) => false,
+    }
+}

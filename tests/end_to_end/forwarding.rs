@@ -1,0 +1,396 @@
+//! What passes arrives byte for byte, without the headers that must go. CONTRACT 1, 2 and 9.
+
+use end_to_end::{
+    clock::now_ms,
+    raw_connection::{RawConnection, request},
+    recording_backend::{Behaviour, Manner, RecordedRequest, RecordingBackend},
+    signer::{Profile, Request, sign},
+    stack::{APP_KEY, Stack},
+};
+
+/// Sends bytes, expects 200, and says what arrived.
+async fn pass(stack: &Stack, backend: &RecordingBackend, bytes: &[u8]) -> RecordedRequest {
+    let before = backend.requests().len();
+    let mut connection = stack.raw().await;
+    connection.send(bytes).await;
+    let answer = connection.answer().await.unwrap();
+    let about = format!(
+        "{}: {}",
+        bytes.escape_ascii(),
+        String::from_utf8_lossy(&answer.body)
+    );
+    assert_eq!(answer.status, 200, "{about}");
+    backend.request_number(before + 1).await
+}
+
+#[tokio::test]
+async fn a_target_arrives_as_sent() {
+    let (stack, backend) = Stack::recording().await;
+    for target in [
+        "/",
+        "//",
+        "//x",
+        "/a//b/",
+        "/a/../b/./c",
+        "/%2e%2e/%2F",
+        "/a;b=c,d:e@f!$&'()*+=~-._",
+        "/%E5%BC%A0",
+        "/%e5%bc%a0",
+        "/%00",
+        "/x?",
+        "/?",
+    ] {
+        let arrived = pass(&stack, &backend, &request("GET", target, &[], b"")).await;
+        assert_eq!(arrived.target, target);
+        assert_eq!(arrived.method, "GET");
+    }
+}
+
+#[tokio::test]
+async fn a_query_and_a_form_arrive_as_sent() {
+    let (stack, backend) = Stack::recording().await;
+    let time = now_ms();
+    for (query, form) in [
+        ("a=1&b=2", ""),
+        ("&&a=1&&", "b=2&&"),
+        ("b=2&a", "c=&d"),
+        ("a[]=1&a[]=2&q=/?:@!$'()*,;=", ""),
+        ("a=%e5%bc%a0+x", "b=%20+%2b"),
+        ("", "a=1"),
+        ("a=1", "b=%F0%9F%98%80"),
+    ] {
+        let whole_query = format!("{query}&time={time}");
+        let profile = Profile::default();
+        let unsigned = Request {
+            method: "POST",
+            path: "/x",
+            query: &whole_query,
+            body: form,
+        };
+        let sign = sign(&profile, APP_KEY, unsigned);
+        let target = format!("/x?{whole_query}&sign={sign}");
+        let length = format!("Content-Length: {}", form.len());
+        let headers = [
+            "Content-Type: application/x-www-form-urlencoded; charset=utf-8",
+            &length,
+        ];
+        let bytes = request("POST", &target, &headers, form.as_bytes());
+        let arrived = pass(&stack, &backend, &bytes).await;
+        assert_eq!(arrived.target, target);
+        assert_eq!(arrived.body, form.as_bytes());
+    }
+}
+
+#[tokio::test]
+async fn a_chunked_form_arrives_whole() {
+    let (stack, backend) = Stack::recording().await;
+    let (_, form) = stack
+        .client()
+        .post("/x")
+        .param("a", "1")
+        .param("b", "2")
+        .parts();
+    let mut chunks = Vec::new();
+    for piece in form.as_bytes().chunks(7) {
+        chunks.extend_from_slice(format!("{:X}\r\n", piece.len()).as_bytes());
+        chunks.extend_from_slice(piece);
+        chunks.extend_from_slice(b"\r\n");
+    }
+    chunks.extend_from_slice(b"0\r\n\r\n");
+    let headers = [
+        "Content-Type: application/x-www-form-urlencoded",
+        "Transfer-Encoding: chunked",
+    ];
+    let arrived = pass(&stack, &backend, &request("POST", "/x", &headers, &chunks)).await;
+    assert_eq!(arrived.body, form.as_bytes());
+}
+
+#[tokio::test]
+async fn a_form_of_the_largest_size_arrives_whole() {
+    let (stack, backend) = Stack::recording().await;
+    let client = stack.client();
+    let (_, smallest) = client.post("/x").param("a", "").parts();
+    let filler = "x".repeat(64 * 1024 - smallest.len());
+    let call = client.post("/x").param("a", &filler);
+    assert_eq!(call.parts().1.len(), 64 * 1024);
+    call.send().await.ok();
+    assert_eq!(backend.requests()[0].body.len(), 64 * 1024);
+    let over = client.post("/x").param("a", &format!("{filler}x"));
+    over.send().await.problem(413, "body_too_large");
+    assert_eq!(backend.requests().len(), 1);
+}
+
+/// Lines that a client may send and a backend must not see, or not so.
+const UNWANTED: [&str; 26] = [
+    "X-Gateway-Secret: guess",
+    "X-Gateway-App: another",
+    "X-Gateway-App-Id: 1",
+    "X-Gateway-Version: v9",
+    "X-Gateway-Version-Source: header",
+    "X-Gateway-Anything: 1",
+    "x_gateway_app_id: 1",
+    "X_Gateway_App: another",
+    "acme_x_authorization: another",
+    "Acme_X-App: another",
+    "Acme-X_Version: v2",
+    "x_request_id: mine",
+    "x_forwarded_for: 1.2.3.4",
+    "Forwarded: for=1.2.3.4",
+    "X-Forwarded-Server: 1.2.3.4",
+    "X-Real-IP: 1.2.3.4",
+    "tracestate: a=b",
+    "X-Original-URL: /admin",
+    "X-Rewrite-URL: /admin",
+    "X-HTTP-Method-Override: DELETE",
+    "Keep-Alive: timeout=5",
+    "Proxy-Authorization: Basic x",
+    "Proxy-Connection: keep-alive",
+    "TE: trailers",
+    "Upgrade: websocket",
+    "X-Method-Override: DELETE",
+];
+
+#[tokio::test]
+async fn what_must_be_stripped_is() {
+    let (stack, backend) = Stack::recording().await;
+    for line in UNWANTED {
+        let arrived = pass(&stack, &backend, &request("GET", "/x", &[line], b"")).await;
+        let (name, value) = line.split_once(": ").unwrap();
+        let name = name.to_ascii_lowercase();
+        for (arrived_name, arrived_value) in &arrived.headers {
+            let is_it = *arrived_name == name || arrived_name.contains('_');
+            assert!(
+                !(is_it && arrived_value == value),
+                "{line} arrived: {:?}",
+                arrived.headers
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_gateways_own_headers_are_its_own() {
+    let (stack, backend) = Stack::recording().await;
+    let claims = [
+        "X-Forwarded-For: 1.2.3.4",
+        "X-Forwarded-Proto: https",
+        "X-Forwarded-Host: evil.example",
+        "X-Request-Id: mine",
+        "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        "Acme-X-Version: v2",
+    ];
+    let arrived = pass(&stack, &backend, &request("GET", "/x", &claims, b"")).await;
+    assert_eq!(arrived.value("x-forwarded-for"), Some("127.0.0.1"));
+    assert_eq!(arrived.value("x-forwarded-proto"), Some("http"));
+    assert_eq!(arrived.value("x-forwarded-host"), Some("gateway.example"));
+    assert_ne!(arrived.value("x-request-id"), Some("mine"));
+    assert_eq!(arrived.value("x-gateway-version"), Some("v2"));
+    assert_eq!(arrived.value("x-gateway-version-source"), Some("header"));
+    let traceparent = arrived.value("traceparent");
+    assert!(
+        !traceparent.is_some_and(|value| value.contains("0af7651916cd43dd")),
+        "{traceparent:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_trusted_proxys_headers_are_kept_and_extended() {
+    let backend = RecordingBackend::start().await;
+    let trusting = Stack::builder().in_front_of(&backend);
+    let stack = trusting
+        .gateway("trusted_proxies = [\"127.0.0.0/8\"]")
+        .start()
+        .await;
+    let claims = [
+        "X-Forwarded-For: 203.0.113.7",
+        "X-Forwarded-Proto: https",
+        "X-Forwarded-Host: public.example",
+        "X-Request-Id: from-the-proxy",
+        "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+    ];
+    let arrived = pass(&stack, &backend, &request("GET", "/x", &claims, b"")).await;
+    assert_eq!(
+        arrived.value("x-forwarded-for"),
+        Some("203.0.113.7, 127.0.0.1")
+    );
+    assert_eq!(arrived.value("x-forwarded-proto"), Some("https"));
+    assert_eq!(arrived.value("x-forwarded-host"), Some("public.example"));
+    assert_eq!(arrived.value("x-request-id"), Some("from-the-proxy"));
+    let traceparent = arrived.value("traceparent").unwrap();
+    assert!(
+        traceparent.contains("0af7651916cd43dd8448eb211c80319c"),
+        "{traceparent}"
+    );
+}
+
+#[tokio::test]
+async fn what_connection_names_is_absent() {
+    let (stack, backend) = Stack::recording().await;
+    let lines = [
+        "Connection: close, X-Private, Acme-X-Version",
+        "X-Private: 1",
+        "Acme-X-Version: v2",
+    ];
+    let arrived = pass(&stack, &backend, &request("GET", "/x", &lines, b"")).await;
+    assert_eq!(arrived.value("x-private"), None);
+    assert_eq!(arrived.value("acme-x-version"), None);
+    assert_eq!(arrived.value("x-gateway-version"), Some("v1"));
+    // What the gateway adds cannot be removed either.
+    let lines = ["Connection: close, X-Gateway-Version, X-Request-Id, X-Forwarded-For"];
+    let arrived = pass(&stack, &backend, &request("GET", "/x", &lines, b"")).await;
+    for name in ["x-gateway-version", "x-request-id", "x-forwarded-for"] {
+        assert!(
+            arrived.value(name).is_some(),
+            "{name}: {:?}",
+            arrived.headers
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_gateways_secret_reaches_the_backend_and_nobody_else() {
+    let backend = RecordingBackend::start().await;
+    let stack = Stack::builder()
+        .in_front_of(&backend)
+        .gateway("gateway_secret = \"hush-hush\"");
+    let stack = stack.start().await;
+    let answer = stack.client().get("/x").send().await;
+    answer.ok();
+    assert!(!format!("{:?}", answer.headers).contains("hush"));
+    assert_eq!(
+        backend.requests()[0].value("x-gateway-secret"),
+        Some("hush-hush")
+    );
+}
+
+#[tokio::test]
+async fn internal_headers_leave_no_answer() {
+    let (stack, backend) = Stack::recording().await;
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Gateway-App-Id: 7\r\n\
+                x-gateway-secret: hush\r\nX-Gateway-Other: 1\r\nX-Mine: 1\r\nSet-Cookie: a=1\r\n\
+                Set-Cookie: b=2\r\n";
+    backend.behave(Behaviour {
+        head: head.to_owned(),
+        ..Behaviour::default()
+    });
+    let answer = stack.client().get("/x").send().await;
+    answer.ok();
+    let internal = answer
+        .headers
+        .keys()
+        .find(|name| name.as_str().starts_with("x-gateway"));
+    assert_eq!(internal, None);
+    assert_eq!(answer.header("x-mine"), Some("1"));
+    assert_eq!(answer.headers.get_all("set-cookie").iter().count(), 2);
+}
+
+#[tokio::test]
+async fn every_answer_names_the_request_and_its_version() {
+    let (stack, backend) = Stack::recording().await;
+    let passed = stack.client().get("/x").send().await;
+    passed.ok();
+    assert_eq!(passed.header("acme-x-version"), Some("v1"));
+    assert_eq!(passed.header("acme-x-version-source"), Some("default"));
+    let request_id = passed.header("x-request-id").unwrap();
+    assert_eq!(
+        backend.requests()[0].value("x-request-id"),
+        Some(request_id)
+    );
+    let refused = stack
+        .client()
+        .get("/x")
+        .param("a", "1")
+        .unsigned()
+        .send()
+        .await;
+    refused.problem(403, "time_missing");
+    assert_ne!(refused.header("x-request-id"), Some(request_id));
+}
+
+#[tokio::test]
+async fn an_answer_arrives_as_the_backend_gave_it() {
+    let (stack, backend) = Stack::recording().await;
+    let body: Vec<u8> = (0..=255).cycle().take(300_000).collect();
+    for manner in [Manner::Promptly, Manner::ThenClose] {
+        let head = "HTTP/1.1 418 Teapot\r\nContent-Type: application/octet-stream\r\n".to_owned();
+        backend.behave(Behaviour {
+            head,
+            body: body.clone(),
+            manner,
+        });
+        let answer = stack.client().get("/x").send().await;
+        assert_eq!(answer.status, 418);
+        assert_eq!(answer.body, body);
+    }
+}
+
+#[tokio::test]
+async fn another_prefix_is_another_convention() {
+    let backend = RecordingBackend::start().await;
+    let stack = Stack::builder().in_front_of(&backend);
+    let stack = stack.gateway("prefix = \"Zeta-9\"\n[headers]\nversion = \"Api-Version\"");
+    let stack = stack.start().await;
+    let lines = [
+        "Acme-X-Version: v1",
+        "Acme-X-Version: v1",
+        "Api-Version: v2",
+    ];
+    let arrived = pass(&stack, &backend, &request("GET", "/x", &lines, b"")).await;
+    assert_eq!(arrived.value("x-gateway-version"), Some("v2"));
+    let mut client = stack.client();
+    client.prefix = "Zeta-9".to_owned();
+    let answer = client.get("/x").convention("Language", "ja").send().await;
+    assert_eq!(answer.header("api-version"), Some("v1"));
+}
+
+#[tokio::test]
+async fn an_odd_connection_header_gets_an_answer() {
+    let (stack, _backend) = Stack::recording().await;
+    let many = format!("Connection: close{}", ", x-y".repeat(40));
+    let lines = [
+        &*many,
+        "Connection: close, Host",
+        "Connection: close, Content-Length, Transfer-Encoding",
+        "Connection: close, X-Forwarded-For",
+        "Connection: close, :authority",
+        "Connection: close, \"X-Forwarded-For\"",
+        "Connection: close, a b",
+        "Connection: ,,close,,",
+        "Connection: close\r\nConnection: close",
+        "Connection: keep-alive, close",
+    ];
+    let mut wrong = Vec::new();
+    for line in lines {
+        let mut connection = stack.raw().await;
+        connection.send(&request("GET", "/x", &[line], b"")).await;
+        let status = connection.answer().await.map(|answer| answer.status);
+        if !matches!(status, Some(200 | 400)) {
+            wrong.push(format!("{line}: {status:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[tokio::test]
+async fn answers_are_never_mixed_up() {
+    let (stack, backend) = Stack::recording().await;
+    backend.behave(Behaviour::answering(Manner::Echoing));
+    let mut tasks = tokio::task::JoinSet::new();
+    for connection in 0..40 {
+        let gateway = stack.addresses().gateway;
+        let client = stack.client();
+        tasks.spawn(async move {
+            let mut raw = RawConnection::open(gateway).await;
+            for number in 0..25 {
+                let call = client
+                    .get("/x")
+                    .param("of", &format!("{connection}-{number}"));
+                raw.send(&call.bytes(&[])).await;
+                let answer = raw.answer().await.unwrap();
+                assert_eq!(String::from_utf8_lossy(&answer.body), call.parts().0);
+            }
+        });
+    }
+    tasks.join_all().await;
+    assert_eq!(backend.requests().len(), 1000);
+}

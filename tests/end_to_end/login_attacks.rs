@@ -1,0 +1,324 @@
+//! What somebody with bad intentions would try on a login, each as a test. CONTRACT 8.
+
+use end_to_end::{
+    browser::{Browser, Decision, param},
+    logins::{begin_polling, check, confirm_polling, credential, log_in_by_redirect},
+    program::Program,
+    stack::Stack,
+};
+
+#[tokio::test]
+async fn a_lured_person_completes_nothing_without_confirming() {
+    let stack = Stack::start().await;
+    let attacker = stack.client();
+    let begun = begin_polling(&attacker).await;
+    // The victim opens the address and sees what it is about: the provider is not reached.
+    let mut victim = Browser::default();
+    let page = victim.open(&begun.authorize_url).await;
+    assert_eq!(page.answer.status, 200);
+    assert!(page.text().contains(&begun.user_code));
+    assert_eq!(stack.provider_counts().await["authorize"], 0);
+    // The attacker's own confirmation is worth nothing in the victim's browser.
+    let mut own = Browser::default();
+    let own_page = own.open(&begun.authorize_url).await;
+    let own_confirmation = own_page.confirmation().unwrap();
+    let lured = victim.step(own_confirmation.as_str()).await;
+    lured.answer.refused(400, "login_mismatch");
+    // Nor is a made-up one.
+    let state = begun.state();
+    let made_up = stack.url(&format!("/login?state={state}&confirm=AAAA"));
+    victim
+        .step(&made_up)
+        .await
+        .answer
+        .refused(400, "login_mismatch");
+    Browser::default()
+        .step(&made_up)
+        .await
+        .answer
+        .refused(400, "login_mismatch");
+    assert_eq!(stack.provider_counts().await["authorize"], 0);
+    assert_eq!(check(&attacker, &begun.token).await["status"], "pending");
+}
+
+#[tokio::test]
+async fn an_attackers_way_to_the_provider_is_worth_nothing_in_another_browser() {
+    let stack = Stack::start().await;
+    let attacker = stack.client();
+    let begun = begin_polling(&attacker).await;
+    let mut own = Browser::default();
+    let provider = confirm_polling(&mut own, &begun).await;
+    // The victim is sent straight to the provider's page of the attacker's login, and allows.
+    let mut victim = Browser::default();
+    let page = victim.open(provider.url.as_str()).await;
+    let lured = victim
+        .decide_and_follow(&page, "ada", Decision::Allow)
+        .await;
+    lured.answer.refused(400, "login_mismatch");
+    assert_eq!(check(&attacker, &begun.token).await["status"], "pending");
+    assert_eq!(stack.provider_counts().await["token"], 0);
+}
+
+#[tokio::test]
+async fn a_callback_in_a_browser_without_the_cookie_ends_nothing() {
+    let stack = Stack::start().await;
+    // Login CSRF: the attacker's own code, planted in the victim's browser.
+    let mut attacker = Browser::default();
+    let provider = attacker.open(&stack.url("/login")).await;
+    let back = attacker.decide(&provider, "grace", Decision::Allow).await;
+    let callback = back.redirect().unwrap();
+    let mut victim = Browser::default();
+    victim
+        .step(callback.as_str())
+        .await
+        .answer
+        .refused(400, "login_mismatch");
+    // A victim in the middle of a login of its own is no better a target.
+    victim.open(&stack.url("/login")).await;
+    victim
+        .step(callback.as_str())
+        .await
+        .answer
+        .refused(400, "login_mismatch");
+    let mut denial = callback.clone();
+    let state = param(&callback, "state").unwrap();
+    denial
+        .query_pairs_mut()
+        .clear()
+        .append_pair("error", "access_denied")
+        .append_pair("state", &state);
+    victim
+        .step(denial.as_str())
+        .await
+        .answer
+        .refused(400, "login_mismatch");
+    // It ended nothing: the right browser completes.
+    attacker.step(callback.as_str()).await.answer.ok();
+}
+
+#[tokio::test]
+async fn a_cookie_of_another_login_does_not_serve() {
+    let stack = Stack::start().await;
+    let mut browser = Browser::default();
+    let first = browser.open(&stack.url("/login")).await;
+    let first_cookie = browser.cookies()[0].clone();
+    let mut other = Browser::default();
+    let second = other.open(&stack.url("/login")).await;
+    let second_cookie = other.cookies()[0].clone();
+    assert_ne!(first_cookie.name, second_cookie.name);
+    // The value of one under the name of the other.
+    let mut mixed = second_cookie;
+    mixed.value = first_cookie.value;
+    other.put_cookie(mixed);
+    let mixed = other
+        .decide_and_follow(&second, "ada", Decision::Allow)
+        .await;
+    mixed.answer.refused(400, "login_mismatch");
+    browser
+        .decide_and_follow(&first, "ada", Decision::Allow)
+        .await
+        .answer
+        .ok();
+}
+
+#[tokio::test]
+async fn two_tabs_at_once_both_complete() {
+    let stack = Stack::start().await;
+    let client = stack.client();
+    let mut browser = Browser::default();
+    let redirect_tab = browser.open(&stack.url("/login")).await;
+    let (one, two) = (begin_polling(&client).await, begin_polling(&client).await);
+    let first_tab = browser.open(&one.authorize_url).await;
+    let second_tab = browser.open(&two.authorize_url).await;
+    let first_tab = browser.confirm(&first_tab).await;
+    let second_tab = browser.confirm(&second_tab).await;
+    browser
+        .decide_and_follow(&second_tab, "ada", Decision::Allow)
+        .await;
+    browser
+        .decide_and_follow(&redirect_tab, "lin", Decision::Allow)
+        .await
+        .answer
+        .ok();
+    browser
+        .decide_and_follow(&first_tab, "grace", Decision::Allow)
+        .await;
+    let (one, two) = (
+        check(&client, &one.token).await,
+        check(&client, &two.token).await,
+    );
+    assert_eq!(
+        (&one["status"], &two["status"]),
+        (&"complete".into(), &"complete".into())
+    );
+    assert_ne!(
+        one["login"]["account"]["username"],
+        two["login"]["account"]["username"]
+    );
+}
+
+#[tokio::test]
+async fn only_the_last_confirmation_completes() {
+    let stack = Stack::start().await;
+    let client = stack.client();
+    let begun = begin_polling(&client).await;
+    let mut browser = Browser::default();
+    let page = browser.open(&begun.authorize_url).await;
+    let shown = browser.cookies()[0].value.clone();
+    browser.confirm(&page).await;
+    let confirmed = browser.cookies()[0].value.clone();
+    assert_ne!(shown, confirmed, "the confirmation sets the cookie anew");
+    // The page's cookie alone does not complete.
+    let mut early = Browser::default();
+    let page = early.open(&begun.authorize_url).await;
+    let cookie = early.cookies()[0].clone();
+    let provider = early.confirm(&page).await;
+    early.put_cookie(cookie);
+    let back = early
+        .decide_and_follow(&provider, "ada", Decision::Allow)
+        .await;
+    back.answer.refused(400, "login_mismatch");
+}
+
+#[tokio::test]
+async fn iss_of_another_provider_completes_nothing() {
+    let wrong = ["--issuer=https://evil.example"];
+    let stack = Stack::builder().provider(&wrong).start().await;
+    let mut browser = Browser::default();
+    let provider = browser.open(&stack.url("/login")).await;
+    let back = browser
+        .decide_and_follow(&provider, "ada", Decision::Allow)
+        .await;
+    back.answer.refused(400, "login_mismatch");
+    assert_eq!(
+        stack.provider_counts().await["token"],
+        0,
+        "the code went to a provider"
+    );
+}
+
+#[tokio::test]
+async fn the_right_iss_completes() {
+    let issuer = "https://issuer.example";
+    let config = format!("[providers.bitbucket]\nissuer = \"{issuer}\"");
+    let argument = format!("--issuer={issuer}");
+    let stack = Stack::builder()
+        .backends(&config)
+        .provider(&[&argument])
+        .start()
+        .await;
+    log_in_by_redirect(&stack.client(), "ada").await;
+}
+
+#[tokio::test]
+async fn secrets_of_a_login_are_in_no_log_and_not_in_the_store() {
+    let config = "[application]\nreturn_to = [\"https://app.example\"]";
+    let stack = Stack::builder().backends(config).start().await;
+    let client = stack.client();
+    let begun = begin_polling(&client).await;
+    let mut browser = Browser::default();
+    let provider = confirm_polling(&mut browser, &begun).await;
+    let back = browser.decide(&provider, "ada", Decision::Allow).await;
+    let code = back.redirect_param("code").unwrap();
+    let cookie = browser.cookies()[0].value.clone();
+    browser.follow(back).await;
+    let login = check(&client, &begun.token).await["login"].clone();
+    let provider = browser
+        .open(&client.login_url(&[("return_to", "https://app.example/")]))
+        .await;
+    let back = browser
+        .decide_and_follow(&provider, "ada", Decision::Allow)
+        .await;
+    let ticket = back.redirect_param("ticket").unwrap();
+    client
+        .post("/user/login")
+        .param("ticket", &ticket)
+        .send()
+        .await
+        .ok();
+    client
+        .get("/user")
+        .authorization(credential(&login))
+        .send()
+        .await
+        .ok();
+
+    let secrets = [
+        &*begun.token,
+        credential(&login),
+        &code,
+        &cookie,
+        &ticket,
+        "sandbox-only-secret",
+    ];
+    let state = begun.state();
+    for program in [Program::Gateway, Program::V1, Program::V2] {
+        let log = stack.log(program);
+        for secret in secrets.iter().chain([&&*state]) {
+            assert!(
+                !log.contains(*secret),
+                "{secret} is in the log of {program}:\n{log}"
+            );
+        }
+        assert!(!log.contains("sign="), "{log}");
+    }
+    // The write-ahead log is part of the store.
+    for file in ["signpost.db", "signpost.db-wal"] {
+        let bytes = std::fs::read(stack.folder().join(file)).unwrap_or_default();
+        for secret in secrets {
+            let found = bytes
+                .windows(secret.len())
+                .any(|window| window == secret.as_bytes());
+            assert!(!found, "{secret} is in {file}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_page_that_was_not_confirmed_does_not_complete() {
+    let stack = Stack::start().await;
+    let client = stack.client();
+    // The attacker goes through with a login of its own and keeps the code.
+    let mut attacker = Browser::default();
+    let provider = attacker.open(&stack.url("/login")).await;
+    let back = attacker.decide(&provider, "grace", Decision::Allow).await;
+    let code = back.redirect_param("code").unwrap();
+    // The victim has only looked at the page of its own polling login.
+    let begun = begin_polling(&client).await;
+    let mut victim = Browser::default();
+    victim.open(&begun.authorize_url).await;
+    let planted = stack.url(&format!("/login?state={}&code={code}", begun.state()));
+    victim
+        .step(&planted)
+        .await
+        .answer
+        .refused(400, "login_mismatch");
+    assert_eq!(check(&client, &begun.token).await["status"], "pending");
+    assert_eq!(stack.provider_counts().await["token"], 0);
+}
+
+#[tokio::test]
+async fn a_redirect_login_has_no_page_to_lure_somebody_to() {
+    let stack = Stack::start().await;
+    let mut attacker = Browser::default();
+    let begun = attacker.step(&stack.url("/login")).await;
+    let state = param(&begun.redirect().unwrap(), "state").unwrap();
+    for target in [
+        format!("/login?state={state}"),
+        format!("/login?state={state}&confirm=x"),
+    ] {
+        let mut victim = Browser::default();
+        let page = victim.step(&stack.url(&target)).await;
+        assert!(
+            page.answer.status.is_client_error(),
+            "{target}: {}",
+            page.answer.summary()
+        );
+        assert!(
+            victim.cookies().is_empty(),
+            "{target}: {:?}",
+            victim.cookies()
+        );
+    }
+    assert_eq!(stack.provider_counts().await["authorize"], 0);
+}

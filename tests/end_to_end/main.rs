@@ -1,0 +1,61 @@
+//! End-to-end tests: each starts the built programs and calls them. One module per subject.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on fails at that very place"
+)]
+
+// The sandbox provider on its own: what it is strict about, a real one is strict about.
+mod sandbox;
+
+// The gateway in front of a recording backend.
+
+// `time`, `sign`, profiles, hints, the replay memory.
+mod signing;
+// The replay memory.
+mod replay;
+// Every published vector.
+mod vectors;
+// What is refused reaches no backend.
+mod verification;
+// What passes arrives as sent.
+mod forwarding;
+// HTTP's strictness, limits and times.
+mod strictness;
+// Bytes that could be read in two ways.
+mod desync;
+// The provider's redirect, and nothing but it, passes unsigned.
+mod unsigned_way;
+
+// The whole installation.
+
+// Which version serves a request.
+mod versions;
+// Logging in by redirect.
+mod redirect_login;
+// Logging in by polling.
+mod polling_login;
+// The page of a polling login.
+mod polling_page;
+// The same by a person in a real browser.
+mod real_browser;
+// What somebody with bad intentions would try on a login.
+mod login_attacks;
+// Where a login may send the browser.
+mod return_to;
+// A login belongs to its application.
+mod applications_apart;
+// Whatever the provider does wrong.
+mod provider_faults;
+// What a credential is good for, and how it ends.
+mod sessions;
+// Many applications, and the commands that manage them.
+mod applications;
+// Wrong configuration.
+mod configuration;
+// Memory and start.
+mod footprint;
+// The command line, and the log.
+mod commands;
+// Every problem code in every language.
+mod codes;

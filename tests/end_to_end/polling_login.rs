@@ -1,0 +1,371 @@
+//! Logging in by polling. CONTRACT 8.
+
+use std::time::{Duration, Instant};
+
+use end_to_end::{
+    browser::Decision,
+    logins::{begin_polling, check, confirm_polling, credential, log_in_by_polling},
+    program::Program,
+    stack::Stack,
+    waiting::until,
+};
+
+#[tokio::test]
+async fn a_person_logs_in_while_the_client_polls() {
+    let stack = Stack::start().await;
+    let client = stack.client();
+    let begun = begin_polling(&client).await;
+    assert!(begun.token.starts_with("v1."));
+    assert_eq!(begun.expires_in, 600);
+    assert!((1..=10).contains(&begun.interval));
+    assert!(
+        begun
+            .authorize_url
+            .starts_with(&stack.url("/login?state=v1."))
+    );
+    assert!(!begun.authorize_url.contains(&begun.token));
+    assert_ne!(begun.state(), begun.token);
+
+    let pending = check(&client, &begun.token).await;
+    assert_eq!(pending["status"], "pending", "{pending}");
+    assert_eq!(pending.get("login"), None);
+    assert!(
+        (1..=600).contains(&pending["expires_in"].as_u64().unwrap()),
+        "{pending}"
+    );
+    let early = client
+        .post("/user/login")
+        .param("token", &begun.token)
+        .send()
+        .await;
+    early.problem(409, "login_pending");
+
+    let mut browser = stack.browser();
+    let provider = confirm_polling(&mut browser, &begun).await;
+    assert_eq!(check(&client, &begun.token).await["status"], "pending");
+    let done = browser
+        .decide_and_follow(&provider, "grace", Decision::Allow)
+        .await;
+    assert_eq!(done.answer.status, 200);
+    assert!(
+        done.answer
+            .header("content-type")
+            .unwrap()
+            .starts_with("text/html")
+    );
+
+    let complete = client
+        .post("/check")
+        .param("token", &begun.token)
+        .send()
+        .await;
+    assert_eq!(complete.header("cache-control"), Some("no-store"));
+    let complete = complete.ok();
+    assert_eq!(complete["status"], "complete", "{complete}");
+    assert!(
+        (1..=120).contains(&complete["expires_in"].as_u64().unwrap()),
+        "{complete}"
+    );
+    let login = &complete["login"];
+    assert!(
+        !done.text().contains(credential(login)),
+        "the page shows the credential"
+    );
+    let account = client
+        .get("/user")
+        .authorization(credential(login))
+        .send()
+        .await
+        .ok();
+    assert_eq!(account, login["account"]);
+
+    // The same answer again, to GET as well, from either version, and as the login result alone.
+    let again = client
+        .get("/check")
+        .param("token", &begun.token)
+        .send()
+        .await
+        .ok();
+    assert_eq!(again["login"]["authorization"], login["authorization"]);
+    let fetched = client
+        .post("/user/login")
+        .param("token", &begun.token)
+        .send()
+        .await
+        .ok();
+    assert_eq!(fetched["authorization"], login["authorization"]);
+    assert_eq!(fetched["account"], login["account"]);
+}
+
+#[tokio::test]
+async fn wait_holds_the_answer_until_the_status_changes() {
+    let stack = Stack::start().await;
+    let client = stack.client();
+    let begun = begin_polling(&client).await;
+    let mut browser = stack.browser();
+    let provider = confirm_polling(&mut browser, &begun).await;
+    let start = Instant::now();
+    // Asked of the other version's process, so that the news has to travel.
+    let call = client
+        .post("/check")
+        .version("v2")
+        .param("token", &begun.token)
+        .param("wait", "25");
+    let waiting = call.send();
+    tokio::pin!(waiting);
+    let early = tokio::time::timeout(Duration::from_millis(300), &mut waiting).await;
+    assert!(
+        early.is_err(),
+        "answered though nothing has changed: {early:?}"
+    );
+    let (answer, _) = tokio::join!(
+        waiting,
+        browser.decide_and_follow(&provider, "ada", Decision::Allow)
+    );
+    assert_eq!(answer.ok()["status"], "complete", "{}", answer.summary());
+    assert!(
+        start.elapsed() < Duration::from_secs(10),
+        "{:?}",
+        start.elapsed()
+    );
+}
+
+#[tokio::test]
+async fn wait_ends_by_itself() {
+    let stack = Stack::start().await;
+    let client = stack.client();
+    let begun = begin_polling(&client).await;
+    let start = Instant::now();
+    let call = client.post("/check").param("token", &begun.token);
+    let answer = call.clone().param("wait", "1").send().await.ok();
+    assert_eq!(answer["status"], "pending");
+    let took = start.elapsed();
+    assert!(
+        took >= Duration::from_millis(900) && took < Duration::from_secs(5),
+        "{took:?}"
+    );
+    call.clone().param("wait", "0").send().await.ok();
+    for wrong in ["31", "-1", "x", "1.5", "99999999999999999999"] {
+        call.clone()
+            .param("wait", wrong)
+            .send()
+            .await
+            .problem(400, "param_invalid");
+    }
+}
+
+#[tokio::test]
+async fn deny_fails_the_login() {
+    let stack = Stack::start().await;
+    let client = stack.client();
+    let begun = begin_polling(&client).await;
+    let mut browser = stack.browser();
+    let provider = confirm_polling(&mut browser, &begun).await;
+    let denied = browser
+        .decide_and_follow(&provider, "ada", Decision::Deny)
+        .await;
+    assert!(
+        denied
+            .answer
+            .header("content-type")
+            .unwrap()
+            .starts_with("text/html")
+    );
+    let failed = check(&client, &begun.token).await;
+    assert_eq!(
+        (&failed["status"], &failed["reason"]),
+        (&"failed".into(), &"access_denied".into())
+    );
+    assert_eq!(failed.get("login"), None, "{failed}");
+    client
+        .post("/user/login")
+        .param("token", &begun.token)
+        .send()
+        .await
+        .problem(403, "login_denied");
+}
+
+#[tokio::test]
+async fn the_outcome_is_told_for_a_while() {
+    let short = "[login]\nclaim_ttl_seconds = 1";
+    let stack = Stack::builder().backends(short).start().await;
+    let client = stack.client();
+    let begun = begin_polling(&client).await;
+    let mut browser = stack.browser();
+    let provider = confirm_polling(&mut browser, &begun).await;
+    browser
+        .decide_and_follow(&provider, "ada", Decision::Allow)
+        .await;
+    let expired = until("the outcome to be forgotten", || async {
+        let checked = check(&client, &begun.token).await;
+        (checked["status"] == "expired").then_some(checked)
+    })
+    .await;
+    assert_eq!(expired.get("login"), None, "{expired}");
+    let late = client
+        .post("/user/login")
+        .param("token", &begun.token)
+        .send()
+        .await;
+    late.problem(410, "login_expired");
+}
+
+#[tokio::test]
+async fn a_backend_restart_keeps_sessions_and_pending_logins() {
+    let mut stack = Stack::start().await;
+    let client = stack.client();
+    let login = log_in_by_polling(&client, "grace").await;
+    let begun = begin_polling(&client).await;
+    let mut browser = stack.browser();
+    let provider = confirm_polling(&mut browser, &begun).await;
+    stack.restart(Program::V1).await;
+    client
+        .get("/user")
+        .authorization(credential(&login))
+        .send()
+        .await
+        .ok();
+    let done = browser
+        .decide_and_follow(&provider, "ada", Decision::Allow)
+        .await;
+    assert_eq!(done.answer.status, 200, "{}", done.text());
+    stack.restart(Program::V1).await;
+    stack.restart(Program::V2).await;
+    let checked = check(&client, &begun.token).await;
+    assert_eq!(checked["status"], "complete", "{checked}");
+    let credential = credential(&checked["login"]);
+    client
+        .get("/user")
+        .authorization(credential)
+        .send()
+        .await
+        .ok();
+    client
+        .get("/user")
+        .version("v2")
+        .authorization(credential)
+        .send()
+        .await
+        .ok();
+}
+
+#[tokio::test]
+async fn pending_logins_are_bounded() {
+    let bound = "[limits]\npending_per_application = 3";
+    let stack = Stack::builder().backends(bound).start().await;
+    let client = stack.client();
+    for _ in 0..3 {
+        begin_polling(&client).await;
+    }
+    let answer = client.post("/login").signed().send().await;
+    answer.problem(429, "rate_limited");
+    assert!(
+        answer
+            .header("retry-after")
+            .unwrap()
+            .parse::<u64>()
+            .unwrap()
+            > 0
+    );
+    client
+        .get("/login")
+        .send()
+        .await
+        .problem(429, "rate_limited");
+
+    let bound = "[limits]\npending_per_address = 2";
+    let stack = Stack::builder().backends(bound).start().await;
+    let client = stack.client();
+    for _ in 0..2 {
+        begin_polling(&client).await;
+    }
+    client
+        .post("/login")
+        .signed()
+        .send()
+        .await
+        .problem(429, "rate_limited");
+}
+
+#[tokio::test]
+async fn a_token_is_found_or_unknown() {
+    let stack = Stack::start().await;
+    let client = stack.client();
+    let begun = begin_polling(&client).await;
+    let state = begun.state();
+    let token = &begun.token;
+    let tampered = format!("{}A", &token[..token.len() - 1]);
+    for wrong in [
+        "v1.",
+        "v1.abc",
+        "x",
+        "",
+        &state,
+        &token[3..],
+        &token.replace("v1.", "v2."),
+        &tampered,
+    ] {
+        if wrong == token {
+            continue;
+        }
+        let answer = client.post("/check").param("token", wrong).send().await;
+        assert!(
+            answer.status == 404 || (wrong.is_empty() && answer.status == 400),
+            "{wrong}: {}",
+            answer.summary()
+        );
+    }
+    client
+        .post("/check")
+        .signed()
+        .send()
+        .await
+        .problem(400, "param_missing");
+    client
+        .post("/user/login")
+        .signed()
+        .send()
+        .await
+        .problem(400, "param_missing");
+}
+
+#[tokio::test]
+async fn pending_logins_are_bounded_by_the_clients_own_address() {
+    let stack = Stack::builder()
+        .gateway("trusted_proxies = [\"127.0.0.1\"]")
+        .backends("[limits]\npending_per_address = 1")
+        .start()
+        .await;
+    let client = stack.client();
+    let from = async |addresses: &str| {
+        let call = client
+            .post("/login")
+            .signed()
+            .header("X-Forwarded-For", addresses);
+        call.send().await.status.as_u16()
+    };
+    assert_eq!(from("203.0.113.1").await, 200);
+    assert_eq!(from("203.0.113.1").await, 429);
+    assert_eq!(from("203.0.113.2").await, 200);
+    // What a client puts in front is its own word.
+    assert_eq!(from("198.51.100.7, 203.0.113.1").await, 429);
+    assert_eq!(from("2001:db8:1:2::1").await, 200);
+    assert_eq!(
+        from("2001:db8:1:2:ffff::2").await,
+        429,
+        "one network is one client"
+    );
+    assert_eq!(from("2001:db8:1:3::1").await, 200);
+}
+
+#[tokio::test]
+async fn a_post_right_after_a_backends_restart_succeeds() {
+    let mut stack = Stack::start().await;
+    let client = stack.client();
+    let begun = begin_polling(&client).await;
+    for _ in 0..3 {
+        stack.restart(Program::V1).await;
+        // The gateway still has connections to the one that is gone.
+        assert_eq!(check(&client, &begun.token).await["status"], "pending");
+    }
+}

@@ -1,0 +1,184 @@
+//! Whatever the provider does wrong fails the login, with a reason, and in time. CONTRACT 8.
+
+use std::time::{Duration, Instant};
+
+use end_to_end::{
+    browser::{Browser, Decision},
+    logins::{begin_polling, check, confirm_polling, log_in_by_redirect},
+    program::Program,
+    sandbox_provider::user::User,
+    stack::Stack,
+    waiting::until,
+};
+
+/// The longest that a login may take at the provider, and something for our own machine.
+const LONGEST: Duration = Duration::from_secs(14);
+
+#[tokio::test]
+async fn every_fault_fails_a_redirect_login() {
+    let stack = Stack::start().await;
+    let mut tasks = tokio::task::JoinSet::new();
+    for user in User::faulty() {
+        let url = stack.url("/login");
+        tasks.spawn(async move {
+            let mut browser = Browser::default();
+            let provider = browser.open(&url).await;
+            let start = Instant::now();
+            let failed = browser
+                .decide_and_follow(&provider, &user.name, Decision::Allow)
+                .await;
+            assert!(
+                start.elapsed() < LONGEST,
+                "{}: {:?}",
+                user.name,
+                start.elapsed()
+            );
+            let (status, code) = expected(&user.name);
+            failed.answer.refused(status, code);
+        });
+    }
+    tasks.join_all().await;
+    assert_eq!(
+        stack.provider_counts().await["elsewhere"],
+        0,
+        "a redirect was followed"
+    );
+    let accounts: i64 = stack
+        .store()
+        .query_row("SELECT count(*) FROM accounts", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(accounts, 0);
+}
+
+#[tokio::test]
+async fn every_fault_fails_a_polling_login() {
+    let stack = Stack::start().await;
+    let mut tasks = tokio::task::JoinSet::new();
+    for user in User::faulty() {
+        let client = stack.client();
+        tasks.spawn(async move {
+            let begun = begin_polling(&client).await;
+            let mut browser = Browser::default();
+            let provider = confirm_polling(&mut browser, &begun).await;
+            let page = browser
+                .decide_and_follow(&provider, &user.name, Decision::Allow)
+                .await;
+            let media = page.answer.header("content-type").unwrap();
+            assert!(media.starts_with("text/html"), "{}: {media}", user.name);
+            let failed = check(&client, &begun.token).await;
+            assert_eq!(failed["status"], "failed", "{}: {failed}", user.name);
+            assert_eq!(
+                failed["reason"],
+                expected(&user.name).1,
+                "{}: {failed}",
+                user.name
+            );
+            let (status, code) = expected(&user.name);
+            let fetched = client
+                .post("/user/login")
+                .param("token", &begun.token)
+                .send()
+                .await;
+            fetched.problem(status, code);
+        });
+    }
+    tasks.join_all().await;
+    assert_eq!(
+        stack.provider_counts().await["elsewhere"],
+        0,
+        "a redirect was followed"
+    );
+}
+
+#[tokio::test]
+async fn a_provider_that_is_away_fails_the_login() {
+    let mut stack = Stack::start().await;
+    let client = stack.client();
+    let mut browser = Browser::default();
+    let provider = browser.open(&stack.url("/login")).await;
+    let back = browser.decide(&provider, "ada", Decision::Allow).await;
+    stack.kill(Program::Provider);
+    browser
+        .follow(back)
+        .await
+        .answer
+        .refused(502, "provider_failed");
+    // And nothing else is the worse for it.
+    stack.restart(Program::Provider).await;
+    let login = log_in_by_redirect(&client, "ada").await;
+    assert_eq!(login["created"], true);
+}
+
+#[tokio::test]
+async fn a_fault_is_told_to_return_to() {
+    let config = "[application]\nreturn_to = [\"https://app.example\"]";
+    let stack = Stack::builder().backends(config).start().await;
+    let mut browser = Browser::default();
+    let url = stack
+        .client()
+        .login_url(&[("return_to", "https://app.example/done")]);
+    let provider = browser.open(&url).await;
+    let back = browser
+        .decide_and_follow(&provider, "profile-500", Decision::Allow)
+        .await;
+    assert_eq!(
+        back.answer.location(),
+        "https://app.example/done?error=provider_failed"
+    );
+}
+
+#[tokio::test]
+async fn a_slow_provider_holds_up_nobody_else() {
+    let stack = Stack::start().await;
+    let mut slow = Browser::default();
+    let provider = slow.open(&stack.url("/login")).await;
+    let waiting = tokio::spawn(async move {
+        slow.decide_and_follow(&provider, "token-slow", Decision::Allow)
+            .await
+    });
+    until("the slow exchange to begin", || async {
+        (stack.provider_counts().await["token"] == 1).then_some(())
+    })
+    .await;
+    let start = Instant::now();
+    log_in_by_redirect(&stack.client(), "ada").await;
+    assert!(
+        start.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        start.elapsed()
+    );
+    assert!(!waiting.is_finished());
+    waiting
+        .await
+        .unwrap()
+        .answer
+        .refused(504, "provider_timeout");
+}
+
+fn expected(user: &str) -> (u16, &'static str) {
+    if user.ends_with("-slow") || user.ends_with("-dribbled") {
+        (504, "provider_timeout")
+    } else {
+        (502, "provider_failed")
+    }
+}
+
+#[tokio::test]
+async fn two_calls_that_are_each_in_time_may_together_be_too_late() {
+    let stack = Stack::builder()
+        .provider(&["--slow-seconds=7"])
+        .start()
+        .await;
+    let mut browser = Browser::default();
+    let provider = browser.open(&stack.url("/login")).await;
+    let start = Instant::now();
+    let failed = browser
+        .decide_and_follow(&provider, "both-slow", Decision::Allow)
+        .await;
+    failed.answer.refused(504, "provider_timeout");
+    assert!(
+        start.elapsed() < Duration::from_secs(12),
+        "{:?}",
+        start.elapsed()
+    );
+}

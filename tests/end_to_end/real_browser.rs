@@ -1,0 +1,84 @@
+//! Logging in as a person does, in a real browser.
+
+use end_to_end::{
+    logins::{begin_polling, check},
+    real_browser::RealBrowser,
+    stack::Stack,
+};
+
+#[tokio::test]
+async fn a_person_logs_in_by_redirect() {
+    let stack = Stack::start().await;
+    let browser = RealBrowser::start("en").await;
+    browser.open(&stack.url("/login")).await;
+    browser.awaits("Sign in to the sandbox").await;
+    browser.click("button[value=allow]").await;
+    let result = browser.awaits("authorization").await;
+    assert!(result.contains("\"type\":\"bitbucket\""), "{result}");
+    assert!(browser.address().await.starts_with(&stack.url("/login?")));
+}
+
+#[tokio::test]
+async fn a_person_confirms_a_polling_login_in_two_languages() {
+    let stack = Stack::start().await;
+    for language in ["en", "zh-CN"] {
+        let browser = RealBrowser::start(language).await;
+        let client = stack.client();
+        let begun = begin_polling(&client).await;
+        browser.open(&begun.authorize_url).await;
+        browser.awaits(&begun.user_code).await;
+        assert_eq!(browser.language().await, language);
+        assert!(
+            browser.picture().await.len() > 4000,
+            "the page is not empty"
+        );
+        browser.click("main a").await;
+        browser.awaits("Sign in to the sandbox").await;
+        browser.click("button[value=allow]").await;
+        let end = end_to_end::waiting::until("the last page", || async {
+            let address = browser.address().await;
+            address.starts_with(&stack.url("/login")).then_some(address)
+        });
+        assert!(end.await.contains("code="));
+        assert_eq!(browser.language().await, language);
+        assert_eq!(
+            browser.complaints().await,
+            Vec::<String>::new(),
+            "in {language}"
+        );
+        assert_eq!(check(&client, &begun.token).await["status"], "complete");
+    }
+}
+
+#[tokio::test]
+async fn an_address_that_somebody_else_sent_does_not_log_them_in() {
+    let stack = Stack::start().await;
+    let client = stack.client();
+    let begun = begin_polling(&client).await;
+    let lured = RealBrowser::start("en").await;
+    lured.open(&begun.authorize_url).await;
+    lured.awaits(&begun.user_code).await;
+    // Whoever does not press the button is not taken to the provider.
+    assert!(
+        lured
+            .address()
+            .await
+            .starts_with(&stack.url("/login?state="))
+    );
+    assert_eq!(check(&client, &begun.token).await["status"], "pending");
+}
+
+#[tokio::test]
+async fn an_error_is_a_page_in_the_persons_language() {
+    let stack = Stack::start().await;
+    let browser = RealBrowser::start("ja").await;
+    browser
+        .open(&stack.url("/login?state=v1.forged&code=x"))
+        .await;
+    browser.awaits("login_unknown").await;
+    assert_eq!(browser.language().await, "ja");
+    // The gateway's own errors look to a person like the login's.
+    browser.open(&stack.url("/login?a=1")).await;
+    browser.awaits("time_missing").await;
+    assert_eq!(browser.language().await, "ja");
+}

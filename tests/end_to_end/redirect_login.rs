@@ -1,0 +1,396 @@
+//! Logging in by redirect. CONTRACT 8.
+
+use end_to_end::{
+    answer::Answer,
+    browser::{Browser, Decision, param},
+    logins::{begin_polling, credential, log_in_by_redirect},
+    sandbox_provider::user::User,
+    stack::Stack,
+    waiting::until,
+};
+use serde_json::Value;
+
+const RETURNING: &str = "[application]\nreturn_to = [\"https://app.example\"]";
+
+#[tokio::test]
+async fn a_person_logs_in() {
+    let stack = Stack::start().await;
+    let mut browser = stack.browser();
+    let begun = browser.step(&stack.url("/login")).await;
+    let provider = begun.redirect().unwrap();
+    assert_eq!(provider.path(), "/site/oauth2/authorize");
+    assert_eq!(
+        param(&provider, "client_id").as_deref(),
+        Some("signpost-demo")
+    );
+    assert_eq!(param(&provider, "response_type").as_deref(), Some("code"));
+    assert_eq!(
+        param(&provider, "redirect_uri").as_deref(),
+        Some(&*stack.url("/login"))
+    );
+    assert!(param(&provider, "state").unwrap().starts_with("v1."));
+
+    let page = browser.follow(begun).await;
+    let done = browser
+        .decide_and_follow(&page, "ada", Decision::Allow)
+        .await;
+    let login = done.answer.ok();
+    assert_eq!(login["created"], true, "{login}");
+    assert_eq!(login["account"]["type"], "bitbucket");
+    assert_eq!(login["expires_in"], 30 * 24 * 60 * 60);
+    let username = login["account"]["username"].as_str().unwrap();
+    assert_eq!(
+        username,
+        User::named("ada").unwrap().uuid(),
+        "the provider's uuid, byte for byte"
+    );
+    assert_eq!(done.answer.header("cache-control"), Some("no-store"));
+    assert_eq!(done.answer.header("referrer-policy"), Some("no-referrer"));
+
+    let account = stack
+        .client()
+        .get("/user")
+        .authorization(credential(&login))
+        .send()
+        .await
+        .ok();
+    assert_eq!(account, login["account"]);
+    let again = log_in_by_redirect(&stack.client(), "ada").await;
+    assert_eq!(again["created"], false);
+    assert_eq!(again["account"], login["account"]);
+    assert_ne!(again["authorization"], login["authorization"]);
+}
+
+#[tokio::test]
+async fn the_login_cookie_is_as_it_should_be() {
+    let stack = Stack::start().await;
+    let mut browser = stack.browser();
+    let begun = browser.step(&stack.url("/login")).await;
+    let [cookie] = browser.cookies() else {
+        panic!("{:?}", browser.cookies())
+    };
+    assert!(cookie.is_http_only && !cookie.is_secure);
+    assert_eq!(
+        (cookie.same_site.as_str(), cookie.path.as_str()),
+        ("Lax", "/login")
+    );
+    assert_eq!(cookie.max_age.unwrap().as_secs(), 600);
+    assert!(!begun.answer.location().contains(&cookie.value));
+
+    let https = "public_url = \"https://login.example\"";
+    let stack = Stack::builder()
+        .gateway(https)
+        .backends(https)
+        .start()
+        .await;
+    let begun = stack.client().get("/login").send().await;
+    let cookie = begun.header("set-cookie").unwrap();
+    assert!(cookie.starts_with("__Host-"), "{cookie}");
+    for attribute in ["Secure", "HttpOnly", "SameSite=Lax", "Path=/"] {
+        assert!(
+            cookie.split("; ").any(|part| part == attribute),
+            "{attribute}: {cookie}"
+        );
+    }
+    assert!(
+        begun
+            .location()
+            .contains("redirect_uri=https%3A%2F%2Flogin.example%2Flogin")
+    );
+}
+
+#[tokio::test]
+async fn a_ticket_comes_back_to_return_to() {
+    let stack = Stack::builder().backends(RETURNING).start().await;
+    let client = stack.client();
+    let mut browser = stack.browser();
+    let target = "https://app.example/done?from=login";
+    let provider = browser
+        .open(&client.login_url(&[("return_to", target)]))
+        .await;
+    let back = browser
+        .decide_and_follow(&provider, "ada", Decision::Allow)
+        .await;
+    let url = back.redirect().unwrap();
+    assert_eq!(
+        url.as_str().split("ticket=").next(),
+        Some("https://app.example/done?from=login&")
+    );
+    let ticket = param(&url, "ticket").unwrap();
+    assert_eq!(back.answer.header("cache-control"), Some("no-store"));
+    assert_eq!(back.answer.header("referrer-policy"), Some("no-referrer"));
+
+    let login = client
+        .post("/user/login")
+        .param("ticket", &ticket)
+        .send()
+        .await;
+    assert_eq!(login.header("cache-control"), Some("no-store"));
+    let login = login.ok();
+    let account = client
+        .get("/user")
+        .authorization(credential(&login))
+        .send()
+        .await
+        .ok();
+    assert_eq!(account, login["account"]);
+    let again = client
+        .post("/user/login")
+        .param("ticket", &ticket)
+        .send()
+        .await;
+    again.problem(409, "login_used");
+}
+
+#[tokio::test]
+async fn a_ticket_serves_once_though_asked_for_at_once() {
+    let stack = Stack::builder().backends(RETURNING).start().await;
+    let client = stack.client();
+    let mut browser = stack.browser();
+    let url = client.login_url(&[("return_to", "https://app.example/")]);
+    let provider = browser.open(&url).await;
+    let back = browser
+        .decide_and_follow(&provider, "ada", Decision::Allow)
+        .await;
+    let ticket = back.redirect_param("ticket").unwrap();
+    let mut tasks = tokio::task::JoinSet::new();
+    for number in 0..10 {
+        let (client, ticket) = (client.clone(), ticket.clone());
+        tasks.spawn(async move {
+            let version = if number % 2 == 0 { "v1" } else { "v2" };
+            let call = client
+                .post("/user/login")
+                .version(version)
+                .param("ticket", &ticket);
+            call.send().await.status.as_u16()
+        });
+    }
+    let mut statuses = tasks.join_all().await;
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 409, 409, 409, 409, 409, 409, 409, 409, 409]);
+}
+
+#[tokio::test]
+async fn deny_ends_the_login() {
+    let stack = Stack::builder().backends(RETURNING).start().await;
+    let client = stack.client();
+    let mut browser = stack.browser();
+    let provider = browser.open(&client.login_url(&[])).await;
+    let denied = browser
+        .decide_and_follow(&provider, "ada", Decision::Deny)
+        .await;
+    denied.answer.refused(403, "login_denied");
+
+    let url = client.login_url(&[("return_to", "https://app.example/done")]);
+    let provider = browser.open(&url).await;
+    let denied = browser
+        .decide_and_follow(&provider, "ada", Decision::Deny)
+        .await;
+    assert_eq!(
+        denied.answer.location(),
+        "https://app.example/done?error=access_denied"
+    );
+    assert_eq!(stack.provider_counts().await["token"], 0);
+}
+
+#[tokio::test]
+async fn a_second_callback_changes_nothing() {
+    let stack = Stack::start().await;
+    let mut browser = stack.browser();
+    let provider = browser.open(&stack.url("/login")).await;
+    let back = browser.decide(&provider, "ada", Decision::Allow).await;
+    let callback = back.redirect().unwrap();
+    let cookies = browser.cookies().to_vec();
+    let login = browser.step(callback.as_str()).await.answer.ok();
+    // With the cookie as it was, so that only the state stands in the way.
+    for cookie in cookies {
+        browser.put_cookie(cookie);
+    }
+    browser
+        .step(callback.as_str())
+        .await
+        .answer
+        .refused(409, "login_used");
+    let mut denial = callback.clone();
+    let state = param(&callback, "state").unwrap();
+    denial
+        .query_pairs_mut()
+        .clear()
+        .append_pair("state", &state)
+        .append_pair("error", "x");
+    browser
+        .step(denial.as_str())
+        .await
+        .answer
+        .refused(409, "login_used");
+    stack
+        .client()
+        .get("/user")
+        .authorization(credential(&login))
+        .send()
+        .await
+        .ok();
+    assert_eq!(stack.provider_counts().await["token"], 1);
+}
+
+#[tokio::test]
+async fn a_forged_state_is_unknown() {
+    let stack = Stack::start().await;
+    let mut browser = stack.browser();
+    let provider = browser.open(&stack.url("/login")).await;
+    let back = browser.decide(&provider, "ada", Decision::Allow).await;
+    let right = back.redirect_param("state").unwrap();
+    let forged: String = format!("v1.{}", "A".repeat(right.len() - 3));
+    for state in [
+        &*forged,
+        "v1.",
+        "v1",
+        "",
+        "v9.abc",
+        &right.replace("v1.", "v2."),
+        "v1.%00",
+        ".",
+    ] {
+        let url = stack.url(&format!("/login?state={state}&code=x"));
+        let page = browser.step(&url).await;
+        assert!(
+            page.answer.status == 404 || page.answer.status == 400,
+            "{state}: {}",
+            page.answer.summary()
+        );
+        assert!(!page.answer.headers.contains_key("location"), "{state}");
+    }
+    browser
+        .step(&stack.url(&format!("/login?state={forged}&code=x")))
+        .await
+        .answer
+        .refused(404, "login_unknown");
+    assert_eq!(stack.provider_counts().await["token"], 0);
+    // And the right one still completes.
+    browser.follow(back).await.answer.ok();
+}
+
+#[tokio::test]
+async fn fifty_first_logins_of_one_person_make_one_account() {
+    let stack = Stack::start().await;
+    let mut callbacks = Vec::new();
+    for _ in 0..50 {
+        let mut browser = Browser::default();
+        let provider = browser.open(&stack.url("/login")).await;
+        let back = browser
+            .decide(&provider, "any:one person", Decision::Allow)
+            .await;
+        callbacks.push((browser, back));
+    }
+    let mut tasks = tokio::task::JoinSet::new();
+    for (mut browser, back) in callbacks {
+        tasks.spawn(async move { browser.follow(back).await.answer });
+    }
+    let logins: Vec<Value> = tasks.join_all().await.iter().map(Answer::ok).collect();
+    assert_eq!(
+        logins
+            .iter()
+            .filter(|login| login["created"] == true)
+            .count(),
+        1
+    );
+    let usernames: std::collections::BTreeSet<_> = logins
+        .iter()
+        .map(|login| login["account"]["username"].as_str().unwrap())
+        .collect();
+    assert_eq!(usernames.len(), 1);
+    let mut created: Vec<_> = logins
+        .iter()
+        .map(|login| &login["account"]["created_at"])
+        .collect();
+    created.dedup();
+    assert_eq!(created.len(), 1);
+}
+
+#[tokio::test]
+async fn pkce_and_the_absent_redirect_uri_work_where_configured() {
+    for provider in [
+        "pkce = true",
+        "redirect_uri = false",
+        "pkce = true\nredirect_uri = false",
+    ] {
+        let config = format!("[providers.bitbucket]\n{provider}");
+        let stack = Stack::builder().backends(&config).start().await;
+        let mut browser = stack.browser();
+        let begun = browser.step(&stack.url("/login")).await;
+        let url = begun.redirect().unwrap();
+        let has_challenge = param(&url, "code_challenge_method").as_deref() == Some("S256");
+        assert_eq!(has_challenge, provider.contains("pkce"), "{url}");
+        assert_eq!(
+            param(&url, "redirect_uri").is_none(),
+            provider.contains("redirect_uri"),
+            "{url}"
+        );
+        let page = browser.follow(begun).await;
+        browser
+            .decide_and_follow(&page, "ada", Decision::Allow)
+            .await
+            .answer
+            .ok();
+    }
+}
+
+#[tokio::test]
+async fn a_provider_is_chosen_by_name() {
+    let second = "default_provider = \"bitbucket\"\n[providers.other]\nkind = \"bitbucket\"\n\
+                  auth_url = \"http://$PROVIDER\"\napi_url = \"http://$PROVIDER\"\n\
+                  client_id = \"another-client\"\nclient_secret = \"x\"\n";
+    let stack = Stack::builder().backends(second).start().await;
+    let client = stack.client();
+    let named = client.get("/login").param("provider", "other").send().await;
+    assert!(
+        named.location().contains("client_id=another-client"),
+        "{}",
+        named.location()
+    );
+    let unnamed = client.get("/login").send().await;
+    assert!(
+        unnamed.location().contains("client_id=signpost-demo"),
+        "{}",
+        unnamed.location()
+    );
+    let unknown = client
+        .get("/login")
+        .param("provider", "nobody")
+        .send()
+        .await;
+    unknown.problem(400, "param_invalid");
+}
+
+#[tokio::test]
+async fn a_login_ends_by_itself() {
+    let short = "[login]\nlogin_ttl_seconds = 1";
+    let stack = Stack::builder().backends(short).start().await;
+    let mut browser = stack.browser();
+    let provider = browser.open(&stack.url("/login")).await;
+    let back = browser.decide(&provider, "ada", Decision::Allow).await;
+    let callback = back.redirect().unwrap();
+    let cookies = browser.cookies().to_vec();
+    let client = stack.client();
+    // A polling login begun now ends no sooner than this one.
+    let begun = begin_polling(&client).await;
+    until("the logins to expire", || async {
+        let checked = client
+            .post("/check")
+            .param("token", &begun.token)
+            .send()
+            .await;
+        (checked.status != 200 || checked.json()["status"] == "expired").then_some(())
+    })
+    .await;
+    let mut late = Browser::default();
+    for mut cookie in cookies {
+        cookie.max_age = None;
+        late.put_cookie(cookie);
+    }
+    late.step(callback.as_str())
+        .await
+        .answer
+        .refused(410, "login_expired");
+    assert_eq!(stack.provider_counts().await["token"], 0);
+}

@@ -1,0 +1,106 @@
+//! `return_to`: where a login may send the browser, and how that is evaded. CONTRACT 8.
+
+use end_to_end::{
+    browser::{Browser, Decision},
+    stack::Stack,
+};
+
+/// Addresses that a careless comparison with `https://app.example` would let pass, and some that none would.
+const EVASIVE: [&str; 28] = [
+    "https://app.example.evil.example/",
+    "https://evil.example/https://app.example/",
+    "https://evil.example?https://app.example/",
+    "https://evil.example#https://app.example/",
+    "https://app.example@evil.example/",
+    "https://app.example:443@evil.example/",
+    "https://user@app.example/",
+    "https://user:password@app.example/",
+    "https://app.example:8443/",
+    "http://app.example/",
+    "//evil.example/",
+    "//app.example/",
+    "/relative",
+    "https:/evil.example/",
+    "https:evil.example",
+    "https:///evil.example/",
+    "https:\\\\evil.example\\",
+    "https://evil.example\\@app.example/",
+    "https://app.example/#fragment",
+    "https://app.example\u{2044}.evil.example/",
+    "https://app\u{3002}example.evil.example/",
+    "https://app.example%2eevil.example/",
+    "https://app.example%00.evil.example/",
+    "javascript://app.example/%0aalert(1)",
+    "data:text/html,https://app.example/",
+    "file://app.example/etc/passwd",
+    "blob:https://app.example/x",
+    "https://sub.app.example/",
+];
+
+#[tokio::test]
+async fn return_to_cannot_be_talked_into_another_origin() {
+    let config = "[application]\nreturn_to = [\"https://app.example\"]";
+    let stack = Stack::builder().backends(config).start().await;
+    let client = stack.client();
+    let mut wrong = Vec::new();
+    for evasive in EVASIVE {
+        let answer = client
+            .get("/login")
+            .param("return_to", evasive)
+            .send()
+            .await;
+        if answer.status != 403 || answer.json()["code"] != "return_to_not_allowed" {
+            wrong.push(format!(
+                "{evasive}: {} {:?}",
+                answer.summary(),
+                answer.header("location")
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[tokio::test]
+async fn what_return_to_is_allowed_is_where_the_browser_goes() {
+    let config = "[application]\nreturn_to = [\"https://app.example\"]";
+    let stack = Stack::builder().backends(config).start().await;
+    let client = stack.client();
+    // Unusual, but of the origin: the browser must end up there and nowhere else.
+    for unusual in [
+        "https://app.example",
+        "https://APP.example/",
+        "https://app.example:443/x",
+        "https://app.example//evil.example/",
+        "https://app.example/\\evil.example",
+        "https://app.example/\t/evil.example",
+        "https://app.example/x?next=https://evil.example/",
+        "https://app.example/x?ticket=mine",
+    ] {
+        let mut browser = Browser::default();
+        let begun = browser
+            .step(&client.login_url(&[("return_to", unusual)]))
+            .await;
+        if begun.answer.status == 403 {
+            continue; // Refusing more than must be is safe.
+        }
+        let provider = browser.follow(begun).await;
+        let back = browser
+            .decide_and_follow(&provider, "ada", Decision::Allow)
+            .await;
+        let url = back.redirect().unwrap();
+        assert_eq!(
+            url.origin().ascii_serialization(),
+            "https://app.example",
+            "{unusual}: {url}"
+        );
+        assert!(
+            !back.answer.location().contains(['\\', '\t', '\r', '\n']),
+            "{unusual}"
+        );
+        let tickets = url
+            .query_pairs()
+            .filter(|(name, _)| name == "ticket")
+            .count();
+        assert!(tickets >= 1, "{unusual}: {url}");
+    }
+}

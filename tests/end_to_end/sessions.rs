@@ -1,0 +1,292 @@
+//! What a credential is good for, and how it ends. CONTRACT 8.
+
+use std::time::Duration;
+
+use end_to_end::{
+    answer::Answer,
+    clock::now_ms,
+    logins::{credential, log_in_by_polling, log_in_by_redirect},
+    program::Program,
+    raw_connection::{RawConnection, request},
+    signed_client::{fetch, http_client},
+    stack::Stack,
+    waiting::within,
+};
+
+#[tokio::test]
+async fn logout_voids_the_credential_everywhere_within_a_second() {
+    let stack = Stack::start().await;
+    let client = stack.client();
+    let login = log_in_by_polling(&client, "ada").await;
+    let other = log_in_by_redirect(&client, "ada").await;
+    let credential_ = credential(&login);
+    // Both versions have it in memory now.
+    for version in ["v1", "v2"] {
+        client
+            .get("/user")
+            .version(version)
+            .authorization(credential_)
+            .send()
+            .await
+            .ok();
+    }
+    let answer = client
+        .post("/user/logout")
+        .authorization(credential_)
+        .send()
+        .await
+        .ok();
+    assert_eq!(answer, serde_json::json!({}));
+    client
+        .get("/user")
+        .authorization(credential_)
+        .send()
+        .await
+        .problem(401, "authorization_invalid");
+    let void = within(Duration::from_secs(1), || async {
+        let call = client.get("/user").version("v2").authorization(credential_);
+        (call.send().await.status == 401).then_some(())
+    });
+    assert!(void.await.is_some(), "v2 still knows it after a second");
+    let again = client
+        .post("/user/logout")
+        .authorization(credential_)
+        .send()
+        .await;
+    again.problem(401, "authorization_invalid");
+    // The person's other login is another matter.
+    client
+        .get("/user")
+        .authorization(credential(&other))
+        .send()
+        .await
+        .ok();
+}
+
+#[tokio::test]
+async fn a_credential_is_needed_and_must_be_right() {
+    let stack = Stack::start().await;
+    let client = stack.client();
+    let login = log_in_by_redirect(&client, "ada").await;
+    let right = credential(&login);
+    assert_eq!(right.len(), 43, "256 bits in base64url");
+    client
+        .get("/user")
+        .send()
+        .await
+        .problem(401, "authorization_missing");
+    client
+        .post("/user/logout")
+        .send()
+        .await
+        .problem(401, "authorization_missing");
+    let event = client.post("/event/send").param("event", "x");
+    event.send().await.problem(401, "authorization_missing");
+    client
+        .get("/user")
+        .authorization(&format!("Bearer {right}"))
+        .send()
+        .await
+        .ok();
+    for wrong in [
+        "x",
+        &right[1..],
+        &format!("{right}A"),
+        &format!("Basic {right}"),
+        &right.to_lowercase(),
+    ] {
+        let answer = client.get("/user").authorization(wrong).send().await;
+        answer.problem(401, "authorization_invalid");
+    }
+    // The provider's way of saying it is not ours.
+    let usual = client
+        .get("/user")
+        .header("Authorization", &format!("Bearer {right}"))
+        .send()
+        .await;
+    usual.problem(401, "authorization_missing");
+}
+
+#[tokio::test]
+async fn an_event_is_stored_with_the_account() {
+    let stack = Stack::start().await;
+    let client = stack.client();
+    let login = log_in_by_redirect(&client, "ada").await;
+    let send = |event: &str| {
+        client
+            .post("/event/send")
+            .param("event", event)
+            .authorization(credential(&login))
+    };
+    let before = now_ms();
+    let sent = send("page.open")
+        .param("data", "{\"page\":\"首页\"}")
+        .send()
+        .await
+        .ok();
+    assert_eq!(sent["event"], "page.open");
+    let received_at = sent["received_at"].as_i64().unwrap();
+    assert!((before - 1000..=now_ms()).contains(&received_at), "{sent}");
+    assert!(!sent["id"].is_null());
+    let second = send("a").send().await.ok();
+    assert_ne!(second["id"], sent["id"]);
+    send(&"a".repeat(64))
+        .param("data", &"d".repeat(4096))
+        .send()
+        .await
+        .ok();
+
+    for wrong in ["", "A", "a b", "ä", "a-b", &"a".repeat(65)] {
+        let answer = send(wrong).send().await;
+        let code = if wrong.is_empty() {
+            ["param_missing", "param_invalid"]
+        } else {
+            ["param_invalid"; 2]
+        };
+        let problem = answer.json();
+        assert!(
+            code.contains(&problem["code"].as_str().unwrap()),
+            "{wrong}: {problem}"
+        );
+    }
+    send("a")
+        .param("data", &"d".repeat(4097))
+        .send()
+        .await
+        .problem(400, "param_invalid");
+    client
+        .post("/event/send")
+        .signed()
+        .authorization(credential(&login))
+        .send()
+        .await
+        .problem(400, "param_missing");
+    let unsigned = client
+        .post("/event/send")
+        .param("event", "a")
+        .authorization(credential(&login));
+    unsigned
+        .unsigned()
+        .send()
+        .await
+        .problem(403, "time_missing");
+
+    let events: i64 = stack
+        .store()
+        .query_row("SELECT count(*) FROM events", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(events, 3);
+}
+
+#[tokio::test]
+async fn an_unknown_path_is_not_found() {
+    let stack = Stack::start().await;
+    let client = stack.client();
+    for path in ["/", "/nope", "/user/", "/USER", "/user/login/x", "/%75ser"] {
+        client.get(path).send().await.problem(404, "not_found");
+    }
+    client
+        .post("/user")
+        .send()
+        .await
+        .problem(405, "method_not_allowed");
+    client
+        .get("/user/logout")
+        .send()
+        .await
+        .problem(405, "method_not_allowed");
+}
+
+#[tokio::test]
+async fn a_backend_that_wants_the_gateways_secret_serves_nobody_else() {
+    let secret = "gateway_secret = \"between-us\"";
+    let stack = Stack::builder()
+        .gateway(secret)
+        .backends(secret)
+        .start()
+        .await;
+    log_in_by_redirect(&stack.client(), "ada").await;
+    let direct = |secret: Option<&str>| {
+        let url = format!("http://{}/user", stack.addresses().v1);
+        let request = http_client().get(url);
+        match secret {
+            Some(secret) => request.header("X-Gateway-Secret", secret),
+            None => request,
+        }
+    };
+    for wrong in [
+        None,
+        Some(""),
+        Some("between-u"),
+        Some("between-us ."),
+        Some("BETWEEN-US"),
+    ] {
+        let answer = direct(wrong).send().await.unwrap();
+        Answer::read(answer).await.problem(403, "gateway_required");
+    }
+    // Health is asked by machines that know no secret.
+    let ready = fetch(&format!("http://{}/readyz", stack.addresses().v1)).await;
+    assert_eq!(ready.status, 200);
+}
+
+#[tokio::test]
+async fn health_is_told_on_the_management_address() {
+    let mut stack = Stack::start().await;
+    let management = stack.addresses().management;
+    for path in ["/healthz", "/readyz"] {
+        let answer = fetch(&format!("http://{management}{path}")).await;
+        assert_eq!(answer.status, 200, "{path}: {}", answer.summary());
+    }
+    let other = fetch(&format!("http://{management}/user")).await;
+    assert_eq!(other.status, 404);
+    stack.running(Program::Gateway).terminate();
+    let running = stack.running(Program::Gateway);
+    let ended = within(Duration::from_secs(10), || {
+        let ended = running.ended();
+        async move { ended }
+    });
+    assert!(
+        ended.await.is_some(),
+        "the gateway does not end when it is told to"
+    );
+}
+
+#[tokio::test]
+async fn a_backends_health_is_not_for_the_gateways_clients() {
+    let stack = Stack::start().await;
+    for path in ["/healthz", "/readyz"] {
+        let answer = stack.client().get(path).send().await;
+        answer.problem(404, "not_found");
+    }
+}
+
+/// The gateway keeps its connections to a backend, and a POST that finds one closed is not sent again.
+#[tokio::test]
+async fn a_backend_does_not_hang_up_unannounced_on_a_body_that_is_late() {
+    let stack = Stack::start().await;
+    let internal = [
+        "X-Gateway-App-Id: 0",
+        "X-Gateway-Version: v1",
+        "X-Gateway-Version-Source: default",
+        "X-Request-Id: late",
+        "Content-Type: application/x-www-form-urlencoded",
+        "Content-Length: 7",
+    ];
+    for path in ["/event/send", "/user/logout", "/user", "/nope"] {
+        let mut connection = RawConnection::open(stack.addresses().v1).await;
+        connection
+            .send(&request("POST", path, &internal, b""))
+            .await;
+        let is_early = connection.stirs_within(Duration::from_millis(300)).await;
+        if !is_early {
+            connection.send(b"event=x").await;
+        }
+        let answer = connection.answer().await.unwrap();
+        let announces_end = answer.header("connection") == Some("close");
+        assert!(
+            !is_early || announces_end,
+            "{path} was answered before its body came, and the connection's end not announced: {}",
+            answer.head
+        );
+    }
+}

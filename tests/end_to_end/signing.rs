@@ -1,0 +1,374 @@
+//! CONTRACT 3, as a client meets it: `time`, `sign`, profiles, hints and the replay memory.
+
+use end_to_end::{
+    clock::now_ms,
+    program::Program,
+    recording_backend::RecordingBackend,
+    signed_client::{fetch, send_form},
+    signer::{Cover, Empty, Layout, Profile, Values, md5_hex},
+    stack::{APP_KEY, Stack},
+};
+
+#[tokio::test]
+async fn a_signed_call_passes_wherever_its_parameters_stand() {
+    let (stack, backend) = Stack::recording().await;
+    let client = stack.client();
+    client
+        .get("/check")
+        .param("token", "v1.x")
+        .send()
+        .await
+        .ok();
+    client
+        .post("/check")
+        .param("token", "v1.x")
+        .send()
+        .await
+        .ok();
+    client
+        .post("/check")
+        .query("token", "v1.x")
+        .param("wait", "1")
+        .send()
+        .await
+        .ok();
+    client
+        .post("/check")
+        .query("token", "v1.x")
+        .send()
+        .await
+        .ok();
+    client
+        .get("/check")
+        .param("name", "张三 & +%")
+        .send()
+        .await
+        .ok();
+    assert_eq!(backend.requests().len(), 5);
+}
+
+#[tokio::test]
+async fn a_sign_may_be_in_capitals() {
+    let (stack, _backend) = Stack::recording().await;
+    let time = now_ms().to_string();
+    let sign = md5_hex(&format!("time={time}&token=v1.x{APP_KEY}")).to_uppercase();
+    let client = stack.client();
+    client
+        .get("/check")
+        .param("token", "v1.x")
+        .time(&time)
+        .sign_given(&sign)
+        .send()
+        .await
+        .ok();
+}
+
+#[tokio::test]
+async fn a_request_without_parameters_needs_no_sign() {
+    let (stack, backend) = Stack::recording().await;
+    stack.client().get("/user").send().await.ok();
+    stack.client().post("/user/logout").send().await.ok();
+    assert_eq!(backend.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn what_must_always_be_signed_is() {
+    let (stack, backend) = Stack::recording().await;
+    stack
+        .client()
+        .post("/login")
+        .unsigned()
+        .send()
+        .await
+        .problem(403, "sign_missing");
+    stack.client().post("/login").signed().send().await.ok();
+    assert_eq!(backend.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn the_window_reaches_both_ways_and_no_further() {
+    let backend = RecordingBackend::start().await;
+    let narrow = Stack::builder()
+        .in_front_of(&backend)
+        .gateway("[sign]\nwindow_seconds = 5");
+    let stack = narrow.start().await;
+    let client = stack.client();
+    for within in [-4_000, 0, 4_500] {
+        client
+            .get("/x")
+            .param("a", "1")
+            .later_by_ms(within)
+            .send()
+            .await
+            .ok();
+    }
+    for outside in [-5_100, -86_400_000, 7_000, 86_400_000] {
+        let answer = client
+            .get("/x")
+            .param("a", "1")
+            .later_by_ms(outside)
+            .send()
+            .await;
+        let problem = answer.problem(403, "time_out_of_window");
+        let server_time = problem["server_time"].as_i64().unwrap();
+        assert!((server_time - now_ms()).abs() < 5_000, "{problem}");
+    }
+    assert_eq!(backend.requests().len(), 3);
+}
+
+#[tokio::test]
+async fn the_window_is_a_minute_unless_told() {
+    let (stack, _backend) = Stack::recording().await;
+    let client = stack.client();
+    client
+        .get("/x")
+        .param("a", "1")
+        .later_by_ms(-58_000)
+        .send()
+        .await
+        .ok();
+    let late = client
+        .get("/x")
+        .param("a", "1")
+        .later_by_ms(-60_500)
+        .send()
+        .await;
+    late.problem(403, "time_out_of_window");
+}
+
+#[tokio::test]
+async fn a_time_that_is_none_is_invalid() {
+    let (stack, backend) = Stack::recording().await;
+    let client = stack.client();
+    let call = |time: &str| client.get("/x").param("a", "1").time(time);
+    let now = now_ms();
+    for time in [
+        "",
+        "now",
+        "-1",
+        "1e12",
+        "17321040000x0",
+        "+1732104000000",
+        "１７３２１０４００００００",
+    ] {
+        call(time).send().await.problem(400, "time_invalid");
+    }
+    let seconds = (now / 1000).to_string();
+    let problem = call(&seconds).send().await.problem(400, "time_invalid");
+    assert!(
+        problem["hint"].as_str().unwrap().contains("seconds"),
+        "{problem}"
+    );
+    for far in [
+        "99999999999999999999999999",
+        "18446744073709551616",
+        "9223372036854775808",
+    ] {
+        let answer = call(far).send().await;
+        assert!(
+            [400, 403].contains(&answer.status.as_u16()),
+            "{far}: {}",
+            answer.summary()
+        );
+    }
+    assert_eq!(backend.connections(), 0);
+}
+
+#[tokio::test]
+async fn time_and_sign_stand_once_each() {
+    let (stack, backend) = Stack::recording().await;
+    let client = stack.client();
+    let call = || client.get("/x").param("a", "1");
+    call()
+        .without_time()
+        .send()
+        .await
+        .problem(403, "time_missing");
+    call()
+        .without_sign()
+        .send()
+        .await
+        .problem(403, "sign_missing");
+    call().unsigned().send().await.problem(403, "time_missing");
+    call()
+        .query("time", "1")
+        .send()
+        .await
+        .problem(400, "param_duplicated");
+    call()
+        .query("sign", "1")
+        .send()
+        .await
+        .problem(400, "param_duplicated");
+    let split = client
+        .post("/x")
+        .query("time", "1")
+        .param("a", "1")
+        .send()
+        .await;
+    split.problem(400, "param_duplicated");
+    assert_eq!(backend.connections(), 0);
+}
+
+#[tokio::test]
+async fn a_wrong_sign_is_refused_and_tells_nothing() {
+    let (stack, backend) = Stack::recording().await;
+    let client = stack.client();
+    let call = || client.get("/x").param("a", "1");
+    let wrong = [
+        &"0".repeat(32),
+        "",
+        "xyz",
+        &"0".repeat(31),
+        &"0".repeat(64),
+        &"g".repeat(32),
+    ];
+    for sign in wrong {
+        let problem = call()
+            .sign_given(sign)
+            .send()
+            .await
+            .problem(403, "sign_mismatch");
+        assert_eq!(problem.get("hint"), None, "{problem}");
+    }
+    let other_key = client.with_key(&"1".repeat(64));
+    let problem = other_key
+        .get("/x")
+        .param("a", "1")
+        .send()
+        .await
+        .problem(403, "sign_mismatch");
+    assert_eq!(problem.get("hint"), None, "{problem}");
+    let log = stack.log(Program::Gateway);
+    assert!(
+        !log.contains(APP_KEY) && !log.contains(&"0".repeat(31)),
+        "{log}"
+    );
+    assert_eq!(backend.connections(), 0);
+}
+
+#[tokio::test]
+async fn a_changed_parameter_is_noticed() {
+    let (stack, backend) = Stack::recording().await;
+    let (target, _) = stack
+        .client()
+        .get("/x")
+        .param("amount", "1")
+        .param("b", "")
+        .parts();
+    for changed in [
+        target.replace("amount=1", "amount=2"),
+        target.replace("amount=1", "amount=1&c=3"),
+        target.replace("&b=", ""),
+        target.replace("amount=1&b=", "amount=1%26b="),
+    ] {
+        fetch(&stack.url(&changed))
+            .await
+            .problem(403, "sign_mismatch");
+    }
+    assert_eq!(backend.connections(), 0);
+}
+
+/// The common slips of CONTRACT 3, each with the right key. `T` stands for the time.
+const SLIPS: [(&str, &str, &str); 9] = [
+    ("unsorted", "z=1&a=%E5%BC%A0", "z=1&a=%E5%BC%A0&time=T{KEY}"),
+    ("empty dropped", "z=&a=1", "a=1&time=T{KEY}"),
+    ("decoded", "a=%E5%BC%A0", "a=张&time=T{KEY}"),
+    ("&key=", "a=1", "a=1&time=T&key={KEY}"),
+    ("concatenated", "a=1", "a1timeT{KEY}"),
+    ("concatenated, key on both ends", "a=1", "{KEY}a1timeT{KEY}"),
+    ("key in front", "a=1", "{KEY}a=1&time=T"),
+    ("trailing newline", "a=1", "a=1&time=T{KEY}\n"),
+    (
+        "lower-case escapes",
+        "a=%E5%BC%A0",
+        "a=%e5%bc%a0&time=T{KEY}",
+    ),
+];
+
+#[tokio::test]
+async fn a_common_slip_is_explained() {
+    let (stack, backend) = Stack::recording().await;
+    for (slip, query, canonical) in SLIPS {
+        let time = now_ms().to_string();
+        let sign = md5_hex(&canonical.replace('T', &time).replace("{KEY}", APP_KEY));
+        let url = stack.url(&format!("/x?{query}&time={time}&sign={sign}"));
+        let problem = fetch(&url).await.problem(403, "sign_mismatch");
+        let hint = problem["hint"].as_str();
+        assert!(
+            hint.is_some_and(|hint| !hint.is_empty()),
+            "{slip}: {problem}"
+        );
+        assert!(!problem.to_string().contains(APP_KEY), "{slip}: {problem}");
+    }
+    assert_eq!(backend.connections(), 0);
+}
+
+#[tokio::test]
+async fn each_preset_is_spoken() {
+    let decoded = Profile {
+        values: Values::Decoded,
+        ..Profile::default()
+    };
+    let dropping = Profile {
+        empty: Empty::Drop,
+        ..decoded.clone()
+    };
+    let alipay = Profile {
+        leave_out: vec!["sign_type".to_owned()],
+        ..dropping.clone()
+    };
+    let wechat = Profile {
+        layout: Layout::PairsKey,
+        ..dropping.clone()
+    };
+    let top = Profile {
+        layout: Layout::ConcatBoth,
+        ..dropping
+    };
+    let presets = [
+        ("plain", Profile::default()),
+        ("decoded", decoded),
+        ("bilibili", Profile::default()),
+        ("alipay", alipay),
+        ("wechat", wechat),
+        ("top", top),
+    ];
+    let backend = RecordingBackend::start().await;
+    for (preset, profile) in presets {
+        let sign = format!("[sign]\npreset = \"{preset}\"");
+        let stack = Stack::builder()
+            .in_front_of(&backend)
+            .gateway(&sign)
+            .start()
+            .await;
+        let client = stack.client().with_profile(profile);
+        let call = client
+            .post("/x")
+            .param("b", "")
+            .param("sign_type", "MD5")
+            .param("a", "1 +张");
+        let answer = call.send().await;
+        assert_eq!(answer.status, 200, "{preset}: {}", answer.summary());
+    }
+}
+
+#[tokio::test]
+async fn a_sign_that_covers_the_request_serves_one_method_and_path() {
+    let backend = RecordingBackend::start().await;
+    let stack = Stack::builder()
+        .in_front_of(&backend)
+        .gateway("[sign]\ncover = \"request\"");
+    let stack = stack.start().await;
+    let profile = Profile {
+        cover: Cover::Request,
+        ..Profile::default()
+    };
+    let client = stack.client().with_profile(profile);
+    let (target, _) = client.get("/x").param("a", "1").parts();
+    let elsewhere = fetch(&stack.url(&target.replace("/x", "/y"))).await;
+    elsewhere.problem(403, "sign_mismatch");
+    let otherwise = send_form(&stack.url(&target), "").await;
+    otherwise.problem(403, "sign_mismatch");
+    fetch(&stack.url(&target)).await.ok();
+}

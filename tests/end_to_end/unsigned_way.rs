@@ -1,0 +1,254 @@
+//! The unsigned way in is exactly as narrow as CONTRACT 3 says.
+
+use end_to_end::{
+    raw_connection::{RawAnswer, request},
+    recording_backend::RecordingBackend,
+    stack::Stack,
+};
+
+async fn send(stack: &Stack, bytes: &[u8]) -> RawAnswer {
+    let mut connection = stack.raw().await;
+    connection.send(bytes).await;
+    connection.answer().await.unwrap()
+}
+
+#[tokio::test]
+async fn what_a_provider_sends_back_passes_unsigned() {
+    let (stack, backend) = Stack::recording().await;
+    let targets = [
+        "/login?state=v1.abc",
+        "/login?code=x&state=v1.abc",
+        "/login?state=v1.abc&code=x",
+        "/login?state=v1.abc&error=access_denied&error_description=no&error_uri=u",
+        "/login?state=v1.abc&confirm=x",
+        "/login?state=v1.abc&code=x&iss=i&scope=s&session_state=t&authuser=0&hd=h&prompt=p",
+        "/login?state=v1.abc&code=",
+        "/login?state=",
+        "/login?st%61te=v1.abc&code=x",
+    ];
+    for target in targets {
+        let answer = send(&stack, &request("GET", target, &[], b"")).await;
+        assert_eq!(answer.status, 200, "{target}: {:?}", answer.code());
+    }
+    let arrived = backend.requests();
+    assert_eq!(arrived.len(), targets.len());
+    for (request, target) in arrived.iter().zip(targets) {
+        assert_eq!(request.target, target);
+        assert_eq!(
+            request.value("x-gateway-app"),
+            None,
+            "it belongs to no application"
+        );
+        assert_eq!(
+            request.value("x-gateway-app-id"),
+            None,
+            "it belongs to no application"
+        );
+    }
+}
+
+#[tokio::test]
+async fn it_goes_to_the_version_that_issued_the_state() {
+    let (stack, backend) = Stack::recording().await;
+    for (state, version) in [
+        ("v1.abc", "v1"),
+        ("v2.abc", "v2"),
+        ("v9.abc", "v1"),
+        ("abc", "v1"),
+    ] {
+        let answer = send(
+            &stack,
+            &request("GET", &format!("/login?state={state}"), &[], b""),
+        )
+        .await;
+        assert_eq!(answer.status, 200, "{state}");
+        assert_eq!(answer.header("acme-x-version"), Some(version), "{state}");
+        let arrived = backend.requests().pop().unwrap();
+        assert_eq!(arrived.value("x-gateway-version"), Some(version), "{state}");
+    }
+    let answer = send(&stack, &request("GET", "/login?state=v2.abc", &[], b"")).await;
+    assert_eq!(answer.header("acme-x-version-source"), Some("state"));
+}
+
+#[tokio::test]
+async fn anything_else_is_an_ordinary_request() {
+    let (stack, backend) = Stack::recording().await;
+    let form = "Content-Type: application/x-www-form-urlencoded";
+    let refused: [(&str, Vec<u8>); 34] = [
+        (
+            "POST",
+            request(
+                "POST",
+                "/login?code=x&state=v1.a",
+                &["Content-Length: 0"],
+                b"",
+            ),
+        ),
+        (
+            "form",
+            request(
+                "POST",
+                "/login",
+                &[form, "Content-Length: 17"],
+                b"code=x&state=v1.a",
+            ),
+        ),
+        (
+            "capitals",
+            request("GET", "/LOGIN?code=x&state=v1.a", &[], b""),
+        ),
+        (
+            "two slashes",
+            request("GET", "//login?code=x&state=v1.a", &[], b""),
+        ),
+        (
+            "slash behind",
+            request("GET", "/login/?code=x&state=v1.a", &[], b""),
+        ),
+        (
+            "escaped",
+            request("GET", "/%6cogin?code=x&state=v1.a", &[], b""),
+        ),
+        (
+            "path parameter",
+            request("GET", "/login;x?code=x&state=v1.a", &[], b""),
+        ),
+        (
+            "dot segment",
+            request("GET", "/./login?code=x&state=v1.a", &[], b""),
+        ),
+        (
+            "parent segment",
+            request("GET", "/x/../login?code=x&state=v1.a", &[], b""),
+        ),
+        (
+            "below",
+            request("GET", "/login/x?code=x&state=v1.a", &[], b""),
+        ),
+        (
+            "body",
+            request(
+                "GET",
+                "/login?code=x&state=v1.a",
+                &[form, "Content-Length: 1"],
+                b"x",
+            ),
+        ),
+        (
+            "further",
+            request("GET", "/login?code=x&state=v1.a&x=1", &[], b""),
+        ),
+        (
+            "app",
+            request("GET", "/login?code=x&state=v1.a&app=x", &[], b""),
+        ),
+        (
+            "provider",
+            request("GET", "/login?code=x&state=v1.a&provider=x", &[], b""),
+        ),
+        (
+            "return_to",
+            request("GET", "/login?state=v1.a&return_to=https://x", &[], b""),
+        ),
+        (
+            "token",
+            request("GET", "/login?state=v1.a&token=x", &[], b""),
+        ),
+        (
+            "two states",
+            request("GET", "/login?state=v1.a&state=v1.b&code=x", &[], b""),
+        ),
+        (
+            "two states, one escaped",
+            request("GET", "/login?state=v1.a&st%61te=v1.b", &[], b""),
+        ),
+        (
+            "code and error",
+            request("GET", "/login?state=v1.a&code=x&error=y", &[], b""),
+        ),
+        (
+            "code and confirm",
+            request("GET", "/login?state=v1.a&code=x&confirm=y", &[], b""),
+        ),
+        (
+            "error and confirm",
+            request("GET", "/login?state=v1.a&error=x&confirm=y", &[], b""),
+        ),
+        (
+            "two codes",
+            request("GET", "/login?state=v1.a&code=x&code=y", &[], b""),
+        ),
+        (
+            "two scopes",
+            request("GET", "/login?state=v1.a&code=x&scope=a&scope=b", &[], b""),
+        ),
+        ("sign", request("GET", "/login?state=v1.a&sign=x", &[], b"")),
+        ("time", request("GET", "/login?state=v1.a&time=1", &[], b"")),
+        (
+            "escaped sign",
+            request("GET", "/login?state=v1.a&%73ign=x", &[], b""),
+        ),
+        (
+            "sign and code",
+            request("GET", "/login?state=v1.a&code=x&sign=y", &[], b""),
+        ),
+        ("no state", request("GET", "/login?code=x", &[], b"")),
+        ("error alone", request("GET", "/login?error=x", &[], b"")),
+        (
+            "another case",
+            request("GET", "/login?State=v1.a&code=x", &[], b""),
+        ),
+        (
+            "brackets",
+            request("GET", "/login?state[]=v1.a&code=x", &[], b""),
+        ),
+        (
+            "another path",
+            request("GET", "/check?code=x&state=v1.a", &[], b""),
+        ),
+        ("user", request("GET", "/user/login?state=v1.a", &[], b"")),
+        (
+            "chunked",
+            request(
+                "GET",
+                "/login?state=v1.a",
+                &["Transfer-Encoding: chunked"],
+                b"0\r\n\r\n",
+            ),
+        ),
+    ];
+    let mut wrong = Vec::new();
+    for (name, bytes) in refused {
+        let answer = send(&stack, &bytes).await;
+        if !(400..500).contains(&answer.status) {
+            wrong.push(format!("{name}: {} {:?}", answer.status, answer.code()));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:?}");
+    assert_eq!(backend.connections(), 0);
+}
+
+#[tokio::test]
+async fn it_is_the_same_where_there_are_many_applications() {
+    let backend = RecordingBackend::start().await;
+    let stack = Stack::builder().in_front_of(&backend).multi().start().await;
+    let passed = send(
+        &stack,
+        &request("GET", "/login?state=v1.abc&code=x", &[], b""),
+    )
+    .await;
+    assert_eq!(passed.status, 200);
+    let header = ["Acme-X-App: abcdefghijklmnopqrstuvwx"];
+    let named = send(
+        &stack,
+        &request("GET", "/login?state=v1.abc&code=x", &header, b""),
+    )
+    .await;
+    assert_eq!(named.status, 200, "{:?}", named.code());
+    for request in backend.requests() {
+        assert_eq!(request.value("x-gateway-app"), None);
+        assert_eq!(request.value("x-gateway-app-id"), None);
+    }
+    let other = send(&stack, &request("GET", "/login?state=v1.abc&x=1", &[], b"")).await;
+    assert_eq!(other.code().as_deref(), Some("app_missing"));
+}

@@ -1,0 +1,150 @@
+//! What a client or a browser gets back, with what a test asks of it.
+
+use http::{HeaderMap, StatusCode};
+use serde_json::Value;
+
+/// A whole answer.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// Its status.
+    pub status: StatusCode,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Its body.
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    /// Reads a response to its end.
+    ///
+    /// # Panics
+    ///
+    /// When it breaks off.
+    pub async fn read(response: reqwest::Response) -> Self {
+        let status = response.status();
+        let headers = response.headers().clone();
+        let body = response
+            .bytes()
+            .await
+            .expect("an answer comes whole")
+            .to_vec();
+        Self {
+            status,
+            headers,
+            body,
+        }
+    }
+
+    /// The value of a header that stands at most once.
+    ///
+    /// # Panics
+    ///
+    /// When it stands twice, or is not text.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut values = self.headers.get_all(name).iter();
+        let value = values.next()?;
+        assert!(
+            values.next().is_none(),
+            "{name} stands twice in {:?}",
+            self.headers
+        );
+        Some(value.to_str().expect("a header is text"))
+    }
+
+    /// The body as text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// The body as JSON.
+    ///
+    /// # Panics
+    ///
+    /// When it is not.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|cause| panic!("not JSON ({cause}): {self:?} {}", self.text()))
+    }
+
+    /// The JSON of a success.
+    ///
+    /// # Panics
+    ///
+    /// When it is anything but 200 with JSON.
+    pub fn ok(&self) -> Value {
+        assert_eq!(self.status, StatusCode::OK, "{}", self.text());
+        assert_eq!(self.header("content-type"), Some("application/json"));
+        self.json()
+    }
+
+    /// The problem details of a failure (RFC 9457, CONTRACT 7), checked for form.
+    ///
+    /// # Panics
+    ///
+    /// When it is another problem, or none.
+    pub fn problem(&self, status: u16, code: &str) -> Value {
+        let text = self.text();
+        assert_eq!(
+            self.header("content-type"),
+            Some("application/problem+json"),
+            "{text}"
+        );
+        let problem = self.json();
+        assert_eq!(problem["code"], code, "{text}");
+        assert_eq!(self.status, status, "{text}");
+        assert_eq!(problem["status"], status, "{text}");
+        assert_eq!(problem["type"], "about:blank", "{text}");
+        for member in ["title", "detail"] {
+            let value = problem[member].as_str();
+            assert!(
+                value.is_some_and(|value| !value.is_empty()),
+                "no {member}: {text}"
+            );
+        }
+        let request_id = problem["request_id"]
+            .as_str()
+            .expect("a problem names the request");
+        assert_eq!(self.header("x-request-id"), Some(request_id), "{text}");
+        problem
+    }
+
+    /// The failure as a browser or a client sees it: a page with the code, or problem details.
+    ///
+    /// # Panics
+    ///
+    /// When it is another failure, or none.
+    pub fn refused(&self, status: u16, code: &str) {
+        if self
+            .header("content-type")
+            .is_some_and(|media| media.starts_with("text/html"))
+        {
+            assert_eq!(self.status, status, "{}", self.text());
+            assert!(
+                self.text().contains(code),
+                "no {code} on the page: {}",
+                self.text()
+            );
+        } else {
+            self.problem(status, code);
+        }
+    }
+
+    /// Where a redirect leads.
+    ///
+    /// # Panics
+    ///
+    /// When it is not a 302 with an address.
+    pub fn location(&self) -> &str {
+        assert_eq!(self.status, StatusCode::FOUND, "{}", self.text());
+        self.header("location").expect("a redirect has a location")
+    }
+
+    /// The whole answer is one line of text, for a test's message.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        format!("{} {}", self.status.as_u16(), self.text())
+    }
+}

@@ -1,0 +1,66 @@
+//! The sandbox provider as a program: `sandbox-provider --callback http://127.0.0.1:8080/login`.
+//!
+//! For the demo and the tests only. It listens where it is told and trusts everybody.
+
+use std::{
+    io::{Write, stdout},
+    net::SocketAddr,
+    time::Duration,
+};
+
+use anyhow::Context;
+use clap::Parser;
+use end_to_end::sandbox_provider::{Settings, serve};
+use tokio::net::TcpListener;
+use url::Url;
+
+/// A sign-in provider of Bitbucket's shape that lets anybody in.
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Arguments {
+    /// Where to listen.
+    #[arg(long, default_value = "127.0.0.1:7100")]
+    listen: SocketAddr,
+    /// The client's registered callback.
+    #[arg(long)]
+    callback: Url,
+    /// The client's id.
+    #[arg(long, default_value = "signpost-demo")]
+    client_id: String,
+    /// The client's secret.
+    #[arg(long, default_value = "sandbox-only-secret")]
+    client_secret: String,
+    /// Sent as `iss` with every answer of the page; nothing is sent without it.
+    #[arg(long)]
+    issuer: Option<String>,
+    /// How long a code can be exchanged, in seconds.
+    #[arg(long, default_value_t = 60)]
+    code_seconds: u64,
+    /// How long a slow user keeps the caller waiting, in seconds.
+    #[arg(long, default_value_t = 30)]
+    slow_seconds: u64,
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    let listener = TcpListener::bind(arguments.listen).await.with_context(|| {
+        format!(
+            "cannot listen on {}: choose another --listen",
+            arguments.listen
+        )
+    })?;
+    let address = listener.local_addr()?;
+    writeln!(stdout(), "sandbox provider ready on http://{address}")?;
+    let settings = Settings {
+        client_id: arguments.client_id,
+        client_secret: arguments.client_secret,
+        callback: arguments.callback,
+        issuer: arguments.issuer,
+        code_lifetime: Duration::from_secs(arguments.code_seconds),
+        slowness: Duration::from_secs(arguments.slow_seconds),
+    };
+    serve(listener, settings)
+        .await
+        .context("the listener failed")
+}

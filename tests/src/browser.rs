@@ -1,0 +1,285 @@
+//! A browser: cookies, redirects one by one, pages and their buttons.
+
+mod cookie;
+
+use reqwest::{Client, Method, RequestBuilder};
+use url::{Url, form_urlencoded};
+
+pub use self::cookie::Cookie;
+use crate::{
+    answer::Answer,
+    html::{Form, forms, links},
+    signed_client::http_client,
+};
+
+/// A browser with its cookies. Two of them are two people, or one person's two profiles.
+#[derive(Debug)]
+pub struct Browser {
+    http: Client,
+    cookies: Vec<Cookie>,
+    /// Sent as `Accept-Language`.
+    pub accept_language: String,
+}
+
+/// Where the browser is, and what it shows.
+#[derive(Clone, Debug)]
+pub struct Page {
+    /// Its address.
+    pub url: Url,
+    /// The whole answer.
+    pub answer: Answer,
+}
+
+/// What somebody presses on the provider's page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Allow.
+    Allow,
+    /// Deny.
+    Deny,
+}
+
+impl Default for Browser {
+    fn default() -> Self {
+        Self::speaking("en")
+    }
+}
+
+impl Browser {
+    /// A new browser without cookies that prefers a language.
+    #[must_use]
+    pub fn speaking(accept_language: &str) -> Self {
+        let accept_language = accept_language.to_owned();
+        Self {
+            http: http_client(),
+            cookies: Vec::new(),
+            accept_language,
+        }
+    }
+
+    /// The cookies it holds, in the order they came.
+    #[must_use]
+    pub fn cookies(&self) -> &[Cookie] {
+        &self.cookies
+    }
+
+    /// Forgets all cookies.
+    pub fn clear_cookies(&mut self) {
+        self.cookies.clear();
+    }
+
+    /// Puts a cookie of its own making in, as somebody with a shell could.
+    pub fn put_cookie(&mut self, cookie: Cookie) {
+        self.cookies.retain(|held| !held.is_same(&cookie));
+        self.cookies.push(cookie);
+    }
+
+    /// Opens an address without following a redirect.
+    ///
+    /// # Panics
+    ///
+    /// When the address is none, or nobody answers.
+    pub async fn step(&mut self, url: &str) -> Page {
+        let url = Url::parse(url).expect("an address to open");
+        let request = self.http.get(url.clone());
+        self.exchange(url, request).await
+    }
+
+    /// Opens an address and follows redirects, as far as they stay on this machine.
+    ///
+    /// # Panics
+    ///
+    /// See [`Browser::step`]; or when the redirects do not end.
+    pub async fn open(&mut self, url: &str) -> Page {
+        let page = self.step(url).await;
+        self.follow(page).await
+    }
+
+    /// Sends a form with further fields, without following a redirect.
+    ///
+    /// # Panics
+    ///
+    /// See [`Browser::step`].
+    pub async fn submit(&mut self, page: &Page, form: &Form, fields: &[(&str, &str)]) -> Page {
+        let mut url = page.url.join(&form.action).expect("a form has an address");
+        let encoded = encode(form, fields);
+        if form.method == "post" {
+            let request = self.http.request(Method::POST, url.clone());
+            let request = request
+                .header("content-type", "application/x-www-form-urlencoded")
+                .body(encoded);
+            return self.exchange(url, request).await;
+        }
+        url.set_query(Some(&encoded));
+        let request = self.http.get(url.clone());
+        self.exchange(url, request).await
+    }
+
+    /// At a polling login's page: presses its button, a link or a form, and goes wherever that leads.
+    ///
+    /// # Panics
+    ///
+    /// When the page has no such button.
+    pub async fn confirm(&mut self, page: &Page) -> Page {
+        if let Some(url) = page.confirmation() {
+            return self.open(url.as_str()).await;
+        }
+        panic!("no button to confirm with: {}", page.answer.summary());
+    }
+
+    /// At the provider's page: picks a user and presses a button. Stops at the redirect back.
+    ///
+    /// # Panics
+    ///
+    /// When this is not the provider's page.
+    pub async fn decide(&mut self, page: &Page, user: &str, decision: Decision) -> Page {
+        let form = page.forms().into_iter().next();
+        let form = form.unwrap_or_else(|| panic!("no form: {}", page.answer.summary()));
+        assert_eq!(form.action, "/site/oauth2/authorize");
+        let pressed = match decision {
+            Decision::Allow => "allow",
+            Decision::Deny => "deny",
+        };
+        let field = if user.contains(':') { "other" } else { "user" };
+        self.submit(page, &form, &[(field, user), ("decision", pressed)])
+            .await
+    }
+
+    /// At the provider's page: picks a user, presses a button, and goes wherever that leads.
+    ///
+    /// # Panics
+    ///
+    /// See [`Browser::decide`].
+    pub async fn decide_and_follow(&mut self, page: &Page, user: &str, pressed: Decision) -> Page {
+        let page = self.decide(page, user, pressed).await;
+        self.follow(page).await
+    }
+
+    /// Follows redirects from a page, as far as they stay on this machine.
+    ///
+    /// # Panics
+    ///
+    /// When they do not end.
+    pub async fn follow(&mut self, mut page: Page) -> Page {
+        for _ in 0..MOST_REDIRECTS {
+            match page.redirect() {
+                Some(next) if next.host_str() == Some("127.0.0.1") => {
+                    page = self.step(next.as_str()).await;
+                }
+                _ => return page,
+            }
+        }
+        panic!("redirected more than {MOST_REDIRECTS} times: {}", page.url);
+    }
+
+    async fn exchange(&mut self, url: Url, request: RequestBuilder) -> Page {
+        let mut request = request
+            .header("accept", "text/html,application/xhtml+xml,*/*;q=0.8")
+            .header("accept-language", &self.accept_language)
+            .header("sec-fetch-mode", "navigate")
+            .header("sec-fetch-dest", "document");
+        let sent: Vec<String> = self
+            .cookies
+            .iter()
+            .filter(|cookie| cookie.goes_to(&url))
+            .map(|cookie| format!("{}={}", cookie.name, cookie.value))
+            .collect();
+        if !sent.is_empty() {
+            request = request.header("cookie", sent.join("; "));
+        }
+        let answer = Answer::read(request.send().await.expect("somebody answers")).await;
+        for line in answer.headers.get_all("set-cookie") {
+            let cookie = Cookie::parse(line.to_str().expect("a cookie is text"), &url);
+            self.cookies.retain(|held| !held.is_same(&cookie));
+            let is_deleted = cookie.max_age.is_some_and(|age| age.is_zero());
+            let is_refused = cookie.is_secure && url.scheme() != "https";
+            if !is_deleted && !is_refused {
+                self.cookies.push(cookie);
+            }
+        }
+        Page { url, answer }
+    }
+}
+
+fn encode(form: &Form, fields: &[(&str, &str)]) -> String {
+    let mut encoder = form_urlencoded::Serializer::new(String::new());
+    encoder.extend_pairs(&form.hidden).extend_pairs(fields);
+    encoder.finish()
+}
+
+/// More than any of our ways has.
+const MOST_REDIRECTS: usize = 10;
+
+impl Page {
+    /// The body.
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.answer.text()
+    }
+
+    /// Its forms.
+    #[must_use]
+    pub fn forms(&self) -> Vec<Form> {
+        forms(&self.text())
+    }
+
+    /// Where its links lead, as whole addresses.
+    ///
+    /// # Panics
+    ///
+    /// When a link is none.
+    #[must_use]
+    pub fn links(&self) -> Vec<Url> {
+        let resolve = |link: &String| self.url.join(link).expect("a link has an address");
+        links(&self.text()).iter().map(resolve).collect()
+    }
+
+    /// Where the button of a polling login's page leads.
+    ///
+    /// # Panics
+    ///
+    /// When its form has no address.
+    #[must_use]
+    pub fn confirmation(&self) -> Option<Url> {
+        let link = self
+            .links()
+            .into_iter()
+            .find(|link| param(link, "confirm").is_some());
+        link.or_else(|| {
+            let has_confirm = |form: &Form| form.hidden.iter().any(|(name, _)| name == "confirm");
+            let form = self.forms().into_iter().find(has_confirm)?;
+            assert_ne!(form.method, "post", "a POST would have to be signed");
+            let mut url = self.url.join(&form.action).expect("a form has an address");
+            url.query_pairs_mut().clear().extend_pairs(&form.hidden);
+            Some(url)
+        })
+    }
+
+    /// Where it redirects to, if it does.
+    ///
+    /// # Panics
+    ///
+    /// When a redirect leads nowhere.
+    #[must_use]
+    pub fn redirect(&self) -> Option<Url> {
+        let location = self.answer.header("location")?;
+        self.answer
+            .status
+            .is_redirection()
+            .then(|| self.url.join(location).expect("a redirect has an address"))
+    }
+
+    /// A parameter of the address that it redirects to.
+    #[must_use]
+    pub fn redirect_param(&self, name: &str) -> Option<String> {
+        param(&self.redirect()?, name)
+    }
+}
+
+/// A parameter of an address, decoded.
+#[must_use]
+pub fn param(url: &Url, name: &str) -> Option<String> {
+    url.query_pairs()
+        .find(|(key, _)| key == name)
+        .map(|(_, value)| value.into_owned())
+}

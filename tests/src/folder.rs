@@ -1,0 +1,66 @@
+//! A folder for one stack's files, gone when the stack is.
+
+use std::{
+    env, fs,
+    io::ErrorKind::NotFound,
+    path::{Path, PathBuf},
+    process,
+    sync::atomic::{AtomicU64, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// A new, empty folder; removed with all that is in it when dropped.
+#[derive(Debug)]
+pub struct Folder(PathBuf);
+
+impl Folder {
+    /// Makes one among the system's temporary files.
+    ///
+    /// # Panics
+    ///
+    /// When it cannot be made: no test can go on then.
+    #[must_use]
+    pub fn create() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = env::temp_dir().join(format!("signpost-test-{}-{number}", process::id()));
+        // A process of the same id may have been killed before it could tidy up.
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).expect("temporary files can be made");
+        Self(path)
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Writes a file into it and says where.
+    ///
+    /// # Panics
+    ///
+    /// When the file cannot be written.
+    pub fn write(&self, name: &str, content: &str) -> PathBuf {
+        let path = self.0.join(name);
+        fs::write(&path, content).expect("temporary files can be written");
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // A program that was ended a moment ago may still be writing its last file.
+        let start = Instant::now();
+        while fs::remove_dir_all(&self.0).is_err_and(|error| error.kind() != NotFound)
+            && start.elapsed() < PATIENCE
+        {
+            thread::sleep(INTERVAL);
+        }
+        // Left-overs among temporary files are no reason to fail a test that passed.
+    }
+}
+
+const PATIENCE: Duration = Duration::from_secs(2);
+const INTERVAL: Duration = Duration::from_millis(20);

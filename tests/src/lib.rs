@@ -1,0 +1,33 @@
+//! The harness of the end-to-end tests, and the sandbox provider.
+//!
+//! The tests know the programs only as a client, a browser, a provider or an operator would:
+//! by their addresses, their configuration files and their command lines.
+//!
+//! - [`stack`] starts gateway, backends and sandbox provider as processes on free ports
+//! - [`program`] is one such process; [`port`] and [`folder`] are what it is given
+//! - [`signed_client`] calls as an application would; [`signer`] is its own reading of the contract
+//! - [`browser`] keeps cookies, reads pages and presses their buttons; [`html`] reads tags
+//! - [`real_browser`] is a real one, for what an imitation cannot prove
+//! - [`logins`] are whole logins, for tests that need one done
+//! - [`answer`] is what any of them gets back
+//! - [`raw_connection`] sends bytes as they are, for what no client library would send
+//! - [`recording_backend`] stands in for a backend and keeps every byte it receives
+//! - [`waiting`] waits for a condition, never for a fixed time; [`clock`] is the one clock
+//! - [`sandbox_provider`] is the provider, also a program of its own
+
+pub mod answer;
+pub mod browser;
+pub mod clock;
+pub mod folder;
+pub mod html;
+pub mod logins;
+pub mod port;
+pub mod program;
+pub mod raw_connection;
+pub mod real_browser;
+pub mod recording_backend;
+pub mod sandbox_provider;
+pub mod signed_client;
+pub mod signer;
+pub mod stack;
+pub mod waiting;

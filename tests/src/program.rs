@@ -1,0 +1,227 @@
+//! One of the product's programs, running as a process of its own.
+
+use std::{
+    env, fmt,
+    fs::{self, File},
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Output, Stdio},
+    sync::mpsc,
+    thread,
+};
+
+use crate::waiting::PATIENCE;
+
+/// A program of the workspace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Program {
+    /// `signpost`
+    Gateway,
+    /// `login-v1`
+    V1,
+    /// `login-v2`
+    V2,
+    /// `login-all`: both versions in one process.
+    All,
+    /// `sandbox-provider`
+    Provider,
+}
+
+impl Program {
+    /// The file's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Gateway => "signpost",
+            Self::V1 => "login-v1",
+            Self::V2 => "login-v2",
+            Self::All => "login-all",
+            Self::Provider => "sandbox-provider",
+        }
+    }
+
+    /// Where it was built: beside the running test.
+    ///
+    /// # Panics
+    ///
+    /// When it has not been built.
+    #[must_use]
+    pub fn path(self) -> PathBuf {
+        let test = env::current_exe().expect("a test knows where it is");
+        // The test itself is one folder further down, in `deps`.
+        let folder = test
+            .parent()
+            .and_then(Path::parent)
+            .expect("a test lies in a target folder");
+        let path = folder.join(self.name());
+        assert!(
+            path.is_file(),
+            "{} is not there: run scripts/test, or cargo build --workspace --bins",
+            path.display()
+        );
+        path
+    }
+
+    /// A command that runs it, in a folder, without what the surroundings have set for it.
+    #[must_use]
+    pub fn command(self, folder: &Path) -> Command {
+        let mut command = Command::new(self.path());
+        command
+            .current_dir(folder)
+            .env_remove("RUST_LOG")
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs it to its end, for the command line's own commands and for what must not start.
+    ///
+    /// # Panics
+    ///
+    /// When it cannot be started, or does not end soon.
+    #[must_use]
+    pub fn run(self, folder: &Path, arguments: &[&str]) -> Output {
+        let mut command = self.command(folder);
+        command
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let child = command.spawn().expect("a built program starts");
+        let id = child.id();
+        let (sender, receiver) = mpsc::channel();
+        // Ends with the child, which is ended below if it does not end by itself.
+        thread::spawn(move || sender.send(child.wait_with_output()));
+        match receiver.recv_timeout(PATIENCE) {
+            Ok(output) => output.expect("a child can be waited for"),
+            Err(_) => {
+                signal(id, "KILL");
+                panic!("{self} {arguments:?} still runs after {PATIENCE:?}");
+            }
+        }
+    }
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A started program. Dropping it ends the process and waits for that.
+///
+/// When the test fails, what the program wrote is printed.
+#[derive(Debug)]
+pub struct Running {
+    program: Program,
+    child: Child,
+    log: PathBuf,
+}
+
+impl Running {
+    /// Starts a program; what it writes goes to a file in the folder.
+    ///
+    /// # Panics
+    ///
+    /// When it cannot be started.
+    #[must_use]
+    pub fn start(program: Program, folder: &Path, arguments: &[String]) -> Self {
+        let log = folder.join(format!("{program}.log"));
+        let output = File::options().create(true).append(true).open(&log);
+        let output = output.expect("a log can be written");
+        let child = program
+            .command(folder)
+            .args(arguments)
+            .stdout(output.try_clone().expect("a file has a second handle"))
+            .stderr(output)
+            .spawn()
+            .expect("a built program starts");
+        Self {
+            program,
+            child,
+            log,
+        }
+    }
+
+    /// The process's number.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// How it ended, if it has.
+    ///
+    /// # Panics
+    ///
+    /// When the system does not know the process.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("a child can be asked after")
+    }
+
+    /// All that it wrote so far, on both of its outputs.
+    #[must_use]
+    pub fn log(&self) -> String {
+        let bytes = fs::read(&self.log).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Memory that is really in use, in KiB (`VmRSS`, proc(5)).
+    ///
+    /// # Panics
+    ///
+    /// When the process is gone.
+    #[must_use]
+    pub fn resident_kib(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.id()));
+        let status = status.expect("a running process has a status");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let number = line.and_then(|line| line.trim().strip_suffix("kB"));
+        number
+            .and_then(|number| number.trim().parse().ok())
+            .expect("proc(5) gives the form")
+    }
+
+    /// Asks it to end (`SIGTERM`), as an operator would.
+    ///
+    /// # Panics
+    ///
+    /// When `kill` is not there.
+    pub fn terminate(&self) {
+        signal(self.id(), "TERM");
+    }
+
+    /// Ends it at once, as a crash would.
+    pub fn kill(&mut self) {
+        // Fails only when it has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.kill();
+        if thread::panicking() {
+            let log = self.log();
+            let shown = log
+                .char_indices()
+                .rev()
+                .nth(MOST_SHOWN)
+                .map_or(0, |(index, _)| index);
+            #[expect(
+                clippy::print_stderr,
+                reason = "the test runner shows this with the failure"
+            )]
+            {
+                eprintln!("---- {} wrote ----\n{}", self.program, &log[shown..]);
+            }
+        }
+    }
+}
+
+/// Characters of a log that a failure shows, from its end.
+const MOST_SHOWN: usize = 16_000;
+
+fn signal(id: u32, signal: &str) {
+    let status = Command::new("kill")
+        .args([&format!("-{signal}"), &id.to_string()])
+        .status();
+    assert!(status.expect("kill is a command").success());
+}

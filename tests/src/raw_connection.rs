@@ -1,0 +1,237 @@
+//! A connection that sends bytes as they are, for what no client library would send.
+
+use std::{net::SocketAddr, str, time::Duration};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::timeout,
+};
+
+/// An open connection to the gateway.
+#[derive(Debug)]
+pub struct RawConnection {
+    stream: TcpStream,
+    read: Vec<u8>,
+}
+
+/// An answer as it came.
+#[derive(Clone, Debug)]
+pub struct RawAnswer {
+    /// Its status.
+    pub status: u16,
+    /// Its head, with the empty line.
+    pub head: String,
+    /// Its body.
+    pub body: Vec<u8>,
+}
+
+/// How long an answer may take: more than the gateway's own time-outs of 10 s.
+const PATIENCE: Duration = Duration::from_secs(25);
+
+impl RawConnection {
+    /// Connects.
+    ///
+    /// # Panics
+    ///
+    /// When nobody listens.
+    pub async fn open(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address)
+            .await
+            .expect("the gateway accepts connections");
+        stream
+            .set_nodelay(true)
+            .expect("a connection has this option");
+        Self {
+            stream,
+            read: Vec::new(),
+        }
+    }
+
+    /// Sends bytes. That the other side has gone already is no failure.
+    pub async fn send(&mut self, bytes: &[u8]) {
+        let _ = self.stream.write_all(bytes).await;
+    }
+
+    /// Sends bytes one piece at a time, with a pause before each but the first.
+    ///
+    /// Stops when the other side has gone.
+    pub async fn dribble(&mut self, pieces: impl Iterator<Item = &[u8]>, pause: Duration) {
+        for (index, piece) in pieces.enumerate() {
+            if index > 0 {
+                tokio::time::sleep(pause).await;
+            }
+            if self.stream.write_all(piece).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Says that nothing more will be sent.
+    pub async fn finish(&mut self) {
+        let _ = self.stream.shutdown().await;
+    }
+
+    /// The next answer, or `None` when the connection ends before one.
+    ///
+    /// # Panics
+    ///
+    /// When neither happens in time, or the answer is not HTTP.
+    pub async fn answer(&mut self) -> Option<RawAnswer> {
+        loop {
+            if let Some((answer, length)) = parse(&self.read, false) {
+                self.read.drain(..length);
+                return Some(answer);
+            }
+            if !self.read_more().await {
+                let (answer, length) = parse(&self.read, true)?;
+                self.read.drain(..length);
+                return Some(answer);
+            }
+        }
+    }
+
+    /// All further answers, until the other side closes.
+    ///
+    /// # Panics
+    ///
+    /// When it does not close in time.
+    pub async fn answers_until_close(&mut self) -> Vec<RawAnswer> {
+        let mut answers = Vec::new();
+        while let Some(answer) = self.answer().await {
+            answers.push(answer);
+        }
+        answers
+    }
+
+    /// Whether the other side closed, without sending anything more.
+    ///
+    /// # Panics
+    ///
+    /// When it neither closes nor sends in time.
+    pub async fn is_closed(&mut self) -> bool {
+        self.read.is_empty() && !self.read_more().await
+    }
+
+    /// Whether anything is there, or the connection ends, within a short while.
+    pub async fn stirs_within(&mut self, patience: Duration) -> bool {
+        if !self.read.is_empty() {
+            return true;
+        }
+        let mut buffer = [0; 4096];
+        match timeout(patience, self.stream.read(&mut buffer)).await {
+            Err(_) => false,
+            Ok(result) => {
+                self.read.extend_from_slice(&buffer[..result.unwrap_or(0)]);
+                true
+            }
+        }
+    }
+
+    async fn read_more(&mut self) -> bool {
+        let mut buffer = [0; 16 * 1024];
+        let read = timeout(PATIENCE, self.stream.read(&mut buffer)).await;
+        // A reset is an end like another.
+        let length = read
+            .expect("the gateway answers or closes in time")
+            .unwrap_or(0);
+        self.read.extend_from_slice(&buffer[..length]);
+        length > 0
+    }
+}
+
+impl RawAnswer {
+    /// A header's value.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().skip(1).find_map(|line| {
+            let (key, value) = line.split_once(':')?;
+            key.eq_ignore_ascii_case(name).then(|| value.trim())
+        })
+    }
+
+    /// The code of the problem in the body, when there is one.
+    #[must_use]
+    pub fn code(&self) -> Option<String> {
+        let body: serde_json::Value = serde_json::from_slice(&self.body).ok()?;
+        body["code"].as_str().map(str::to_owned)
+    }
+}
+
+/// The bytes of a request with a `Host`, further header lines, and a body of whatever length.
+#[must_use]
+pub fn request(method: &str, target: &str, headers: &[&str], body: &[u8]) -> Vec<u8> {
+    let mut bytes = format!("{method} {target} HTTP/1.1\r\nHost: gateway.example\r\n").into_bytes();
+    for line in headers {
+        bytes.extend_from_slice(line.as_bytes());
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes.extend_from_slice(b"\r\n");
+    bytes.extend_from_slice(body);
+    bytes
+}
+
+/// An answer at the start of the bytes, with its length; `None` when more is needed.
+fn parse(bytes: &[u8], is_end: bool) -> Option<(RawAnswer, usize)> {
+    let head_length = bytes.windows(4).position(|window| window == b"\r\n\r\n")? + 4;
+    let head = str::from_utf8(&bytes[..head_length])
+        .expect("an answer's head is text")
+        .to_owned();
+    let status: u16 = head
+        .strip_prefix("HTTP/1.")
+        .and_then(|rest| rest.get(2..5))
+        .and_then(|status| status.parse().ok())
+        .unwrap_or_else(|| panic!("not an answer: {head}"));
+    let mut answer = RawAnswer {
+        status,
+        head,
+        body: Vec::new(),
+    };
+    let rest = &bytes[head_length..];
+    if status < 200 || status == 204 || status == 304 {
+        return Some((answer, head_length));
+    }
+    let chunked = answer.header("transfer-encoding") == Some("chunked");
+    let length = answer
+        .header("content-length")
+        .and_then(|length| length.parse().ok());
+    let used = match (chunked, length) {
+        (true, _) => {
+            let (body, used) = dechunk(rest)?;
+            answer.body = body;
+            used
+        }
+        (false, Some(length)) => {
+            answer.body = rest.get(..length)?.to_vec();
+            length
+        }
+        (false, None) => {
+            if !is_end {
+                return None;
+            }
+            answer.body = rest.to_vec();
+            rest.len()
+        }
+    };
+    Some((answer, head_length + used))
+}
+
+/// A chunked body without extensions or trailers, as our own programs send it.
+fn dechunk(bytes: &[u8]) -> Option<(Vec<u8>, usize)> {
+    let mut body = Vec::new();
+    let mut at = 0;
+    loop {
+        let line = bytes[at..]
+            .windows(2)
+            .position(|window| window == b"\r\n")?;
+        let size = str::from_utf8(&bytes[at..at + line]).expect("a chunk size is text");
+        let size = usize::from_str_radix(size, 16).expect("a chunk size is hexadecimal");
+        at += line + 2;
+        body.extend_from_slice(bytes.get(at..at + size)?);
+        bytes.get(at + size..at + size + 2)?;
+        at += size + 2;
+        if size == 0 {
+            return Some((body, at));
+        }
+    }
+}

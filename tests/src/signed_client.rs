@@ -1,0 +1,148 @@
+//! An application's client: signs its calls and sends them.
+
+mod call;
+
+use std::time::Duration;
+
+use reqwest::{Client, Method, redirect};
+
+pub use self::call::Call;
+use crate::{answer::Answer, signer::Profile};
+
+/// A client with its key.
+#[derive(Clone, Debug)]
+pub struct SignedClient {
+    http: Client,
+    base: String,
+    /// The prefix of the convention's headers.
+    pub prefix: String,
+    /// The application's ident, where there are several.
+    pub app: Option<String>,
+    /// The application's key.
+    pub key: String,
+    /// How the application signs.
+    pub profile: Profile,
+}
+
+impl SignedClient {
+    /// A client of the gateway at `base`, an origin without a slash at its end.
+    #[must_use]
+    pub fn new(base: &str, key: &str) -> Self {
+        Self {
+            http: http_client(),
+            base: base.to_owned(),
+            prefix: "Acme".to_owned(),
+            app: None,
+            key: key.to_owned(),
+            profile: Profile::default(),
+        }
+    }
+
+    /// The same client for an application by its ident.
+    #[must_use]
+    pub fn with_app(&self, app: &str) -> Self {
+        Self {
+            app: Some(app.to_owned()),
+            ..self.clone()
+        }
+    }
+
+    /// The same client with another key.
+    #[must_use]
+    pub fn with_key(&self, key: &str) -> Self {
+        Self {
+            key: key.to_owned(),
+            ..self.clone()
+        }
+    }
+
+    /// The same client, signing by another profile.
+    #[must_use]
+    pub fn with_profile(&self, profile: Profile) -> Self {
+        Self {
+            profile,
+            ..self.clone()
+        }
+    }
+
+    /// A call with GET.
+    pub fn get(&self, path: &str) -> Call<'_> {
+        self.call(Method::GET, path)
+    }
+
+    /// A call with POST.
+    pub fn post(&self, path: &str) -> Call<'_> {
+        self.call(Method::POST, path)
+    }
+
+    /// The address that begins a redirect login in a browser.
+    ///
+    /// A navigation carries no header, so where there are several applications `app` is a parameter.
+    #[must_use]
+    pub fn login_url(&self, params: &[(&str, &str)]) -> String {
+        let mut call = self.get("/login");
+        if let Some(app) = &self.app {
+            call = call.param("app", app);
+        }
+        params
+            .iter()
+            .fold(call, |call, (name, value)| call.param(name, value))
+            .url()
+    }
+
+    /// A call with any method.
+    pub fn call(&self, method: Method, path: &str) -> Call<'_> {
+        let mut call = Call::new(self, method, path);
+        if let Some(app) = &self.app {
+            call = call.convention("App", app);
+        }
+        call
+    }
+}
+
+/// A client that takes every answer as it is: no redirects, no proxy, no cookies.
+///
+/// # Panics
+///
+/// When the TLS library behind it cannot start.
+#[must_use]
+pub fn http_client() -> Client {
+    // Fails when another test was first, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    Client::builder()
+        .no_proxy()
+        .redirect(redirect::Policy::none())
+        .timeout(Duration::from_secs(60))
+        .tls_certs_only([])
+        .build()
+        .expect("a client without options can be made")
+}
+
+/// What anybody gets at an address.
+///
+/// # Panics
+///
+/// When there is no answer.
+pub async fn fetch(url: &str) -> Answer {
+    Answer::read(
+        http_client()
+            .get(url)
+            .send()
+            .await
+            .expect("somebody answers"),
+    )
+    .await
+}
+
+/// What anybody gets who sends a form to an address.
+///
+/// # Panics
+///
+/// When there is no answer.
+pub async fn send_form(url: &str, form: &str) -> Answer {
+    let request = http_client()
+        .post(url)
+        .header("content-type", "application/x-www-form-urlencoded")
+        .body(form.to_owned());
+    Answer::read(request.send().await.expect("somebody answers")).await
+}

@@ -1,0 +1,253 @@
+//! A call being put together: parameters, headers, `time` and `sign`.
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use reqwest::Method;
+
+use super::SignedClient;
+use crate::{
+    answer::Answer,
+    clock::now_ms,
+    raw_connection::request,
+    signer::{Request, sign},
+};
+
+/// A call being put together.
+#[derive(Clone, Debug)]
+#[must_use = "a call does nothing until it is sent"]
+pub struct Call<'c> {
+    client: &'c SignedClient,
+    method: Method,
+    path: String,
+    query: Vec<(String, String)>,
+    form: Vec<(String, String)>,
+    headers: Vec<(String, String)>,
+    time: Option<String>,
+    sign: Signing,
+}
+
+#[derive(Clone, Debug)]
+enum Signing {
+    WhenNeeded,
+    Always,
+    Never,
+    Given(String),
+}
+
+impl<'c> Call<'c> {
+    pub(super) fn new(client: &'c SignedClient, method: Method, path: &str) -> Self {
+        Self {
+            client,
+            method,
+            path: path.to_owned(),
+            query: Vec::new(),
+            form: Vec::new(),
+            headers: Vec::new(),
+            time: Some(now_ms().to_string()),
+            sign: Signing::WhenNeeded,
+        }
+    }
+
+    /// A parameter: in the query of a GET, in the form of a POST.
+    pub fn param(mut self, name: &str, value: &str) -> Self {
+        let pair = (name.to_owned(), value.to_owned());
+        if self.method == Method::POST {
+            self.form.push(pair)
+        } else {
+            self.query.push(pair)
+        }
+        self
+    }
+
+    /// A parameter in the query, whatever the method.
+    pub fn query(mut self, name: &str, value: &str) -> Self {
+        self.query.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// A header by its whole name. It may be given twice.
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// One of the convention's headers: `App`, `Version`, `Language`, `Authorization`.
+    pub fn convention(self, name: &str, value: &str) -> Self {
+        let name = format!("{}-X-{name}", self.client.prefix);
+        self.header(&name, value)
+    }
+
+    /// Of which version.
+    pub fn version(self, version: &str) -> Self {
+        self.convention("Version", version)
+    }
+
+    /// In which language.
+    pub fn language(self, language: &str) -> Self {
+        self.convention("Language", language)
+    }
+
+    /// For which user.
+    pub fn authorization(self, credential: &str) -> Self {
+        self.convention("Authorization", credential)
+    }
+
+    /// Signed though there may be no parameter.
+    pub fn signed(mut self) -> Self {
+        self.sign = Signing::Always;
+        self
+    }
+
+    /// Without `time` and `sign`.
+    pub fn unsigned(mut self) -> Self {
+        self.sign = Signing::Never;
+        self.time = None;
+        self
+    }
+
+    /// With this `sign`, right or wrong.
+    pub fn sign_given(mut self, sign: &str) -> Self {
+        self.sign = Signing::Given(sign.to_owned());
+        self
+    }
+
+    /// With `time` but without `sign`.
+    pub fn without_sign(mut self) -> Self {
+        self.sign = Signing::Never;
+        self
+    }
+
+    /// With this `time`, as text.
+    pub fn time(mut self, time: &str) -> Self {
+        self.time = Some(time.to_owned());
+        self
+    }
+
+    /// As if made so many milliseconds later (or earlier, below zero).
+    pub fn later_by_ms(self, milliseconds: i64) -> Self {
+        let time = now_ms() + milliseconds;
+        self.time(&time.to_string())
+    }
+
+    /// Signed, but without `time`.
+    pub fn without_time(mut self) -> Self {
+        self.time = None;
+        self
+    }
+
+    /// The target and the form as they go out.
+    #[must_use]
+    pub fn parts(&self) -> (String, String) {
+        let has_parameters = !self.query.is_empty() || !self.form.is_empty();
+        let needed = has_parameters || !matches!(self.sign, Signing::WhenNeeded);
+        let (mut query, mut form) = (self.query.clone(), self.form.clone());
+        let in_form = self.method == Method::POST && (!form.is_empty() || query.is_empty());
+        let mut add = |name: &str, value: &str| {
+            let pair = (name.to_owned(), value.to_owned());
+            if in_form {
+                form.push(pair)
+            } else {
+                query.push(pair)
+            }
+        };
+        if needed && let Some(time) = &self.time {
+            add("time", time);
+        }
+        let (mut query, mut form) = (encode(&query), encode(&form));
+        let computed = || {
+            let method = self.method.as_str();
+            let request = Request {
+                method,
+                path: &self.path,
+                query: &query,
+                body: &form,
+            };
+            sign(&self.client.profile, &self.client.key, request)
+        };
+        let sign = match &self.sign {
+            Signing::WhenNeeded => has_parameters.then(computed),
+            Signing::Always => Some(computed()),
+            Signing::Never => None,
+            Signing::Given(sign) => Some(sign.clone()),
+        };
+        if let Some(sign) = sign {
+            let end = if in_form { &mut form } else { &mut query };
+            let between = if end.is_empty() { "" } else { "&" };
+            *end = format!("{end}{between}sign={sign}");
+        }
+        let target = if query.is_empty() {
+            self.path.clone()
+        } else {
+            format!("{}?{query}", self.path)
+        };
+        (target, form)
+    }
+
+    /// The address that a browser would open.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("{}{}", self.client.base, self.parts().0)
+    }
+
+    /// The bytes of it, for a raw connection, with further header lines.
+    #[must_use]
+    pub fn bytes(&self, further: &[&str]) -> Vec<u8> {
+        let (target, form) = self.parts();
+        let mut lines: Vec<String> = self
+            .headers
+            .iter()
+            .map(|(name, value)| format!("{name}: {value}"))
+            .collect();
+        lines.extend(further.iter().map(|line| (*line).to_owned()));
+        if !form.is_empty() {
+            lines.push("Content-Type: application/x-www-form-urlencoded".to_owned());
+            lines.push(format!("Content-Length: {}", form.len()));
+        }
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        request(self.method.as_str(), &target, &lines, form.as_bytes())
+    }
+
+    /// Sends it and reads the whole answer.
+    ///
+    /// # Panics
+    ///
+    /// When there is no answer.
+    pub async fn send(&self) -> Answer {
+        self.try_send().await.expect("the gateway answers")
+    }
+
+    /// Sends it; the connection may fail.
+    ///
+    /// # Errors
+    ///
+    /// When there is no answer.
+    pub async fn try_send(&self) -> reqwest::Result<Answer> {
+        let (target, form) = self.parts();
+        let url = format!("{}{target}", self.client.base);
+        let mut request = self.client.http.request(self.method.clone(), url);
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        if !form.is_empty() {
+            request = request
+                .header("content-type", "application/x-www-form-urlencoded")
+                .body(form);
+        }
+        Ok(Answer::read(request.send().await?).await)
+    }
+}
+
+/// Everything but RFC 3986's unreserved letters is escaped.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+
+fn encode(pairs: &[(String, String)]) -> String {
+    let escape = |text| utf8_percent_encode(text, ESCAPED);
+    let pairs: Vec<String> = pairs
+        .iter()
+        .map(|(name, value)| format!("{}={}", escape(name), escape(value)))
+        .collect();
+    pairs.join("&")
+}

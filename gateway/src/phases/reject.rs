@@ -170,11 +170,9 @@ const PAGE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-u
 fn page(problem: &Problem, to: Addressee<'_>) -> String {
     format!(
         "<!doctype html><html lang=\"{language}\"><head><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width\"><title>{title}</title>\
-         <style>:root{{color-scheme:light dark}}body{{font:1rem/1.5 system-ui,sans-serif;\
-         max-width:34rem;margin:15vh auto;padding:0 1.5rem}}small{{opacity:.7}}</style></head>\
-         <body><main><h1>{title}</h1><p>{detail}</p><p><small>{code} · {request_id}</small></p>\
-         </main></body></html>",
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
+         <title>{title}</title><style>{STYLE}</style></head><body><main><h1>{title}</h1>\
+         <p>{detail}</p><p><small>{code} · {request_id}</small></p></main></body></html>",
         language = to.language.tag(),
         title = escape(problem.title()),
         detail = escape(problem.detail()),
@@ -182,6 +180,16 @@ fn page(problem: &Problem, to: Addressee<'_>) -> String {
         request_id = to.request_id,
     )
 }
+
+/// As the login's pages look, since a person takes both for one service.
+const STYLE: &str = ":root{color-scheme:light dark}\
+    body{margin:0;min-height:100vh;display:grid;place-items:center;background:#f3f5f7;color:#1b1f24;\
+    font:1rem/1.6 system-ui,sans-serif}\
+    main{box-sizing:border-box;width:min(27rem,calc(100vw - 2rem));padding:2rem;background:#fff;\
+    border:1px solid #d8dde3;border-radius:.75rem;overflow-wrap:anywhere}\
+    h1{margin:0 0 1rem;font-size:1.4rem}small{color:#576171}\
+    @media(prefers-color-scheme:dark){body{background:#14171b;color:#e8ebef}\
+    main{background:#1d2127;border-color:#343b45}small{color:#9aa5b4}}";
 
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;")

@@ -4,6 +4,7 @@
 //! The keys and their defaults are explained in `conf/gateway.toml`; a test reads that file.
 
 mod applications;
+mod error;
 mod limits;
 mod secret;
 mod sign;
@@ -12,10 +13,10 @@ mod versions;
 
 pub use self::{
     applications::{Applications, MasterKey, MultiApplications},
+    error::ConfigError,
     limits::{Limits, Timeouts},
     secret::{Secret, SecretSource},
-    sign::{AlwaysSigned, SignConfig},
-    table::ConfigError,
+    sign::{AlwaysSigned, SignConfig, weaknesses},
     versions::{Backend, UnknownVersion, Versions},
 };
 
@@ -107,7 +108,8 @@ impl Config {
         let overrides = overrides(root.section("headers"));
         let listen = root.address("listen", LISTEN);
         let public_url = root.public_url("public_url", listen);
-        let management = management(root.section("management"));
+        let management = management(root.section("management"), listen);
+        let names = names(root, prefix.as_ref(), &overrides);
         let store = root.parsed("store", STORE);
         let sign = SignConfig::from_section(root.section("sign"));
         let allows_weak_keys = sign.as_ref().is_some_and(|sign| sign.allows_weak_keys);
@@ -128,7 +130,7 @@ impl Config {
         let threads = root.number("threads", 0..=1024, 0);
         let log = log(root.section("log"));
         Some(Self {
-            headers: HeaderNames::new(&prefix?, &overrides),
+            headers: names?,
             listen: listen?,
             public_url: public_url?,
             management: management?,
@@ -167,8 +169,24 @@ impl Config {
     }
 }
 
+fn names(
+    root: &mut Section<'_>,
+    prefix: Option<&Prefix>,
+    overrides: &HeaderOverrides,
+) -> Option<HeaderNames> {
+    HeaderNames::new(prefix?, overrides)
+        .map_err(|error| {
+            root.problem(
+                &format!("headers.{}", error.key()),
+                "a name that cannot be used",
+                &error.to_string(),
+            );
+        })
+        .ok()
+}
+
 fn overrides(mut headers: Section<'_>) -> HeaderOverrides {
-    let mut name = |key| headers.optional(key);
+    let mut name = |key| headers.parsed_as(key, "a header's name, \"Acme-X-App\" say");
     HeaderOverrides {
         authorization: name("authorization"),
         app: name("app"),
@@ -177,9 +195,17 @@ fn overrides(mut headers: Section<'_>) -> HeaderOverrides {
     }
 }
 
-fn management(mut section: Section<'_>) -> Option<SocketAddr> {
+fn management(mut section: Section<'_>, listen: Option<SocketAddr>) -> Option<SocketAddr> {
     let insecure = section.flag("insecure", false)?;
     let address = section.address("listen", MANAGEMENT)?;
+    if listen == Some(address) {
+        section.problem(
+            "listen",
+            &address.to_string(),
+            "another address than the one that clients call",
+        );
+        return None;
+    }
     if address.ip().is_loopback() || insecure {
         return Some(address);
     }

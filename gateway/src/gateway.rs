@@ -3,7 +3,6 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use gateway_protocol::language::Language;
 use http::header;
 use pingora::{
     Error, ErrorSource, ErrorType,
@@ -21,6 +20,7 @@ use crate::{
     downstream::head::Framing,
     drain::Drain,
     phases::{
+        address::{Addressing, address},
         admit::{Admission, Admitted, admit},
         answer::answer,
         forward::{Forwarding, forward},
@@ -43,6 +43,8 @@ const UPSTREAM_IDLE: Duration = Duration::from_secs(90);
 
 /// Everything that a request meets on its way.
 pub struct Gateway {
+    /// What addressing errors goes by.
+    pub addressing: Arc<Addressing>,
     /// What admission goes by.
     pub admission: Admission,
     /// Where applications are looked up.
@@ -84,6 +86,8 @@ impl ProxyHttp for Gateway {
         context: &mut RequestContext,
     ) -> pingora::Result<bool> {
         session.set_write_timeout(Some(self.timeouts.send));
+        // Early hints and the like are between the backend and us; our own 100 is sent all the same.
+        session.set_ignore_info_resp(true);
         // `read_body` limits the whole body's time.
         session.set_read_timeout(None);
         let admitted = self.admit(session, context)?;
@@ -120,10 +124,19 @@ impl ProxyHttp for Gateway {
 
     async fn response_filter(
         &self,
-        _session: &mut Session,
+        session: &mut Session,
         response: &mut ResponseHeader,
         context: &mut RequestContext,
     ) -> pingora::Result<()> {
+        if response.status == http::StatusCode::SWITCHING_PROTOCOLS {
+            // Nobody asked for it: `Upgrade` ends here.
+            let why = "a 101 that was not asked for".to_owned();
+            return Err(Rejection::BackendUnreachable { why }.into());
+        }
+        if session.req_header().version == http::Version::HTTP_10 {
+            // It knows no chunks: the answer ends where the connection does (RFC 9112 section 6.1).
+            response.remove_header(&header::TRANSFER_ENCODING);
+        }
         let route = context.route.as_ref().ok_or_else(no_route)?;
         answer(response, context, route, &self.forwarding.names)
     }
@@ -181,6 +194,16 @@ impl ProxyHttp for Gateway {
         record(served, context, rejection);
     }
 
+    /// pingora's own would log the query.
+    fn request_summary(&self, session: &Session, context: &RequestContext) -> String {
+        let request = session.req_header();
+        let path = Target::parse(request.raw_path()).map_or("-", |target| target.path);
+        format!(
+            "{} {path}, request.id={}",
+            request.method, context.request_id
+        )
+    }
+
     /// `record` has it, whoever is at fault.
     fn suppress_error_log(&self, _: &Session, _: &RequestContext, _: &Error) -> bool {
         true
@@ -204,10 +227,11 @@ impl Gateway {
             session.set_keepalive(None);
         }
         let request = session.req_header();
-        // A rejection is worded for whoever asked, so this comes before there can be one.
-        self.address(request, context);
-        let peer = peer.unwrap_or_else(|| context.client());
         let method = request.method.as_str().as_bytes();
+        // A rejection is worded for whoever asked, so this comes before there can be one.
+        let path = Target::parse(request.raw_path()).map_or("", |target| target.path);
+        context.manner = address(method, path, &request.headers, &self.addressing);
+        let peer = peer.unwrap_or_else(|| context.client());
         let mut admitted = admit(
             method,
             &request.headers,
@@ -215,41 +239,14 @@ impl Gateway {
             peer,
             &self.admission,
         )?;
+        // RFC 9110 section 10.1.1: an HTTP/1.0 client does not know what a 100 is.
+        admitted.expects_continue &= request.version == http::Version::HTTP_11;
         if let Some(id) = admitted.request_id.take() {
             context.request_id = id;
         }
         context.traceparent = admitted.traceparent.take();
         context.origin = admitted.origin.take();
         Ok(admitted)
-    }
-
-    /// In which language, and how, errors of this request are told.
-    fn address(&self, request: &RequestHeader, context: &mut RequestContext) {
-        let text = |name| {
-            request
-                .headers
-                .get(name)
-                .and_then(|value| value.to_str().ok())
-        };
-        let target = Target::parse(request.raw_path());
-        let config = self.verifier.config();
-        let is_for_browsers = target.is_some_and(|target| {
-            config
-                .browser_paths
-                .iter()
-                .chain(&config.callback_paths)
-                .any(|path| path == target.path)
-        });
-        context.wants_page = is_for_browsers
-            && request.method == http::Method::GET
-            && text(header::ACCEPT).is_some_and(|accept| accept.contains("text/html"));
-        let language = request.headers.get(self.admission.names.language());
-        context.language = match (language, text(header::ACCEPT_LANGUAGE)) {
-            (None, Some(accepted)) if context.wants_page => {
-                Language::from_accept_language(accepted)
-            }
-            (language, _) => Language::from_header(language.map(|value| value.as_bytes())),
-        };
     }
 
     /// Finds the application, reads the parameters, and verifies; or takes the unsigned way in.
@@ -309,8 +306,7 @@ impl Gateway {
     ) -> FailToProxy {
         let to = Addressee {
             request_id: &context.request_id,
-            language: context.language,
-            wants_page: context.wants_page,
+            manner: context.manner,
         };
         let answer = reject(rejection, to, context.route.as_ref(), &self.admission.names);
         let is_mid_request = matches!(
@@ -368,12 +364,9 @@ fn no_route() -> Box<Error> {
     Rejection::Internal("a request went on without a route".into()).into()
 }
 
-/// The rejection of ours that pingora's error carries.
+/// The rejection of ours that pingora's error carries, however often it was wrapped on its way.
 fn carried(error: &Error) -> Option<&Rejection> {
-    error
-        .cause
-        .as_deref()
-        .and_then(|cause| cause.downcast_ref())
+    error.root_cause().downcast_ref()
 }
 
 /// The rejection that an error of pingora's own amounts to.
@@ -381,8 +374,19 @@ fn rejection_of(error: &Error) -> Rejection {
     match (error.esource(), error.etype()) {
         (ErrorSource::Downstream, _) => Rejection::ClientGone,
         (_, ErrorType::ReadTimedout | ErrorType::WriteTimedout) => Rejection::BackendTimeout,
-        (ErrorSource::Upstream, _) | (_, ErrorType::ConnectTimedout) => {
-            Rejection::BackendUnreachable
+        // A client's head was checked before, so what is no HTTP is the backend's.
+        (ErrorSource::Upstream, kind)
+        | (_, kind @ (ErrorType::ConnectTimedout | ErrorType::InvalidHTTPHeader)) => {
+            // Not the error's own words: its context may hold a request's target, or an answer's bytes.
+            let root = error.root_cause();
+            let cause = if root.is::<Error>() {
+                String::new()
+            } else {
+                format!(" ({root})")
+            };
+            Rejection::BackendUnreachable {
+                why: format!("{}{cause}", kind.as_str()),
+            }
         }
         // Only the kind: the context may hold a request's target.
         (_, kind) => Rejection::Internal(kind.as_str().to_owned().into()),

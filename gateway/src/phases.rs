@@ -2,6 +2,7 @@
 //!
 //! | module | from | to |
 //! | --- | --- | --- |
+//! | [`address`] | path and headers | in which language and form errors are told |
 //! | [`admit`] | method and headers | [`Admitted`](admit::Admitted) |
 //! | [`origin`] | proxy headers | [`Origin`](origin::Origin): who the client is |
 //! | [`way_in`] | the target | whether it is the provider's redirect, which is unsigned |
@@ -14,6 +15,7 @@
 //! | [`reject`] | a [`Rejection`](crate::rejection::Rejection) | the problem, or page, that is answered |
 //! | [`record`] | all of it | the access line |
 
+pub mod address;
 pub mod admit;
 pub mod answer;
 pub mod forward;

@@ -133,8 +133,11 @@ pub enum Rejection {
     #[error("the store is unavailable")]
     StoreUnavailable(#[source] Cause),
     /// Ours: the backend refused the connection, or broke it off.
-    #[error("the backend is unreachable")]
-    BackendUnreachable,
+    #[error("the backend is unreachable: {why}")]
+    BackendUnreachable {
+        /// What happened, in the words of whoever noticed; nothing of the request.
+        why: String,
+    },
     /// Ours: the backend is silent.
     #[error("the backend did not answer in time")]
     BackendTimeout,
@@ -177,7 +180,7 @@ impl Rejection {
             Self::RateLimited { .. } => ProblemCode::RateLimited,
             Self::VersionUnknown { .. } => ProblemCode::VersionUnknown,
             Self::StoreUnavailable(_) => ProblemCode::StoreUnavailable,
-            Self::BackendUnreachable => ProblemCode::BackendUnreachable,
+            Self::BackendUnreachable { .. } => ProblemCode::BackendUnreachable,
             Self::BackendTimeout => ProblemCode::BackendTimeout,
             Self::Internal(_) => ProblemCode::Internal,
         })
@@ -189,7 +192,7 @@ impl Rejection {
         matches!(
             self,
             Self::StoreUnavailable(_)
-                | Self::BackendUnreachable
+                | Self::BackendUnreachable { .. }
                 | Self::BackendTimeout
                 | Self::Internal(_)
         )

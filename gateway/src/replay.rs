@@ -109,6 +109,8 @@ impl Apps {
 struct LiveSigns {
     last_live: HashMap<Key, u64>,
     by_end: BinaryHeap<Reverse<(u64, Key)>>,
+    /// The latest time that ended signs were forgotten at: one that had ended by then may have been one of them.
+    forgotten_at: u64,
 }
 
 impl LiveSigns {
@@ -120,6 +122,9 @@ impl LiveSigns {
         most: usize,
     ) -> Result<(), NotRemembered> {
         self.forget_ended(now);
+        if last_live < self.forgotten_at {
+            return Err(NotRemembered::Replayed);
+        }
         let is_full = self.last_live.len() >= most;
         match self.last_live.entry(key) {
             Entry::Occupied(_) => Err(NotRemembered::Replayed),
@@ -137,6 +142,7 @@ impl LiveSigns {
     }
 
     fn forget_ended(&mut self, now: u64) {
+        self.forgotten_at = self.forgotten_at.max(now);
         while let Some(Reverse((end, key))) = self.by_end.peek()
             && *end < now
         {
@@ -191,14 +197,21 @@ mod tests {
 
     #[test]
     fn a_sign_is_kept_as_long_as_its_time_is_accepted() {
-        let memory = ReplayMemory::new(10);
-        let early = NOW + 60_000;
+        let memory = ReplayMemory::new(1);
+        let (early, end) = (NOW + 60_000, NOW + 120_000);
         assert_eq!(remember(&memory, 1, 7, early, NOW), Ok(()));
         assert_eq!(
-            remember(&memory, 1, 7, early, NOW + 120_000),
+            remember(&memory, 1, 7, early, end),
             Err(NotRemembered::Replayed)
         );
-        assert_eq!(remember(&memory, 1, 7, early, NOW + 120_001), Ok(()));
+        let full = remember(&memory, 1, 8, end, end).unwrap_err();
+        assert_eq!(
+            full,
+            NotRemembered::Full {
+                until_room: Duration::from_millis(1)
+            }
+        );
+        assert_eq!(remember(&memory, 1, 8, end, end + 1), Ok(()));
     }
 
     #[test]
@@ -219,6 +232,18 @@ mod tests {
         );
         assert_eq!(remember(&memory, 2, 3, NOW, NOW), Ok(()));
         assert_eq!(remember(&memory, 1, 3, NOW + 60_001, NOW + 60_001), Ok(()));
+    }
+
+    #[test]
+    fn a_sign_that_may_have_been_forgotten_is_not_taken_again() {
+        let memory = ReplayMemory::new(10);
+        assert_eq!(remember(&memory, 1, 7, NOW, NOW), Ok(()));
+        // Somebody whose clock reading is a millisecond past the sign's end came first.
+        assert_eq!(remember(&memory, 1, 8, NOW + 60_001, NOW + 60_001), Ok(()));
+        assert_eq!(
+            remember(&memory, 1, 7, NOW, NOW + 60_000),
+            Err(NotRemembered::Replayed)
+        );
     }
 
     #[test]

@@ -35,6 +35,35 @@ impl Headers for http::HeaderMap {
     }
 }
 
+/// The headers of a head in bytes, checked or not: lines that are none are left out.
+#[derive(Clone, Copy, Debug)]
+pub struct RawHeaders<'a>(pub &'a [u8]);
+
+impl Headers for RawHeaders<'_> {
+    fn each(&self) -> impl Iterator<Item = Header<'_>> {
+        self.0
+            .split(|&byte| byte == b'\n')
+            .skip(1)
+            .filter_map(|line| {
+                let colon = memchr::memchr(b':', line)?;
+                Some((&line[..colon], line[colon + 1..].trim_ascii()))
+            })
+    }
+}
+
+/// Headers as tests write them.
+#[cfg(test)]
+pub(crate) struct Pairs<'a>(pub(crate) &'a [(&'a str, &'a str)]);
+
+#[cfg(test)]
+impl Headers for Pairs<'_> {
+    fn each(&self) -> impl Iterator<Item = Header<'_>> {
+        self.0
+            .iter()
+            .map(|(name, value)| (name.as_bytes(), value.as_bytes()))
+    }
+}
+
 /// The methods that there are. CONTRACT 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {

@@ -6,11 +6,11 @@ use std::{
     time::Instant,
 };
 
-use gateway_protocol::{language::Language, request_id::RequestId};
+use gateway_protocol::request_id::RequestId;
 
 use crate::{
     apps::App,
-    phases::{origin::Origin, route::Route},
+    phases::{address::Manner, origin::Origin, route::Route},
 };
 
 /// One request's state, filled in as it goes.
@@ -22,10 +22,8 @@ pub struct RequestContext {
     pub request_id: RequestId,
     /// The trace that a trusted proxy is part of.
     pub traceparent: Option<String>,
-    /// The language of texts.
-    pub language: Language,
-    /// Whether a person looks at errors in a browser.
-    pub wants_page: bool,
+    /// In which language and form errors are told.
+    pub manner: Manner,
     /// The connection's other end.
     pub peer: Option<IpAddr>,
     /// Who the client is; known once the request is admitted.
@@ -46,8 +44,7 @@ impl RequestContext {
             started: Instant::now(),
             request_id,
             traceparent: None,
-            language: Language::default(),
-            wants_page: false,
+            manner: Manner::default(),
             peer: None,
             origin: None,
             app: None,

@@ -1,9 +1,11 @@
 //! The running program: everything is put together here, and served until a signal ends it.
 
-use std::{net::TcpListener, sync::Arc};
+use std::{
+    net::{SocketAddr, TcpListener},
+    sync::Arc,
+};
 
 use anyhow::Context;
-use gateway_protocol::header::HeaderNames;
 use http::HeaderValue;
 use pingora::{
     proxy::HttpProxy,
@@ -25,7 +27,7 @@ use crate::{
     drain::{Drain, Signals},
     gateway::Gateway,
     management::Management,
-    phases::{admit::Admission, forward::Forwarding, verify::Verifier},
+    phases::{address::Addressing, admit::Admission, forward::Forwarding, verify::Verifier},
     request_ids::RequestIds,
 };
 
@@ -39,14 +41,7 @@ const UPSTREAM_POOL: usize = 1024;
 /// The store cannot be opened, or an address is taken.
 pub fn run(config: Config) -> anyhow::Result<()> {
     // pingora panics when it cannot listen; this says why, before anything else happens.
-    for (address, key) in [
-        (config.listen, "listen"),
-        (config.management, "management.listen"),
-    ] {
-        TcpListener::bind(address).with_context(|| {
-            format!("cannot listen on {address} ({key}): is something else running there?")
-        })?;
-    }
+    probe(&config)?;
     // The watch lasts as long as the process.
     let (apps, store, _watch) = applications(&config)?;
     let mut server = Server::new_with_opt_and_conf(None, pingora_conf(&config));
@@ -65,6 +60,24 @@ pub fn run(config: Config) -> anyhow::Result<()> {
         shutdown_signal: Box::new(Signals(drain)),
     });
     Ok(())
+}
+
+/// Whether both addresses can be listened on, both at once.
+fn probe(config: &Config) -> anyhow::Result<()> {
+    let listen = |(address, key): (SocketAddr, &str)| {
+        TcpListener::bind(address).with_context(|| {
+            format!("cannot listen on {address} ({key}): is something else running there?")
+        })
+    };
+    let addresses = [
+        (config.listen, "listen"),
+        (config.management, "management.listen"),
+    ];
+    addresses
+        .into_iter()
+        .map(listen)
+        .collect::<Result<Vec<_>, _>>()
+        .map(drop)
 }
 
 type Store = Option<Arc<dyn AppStore>>;
@@ -91,13 +104,19 @@ fn applications(config: &Config) -> anyhow::Result<(AppDirectory, Store, Option<
 ///
 /// # Errors
 ///
-/// The database or the master key cannot be opened.
+/// The database or the master key cannot be opened, or is not the one that seals what is stored.
 pub fn open_store(
     config: &Config,
     multi: &crate::config::MultiApplications,
 ) -> anyhow::Result<(Database, SqliteAppStore)> {
-    let sealer = Sealer::from_config(&multi.master_key, config.store.path())?;
     let database = Database::open(&config.store)?;
+    let sealed = SqliteAppStore::any_sealed_key(&database)?;
+    let sealer = Sealer::from_config(&multi.master_key, config.store.path(), sealed.is_some())?;
+    if let Some((ident, key)) = sealed {
+        sealer.open(&key, ident).context(
+            "the master key is not the one that the store's applications are sealed under: restore that one",
+        )?;
+    }
     let store = SqliteAppStore::new(database.clone(), sealer, config.sign.profile.clone());
     Ok((database, store))
 }
@@ -120,7 +139,17 @@ fn clients_service(
     } else {
         "http"
     };
+    let browser_paths = [
+        config.sign.browser_paths.clone(),
+        config.sign.callback_paths.clone(),
+    ]
+    .concat();
+    let addressing = Arc::new(Addressing {
+        names: names.clone(),
+        browser_paths,
+    });
     let gateway = Gateway {
+        addressing: Arc::clone(&addressing),
         admission: Admission {
             names: names.clone(),
             trusted_proxies: config.trusted_proxies,
@@ -141,13 +170,13 @@ fn clients_service(
         drain: Arc::clone(&drain),
         records: config.log.access,
     };
-    let connections = connections(gateway, names, ids, drain, server_conf);
+    let connections = connections(gateway, addressing, ids, drain, server_conf);
     Ok(Service::new("clients".to_owned(), connections))
 }
 
 fn connections(
     gateway: Gateway,
-    names: HeaderNames,
+    addressing: Arc<Addressing>,
     ids: Arc<RequestIds>,
     drain: Arc<Drain>,
     server_conf: &Arc<ServerConf>,
@@ -162,7 +191,7 @@ fn connections(
         idle_patience: timeouts.idle,
         drain,
         ids,
-        names,
+        addressing,
         records,
     }
 }

@@ -104,7 +104,15 @@ async fn a_rotated_key_serves_until_its_overlap_ends() {
     let old = stack.create_application("one", &[]);
     assert!(comes_to(&stack, &old, 200).await);
     let rotate = |overlap: &str| {
-        let output = stack.command(&["app", "rotate", &old.ident, "--overlap", overlap, "--json"]);
+        let output = stack.command(&[
+            "app",
+            "rotate",
+            &old.ident,
+            "--overlap",
+            overlap,
+            "--end-running-overlap",
+            "--json",
+        ]);
         assert!(
             output.status.success(),
             "{}",
@@ -338,4 +346,71 @@ async fn many_commands_at_once_share_a_new_store() {
         .permissions()
         .mode();
     assert_eq!(mode & 0o777, 0o600, "{mode:o}");
+}
+
+#[tokio::test]
+async fn a_master_key_that_is_lost_or_another_stops_the_start() {
+    let (mut stack, _backend) = recording().await;
+    stack.create_application("known", &[]);
+    stack.running(Program::Gateway).kill();
+    let key = stack.folder().join("master.key");
+    for (content, word) in [
+        (None, "is missing"),
+        (Some("ab".repeat(32)), "is not the one"),
+    ] {
+        std::fs::remove_file(&key).ok();
+        if let Some(content) = content {
+            std::fs::write(&key, content).unwrap();
+        }
+        for command in [&["run"][..], &["app", "create", "other"]] {
+            let refused = stack.command(command);
+            let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+            assert_eq!(refused.status.code(), Some(1), "{said}");
+            assert!(said.contains("master key") && said.contains(word), "{said}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_running_overlap_is_not_cut_short_by_the_way() {
+    let (stack, _backend) = recording().await;
+    let app = stack.create_application("known", &[]);
+    let first = stack.client_of(&app);
+    assert!(
+        stack
+            .command(&["app", "rotate", &app.ident])
+            .status
+            .success()
+    );
+    let refused = stack.command(&["app", "rotate", &app.ident]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(
+        !refused.status.success() && said.contains("--end-running-overlap"),
+        "{said}"
+    );
+    first.get("/x").param("a", "1").send().await.ok();
+    assert!(
+        stack
+            .command(&["app", "rotate", &app.ident, "--end-running-overlap"])
+            .status
+            .success()
+    );
+}
+
+#[tokio::test]
+async fn a_profile_of_an_application_keeps_the_gateways_strength() {
+    let backend = RecordingBackend::start().await;
+    let stack = Stack::builder()
+        .in_front_of(&backend)
+        .multi()
+        .gateway("[sign]\nreplay = \"reject\"\nalgorithm = \"hmac-sha256\"")
+        .start()
+        .await;
+    let app = stack.create_application("known", &["--preset", "wechat"]);
+    let shown = stack.command(&["app", "show", &app.ident, "--json"]);
+    let shown: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
+    let profile = &shown["sign_profile"];
+    assert_eq!(profile["replay"], "reject", "{profile}");
+    assert_eq!(profile["algorithm"], "hmac-sha256", "{profile}");
+    assert_eq!(profile["layout"], "pairs-key", "{profile}");
 }

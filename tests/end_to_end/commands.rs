@@ -4,6 +4,7 @@ use std::process::Output;
 
 use end_to_end::{
     answer::Answer,
+    folder::Folder,
     program::Program,
     recording_backend::RecordingBackend,
     signed_client::fetch,
@@ -152,4 +153,76 @@ async fn a_log_that_nobody_watches_has_no_colours() {
         let log = stack.log_with(program, "/user").await;
         assert!(!log.contains('\u{1b}'), "{program}: {log:?}");
     }
+}
+
+#[tokio::test]
+async fn no_filter_brings_secrets_into_the_log() {
+    let stack = Stack::builder()
+        .gateway("[log]\nfilter = \"trace\"")
+        .start()
+        .await;
+    let client = stack.client();
+    let answer = client
+        .post("/check")
+        .param("token", "v1.token-of-it")
+        .authorization("credential-of-it")
+        .send()
+        .await;
+    answer.problem(404, "login_unknown");
+    client
+        .get("/login?state=v1.state-of-it&code=code-of-it")
+        .send()
+        .await;
+    let log = stack.log_with(Program::Gateway, "GET /login").await;
+    for secret in [
+        "token-of-it",
+        "credential-of-it",
+        "state-of-it",
+        "code-of-it",
+        "sign=",
+        APP_KEY,
+    ] {
+        assert!(!log.contains(secret), "{secret}: {log}");
+    }
+}
+
+#[tokio::test]
+async fn call_goes_to_the_gateway_and_nowhere_else() {
+    let elsewhere = RecordingBackend::start().await;
+    let folder = Folder::create();
+    std::fs::write(folder.path().join("credential"), "credential-of-it").unwrap();
+    let credential = format!("file:{}/credential", folder.path().display());
+    for path in [
+        format!("//{}/stolen", elsewhere.address()),
+        "/x?a=1".to_owned(),
+        "x".to_owned(),
+    ] {
+        let refused = Program::Gateway.run(
+            folder.path(),
+            &[
+                "call",
+                "GET",
+                &path,
+                "--url",
+                "http://127.0.0.1:9",
+                "--authorization",
+                &credential,
+            ],
+        );
+        assert!(!refused.status.success(), "{path}");
+    }
+    assert_eq!(elsewhere.connections(), 0);
+    let literal = [
+        "call",
+        "GET",
+        "/user",
+        "--authorization",
+        "credential-of-it",
+    ];
+    let refused = Program::Gateway.run(folder.path(), &literal);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(
+        said.contains("env:NAME or file:PATH") && !said.contains("credential-of-it"),
+        "{said}"
+    );
 }

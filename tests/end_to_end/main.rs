@@ -22,6 +22,8 @@ mod verification;
 mod forwarding;
 // HTTP's strictness, limits and times.
 mod strictness;
+// What a backend answers, and what of it a client sees.
+mod answers;
 // Bytes that could be read in two ways.
 mod desync;
 // The provider's redirect, and nothing but it, passes unsigned.

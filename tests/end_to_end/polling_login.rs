@@ -369,3 +369,25 @@ async fn a_post_right_after_a_backends_restart_succeeds() {
         assert_eq!(check(&client, &begun.token).await["status"], "pending");
     }
 }
+
+#[tokio::test]
+async fn a_login_whose_account_cannot_be_stored_fails_at_once() {
+    let stack = Stack::start().await;
+    let client = stack.client();
+    let begun = begin_polling(&client).await;
+    let full =
+        "CREATE TRIGGER full BEFORE INSERT ON accounts BEGIN SELECT RAISE(ABORT, 'full'); END";
+    stack.store().execute_batch(full).unwrap();
+    let mut browser = stack.browser();
+    let provider = confirm_polling(&mut browser, &begun).await;
+    let seen = browser
+        .decide_and_follow(&provider, "ada", Decision::Allow)
+        .await;
+    assert_eq!(seen.answer.status, 503);
+    let failed = check(&client, &begun.token).await;
+    assert_eq!(
+        (&failed["status"], &failed["reason"]),
+        (&"failed".into(), &"provider_failed".into()),
+        "{failed}"
+    );
+}

@@ -66,6 +66,8 @@ pub enum Manner {
     HangUp,
     /// The connection ends in the middle of the body.
     BreakOff,
+    /// The head's and the body's bytes as they are, nothing added; then the connection ends.
+    Verbatim,
 }
 
 #[derive(Debug)]
@@ -87,6 +89,16 @@ impl Default for Behaviour {
 }
 
 impl Behaviour {
+    /// An answer of exactly these bytes.
+    #[must_use]
+    pub fn verbatim(bytes: &str) -> Self {
+        Self {
+            head: bytes.to_owned(),
+            body: Vec::new(),
+            manner: Manner::Verbatim,
+        }
+    }
+
     /// The usual answer in another manner.
     #[must_use]
     pub fn answering(manner: Manner) -> Self {
@@ -249,6 +261,12 @@ async fn answer(stream: &mut TcpStream, behaviour: &Behaviour) -> io::Result<boo
         Manner::After(pause) => tokio::time::sleep(pause).await,
         Manner::Silently => std::future::pending().await,
         Manner::HangUp => return Ok(false),
+        Manner::Verbatim => {
+            stream
+                .write_all(&[behaviour.head.as_bytes(), &behaviour.body].concat())
+                .await?;
+            return Ok(false);
+        }
         Manner::BreakOff => {
             stream.write_all(&bytes[..bytes.len() - length / 2]).await?;
             return Ok(false);

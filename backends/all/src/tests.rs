@@ -12,7 +12,7 @@ use super::*;
 /// Without a gateway in front: requests are the single application's.
 fn config(folder: &Path) -> Config {
     let text = format!(
-        "without_gateway = true\nstore = \"sqlite:{}\"\n[providers.sandbox]\nkind = \"bitbucket\"\n\
+        "prefix = \"Acme\"\nwithout_gateway = true\nstore = \"sqlite:{}\"\n[providers.sandbox]\nkind = \"bitbucket\"\n\
          auth_url = \"http://127.0.0.1:1\"\napi_url = \"http://127.0.0.1:1\"\nclient_id = \"i\"\nclient_secret = \"s\"\n",
         folder.join("signpost.db").display()
     );

@@ -108,7 +108,8 @@ mod tests {
 
     fn chosen(uri: &str, headers: &[(&str, &str)]) -> (String, &'static str, bool) {
         let versions = Versions::new([("v1", Router::new()), ("v2", Router::new())]);
-        let names = HeaderNames::new(&"Acme".parse().unwrap(), &HeaderOverrides::default());
+        let names =
+            HeaderNames::new(&"Acme".parse().unwrap(), &HeaderOverrides::default()).unwrap();
         let mut request = Request::get(uri);
         for (name, value) in headers {
             request = request.header(*name, *value);

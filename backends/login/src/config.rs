@@ -42,8 +42,6 @@ const LISTEN: &str = "127.0.0.1:7001";
 const PUBLIC_URL: &str = "http://127.0.0.1:8080";
 /// The embedded store, shared with the gateway. CONTRACT 10.
 const STORE: &str = "sqlite:data/signpost.db";
-/// The prefix that the contract writes; an installation sets its own.
-const PREFIX: &str = "Acme";
 /// Enough to use two cores; each thread costs memory while idle.
 const WORKER_THREADS: u64 = 2;
 
@@ -182,12 +180,7 @@ impl TryFrom<RawConfig> for Config {
             raw.listen.as_deref().unwrap_or(LISTEN),
             "an address and a port, \"127.0.0.1:7001\" say",
         );
-        let prefix: Option<Prefix> = problems.parse(
-            "prefix",
-            raw.prefix.as_deref().unwrap_or(PREFIX),
-            "a letter, then up to 31 letters, digits or hyphens",
-        );
-        let overrides = overrides(raw.headers, &mut problems);
+        let headers = headers(raw.prefix.as_deref(), raw.headers, &mut problems);
         let public_url = problems.parse(
             "public_url",
             raw.public_url.as_deref().unwrap_or(PUBLIC_URL),
@@ -219,7 +212,7 @@ impl TryFrom<RawConfig> for Config {
         let log = LogConfig::read(raw.log, &mut problems);
         let (
             Some(listen),
-            Some(prefix),
+            Some(headers),
             Some(public_url),
             Some(store),
             Some(gateway),
@@ -227,7 +220,7 @@ impl TryFrom<RawConfig> for Config {
             Ok(()),
         ) = (
             listen,
-            prefix,
+            headers,
             public_url,
             store,
             gateway,
@@ -238,7 +231,7 @@ impl TryFrom<RawConfig> for Config {
             return Err(problems.into());
         };
         Ok(Self {
-            headers: HeaderNames::new(&prefix, &overrides),
+            headers,
             listen,
             public_url,
             store,
@@ -252,6 +245,23 @@ impl TryFrom<RawConfig> for Config {
             log,
         })
     }
+}
+
+/// The convention headers' names; there is no default prefix, since the gateway has none either.
+fn headers(prefix: Option<&str>, raw: RawHeaders, problems: &mut Problems) -> Option<HeaderNames> {
+    let overrides = overrides(raw, problems);
+    let allowed = "a letter, then up to 31 letters, digits or hyphens: the gateway's prefix";
+    let Some(prefix) = prefix else {
+        problems.add("prefix", "nothing", allowed);
+        return None;
+    };
+    let prefix: Prefix = problems.parse("prefix", prefix, allowed)?;
+    HeaderNames::new(&prefix, &overrides)
+        .map_err(|error| {
+            let key = format!("headers.{}", error.key());
+            problems.add(&key, "a name that cannot be used", &error.to_string());
+        })
+        .ok()
 }
 
 fn overrides(raw: RawHeaders, problems: &mut Problems) -> HeaderOverrides {

@@ -12,7 +12,7 @@ use std::{collections::BTreeMap, time::Duration};
 use oauth2::{
     AuthUrl, AuthorizationCode, ClientId, ClientSecret, CsrfToken, EndpointNotSet, EndpointSet,
     PkceCodeChallenge, PkceCodeVerifier, RedirectUrl, RequestTokenError, TokenResponse, TokenUrl,
-    basic::BasicClient,
+    basic::{BasicClient, BasicErrorResponseType},
 };
 use url::Url;
 
@@ -119,13 +119,22 @@ impl Provider {
             Ok(answer) => Ok(answer.access_token().clone()),
             Err(RequestTokenError::Request(fault)) => Err(fault),
             Err(RequestTokenError::ServerResponse(refusal)) => Err(ProviderFault::CodeRefused {
-                error: refusal.error().to_string(),
+                error: known_word(refusal.error()),
             }),
             // The causes quote the answer, which may hold a token.
             Err(RequestTokenError::Parse(..) | RequestTokenError::Other(_)) => {
                 Err(ProviderFault::TokenMalformed)
             }
         }
+    }
+}
+
+/// The error's word if it is one of RFC 6749 section 5.2. Anything else is the provider's own text, of any
+/// length and with line breaks if it likes; it could quote the code or our secret.
+fn known_word(error: &BasicErrorResponseType) -> String {
+    match error {
+        BasicErrorResponseType::Extension(_) => "another error".to_owned(),
+        known => known.to_string(),
     }
 }
 

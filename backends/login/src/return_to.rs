@@ -10,6 +10,9 @@ use crate::{
 /// Longer addresses than browsers and servers agree to carry.
 const MAX_BYTES: usize = 2048;
 
+/// What is added to the address in the end.
+const OUTCOMES: [&str; 2] = ["ticket", "error"];
+
 /// An address of a registered origin. Parsed once: what was checked is what the redirect is built from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReturnTo(Url);
@@ -33,10 +36,12 @@ impl ReturnTo {
             return None;
         }
         let url = Url::parse(text).ok()?;
-        allowed
-            .iter()
-            .any(|origin| origin.is_of(&url))
-            .then_some(Self(url))
+        // The application would find two, and might take the wrong one.
+        let has_outcome = url
+            .query_pairs()
+            .any(|(name, _)| OUTCOMES.contains(&&*name));
+        let is_allowed = !has_outcome && allowed.iter().any(|origin| origin.is_of(&url));
+        is_allowed.then_some(Self(url))
     }
 
     /// The address itself, for the store.
@@ -73,6 +78,15 @@ mod tests {
             "https://app.example".parse().unwrap(),
             "http://127.0.0.1:9000".parse().unwrap(),
         ]
+    }
+
+    #[test]
+    fn an_address_that_has_an_outcome_already_is_refused() {
+        for bad in ["ticket=evil", "a=1&%74icket=evil", "error", "ticket"] {
+            let address = format!("https://app.example/?{bad}");
+            assert!(ReturnTo::parse(&address, &allowed()).is_none(), "{bad}");
+        }
+        assert!(ReturnTo::parse("https://app.example/?tickets=1", &allowed()).is_some());
     }
 
     #[test]

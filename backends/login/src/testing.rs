@@ -73,7 +73,7 @@ fn open(folder: &TempDir) -> Database {
 /// A configuration with one provider that nobody listens for; `more` goes above its section.
 pub(crate) fn config(more: &str) -> Config {
     Config::parse(&format!(
-        "{more}\n{}",
+        "prefix = \"Acme\"\n{more}\n{}",
         config_text_with_provider("http://127.0.0.1:1", "")
     ))
     .unwrap()

@@ -34,8 +34,12 @@ pub const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 pub const INTERNAL_PREFIX: &str = "x-gateway-";
 
 /// Headers that tell where a request came from: kept from a trusted proxy, removed from anybody else.
-pub const PROXY_HEADERS: [&str; 8] = [
+pub const PROXY_HEADERS: [&str; 12] = [
     "forwarded",
+    "x-forwarded",
+    "x-client-ip",
+    "x-cluster-client-ip",
+    "true-client-ip",
     "x-forwarded-for",
     "x-forwarded-proto",
     "x-forwarded-host",
@@ -50,7 +54,11 @@ pub const FORWARDED_PREFIX: &str = "x-forwarded-";
 
 /// Headers by which a client could make a backend see another request than the one that was verified;
 /// removed whoever sends them.
-pub const OVERRIDE_HEADERS: [&str; 6] = [
+pub const OVERRIDE_HEADERS: [&str; 10] = [
+    "x-original-uri",
+    "x-original-host",
+    "x-host",
+    "x-http-path-override",
     "x-original-url",
     "x-rewrite-url",
     "x-original-method",
@@ -133,18 +141,52 @@ pub struct HeaderNames {
 
 impl HeaderNames {
     /// Derives every name from `prefix`, but for those that `overrides` gives.
-    #[must_use]
-    pub fn new(prefix: &Prefix, overrides: &HeaderOverrides) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// A name that means something else already, or two of one name.
+    pub fn new(prefix: &Prefix, overrides: &HeaderOverrides) -> Result<Self, HeaderNamesError> {
         let name = |given: &Option<HeaderName>, suffix: &str| {
             given.clone().unwrap_or_else(|| derive(prefix, suffix))
         };
-        Self {
+        let names = Self {
             authorization: name(&overrides.authorization, "Authorization"),
             app: name(&overrides.app, "App"),
             language: name(&overrides.language, "Language"),
             version: name(&overrides.version, "Version"),
             version_source: derive(prefix, "Version-Source"),
+        };
+        names.check()?;
+        Ok(names)
+    }
+
+    fn check(&self) -> Result<(), HeaderNamesError> {
+        let by_key = [
+            ("authorization", &self.authorization),
+            ("app", &self.app),
+            ("language", &self.language),
+            ("version", &self.version),
+        ];
+        for (place, (key, name)) in by_key.into_iter().enumerate() {
+            let is_twice = by_key[..place].iter().any(|(_, other)| *other == name)
+                || *name == self.version_source;
+            if is_twice {
+                return Err(HeaderNamesError {
+                    key,
+                    name: name.clone(),
+                    why: "another header's name",
+                });
+            }
+            if is_spoken_for(name.as_str()) {
+                let why = "a name that HTTP, proxies or the gateway itself use";
+                return Err(HeaderNamesError {
+                    key,
+                    name: name.clone(),
+                    why,
+                });
+            }
         }
+        Ok(())
     }
 
     /// The user's credential.
@@ -189,16 +231,60 @@ impl HeaderNames {
     }
 }
 
+/// Headers whose look-alikes with `_` some servers would take for them: they frame or label a request.
+pub const FRAMING_HEADERS: [&str; 7] = [
+    "host",
+    "content-length",
+    "content-type",
+    "content-encoding",
+    "transfer-encoding",
+    "authorization",
+    "cookie",
+];
+
+/// A convention header cannot have that name.
+#[derive(Debug, thiserror::Error)]
+#[error("a header name of its own, not {name}: that is {why}")]
+pub struct HeaderNamesError {
+    key: &'static str,
+    name: HeaderName,
+    why: &'static str,
+}
+
+impl HeaderNamesError {
+    /// Which one: `authorization`, `app`, `language` or `version`.
+    #[must_use]
+    pub fn key(&self) -> &'static str {
+        self.key
+    }
+}
+
+/// Whether a name (in lower case) means something already, or could be mistaken for one that does.
+fn is_spoken_for(name: &str) -> bool {
+    name.contains('_')
+        || name.starts_with(INTERNAL_PREFIX)
+        || name.starts_with(FORWARDED_PREFIX)
+        || name.starts_with("content-")
+        || name.starts_with("accept")
+        || [
+            "host",
+            "cookie",
+            "set-cookie",
+            "origin",
+            "referer",
+            "user-agent",
+            "date",
+        ]
+        .contains(&name)
+        || PROXY_HEADERS.contains(&name)
+        || HOP_BY_HOP_HEADERS.contains(&name)
+        || OVERRIDE_HEADERS.contains(&name)
+}
+
 impl fmt::Display for Prefix {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.0)
     }
-}
-
-/// A header's name as a proxy's log and metrics see it: lower case, `_` for `-`. CONTRACT 1.
-#[must_use]
-pub fn proxy_name(name: &HeaderName) -> String {
-    name.as_str().replace('-', "_")
 }
 
 fn derive(prefix: &Prefix, suffix: &str) -> HeaderName {
@@ -212,10 +298,10 @@ mod tests {
 
     #[test]
     fn names_derive_from_the_prefix() {
-        let names = HeaderNames::new(&"Acme".parse().unwrap(), &HeaderOverrides::default());
+        let names =
+            HeaderNames::new(&"Acme".parse().unwrap(), &HeaderOverrides::default()).unwrap();
         assert_eq!(names.app().as_str(), "acme-x-app");
         assert_eq!(names.version_source().as_str(), "acme-x-version-source");
-        assert_eq!(proxy_name(names.version()), "acme_x_version");
     }
 
     #[test]
@@ -224,9 +310,35 @@ mod tests {
             app: Some(HeaderName::from_static("client-id")),
             ..HeaderOverrides::default()
         };
-        let names = HeaderNames::new(&"Acme".parse().unwrap(), &overrides);
+        let names = HeaderNames::new(&"Acme".parse().unwrap(), &overrides).unwrap();
         assert_eq!(names.app().as_str(), "client-id");
         assert_eq!(names.version().as_str(), "acme-x-version");
+    }
+
+    #[test]
+    fn a_name_that_means_something_already_is_refused() {
+        for bad in [
+            "x-gateway-app-id",
+            "host",
+            "content-type",
+            "cookie",
+            "connection",
+            "x-forwarded-for",
+            "x-request-id",
+            "x_app",
+            "x-original-url",
+            "acme-x-version",
+            "acme-x-version-source",
+            "accept-language",
+        ] {
+            let app = Some(HeaderName::from_bytes(bad.as_bytes()).unwrap());
+            let overrides = HeaderOverrides {
+                app,
+                ..HeaderOverrides::default()
+            };
+            let refused = HeaderNames::new(&"Acme".parse().unwrap(), &overrides).unwrap_err();
+            assert!(refused.to_string().contains(bad), "{refused}");
+        }
     }
 
     #[test]

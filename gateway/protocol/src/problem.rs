@@ -207,6 +207,12 @@ impl Problem {
         &self.detail
     }
 
+    /// The hint, if there is one.
+    #[must_use]
+    pub fn hinted(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
     /// The body.
     #[must_use]
     pub fn to_json(&self) -> Vec<u8> {

@@ -3,7 +3,7 @@
 use std::{
     fs::{self, OpenOptions},
     io::{self, Write},
-    os::unix::fs::OpenOptionsExt,
+    os::unix::fs::{OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
@@ -21,24 +21,37 @@ pub struct Sealer(LessSafeKey);
 impl Sealer {
     /// Reads the master key, making its file (mode 0600) where it is the gateway's to make.
     ///
-    /// `database` is the file that the default key stands beside.
+    /// `database` is the file that the default key stands beside. Where `seals_something` there are keys
+    /// already that only the old master key opens, so that none is made.
     ///
     /// # Errors
     ///
-    /// The key's file cannot be read or made, or what is there is no key.
-    pub fn from_config(master_key: &MasterKey, database: &Path) -> Result<Self, MasterKeyError> {
+    /// The key's file is lost, cannot be read or made, or what is there is no key.
+    pub fn from_config(
+        master_key: &MasterKey,
+        database: &Path,
+        seals_something: bool,
+    ) -> Result<Self, MasterKeyError> {
         match master_key {
             MasterKey::Given(secret) => Self::from_hex(secret.expose()),
-            MasterKey::File(path) => Self::from_file(path),
-            MasterKey::Beside => Self::from_file(&database.with_extension("key")),
+            MasterKey::File(path) => Self::from_file(path, seals_something),
+            MasterKey::Beside => Self::from_file(&database.with_extension("key"), seals_something),
         }
     }
 
-    fn from_file(path: &Path) -> Result<Self, MasterKeyError> {
+    fn from_file(path: &Path, seals_something: bool) -> Result<Self, MasterKeyError> {
+        if seals_something && !path.exists() {
+            return Err(MasterKeyError::Lost {
+                path: path.to_owned(),
+            });
+        }
         make_unless_there(path).map_err(|cause| MasterKeyError::NotMade {
             path: path.to_owned(),
             cause,
         })?;
+        if fs::metadata(path).is_ok_and(|file| file.permissions().mode() & 0o077 != 0) {
+            tracing::warn!(path = %path.display(), "other users may read the master key: chmod 600 it");
+        }
         let read = fs::read_to_string(path).map(Zeroizing::new);
         let text = read.map_err(|cause| MasterKeyError::Unreadable {
             path: path.to_owned(),
@@ -144,6 +157,15 @@ pub enum MasterKeyError {
         /// The file.
         path: PathBuf,
     },
+    /// The file is missing, and applications were sealed under what it held.
+    #[error(
+        "the master key {} is missing, and the store has applications whose keys only it opens: restore it",
+        path.display()
+    )]
+    Lost {
+        /// The file.
+        path: PathBuf,
+    },
     /// The file cannot be read.
     #[error("the master key {} cannot be read", path.display())]
     Unreadable {
@@ -206,8 +228,6 @@ pub fn new_app_ident() -> Result<AppIdent, SealError> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
 
     fn ident(letter: char) -> AppIdent {
@@ -246,19 +266,22 @@ mod tests {
     fn a_missing_master_key_is_made_for_its_owner_alone_and_kept() {
         let folder = std::env::temp_dir().join(format!("signpost-seal-{}", std::process::id()));
         let database = folder.join("signpost.db");
-        let first = Sealer::from_config(&MasterKey::Beside, &database).unwrap();
+        let first = Sealer::from_config(&MasterKey::Beside, &database, false).unwrap();
         let file = folder.join("signpost.key");
         assert_eq!(
             fs::metadata(&file).unwrap().permissions().mode() & 0o777,
             0o600
         );
-        let second = Sealer::from_config(&MasterKey::Beside, &database).unwrap();
+        let second = Sealer::from_config(&MasterKey::Beside, &database, false).unwrap();
         let key = new_app_key().unwrap();
         let sealed = first.seal(&key, ident('a')).unwrap();
         assert!(second.open(&sealed, ident('a')).unwrap() == key);
         fs::write(&file, "not a key").unwrap();
-        let error = Sealer::from_config(&MasterKey::Beside, &database).unwrap_err();
+        let error = Sealer::from_config(&MasterKey::Beside, &database, false).unwrap_err();
         assert!(error.to_string().contains("signpost.key"), "{error}");
+        fs::remove_file(&file).unwrap();
+        let lost = Sealer::from_config(&MasterKey::Beside, &database, true).unwrap_err();
+        assert!(matches!(lost, MasterKeyError::Lost { .. }) && !file.exists());
         fs::remove_dir_all(&folder).unwrap();
     }
 }

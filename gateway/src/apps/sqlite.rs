@@ -1,11 +1,11 @@
 //! The embedded store of applications: the table `applications`.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use gateway_protocol::{
     app::{AppId, AppIdent},
-    sign::{AppKey, SignProfile, SignTime},
+    sign::{SignProfile, SignTime},
 };
 use rusqlite::{OptionalExtension, Row, Transaction, named_params, params};
 use signpost_store::{Database, Topic, changes};
@@ -13,7 +13,7 @@ use signpost_store::{Database, Topic, changes};
 use super::{
     App, AppState, PreviousKey,
     seal::Sealer,
-    store::{AppStore, AppStoreError, AppSummary, NewApp},
+    store::{AppStore, AppStoreError, AppSummary, NewApp, Rotated, Rotation},
 };
 
 /// Applications in SQLite.
@@ -33,6 +33,24 @@ impl SqliteAppStore {
             sealer: Arc::new(sealer),
             gateway_profile,
         }
+    }
+
+    /// An application's key as it is sealed, if there is any: what a master key proves itself by.
+    ///
+    /// # Errors
+    ///
+    /// The database's own.
+    pub fn any_sealed_key(database: &Database) -> rusqlite::Result<Option<(AppIdent, Vec<u8>)>> {
+        database.call_now(|connection| {
+            let query = "SELECT ident, key_sealed FROM applications ORDER BY id DESC LIMIT 1";
+            let found = connection.query_row(query, [], |row| {
+                let ident: String = row.get(0)?;
+                Ok((ident.parse().ok(), row.get(1)?))
+            });
+            Ok(found
+                .optional()?
+                .and_then(|(ident, key)| Some((ident?, key))))
+        })
     }
 
     /// Writes in one transaction, and tells every process that the application changed if a row did.
@@ -145,24 +163,38 @@ impl AppStore for SqliteAppStore {
         Ok(all.await?)
     }
 
-    async fn rotate(
-        &self,
-        ident: AppIdent,
-        key: AppKey,
-        overlap: Duration,
-        now: SignTime,
-    ) -> Result<bool, AppStoreError> {
+    async fn rotate(&self, rotation: Rotation) -> Result<Rotated, AppStoreError> {
+        let Rotation {
+            ident,
+            key,
+            overlap,
+            ends_running_overlap,
+            now,
+        } = rotation;
         let sealed = self.sealer.seal(&key, ident)?;
         let overlap = u64::try_from(overlap.as_millis()).unwrap_or(u64::MAX);
         let until = now.as_millis().saturating_add(overlap);
-        self.change(ident, move |transaction| {
+        let running = self.database.write(move |transaction| {
+            let running: Option<Option<u64>> = transaction
+                .prepare("SELECT previous_until FROM applications WHERE ident = ?1")?
+                .query_row([ident.as_str()], |row| row.get(0))
+                .optional()?;
+            let Some(running) = running else {
+                return Ok(Rotated::Unknown);
+            };
+            match running.filter(|running| *running >= now.as_millis()) {
+                Some(until) if !ends_running_overlap => return Ok(Rotated::Overlapping { until }),
+                _ => {}
+            }
             transaction.execute(
                 "UPDATE applications SET previous_sealed = key_sealed, previous_until = ?2, \
                  key_sealed = ?3 WHERE ident = ?1",
                 params![ident.as_str(), until, sealed],
-            )
-        })
-        .await
+            )?;
+            changes::record(transaction, Topic::Application, ident.as_str().as_bytes())?;
+            Ok(Rotated::Done)
+        });
+        Ok(running.await?)
     }
 
     async fn set_state(&self, ident: AppIdent, state: AppState) -> Result<bool, AppStoreError> {

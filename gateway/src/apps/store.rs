@@ -30,6 +30,35 @@ pub struct NewApp {
     pub created_at: SignTime,
 }
 
+/// A new key for an application.
+#[derive(Clone, Debug)]
+pub struct Rotation {
+    /// Whose.
+    pub ident: AppIdent,
+    /// The new key.
+    pub key: AppKey,
+    /// How long the old one stays valid.
+    pub overlap: Duration,
+    /// Whether a key that is still valid from the last rotation ends now.
+    pub ends_running_overlap: bool,
+    /// Now.
+    pub now: SignTime,
+}
+
+/// What became of a rotation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rotated {
+    /// The new key is in force.
+    Done,
+    /// No such application.
+    Unknown,
+    /// Nothing happened: the key before the last rotation is still valid, and two old keys cannot be.
+    Overlapping {
+        /// Up to when, UTC milliseconds.
+        until: u64,
+    },
+}
+
 /// What an operator may see of an application: neither its key nor its internal id.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct AppSummary {
@@ -82,19 +111,12 @@ pub trait AppStore: Send + Sync {
     /// The store is away.
     async fn list(&self) -> Result<Vec<AppSummary>, AppStoreError>;
 
-    /// Gives the application a new key; the old one stays valid for `overlap` from `now`. `false`: no such
-    /// application.
+    /// Gives the application a new key; the old one stays valid for a while.
     ///
     /// # Errors
     ///
     /// The store is away.
-    async fn rotate(
-        &self,
-        ident: AppIdent,
-        key: AppKey,
-        overlap: Duration,
-        now: SignTime,
-    ) -> Result<bool, AppStoreError>;
+    async fn rotate(&self, rotation: Rotation) -> Result<Rotated, AppStoreError>;
 
     /// Switches the application on or off. `false`: no such application.
     ///

@@ -17,16 +17,16 @@ use gateway_protocol::{
 use serde_json::{Value, json};
 use url::Url;
 
-use super::say;
+use super::{say, sign::SignRules};
 use crate::{
     apps::{
         AppState,
         seal::{new_app_ident, new_app_key},
         sqlite::SqliteAppStore,
-        store::{AppStore, AppSummary, NewApp},
+        store::{AppStore, AppSummary, NewApp, Rotated, Rotation},
     },
     clock::{Clock, SystemClock},
-    config::{Applications, Config},
+    config::{Applications, Config, weaknesses},
     server::open_store,
 };
 
@@ -76,9 +76,9 @@ pub(super) struct Create {
     /// An origin that a login may return to, "https://app.example.com" say; may be given again.
     #[arg(long, value_name = "ORIGIN", value_parser = origin)]
     return_to: Vec<String>,
-    /// Its own sign profile: plain, decoded, bilibili, alipay, wechat or top. Without it, the gateway's.
-    #[arg(long)]
-    preset: Option<String>,
+    /// A sign profile of its own; what is not said is as the gateway's.
+    #[command(flatten)]
+    rules: SignRules,
     /// The version of its requests that name none.
     #[arg(long, value_name = "NAME")]
     default_version: Option<Version>,
@@ -93,6 +93,9 @@ pub(super) struct Rotate {
     /// How long the old key stays valid, in hours.
     #[arg(long, value_name = "HOURS", default_value_t = 24, value_parser = clap::value_parser!(u64).range(0..=LONGEST_OVERLAP_HOURS))]
     overlap: u64,
+    /// End the validity of the key before the last rotation, if it is still valid.
+    #[arg(long)]
+    end_running_overlap: bool,
     #[command(flatten)]
     common: Common,
 }
@@ -136,15 +139,14 @@ async fn create(create: Create) -> anyhow::Result<()> {
     if name.is_empty() || name.chars().count() > 64 || name.chars().any(char::is_control) {
         bail!("the name must have 1 to 64 characters");
     }
-    let profile = match create.preset.as_deref() {
-        Some(preset) => Some(SignProfile::preset(preset).ok_or_else(|| {
-            anyhow!(
-                "'{preset}': the presets are {}",
-                SignProfile::PRESETS.join(", ")
-            )
-        })?),
-        None => None,
-    };
+    let config = Config::load(&create.common.config)?;
+    let profile = create
+        .rules
+        .is_given()
+        .then(|| create.rules.profile(config.sign.profile.clone()));
+    for weakness in profile.iter().flat_map(weaknesses) {
+        super::complain(&format!("warning: {weakness}"));
+    }
     let (ident, key) = (new_app_ident()?, new_app_key()?);
     let app = NewApp {
         ident,
@@ -162,15 +164,26 @@ async fn create(create: Create) -> anyhow::Result<()> {
 
 async fn rotate(rotate: Rotate) -> anyhow::Result<()> {
     let key = new_app_key()?;
-    let overlap = Duration::from_secs(rotate.overlap * 3600);
-    let store = store(&rotate.common)?;
-    if !store
-        .rotate(rotate.ident, key.clone(), overlap, SystemClock.now())
-        .await?
-    {
-        return Err(unknown(rotate.ident));
+    let rotation = Rotation {
+        ident: rotate.ident,
+        key: key.clone(),
+        overlap: Duration::from_secs(rotate.overlap * 3600),
+        ends_running_overlap: rotate.end_running_overlap,
+        now: SystemClock.now(),
+    };
+    match store(&rotate.common)?.rotate(rotation).await? {
+        Rotated::Done => show_key(rotate.ident, &key, &rotate.common),
+        Rotated::Unknown => return Err(unknown(rotate.ident)),
+        Rotated::Overlapping { until } => {
+            let minutes = until
+                .saturating_sub(SystemClock.now().as_millis())
+                .div_ceil(60_000);
+            bail!(
+                "the key before the last rotation is valid for another {minutes} minutes: wait, or end it \
+                 now with --end-running-overlap"
+            )
+        }
     }
-    show_key(rotate.ident, &key, &rotate.common);
     Ok(())
 }
 

@@ -56,7 +56,7 @@ pub(super) struct CallArguments {
     /// The language of texts.
     #[arg(long)]
     language: Option<String>,
-    /// The user's credential: env:NAME, file:PATH or the credential itself.
+    /// The user's credential: env:NAME or file:PATH.
     #[arg(long, value_name = "SOURCE")]
     authorization: Option<String>,
     #[command(flatten)]
@@ -103,14 +103,14 @@ fn known(arguments: &CallArguments) -> anyhow::Result<Known> {
             }
         }
         None => Known {
-            names: derive(&usual_prefix),
+            names: derive(&usual_prefix)?,
             url: Url::parse("http://127.0.0.1:8080")?,
             profile: SignProfile::default(),
             key: None,
         },
     };
     Ok(Known {
-        names: arguments.prefix.as_ref().map_or(usual.names, derive),
+        names: arguments.prefix.as_ref().map_or(Ok(usual.names), derive)?,
         url: arguments.url.clone().unwrap_or(usual.url),
         profile: arguments.rules.profile(usual.profile),
         key: usual.key,
@@ -125,7 +125,20 @@ fn request(arguments: &CallArguments, known: Known) -> anyhow::Result<RequestBui
         .timeout(PATIENCE)
         .no_proxy()
         .build()?;
+    if !arguments.path.starts_with('/') || arguments.path.contains(['?', '#']) {
+        bail!(
+            "'{}': a path begins with '/'; parameters follow as KEY=VALUE",
+            arguments.path
+        );
+    }
     let mut url = known.url.join(&arguments.path).context("the path")?;
+    if url.origin() != known.url.origin() {
+        bail!(
+            "'{}' leads to another host than {}",
+            arguments.path,
+            known.url
+        );
+    }
     let method = arguments.method.to_ascii_uppercase();
     let has_params = !arguments.params.is_empty() || method == "POST";
     let signed = if has_params {
@@ -167,9 +180,11 @@ fn request(arguments: &CallArguments, known: Known) -> anyhow::Result<RequestBui
         }
     }
     if let Some(source) = &arguments.authorization {
-        let credential = SecretSource::from(source.as_str())
-            .read()
-            .context("--authorization")?;
+        let source = SecretSource::from(source.as_str());
+        if let SecretSource::Literal(_) = source {
+            bail!("--authorization takes env:NAME or file:PATH, never the credential itself");
+        }
+        let credential = source.read().context("--authorization")?;
         request = request.header(known.names.authorization(), credential.expose());
     }
     Ok(request)

@@ -11,7 +11,9 @@ use anyhow::{Context, anyhow};
 use clap::ValueEnum;
 use gateway_protocol::{
     param::Params,
-    sign::{AppKey, SignAlgorithm, SignCover, SignProfile, canonical_for_display, sign},
+    sign::{
+        AppKey, ReplayPolicy, SignAlgorithm, SignCover, SignProfile, canonical_for_display, sign,
+    },
 };
 
 use super::{complain, key::KeySource, say};
@@ -50,6 +52,15 @@ pub(super) struct SignRules {
     /// What is signed beside the parameters, if not the preset's.
     #[arg(long, value_enum)]
     cover: Option<Cover>,
+    /// Whether a request may come twice, if not the preset's; a client need not know.
+    #[arg(long, value_enum)]
+    replay: Option<Replay>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Replay {
+    Allow,
+    Reject,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -65,21 +76,41 @@ enum Cover {
 }
 
 impl SignRules {
-    /// The profile that was chosen, starting from `usual`.
+    /// Whether anything was chosen.
+    pub(super) fn is_given(&self) -> bool {
+        self.preset.is_some()
+            || self.algorithm.is_some()
+            || self.cover.is_some()
+            || self.replay.is_some()
+    }
+
+    /// The profile that was chosen, starting from `usual`. A preset is a family's way to write the string; it
+    /// does not undo what makes the usual profile stronger.
     pub(super) fn profile(&self, usual: SignProfile) -> SignProfile {
-        let preset = self.preset.clone().unwrap_or(usual);
-        let algorithm = self.algorithm.map(|algorithm| match algorithm {
+        let SignProfile {
+            algorithm,
+            cover,
+            replay,
+            ..
+        } = usual;
+        let written = self.preset.clone().unwrap_or(usual);
+        let chosen_algorithm = self.algorithm.map(|chosen| match chosen {
             Algorithm::Md5 => SignAlgorithm::Md5,
             Algorithm::HmacSha256 => SignAlgorithm::HmacSha256,
         });
-        let cover = self.cover.map(|cover| match cover {
+        let chosen_cover = self.cover.map(|chosen| match chosen {
             Cover::Parameters => SignCover::Parameters,
             Cover::Request => SignCover::Request,
         });
+        let chosen_replay = self.replay.map(|chosen| match chosen {
+            Replay::Allow => ReplayPolicy::Allow,
+            Replay::Reject => ReplayPolicy::Reject,
+        });
         SignProfile {
-            algorithm: algorithm.unwrap_or(preset.algorithm),
-            cover: cover.unwrap_or(preset.cover),
-            ..preset
+            algorithm: chosen_algorithm.unwrap_or(algorithm),
+            cover: chosen_cover.unwrap_or(cover),
+            replay: chosen_replay.unwrap_or(replay),
+            ..written
         }
     }
 }

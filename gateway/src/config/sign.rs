@@ -66,25 +66,42 @@ impl SignConfig {
 
     /// What each weak choice means.
     pub(super) fn warnings(&self) -> Vec<String> {
-        let profile = &self.profile;
-        let is_concat = matches!(profile.layout, SignLayout::Concat | SignLayout::ConcatBoth);
-        [
-            (profile.algorithm == SignAlgorithm::Md5,
-             "sign.algorithm is md5: a weak hash, kept for existing clients; prefer hmac-sha256"),
-            (profile.values == SignValues::Decoded,
-             "sign.values is decoded: two parameter lists can share one sign (a value may hold '&' or '='); prefer wire"),
-            (is_concat,
-             "sign.layout is concat: two parameter lists can share one sign ('a=bc' and 'ab=c'); prefer pairs"),
-            (profile.replay == ReplayPolicy::Allow,
-             "sign.replay is allow: who reads a request can send it again within the window; prefer reject"),
-            (self.allows_weak_keys,
-             "sign.allow_weak_key is true: keys under 128 bits can be guessed from one signed request"),
-        ]
-        .into_iter()
-        .filter(|(applies, _)| *applies)
-        .map(|(_, warning)| warning.to_owned())
-        .collect()
+        let mut warnings: Vec<_> = weaknesses(&self.profile)
+            .map(|weakness| format!("sign.{weakness}"))
+            .collect();
+        if self.allows_weak_keys {
+            warnings.push(
+                "sign.allow_weak_key is true: keys under 128 bits can be guessed from one signed request"
+                    .to_owned(),
+            );
+        }
+        warnings
     }
+}
+
+/// What each weak choice of a profile means. CONTRACT 3.
+pub fn weaknesses(profile: &SignProfile) -> impl Iterator<Item = &'static str> + use<> {
+    let is_concat = matches!(profile.layout, SignLayout::Concat | SignLayout::ConcatBoth);
+    [
+        (
+            profile.algorithm == SignAlgorithm::Md5,
+            "algorithm is md5: a weak hash, kept for existing clients; prefer hmac-sha256",
+        ),
+        (
+            profile.values == SignValues::Decoded,
+            "values is decoded: two parameter lists can share one sign (a value may hold '&' or '='); prefer wire",
+        ),
+        (
+            is_concat,
+            "layout is concat: two parameter lists can share one sign ('a=bc' and 'ab=c'); prefer pairs",
+        ),
+        (
+            profile.replay == ReplayPolicy::Allow,
+            "replay is allow: who reads a request can send it again within the window; prefer reject",
+        ),
+    ]
+    .into_iter()
+    .filter_map(|(applies, weakness)| applies.then_some(weakness))
 }
 
 /// The preset, with whatever single settings stand beside it.

@@ -3,9 +3,9 @@
 //! Each problem names file, key, what was found and what is allowed. What nobody took is an unknown key.
 
 use std::{
-    cell::{Cell, RefCell},
+    cell::RefCell,
     collections::BTreeMap,
-    fmt::{self, Display},
+    fmt::Display,
     fs,
     net::SocketAddr,
     ops::RangeInclusive,
@@ -17,19 +17,16 @@ use std::{
 use toml::{Table, Value};
 use url::Url;
 
-use super::secret::{Secret, SecretSource};
+use super::{
+    error::{ConfigError, Problem, Problems},
+    secret::{Secret, SecretSource},
+};
 
 /// A file as written, and what was found wrong with it so far.
 pub(super) struct Document {
     path: PathBuf,
     root: Table,
     problems: RefCell<Vec<Problem>>,
-}
-
-struct Problem {
-    key: String,
-    found: String,
-    allowed: String,
 }
 
 impl Document {
@@ -69,7 +66,7 @@ impl Document {
             Some(config) if problems.is_empty() => Ok(config),
             _ => Err(ConfigError::Problems {
                 path: self.path,
-                problems: Problems(problems),
+                problems: Problems::new(problems),
             }),
         }
     }
@@ -88,7 +85,8 @@ impl<'d> Section<'d> {
         let values = match self.values.remove(key) {
             Some(Value::Table(table)) => table,
             Some(other) => {
-                self.problem(key, &shown(&other), "a table");
+                // Not the value: where a table is expected, somebody may have put its key.
+                self.problem(key, &format!("a {}", other.type_str()), "a table");
                 Table::new()
             }
             None => Table::new(),
@@ -154,6 +152,16 @@ impl<'d> Section<'d> {
                 None
             }
         }
+    }
+
+    /// A text that parses if it is there; `allowed` says what does, where the parser's words would not help.
+    pub(super) fn parsed_as<T: FromStr>(&mut self, key: &str, allowed: &str) -> Option<T> {
+        let value = self.values.remove(key)?;
+        let parsed = value.as_str().and_then(|text| text.parse().ok());
+        if parsed.is_none() {
+            self.problem(key, &shown(&value), allowed);
+        }
+        parsed
     }
 
     /// A text that `is_right`, or the default.
@@ -251,19 +259,22 @@ impl<'d> Section<'d> {
         }
     }
 
+    /// An IP address and a port; the default's where there is none.
     pub(super) fn address(&mut self, key: &str, default: &str) -> Option<SocketAddr> {
-        let take = |value: &Value| value.as_str()?.parse().ok();
         if self.values.contains_key(key) {
-            let unused = SocketAddr::from(([0; 4], 0));
-            self.value(
-                key,
-                unused,
-                "an address and a port, \"127.0.0.1:8080\" say",
-                take,
-            )
+            self.needed_address(key)
         } else {
             default.parse().ok()
         }
+    }
+
+    /// An IP address and a port, which must be there.
+    pub(super) fn needed_address(&mut self, key: &str) -> Option<SocketAddr> {
+        let allowed = "an IP address and a port, \"127.0.0.1:7001\" say";
+        if !self.values.contains_key(key) {
+            self.problem(key, "nothing", allowed);
+        }
+        self.parsed_as(key, allowed)
     }
 
     /// An http or https address without path, query and fragment; by default the one listened on.
@@ -366,77 +377,15 @@ impl Drop for Section<'_> {
     }
 }
 
+/// A value as a person wrote it; of an address, no more than its scheme, since it may hold a password.
 fn shown(value: &Value) -> String {
     let text = value.to_string();
+    if let Some((scheme, _)) = text.split_once("://") {
+        return format!("{scheme}://…");
+    }
     if text.len() <= 80 {
         text
     } else {
         format!("{}…", text.chars().take(80).collect::<String>())
-    }
-}
-
-/// Why there is no configuration.
-#[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
-    /// The file is not there, or may not be read.
-    #[error("{}: cannot be read: {cause}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        cause: std::io::Error,
-    },
-    /// The file is no TOML.
-    #[error("{}: line {line}: not TOML: {cause}", path.display())]
-    NotToml {
-        /// The file.
-        path: PathBuf,
-        /// The line, from 1.
-        line: usize,
-        /// What the parser says.
-        cause: String,
-    },
-    /// Keys or values that it cannot have.
-    #[error("{}", problems.display(path))]
-    Problems {
-        /// The file.
-        path: PathBuf,
-        /// All of them.
-        problems: Problems,
-    },
-}
-
-/// Everything that is wrong with one file.
-#[derive(Debug)]
-pub struct Problems(Vec<Problem>);
-
-impl Problems {
-    fn display<'p>(&'p self, path: &'p Path) -> impl Display + 'p {
-        let first = Cell::new(true);
-        fmt::from_fn(move |formatter| {
-            for problem in &self.0 {
-                if !first.replace(false) {
-                    writeln!(formatter)?;
-                }
-                let Problem {
-                    key,
-                    found,
-                    allowed,
-                } = problem;
-                write!(
-                    formatter,
-                    "{}: {key}: found {found}; allowed: {allowed}",
-                    path.display()
-                )?;
-            }
-            first.set(true);
-            Ok(())
-        })
-    }
-}
-
-impl fmt::Debug for Problem {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.key)
     }
 }

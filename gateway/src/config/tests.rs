@@ -110,6 +110,50 @@ fn a_secret_is_never_told() {
 }
 
 #[test]
+fn what_may_hold_a_password_is_not_told() {
+    let told = problems(
+        "prefix = 'Acme'\nstore = 'postgres://signpost:hunter2@db/x'\npublic_url = 'http://u:hunter2@h'\n\
+         application = 'hunter2hunter2'\n[versions.v1]\nbackend = '127.0.0.1:1'\n",
+    );
+    for key in ["store", "public_url", "application"] {
+        assert!(
+            told.contains(&format!(".toml: {key}: found")),
+            "{key} in {told}"
+        );
+    }
+    assert!(!told.contains("hunter2"), "{told}");
+}
+
+#[test]
+fn a_header_cannot_take_a_name_that_means_something() {
+    for bad in ["X-Gateway-App-Id", "Host", "Acme-X-Version", "a b"] {
+        let told = problems(&format!("{MINIMAL}[headers]\napp = '{bad}'\n"));
+        assert!(told.contains(": headers."), "{told}");
+    }
+}
+
+#[test]
+fn both_listeners_have_addresses_of_their_own() {
+    let told = problems(&format!(
+        "listen = '127.0.0.1:9'\n{MINIMAL}[management]\nlisten = '127.0.0.1:9'\n"
+    ));
+    assert!(
+        told.contains("management.listen: found 127.0.0.1:9"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_backend_is_an_address_and_its_problem_is_told_once() {
+    let told = problems(&MINIMAL.replace("127.0.0.1:7001", "localhost:7001"));
+    assert!(
+        told.contains("versions.v1.backend: found \"localhost:7001\"; allowed: an IP address"),
+        "{told}"
+    );
+    assert_eq!(told.lines().count(), 1, "{told}");
+}
+
+#[test]
 fn a_weak_key_is_refused_unless_it_is_allowed() {
     let weak = MINIMAL.replace("4283fefc63f0cd0e873a0000c6d07ef7", "secret");
     assert!(problems(&weak).contains("application.key: found a weak key"));

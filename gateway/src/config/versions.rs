@@ -42,12 +42,15 @@ impl Versions {
         let unknown = root.choice("unknown", &unknown, UnknownVersion::Default);
         let default: Option<Version> = root.parsed("default_version", "v1");
         let mut backends = Vec::new();
+        // A table with a bad address is a table all the same, which has its own problem.
+        let mut named = Vec::new();
         for (name, mut section) in root.sections("versions") {
             let version = name.parse();
-            let address: Option<SocketAddr> = section.needed("backend");
+            let address = section.needed_address("backend");
             match version {
                 Ok(version) => {
-                    backends.extend(address.map(|address| Arc::new(Backend { version, address })))
+                    named.push(Version::clone(&version));
+                    backends.extend(address.map(|address| Arc::new(Backend { version, address })));
                 }
                 Err(error) => root.problem(
                     "versions",
@@ -61,11 +64,8 @@ impl Versions {
         let place = backends
             .iter()
             .position(|backend| backend.version == default);
-        if place.is_none() {
-            let known: Vec<_> = backends
-                .iter()
-                .map(|backend| backend.version.as_str())
-                .collect();
+        if !named.contains(&default) {
+            let known: Vec<_> = named.iter().map(Version::as_str).collect();
             let allowed = if known.is_empty() {
                 "a version with a [versions.NAME] table that has a backend".to_owned()
             } else {

@@ -8,7 +8,6 @@ use std::{
 
 use async_trait::async_trait;
 use bytes::{Buf, BytesMut};
-use gateway_protocol::{header::HeaderNames, language::Language};
 use pingora::{
     apps::{HttpServerApp, ServerApp},
     protocols::{Stream, http::ServerSession},
@@ -25,11 +24,12 @@ use crate::{
     drain::Drain,
     gateway::Gateway,
     phases::{
+        address::{Addressing, address},
         record::{Served, record},
         reject::{Addressee, Answer, reject},
     },
     rejection::Rejection,
-    request::Target,
+    request::RawHeaders,
     request_context::RequestContext,
     request_ids::RequestIds,
 };
@@ -51,8 +51,8 @@ pub struct Http1Connections {
     pub drain: Arc<Drain>,
     /// Makes request ids.
     pub ids: Arc<RequestIds>,
-    /// For answers to heads that are refused.
-    pub names: HeaderNames,
+    /// What answers to heads that are refused go by.
+    pub addressing: Arc<Addressing>,
     /// Whether a refused head leaves an access line.
     pub records: bool,
 }
@@ -122,12 +122,15 @@ impl Http1Connections {
                 return Head::Ended;
             }
         }
-        // An empty line before a request line does not count (RFC 9112 section 2.2). One.
-        if buffer.starts_with(b"\r\n") {
-            buffer.advance(2);
-        }
         let deadline = tokio::time::Instant::now() + self.head_patience;
+        let mut may_skip_line = true;
         loop {
+            // An empty line before a request line does not count (RFC 9112 section 2.2). One.
+            if may_skip_line && buffer.starts_with(b"\r\n") {
+                buffer.advance(2);
+                scanner = HeadScanner::default();
+                may_skip_line = false;
+            }
             match scanner.scan(buffer, &self.limits) {
                 Ok(Some(length)) => {
                     return match head::check(&buffer[..length], &self.limits) {
@@ -201,26 +204,23 @@ impl Http1Connections {
             .get_socket_digest()
             .and_then(|digest| digest.peer_addr().cloned());
         context.peer = peer.and_then(|peer| peer.as_inet().map(SocketAddr::ip));
-        context.language =
-            Language::from_header(head::peek_header(head, self.names.language().as_str()));
+        let line = head::peek_request_line(head);
+        let method = line.map_or(&b"-"[..], |line| line.method);
+        let path = line.and_then(|line| path_of(line.target)).unwrap_or("-");
+        context.manner = address(method, path, &RawHeaders(head), &self.addressing);
         let to = Addressee {
             request_id: &context.request_id,
-            language: context.language,
-            wants_page: false,
+            manner: context.manner,
         };
-        let answer = reject(&rejection, to, None, &self.names);
+        let answer = reject(&rejection, to, None, &self.addressing.names);
         let wire = on_the_wire(&answer);
         let written = tokio::time::timeout(self.head_patience, stream.write_all(&wire));
         // Whoever does not take the answer has gone, which is as good.
         let _ = written.await;
         if self.records {
-            let line = head::peek_request_line(head);
-            let target = line.and_then(|line| Target::parse(line.target));
             let served = Served {
-                method: line
-                    .and_then(|line| std::str::from_utf8(line.method).ok())
-                    .unwrap_or("-"),
-                path: target.map_or("-", |target| target.path),
+                method: std::str::from_utf8(method).unwrap_or("-"),
+                path,
                 status: answer.status.as_u16(),
                 size: answer.body.len(),
                 duration: started.elapsed(),
@@ -229,6 +229,14 @@ impl Http1Connections {
         }
         shut_down_heard_out(&mut stream).await;
     }
+}
+
+/// The path of a target that may be none: up to its query, if that much is fit for a log.
+fn path_of(target: &[u8]) -> Option<&str> {
+    let path = target.split(|&byte| byte == b'?').next()?;
+    std::str::from_utf8(path)
+        .ok()
+        .filter(|path| path.is_ascii())
 }
 
 /// Reads what there is; `false` when the client has closed, or the connection broke.

@@ -164,19 +164,6 @@ pub fn peek_request_line(buffer: &[u8]) -> Option<RequestLine<'_>> {
     request_line(&buffer[..line_end]).ok().map(|(line, _)| line)
 }
 
-/// The first value of a header in whatever has come, for answers to heads that were refused.
-#[must_use]
-pub fn peek_header<'a>(buffer: &'a [u8], name: &str) -> Option<&'a [u8]> {
-    buffer
-        .split(|&byte| byte == b'\n')
-        .skip(1)
-        .find_map(|line| {
-            let colon = memchr(b':', line)?;
-            let matches = line[..colon].eq_ignore_ascii_case(name.as_bytes());
-            matches.then(|| line[colon + 1..].trim_ascii())
-        })
-}
-
 fn check_target(target: &[u8], limits: &HeadLimits) -> Result<(), HeadFault> {
     let (path, query) = match memchr(b'?', target) {
         Some(mark) => (&target[..mark], &target[mark + 1..]),
@@ -305,7 +292,13 @@ fn is_host(host: &[u8]) -> bool {
     };
     let port_is_valid = match port {
         [] => true,
-        [b':', digits @ ..] => digits.len() <= 5 && digits.iter().all(u8::is_ascii_digit),
+        [b':'] => true,
+        [b':', digits @ ..] => {
+            let digits = std::str::from_utf8(digits)
+                .ok()
+                .filter(|digits| digits.bytes().all(|digit| digit.is_ascii_digit()));
+            digits.is_some_and(|digits| digits.parse::<u16>().is_ok())
+        }
         _ => false,
     };
     !name.is_empty() && port_is_valid

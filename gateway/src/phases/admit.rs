@@ -6,10 +6,13 @@ use std::net::IpAddr;
 
 use gateway_protocol::{
     app::AppIdent,
-    header::{self, HeaderNames},
-    language::Language,
+    header::{
+        self as names, HeaderNames, TRACEPARENT, X_FORWARDED_FOR, X_FORWARDED_HOST,
+        X_FORWARDED_PROTO, X_REQUEST_ID,
+    },
     request_id::RequestId,
 };
+use http::{HeaderName, header};
 use ipnet::IpNet;
 use smallvec::SmallVec;
 
@@ -46,8 +49,6 @@ pub struct Admitted {
     pub app: AppHeader,
     /// The version header's value; empty where there is none.
     pub version: SmallVec<[u8; 32]>,
-    /// The language of texts for this request.
-    pub language: Language,
     /// The id that a trusted proxy gave.
     pub request_id: Option<RequestId>,
     /// The trace that a trusted proxy is part of.
@@ -90,7 +91,7 @@ pub fn admit(
     let is_trusted = rules
         .trusted_proxies
         .iter()
-        .any(|proxies| proxies.contains(&peer));
+        .any(|proxies| proxies.contains(&peer.to_canonical()));
     let trusted = |value| text(value).filter(|_| is_trusted);
     let app = match found.app.map(AppIdent::try_from) {
         None => AppHeader::Absent,
@@ -103,9 +104,10 @@ pub fn admit(
         expects_continue: found.expects_continue,
         app,
         version: SmallVec::from_slice(found.version.unwrap_or_default()),
-        language: Language::from_header(found.language),
         request_id: trusted(found.request_id).and_then(|id| id.parse().ok()),
-        traceparent: trusted(found.traceparent).map(str::to_owned),
+        traceparent: trusted(found.traceparent)
+            .filter(|given| is_traceparent(given))
+            .map(str::to_owned),
         origin: Some(Origin::new(
             peer,
             is_trusted.then_some(&found.proxy),
@@ -117,6 +119,19 @@ pub fn admit(
 
 fn text(value: Option<&[u8]>) -> Option<&str> {
     value.and_then(|value| std::str::from_utf8(value).ok())
+}
+
+/// `version-trace_id-parent_id-flags` of W3C Trace Context, as level 1 has it.
+fn is_traceparent(given: &str) -> bool {
+    let is_hex = |part: &str, length| {
+        part.len() == length
+            && part
+                .bytes()
+                .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    };
+    let parts: SmallVec<[&str; 5]> = given.split('-').take(5).collect();
+    matches!(parts[..], [version, trace, parent, flags]
+        if is_hex(version, 2) && is_hex(trace, 32) && is_hex(parent, 16) && is_hex(flags, 2))
 }
 
 fn check_body(
@@ -161,9 +176,9 @@ impl<'a> Found<'a> {
         let names = &rules.names;
         let nominated = Nominated::from_headers(headers);
         for (name, value) in headers.each() {
-            let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
-            let take = |known: &http::HeaderName, place: &mut Option<&'a [u8]>| {
-                if !is(known.as_str()) {
+            let is = |known: &HeaderName| name.eq_ignore_ascii_case(known.as_str().as_bytes());
+            let take = |known: &HeaderName, place: &mut Option<&'a [u8]>| {
+                if !is(known) {
                     return Ok(false);
                 }
                 if nominated.includes(name) {
@@ -183,24 +198,23 @@ impl<'a> Found<'a> {
             {
                 continue;
             }
-            match name.len() {
-                4 if is("host") => found.host = value.trim_ascii(),
-                6 if is("expect") => {
+            match () {
+                () if is(&header::HOST) => found.host = value.trim_ascii(),
+                () if is(&header::EXPECT) => {
                     found.expects_continue =
                         value.trim_ascii().eq_ignore_ascii_case(b"100-continue");
                 }
-                9 if is("x-real-ip") => {}
-                11 if is("traceparent") => found.traceparent = Some(value.trim_ascii()),
-                12 if is("content-type") => {
+                () if is(&header::CONTENT_TYPE) => {
                     found.content_type = Some(value.trim_ascii());
                     found.content_types += 1;
                 }
-                12 if is("x-request-id") => found.request_id = Some(value.trim_ascii()),
-                15 if is("x-forwarded-for") => found.proxy.forwarded_for.push(value),
-                16 if is("content-encoding") => found.has_content_encoding = true,
-                16 if is("x-forwarded-host") => found.proxy.host = Some(value.trim_ascii()),
-                17 if is("x-forwarded-proto") => found.proxy.proto = Some(value.trim_ascii()),
-                _ => {}
+                () if is(&header::CONTENT_ENCODING) => found.has_content_encoding = true,
+                () if is(&TRACEPARENT) => found.traceparent = Some(value.trim_ascii()),
+                () if is(&X_REQUEST_ID) => found.request_id = Some(value.trim_ascii()),
+                () if is(&X_FORWARDED_FOR) => found.proxy.forwarded_for.push(value),
+                () if is(&X_FORWARDED_HOST) => found.proxy.host = Some(value.trim_ascii()),
+                () if is(&X_FORWARDED_PROTO) => found.proxy.proto = Some(value.trim_ascii()),
+                () => {}
             }
         }
         Ok(found)
@@ -245,6 +259,12 @@ impl<'a> Nominated<'a> {
     }
 }
 
+/// Whether `Connection` names a header, which then counts as absent.
+#[must_use]
+pub fn nominates(headers: &impl Headers, name: &HeaderName) -> bool {
+    Nominated::from_headers(headers).includes(name.as_str().as_bytes())
+}
+
 /// The names in a `Connection` header's value.
 pub(super) fn connection_options(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value
@@ -257,16 +277,16 @@ pub(super) fn connection_options(value: &[u8]) -> impl Iterator<Item = &[u8]> {
 ///
 /// What `Connection` names goes too; that is for the caller to see to.
 #[must_use]
-pub fn is_stripped(name: &str, names: &HeaderNames, from_trusted_proxy: bool) -> bool {
+pub fn is_stripped(name: &str, conventions: &HeaderNames, from_trusted_proxy: bool) -> bool {
     let is_convention = |name: &str| {
-        names
+        conventions
             .of_requests()
             .iter()
             .any(|known| known.as_str() == name)
     };
-    let is_internal = |name: &str| name.starts_with(header::INTERNAL_PREFIX);
+    let is_internal = |name: &str| name.starts_with(names::INTERNAL_PREFIX);
     let is_of_proxies = |name: &str| {
-        name.starts_with(header::FORWARDED_PREFIX) || header::PROXY_HEADERS.contains(&name)
+        name.starts_with(names::FORWARDED_PREFIX) || names::PROXY_HEADERS.contains(&name)
     };
     if name.contains('_') {
         // Some servers read `_` as `-`: the look-alike of a name that means something must not pass.
@@ -274,11 +294,12 @@ pub fn is_stripped(name: &str, names: &HeaderNames, from_trusted_proxy: bool) ->
         return is_convention(&read)
             || is_internal(&read)
             || is_of_proxies(&read)
-            || header::OVERRIDE_HEADERS.contains(&read.as_str());
+            || names::OVERRIDE_HEADERS.contains(&read.as_str())
+            || names::FRAMING_HEADERS.contains(&read.as_str());
     }
     is_internal(name)
-        || header::HOP_BY_HOP_HEADERS.contains(&name)
-        || header::OVERRIDE_HEADERS.contains(&name)
+        || names::HOP_BY_HOP_HEADERS.contains(&name)
+        || names::OVERRIDE_HEADERS.contains(&name)
         || (!from_trusted_proxy && is_of_proxies(name))
 }
 

@@ -1,11 +1,16 @@
 //! The headers that a backend trusts; nobody else writes `X-Gateway-*`. CONTRACT 1 and 9.
 
+use std::net::IpAddr;
+
 use gateway_protocol::header::{
     self, HeaderNames, TRACEPARENT, X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO,
     X_GATEWAY_APP, X_GATEWAY_APP_ID, X_GATEWAY_SECRET, X_GATEWAY_VERSION, X_GATEWAY_VERSION_SOURCE,
     X_REQUEST_ID,
 };
-use http::{HeaderName, HeaderValue, header::CONTENT_LENGTH};
+use http::{
+    HeaderName, HeaderValue,
+    header::{CONTENT_LENGTH, CONTENT_TYPE, FORWARDED, HOST},
+};
 use pingora::http::RequestHeader;
 use smallvec::SmallVec;
 
@@ -58,6 +63,19 @@ pub fn forward(
         Some(theirs) => upstream.insert_header(TRACEPARENT, theirs.as_str())?,
         None => upstream.insert_header(TRACEPARENT, ids.traceparent(&context.request_id))?,
     }
+    if let Some(chain) = upstream
+        .headers
+        .get(FORWARDED)
+        .and_then(|value| value.to_str().ok())
+    {
+        // Left of a trusted proxy's only; it is extended by that proxy (RFC 7239), as X-Forwarded-For is.
+        let extended = match context.peer {
+            Some(IpAddr::V6(peer)) => format!("{chain}, for=\"[{peer}]\""),
+            Some(IpAddr::V4(peer)) => format!("{chain}, for={peer}"),
+            None => chain.to_owned(),
+        };
+        upstream.insert_header(FORWARDED, extended)?;
+    }
     if let Some(origin) = &context.origin {
         upstream.insert_header(X_FORWARDED_FOR, origin.forwarded_for.clone())?;
         upstream.insert_header(X_FORWARDED_PROTO, origin.proto.clone())?;
@@ -65,6 +83,9 @@ pub fn forward(
     }
     Ok(())
 }
+
+/// These say where a request goes and what its body is; the body was verified as that.
+const ESSENTIAL: [HeaderName; 3] = [HOST, CONTENT_TYPE, CONTENT_LENGTH];
 
 fn strip(upstream: &mut RequestHeader, from_trusted_proxy: bool, names: &HeaderNames) {
     let nominated = upstream.headers.get_all(http::header::CONNECTION).iter();
@@ -76,17 +97,19 @@ fn strip(upstream: &mut RequestHeader, from_trusted_proxy: bool, names: &HeaderN
         .filter(|name| is_stripped(name.as_str(), names, from_trusted_proxy));
     let gone: SmallVec<[HeaderName; 8]> = nominated.chain(stripped.cloned()).collect();
     for name in &gone {
-        // `Host` frames the request itself, so that naming it in `Connection` has no effect.
-        if name != http::header::HOST {
+        // What a request cannot do without is not of one connection, whatever `Connection` says.
+        if !ESSENTIAL.contains(name) {
             upstream.remove_header(name);
         }
     }
 }
 
-/// Whether a header of an answer is the gateway's own, and so not for clients.
+/// Whether a header of an answer is the gateway's own, or looks like it, and so not for clients.
 #[must_use]
 pub fn is_internal(name: &HeaderName) -> bool {
-    name.as_str().starts_with(header::INTERNAL_PREFIX)
+    let name = name.as_str();
+    name.starts_with(header::INTERNAL_PREFIX)
+        || (name.contains('_') && name.replace('_', "-").starts_with(header::INTERNAL_PREFIX))
 }
 
 #[cfg(test)]
@@ -97,11 +120,13 @@ mod tests {
 
     #[test]
     fn what_connection_names_is_stripped_but_not_the_host() {
-        let names = HeaderNames::new(&"Acme".parse().unwrap(), &HeaderOverrides::default());
+        let names =
+            HeaderNames::new(&"Acme".parse().unwrap(), &HeaderOverrides::default()).unwrap();
         let mut upstream = RequestHeader::build("GET", b"/", None).unwrap();
         for (name, value) in [
             ("host", "h"),
-            ("connection", "Acme-X-App, host, x-own"),
+            ("connection", "Acme-X-App, host, x-own, content-type"),
+            ("content-type", "application/x-www-form-urlencoded"),
             ("acme-x-app", "a"),
             ("x-own", "b"),
             ("acme_x_app", "c"),
@@ -110,7 +135,8 @@ mod tests {
             upstream.append_header(name, value).unwrap();
         }
         strip(&mut upstream, false, &names);
-        let left: Vec<_> = upstream.headers.keys().map(HeaderName::as_str).collect();
-        assert_eq!(left, ["host", "x-kept"]);
+        let mut left: Vec<_> = upstream.headers.keys().map(HeaderName::as_str).collect();
+        left.sort_unstable();
+        assert_eq!(left, ["content-type", "host", "x-kept"]);
     }
 }

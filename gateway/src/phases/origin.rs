@@ -1,6 +1,6 @@
 //! Who the client is: the peer, or whom trusted proxies say it is. CONTRACT 1.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use http::HeaderValue;
 use ipnet::IpNet;
@@ -46,6 +46,7 @@ impl Origin {
         let hops = proxy
             .map(|said| hops(said, &rules.trusted_proxies))
             .unwrap_or_default();
+        let peer = peer.to_canonical();
         let client = hops.first().copied().unwrap_or(peer);
         let mut chain = String::with_capacity(16);
         for hop in hops.iter().chain([&peer]) {
@@ -81,10 +82,7 @@ fn hops(said: &ProxyHeaders<'_>, trusted: &[IpNet]) -> SmallVec<[IpAddr; 4]> {
         .flat_map(|line| line.rsplit(|&byte| byte == b','))
         .map(<[u8]>::trim_ascii)
     {
-        let Some(hop) = std::str::from_utf8(hop)
-            .ok()
-            .and_then(|hop| hop.parse().ok())
-        else {
+        let Some(hop) = std::str::from_utf8(hop).ok().and_then(address) else {
             break;
         };
         hops.insert(0, hop);
@@ -95,6 +93,15 @@ fn hops(said: &ProxyHeaders<'_>, trusted: &[IpNet]) -> SmallVec<[IpAddr; 4]> {
     hops
 }
 
+/// Some proxies add the port that the client sent from.
+fn address(hop: &str) -> Option<IpAddr> {
+    let with_port = || hop.parse::<SocketAddr>().map(|address| address.ip());
+    hop.parse()
+        .or_else(|_| with_port())
+        .ok()
+        .map(|address: IpAddr| address.to_canonical())
+}
+
 #[cfg(test)]
 mod tests {
     use gateway_protocol::header::{HeaderNames, HeaderOverrides};
@@ -103,7 +110,7 @@ mod tests {
 
     fn origin(peer: &str, forwarded_for: &[&str]) -> Origin {
         let rules = Admission {
-            names: HeaderNames::new(&"Acme".parse().unwrap(), &HeaderOverrides::default()),
+            names: HeaderNames::new(&"Acme".parse().unwrap(), &HeaderOverrides::default()).unwrap(),
             trusted_proxies: vec!["10.0.0.0/8".parse().unwrap()],
             scheme: "http",
             largest_body: 0,
@@ -146,6 +153,12 @@ mod tests {
                 &["unknown, 10.0.0.2"],
                 "10.0.0.2",
                 "10.0.0.2, 10.0.0.1",
+            ),
+            (
+                "10.0.0.1",
+                &["198.51.100.7:4711"],
+                "198.51.100.7",
+                "198.51.100.7, 10.0.0.1",
             ),
             (
                 "10.0.0.1",

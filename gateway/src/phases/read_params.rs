@@ -69,10 +69,7 @@ async fn collect(session: &mut Session, limit: usize) -> Result<Bytes, Rejection
 }
 
 fn rejection_of(error: &Error) -> Rejection {
-    let cause = error
-        .cause
-        .as_deref()
-        .and_then(|cause| cause.downcast_ref::<std::io::Error>());
+    let cause = error.root_cause().downcast_ref::<std::io::Error>();
     let inner = cause.and_then(std::io::Error::get_ref);
     if inner.is_some_and(|inner| inner.is::<MalformedChunks>()) {
         Rejection::NotHttp("malformed chunks")

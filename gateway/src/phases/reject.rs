@@ -3,6 +3,9 @@
 //! A rejection becomes an [`Answer`]: RFC 9457 problem details, a page with the same code for a browser, or
 //! a bare 400 where there was no HTTP. Whoever holds the connection writes it.
 
+use std::sync::LazyLock;
+
+use base64::Engine;
 use bytes::Bytes;
 use gateway_protocol::{
     header::{HeaderNames, X_REQUEST_ID},
@@ -14,7 +17,7 @@ use gateway_protocol::{
 };
 use http::{HeaderName, HeaderValue, StatusCode, header};
 
-use super::route::Route;
+use super::{address::Manner, route::Route};
 use crate::rejection::Rejection;
 
 /// An answer of the gateway's own, ready to be written.
@@ -33,10 +36,8 @@ pub struct Answer {
 pub struct Addressee<'a> {
     /// The request's id.
     pub request_id: &'a RequestId,
-    /// The language of the texts.
-    pub language: Language,
-    /// Whether a person looks at it in a browser.
-    pub wants_page: bool,
+    /// In which language and form.
+    pub manner: Manner,
 }
 
 /// Makes the answer to a request that was rejected, behind `route` if it came that far.
@@ -51,7 +52,7 @@ pub fn reject(
         return bare();
     };
     let problem = problem(rejection, code, to);
-    let (media_type, body) = if to.wants_page {
+    let (media_type, body) = if to.manner.wants_page {
         ("text/html; charset=utf-8", page(&problem, to).into_bytes())
     } else {
         (problem::MEDIA_TYPE, problem.to_json())
@@ -61,16 +62,13 @@ pub fn reject(
         (header::CONTENT_LENGTH, body.len().into()),
         (
             header::CONTENT_LANGUAGE,
-            HeaderValue::from_static(to.language.tag()),
+            HeaderValue::from_static(to.manner.language.tag()),
         ),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
         (X_REQUEST_ID, value(to.request_id.as_str())),
     ];
-    if to.wants_page {
-        headers.push((
-            header::CONTENT_SECURITY_POLICY,
-            HeaderValue::from_static(PAGE_POLICY),
-        ));
+    if to.manner.wants_page {
+        headers.push((header::CONTENT_SECURITY_POLICY, PAGE_POLICY.clone()));
         headers.push((header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")));
         headers.push((
             header::X_CONTENT_TYPE_OPTIONS,
@@ -115,7 +113,7 @@ fn bare() -> Answer {
 }
 
 fn problem(rejection: &Rejection, code: ProblemCode, to: Addressee<'_>) -> Problem {
-    let problem = Problem::new(code, to.language, to.request_id.as_str());
+    let problem = Problem::new(code, to.manner.language, to.request_id.as_str());
     let number = |argument: &str, number: usize| (argument.to_owned(), number.to_string());
     let arguments: Vec<(String, String)> = match rejection {
         Rejection::ParamsTooMany { limit }
@@ -150,8 +148,10 @@ fn problem(rejection: &Rejection, code: ProblemCode, to: Addressee<'_>) -> Probl
         Rejection::TimeOutOfWindow { now, .. } => problem.member("server_time", now.as_millis()),
         Rejection::TimeInvalid {
             looks_like_seconds: true,
-        } => problem.hint(text(to.language, "hint_seconds", &[])),
-        Rejection::SignMismatch { slip: Some(slip) } => problem.hint(hint(*slip, to.language)),
+        } => problem.hint(text(to.manner.language, "hint_seconds", &[])),
+        Rejection::SignMismatch { slip: Some(slip) } => {
+            problem.hint(hint(*slip, to.manner.language))
+        }
         _ => problem,
     }
 }
@@ -164,18 +164,29 @@ fn hint(slip: Slip, language: Language) -> String {
 }
 
 /// A page may show its own style, and nothing else may happen on it.
-const PAGE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; \
-                           form-action 'none'; frame-ancestors 'none'";
+static PAGE_POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
+    let hash = ring::digest::digest(&ring::digest::SHA256, STYLE.as_bytes());
+    let hash = base64::engine::general_purpose::STANDARD.encode(hash);
+    let policy = format!(
+        "default-src 'none'; style-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'; \
+         frame-ancestors 'none'"
+    );
+    HeaderValue::try_from(policy).expect("base64 and our own words are visible ASCII")
+});
 
 fn page(problem: &Problem, to: Addressee<'_>) -> String {
     format!(
         "<!doctype html><html lang=\"{language}\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
          <title>{title}</title><style>{STYLE}</style></head><body><main><h1>{title}</h1>\
-         <p>{detail}</p><p><small>{code} · {request_id}</small></p></main></body></html>",
-        language = to.language.tag(),
+         <p>{detail}</p>{hint}<p><small>{code} · {request_id}</small></p></main></body></html>",
+        language = to.manner.language.tag(),
         title = escape(problem.title()),
         detail = escape(problem.detail()),
+        hint = problem
+            .hinted()
+            .map(|hint| format!("<p>{}</p>", escape(hint)))
+            .unwrap_or_default(),
         code = problem.code().as_str(),
         request_id = to.request_id,
     )
@@ -209,12 +220,15 @@ mod tests {
     use super::*;
 
     fn rejected(rejection: &Rejection, language: Language, wants_page: bool) -> (Answer, String) {
-        let names = HeaderNames::new(&"Acme".parse().unwrap(), &HeaderOverrides::default());
+        let names =
+            HeaderNames::new(&"Acme".parse().unwrap(), &HeaderOverrides::default()).unwrap();
         let request_id = "r-1".parse().unwrap();
         let to = Addressee {
             request_id: &request_id,
-            language,
-            wants_page,
+            manner: Manner {
+                language,
+                wants_page,
+            },
         };
         let answer = reject(rejection, to, None, &names);
         let body = String::from_utf8(answer.body.to_vec()).unwrap();

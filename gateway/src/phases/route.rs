@@ -31,8 +31,7 @@ pub fn route(
 ) -> Result<Route, Rejection> {
     if let Some(callback) = verified.callback() {
         let issuer = callback
-            .version
-            .as_deref()
+            .version()
             .and_then(|name| versions.named(name.as_bytes()));
         return Ok(to(
             issuer.unwrap_or(versions.default()),
@@ -76,7 +75,8 @@ mod tests {
     use crate::{
         apps::{App, directory::AppDirectory},
         config::tests::{sign_config, versions},
-        phases::{verify::Verifier, way_in::Callback},
+        downstream::head::Framing,
+        phases::{verify::Verifier, way_in::callback},
         request::{Method, Target},
     };
 
@@ -162,10 +162,13 @@ mod tests {
     #[test]
     fn a_callback_goes_to_the_version_that_issued_its_state() {
         let verifier = Verifier::new(sign_config(""));
-        for (state, version) in [(Some("v2"), "v2"), (Some("v9"), "v1"), (None, "v1")] {
-            let callback = Callback {
-                version: state.map(str::to_owned),
+        for (state, version) in [("v2.abc", "v2"), ("v9.abc", "v1"), ("abc", "v1")] {
+            let query = format!("state={state}&code=x");
+            let target = Target {
+                path: "/login",
+                query: &query,
             };
+            let callback = callback(Method::Get, Framing::None, target, verifier.config()).unwrap();
             let verified = verifier.pass_callback(callback);
             assert_eq!(
                 routed(&verified, "v1", TWO),

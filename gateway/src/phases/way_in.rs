@@ -29,11 +29,18 @@ const PROVIDERS_OWN: [&str; 8] = [
 /// What may stand beside `state`: the provider's answer, or our own page's button. At most one of them.
 const OUTCOMES: [&str; 3] = ["code", "error", "confirm"];
 
-/// A request on the unsigned way in.
+/// A request on the unsigned way in. Only [`callback`] makes one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Callback {
+    version: Option<String>,
+}
+
+impl Callback {
     /// The version that `state` says it was issued by, not yet known to exist.
-    pub version: Option<String>,
+    #[must_use]
+    pub fn version(&self) -> Option<&str> {
+        self.version.as_deref()
+    }
 }
 
 /// Whether a request is on the unsigned way in.

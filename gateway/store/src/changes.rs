@@ -14,7 +14,7 @@ use std::{
 
 use rusqlite::{Connection, Transaction, params};
 
-use crate::Database;
+use crate::{Database, database::FileIdentity};
 
 /// How often `data_version` is read: it is one small read of the file's header.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -122,20 +122,20 @@ impl Drop for Watch {
 
 struct Watcher {
     database: Database,
-    connection: Option<Connection>,
+    connection: Option<(Connection, FileIdentity)>,
     data_version: i64,
     last_id: i64,
 }
 
 impl Watcher {
     fn start(database: Database) -> rusqlite::Result<Self> {
-        let connection = database.dedicated_connection()?;
+        let (connection, file) = database.dedicated_connection()?;
         // In this order: what is written in between is looked at twice rather than never.
         let data_version = data_version(&connection)?;
         let last_id = last_id(&connection)?;
         Ok(Self {
             database,
-            connection: Some(connection),
+            connection: Some((connection, file)),
             data_version,
             last_id,
         })
@@ -153,9 +153,11 @@ impl Watcher {
     }
 
     fn look_at_new(&mut self, on_change: &mut impl FnMut(Change)) -> rusqlite::Result<()> {
-        let connection = self
+        let is_here = |(_, file): &&(Connection, FileIdentity)| self.database.is_at_its_path(*file);
+        let (connection, _) = self
             .connection
             .as_ref()
+            .filter(is_here)
             .ok_or(rusqlite::Error::InvalidQuery)?;
         let data_version = data_version(connection)?;
         if data_version == self.data_version {
@@ -219,6 +221,35 @@ mod tests {
             };
             assert_eq!(receiver.recv_timeout(DEADLINE).unwrap(), expected);
         }
+    }
+
+    #[tokio::test]
+    async fn a_file_that_was_replaced_means_everything() {
+        let folder = Folder::new("replaced");
+        let address = folder.address();
+        let database = Database::open(&address).unwrap();
+        let mut watcher = Watcher::start(database.clone()).unwrap();
+        let mut changes = Vec::new();
+        std::fs::rename(address.path(), address.path().with_extension("old")).unwrap();
+        assert!(
+            database
+                .write(|tx| record(tx, Topic::Login, b"x"))
+                .await
+                .is_err(),
+            "nowhere to write"
+        );
+        watcher.look(&mut |change| changes.push(change));
+        assert_eq!(changes, []);
+        for name in ["db-wal", "db-shm"] {
+            let _ = std::fs::remove_file(address.path().with_extension(name));
+        }
+        Database::open(&address).unwrap();
+        watcher.look(&mut |change| changes.push(change));
+        assert_eq!(changes, [Change::Everything]);
+        database
+            .write(|tx| record(tx, Topic::Login, b"x"))
+            .await
+            .unwrap();
     }
 
     #[tokio::test]

@@ -1,7 +1,8 @@
 //! Opening and migrating a SQLite file, and calling it from async code without blocking a worker.
 
 use std::{
-    fs::File,
+    fs::{DirBuilder, File, OpenOptions},
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -30,6 +31,8 @@ pub struct Database {
 #[derive(Debug)]
 struct Shared {
     path: PathBuf,
+    /// The file that idle connections have open.
+    file: Mutex<FileIdentity>,
     idle: Mutex<Vec<Connection>>,
     permits: Semaphore,
     /// One writer of this process at a time, in order of arrival. SQLite has no queue: whoever finds the
@@ -51,13 +54,22 @@ impl Database {
             .parent()
             .filter(|folder| !folder.as_os_str().is_empty())
         {
-            std::fs::create_dir_all(folder).map_err(|cause| OpenError::Folder {
-                path: folder.to_owned(),
-                cause,
-            })?;
+            DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(folder)
+                .map_err(|cause| OpenError::Folder {
+                    path: folder.to_owned(),
+                    cause,
+                })?;
         }
         // Of several processes that start at once, one switches the new file to WAL and migrates it.
         let _lock = lock_beside(&path)?;
+        let made = private().create(true).truncate(false).open(&path);
+        made.map_err(|cause| OpenError::Folder {
+            path: path.clone(),
+            cause,
+        })?;
         let mut connection = connect(&path).map_err(|cause| OpenError::File {
             path: path.clone(),
             cause,
@@ -69,8 +81,13 @@ impl Database {
                 path: path.clone(),
                 cause,
             })?;
+        let file = FileIdentity::of(&path).map_err(|cause| OpenError::Folder {
+            path: path.clone(),
+            cause,
+        })?;
         let shared = Shared {
             path,
+            file: Mutex::new(file),
             idle: Mutex::new(vec![connection]),
             permits: Semaphore::new(CONNECTIONS),
             writer: Semaphore::new(1),
@@ -103,6 +120,21 @@ impl Database {
             .map_err(|_| StoreError::Interrupted)?
     }
 
+    /// Runs `work` right here, for the start of a program: blocks.
+    ///
+    /// # Errors
+    ///
+    /// The database's own.
+    pub fn call_now<T>(
+        &self,
+        work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<T> {
+        let mut connection = self.shared.take()?;
+        let outcome = work(&mut connection);
+        self.shared.give_back(connection);
+        outcome
+    }
+
     /// Runs `work` in one transaction that holds the write lock from its start and commits when
     /// `work` succeeds.
     ///
@@ -130,8 +162,14 @@ impl Database {
     /// # Errors
     ///
     /// The file cannot be opened any more.
-    pub(crate) fn dedicated_connection(&self) -> rusqlite::Result<Connection> {
-        connect(&self.shared.path)
+    pub(crate) fn dedicated_connection(&self) -> rusqlite::Result<(Connection, FileIdentity)> {
+        let file = FileIdentity::of(&self.shared.path).map_err(|_| away())?;
+        Ok((connect(&self.shared.path)?, file))
+    }
+
+    /// Whether this is still the file at the database's path.
+    pub(crate) fn is_at_its_path(&self, file: FileIdentity) -> bool {
+        FileIdentity::of(&self.shared.path).is_ok_and(|now| now == file)
     }
 }
 
@@ -144,6 +182,7 @@ async fn in_time(turns: &Semaphore) -> Result<SemaphorePermit<'_>, StoreError> {
 
 impl Shared {
     fn take(&self) -> rusqlite::Result<Connection> {
+        self.follow_the_file()?;
         let idle = self
             .idle
             .lock()
@@ -158,12 +197,47 @@ impl Shared {
             .unwrap_or_else(PoisonError::into_inner)
             .push(connection);
     }
+
+    /// An open file that was moved away, or replaced from a backup, would take every write in silence.
+    fn follow_the_file(&self) -> rusqlite::Result<()> {
+        let now = FileIdentity::of(&self.path).map_err(|_| away())?;
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        if *file != now {
+            self.idle
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clear();
+            *file = now;
+        }
+        Ok(())
+    }
+}
+
+/// Which file stands at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileIdentity {
+    device: u64,
+    inode: u64,
+}
+
+impl FileIdentity {
+    pub(crate) fn of(path: &Path) -> std::io::Result<Self> {
+        let file = std::fs::metadata(path)?;
+        Ok(Self {
+            device: file.dev(),
+            inode: file.ino(),
+        })
+    }
+}
+
+fn away() -> rusqlite::Error {
+    let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN);
+    rusqlite::Error::SqliteFailure(code, Some("the database's file is gone".to_owned()))
 }
 
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-        | OpenFlags::SQLITE_OPEN_CREATE
-        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    // Never created here: `open` has made the file, and one that is missing later must not come back empty.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(PATIENCE)?;
     // With WAL, NORMAL loses no committed write when a process dies, only when the machine does;
@@ -176,6 +250,13 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
+/// For files that only their owner reads: accounts are personal. SQLite gives its other files the same mode.
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true).mode(0o600);
+    options
+}
+
 /// Takes a lock that other processes wait for, on a file of its own: SQLite drops the locks it holds on
 /// the database when anybody else in the process closes that file. Released when the file is dropped.
 fn lock_beside(path: &Path) -> Result<File, OpenError> {
@@ -183,7 +264,7 @@ fn lock_beside(path: &Path) -> Result<File, OpenError> {
     name.push(".lock");
     let path = PathBuf::from(name);
     let lock = || {
-        let file = File::create(&path)?;
+        let file = private().create(true).truncate(false).open(&path)?;
         file.lock()?;
         Ok(file)
     };

@@ -102,13 +102,22 @@ impl fmt::Display for ConfigProblems {
 
 impl std::error::Error for ConfigProblems {}
 
+/// Of an address no more than its scheme: it may hold a password.
+fn without_address(found: &str) -> String {
+    match found.split_once("://") {
+        Some((scheme, _)) => format!("{scheme}://…"),
+        None => found.to_owned(),
+    }
+}
+
 /// Collects problems while values are parsed, so that one bad value does not hide the next.
 #[derive(Debug, Default)]
 pub(super) struct Problems(Vec<ConfigProblem>);
 
 impl Problems {
     pub(super) fn add(&mut self, key: &str, found: &str, allowed: &str) {
-        self.0.push(ConfigProblem::new(key, found, allowed));
+        self.0
+            .push(ConfigProblem::new(key, &without_address(found), allowed));
     }
 
     /// Parses a value that is no secret.

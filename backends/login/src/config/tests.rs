@@ -6,7 +6,8 @@ use super::*;
 use crate::testing::config_text_with_provider;
 
 fn good() -> String {
-    config_text_with_provider("https://provider.example", "")
+    let provider = config_text_with_provider("https://provider.example", "");
+    format!("prefix = \"Acme\"\n{provider}")
 }
 
 /// The keys of all problems, and the whole message.
@@ -161,10 +162,31 @@ fn beyond_loopback_the_gateways_secret_is_asked_for() {
 
 #[test]
 fn without_a_provider_there_is_no_login() {
-    let (keys, _) = problems("");
+    let (keys, _) = problems("prefix = \"Acme\"");
     assert_eq!(keys, ["providers"]);
     let (keys, _) = problems(&format!("default_provider = \"other\"\n{}", good()));
     assert_eq!(keys, ["default_provider"]);
+}
+
+#[test]
+fn there_is_no_prefix_unless_it_is_said() {
+    let (keys, _) = problems(&good().replace("prefix", "# prefix"));
+    assert_eq!(keys, ["prefix"]);
+}
+
+#[test]
+fn a_convention_header_cannot_take_a_name_that_means_something() {
+    let (keys, message) = problems(&format!("{}[headers]\nversion = \"Host\"\n", good()));
+    assert_eq!(keys, ["headers.version"], "{message}");
+}
+
+#[test]
+fn an_address_is_not_told_since_it_may_hold_a_password() {
+    let (_, message) = problems(&format!("store = \"postgres://u:hunter2@h/d\"\n{}", good()));
+    assert!(
+        message.contains("postgres://…") && !message.contains("hunter2"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -193,7 +215,9 @@ fn another_kind_is_data() {
 
 #[test]
 fn of_several_providers_none_is_the_default_unless_said() {
-    let two = format!("{}{}", good(), good().replace("sandbox", "other"));
+    let other =
+        config_text_with_provider("https://provider.example", "").replace("sandbox", "other");
+    let two = format!("{}{other}", good());
     assert!(
         Config::parse(&two)
             .unwrap()

@@ -123,6 +123,7 @@ async fn claim(service: &Service, login: &Login, cookie: &LoginCookie) -> Result
     Err(LoginError::LoginMismatch)
 }
 
+/// Exchanges the code, and lets the login end one way or the other whatever happens.
 async fn exchange(
     service: &Service,
     login: Login,
@@ -130,11 +131,30 @@ async fn exchange(
     code: String,
     cookie: &LoginCookie,
 ) -> Result<End, LoginError> {
-    match identify(service, &login, code, cookie).await? {
-        Ok((account, created)) => complete(service, login, application, account, created).await,
+    let end = try_exchange(service, &login, application, code, cookie).await;
+    if end.is_err() {
+        // The store was away in between, and the code is spent: nobody can go on with this login, so whoever
+        // waits for it is told now, if the store is back, and not when it expires. The contract's reasons
+        // have no word of their own for this; if the store is still away, it does expire.
+        let _ = fail(service, &login, FailureReason::ProviderFailed).await;
+    }
+    end
+}
+
+async fn try_exchange(
+    service: &Service,
+    login: &Login,
+    application: Arc<Application>,
+    code: String,
+    cookie: &LoginCookie,
+) -> Result<End, LoginError> {
+    match identify(service, login, code, cookie).await? {
+        Ok((account, created)) => {
+            complete(service, login.clone(), application, account, created).await
+        }
         Err(reason) => {
-            fail(service, &login, reason).await?;
-            Ok(end_of_failure(&login, reason, reason.into()))
+            fail(service, login, reason).await?;
+            Ok(end_of_failure(login, reason, reason.into()))
         }
     }
 }

@@ -39,7 +39,8 @@ impl FakeProvider {
     }
 
     fn provider(&self, more: &str) -> Provider {
-        let text = testing::config_text_with_provider(&self.address, more);
+        let provider = testing::config_text_with_provider(&self.address, more);
+        let text = format!("prefix = \"Acme\"\n{provider}");
         let config = crate::config::Config::parse(&text).unwrap();
         testing::install_tls();
         let config = (

@@ -100,7 +100,8 @@ mod tests {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let names = HeaderNames::new(&"Acme".parse().unwrap(), &HeaderOverrides::default());
+        let names =
+            HeaderNames::new(&"Acme".parse().unwrap(), &HeaderOverrides::default()).unwrap();
         RequestInfo::of(&request.body(()).unwrap().into_parts().0, &names)
     }
 

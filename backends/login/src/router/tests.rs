@@ -77,7 +77,7 @@ impl Setup {
     async fn with(more: &str) -> Self {
         let provider = provider().await;
         let text = format!(
-            "{more}\n[application]\nname = \"Shop\"\nreturn_to = [\"https://app.example\"]\n{}",
+            "prefix = \"Acme\"\n{more}\n[application]\nname = \"Shop\"\nreturn_to = [\"https://app.example\"]\n{}",
             testing::config_text_with_provider(&provider, "")
         );
         let config = Config::parse(&text).unwrap();

@@ -233,8 +233,8 @@ fn there_is_exactly_one_valid_host() {
         assert!(with_host(&format!("Host: {good}\r\n")).is_ok(), "{good}");
     }
     for bad in [
-        "", "a b", "h:80:80", "h:x", "h:123456", "u@h", "h/p", "[::1", "[x]", "[::1]x", ":80",
-        "h,h", "%4",
+        "", "a b", "h:80:80", "h:x", "h:123456", "h:65536", "u@h", "h/p", "[::1", "[x]", "[::1]x",
+        ":80", "h,h", "%4",
     ] {
         assert_eq!(
             with_host(&format!("Host: {bad}\r\n")),
@@ -251,7 +251,5 @@ fn there_is_exactly_one_valid_host() {
 fn a_refused_head_can_still_be_told_apart_for_the_log() {
     let head = b"PUT /a?b HTTP/1.1\r\nX: y\r\nAcme-X-Language:  ja \r\nbroken";
     assert_eq!(peek_request_line(head).unwrap().method, b"PUT");
-    assert_eq!(peek_header(head, "acme-x-language"), Some(&b"ja"[..]));
-    assert_eq!(peek_header(head, "host"), None);
     assert_eq!(peek_request_line(b"\x16\x03\x01"), None);
 }

@@ -84,6 +84,27 @@ async fn writers_wait_for_each_other() {
 }
 
 #[test]
+fn the_files_are_their_owners_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new("modes");
+    let database = Database::open(&folder.address()).unwrap();
+    database
+        .call_now(|connection| connection.execute("DELETE FROM changes", []))
+        .unwrap();
+    let files = std::fs::read_dir(folder.address().path().parent().unwrap()).unwrap();
+    let files: Vec<_> = files.map(|file| file.unwrap()).collect();
+    assert!(files.len() >= 2);
+    for file in files {
+        assert_eq!(
+            file.metadata().unwrap().permissions().mode() & 0o777,
+            0o600,
+            "{:?}",
+            file.path()
+        );
+    }
+}
+
+#[test]
 fn a_file_that_is_no_database_says_so() {
     let folder = Folder::new("garbage");
     let address = folder.address();

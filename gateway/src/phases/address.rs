@@ -1,0 +1,116 @@
+//! In which language, and in which form, a request's errors are told. CONTRACT 6 and 7.
+
+use gateway_protocol::{header::HeaderNames, language::Language};
+use http::header;
+
+use super::admit::nominates;
+use crate::request::Headers;
+
+/// What addressing goes by; the same for every request.
+#[derive(Debug)]
+pub struct Addressing {
+    /// The convention headers' names.
+    pub names: HeaderNames,
+    /// Paths that browsers come to: there an error is a page.
+    pub browser_paths: Vec<String>,
+}
+
+/// How a request's errors are told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Manner {
+    /// The language of the texts.
+    pub language: Language,
+    /// Whether a person looks at them in a browser.
+    pub wants_page: bool,
+}
+
+/// How to tell the errors of a request, admitted or not.
+#[must_use]
+pub fn address(method: &[u8], path: &str, headers: &impl Headers, rules: &Addressing) -> Manner {
+    let accepts_html = |(name, value): (&[u8], &[u8])| {
+        is(name, &header::ACCEPT) && memchr::memmem::find(value, b"text/html").is_some()
+    };
+    let wants_page = method == b"GET"
+        && rules.browser_paths.iter().any(|browsers| browsers == path)
+        && headers.each().any(accepts_html);
+    let first = |wanted: &http::HeaderName| {
+        headers
+            .each()
+            .find(|(name, _)| is(name, wanted))
+            .map(|(_, value)| value.trim_ascii())
+    };
+    let name = rules.names.language();
+    let language = match first(name).filter(|_| !nominates(headers, name)) {
+        None if wants_page => {
+            let accepted =
+                first(&header::ACCEPT_LANGUAGE).and_then(|value| std::str::from_utf8(value).ok());
+            Language::from_accept_language(accepted.unwrap_or_default())
+        }
+        named => Language::from_header(named),
+    };
+    Manner {
+        language,
+        wants_page,
+    }
+}
+
+fn is(name: &[u8], wanted: &http::HeaderName) -> bool {
+    name.eq_ignore_ascii_case(wanted.as_str().as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use gateway_protocol::header::HeaderOverrides;
+
+    use super::*;
+    use crate::request::Pairs;
+
+    fn manner(method: &str, path: &str, headers: &[(&str, &str)]) -> (Language, bool) {
+        let names =
+            HeaderNames::new(&"Acme".parse().unwrap(), &HeaderOverrides::default()).unwrap();
+        let rules = Addressing {
+            names,
+            browser_paths: vec!["/login".to_owned()],
+        };
+        let manner = address(method.as_bytes(), path, &Pairs(headers), &rules);
+        (manner.language, manner.wants_page)
+    }
+
+    const HTML: (&str, &str) = ("Accept", "text/html,application/xhtml+xml");
+    const KOREAN: (&str, &str) = ("Accept-Language", "ko-KR,ko;q=0.9");
+
+    #[test]
+    fn a_browser_gets_pages_in_its_own_language() {
+        assert_eq!(
+            manner("GET", "/login", &[HTML, KOREAN]),
+            (Language::Ko, true)
+        );
+        assert_eq!(manner("GET", "/login", &[HTML]), (Language::En, true));
+        assert_eq!(
+            manner("GET", "/login", &[HTML, KOREAN, ("acme-x-language", "ja")]),
+            (Language::Ja, true)
+        );
+    }
+
+    #[test]
+    fn anybody_else_gets_problems_in_the_headers_language() {
+        assert_eq!(
+            manner("GET", "/user", &[HTML, KOREAN]),
+            (Language::En, false)
+        );
+        assert_eq!(
+            manner("POST", "/login", &[HTML, KOREAN]),
+            (Language::En, false)
+        );
+        assert_eq!(
+            manner("GET", "/login", &[KOREAN, ("Acme-X-Language", "zh-tw")]),
+            (Language::ZhTw, false)
+        );
+    }
+
+    #[test]
+    fn a_language_header_that_connection_names_counts_as_absent() {
+        let headers = [("Acme-X-Language", "ja"), ("Connection", "Acme-X-Language")];
+        assert_eq!(manner("GET", "/user", &headers), (Language::En, false));
+    }
+}

@@ -1,7 +1,9 @@
 //! `signpost app …`: applications in the store that the running gateways share.
 
-#![expect(
+#![allow(
     clippy::doc_markdown,
+    rustdoc::bare_urls,
+    rustdoc::invalid_html_tags,
     reason = "these comments are the help that a terminal shows"
 )]
 

@@ -1,7 +1,9 @@
 //! `signpost call`: signs a request, sends it, prints the answer. What a person tries things with.
 
-#![expect(
+#![allow(
     clippy::doc_markdown,
+    rustdoc::bare_urls,
+    rustdoc::invalid_html_tags,
     reason = "these comments are the help that a terminal shows"
 )]
 

@@ -1,7 +1,9 @@
 //! `signpost sign`: a signed query or form body for given parameters.
 
-#![expect(
+#![allow(
     clippy::doc_markdown,
+    rustdoc::bare_urls,
+    rustdoc::invalid_html_tags,
     reason = "these comments are the help that a terminal shows"
 )]
 

@@ -108,21 +108,33 @@ impl RealBrowser {
 
     /// What a person can read on the page.
     pub async fn text(&self) -> String {
-        let body = self.find("body").await.expect("a page has a body");
-        text(&self.read(&format!("/element/{body}/text")).await)
+        self.evaluate("document.body?.innerText ?? ''").await
     }
 
     /// The document's language.
     pub async fn language(&self) -> String {
-        let html = self.find("html").await.expect("a page has a root");
-        text(&self.read(&format!("/element/{html}/attribute/lang")).await)
+        self.evaluate("document.documentElement.lang").await
     }
 
     /// Clicks the element of a CSS selector, once it is there.
     pub async fn click(&self, selector: &str) {
-        let element = until(selector, || self.find(selector)).await;
-        let click = self.in_session(&format!("/element/{element}/click"));
-        self.command(&click, &json!({})).await;
+        until(selector, || async {
+            let element = self.find(selector).await?;
+            let click = self.url(&self.in_session(&format!("/element/{element}/click")));
+            let clicked: Value = self
+                .http
+                .post(click)
+                .json(&json!({}))
+                .send()
+                .await
+                .ok()?
+                .json()
+                .await
+                .ok()?;
+            // The page may have changed since the element was found.
+            clicked["value"].get("error").is_none().then_some(())
+        })
+        .await;
     }
 
     /// Waits until the page has a text.
@@ -150,6 +162,16 @@ impl RealBrowser {
         complaints
             .filter(|line| !line.contains("/favicon.ico"))
             .collect()
+    }
+
+    /// In one step, so that no other page can come in between.
+    async fn evaluate(&self, expression: &str) -> String {
+        let script = json!({"script": format!("return {expression}"), "args": []});
+        text(
+            &self
+                .command(&self.in_session("/execute/sync"), &script)
+                .await,
+        )
     }
 
     async fn find(&self, selector: &str) -> Option<String> {
@@ -186,7 +208,8 @@ impl RealBrowser {
             connection,
             "DELETE {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
         )?;
-        connection.read_to_end(&mut Vec::new()).map(drop)
+        // The driver answers when the session has ended, and then keeps the connection.
+        connection.read(&mut [0; 1024]).map(drop)
     }
 
     fn in_session(&self, path: &str) -> String {

@@ -5,10 +5,12 @@
 //! installs them.
 
 use std::{
+    fs,
     io::{Read, Write},
     net::{SocketAddr, TcpStream},
     process::{Child, Command, Stdio},
-    time::Duration,
+    thread,
+    time::{Duration, Instant},
 };
 
 use reqwest::Client;
@@ -28,7 +30,7 @@ pub struct RealBrowser {
     http: Client,
     session: String,
     // The profile goes after the driver has ended.
-    _profile: Folder,
+    profile: Folder,
 }
 
 impl RealBrowser {
@@ -57,7 +59,7 @@ impl RealBrowser {
             address,
             http,
             session: String::new(),
-            _profile: profile,
+            profile,
         };
         until("chromedriver to be ready", || async {
             let status = browser.http.get(browser.url("/status")).send().await.ok()?;
@@ -77,7 +79,7 @@ impl RealBrowser {
             "--disable-sync".to_owned(),
             "--disable-quic".to_owned(),
             "--window-size=900,700".to_owned(),
-            format!("--user-data-dir={}", browser._profile.path().display()),
+            format!("--user-data-dir={}", browser.profile.path().display()),
             format!("--accept-lang={language}"),
         ];
         let wanted = json!({"capabilities": {"alwaysMatch": {
@@ -223,11 +225,24 @@ impl RealBrowser {
 
 impl Drop for RealBrowser {
     fn drop(&mut self) {
-        // Chromium writes to its profile until its session has ended, and only then can that go.
+        // Chromium writes to its profile until its last process has ended, and only then can that go.
         let _ = self.end_session();
         let _ = self.driver.kill();
         let _ = self.driver.wait();
+        let profile = self.profile.path().display().to_string();
+        let deadline = Instant::now() + PATIENCE;
+        while is_on_a_command_line(&profile) && Instant::now() < deadline {
+            thread::yield_now();
+        }
     }
+}
+
+/// Whether a process was started with this text among its arguments.
+fn is_on_a_command_line(text: &str) -> bool {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes
+        .filter_map(|process| fs::read(process.path().join("cmdline")).ok())
+        .any(|arguments| String::from_utf8_lossy(&arguments).contains(text))
 }
 
 async fn value(response: reqwest::Response) -> Value {

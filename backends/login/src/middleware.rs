@@ -12,16 +12,16 @@ use axum::{
 };
 use tower_http::catch_panic::CatchPanicLayer;
 
-use crate::router::Backend;
+use crate::router::Serving;
 
 /// Around the contract's routes, and what is not found among them; read from the bottom, too.
-pub(crate) fn around_api(api: Router, backend: &Backend) -> Router {
+pub(crate) fn around_api(api: Router, serving: &Serving) -> Router {
     api
         // Before anything is answered: an answer must not overtake the request's body.
         .layer(from_fn(take_body::take_body))
         // Before anything is read: what does not come from the gateway was not verified.
         .layer(from_fn_with_state(
-            backend.clone(),
+            serving.clone(),
             require_gateway::require_gateway,
         ))
 }
@@ -32,12 +32,12 @@ pub(crate) fn around_health(health: Router) -> Router {
 }
 
 /// Around everything; read from the bottom, which is outermost.
-pub(crate) fn around_everything(all: Router, backend: &Backend) -> Router {
+pub(crate) fn around_everything(all: Router, serving: &Serving) -> Router {
     all
         // A bug in one request must not take its connection, with other requests, along.
         .layer(CatchPanicLayer::custom(render::panicked))
         // Around the panics, so that they are answered in the caller's language too.
         .layer(from_fn(render::render_problems))
         // Outermost: every request has an id, a span and its one access line, whatever happens inside.
-        .layer(from_fn_with_state(backend.clone(), observe::observe))
+        .layer(from_fn_with_state(serving.clone(), observe::observe))
 }

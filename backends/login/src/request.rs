@@ -8,6 +8,6 @@ mod person;
 pub(crate) use self::{
     caller::{Caller, NamedApplication, application_of},
     info::RequestInfo,
-    parameters::{MAX_BODY_BYTES, MAX_PARAMETERS, Parameters},
+    parameters::{MAX_PARAMETERS, Parameters},
     person::Person,
 };

@@ -15,7 +15,7 @@ use crate::{error::LoginError, handlers, middleware, service::Service, views::Vi
 
 /// What handlers share: the service, and the version that this router serves.
 #[derive(Clone)]
-pub(crate) struct Backend {
+pub(crate) struct Serving {
     pub(crate) service: Arc<Service>,
     pub(crate) version: Version,
 }
@@ -29,7 +29,7 @@ pub fn router<V: Views>(service: Arc<Service>) -> Router {
     let version = V::VERSION
         .parse()
         .expect("a version's name is a constant of its crate, and a test builds its router");
-    let backend = Backend { service, version };
+    let serving = Serving { service, version };
     let api = Router::new()
         .route(
             "/login",
@@ -44,32 +44,32 @@ pub fn router<V: Views>(service: Arc<Service>) -> Router {
         .route("/user", gets(handlers::user::<V>))
         .route("/event/send", posts(handlers::event_send))
         .fallback(async || LoginError::NotFound)
-        .with_state(backend.clone());
+        .with_state(serving.clone());
     let health = Router::new()
         .route("/healthz", gets(handlers::healthz))
         .route("/readyz", gets(handlers::readyz))
-        .with_state(backend.clone());
+        .with_state(serving.clone());
     middleware::around_everything(
-        middleware::around_health(health).fallback_service(middleware::around_api(api, &backend)),
-        &backend,
+        middleware::around_health(health).fallback_service(middleware::around_api(api, &serving)),
+        &serving,
     )
 }
 
-fn gets<T: 'static, H: Handler<T, Backend>>(handler: H) -> MethodRouter<Backend> {
+fn gets<T: 'static, H: Handler<T, Serving>>(handler: H) -> MethodRouter<Serving> {
     // Without the line for HEAD, axum would serve it as GET.
     get(handler).head(refuse_for_get).fallback(refuse_for_get)
 }
 
-fn posts<T: 'static, H: Handler<T, Backend>>(handler: H) -> MethodRouter<Backend> {
+fn posts<T: 'static, H: Handler<T, Serving>>(handler: H) -> MethodRouter<Serving> {
     post(handler).fallback(async || ([(ALLOW, "POST")], LoginError::MethodNotAllowed))
 }
 
-fn gets_and_posts<T, U, G, P>(get_handler: G, post_handler: P) -> MethodRouter<Backend>
+fn gets_and_posts<T, U, G, P>(get_handler: G, post_handler: P) -> MethodRouter<Serving>
 where
     T: 'static,
     U: 'static,
-    G: Handler<T, Backend>,
-    P: Handler<U, Backend>,
+    G: Handler<T, Serving>,
+    P: Handler<U, Serving>,
 {
     let refuse = async || ([(ALLOW, "GET, POST")], LoginError::MethodNotAllowed);
     get(get_handler)

@@ -7,7 +7,7 @@ use crate::{
     error::LoginError,
     flow::{self, Beginning},
     request::{Caller, Parameters, RequestInfo},
-    router::Backend,
+    router::Serving,
 };
 
 /// What the client keeps, shows and opens.
@@ -24,14 +24,14 @@ pub(crate) struct PollingLogin {
 
 /// Hands out the token, the only time that it leaves.
 pub(crate) async fn begin_polling(
-    State(backend): State<Backend>,
+    State(serving): State<Serving>,
     info: RequestInfo,
     Caller(application): Caller,
     parameters: Parameters,
 ) -> Result<Json<PollingLogin>, LoginError> {
-    let service = &backend.service;
+    let service = &serving.service;
     let beginning = Beginning {
-        version: &backend.version,
+        version: &serving.version,
         application: &application,
         client_address: info.client_address,
         provider: parameters.optional("provider")?,

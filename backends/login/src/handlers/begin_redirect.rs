@@ -8,26 +8,26 @@ use crate::{
     error::LoginError,
     flow::{self, Beginning},
     request::{Parameters, RequestInfo, application_of},
-    router::Backend,
+    router::Serving,
 };
 
 /// Sends the browser to the provider.
 pub(super) async fn begin_redirect(
-    backend: &Backend,
+    serving: &Serving,
     info: RequestInfo,
     application: Option<AppId>,
     parameters: &Parameters,
 ) -> Result<Response, LoginError> {
-    let application = application_of(backend, application).await?;
+    let application = application_of(serving, application).await?;
     let beginning = Beginning {
-        version: &backend.version,
+        version: &serving.version,
         application: &application,
         client_address: info.client_address,
         provider: parameters.optional("provider")?,
     };
     sent_on(
         flow::begin_redirect(
-            &backend.service,
+            &serving.service,
             beginning,
             parameters.optional("return_to")?,
         )

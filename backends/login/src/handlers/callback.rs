@@ -11,22 +11,22 @@ use crate::{
     flow::{Callback, End, Visit, finish_login},
     pages,
     request::RequestInfo,
-    router::Backend,
+    router::Serving,
     views::{LoginResultView, Views},
 };
 
 /// Completes or fails the login. Its cookie is taken away in either case.
 pub(super) async fn callback<V: Views>(
-    backend: &Backend,
+    serving: &Serving,
     info: &RequestInfo,
     visit: &Visit<'_>,
     callback: &Callback<'_>,
 ) -> Result<Response, LoginError> {
-    let finished = finish_login(&backend.service, visit, callback).await?;
+    let finished = finish_login(&serving.service, visit, callback).await?;
     let answer = match finished.end {
         End::ReturnTo(url) => found(&url)?,
         End::Result(result) => {
-            Json(LoginResultView::<V>::new(&result, backend.service.now())).into_response()
+            Json(LoginResultView::<V>::new(&result, serving.service.now())).into_response()
         }
         End::Close(application) => pages::done(&application.name, info.page_language),
         End::Problem(problem) => problem.into_response(),

@@ -9,7 +9,7 @@ use crate::{
     error::LoginError,
     flow::{self, CheckedStatus},
     request::{Caller, Parameters},
-    router::Backend,
+    router::Serving,
     views::{LoginResultView, Views},
 };
 
@@ -31,11 +31,11 @@ pub(crate) struct CheckAnswer<V: Views> {
 
 /// Tells how the login stands; with `wait`, not before that changes or the wait is over.
 pub(crate) async fn check<V: Views>(
-    State(backend): State<Backend>,
+    State(serving): State<Serving>,
     Caller(application): Caller,
     parameters: Parameters,
 ) -> Result<Json<CheckAnswer<V>>, LoginError> {
-    let service = &backend.service;
+    let service = &serving.service;
     let token = parameters.required("token")?;
     let wait = wait(parameters.optional("wait")?)?;
     let checked = flow::check(service, token, application.id, wait).await?;

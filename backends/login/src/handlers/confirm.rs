@@ -6,14 +6,14 @@ use super::sent_on;
 use crate::{
     error::LoginError,
     flow::{self, Visit},
-    router::Backend,
+    router::Serving,
 };
 
 /// Sends the browser to the provider.
 pub(super) async fn confirm(
-    backend: &Backend,
+    serving: &Serving,
     visit: &Visit<'_>,
     confirm: &str,
 ) -> Result<Response, LoginError> {
-    sent_on(flow::confirm(&backend.service, visit, confirm).await?)
+    sent_on(flow::confirm(&serving.service, visit, confirm).await?)
 }

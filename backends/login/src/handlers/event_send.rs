@@ -8,7 +8,7 @@ use crate::{
     error::LoginError,
     events::{EventName, NewEvent},
     request::{Parameters, Person},
-    router::Backend,
+    router::Serving,
 };
 
 /// CONTRACT 8.
@@ -24,7 +24,7 @@ pub(crate) struct StoredEvent {
 
 /// Stores the event with the account.
 pub(crate) async fn event_send(
-    State(backend): State<Backend>,
+    State(serving): State<Serving>,
     person: Person,
     parameters: Parameters,
 ) -> Result<Json<StoredEvent>, LoginError> {
@@ -43,7 +43,7 @@ pub(crate) async fn event_send(
             allowed: format!("≤ {MAX_DATA_BYTES} B"),
         });
     }
-    let service = &backend.service;
+    let service = &serving.service;
     let received_at = service.now();
     let event = NewEvent {
         account: person.logged_in.account.id,

@@ -3,7 +3,7 @@
 use axum::{Json, extract::State};
 use serde_json::{Value, json};
 
-use crate::{error::LoginError, router::Backend};
+use crate::{error::LoginError, router::Serving};
 
 /// The process is up.
 pub(crate) async fn healthz() -> Json<Value> {
@@ -11,9 +11,9 @@ pub(crate) async fn healthz() -> Json<Value> {
 }
 
 /// The store can be reached, so requests can be served.
-pub(crate) async fn readyz(State(backend): State<Backend>) -> Result<Json<Value>, LoginError> {
-    backend.service.readiness.probe().await?;
+pub(crate) async fn readyz(State(serving): State<Serving>) -> Result<Json<Value>, LoginError> {
+    serving.service.readiness.probe().await?;
     Ok(Json(
-        json!({ "status": "ready", "version": backend.version.as_str() }),
+        json!({ "status": "ready", "version": serving.version.as_str() }),
     ))
 }

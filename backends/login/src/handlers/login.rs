@@ -10,24 +10,24 @@ use crate::{
     error::LoginError,
     flow::{Callback, Grant, Visit},
     request::{NamedApplication, Parameters, RequestInfo},
-    router::Backend,
+    router::Serving,
     views::Views,
 };
 
 /// A browser's navigation: it begins a redirect login, opens a polling login's page, presses its button,
 /// or comes back from the provider.
 pub(crate) async fn login<V: Views>(
-    State(backend): State<Backend>,
+    State(serving): State<Serving>,
     info: RequestInfo,
     NamedApplication(application): NamedApplication,
     headers: HeaderMap,
     parameters: Parameters,
 ) -> Result<Response, LoginError> {
     let Some(state) = parameters.optional("state")? else {
-        return begin_redirect(&backend, info, application, &parameters).await;
+        return begin_redirect(&serving, info, application, &parameters).await;
     };
     let visit = Visit {
-        version: &backend.version,
+        version: &serving.version,
         state,
         application,
         headers: &headers,
@@ -37,11 +37,11 @@ pub(crate) async fn login<V: Views>(
     let confirmed = parameters.optional("confirm")?;
     let iss = parameters.optional("iss")?;
     match (code, error, confirmed) {
-        (None, None, None) => show_page(&backend, &info, &visit).await,
-        (None, None, Some(confirmed)) => confirm(&backend, &visit, confirmed).await,
+        (None, None, None) => show_page(&serving, &info, &visit).await,
+        (None, None, Some(confirmed)) => confirm(&serving, &visit, confirmed).await,
         (Some(code), None, None) => {
             callback::<V>(
-                &backend,
+                &serving,
                 &info,
                 &visit,
                 &Callback {
@@ -53,7 +53,7 @@ pub(crate) async fn login<V: Views>(
         }
         (None, Some(error), None) => {
             callback::<V>(
-                &backend,
+                &serving,
                 &info,
                 &visit,
                 &Callback {

@@ -8,16 +8,16 @@ use crate::{
     flow::{self, Shown, Visit},
     pages,
     request::RequestInfo,
-    router::Backend,
+    router::Serving,
 };
 
 /// Shows the page that asks, or goes on at once where that is configured.
 pub(super) async fn show_page(
-    backend: &Backend,
+    serving: &Serving,
     info: &RequestInfo,
     visit: &Visit<'_>,
 ) -> Result<Response, LoginError> {
-    match flow::show_page(&backend.service, visit).await? {
+    match flow::show_page(&serving.service, visit).await? {
         Shown::Page(page) => {
             let shown = pages::confirm(&page, info.page_language);
             Ok((cookie(page.set_cookie), shown).into_response())

@@ -6,17 +6,17 @@ use crate::{
     error::LoginError,
     flow::{redeem_ticket, redeem_token},
     request::{Caller, Parameters},
-    router::Backend,
+    router::Serving,
     views::{LoginResultView, Views},
 };
 
 /// Hands out the result: for a ticket once, for a token as long as it answers.
 pub(crate) async fn user_login<V: Views>(
-    State(backend): State<Backend>,
+    State(serving): State<Serving>,
     Caller(application): Caller,
     parameters: Parameters,
 ) -> Result<Json<LoginResultView<V>>, LoginError> {
-    let service = &backend.service;
+    let service = &serving.service;
     let result = match (
         parameters.optional("ticket")?,
         parameters.optional("token")?,

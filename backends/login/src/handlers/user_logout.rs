@@ -3,17 +3,17 @@
 use axum::{Json, extract::State};
 use serde_json::{Map, Value};
 
-use crate::{error::LoginError, request::Person, router::Backend};
+use crate::{error::LoginError, request::Person, router::Serving};
 
 /// Ends the credential that the request carries.
 pub(crate) async fn user_logout(
-    State(backend): State<Backend>,
+    State(serving): State<Serving>,
     person: Person,
 ) -> Result<Json<Map<String, Value>>, LoginError> {
-    backend
+    serving
         .service
         .credentials
-        .revoke(&person.credential, backend.service.now())
+        .revoke(&person.credential, serving.service.now())
         .await?;
     Ok(Json(Map::new()))
 }

@@ -15,22 +15,22 @@ use http::{
 use tracing::{Instrument, Span, field};
 
 use super::render::Unrendered;
-use crate::{error::LoginError, request::RequestInfo, router::Backend};
+use crate::{error::LoginError, request::RequestInfo, router::Serving};
 
 /// Reads what the answer will need of the request, and records what became of it.
 pub(super) async fn observe(
-    State(backend): State<Backend>,
+    State(serving): State<Serving>,
     request: Request,
     next: Next,
 ) -> Response {
     let begun_at = Instant::now();
     let (mut parts, body) = request.into_parts();
-    let info = RequestInfo::of(&parts, backend.service.config.headers());
+    let info = RequestInfo::of(&parts, serving.service.config.headers());
     parts.extensions.insert(info.clone());
     let span = tracing::info_span!(
         "request",
         request.id = %info.id,
-        version = %backend.version,
+        version = %serving.version,
         app.ident = field::Empty,
         account.id = field::Empty,
         http.method = %parts.method,

@@ -10,10 +10,11 @@ use axum::{
 use gateway_protocol::problem::{self, Problem};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 
+use super::take_body::MAX_BODY_BYTES;
 use crate::{
     error::LoginError,
     pages,
-    request::{MAX_BODY_BYTES, MAX_PARAMETERS, RequestInfo},
+    request::{MAX_PARAMETERS, RequestInfo},
 };
 
 /// What an answer carries until it is rendered: handlers know what went wrong, not for whom it is written.

@@ -7,16 +7,16 @@ use axum::{
 };
 use gateway_protocol::header::X_GATEWAY_SECRET;
 
-use crate::{config::Gateway, error::LoginError, router::Backend};
+use crate::{config::Gateway, error::LoginError, router::Serving};
 
 /// Lets through what carries the gateway's secret; everything, if there is none, since then the address is
 /// loopback.
 pub(super) async fn require_gateway(
-    State(backend): State<Backend>,
+    State(serving): State<Serving>,
     request: Request,
     next: Next,
 ) -> Response {
-    let is_trusted = match backend.service.config.gateway() {
+    let is_trusted = match serving.service.config.gateway() {
         Gateway::Secret(secret) => secret.is(request.headers().get(X_GATEWAY_SECRET)),
         Gateway::Loopback | Gateway::Absent => true,
     };

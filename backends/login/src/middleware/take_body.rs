@@ -11,7 +11,10 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use crate::{error::LoginError, request::MAX_BODY_BYTES};
+use crate::error::LoginError;
+
+/// As the gateway's, and the only bound of a request's body here. CONTRACT 2.
+pub(super) const MAX_BODY_BYTES: usize = 64 * 1024;
 
 /// Takes the body in, and passes the request on with it.
 pub(super) async fn take_body(request: Request, next: Next) -> Response {

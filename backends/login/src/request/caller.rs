@@ -6,7 +6,7 @@ use axum::extract::FromRequestParts;
 use gateway_protocol::{app::AppId, header::X_GATEWAY_APP_ID};
 use http::request::Parts;
 
-use crate::{applications::Application, config::Gateway, error::LoginError, router::Backend};
+use crate::{applications::Application, config::Gateway, error::LoginError, router::Serving};
 
 /// The application of a request that must be some application's.
 pub(crate) struct Caller(pub(crate) Arc<Application>);
@@ -14,11 +14,11 @@ pub(crate) struct Caller(pub(crate) Arc<Application>);
 /// The application that the gateway names; on the unsigned way in it names none.
 pub(crate) struct NamedApplication(pub(crate) Option<AppId>);
 
-impl FromRequestParts<Backend> for NamedApplication {
+impl FromRequestParts<Serving> for NamedApplication {
     type Rejection = LoginError;
 
-    async fn from_request_parts(parts: &mut Parts, backend: &Backend) -> Result<Self, LoginError> {
-        if matches!(backend.service.config.gateway(), Gateway::Absent) {
+    async fn from_request_parts(parts: &mut Parts, serving: &Serving) -> Result<Self, LoginError> {
+        if matches!(serving.service.config.gateway(), Gateway::Absent) {
             return Ok(Self(None));
         }
         let mut named = parts.headers.get_all(X_GATEWAY_APP_ID).into_iter();
@@ -38,21 +38,21 @@ impl FromRequestParts<Backend> for NamedApplication {
     }
 }
 
-impl FromRequestParts<Backend> for Caller {
+impl FromRequestParts<Serving> for Caller {
     type Rejection = LoginError;
 
-    async fn from_request_parts(parts: &mut Parts, backend: &Backend) -> Result<Self, LoginError> {
-        let NamedApplication(named) = NamedApplication::from_request_parts(parts, backend).await?;
-        application_of(backend, named).await.map(Self)
+    async fn from_request_parts(parts: &mut Parts, serving: &Serving) -> Result<Self, LoginError> {
+        let NamedApplication(named) = NamedApplication::from_request_parts(parts, serving).await?;
+        application_of(serving, named).await.map(Self)
     }
 }
 
 /// The application of a request for which the gateway named this one, or none.
 pub(crate) async fn application_of(
-    backend: &Backend,
+    serving: &Serving,
     named: Option<AppId>,
 ) -> Result<Arc<Application>, LoginError> {
-    let service = &backend.service;
+    let service = &serving.service;
     let id = match service.config.gateway() {
         Gateway::Absent => AppId::SINGLE,
         Gateway::Secret(_) | Gateway::Loopback => named.ok_or(LoginError::GatewayRequired)?,

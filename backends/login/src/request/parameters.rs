@@ -3,7 +3,7 @@
 //! The gateway has verified them; what is checked here again is only what this service relies on.
 
 use axum::{
-    body::{Body, to_bytes},
+    body::Bytes,
     extract::{FromRequest, Request},
 };
 use gateway_protocol::param::{Params, ParamsError};
@@ -13,8 +13,6 @@ use crate::error::LoginError;
 
 /// As the gateway's. CONTRACT 2.
 pub(crate) const MAX_PARAMETERS: usize = 256;
-/// As the gateway's. CONTRACT 2.
-pub(crate) const MAX_BODY_BYTES: usize = 64 * 1024;
 /// What a parameter that stands there twice may be; a sign, since it is shown in every language.
 const ONCE: &str = "1×";
 
@@ -59,22 +57,26 @@ impl Parameters {
     }
 }
 
-impl<S: Sync> FromRequest<S> for Parameters {
+impl<S: Send + Sync> FromRequest<S> for Parameters {
     type Rejection = LoginError;
 
-    async fn from_request(request: Request, _: &S) -> Result<Self, LoginError> {
+    async fn from_request(request: Request, state: &S) -> Result<Self, LoginError> {
         let (parts, body) = request.into_parts();
-        let body = form(&parts.method, &parts.headers, body).await?;
-        Self::parse(parts.uri.query().unwrap_or_default().as_bytes(), &body)
+        // The middleware has taken it in and bounded it: what is left is to have it in one piece.
+        let body = Bytes::from_request(Request::new(body), state)
+            .await
+            .map_err(|_| LoginError::Internal {
+                what: "a body that had been taken in was not there",
+            })?;
+        let form = form(&parts.method, &parts.headers, &body)?;
+        Self::parse(parts.uri.query().unwrap_or_default().as_bytes(), form)
     }
 }
 
-async fn form(method: &Method, headers: &HeaderMap, body: Body) -> Result<Vec<u8>, LoginError> {
-    let body = to_bytes(body, MAX_BODY_BYTES)
-        .await
-        .map_err(|_| LoginError::BodyTooLarge)?;
+/// The body, if it is one that parameters can be in.
+fn form<'a>(method: &Method, headers: &HeaderMap, body: &'a [u8]) -> Result<&'a [u8], LoginError> {
     if body.is_empty() {
-        return Ok(Vec::new());
+        return Ok(body);
     }
     if *method == Method::GET {
         return Err(LoginError::BodyNotAllowed);
@@ -85,7 +87,7 @@ async fn form(method: &Method, headers: &HeaderMap, body: Body) -> Result<Vec<u8
         .unwrap_or_default();
     let essence = media_type.split(';').next().unwrap_or_default().trim();
     if essence.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
-        Ok(body.into())
+        Ok(body)
     } else {
         Err(LoginError::ContentTypeUnsupported)
     }
@@ -125,21 +127,21 @@ mod tests {
         ));
     }
 
-    #[tokio::test]
-    async fn a_body_is_a_form_and_belongs_to_a_post() {
-        let form = |method: Method, media_type: &'static str| async move {
+    #[test]
+    fn a_body_is_a_form_and_belongs_to_a_post() {
+        let form = |method: Method, media_type: &'static str| {
             let headers =
                 HeaderMap::from_iter([(CONTENT_TYPE, http::HeaderValue::from_static(media_type))]);
-            form_of(&method, &headers, Body::from("a=1")).await
+            form_of(&method, &headers, b"a=1")
         };
         let urlencoded = "application/x-www-form-urlencoded; charset=utf-8";
-        assert_eq!(form(Method::POST, urlencoded).await.unwrap(), b"a=1");
+        assert_eq!(form(Method::POST, urlencoded).unwrap(), b"a=1");
         assert!(matches!(
-            form(Method::GET, urlencoded).await,
+            form(Method::GET, urlencoded),
             Err(LoginError::BodyNotAllowed)
         ));
         assert!(matches!(
-            form(Method::POST, "text/plain").await,
+            form(Method::POST, "text/plain"),
             Err(LoginError::ContentTypeUnsupported)
         ));
     }

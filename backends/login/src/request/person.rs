@@ -10,7 +10,7 @@ use super::Caller;
 use crate::{
     credentials::{Credential, LoggedIn},
     error::LoginError,
-    router::Backend,
+    router::Serving,
 };
 
 /// A checked credential, and what it proves. There is no other way to make one.
@@ -19,12 +19,12 @@ pub(crate) struct Person {
     pub(crate) credential: Credential,
 }
 
-impl FromRequestParts<Backend> for Person {
+impl FromRequestParts<Serving> for Person {
     type Rejection = LoginError;
 
-    async fn from_request_parts(parts: &mut Parts, backend: &Backend) -> Result<Self, LoginError> {
-        let Caller(application) = Caller::from_request_parts(parts, backend).await?;
-        let service = &backend.service;
+    async fn from_request_parts(parts: &mut Parts, serving: &Serving) -> Result<Self, LoginError> {
+        let Caller(application) = Caller::from_request_parts(parts, serving).await?;
+        let service = &serving.service;
         let name = service.config.headers().authorization();
         let mut values = parts.headers.get_all(name).into_iter();
         let value = match (values.next(), values.next()) {

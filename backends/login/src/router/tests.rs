@@ -25,6 +25,7 @@ use crate::{
 
 mod polling;
 mod redirect;
+mod store_faults;
 mod users;
 
 /// A version for these tests.

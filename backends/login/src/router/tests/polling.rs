@@ -3,13 +3,13 @@
 use super::*;
 
 /// A polling login that a client has begun.
-struct Begun {
-    token: String,
-    state: String,
+pub(super) struct Begun {
+    pub(super) token: String,
+    pub(super) state: String,
     user_code: String,
 }
 
-async fn begin(setup: &Setup) -> Begun {
+pub(super) async fn begin(setup: &Setup) -> Begun {
     let answer = setup.call("POST", "/login", &[]).await;
     assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
     let body = answer.json();
@@ -39,7 +39,7 @@ fn button(page: &Answer) -> String {
 }
 
 /// Opens the page and presses its button; returns the cookie that the provider's redirect will need.
-async fn confirm(setup: &Setup, begun: &Begun) -> String {
+pub(super) async fn confirm(setup: &Setup, begun: &Begun) -> String {
     let page = setup
         .browse(&format!("/login?state={}", begun.state), "")
         .await;
@@ -54,7 +54,7 @@ async fn confirm(setup: &Setup, begun: &Begun) -> String {
     sent_on.cookie()
 }
 
-async fn check(setup: &Setup, token: &str) -> Value {
+pub(super) async fn check(setup: &Setup, token: &str) -> Value {
     let answer = setup
         .call("POST", &format!("/check?token={token}"), &[])
         .await;

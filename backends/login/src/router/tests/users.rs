@@ -2,7 +2,7 @@
 
 use super::*;
 
-async fn log_in(setup: &Setup) -> String {
+pub(super) async fn log_in(setup: &Setup) -> String {
     let begun = setup.call("GET", "/login", &[]).await;
     let done = setup
         .browse(
@@ -228,45 +228,14 @@ async fn a_wrong_path_or_method_is_a_problem_in_the_callers_language() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_away_is_said_to_be() {
-    let setup = Setup::new().await;
-    let authorization = log_in(&setup).await;
-    let drop_tables =
-        "DROP TABLE events; DROP TABLE credentials; DROP TABLE logins; DROP TABLE accounts;";
-    setup
-        .store
-        .database()
-        .write(|transaction| transaction.execute_batch(drop_tables))
-        .await
-        .unwrap();
-    let header = [("acme-x-authorization", authorization.as_str())];
-    setup
-        .call("GET", "/user", &header)
-        .await
-        .assert_problem(503, "store_unavailable");
-    setup
-        .call("POST", "/login", &[])
-        .await
-        .assert_problem(503, "store_unavailable");
-    setup
-        .raw("GET", "/readyz", &[])
-        .await
-        .assert_problem(503, "store_unavailable");
-    assert_eq!(
-        setup.raw("GET", "/healthz", &[]).await.status,
-        StatusCode::OK
-    );
-}
-
-#[tokio::test]
 async fn a_panic_is_answered_as_a_problem() {
     let mut setup = Setup::new().await;
-    let backend = Backend {
+    let serving = Serving {
         service: Arc::clone(&setup.service),
         version: "v1".parse().unwrap(),
     };
     let routes = Router::new().route("/panic", get(async || -> StatusCode { panic!("as asked") }));
-    setup.router = middleware::around_everything(routes, &backend);
+    setup.router = middleware::around_everything(routes, &serving);
     let answer = setup
         .call("GET", "/panic", &[("acme-x-language", "ja")])
         .await;

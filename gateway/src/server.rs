@@ -8,6 +8,7 @@ use std::{
 use anyhow::Context;
 use http::HeaderValue;
 use pingora::{
+    listeners::{L4BufferSettings, ListenerConfig},
     proxy::HttpProxy,
     server::{RunArgs, Server, configuration::ServerConf},
     services::listening::Service,
@@ -50,7 +51,9 @@ pub fn run(config: Config) -> anyhow::Result<()> {
     tracing::info!(%listen, %management, public_url = %config.public_url, "signpost is serving");
     let drain = Arc::new(Drain::new());
     let mut clients = clients_service(config, apps, Arc::clone(&drain), &server.configuration)?;
-    clients.add_tcp(&listen.to_string());
+    // Heads and bodies are read into buffers of our own: one more for each connection would only cost memory.
+    let unbuffered_reads = L4BufferSettings::default().read(0);
+    clients.add_listener(ListenerConfig::tcp(listen.to_string()).l4_buffer(unbuffered_reads));
     let mut health = Service::new("management".to_owned(), Management { listen, store });
     health.add_tcp(&management.to_string());
     health.threads = Some(1);
@@ -206,6 +209,8 @@ fn secret_header(secret: &Secret) -> anyhow::Result<HeaderValue> {
 fn pingora_conf(config: &Config) -> ServerConf {
     ServerConf {
         threads: config.threads,
+        // Requests are short and alike: a thread that looks for others' work loses more than it wins.
+        work_stealing: false,
         upstream_keepalive_pool_size: UPSTREAM_POOL,
         ..ServerConf::default()
     }

@@ -14,7 +14,7 @@ use std::{
 
 use rusqlite::{Connection, Transaction, params};
 
-use crate::{Database, database::FileIdentity};
+use crate::{Database, database::Pooled};
 
 /// How often `data_version` is read: it is one small read of the file's header.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -122,20 +122,20 @@ impl Drop for Watch {
 
 struct Watcher {
     database: Database,
-    connection: Option<(Connection, FileIdentity)>,
+    pooled: Option<Pooled>,
     data_version: i64,
     last_id: i64,
 }
 
 impl Watcher {
     fn start(database: Database) -> rusqlite::Result<Self> {
-        let (connection, file) = database.dedicated_connection()?;
+        let pooled = database.dedicated_connection()?;
         // In this order: what is written in between is looked at twice rather than never.
-        let data_version = data_version(&connection)?;
-        let last_id = last_id(&connection)?;
+        let data_version = data_version(&pooled.connection)?;
+        let last_id = last_id(&pooled.connection)?;
         Ok(Self {
             database,
-            connection: Some((connection, file)),
+            pooled: Some(pooled),
             data_version,
             last_id,
         })
@@ -144,7 +144,7 @@ impl Watcher {
     fn look(&mut self, on_change: &mut impl FnMut(Change)) {
         if self.look_at_new(on_change).is_err() {
             // The file may have been away: start over, and let everything be read again.
-            self.connection = None;
+            self.pooled = None;
             if let Ok(restarted) = Self::start(self.database.clone()) {
                 *self = restarted;
                 on_change(Change::Everything);
@@ -153,12 +153,11 @@ impl Watcher {
     }
 
     fn look_at_new(&mut self, on_change: &mut impl FnMut(Change)) -> rusqlite::Result<()> {
-        let is_here = |(_, file): &&(Connection, FileIdentity)| self.database.is_at_its_path(*file);
-        let (connection, _) = self
-            .connection
+        let current = self
+            .pooled
             .as_ref()
-            .filter(is_here)
-            .ok_or(rusqlite::Error::InvalidQuery)?;
+            .filter(|pooled| self.database.is_current(pooled));
+        let connection = &current.ok_or(rusqlite::Error::InvalidQuery)?.connection;
         let data_version = data_version(connection)?;
         if data_version == self.data_version {
             return Ok(());

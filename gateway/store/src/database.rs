@@ -2,9 +2,10 @@
 
 use std::{
     fs::{DirBuilder, File, OpenOptions},
+    io,
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -31,9 +32,7 @@ pub struct Database {
 #[derive(Debug)]
 struct Shared {
     path: PathBuf,
-    /// The file that idle connections have open.
-    file: Mutex<FileIdentity>,
-    idle: Mutex<Vec<Connection>>,
+    idle: Mutex<Vec<Pooled>>,
     permits: Semaphore,
     /// One writer of this process at a time, in order of arrival. SQLite has no queue: whoever finds the
     /// lock taken tries again after a while, and of many some would never be in time.
@@ -65,30 +64,24 @@ impl Database {
         }
         // Of several processes that start at once, one switches the new file to WAL and migrates it.
         let _lock = lock_beside(&path)?;
-        let made = private().create(true).truncate(false).open(&path);
-        made.map_err(|cause| OpenError::Folder {
+        make_unless_there(&path).map_err(|cause| OpenError::Folder {
             path: path.clone(),
             cause,
         })?;
-        let mut connection = connect(&path).map_err(|cause| OpenError::File {
+        let mut pooled = Pooled::connect(&path).map_err(|cause| OpenError::File {
             path: path.clone(),
             cause,
         })?;
         embedded::migrations::runner()
             .set_grouped(true)
-            .run(&mut connection)
+            .run(&mut pooled.connection)
             .map_err(|cause| OpenError::Migration {
                 path: path.clone(),
                 cause,
             })?;
-        let file = FileIdentity::of(&path).map_err(|cause| OpenError::Folder {
-            path: path.clone(),
-            cause,
-        })?;
         let shared = Shared {
             path,
-            file: Mutex::new(file),
-            idle: Mutex::new(vec![connection]),
+            idle: Mutex::new(vec![pooled]),
             permits: Semaphore::new(CONNECTIONS),
             writer: Semaphore::new(1),
         };
@@ -109,12 +102,7 @@ impl Database {
     {
         let _permit = in_time(&self.shared.permits).await?;
         let shared = Arc::clone(&self.shared);
-        let run = move || {
-            let mut connection = shared.take()?;
-            let outcome = work(&mut connection);
-            shared.give_back(connection);
-            Ok(outcome?)
-        };
+        let run = move || Ok(shared.with_connection(work)?);
         tokio::task::spawn_blocking(run)
             .await
             .map_err(|_| StoreError::Interrupted)?
@@ -129,10 +117,7 @@ impl Database {
         &self,
         work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
     ) -> rusqlite::Result<T> {
-        let mut connection = self.shared.take()?;
-        let outcome = work(&mut connection);
-        self.shared.give_back(connection);
-        outcome
+        self.shared.with_connection(work)
     }
 
     /// Runs `work` in one transaction that holds the write lock from its start and commits when
@@ -162,14 +147,13 @@ impl Database {
     /// # Errors
     ///
     /// The file cannot be opened any more.
-    pub(crate) fn dedicated_connection(&self) -> rusqlite::Result<(Connection, FileIdentity)> {
-        let file = FileIdentity::of(&self.shared.path).map_err(|_| away())?;
-        Ok((connect(&self.shared.path)?, file))
+    pub(crate) fn dedicated_connection(&self) -> rusqlite::Result<Pooled> {
+        Pooled::connect(&self.shared.path)
     }
 
-    /// Whether this is still the file at the database's path.
-    pub(crate) fn is_at_its_path(&self, file: FileIdentity) -> bool {
-        FileIdentity::of(&self.shared.path).is_ok_and(|now| now == file)
+    /// Whether a connection has the file open that stands at the database's path now.
+    pub(crate) fn is_current(&self, pooled: &Pooled) -> bool {
+        FileIdentity::of(&self.shared.path).is_ok_and(|now| now == pooled.file)
     }
 }
 
@@ -181,47 +165,56 @@ async fn in_time(turns: &Semaphore) -> Result<SemaphorePermit<'_>, StoreError> {
 }
 
 impl Shared {
-    fn take(&self) -> rusqlite::Result<Connection> {
-        self.follow_the_file()?;
-        let idle = self
-            .idle
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop();
-        idle.map_or_else(|| connect(&self.path), Ok)
+    fn with_connection<T>(
+        &self,
+        work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<T> {
+        let mut pooled = self.take()?;
+        let outcome = work(&mut pooled.connection);
+        self.idle().push(pooled);
+        outcome
     }
 
-    fn give_back(&self, connection: Connection) {
-        self.idle
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(connection);
-    }
-
-    /// An open file that was moved away, or replaced from a backup, would take every write in silence.
-    fn follow_the_file(&self) -> rusqlite::Result<()> {
+    /// One that has the file open which is there now: a file that was moved away, or replaced from a backup,
+    /// would take every write in silence.
+    fn take(&self) -> rusqlite::Result<Pooled> {
         let now = FileIdentity::of(&self.path).map_err(|_| away())?;
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        if *file != now {
-            self.idle
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .clear();
-            *file = now;
-        }
-        Ok(())
+        let mut idle = self.idle();
+        idle.retain(|pooled| pooled.file == now);
+        let pooled = idle.pop();
+        drop(idle);
+        pooled.map_or_else(|| Pooled::connect(&self.path), Ok)
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Pooled>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A connection, and the file that it has open.
+#[derive(Debug)]
+pub(crate) struct Pooled {
+    pub(crate) connection: Connection,
+    file: FileIdentity,
+}
+
+impl Pooled {
+    fn connect(path: &Path) -> rusqlite::Result<Self> {
+        let file = FileIdentity::of(path).map_err(|_| away())?;
+        let connection = connect(path)?;
+        Ok(Self { connection, file })
     }
 }
 
 /// Which file stands at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FileIdentity {
+struct FileIdentity {
     device: u64,
     inode: u64,
 }
 
 impl FileIdentity {
-    pub(crate) fn of(path: &Path) -> std::io::Result<Self> {
+    fn of(path: &Path) -> io::Result<Self> {
         let file = std::fs::metadata(path)?;
         Ok(Self {
             device: file.dev(),
@@ -257,6 +250,15 @@ fn private() -> OpenOptions {
     options
 }
 
+/// Makes the file, and never opens one that is there: closing it again would drop the locks that SQLite
+/// holds on it anywhere else in the process.
+fn make_unless_there(path: &Path) -> io::Result<()> {
+    match private().create_new(true).open(path) {
+        Err(cause) if cause.kind() != io::ErrorKind::AlreadyExists => Err(cause),
+        _ => Ok(()),
+    }
+}
+
 /// Takes a lock that other processes wait for, on a file of its own: SQLite drops the locks it holds on
 /// the database when anybody else in the process closes that file. Released when the file is dropped.
 fn lock_beside(path: &Path) -> Result<File, OpenError> {
@@ -281,7 +283,7 @@ pub enum OpenError {
         path: PathBuf,
         /// What the system says.
         #[source]
-        cause: std::io::Error,
+        cause: io::Error,
     },
     /// The file cannot be opened: no permission, or it is no database.
     #[error("the database {} cannot be opened", path.display())]

@@ -1,6 +1,6 @@
 //! The phases of a request in order: pingora's methods, each a call or two into `phases`.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, ops::Deref, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use http::header;
@@ -147,24 +147,17 @@ impl ProxyHttp for Gateway {
         error: &Error,
         context: &mut RequestContext,
     ) -> FailToProxy {
-        let amounts_to;
-        let rejection = match carried(error) {
-            Some(carried) => carried,
-            None => {
-                amounts_to = rejection_of(error);
-                &amounts_to
-            }
-        };
+        let reason = Reason::of(error);
         let is_answered = session
             .response_written()
             .is_some_and(|sent| !sent.status.is_informational());
-        if is_answered || matches!(rejection, Rejection::ClientGone) {
+        if is_answered || matches!(*reason, Rejection::ClientGone) {
             return FailToProxy {
                 error_code: 0,
                 can_reuse_downstream: false,
             };
         }
-        self.write_rejection(session, rejection, context).await
+        self.write_rejection(session, &reason, context).await
     }
 
     async fn logging(
@@ -176,32 +169,25 @@ impl ProxyHttp for Gateway {
         if !self.records {
             return;
         }
-        let amounts_to = error
-            .filter(|error| carried(error).is_none())
-            .map(rejection_of);
-        let rejection = error.and_then(carried).or(amounts_to.as_ref());
+        let reason = error.map(Reason::of);
         let request = session.req_header();
-        let target = Target::parse(request.raw_path());
         let served = Served {
             method: request.method.as_str(),
-            path: target.map_or("", |target| target.path),
+            path: path(request),
             status: session
                 .response_written()
                 .map_or(0, |sent| sent.status.as_u16()),
             size: session.body_bytes_sent(),
             duration: context.started.elapsed(),
         };
-        record(served, context, rejection);
+        record(served, context, reason.as_deref());
     }
 
     /// pingora's own would log the query.
     fn request_summary(&self, session: &Session, context: &RequestContext) -> String {
         let request = session.req_header();
-        let path = Target::parse(request.raw_path()).map_or("-", |target| target.path);
-        format!(
-            "{} {path}, request.id={}",
-            request.method, context.request_id
-        )
+        let (method, path) = (&request.method, path(request));
+        format!("{method} {path}, request.id={}", context.request_id)
     }
 
     /// `record` has it, whoever is at fault.
@@ -228,9 +214,6 @@ impl Gateway {
         }
         let request = session.req_header();
         let method = request.method.as_str().as_bytes();
-        // A rejection is worded for whoever asked, so this comes before there can be one.
-        let path = Target::parse(request.raw_path()).map_or("", |target| target.path);
-        context.manner = address(method, path, &request.headers, &self.addressing);
         let peer = peer.unwrap_or_else(|| context.client());
         let mut admitted = admit(
             method,
@@ -304,9 +287,11 @@ impl Gateway {
         rejection: &Rejection,
         context: &RequestContext,
     ) -> FailToProxy {
+        let request = session.req_header();
+        let method = request.method.as_str().as_bytes();
         let to = Addressee {
             request_id: &context.request_id,
-            manner: context.manner,
+            manner: address(method, path(request), &request.headers, &self.addressing),
         };
         let answer = reject(rejection, to, context.route.as_ref(), &self.admission.names);
         let is_mid_request = matches!(
@@ -345,6 +330,11 @@ fn target(session: &Session) -> Result<Target<'_>, Rejection> {
     Target::parse(session.req_header().raw_path()).ok_or(Rejection::TargetInvalid)
 }
 
+/// The path alone: what may be logged of a target.
+fn path(request: &RequestHeader) -> &str {
+    Target::parse(request.raw_path()).map_or("", |target| target.path)
+}
+
 /// How the body is framed, of a head that was checked to frame it one way.
 fn framing(request: &RequestHeader) -> Framing {
     if request.headers.contains_key(header::TRANSFER_ENCODING) {
@@ -364,9 +354,33 @@ fn no_route() -> Box<Error> {
     Rejection::Internal("a request went on without a route".into()).into()
 }
 
-/// The rejection of ours that pingora's error carries, however often it was wrapped on its way.
-fn carried(error: &Error) -> Option<&Rejection> {
-    error.root_cause().downcast_ref()
+/// Why a request failed, out of pingora's error.
+enum Reason<'e> {
+    /// A rejection of ours, that the error carries.
+    Carried(&'e Rejection),
+    /// What an error of pingora's own amounts to.
+    Made(Rejection),
+}
+
+impl<'e> Reason<'e> {
+    fn of(error: &'e Error) -> Self {
+        // However often the error was wrapped on its way.
+        match error.root_cause().downcast_ref() {
+            Some(carried) => Self::Carried(carried),
+            None => Self::Made(rejection_of(error)),
+        }
+    }
+}
+
+impl Deref for Reason<'_> {
+    type Target = Rejection;
+
+    fn deref(&self) -> &Rejection {
+        match self {
+            Self::Carried(rejection) => rejection,
+            Self::Made(rejection) => rejection,
+        }
+    }
 }
 
 /// The rejection that an error of pingora's own amounts to.

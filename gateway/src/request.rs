@@ -1,5 +1,7 @@
 //! What the phases see of a request: borrowed from whoever read it, and nothing of its framework.
 
+use http::HeaderName;
+
 /// The target as sent: a path, and a query without its `?`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target<'a> {
@@ -21,6 +23,12 @@ impl<'a> Target<'a> {
 
 /// A header as sent: name and value.
 pub type Header<'a> = (&'a [u8], &'a [u8]);
+
+/// Whether a header's name as sent is this one.
+#[must_use]
+pub fn is_named(name: &[u8], known: &HeaderName) -> bool {
+    name.eq_ignore_ascii_case(known.as_str().as_bytes())
+}
 
 /// A request's headers, whoever holds them; names in any letter case.
 pub trait Headers {

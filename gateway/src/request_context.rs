@@ -10,7 +10,7 @@ use gateway_protocol::request_id::RequestId;
 
 use crate::{
     apps::App,
-    phases::{address::Manner, origin::Origin, route::Route},
+    phases::{origin::Origin, route::Route},
 };
 
 /// One request's state, filled in as it goes.
@@ -22,8 +22,6 @@ pub struct RequestContext {
     pub request_id: RequestId,
     /// The trace that a trusted proxy is part of.
     pub traceparent: Option<String>,
-    /// In which language and form errors are told.
-    pub manner: Manner,
     /// The connection's other end.
     pub peer: Option<IpAddr>,
     /// Who the client is; known once the request is admitted.
@@ -44,7 +42,6 @@ impl RequestContext {
             started: Instant::now(),
             request_id,
             traceparent: None,
-            manner: Manner::default(),
             peer: None,
             origin: None,
             app: None,

@@ -141,11 +141,11 @@ async fn create(create: Create) -> anyhow::Result<()> {
     if name.is_empty() || name.chars().count() > 64 || name.chars().any(char::is_control) {
         bail!("the name must have 1 to 64 characters");
     }
-    let config = Config::load(&create.common.config)?;
+    let (config, store) = open(&create.common)?;
     let profile = create
         .rules
         .is_given()
-        .then(|| create.rules.profile(config.sign.profile.clone()));
+        .then(|| create.rules.profile(config.sign.profile));
     for weakness in profile.iter().flat_map(weaknesses) {
         super::complain(&format!("warning: {weakness}"));
     }
@@ -159,7 +159,7 @@ async fn create(create: Create) -> anyhow::Result<()> {
         default_version: create.default_version,
         created_at: SystemClock.now(),
     };
-    store(&create.common)?.create(app).await?;
+    store.create(app).await?;
     show_key(ident, &key, &create.common);
     Ok(())
 }
@@ -198,14 +198,20 @@ async fn set_state(one: &One, state: AppState) -> anyhow::Result<()> {
 }
 
 fn store(common: &Common) -> anyhow::Result<SqliteAppStore> {
+    Ok(open(common)?.1)
+}
+
+/// The configuration, and the store that it names.
+fn open(common: &Common) -> anyhow::Result<(Config, SqliteAppStore)> {
     let config = Config::load(&common.config)?;
-    match &config.applications {
-        Applications::Multi(multi) => Ok(open_store(&config, multi)?.1),
+    let store = match &config.applications {
+        Applications::Multi(multi) => open_store(&config, multi)?.1,
         Applications::Single(_) => bail!(
             "{} serves a single application: replace [application] by [applications] to manage many",
             common.config.display()
         ),
-    }
+    };
+    Ok((config, store))
 }
 
 fn done(is_done: bool, one: &One, state: &str) -> anyhow::Result<()> {

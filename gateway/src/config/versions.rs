@@ -103,12 +103,3 @@ impl Versions {
         self.backends.iter()
     }
 }
-
-impl<'v> IntoIterator for &'v Versions {
-    type Item = &'v Arc<Backend>;
-    type IntoIter = std::slice::Iter<'v, Arc<Backend>>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter()
-    }
-}

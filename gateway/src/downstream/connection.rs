@@ -207,10 +207,9 @@ impl Http1Connections {
         let line = head::peek_request_line(head);
         let method = line.map_or(&b"-"[..], |line| line.method);
         let path = line.and_then(|line| path_of(line.target)).unwrap_or("-");
-        context.manner = address(method, path, &RawHeaders(head), &self.addressing);
         let to = Addressee {
             request_id: &context.request_id,
-            manner: context.manner,
+            manner: address(method, path, &RawHeaders(head), &self.addressing),
         };
         let answer = reject(&rejection, to, None, &self.addressing.names);
         let wire = on_the_wire(&answer);

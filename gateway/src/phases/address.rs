@@ -4,7 +4,7 @@ use gateway_protocol::{header::HeaderNames, language::Language};
 use http::header;
 
 use super::admit::nominates;
-use crate::request::Headers;
+use crate::request::{Headers, is_named};
 
 /// What addressing goes by; the same for every request.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub struct Manner {
 #[must_use]
 pub fn address(method: &[u8], path: &str, headers: &impl Headers, rules: &Addressing) -> Manner {
     let accepts_html = |(name, value): (&[u8], &[u8])| {
-        is(name, &header::ACCEPT) && memchr::memmem::find(value, b"text/html").is_some()
+        is_named(name, &header::ACCEPT) && memchr::memmem::find(value, b"text/html").is_some()
     };
     let wants_page = method == b"GET"
         && rules.browser_paths.iter().any(|browsers| browsers == path)
@@ -36,7 +36,7 @@ pub fn address(method: &[u8], path: &str, headers: &impl Headers, rules: &Addres
     let first = |wanted: &http::HeaderName| {
         headers
             .each()
-            .find(|(name, _)| is(name, wanted))
+            .find(|(name, _)| is_named(name, wanted))
             .map(|(_, value)| value.trim_ascii())
     };
     let name = rules.names.language();
@@ -52,10 +52,6 @@ pub fn address(method: &[u8], path: &str, headers: &impl Headers, rules: &Addres
         language,
         wants_page,
     }
-}
-
-fn is(name: &[u8], wanted: &http::HeaderName) -> bool {
-    name.eq_ignore_ascii_case(wanted.as_str().as_bytes())
 }
 
 #[cfg(test)]

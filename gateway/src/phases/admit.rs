@@ -20,7 +20,7 @@ use super::origin::{Origin, ProxyHeaders};
 use crate::{
     downstream::head::Framing,
     rejection::Rejection,
-    request::{Headers, Method},
+    request::{Headers, Method, is_named},
 };
 
 /// What admission goes by; the same for every request.
@@ -176,7 +176,7 @@ impl<'a> Found<'a> {
         let names = &rules.names;
         let nominated = Nominated::from_headers(headers);
         for (name, value) in headers.each() {
-            let is = |known: &HeaderName| name.eq_ignore_ascii_case(known.as_str().as_bytes());
+            let is = |known: &HeaderName| is_named(name, known);
             let take = |known: &HeaderName, place: &mut Option<&'a [u8]>| {
                 if !is(known) {
                     return Ok(false);
@@ -198,23 +198,25 @@ impl<'a> Found<'a> {
             {
                 continue;
             }
-            match () {
-                () if is(&header::HOST) => found.host = value.trim_ascii(),
-                () if is(&header::EXPECT) => {
-                    found.expects_continue =
-                        value.trim_ascii().eq_ignore_ascii_case(b"100-continue");
-                }
-                () if is(&header::CONTENT_TYPE) => {
-                    found.content_type = Some(value.trim_ascii());
-                    found.content_types += 1;
-                }
-                () if is(&header::CONTENT_ENCODING) => found.has_content_encoding = true,
-                () if is(&TRACEPARENT) => found.traceparent = Some(value.trim_ascii()),
-                () if is(&X_REQUEST_ID) => found.request_id = Some(value.trim_ascii()),
-                () if is(&X_FORWARDED_FOR) => found.proxy.forwarded_for.push(value),
-                () if is(&X_FORWARDED_HOST) => found.proxy.host = Some(value.trim_ascii()),
-                () if is(&X_FORWARDED_PROTO) => found.proxy.proto = Some(value.trim_ascii()),
-                () => {}
+            if is(&header::HOST) {
+                found.host = value.trim_ascii();
+            } else if is(&header::EXPECT) {
+                found.expects_continue = value.trim_ascii().eq_ignore_ascii_case(b"100-continue");
+            } else if is(&header::CONTENT_TYPE) {
+                found.content_type = Some(value.trim_ascii());
+                found.content_types += 1;
+            } else if is(&header::CONTENT_ENCODING) {
+                found.has_content_encoding = true;
+            } else if is(&TRACEPARENT) {
+                found.traceparent = Some(value.trim_ascii());
+            } else if is(&X_REQUEST_ID) {
+                found.request_id = Some(value.trim_ascii());
+            } else if is(&X_FORWARDED_FOR) {
+                found.proxy.forwarded_for.push(value);
+            } else if is(&X_FORWARDED_HOST) {
+                found.proxy.host = Some(value.trim_ascii());
+            } else if is(&X_FORWARDED_PROTO) {
+                found.proxy.proto = Some(value.trim_ascii());
             }
         }
         Ok(found)
@@ -246,7 +248,7 @@ impl<'a> Nominated<'a> {
     fn from_headers(headers: &'a impl Headers) -> Self {
         let lines = headers
             .each()
-            .filter(|(name, _)| name.eq_ignore_ascii_case(b"connection"));
+            .filter(|(name, _)| is_named(name, &header::CONNECTION));
         Self(
             lines
                 .flat_map(|(_, value)| connection_options(value))

@@ -13,32 +13,16 @@ use end_to_end::{
     recording_backend::RecordingBackend,
     signer::{Cover, Profile, Request, sign},
     stack::Stack,
+    vectors::{Case, cases},
 };
-use serde::Deserialize;
-
-#[derive(Deserialize)]
-struct Vectors {
-    cases: Vec<Case>,
-}
-
-#[derive(Deserialize)]
-struct Case {
-    name: String,
-    query: String,
-    body: String,
-    app_key: String,
-    profile: Profile,
-}
 
 /// The time in the vectors.
 const THEN: &str = "1732104000000";
 
 #[tokio::test]
 async fn every_vector_passes_the_gateway() {
-    let vectors = include_str!("../vectors/sign-vectors.json");
-    let vectors: Vectors = serde_json::from_str(vectors).unwrap();
     let mut groups: BTreeMap<(Profile, String), Vec<Case>> = BTreeMap::new();
-    for case in vectors.cases {
+    for case in cases() {
         let group = (case.profile.clone(), case.app_key.clone());
         groups.entry(group).or_default().push(case);
     }

@@ -5,7 +5,8 @@
 //!
 //! - [`stack`] starts gateway, backends and sandbox provider as processes on free ports
 //! - [`program`] is one such process; [`port`] and [`folder`] are what it is given
-//! - [`signed_client`] calls as an application would; [`signer`] is its own reading of the contract
+//! - [`signed_client`] calls as an application would; [`signer`] is its own reading of the contract,
+//!   which [`vectors`] are held against
 //! - [`browser`] keeps cookies, reads pages and presses their buttons; [`html`] reads tags
 //! - [`real_browser`] is a real one, for what an imitation cannot prove
 //! - [`logins`] are whole logins, for tests that need one done
@@ -30,4 +31,5 @@ pub mod sandbox_provider;
 pub mod signed_client;
 pub mod signer;
 pub mod stack;
+pub mod vectors;
 pub mod waiting;

@@ -189,29 +189,11 @@ fn form_decode(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[derive(Deserialize)]
-    struct Vectors {
-        cases: Vec<Case>,
-    }
-
-    #[derive(Deserialize)]
-    struct Case {
-        name: String,
-        query: String,
-        body: String,
-        app_key: String,
-        profile: Profile,
-        canonical: String,
-        sign: String,
-    }
+    use crate::vectors::cases;
 
     #[test]
     fn every_vector_is_met() {
-        let vectors: Vectors =
-            serde_json::from_str(include_str!("../vectors/sign-vectors.json")).unwrap();
-        assert_eq!(vectors.cases.len(), 282);
-        for case in vectors.cases {
+        for case in cases() {
             // The vectors that cover the request say for which one in `head`.
             let mut head = case.profile.head.split('\n');
             let request = Request {

@@ -114,15 +114,6 @@ impl<'a> Params<'a> {
     }
 }
 
-impl<'p, 'a> IntoIterator for &'p Params<'a> {
-    type Item = &'p Param<'a>;
-    type IntoIter = std::slice::Iter<'p, Param<'a>>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter()
-    }
-}
-
 /// Why the parameters could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParamsError {

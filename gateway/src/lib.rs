@@ -1,13 +1,14 @@
 //! Signpost's gateway: verifies signed requests and forwards them to a backend by version.
 //!
-//! A request's way, top to bottom: [`downstream`] reads and checks its head; [`gateway`] lists its phases,
-//! each in its own file under [`phases`]; pingora forwards it and brings the answer back.
+//! A request's way, top to bottom: [`downstream`] reads and checks it; [`gateway`] lists the phases up to its
+//! route, each in its own file under [`phases`]; by [`proxying`], pingora forwards it and brings the answer back.
 //!
 //! | module | subject |
 //! | --- | --- |
 //! | [`config`] | the configuration file and what it means |
 //! | [`downstream`] | strict HTTP/1 framing on the client's side |
 //! | [`gateway`] | the phases in order |
+//! | [`proxying`] | forwarding by pingora, and the phases behind the route |
 //! | [`phases`] | one file a phase |
 //! | [`apps`] | applications: store, cache, keys at rest |
 //! | [`replay`] | the replay memory |
@@ -28,6 +29,7 @@ pub mod gateway;
 pub mod logging;
 pub mod management;
 pub mod phases;
+pub mod proxying;
 pub mod rejection;
 pub mod replay;
 pub mod request;

@@ -3,7 +3,7 @@
 use http::HeaderName;
 
 /// The target as sent: a path, and a query without its `?`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Target<'a> {
     /// The path, still encoded.
     pub path: &'a str,
@@ -21,7 +21,7 @@ impl<'a> Target<'a> {
     }
 }
 
-/// A header as sent: name and value.
+/// A header as sent: name, and value without the white space around it.
 pub type Header<'a> = (&'a [u8], &'a [u8]);
 
 /// Whether a header's name as sent is this one.
@@ -34,13 +34,6 @@ pub fn is_named(name: &[u8], known: &HeaderName) -> bool {
 pub trait Headers {
     /// All of them, in order.
     fn each(&self) -> impl Iterator<Item = Header<'_>>;
-}
-
-impl Headers for http::HeaderMap {
-    fn each(&self) -> impl Iterator<Item = Header<'_>> {
-        self.iter()
-            .map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()))
-    }
 }
 
 /// The headers of a head in bytes, checked or not: lines that are none are left out.
@@ -61,14 +54,10 @@ impl Headers for RawHeaders<'_> {
 
 /// Headers as tests write them.
 #[cfg(test)]
-pub(crate) struct Pairs<'a>(pub(crate) &'a [(&'a str, &'a str)]);
-
-#[cfg(test)]
-impl Headers for Pairs<'_> {
+impl Headers for [(&str, &str)] {
     fn each(&self) -> impl Iterator<Item = Header<'_>> {
-        self.0
-            .iter()
-            .map(|(name, value)| (name.as_bytes(), value.as_bytes()))
+        self.iter()
+            .map(|(name, value)| (name.as_bytes(), value.trim_ascii().as_bytes()))
     }
 }
 

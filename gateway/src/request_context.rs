@@ -1,17 +1,28 @@
 //! What one phase leaves for the next.
 
-use std::{
-    net::{IpAddr, Ipv4Addr},
-    sync::Arc,
-    time::Instant,
-};
+use std::{net::IpAddr, sync::Arc, time::Instant};
 
 use gateway_protocol::request_id::RequestId;
+use http::HeaderValue;
 
 use crate::{
     apps::App,
-    phases::{origin::Origin, route::Route},
+    downstream::head::Head,
+    phases::{
+        admit::Passing,
+        origin::{Origin, Peer},
+        route::Route,
+    },
 };
+
+/// A request whose head has come, and how far it got.
+#[derive(Debug)]
+pub struct Exchange {
+    /// The head as sent.
+    pub head: Head,
+    /// What the phases made of it.
+    pub context: RequestContext,
+}
 
 /// One request's state, filled in as it goes.
 #[derive(Debug)]
@@ -21,11 +32,15 @@ pub struct RequestContext {
     /// Ours, or a trusted proxy's.
     pub request_id: RequestId,
     /// The trace that a trusted proxy is part of.
-    pub traceparent: Option<String>,
+    pub traceparent: Option<HeaderValue>,
     /// The connection's other end.
-    pub peer: Option<IpAddr>,
+    pub peer: IpAddr,
     /// Who the client is; known once the request is admitted.
     pub origin: Option<Origin>,
+    /// The headers that go on to the backend as they are.
+    pub passing: Passing,
+    /// Whether the connection ends with this request, whatever becomes of it.
+    pub is_last: bool,
     /// The application that the request says it is of; verified once there is a route.
     pub app: Option<Arc<App>>,
     /// Bytes of the form body; `None` where there is none.
@@ -35,15 +50,17 @@ pub struct RequestContext {
 }
 
 impl RequestContext {
-    /// A request of which nothing is known but its id.
+    /// A request of which nothing is known but who sent it.
     #[must_use]
-    pub fn new(request_id: RequestId) -> Self {
+    pub fn new(request_id: RequestId, peer: &Peer) -> Self {
         Self {
             started: Instant::now(),
             request_id,
             traceparent: None,
-            peer: None,
+            peer: peer.address,
             origin: None,
+            passing: Passing::new(),
+            is_last: false,
             app: None,
             body_length: None,
             route: None,
@@ -53,23 +70,8 @@ impl RequestContext {
     /// The client's address, as far as it is known.
     #[must_use]
     pub fn client(&self) -> IpAddr {
-        let origin = self.origin.as_ref().map(|origin| origin.client);
-        origin
-            .or(self.peer)
-            .unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
-    }
-
-    /// Whether what proxies say of this request is believed.
-    #[must_use]
-    pub fn is_from_trusted_proxy(&self) -> bool {
         self.origin
             .as_ref()
-            .is_some_and(|origin| origin.is_from_trusted_proxy)
-    }
-
-    /// The application that the request is of.
-    #[must_use]
-    pub fn app(&self) -> Option<&App> {
-        self.app.as_deref()
+            .map_or(self.peer, |origin| origin.client)
     }
 }

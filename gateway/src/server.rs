@@ -29,6 +29,7 @@ use crate::{
     gateway::Gateway,
     management::Management,
     phases::{address::Addressing, admit::Admission, forward::Forwarding, verify::Verifier},
+    proxying::Proxying,
     request_ids::RequestIds,
 };
 
@@ -130,8 +131,7 @@ fn clients_service(
     drain: Arc<Drain>,
     server_conf: &Arc<ServerConf>,
 ) -> anyhow::Result<Service<Http1Connections>> {
-    let ids = Arc::new(RequestIds::default());
-    let names = config.headers;
+    let names = Arc::new(config.headers);
     let secret = config
         .gateway_secret
         .as_ref()
@@ -147,14 +147,13 @@ fn clients_service(
         config.sign.callback_paths.clone(),
     ]
     .concat();
-    let addressing = Arc::new(Addressing {
-        names: names.clone(),
-        browser_paths,
-    });
-    let gateway = Gateway {
-        addressing: Arc::clone(&addressing),
+    let gateway = Arc::new(Gateway {
+        addressing: Addressing {
+            names: Arc::clone(&names),
+            browser_paths,
+        },
         admission: Admission {
-            names: names.clone(),
+            names: Arc::clone(&names),
             trusted_proxies: config.trusted_proxies,
             scheme,
             largest_body: config.limits.body,
@@ -162,41 +161,23 @@ fn clients_service(
         apps,
         verifier: Verifier::new(config.sign),
         versions: config.versions,
-        forwarding: Forwarding {
-            names: names.clone(),
-            secret,
-        },
+        forwarding: Forwarding { names, secret },
         limits: config.limits,
         timeouts: config.timeouts,
-        ids: Arc::clone(&ids),
+        ids: RequestIds::default(),
         clock: Arc::new(SystemClock),
-        drain: Arc::clone(&drain),
-        records: config.log.access,
-    };
-    let connections = connections(gateway, addressing, ids, drain, server_conf);
-    Ok(Service::new("clients".to_owned(), connections))
-}
-
-fn connections(
-    gateway: Gateway,
-    addressing: Arc<Addressing>,
-    ids: Arc<RequestIds>,
-    drain: Arc<Drain>,
-    server_conf: &Arc<ServerConf>,
-) -> Http1Connections {
-    let (limits, timeouts, records) = (gateway.limits.head, gateway.timeouts, gateway.records);
-    let mut proxy = HttpProxy::new(gateway, Arc::clone(server_conf));
-    proxy.handle_init_modules();
-    Http1Connections {
-        proxy: Arc::new(proxy),
-        limits,
-        head_patience: timeouts.head,
-        idle_patience: timeouts.idle,
         drain,
-        ids,
-        addressing,
-        records,
-    }
+        records: config.log.access,
+    });
+    let proxying = Proxying(Arc::clone(&gateway));
+    let mut proxy = HttpProxy::new(proxying, Arc::clone(server_conf));
+    proxy.handle_init_modules();
+    let connections = Http1Connections {
+        limits: gateway.limits.head,
+        gateway,
+        proxy: Arc::new(proxy),
+    };
+    Ok(Service::new("clients".to_owned(), connections))
 }
 
 fn secret_header(secret: &Secret) -> anyhow::Result<HeaderValue> {

@@ -5,6 +5,7 @@
 use std::{fmt, str::FromStr};
 
 use http::HeaderName;
+use smallvec::SmallVec;
 
 /// The gateway's shared secret, so that a backend knows who is calling. CONTRACT 9.
 pub const X_GATEWAY_SECRET: HeaderName = HeaderName::from_static("x-gateway-secret");
@@ -137,6 +138,7 @@ pub struct HeaderNames {
     language: HeaderName,
     version: HeaderName,
     version_source: HeaderName,
+    roles: Roles,
 }
 
 impl HeaderNames {
@@ -149,14 +151,16 @@ impl HeaderNames {
         let name = |given: &Option<HeaderName>, suffix: &str| {
             given.clone().unwrap_or_else(|| derive(prefix, suffix))
         };
-        let names = Self {
+        let mut names = Self {
             authorization: name(&overrides.authorization, "Authorization"),
             app: name(&overrides.app, "App"),
             language: name(&overrides.language, "Language"),
             version: name(&overrides.version, "Version"),
             version_source: derive(prefix, "Version-Source"),
+            roles: Roles::default(),
         };
         names.check()?;
+        names.roles = Roles::new(&names);
         Ok(names)
     }
 
@@ -219,15 +223,170 @@ impl HeaderNames {
         &self.version_source
     }
 
-    /// The four headers that a client sends, each of which may stand in a request once.
+    /// What a request's header of this name, in any letter case, is to the gateway.
     #[must_use]
-    pub fn of_requests(&self) -> [&HeaderName; 4] {
-        [
-            &self.authorization,
-            &self.app,
-            &self.language,
-            &self.version,
-        ]
+    pub fn role_of(&self, name: &[u8]) -> HeaderRole {
+        self.roles.of(name)
+    }
+}
+
+/// What a request's header is to the gateway. CONTRACT 1 and 2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeaderRole {
+    /// The user's credential.
+    Authorization,
+    /// The application's ident.
+    App,
+    /// The language of texts.
+    Language,
+    /// The version asked for.
+    Version,
+    /// `Host`.
+    Host,
+    /// `Content-Type`.
+    ContentType,
+    /// `Content-Length`.
+    ContentLength,
+    /// `Content-Encoding`.
+    ContentEncoding,
+    /// `Connection`.
+    Connection,
+    /// `Expect`.
+    Expect,
+    /// `X-Request-Id`; the gateway writes its own.
+    RequestId,
+    /// `traceparent`; the gateway writes its own.
+    Traceparent,
+    /// `X-Forwarded-For`; the gateway writes its own.
+    ForwardedFor,
+    /// `X-Forwarded-Proto`; the gateway writes its own.
+    ForwardedProto,
+    /// `X-Forwarded-Host`; the gateway writes its own.
+    ForwardedHost,
+    /// `Forwarded` (RFC 7239); the gateway extends a trusted proxy's.
+    Forwarded,
+    /// Another one that tells where a request came from: passes from a trusted proxy only.
+    OfProxies,
+    /// The gateway's own, of one connection, one that overrides what was verified, or a look-alike: never passes.
+    Barred,
+    /// Any other: passes as it is.
+    Ordinary,
+}
+
+impl HeaderRole {
+    /// Whether a client's header is passed on as it is.
+    #[must_use]
+    pub fn passes(self, from_trusted_proxy: bool) -> bool {
+        match self {
+            Self::Authorization
+            | Self::App
+            | Self::Language
+            | Self::Version
+            | Self::Host
+            | Self::ContentType
+            | Self::ContentLength
+            | Self::ContentEncoding
+            | Self::Ordinary => true,
+            Self::OfProxies => from_trusted_proxy,
+            Self::Connection
+            | Self::Expect
+            | Self::RequestId
+            | Self::Traceparent
+            | Self::ForwardedFor
+            | Self::ForwardedProto
+            | Self::ForwardedHost
+            | Self::Forwarded
+            | Self::Barred => false,
+        }
+    }
+}
+
+/// The names that have a role, by their length: few share one, so a look-up compares two or three.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Roles {
+    by_length: Vec<Vec<(Box<str>, HeaderRole)>>,
+}
+
+/// As long as most names are; longer ones cost an allocation.
+const USUAL_NAME: usize = 64;
+
+impl Roles {
+    fn new(names: &HeaderNames) -> Self {
+        let mut roles = Self::default();
+        for (name, role) in [
+            (names.authorization.as_str(), HeaderRole::Authorization),
+            (names.app.as_str(), HeaderRole::App),
+            (names.language.as_str(), HeaderRole::Language),
+            (names.version.as_str(), HeaderRole::Version),
+            ("host", HeaderRole::Host),
+            ("content-type", HeaderRole::ContentType),
+            ("content-length", HeaderRole::ContentLength),
+            ("content-encoding", HeaderRole::ContentEncoding),
+            ("connection", HeaderRole::Connection),
+            ("expect", HeaderRole::Expect),
+            (X_REQUEST_ID.as_str(), HeaderRole::RequestId),
+            (TRACEPARENT.as_str(), HeaderRole::Traceparent),
+            (X_FORWARDED_FOR.as_str(), HeaderRole::ForwardedFor),
+            (X_FORWARDED_PROTO.as_str(), HeaderRole::ForwardedProto),
+            (X_FORWARDED_HOST.as_str(), HeaderRole::ForwardedHost),
+            ("forwarded", HeaderRole::Forwarded),
+        ] {
+            roles.add(name, role);
+        }
+        // What stands above goes before these lists.
+        for name in PROXY_HEADERS {
+            roles.add(name, HeaderRole::OfProxies);
+        }
+        for name in HOP_BY_HOP_HEADERS.iter().chain(&OVERRIDE_HEADERS) {
+            roles.add(name, HeaderRole::Barred);
+        }
+        roles
+    }
+
+    fn add(&mut self, name: &str, role: HeaderRole) {
+        if self.by_length.len() <= name.len() {
+            self.by_length.resize(name.len() + 1, Vec::new());
+        }
+        let alike = &mut self.by_length[name.len()];
+        if !alike.iter().any(|(known, _)| **known == *name) {
+            alike.push((name.into(), role));
+        }
+    }
+
+    fn of(&self, name: &[u8]) -> HeaderRole {
+        let mut normal: SmallVec<[u8; USUAL_NAME]> = SmallVec::from_slice(name);
+        normal.make_ascii_lowercase();
+        if !normal.contains(&b'_') {
+            return self.named(&normal);
+        }
+        // Some servers read `_` as `-`: the look-alike of a name that means something must not pass.
+        for byte in &mut normal {
+            if *byte == b'_' {
+                *byte = b'-';
+            }
+        }
+        let is_framing = FRAMING_HEADERS
+            .iter()
+            .any(|name| name.as_bytes() == &normal[..]);
+        if is_framing || self.named(&normal) != HeaderRole::Ordinary {
+            HeaderRole::Barred
+        } else {
+            HeaderRole::Ordinary
+        }
+    }
+
+    /// The role of a name in lower case.
+    fn named(&self, name: &[u8]) -> HeaderRole {
+        let alike = self.by_length.get(name.len()).map_or(&[][..], Vec::as_slice);
+        if let Some((_, role)) = alike.iter().find(|(known, _)| known.as_bytes() == name) {
+            *role
+        } else if name.starts_with(INTERNAL_PREFIX.as_bytes()) {
+            HeaderRole::Barred
+        } else if name.starts_with(FORWARDED_PREFIX.as_bytes()) {
+            HeaderRole::OfProxies
+        } else {
+            HeaderRole::Ordinary
+        }
     }
 }
 

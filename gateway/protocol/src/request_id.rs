@@ -2,21 +2,31 @@
 
 use std::{fmt, str::FromStr};
 
-/// A request's identifier: `[A-Za-z0-9._-]{1,64}`; those made here are 32 hex digits.
+use http::HeaderValue;
+
+/// A request's identifier: `[A-Za-z0-9._-]{1,64}`; those made here are 32 hex digits. Copies share it.
 #[derive(Clone, PartialEq, Eq)]
-pub struct RequestId(Box<str>);
+pub struct RequestId(HeaderValue);
 
 impl RequestId {
     /// Makes an id of 128 random bits.
     #[must_use]
     pub fn from_bytes(random: [u8; 16]) -> Self {
-        Self(hex::encode(random).into_boxed_str())
+        let mut digits = [0; 32];
+        hex::encode_to_slice(random, &mut digits).expect("two digits a byte");
+        Self(HeaderValue::from_bytes(&digits).expect("hex digits are visible ASCII"))
     }
 
     /// The id as it stands in headers, bodies and logs.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        &self.0
+        self.0.to_str().expect("nothing else was let in")
+    }
+
+    /// The id as a header's value.
+    #[must_use]
+    pub fn to_header(&self) -> HeaderValue {
+        self.0.clone()
     }
 }
 
@@ -27,7 +37,9 @@ impl FromStr for RequestId {
         let is_allowed =
             |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
         if (1..=64).contains(&id.len()) && id.bytes().all(is_allowed) {
-            Ok(Self(id.into()))
+            HeaderValue::from_str(id)
+                .map(Self)
+                .map_err(|_| ParseRequestIdError)
         } else {
             Err(ParseRequestIdError)
         }
@@ -36,13 +48,13 @@ impl FromStr for RequestId {
 
 impl fmt::Display for RequestId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
+        formatter.write_str(self.as_str())
     }
 }
 
 impl fmt::Debug for RequestId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
+        formatter.write_str(self.as_str())
     }
 }
 

@@ -1,4 +1,4 @@
-//! Where a chunked body ends, and whether it is one by a strict reading of RFC 9112 section 7.1. No I/O.
+//! Chunked bodies decoded, by a strict reading of RFC 9112 section 7.1. No I/O.
 
 /// As many bytes of chunk extensions and trailers are read past; both end at the gateway.
 const LONGEST_ASIDE: usize = 1024;
@@ -7,7 +7,7 @@ const MOST_SIZE_DIGITS: u32 = 8;
 
 /// Follows a chunked body through its bytes.
 #[derive(Debug)]
-pub struct ChunkScanner {
+pub struct ChunkDecoder {
     state: State,
     aside: usize,
 }
@@ -45,7 +45,7 @@ enum State {
 #[error("the chunked body is malformed")]
 pub struct MalformedChunks;
 
-impl ChunkScanner {
+impl ChunkDecoder {
     /// At the first byte of a body.
     #[must_use]
     pub fn new() -> Self {
@@ -61,18 +61,20 @@ impl ChunkScanner {
         matches!(self.state, State::Done)
     }
 
-    /// Follows `bytes`; tells how many of them belong to this body, which is all unless it ends in them.
+    /// Follows `bytes`, adding what they say to `data`; tells how many of them belong to this body, which is
+    /// all unless it ends in them.
     ///
     /// # Errors
     ///
     /// A strict reading does not take them.
-    pub fn feed(&mut self, bytes: &[u8]) -> Result<usize, MalformedChunks> {
+    pub fn decode(&mut self, bytes: &[u8], data: &mut Vec<u8>) -> Result<usize, MalformedChunks> {
         let mut place = 0;
         while place < bytes.len() && !self.is_done() {
             if let State::Data { left } = self.state {
                 let here = usize::try_from(left)
                     .unwrap_or(usize::MAX)
                     .min(bytes.len() - place);
+                data.extend_from_slice(&bytes[place..place + here]);
                 place += here;
                 let left = left - here as u64;
                 self.state = if left == 0 {
@@ -129,7 +131,7 @@ impl ChunkScanner {
     }
 }
 
-impl Default for ChunkScanner {
+impl Default for ChunkDecoder {
     fn default() -> Self {
         Self::new()
     }
@@ -139,24 +141,35 @@ impl Default for ChunkScanner {
 mod tests {
     use super::*;
 
-    /// How many bytes belong to the body, in however many pieces it comes; `None` while it goes on.
-    fn length(body: &str) -> Result<Option<usize>, MalformedChunks> {
-        let at_once = {
-            let mut scanner = ChunkScanner::new();
-            let length = scanner.feed(body.as_bytes())?;
-            scanner.is_done().then_some(length)
+    /// The data, and how many bytes belong to the body, in however many pieces it comes; `None` while it goes on.
+    fn decoded(body: &str) -> Result<Option<(String, usize)>, MalformedChunks> {
+        let decode = |pieces: &mut dyn Iterator<Item = &[u8]>| {
+            let mut decoder = ChunkDecoder::new();
+            let (mut data, mut length) = (Vec::new(), 0);
+            for piece in pieces {
+                length += decoder.decode(piece, &mut data)?;
+            }
+            let data = String::from_utf8(data).unwrap();
+            Ok(decoder.is_done().then_some((data, length)))
         };
-        let mut scanner = ChunkScanner::new();
-        let mut length = 0;
-        for byte in body.bytes() {
-            length += scanner.feed(&[byte])?;
-        }
+        let at_once = decode(&mut std::iter::once(body.as_bytes()))?;
         assert_eq!(
-            scanner.is_done().then_some(length),
+            decode(&mut body.as_bytes().chunks(1))?,
             at_once,
             "{body:?} in pieces"
         );
         Ok(at_once)
+    }
+
+    fn length(body: &str) -> Result<Option<usize>, MalformedChunks> {
+        Ok(decoded(body)?.map(|(_, length)| length))
+    }
+
+    #[test]
+    fn the_data_is_what_the_chunks_hold() {
+        let body = "3\r\nabc\r\n0A;x\r\n0123456789\r\n0\r\nT: u\r\n\r\nGET";
+        assert_eq!(decoded(body).unwrap().unwrap().0, "abc0123456789");
+        assert_eq!(decoded("0\r\n\r\n").unwrap().unwrap().0, "");
     }
 
     #[test]

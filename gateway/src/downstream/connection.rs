@@ -1,87 +1,69 @@
-//! A connection's life: a head is read and checked, pingora serves the request, the next head is read.
+//! A connection's life: a head is read and checked, the gateway decides, pingora forwards; the next head is read.
 
-use std::{
-    net::SocketAddr,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use bytes::{Buf, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
 use pingora::{
     apps::{HttpServerApp, ServerApp},
-    protocols::{Stream, http::ServerSession},
+    protocols::{
+        Stream,
+        http::{ServerSession, date::get_cached_date},
+    },
     proxy::HttpProxy,
     server::ShutdownWatch,
 };
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{
-    head::{self, Framing, HeadFault, HeadLimits, HeadScanner},
-    request_stream::{RequestStream, shut_down_heard_out},
+    client::Client,
+    form::Form,
+    head::{Framing, Head, HeadFault, HeadLimits, HeadScanner, peek_request_line},
 };
 use crate::{
-    drain::Drain,
     gateway::Gateway,
     phases::{
-        address::{Addressing, address},
+        address::address,
+        origin::Peer,
         record::{Served, record},
         reject::{Addressee, Answer, reject},
     },
+    proxying::Proxying,
     rejection::Rejection,
-    request::RawHeaders,
-    request_context::RequestContext,
-    request_ids::RequestIds,
+    request::{Headers, RawHeaders},
+    request_context::{Exchange, RequestContext},
 };
 
-/// Room for most heads, so that the buffer grows once at the most.
-const USUAL_HEAD: usize = 2048;
-
-/// Serves HTTP/1 connections: strictly framed here, and proxied by pingora.
+/// Serves HTTP/1 connections.
 pub struct Http1Connections {
-    /// pingora's proxy, whose phases the gateway is.
-    pub proxy: Arc<HttpProxy<Gateway>>,
+    /// The phases that a request goes through.
+    pub gateway: Arc<Gateway>,
+    /// pingora's proxy, for requests that came through them.
+    pub proxy: Arc<HttpProxy<Proxying>>,
     /// How large a head may be.
     pub limits: HeadLimits,
-    /// How long a head may take, from its first byte on.
-    pub head_patience: Duration,
-    /// How long a connection may be silent.
-    pub idle_patience: Duration,
-    /// Counts requests, and tells when the end has come.
-    pub drain: Arc<Drain>,
-    /// Makes request ids.
-    pub ids: Arc<RequestIds>,
-    /// What answers to heads that are refused go by.
-    pub addressing: Arc<Addressing>,
-    /// Whether a refused head leaves an access line.
-    pub records: bool,
 }
 
 #[async_trait]
 impl ServerApp for Http1Connections {
     async fn process_new(
         self: &Arc<Self>,
-        mut stream: Stream,
+        stream: Stream,
         shutdown: &ShutdownWatch,
     ) -> Option<Stream> {
-        let mut buffer = BytesMut::with_capacity(USUAL_HEAD);
-        let mut patience = self.head_patience;
+        let mut client = Box::new(Client::new(stream));
+        let address = client.address()?;
+        let peer = Peer::new(address, &self.gateway.admission.trusted_proxies);
+        let mut patience = self.gateway.timeouts.head;
         loop {
-            match self.read_head(&mut stream, &mut buffer, patience).await {
-                Head::Complete { length, framing } => {
-                    let behind_head = buffer.split_off(length);
-                    let head = std::mem::take(&mut buffer);
-                    (stream, buffer) = self
-                        .serve(stream, head, framing, behind_head, shutdown)
-                        .await?;
-                    patience = self.idle_patience;
-                }
-                Head::Refused(rejection) => {
-                    self.refuse(stream, &buffer, rejection).await;
+            let head = match self.read_head(&mut client, patience).await {
+                Ok(head) => head?,
+                Err(refused) => {
+                    Box::pin(self.refuse(client, &peer, refused)).await;
                     return None;
                 }
-                Head::Ended => return None,
-            }
+            };
+            client = self.serve(client, head, &peer, shutdown).await?;
+            patience = self.gateway.timeouts.idle;
         }
     }
 
@@ -90,95 +72,122 @@ impl ServerApp for Http1Connections {
     }
 }
 
-/// What became of the wait for a head.
-enum Head {
-    Complete {
-        length: usize,
-        framing: Framing,
-    },
-    Refused(Rejection),
-    /// The client left, or was silent for too long, or the gateway is going down.
-    Ended,
+/// A head that is none, and what came of it.
+struct Refused {
+    rejection: Rejection,
+    came: Bytes,
 }
 
 impl Http1Connections {
-    /// Reads until a head is whole, which may be at once: `buffer` may hold what came behind the last request.
+    /// Reads until a head is whole, which may be at once: some of it may have come behind the last request.
+    /// `None` when the client left, or was silent for too long.
     async fn read_head(
         &self,
-        stream: &mut Stream,
-        buffer: &mut BytesMut,
+        client: &mut Client,
         first_byte_patience: Duration,
-    ) -> Head {
-        let mut scanner = HeadScanner::default();
-        if buffer.is_empty() {
-            let first_bytes = tokio::time::timeout(first_byte_patience, read(stream, buffer));
-            let came = tokio::select! {
-                biased;
-                came = first_bytes => came.unwrap_or(false),
-                // Between two requests is the time to go.
-                () = self.drain.started() => false,
-            };
-            if !came {
-                return Head::Ended;
+    ) -> Result<Option<Head>, Refused> {
+        if client.ahead().is_empty() {
+            let first_bytes = tokio::time::timeout(first_byte_patience, client.receive());
+            if !first_bytes.await.unwrap_or(false) {
+                return Ok(None);
             }
         }
-        let deadline = tokio::time::Instant::now() + self.head_patience;
-        let mut may_skip_line = true;
-        loop {
-            // An empty line before a request line does not count (RFC 9112 section 2.2). One.
-            if may_skip_line && buffer.starts_with(b"\r\n") {
-                buffer.advance(2);
-                scanner = HeadScanner::default();
-                may_skip_line = false;
-            }
-            match scanner.scan(buffer, &self.limits) {
-                Ok(Some(length)) => {
-                    return match head::check(&buffer[..length], &self.limits) {
-                        Ok(framing) => Head::Complete { length, framing },
-                        Err(fault) => Head::Refused(self.rejection(fault)),
-                    };
+        let mut reading = HeadReading::default();
+        if let Some(head) = self.take_head(client, &mut reading)? {
+            return Ok(Some(head));
+        }
+        let limit = self.gateway.timeouts.head;
+        let rest = async {
+            while client.receive().await {
+                if let Some(head) = self.take_head(client, &mut reading)? {
+                    return Ok(Some(head));
                 }
-                Ok(None) => {}
-                Err(fault) => return Head::Refused(self.rejection(fault)),
             }
-            match tokio::time::timeout_at(deadline, read(stream, buffer)).await {
-                Ok(true) => {}
-                Ok(false) => return Head::Ended,
-                Err(_) => {
-                    return Head::Refused(Rejection::RequestTimeout {
-                        limit: self.head_patience,
-                    });
-                }
+            Ok(None)
+        };
+        match tokio::time::timeout(limit, rest).await {
+            Ok(read) => read,
+            Err(_) => Err(Refused {
+                rejection: Rejection::RequestTimeout { limit },
+                came: client.take(client.ahead().len()),
+            }),
+        }
+    }
+
+    /// The head, if all of it has come.
+    fn take_head(
+        &self,
+        client: &mut Client,
+        reading: &mut HeadReading,
+    ) -> Result<Option<Head>, Refused> {
+        // An empty line before a request line does not count (RFC 9112 section 2.2). One.
+        if !reading.skipped_line && client.ahead().starts_with(b"\r\n") {
+            client.skip(2);
+            *reading = HeadReading {
+                skipped_line: true,
+                ..HeadReading::default()
+            };
+        }
+        let refused = |fault, came| Refused {
+            rejection: self.rejection(fault),
+            came,
+        };
+        match reading.scanner.scan(client.ahead(), &self.limits) {
+            Ok(None) => Ok(None),
+            Ok(Some(length)) => {
+                let bytes = client.take(length);
+                Head::parse(bytes.clone(), &self.limits)
+                    .map(Some)
+                    .map_err(|fault| refused(fault, bytes))
+            }
+            Err(fault) => Err(refused(fault, client.take(client.ahead().len()))),
+        }
+    }
+
+    /// Serves one request; gives the connection back if it goes on.
+    async fn serve(
+        &self,
+        mut client: Box<Client>,
+        head: Head,
+        peer: &Peer,
+        shutdown: &ShutdownWatch,
+    ) -> Option<Box<Client>> {
+        let _under_way = self.gateway.drain.begin();
+        let context = RequestContext::new(self.gateway.ids.next(), peer);
+        let mut exchange = Box::new(Exchange { head, context });
+        let mut form = Form::new(&mut client, exchange.head.framing());
+        let Exchange { head, context } = &mut *exchange;
+        match self.gateway.receive(head, peer, &mut form, context).await {
+            Ok(()) => {
+                let request = request_for_pingora(head, form.bytes());
+                form.finish();
+                self.forward(client, exchange, request, shutdown).await
+            }
+            Err(rejection) => {
+                let is_whole = form.is_whole();
+                form.finish();
+                Box::pin(self.reject(client, exchange, rejection, is_whole)).await
             }
         }
     }
 
-    /// Lets pingora serve one request; gives the connection back if it goes on.
-    async fn serve(
+    /// Lets pingora forward a request that is whole and verified.
+    async fn forward(
         &self,
-        stream: Stream,
-        mut head: BytesMut,
-        framing: Framing,
-        behind_head: BytesMut,
+        client: Box<Client>,
+        exchange: Box<Exchange>,
+        request: BytesMut,
         shutdown: &ShutdownWatch,
-    ) -> Option<(Stream, BytesMut)> {
-        let (request, body) = match RequestStream::new(stream, framing, behind_head) {
-            Ok(parts) => parts,
-            Err(stream) => {
-                self.refuse(stream, &head, Rejection::NotHttp("malformed chunks"))
-                    .await;
-                return None;
-            }
-        };
-        head.unsplit(body);
-        let mut session = ServerSession::new_http1(Box::new(request));
-        session.set_pipelined_prefix(head);
-        let under_way = self.drain.begin();
+    ) -> Option<Box<Client>> {
+        let mut session = ServerSession::new_http1(client);
+        session.set_pipelined_prefix(request);
+        session.set_connection_user_context(Some(exchange));
+        session.set_write_timeout(Some(self.gateway.timeouts.send));
+        // Early hints and the like are between the backend and us.
+        session.set_ignore_info_resp(true);
         let reused = self.proxy.process_new_http(session, shutdown).await;
-        drop(under_way);
         let (stream, _) = reused?.consume();
-        let request = stream.into_any().downcast::<RequestStream>().ok()?;
-        Some(request.into_parts())
+        stream.into_any().downcast().ok()
     }
 
     fn rejection(&self, fault: HeadFault) -> Rejection {
@@ -196,38 +205,129 @@ impl Http1Connections {
         }
     }
 
-    /// Answers a head that pingora never sees, and closes.
-    async fn refuse(&self, mut stream: Stream, head: &[u8], rejection: Rejection) {
-        let started = Instant::now();
-        let mut context = RequestContext::new(self.ids.next());
-        let peer = stream
-            .get_socket_digest()
-            .and_then(|digest| digest.peer_addr().cloned());
-        context.peer = peer.and_then(|peer| peer.as_inet().map(SocketAddr::ip));
-        let line = head::peek_request_line(head);
-        let method = line.map_or(&b"-"[..], |line| line.method);
-        let path = line.and_then(|line| path_of(line.target)).unwrap_or("-");
+    /// Answers a request that is not forwarded; gives the connection back if it goes on.
+    async fn reject(
+        &self,
+        mut client: Box<Client>,
+        exchange: Box<Exchange>,
+        rejection: Rejection,
+        is_whole: bool,
+    ) -> Option<Box<Client>> {
+        if matches!(rejection, Rejection::ClientGone) {
+            return None;
+        }
+        let Exchange { head, context } = &*exchange;
+        let rejected = Rejected {
+            method: head.method(),
+            path: head.target().path,
+            headers: head,
+            context,
+            goes_on: is_whole && !context.is_last,
+        };
+        let goes_on = rejected.goes_on;
+        let sent = self.answer(&mut client, &rejected, &rejection).await;
+        match (sent, is_whole) {
+            (true, true) if goes_on => Some(client),
+            (true, true) => {
+                client.close().await;
+                None
+            }
+            _ => {
+                client.close_heard_out().await;
+                None
+            }
+        }
+    }
+
+    /// Answers a head that is none, and closes.
+    async fn refuse(&self, mut client: Box<Client>, peer: &Peer, refused: Refused) {
+        let Refused { rejection, came } = refused;
+        let context = RequestContext::new(self.gateway.ids.next(), peer);
+        let line = peek_request_line(&came);
+        let rejected = Rejected {
+            method: line.map_or(&b"-"[..], |line| line.method),
+            path: line.and_then(|line| path_of(line.target)).unwrap_or("-"),
+            headers: &RawHeaders(&came),
+            context: &context,
+            goes_on: false,
+        };
+        self.answer(&mut client, &rejected, &rejection).await;
+        client.close_heard_out().await;
+    }
+
+    /// Writes the answer and the access line; tells whether the client took the answer.
+    async fn answer(
+        &self,
+        client: &mut Client,
+        rejected: &Rejected<'_, impl Headers>,
+        rejection: &Rejection,
+    ) -> bool {
+        let Gateway {
+            addressing,
+            records,
+            timeouts,
+            ..
+        } = &*self.gateway;
+        let Rejected {
+            method,
+            path,
+            headers,
+            context,
+            goes_on,
+        } = *rejected;
         let to = Addressee {
             request_id: &context.request_id,
-            manner: address(method, path, &RawHeaders(head), &self.addressing),
+            manner: address(method, path, headers, addressing),
         };
-        let answer = reject(&rejection, to, None, &self.addressing.names);
-        let wire = on_the_wire(&answer);
-        let written = tokio::time::timeout(self.head_patience, stream.write_all(&wire));
-        // Whoever does not take the answer has gone, which is as good.
-        let _ = written.await;
-        if self.records {
+        let answer = reject(rejection, to, None, &addressing.names);
+        let wire = on_the_wire(&answer, method == b"HEAD", goes_on);
+        let sent = tokio::time::timeout(timeouts.head, client.send(&wire)).await;
+        if *records {
             let served = Served {
                 method: std::str::from_utf8(method).unwrap_or("-"),
                 path,
                 status: answer.status.as_u16(),
                 size: answer.body.len(),
-                duration: started.elapsed(),
+                duration: context.started.elapsed(),
             };
-            record(served, &context, Some(&rejection));
+            record(served, context, Some(rejection));
         }
-        shut_down_heard_out(&mut stream).await;
+        matches!(sent, Ok(Ok(())))
     }
+}
+
+/// How far the reading of a head got.
+#[derive(Default)]
+struct HeadReading {
+    scanner: HeadScanner,
+    skipped_line: bool,
+}
+
+/// What the answer to a request that is not forwarded goes by.
+struct Rejected<'a, H> {
+    method: &'a [u8],
+    path: &'a str,
+    headers: &'a H,
+    context: &'a RequestContext,
+    /// Whether the connection goes on behind it.
+    goes_on: bool,
+}
+
+/// The request as pingora needs it: where it goes and where it ends. The headers that a backend gets are
+/// made by `forward`, of the head as it was sent.
+fn request_for_pingora(head: &Head, form: &[u8]) -> BytesMut {
+    let (line, host) = (head.request_line(), head.host());
+    let mut request = BytesMut::with_capacity(line.len() + host.len() + form.len() + 64);
+    request.put_slice(line);
+    request.put_slice(b"\r\nHost: ");
+    request.put_slice(host);
+    if head.framing() != Framing::None {
+        request.put_slice(b"\r\nContent-Length: ");
+        request.put_slice(form.len().to_string().as_bytes());
+    }
+    request.put_slice(b"\r\n\r\n");
+    request.put_slice(form);
+    request
 }
 
 /// The path of a target that may be none: up to its query, if that much is fit for a log.
@@ -238,27 +338,29 @@ fn path_of(target: &[u8]) -> Option<&str> {
         .filter(|path| path.is_ascii())
 }
 
-/// Reads what there is; `false` when the client has closed, or the connection broke.
-async fn read(stream: &mut Stream, buffer: &mut BytesMut) -> bool {
-    buffer.reserve(USUAL_HEAD);
-    matches!(stream.read_buf(buffer).await, Ok(length) if length > 0)
-}
-
-/// An answer in bytes, that closes the connection.
-fn on_the_wire(answer: &Answer) -> Vec<u8> {
+/// An answer in bytes.
+fn on_the_wire(answer: &Answer, is_head: bool, goes_on: bool) -> Vec<u8> {
+    let mut wire = Vec::with_capacity(512 + answer.body.len());
     let reason = answer.status.canonical_reason().unwrap_or_default();
-    let mut wire = format!(
-        "HTTP/1.1 {} {reason}\r\nconnection: close\r\n",
-        answer.status.as_u16()
-    )
-    .into_bytes();
-    for (name, value) in &answer.headers {
-        wire.extend_from_slice(name.as_str().as_bytes());
-        wire.extend_from_slice(b": ");
-        wire.extend_from_slice(value.as_bytes());
+    wire.extend_from_slice(b"HTTP/1.1 ");
+    wire.extend_from_slice(answer.status.as_str().as_bytes());
+    wire.extend_from_slice(b" ");
+    wire.extend_from_slice(reason.as_bytes());
+    let mut line = |name: &[u8], value: &[u8]| {
         wire.extend_from_slice(b"\r\n");
+        wire.extend_from_slice(name);
+        wire.extend_from_slice(b": ");
+        wire.extend_from_slice(value);
+    };
+    for (name, value) in &answer.headers {
+        line(name.as_str().as_bytes(), value.as_bytes());
     }
-    wire.extend_from_slice(b"\r\n");
-    wire.extend_from_slice(&answer.body);
+    line(b"date", get_cached_date().as_bytes());
+    let connection: &[u8] = if goes_on { b"keep-alive" } else { b"close" };
+    line(b"connection", connection);
+    wire.extend_from_slice(b"\r\n\r\n");
+    if !is_head {
+        wire.extend_from_slice(&answer.body);
+    }
     wire
 }

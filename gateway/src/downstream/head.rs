@@ -3,7 +3,13 @@
 //! Sources: RFC 9112 (message syntax), RFC 9110 sections 5 and 7.2 (fields, Host), RFC 3986 (targets),
 //! CONTRACT 2. No I/O.
 
+use std::fmt;
+
+use bytes::Bytes;
 use memchr::{memchr, memchr_iter, memmem};
+use smallvec::SmallVec;
+
+use crate::request::{Header, Headers, Target};
 
 /// How large a head may be.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +20,11 @@ pub struct HeadLimits {
     pub headers: usize,
     /// Bytes of the query, without `?`. Default 8 KiB.
     pub query: usize,
+}
+
+impl HeadLimits {
+    /// No configuration allows more.
+    pub const MOST_BYTES: usize = 64 * 1024;
 }
 
 /// What is wrong with a head.
@@ -102,32 +113,184 @@ pub struct RequestLine<'a> {
     pub target: &'a [u8],
 }
 
-/// Checks a whole head, as [`HeadScanner`] found it; tells how the body is framed.
-///
-/// # Errors
-///
-/// The first fault of this order: what makes it no HTTP, the limits, the target, the query.
-pub fn check(head: &[u8], limits: &HeadLimits) -> Result<Framing, HeadFault> {
-    let line_end = memmem::find(head, b"\r\n").ok_or(HeadFault::NotHttp("no request line"))?;
-    let (line, is_http_1_0) = request_line(&head[..line_end])?;
-    let mut framing = Fields::default();
-    let mut rest = &head[line_end + 2..];
-    let mut count = 0;
-    while let Some(end) = memmem::find(rest, b"\r\n").filter(|end| *end > 0) {
-        framing.take(&rest[..end])?;
-        rest = &rest[end + 2..];
-        count += 1;
+/// A head that a strict reading took: its bytes as sent, and where its parts are in them.
+#[derive(Clone)]
+pub struct Head {
+    bytes: Bytes,
+    line: Span,
+    target: Span,
+    host: Span,
+    is_http_1_0: bool,
+    framing: Framing,
+    fields: SmallVec<[Field; USUAL_FIELDS]>,
+}
+
+/// As many header fields as most requests have; more go to the heap.
+const USUAL_FIELDS: usize = 16;
+
+/// A stretch of a head. Heads are [`HeadLimits::MOST_BYTES`] at the most, so two bytes tell any place.
+#[derive(Clone, Copy, Default)]
+struct Span {
+    start: u16,
+    end: u16,
+}
+
+#[derive(Clone, Copy)]
+struct Field {
+    name: Span,
+    value: Span,
+}
+
+impl Head {
+    /// Checks a whole head, as [`HeadScanner`] found it.
+    ///
+    /// # Errors
+    ///
+    /// The first fault of this order: what makes it no HTTP, the limits, the target, the query.
+    pub fn parse(bytes: Bytes, limits: &HeadLimits) -> Result<Self, HeadFault> {
+        let line_end =
+            memmem::find(&bytes, b"\r\n").ok_or(HeadFault::NotHttp("no request line"))?;
+        let (line, is_http_1_0) = request_line(&bytes[..line_end])?;
+        let mut framing = FramingFields::default();
+        let mut fields = SmallVec::new();
+        let mut start = line_end + 2;
+        while let Some(found) = memchr(b'\n', &bytes[start..]) {
+            // The scanner saw to it that there is a carriage return before.
+            let end = start + found.saturating_sub(1);
+            if end == start {
+                break;
+            }
+            fields.push(field(&bytes, start, end, &mut framing)?);
+            start = end + 2;
+        }
+        let framing_found = framing.framing(is_http_1_0)?;
+        if fields.len() > limits.headers {
+            return Err(HeadFault::TooLarge);
+        }
+        check_target(line.target, limits)?;
+        if !framing.host_is_valid {
+            return Err(HeadFault::Target);
+        }
+        let target_start = line.method.len() + 1;
+        Ok(Self {
+            line: Span::new(0, line_end)?,
+            host: framing.host,
+            target: Span::new(target_start, target_start + line.target.len())?,
+            is_http_1_0,
+            framing: framing_found,
+            fields,
+            bytes,
+        })
     }
-    let framing_found = framing.framing(is_http_1_0)?;
-    if count > limits.headers {
-        return Err(HeadFault::TooLarge);
+
+    /// The method, a token.
+    #[must_use]
+    pub fn method(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.target.start) - 1]
     }
-    check_target(line.target, limits)?;
-    if framing.host_is_valid {
-        Ok(framing_found)
-    } else {
-        Err(HeadFault::Target)
+
+    /// The request line, without its end.
+    #[must_use]
+    pub fn request_line(&self) -> &[u8] {
+        self.slice(self.line)
     }
+
+    /// The value of `Host`.
+    #[must_use]
+    pub fn host(&self) -> &[u8] {
+        self.slice(self.host)
+    }
+
+    /// The target.
+    #[must_use]
+    pub fn target(&self) -> Target<'_> {
+        // What was checked to be of RFC 3986 is ASCII.
+        Target::parse(self.slice(self.target)).unwrap_or_default()
+    }
+
+    /// Whether the client speaks HTTP/1.0.
+    #[must_use]
+    pub fn is_http_1_0(&self) -> bool {
+        self.is_http_1_0
+    }
+
+    /// How the body that follows is framed.
+    #[must_use]
+    pub fn framing(&self) -> Framing {
+        self.framing
+    }
+
+    /// A header by its place in [`each`](Headers::each): its name, and its value as a part that keeps the
+    /// head alive.
+    #[must_use]
+    pub fn header(&self, place: usize) -> Option<(&[u8], Bytes)> {
+        let Field { name, value } = *self.fields.get(place)?;
+        let value = usize::from(value.start)..usize::from(value.end);
+        Some((self.slice(name), self.bytes.slice(value)))
+    }
+
+    fn slice(&self, span: Span) -> &[u8] {
+        &self.bytes[usize::from(span.start)..usize::from(span.end)]
+    }
+}
+
+impl Headers for Head {
+    fn each(&self) -> impl Iterator<Item = Header<'_>> {
+        self.fields
+            .iter()
+            .map(|field| (self.slice(field.name), self.slice(field.value)))
+    }
+}
+
+/// Silent: a head holds credentials.
+impl fmt::Debug for Head {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Head(…)")
+    }
+}
+
+impl Span {
+    fn new(start: usize, end: usize) -> Result<Self, HeadFault> {
+        Ok(Self {
+            start: place(start)?,
+            end: place(end)?,
+        })
+    }
+}
+
+fn place(offset: usize) -> Result<u16, HeadFault> {
+    u16::try_from(offset).map_err(|_| HeadFault::TooLarge)
+}
+
+/// Checks the header line from `start` to `end`, and tells where its name and its value are.
+fn field(
+    head: &[u8],
+    start: usize,
+    end: usize,
+    framing: &mut FramingFields,
+) -> Result<Field, HeadFault> {
+    let line = &head[start..end];
+    // A line that begins with white space (an obsolete fold) has no token before its colon either.
+    let colon = memchr(b':', line).ok_or(HeadFault::NotHttp("a header without a colon"))?;
+    let (name, padded) = (&line[..colon], &line[colon + 1..]);
+    if name.is_empty() || !name.iter().all(|&byte| is(byte, TOKEN)) {
+        return Err(HeadFault::NotHttp("a header's name is no token"));
+    }
+    // Without a way out in between, so that the compiler can look at many bytes at once.
+    let has_control = padded.iter().fold(false, |has_control, &byte| {
+        has_control | ((byte < b' ') & (byte != b'\t')) | (byte == 0x7f)
+    });
+    if has_control {
+        return Err(HeadFault::NotHttp("a control character in a header"));
+    }
+    let value = padded.trim_ascii();
+    let value_start = end - padded.trim_ascii_start().len();
+    let value_span = Span::new(value_start, value_start + value.len())?;
+    framing.take(name, value, value_span)?;
+    Ok(Field {
+        name: Span::new(start, start + colon)?,
+        value: value_span,
+    })
 }
 
 /// Takes a request line apart, for the log of one that was refused too.
@@ -203,32 +366,23 @@ fn is_made_of(text: &[u8], class: u8) -> bool {
 
 /// The fields that framing and routing hang on, gathered in one pass.
 #[derive(Default)]
-struct Fields {
+struct FramingFields {
     content_length: Option<u64>,
     is_chunked: bool,
     hosts: u32,
+    host: Span,
     host_is_valid: bool,
 }
 
-impl Fields {
-    fn take(&mut self, line: &[u8]) -> Result<(), HeadFault> {
-        // A line that begins with white space (an obsolete fold) has no token before its colon either.
-        let colon = memchr(b':', line).ok_or(HeadFault::NotHttp("a header without a colon"))?;
-        let (name, value) = (&line[..colon], &line[colon + 1..]);
-        if name.is_empty() || !name.iter().all(|&byte| is(byte, TOKEN)) {
-            return Err(HeadFault::NotHttp("a header's name is no token"));
-        }
-        if !value.iter().all(|&byte| is(byte, FIELD)) {
-            return Err(HeadFault::NotHttp("a control character in a header"));
-        }
+impl FramingFields {
+    fn take(&mut self, name: &[u8], value: &[u8], span: Span) -> Result<(), HeadFault> {
         match name.len() {
-            4 if name.eq_ignore_ascii_case(b"host") => self.take_host(value.trim_ascii()),
-            14 if name.eq_ignore_ascii_case(b"content-length") => {
-                self.take_length(value.trim_ascii())?;
+            4 if name.eq_ignore_ascii_case(b"host") => {
+                self.host = span;
+                self.take_host(value);
             }
-            17 if name.eq_ignore_ascii_case(b"transfer-encoding") => {
-                self.take_encoding(value.trim_ascii())?;
-            }
+            14 if name.eq_ignore_ascii_case(b"content-length") => self.take_length(value)?,
+            17 if name.eq_ignore_ascii_case(b"transfer-encoding") => self.take_encoding(value)?,
             _ => {}
         }
         Ok(())
@@ -310,8 +464,6 @@ const TOKEN: u8 = 1;
 const PATH: u8 = 2;
 /// [`PATH`] and `?`, `[`, `]`.
 const QUERY: u8 = 4;
-/// What a header's value is made of: visible ASCII, space, tab, and bytes above ASCII.
-const FIELD: u8 = 8;
 /// `reg-name` of RFC 3986, without `%` and `,`.
 const HOST: u8 = 16;
 
@@ -352,7 +504,6 @@ const fn classes() -> [u8; 256] {
                     | b'|'
                     | b'~'
             );
-        let is_field = letter == b'\t' || (letter >= b' ' && letter != 0x7f);
         let mut class = 0;
         if is_token {
             class |= TOKEN;
@@ -362,9 +513,6 @@ const fn classes() -> [u8; 256] {
         }
         if matches!(letter, b'?' | b'[' | b']') {
             class |= QUERY;
-        }
-        if is_field {
-            class |= FIELD;
         }
         // A comma is how two `Host`s look once somebody joined them.
         if (is_unreserved || is_sub_delim) && letter != b',' {

@@ -1,5 +1,7 @@
 //! In which language, and in which form, a request's errors are told. CONTRACT 6 and 7.
 
+use std::sync::Arc;
+
 use gateway_protocol::{header::HeaderNames, language::Language};
 use http::header;
 
@@ -10,7 +12,7 @@ use crate::request::{Headers, is_named};
 #[derive(Debug)]
 pub struct Addressing {
     /// The convention headers' names.
-    pub names: HeaderNames,
+    pub names: Arc<HeaderNames>,
     /// Paths that browsers come to: there an error is a page.
     pub browser_paths: Vec<String>,
 }
@@ -26,7 +28,12 @@ pub struct Manner {
 
 /// How to tell the errors of a request, admitted or not.
 #[must_use]
-pub fn address(method: &[u8], path: &str, headers: &impl Headers, rules: &Addressing) -> Manner {
+pub fn address(
+    method: &[u8],
+    path: &str,
+    headers: &(impl Headers + ?Sized),
+    rules: &Addressing,
+) -> Manner {
     let accepts_html = |(name, value): (&[u8], &[u8])| {
         is_named(name, &header::ACCEPT) && memchr::memmem::find(value, b"text/html").is_some()
     };
@@ -59,16 +66,15 @@ mod tests {
     use gateway_protocol::header::HeaderOverrides;
 
     use super::*;
-    use crate::request::Pairs;
 
     fn manner(method: &str, path: &str, headers: &[(&str, &str)]) -> (Language, bool) {
         let names =
             HeaderNames::new(&"Acme".parse().unwrap(), &HeaderOverrides::default()).unwrap();
         let rules = Addressing {
-            names,
+            names: names.into(),
             browser_paths: vec!["/login".to_owned()],
         };
-        let manner = address(method.as_bytes(), path, &Pairs(headers), &rules);
+        let manner = address(method.as_bytes(), path, headers, &rules);
         (manner.language, manner.wants_page)
     }
 

@@ -2,21 +2,18 @@
 //!
 //! One pass over the headers takes out all that later phases need. What the gateway strips counts as absent.
 
-use std::net::IpAddr;
+use std::sync::Arc;
 
 use gateway_protocol::{
     app::AppIdent,
-    header::{
-        self as names, HeaderNames, TRACEPARENT, X_FORWARDED_FOR, X_FORWARDED_HOST,
-        X_FORWARDED_PROTO, X_REQUEST_ID,
-    },
+    header::{HeaderNames, HeaderRole},
     request_id::RequestId,
 };
-use http::{HeaderName, header};
+use http::{HeaderName, HeaderValue, header};
 use ipnet::IpNet;
 use smallvec::SmallVec;
 
-use super::origin::{Origin, ProxyHeaders};
+use super::origin::{Origin, Peer, ProxyHeaders};
 use crate::{
     downstream::head::Framing,
     rejection::Rejection,
@@ -27,7 +24,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Admission {
     /// The convention headers' names.
-    pub names: HeaderNames,
+    pub names: Arc<HeaderNames>,
     /// Whose proxy headers are believed.
     pub trusted_proxies: Vec<IpNet>,
     /// `http` or `https`, where no proxy says.
@@ -38,24 +35,29 @@ pub struct Admission {
 
 /// A request whose method, headers and declared body are in order.
 #[derive(Debug)]
-pub struct Admitted {
+pub struct Admitted<'a> {
     /// GET or POST.
     pub method: Method,
-    /// How the body is framed.
-    pub framing: Framing,
     /// Whether the client waits for `100 Continue`.
     pub expects_continue: bool,
     /// The application header.
     pub app: AppHeader,
     /// The version header's value; empty where there is none.
-    pub version: SmallVec<[u8; 32]>,
+    pub version: &'a [u8],
     /// The id that a trusted proxy gave.
     pub request_id: Option<RequestId>,
     /// The trace that a trusted proxy is part of.
-    pub traceparent: Option<String>,
-    /// Who the client is, as far as trusted proxies tell. Taken out when it goes into the context.
-    pub origin: Option<Origin>,
+    pub traceparent: Option<HeaderValue>,
+    /// Who the client is, as far as trusted proxies tell.
+    pub origin: Origin,
+    /// The headers that go on to the backend as they are, by their place in the head.
+    pub passing: Passing,
+    /// Whether `Connection: close` was among the headers.
+    pub closes: bool,
 }
+
+/// Places of headers in a head.
+pub type Passing = SmallVec<[u16; 16]>;
 
 /// The application header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,25 +76,21 @@ pub enum AppHeader {
 ///
 /// In this order: the method, a convention header twice, a GET with a body, the content type, the declared
 /// length.
-pub fn admit(
+pub fn admit<'a>(
     method: &[u8],
-    headers: &impl Headers,
+    headers: &'a (impl Headers + ?Sized),
     framing: Framing,
-    peer: IpAddr,
+    peer: &Peer,
     rules: &Admission,
-) -> Result<Admitted, Rejection> {
+) -> Result<Admitted<'a>, Rejection> {
     let method = match method {
         b"GET" => Method::Get,
         b"POST" => Method::Post,
         _ => return Err(Rejection::MethodNotAllowed),
     };
-    let found = Found::gather(headers, rules)?;
+    let found = Found::gather(headers, framing, peer.is_trusted, rules)?;
     check_body(method, framing, &found, rules)?;
-    let is_trusted = rules
-        .trusted_proxies
-        .iter()
-        .any(|proxies| proxies.contains(&peer.to_canonical()));
-    let trusted = |value| text(value).filter(|_| is_trusted);
+    let trusted = |value| text(value).filter(|_| peer.is_trusted);
     let app = match found.app.map(AppIdent::try_from) {
         None => AppHeader::Absent,
         Some(Ok(ident)) => AppHeader::Ident(ident),
@@ -100,20 +98,16 @@ pub fn admit(
     };
     Ok(Admitted {
         method,
-        framing,
         expects_continue: found.expects_continue,
         app,
-        version: SmallVec::from_slice(found.version.unwrap_or_default()),
+        version: found.version.unwrap_or_default(),
         request_id: trusted(found.request_id).and_then(|id| id.parse().ok()),
         traceparent: trusted(found.traceparent)
             .filter(|given| is_traceparent(given))
-            .map(str::to_owned),
-        origin: Some(Origin::new(
-            peer,
-            is_trusted.then_some(&found.proxy),
-            found.host,
-            rules,
-        )),
+            .and_then(|given| HeaderValue::from_str(given).ok()),
+        origin: Origin::new(peer, &found.proxy, found.host, rules),
+        passing: found.passing,
+        closes: found.closes,
     })
 }
 
@@ -160,66 +154,84 @@ struct Found<'a> {
     version: Option<&'a [u8]>,
     language: Option<&'a [u8]>,
     authorization: Option<&'a [u8]>,
-    host: &'a [u8],
+    host: usize,
     content_type: Option<&'a [u8]>,
     content_types: u32,
     has_content_encoding: bool,
     expects_continue: bool,
+    closes: bool,
     request_id: Option<&'a [u8]>,
     traceparent: Option<&'a [u8]>,
     proxy: ProxyHeaders<'a>,
+    passing: Passing,
 }
 
 impl<'a> Found<'a> {
-    fn gather(headers: &'a impl Headers, rules: &Admission) -> Result<Self, Rejection> {
+    fn gather(
+        headers: &'a (impl Headers + ?Sized),
+        framing: Framing,
+        is_from_trusted_proxy: bool,
+        rules: &Admission,
+    ) -> Result<Self, Rejection> {
         let mut found = Self::default();
-        let names = &rules.names;
         let nominated = Nominated::from_headers(headers);
-        for (name, value) in headers.each() {
-            let is = |known: &HeaderName| is_named(name, known);
-            let take = |known: &HeaderName, place: &mut Option<&'a [u8]>| {
-                if !is(known) {
-                    return Ok(false);
-                }
-                if nominated.includes(name) {
-                    return Ok(true);
-                }
-                match place.replace(value.trim_ascii()) {
-                    None => Ok(true),
-                    Some(_) => Err(Rejection::HeaderDuplicated {
-                        name: known.to_string(),
-                    }),
-                }
-            };
-            if take(names.app(), &mut found.app)?
-                || take(names.version(), &mut found.version)?
-                || take(names.language(), &mut found.language)?
-                || take(names.authorization(), &mut found.authorization)?
-            {
-                continue;
+        found.closes = nominated.includes(b"close");
+        for (place, (name, value)) in headers.each().enumerate() {
+            let role = rules.names.role_of(name);
+            let is_nominated = nominated.includes(name) && !is_essential(role);
+            if !(is_nominated && is_convention(role)) {
+                found.take(role, place, value, &rules.names)?;
             }
-            if is(&header::HOST) {
-                found.host = value.trim_ascii();
-            } else if is(&header::EXPECT) {
-                found.expects_continue = value.trim_ascii().eq_ignore_ascii_case(b"100-continue");
-            } else if is(&header::CONTENT_TYPE) {
-                found.content_type = Some(value.trim_ascii());
-                found.content_types += 1;
-            } else if is(&header::CONTENT_ENCODING) {
-                found.has_content_encoding = true;
-            } else if is(&TRACEPARENT) {
-                found.traceparent = Some(value.trim_ascii());
-            } else if is(&X_REQUEST_ID) {
-                found.request_id = Some(value.trim_ascii());
-            } else if is(&X_FORWARDED_FOR) {
-                found.proxy.forwarded_for.push(value);
-            } else if is(&X_FORWARDED_HOST) {
-                found.proxy.host = Some(value.trim_ascii());
-            } else if is(&X_FORWARDED_PROTO) {
-                found.proxy.proto = Some(value.trim_ascii());
+            // The body is read whole: its length is known, however the client framed it.
+            let is_replaced = role == HeaderRole::ContentLength && framing != Framing::None;
+            if role.passes(is_from_trusted_proxy) && !is_nominated && !is_replaced {
+                // A head has no more bytes than that.
+                found.passing.extend(u16::try_from(place).ok());
             }
         }
         Ok(found)
+    }
+
+    fn take(
+        &mut self,
+        role: HeaderRole,
+        place: usize,
+        value: &'a [u8],
+        names: &HeaderNames,
+    ) -> Result<(), Rejection> {
+        let once = |known: &HeaderName, found: &mut Option<&'a [u8]>| match found.replace(value) {
+            None => Ok(()),
+            Some(_) => Err(Rejection::HeaderDuplicated {
+                name: known.to_string(),
+            }),
+        };
+        match role {
+            HeaderRole::App => once(names.app(), &mut self.app)?,
+            HeaderRole::Version => once(names.version(), &mut self.version)?,
+            HeaderRole::Language => once(names.language(), &mut self.language)?,
+            HeaderRole::Authorization => once(names.authorization(), &mut self.authorization)?,
+            HeaderRole::Host => self.host = place,
+            HeaderRole::Expect => {
+                self.expects_continue = value.eq_ignore_ascii_case(b"100-continue");
+            }
+            HeaderRole::ContentType => {
+                self.content_type = Some(value);
+                self.content_types += 1;
+            }
+            HeaderRole::ContentEncoding => self.has_content_encoding = true,
+            HeaderRole::Traceparent => self.traceparent = Some(value),
+            HeaderRole::RequestId => self.request_id = Some(value),
+            HeaderRole::ForwardedFor => self.proxy.forwarded_for.push(value),
+            HeaderRole::Forwarded => self.proxy.forwarded.push(value),
+            HeaderRole::ForwardedHost => self.proxy.host = Some(place),
+            HeaderRole::ForwardedProto => self.proxy.proto = Some(value),
+            HeaderRole::ContentLength
+            | HeaderRole::Connection
+            | HeaderRole::OfProxies
+            | HeaderRole::Barred
+            | HeaderRole::Ordinary => {}
+        }
+        Ok(())
     }
 
     /// `application/x-www-form-urlencoded`, at most with `charset=utf-8`, and nothing around it.
@@ -245,7 +257,7 @@ impl<'a> Found<'a> {
 struct Nominated<'a>(SmallVec<[&'a [u8]; 4]>);
 
 impl<'a> Nominated<'a> {
-    fn from_headers(headers: &'a impl Headers) -> Self {
+    fn from_headers(headers: &'a (impl Headers + ?Sized)) -> Self {
         let lines = headers
             .each()
             .filter(|(name, _)| is_named(name, &header::CONNECTION));
@@ -263,7 +275,7 @@ impl<'a> Nominated<'a> {
 
 /// Whether `Connection` names a header, which then counts as absent.
 #[must_use]
-pub fn nominates(headers: &impl Headers, name: &HeaderName) -> bool {
+pub fn nominates(headers: &(impl Headers + ?Sized), name: &HeaderName) -> bool {
     Nominated::from_headers(headers).includes(name.as_str().as_bytes())
 }
 
@@ -275,34 +287,20 @@ pub(super) fn connection_options(value: &[u8]) -> impl Iterator<Item = &[u8]> {
         .filter(|name| !name.is_empty())
 }
 
-/// Whether a client's header of this name (in lower case) never reaches a backend. CONTRACT 1.
-///
-/// What `Connection` names goes too; that is for the caller to see to.
-#[must_use]
-pub fn is_stripped(name: &str, conventions: &HeaderNames, from_trusted_proxy: bool) -> bool {
-    let is_convention = |name: &str| {
-        conventions
-            .of_requests()
-            .iter()
-            .any(|known| known.as_str() == name)
-    };
-    let is_internal = |name: &str| name.starts_with(names::INTERNAL_PREFIX);
-    let is_of_proxies = |name: &str| {
-        name.starts_with(names::FORWARDED_PREFIX) || names::PROXY_HEADERS.contains(&name)
-    };
-    if name.contains('_') {
-        // Some servers read `_` as `-`: the look-alike of a name that means something must not pass.
-        let read = name.replace('_', "-");
-        return is_convention(&read)
-            || is_internal(&read)
-            || is_of_proxies(&read)
-            || names::OVERRIDE_HEADERS.contains(&read.as_str())
-            || names::FRAMING_HEADERS.contains(&read.as_str());
-    }
-    is_internal(name)
-        || names::HOP_BY_HOP_HEADERS.contains(&name)
-        || names::OVERRIDE_HEADERS.contains(&name)
-        || (!from_trusted_proxy && is_of_proxies(name))
+/// A convention header that `Connection` names counts as absent.
+fn is_convention(role: HeaderRole) -> bool {
+    matches!(
+        role,
+        HeaderRole::App | HeaderRole::Version | HeaderRole::Language | HeaderRole::Authorization
+    )
+}
+
+/// These say where a request goes and what its body is, whatever `Connection` says: the body is verified as that.
+fn is_essential(role: HeaderRole) -> bool {
+    matches!(
+        role,
+        HeaderRole::Host | HeaderRole::ContentType | HeaderRole::ContentLength
+    )
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The headers of a backend's answer as the client sees them. CONTRACT 1 and 5.
 
 use gateway_protocol::header::{HeaderNames, X_REQUEST_ID};
-use http::{HeaderName, StatusCode, header};
+use http::{HeaderName, HeaderValue, StatusCode, header};
 use pingora::http::ResponseHeader;
 use smallvec::SmallVec;
 
@@ -26,9 +26,10 @@ pub fn answer(
         // RFC 9110 section 8.6: such an answer has no body that could have a length.
         response.remove_header(&header::CONTENT_LENGTH);
     }
-    response.insert_header(names.version().clone(), route.backend.version.as_str())?;
-    response.insert_header(names.version_source().clone(), route.source.as_str())?;
-    response.insert_header(X_REQUEST_ID, context.request_id.as_str())
+    response.insert_header(names.version(), route.backend.name.clone())?;
+    let source = HeaderValue::from_static(route.source.as_str());
+    response.insert_header(names.version_source(), source)?;
+    response.insert_header(X_REQUEST_ID, context.request_id.to_header())
 }
 
 /// Internal headers, their look-alikes, and what is of the backend's connection only (RFC 9110 section 7.6.1).

@@ -8,15 +8,42 @@ use smallvec::SmallVec;
 
 use super::admit::Admission;
 
+/// The other end of a connection; the same for all its requests.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    /// Its address.
+    pub address: IpAddr,
+    /// Whether it is a trusted proxy.
+    pub is_trusted: bool,
+    as_header: HeaderValue,
+}
+
+impl Peer {
+    /// Whoever is at `address`.
+    #[must_use]
+    pub fn new(address: IpAddr, trusted_proxies: &[IpNet]) -> Self {
+        let address = address.to_canonical();
+        Self {
+            address,
+            is_trusted: trusted_proxies
+                .iter()
+                .any(|proxies| proxies.contains(&address)),
+            as_header: visible(address.to_string()),
+        }
+    }
+}
+
 /// What proxies in front say; believed from trusted ones only.
 #[derive(Debug, Default)]
 pub struct ProxyHeaders<'a> {
     /// The values of `X-Forwarded-For`, in order.
     pub forwarded_for: SmallVec<[&'a [u8]; 1]>,
+    /// The values of `Forwarded`, in order.
+    pub forwarded: SmallVec<[&'a [u8]; 1]>,
     /// `X-Forwarded-Proto`.
     pub proto: Option<&'a [u8]>,
-    /// `X-Forwarded-Host`.
-    pub host: Option<&'a [u8]>,
+    /// The place of `X-Forwarded-Host` in the head.
+    pub host: Option<usize>,
 }
 
 /// Where a request comes from, for the backend and for the log.
@@ -24,53 +51,65 @@ pub struct ProxyHeaders<'a> {
 pub struct Origin {
     /// The client's address.
     pub client: IpAddr,
-    /// Whether the peer is a trusted proxy.
-    pub is_from_trusted_proxy: bool,
     /// The client's address and the proxies' behind it, for `X-Forwarded-For`: the leftmost is the client.
     pub forwarded_for: HeaderValue,
     /// `http` or `https`, for `X-Forwarded-Proto`.
-    pub proto: HeaderValue,
-    /// The host that the client asked for, for `X-Forwarded-Host`.
-    pub host: HeaderValue,
+    pub proto: &'static str,
+    /// The place in the head of the header with the host that the client asked for, for `X-Forwarded-Host`.
+    pub host: usize,
+    /// A trusted proxy's `Forwarded` (RFC 7239), extended by that proxy.
+    pub forwarded: Option<HeaderValue>,
 }
 
 impl Origin {
-    /// `proxy` is what the peer says if it is trusted.
+    /// What `peer` and, if it is trusted, `said` tell; `host` is the place of `Host` in the head.
     #[must_use]
-    pub fn new(
-        peer: IpAddr,
-        proxy: Option<&ProxyHeaders<'_>>,
-        host: &[u8],
-        rules: &Admission,
-    ) -> Self {
-        let hops = proxy
-            .map(|said| hops(said, &rules.trusted_proxies))
-            .unwrap_or_default();
-        let peer = peer.to_canonical();
-        let client = hops.first().copied().unwrap_or(peer);
-        let mut chain = String::with_capacity(16);
-        for hop in hops.iter().chain([&peer]) {
-            if !chain.is_empty() {
-                chain.push_str(", ");
-            }
-            chain.push_str(&hop.to_string());
+    pub fn new(peer: &Peer, said: &ProxyHeaders<'_>, host: usize, rules: &Admission) -> Self {
+        if !peer.is_trusted {
+            return Self {
+                client: peer.address,
+                forwarded_for: peer.as_header.clone(),
+                proto: rules.scheme,
+                host,
+                forwarded: None,
+            };
         }
-        let proto = match proxy.and_then(|said| said.proto) {
-            Some(b"https") => "https",
-            Some(b"http") => "http",
-            _ => rules.scheme,
-        };
-        let host = proxy.and_then(|said| said.host).unwrap_or(host);
+        let hops = hops(said, &rules.trusted_proxies);
+        let chain: Vec<_> = hops
+            .iter()
+            .chain([&peer.address])
+            .map(IpAddr::to_string)
+            .collect();
         Self {
-            client,
-            is_from_trusted_proxy: proxy.is_some(),
-            forwarded_for: HeaderValue::try_from(chain)
-                .expect("addresses and commas are visible ASCII"),
-            proto: HeaderValue::from_static(proto),
-            // A head with a Host that is no header value was refused before.
-            host: HeaderValue::from_bytes(host).unwrap_or_else(|_| HeaderValue::from_static("")),
+            client: hops.first().copied().unwrap_or(peer.address),
+            forwarded_for: visible(chain.join(", ")),
+            proto: match said.proto {
+                Some(b"https") => "https",
+                Some(b"http") => "http",
+                _ => rules.scheme,
+            },
+            host: said.host.unwrap_or(host),
+            forwarded: forwarded(said, peer.address),
         }
     }
+}
+
+fn visible(addresses: String) -> HeaderValue {
+    HeaderValue::try_from(addresses).expect("addresses and commas are visible ASCII")
+}
+
+/// RFC 7239 sections 4 and 6: every proxy adds an element; an IPv6 address stands in brackets and quotes.
+fn forwarded(said: &ProxyHeaders<'_>, peer: IpAddr) -> Option<HeaderValue> {
+    if said.forwarded.is_empty() {
+        return None;
+    }
+    let mut chain = said.forwarded.join(&b", "[..]);
+    let added = match peer {
+        IpAddr::V6(peer) => format!(", for=\"[{peer}]\""),
+        IpAddr::V4(peer) => format!(", for={peer}"),
+    };
+    chain.extend_from_slice(added.as_bytes());
+    HeaderValue::from_maybe_shared(bytes::Bytes::from(chain)).ok()
 }
 
 /// The part of `X-Forwarded-For` that can be believed: from its end, trusted proxies and the first address
@@ -108,21 +147,29 @@ mod tests {
 
     use super::*;
 
+    /// The places of the headers that tell the host: ours, and a proxy's.
+    const OURS: usize = 1;
+    const THEIRS: usize = 2;
+
     fn origin(peer: &str, forwarded_for: &[&str]) -> Origin {
         let rules = Admission {
-            names: HeaderNames::new(&"Acme".parse().unwrap(), &HeaderOverrides::default()).unwrap(),
+            names: HeaderNames::new(&"Acme".parse().unwrap(), &HeaderOverrides::default())
+                .unwrap()
+                .into(),
             trusted_proxies: vec!["10.0.0.0/8".parse().unwrap()],
             scheme: "http",
             largest_body: 0,
         };
-        let peer: IpAddr = peer.parse().unwrap();
         let said = ProxyHeaders {
             forwarded_for: forwarded_for.iter().map(|line| line.as_bytes()).collect(),
+            forwarded: [&b"for=192.0.2.60"[..], b"for=\"[2001:db8::1]\""]
+                .into_iter()
+                .collect(),
             proto: Some(b"https"),
-            host: Some(b"api.example.com"),
+            host: Some(THEIRS),
         };
-        let is_trusted = rules.trusted_proxies.iter().any(|net| net.contains(&peer));
-        Origin::new(peer, is_trusted.then_some(&said), b"gateway", &rules)
+        let peer = Peer::new(peer.parse().unwrap(), &rules.trusted_proxies);
+        Origin::new(&peer, &said, OURS, &rules)
     }
 
     #[test]
@@ -176,20 +223,16 @@ mod tests {
     #[test]
     fn scheme_and_host_are_believed_from_trusted_proxies_only() {
         let trusted = origin("10.0.0.1", &[]);
-        assert_eq!(
-            (&trusted.proto, &trusted.host),
-            (
-                &HeaderValue::from_static("https"),
-                &HeaderValue::from_static("api.example.com")
-            )
-        );
+        assert_eq!((trusted.proto, trusted.host), ("https", THEIRS));
         let other = origin("192.0.2.1", &[]);
-        assert_eq!(
-            (&other.proto, &other.host),
-            (
-                &HeaderValue::from_static("http"),
-                &HeaderValue::from_static("gateway")
-            )
-        );
+        assert_eq!((other.proto, other.host), ("http", OURS));
+    }
+
+    #[test]
+    fn a_trusted_proxys_forwarded_is_extended_by_that_proxy() {
+        let trusted = origin("10.0.0.1", &[]);
+        let chain = "for=192.0.2.60, for=\"[2001:db8::1]\", for=10.0.0.1";
+        assert_eq!(trusted.forwarded.unwrap(), chain);
+        assert!(origin("192.0.2.1", &[]).forwarded.is_none());
     }
 }

@@ -40,7 +40,7 @@ pub fn record(served: Served<'_>, context: &RequestContext, rejection: Option<&R
         {
         request.id = %context.request_id,
         client.addr = %context.client(),
-        app.ident = context.app().and_then(|app| app.ident.as_ref()).map(tracing::field::display),
+        app.ident = context.app.as_ref().and_then(|app| app.ident.as_ref()).map(tracing::field::display),
         version = route.map(|route| tracing::field::display(&route.backend.version)),
         version.source = route.map(|route| route.source.as_str()),
         backend.addr = route.map(|route| tracing::field::display(route.backend.address)),

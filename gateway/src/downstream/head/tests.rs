@@ -13,7 +13,8 @@ fn read(head: &str) -> Result<Framing, HeadFault> {
     let length = HeadScanner::default()
         .scan(head.as_bytes(), &LIMITS)?
         .expect("the head is whole");
-    check(&head.as_bytes()[..length], &LIMITS)
+    let head = Bytes::copy_from_slice(&head.as_bytes()[..length]);
+    Head::parse(head, &LIMITS).map(|head| head.framing())
 }
 
 fn with_headers(headers: &str) -> Result<Framing, HeadFault> {

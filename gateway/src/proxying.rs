@@ -90,7 +90,7 @@ impl ProxyHttp for Proxying {
         &self,
         session: &mut Session,
         response: &mut ResponseHeader,
-        exchange: &mut Self::CTX,
+        _exchange: &mut Self::CTX,
     ) -> pingora::Result<()> {
         if response.status == http::StatusCode::SWITCHING_PROTOCOLS {
             // Nobody asked for it: `Upgrade` ends here.
@@ -101,8 +101,8 @@ impl ProxyHttp for Proxying {
             // It knows no chunks: the answer ends where the connection does (RFC 9112 section 6.1).
             response.remove_header(&header::TRANSFER_ENCODING);
         }
-        let (exchange, route) = verified(exchange)?;
-        answer(response, &exchange.context, route, &self.0.forwarding.names)
+        answer(response, &self.0.forwarding.names);
+        Ok(())
     }
 
     async fn fail_to_proxy(
@@ -199,8 +199,7 @@ impl Proxying {
             request_id: &context.request_id,
             manner: address(head.method(), head.target().path, head, &self.0.addressing),
         };
-        let names = &self.0.forwarding.names;
-        let answer = reject(rejection, to, context.route.as_ref(), names);
+        let answer = reject(rejection, to);
         // pingora closes the connection whatever it is told: so say it in the answer.
         session.set_keepalive(None);
         let status = answer.status.as_u16();

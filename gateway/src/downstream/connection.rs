@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use bytes::{BufMut, Bytes, BytesMut};
+use http::{HeaderName, header};
 use pingora::{
     apps::{HttpServerApp, ServerApp},
     protocols::{
@@ -23,6 +24,7 @@ use crate::{
     gateway::Gateway,
     phases::{
         address::address,
+        answer::announcement,
         origin::Peer,
         record::{Served, record},
         reject::{Addressee, Answer, reject},
@@ -161,6 +163,7 @@ impl Http1Connections {
             Ok(()) => {
                 let request = request_for_pingora(head, form.bytes());
                 form.finish();
+                client.announce(announcement(context, &self.gateway.addressing.names));
                 self.forward(client, exchange, request, shutdown).await
             }
             Err(rejection) => {
@@ -279,8 +282,13 @@ impl Http1Connections {
             request_id: &context.request_id,
             manner: address(method, path, headers, addressing),
         };
-        let answer = reject(rejection, to, None, &addressing.names);
-        let wire = on_the_wire(&answer, method == b"HEAD", goes_on);
+        let answer = reject(rejection, to);
+        // What is not HTTP gets a bare 400.
+        let announcement = match rejection.code() {
+            Some(_) => announcement(context, &addressing.names),
+            None => Vec::new(),
+        };
+        let wire = on_the_wire(&answer, &announcement, method == b"HEAD", goes_on);
         let sent = tokio::time::timeout(timeouts.head, client.send(&wire)).await;
         if *records {
             let served = Served {
@@ -339,26 +347,27 @@ fn path_of(target: &[u8]) -> Option<&str> {
 }
 
 /// An answer in bytes.
-fn on_the_wire(answer: &Answer, is_head: bool, goes_on: bool) -> Vec<u8> {
+fn on_the_wire(answer: &Answer, announcement: &[u8], is_head: bool, goes_on: bool) -> Vec<u8> {
     let mut wire = Vec::with_capacity(512 + answer.body.len());
     let reason = answer.status.canonical_reason().unwrap_or_default();
     wire.extend_from_slice(b"HTTP/1.1 ");
     wire.extend_from_slice(answer.status.as_str().as_bytes());
     wire.extend_from_slice(b" ");
     wire.extend_from_slice(reason.as_bytes());
-    let mut line = |name: &[u8], value: &[u8]| {
-        wire.extend_from_slice(b"\r\n");
-        wire.extend_from_slice(name);
-        wire.extend_from_slice(b": ");
-        wire.extend_from_slice(value);
+    wire.extend_from_slice(b"\r\n");
+    wire.extend_from_slice(announcement);
+    let mut line = |name: &HeaderName, value: &[u8]| {
+        for part in [name.as_str().as_bytes(), b": ", value, b"\r\n"] {
+            wire.extend_from_slice(part);
+        }
     };
     for (name, value) in &answer.headers {
-        line(name.as_str().as_bytes(), value.as_bytes());
+        line(name, value.as_bytes());
     }
-    line(b"date", get_cached_date().as_bytes());
+    line(&header::DATE, get_cached_date().as_bytes());
     let connection: &[u8] = if goes_on { b"keep-alive" } else { b"close" };
-    line(b"connection", connection);
-    wire.extend_from_slice(b"\r\n\r\n");
+    line(&header::CONNECTION, connection);
+    wire.extend_from_slice(b"\r\n");
     if !is_head {
         wire.extend_from_slice(&answer.body);
     }

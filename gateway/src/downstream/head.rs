@@ -148,14 +148,14 @@ impl Head {
     ///
     /// The first fault of this order: what makes it no HTTP, the limits, the target, the query.
     pub fn parse(bytes: Bytes, limits: &HeadLimits) -> Result<Self, HeadFault> {
-        let line_end =
-            memmem::find(&bytes, b"\r\n").ok_or(HeadFault::NotHttp("no request line"))?;
+        // The scanner saw to it that there is a carriage return before each line feed.
+        let line_end = memchr(b'\n', &bytes).and_then(|line_feed| line_feed.checked_sub(1));
+        let line_end = line_end.ok_or(HeadFault::NotHttp("no request line"))?;
         let (line, is_http_1_0) = request_line(&bytes[..line_end])?;
         let mut framing = FramingFields::default();
         let mut fields = SmallVec::new();
         let mut start = line_end + 2;
         while let Some(found) = memchr(b'\n', &bytes[start..]) {
-            // The scanner saw to it that there is a carriage return before.
             let end = start + found.saturating_sub(1);
             if end == start {
                 break;

@@ -1,39 +1,45 @@
-//! The headers of a backend's answer as the client sees them. CONTRACT 1 and 5.
+//! The headers of an answer as the client sees them. CONTRACT 1 and 5.
 
 use gateway_protocol::header::{HeaderNames, X_REQUEST_ID};
-use http::{HeaderName, HeaderValue, StatusCode, header};
+use http::{HeaderName, StatusCode, header};
 use pingora::http::ResponseHeader;
 use smallvec::SmallVec;
 
-use super::{admit::connection_options, forward::is_internal, route::Route};
+use super::{admit::connection_options, forward::is_internal};
 use crate::request_context::RequestContext;
 
-/// Takes out what is not for clients, and says which version served the request, and why.
-///
-/// # Errors
-///
-/// pingora refuses a header; none of ours is of that kind.
-pub fn answer(
-    response: &mut ResponseHeader,
-    context: &RequestContext,
-    route: &Route,
-    names: &HeaderNames,
-) -> pingora::Result<()> {
-    for name in not_for_clients(response) {
+/// The lines that every answer to a request has, whoever gives it: the request's id and, once it has a route,
+/// which version served it, and why. Each ends as header lines do.
+#[must_use]
+pub fn announcement(context: &RequestContext, names: &HeaderNames) -> Vec<u8> {
+    let mut lines = Vec::with_capacity(192);
+    let mut line = |name: &HeaderName, value: &[u8]| {
+        for part in [name.as_str().as_bytes(), b": ", value, b"\r\n"] {
+            lines.extend_from_slice(part);
+        }
+    };
+    line(&X_REQUEST_ID, context.request_id.as_str().as_bytes());
+    if let Some(route) = &context.route {
+        line(names.version(), route.backend.name.as_bytes());
+        line(names.version_source(), route.source.as_str().as_bytes());
+    }
+    lines
+}
+
+/// Takes out of a backend's answer what is not for clients, and what the announcement says.
+pub fn answer(response: &mut ResponseHeader, names: &HeaderNames) {
+    for name in not_for_clients(response, names) {
         response.remove_header(&name);
     }
     if response.status == StatusCode::NO_CONTENT || response.status.is_informational() {
         // RFC 9110 section 8.6: such an answer has no body that could have a length.
         response.remove_header(&header::CONTENT_LENGTH);
     }
-    response.insert_header(names.version(), route.backend.name.clone())?;
-    let source = HeaderValue::from_static(route.source.as_str());
-    response.insert_header(names.version_source(), source)?;
-    response.insert_header(X_REQUEST_ID, context.request_id.to_header())
 }
 
-/// Internal headers, their look-alikes, and what is of the backend's connection only (RFC 9110 section 7.6.1).
-fn not_for_clients(response: &ResponseHeader) -> SmallVec<[HeaderName; 4]> {
+/// Internal headers, their look-alikes, what is of the backend's connection only (RFC 9110 section 7.6.1), and
+/// what the gateway says itself.
+fn not_for_clients(response: &ResponseHeader, names: &HeaderNames) -> SmallVec<[HeaderName; 4]> {
     let nominated = response.headers.get_all(header::CONNECTION).iter();
     let nominated = nominated.flat_map(|value| connection_options(value.as_bytes()));
     // The framing is pingora's to say, whatever the backend calls it.
@@ -41,13 +47,20 @@ fn not_for_clients(response: &ResponseHeader) -> SmallVec<[HeaderName; 4]> {
         .filter_map(|name| HeaderName::from_bytes(name).ok())
         .filter(|name| *name != header::CONTENT_LENGTH && *name != header::TRANSFER_ENCODING);
     let ours = response.headers.keys().filter(|name| {
-        is_internal(name) || **name == header::TRAILER || name.as_str() == "keep-alive"
+        **name == header::TRAILER
+            || **name == X_REQUEST_ID
+            || *name == names.version()
+            || *name == names.version_source()
+            || name.as_str() == "keep-alive"
+            || is_internal(name)
     });
     nominated.chain(ours.cloned()).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use gateway_protocol::header::HeaderOverrides;
+
     use super::*;
 
     #[test]
@@ -62,20 +75,26 @@ mod tests {
             ("Trailer", "X-Gateway-App-Id"),
             ("Content-Length", "2"),
             ("X-Kept", "1"),
+            ("X-Request-Id", "its own"),
+            ("Acme-X-Version", "v9"),
         ] {
             response.append_header(name, value).unwrap();
         }
-        let gone = not_for_clients(&response);
+        let names =
+            HeaderNames::new(&"Acme".parse().unwrap(), &HeaderOverrides::default()).unwrap();
+        let gone = not_for_clients(&response, &names);
         let mut gone: Vec<_> = gone.iter().map(HeaderName::as_str).collect();
         gone.sort_unstable();
         gone.dedup();
         assert_eq!(
             gone,
             [
+                "acme-x-version",
                 "keep-alive",
                 "trailer",
                 "x-gateway-app-id",
                 "x-hop",
+                "x-request-id",
                 "x_gateway_app_id"
             ]
         );

@@ -88,7 +88,8 @@ fn visible(text: &str) -> HeaderValue {
 /// Whether a header of an answer is the gateway's own, or looks like it, and so not for clients.
 #[must_use]
 pub fn is_internal(name: &HeaderName) -> bool {
-    let name = name.as_str();
-    name.starts_with(header::INTERNAL_PREFIX)
-        || (name.contains('_') && name.replace('_', "-").starts_with(header::INTERNAL_PREFIX))
+    let alike = |(given, known): (u8, u8)| given == known || (given == b'_' && known == b'-');
+    let prefix = header::INTERNAL_PREFIX.as_bytes();
+    let name = name.as_str().as_bytes();
+    name.len() >= prefix.len() && name.iter().copied().zip(prefix.iter().copied()).all(alike)
 }

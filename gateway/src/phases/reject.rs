@@ -8,7 +8,6 @@ use std::sync::LazyLock;
 use base64::Engine;
 use bytes::Bytes;
 use gateway_protocol::{
-    header::{HeaderNames, X_REQUEST_ID},
     language::Language,
     problem::{self, Problem, ProblemCode},
     request_id::RequestId,
@@ -17,7 +16,7 @@ use gateway_protocol::{
 };
 use http::{HeaderName, HeaderValue, StatusCode, header};
 
-use super::{address::Manner, route::Route};
+use super::address::Manner;
 use crate::rejection::Rejection;
 
 /// An answer of the gateway's own, ready to be written.
@@ -25,7 +24,7 @@ use crate::rejection::Rejection;
 pub struct Answer {
     /// The status.
     pub status: StatusCode,
-    /// Its headers, but for those of the connection.
+    /// Its headers, but for those of the connection and of the announcement.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// The body.
     pub body: Bytes,
@@ -40,14 +39,9 @@ pub struct Addressee<'a> {
     pub manner: Manner,
 }
 
-/// Makes the answer to a request that was rejected, behind `route` if it came that far.
+/// Makes the answer to a request that was rejected.
 #[must_use]
-pub fn reject(
-    rejection: &Rejection,
-    to: Addressee<'_>,
-    route: Option<&Route>,
-    names: &HeaderNames,
-) -> Answer {
+pub fn reject(rejection: &Rejection, to: Addressee<'_>) -> Answer {
     let Some(code) = rejection.code() else {
         return bare();
     };
@@ -65,7 +59,6 @@ pub fn reject(
             HeaderValue::from_static(to.manner.language.tag()),
         ),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
-        (X_REQUEST_ID, value(to.request_id.as_str())),
     ];
     if to.manner.wants_page {
         headers.push((header::CONTENT_SECURITY_POLICY, PAGE_POLICY.clone()));
@@ -78,13 +71,6 @@ pub fn reject(
             header::REFERRER_POLICY,
             HeaderValue::from_static("no-referrer"),
         ));
-    }
-    if let Some(route) = route {
-        headers.push((
-            names.version().clone(),
-            value(route.backend.version.as_str()),
-        ));
-        headers.push((names.version_source().clone(), value(route.source.as_str())));
     }
     match rejection {
         Rejection::MethodNotAllowed => {
@@ -215,13 +201,11 @@ fn value(text: &str) -> HeaderValue {
 
 #[cfg(test)]
 mod tests {
-    use gateway_protocol::{header::HeaderOverrides, sign::SignTime};
+    use gateway_protocol::sign::SignTime;
 
     use super::*;
 
     fn rejected(rejection: &Rejection, language: Language, wants_page: bool) -> (Answer, String) {
-        let names =
-            HeaderNames::new(&"Acme".parse().unwrap(), &HeaderOverrides::default()).unwrap();
         let request_id = "r-1".parse().unwrap();
         let to = Addressee {
             request_id: &request_id,
@@ -230,7 +214,7 @@ mod tests {
                 wants_page,
             },
         };
-        let answer = reject(rejection, to, None, &names);
+        let answer = reject(rejection, to);
         let body = String::from_utf8(answer.body.to_vec()).unwrap();
         (answer, body)
     }

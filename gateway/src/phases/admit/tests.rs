@@ -67,7 +67,7 @@ fn convention_headers_are_read_in_any_letter_case() {
         admitted.app,
         AppHeader::Ident("abcdefghijklmnopqrstuvw1".parse().unwrap())
     );
-    assert_eq!(&admitted.version[..], b"v2");
+    assert_eq!(admitted.version, b"v2");
     assert_eq!(
         get(&[("Acme-X-App", "short")]).unwrap().app,
         AppHeader::Malformed

@@ -10,6 +10,7 @@
 //! | [`gateway`] | the phases in order |
 //! | [`proxying`] | forwarding by pingora, and the phases behind the route |
 //! | [`phases`] | one file a phase |
+//! | [`upstream`] | connections to backends |
 //! | [`apps`] | applications: store, cache, keys at rest |
 //! | [`replay`] | the replay memory |
 //! | [`rejection`] | every reason not to serve a request |
@@ -36,3 +37,4 @@ pub mod request;
 pub mod request_context;
 pub mod request_ids;
 pub mod server;
+pub mod upstream;

@@ -1,6 +1,6 @@
 //! What pingora does with a verified request: it forwards it, and brings the answer back.
 
-use std::{any::Any, net::SocketAddr, ops::Deref, sync::Arc, time::Duration};
+use std::{any::Any, net::Ipv4Addr, ops::Deref, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use http::header;
@@ -8,7 +8,7 @@ use pingora::{
     Error, ErrorSource, ErrorType,
     http::{RequestHeader, ResponseHeader},
     modules::http::HttpModules,
-    protocols::TcpKeepalive,
+    protocols::{TcpKeepalive, l4::socket::SocketAddr},
     proxy::{FailToProxy, ProxyHttp, Session},
     upstreams::peer::{HttpPeer, HttpUpstreamRequestPolicy},
 };
@@ -25,13 +25,18 @@ use crate::{
     },
     rejection::Rejection,
     request_context::Exchange,
+    upstream,
 };
 
 /// Idle connections to a backend are kept so long.
 const UPSTREAM_IDLE: Duration = Duration::from_secs(90);
 
 /// The gateway's part in pingora's proxy: the phases behind the route.
-pub struct Proxying(pub Arc<Gateway>);
+pub struct Proxying {
+    gateway: Arc<Gateway>,
+    /// Any backend, but for its address.
+    peer: HttpPeer,
+}
 
 #[async_trait]
 impl ProxyHttp for Proxying {
@@ -67,7 +72,9 @@ impl ProxyHttp for Proxying {
         exchange: &mut Self::CTX,
     ) -> pingora::Result<Box<HttpPeer>> {
         let (_, route) = verified(exchange)?;
-        Ok(Box::new(self.peer(route.backend.address)))
+        let mut peer = Box::new(self.peer.clone());
+        peer._address = SocketAddr::Inet(route.backend.address);
+        Ok(peer)
     }
 
     async fn upstream_request_filter(
@@ -81,7 +88,7 @@ impl ProxyHttp for Proxying {
         parts.method = upstream.method.clone();
         parts.uri = upstream.uri.clone();
         parts.version = upstream.version;
-        parts.headers = forward(exchange, route, &self.0.forwarding, &self.0.ids);
+        parts.headers = forward(exchange, route, &self.gateway.forwarding, &self.gateway.ids);
         *upstream = parts.into();
         Ok(())
     }
@@ -101,7 +108,7 @@ impl ProxyHttp for Proxying {
             // It knows no chunks: the answer ends where the connection does (RFC 9112 section 6.1).
             response.remove_header(&header::TRANSFER_ENCODING);
         }
-        answer(response, &self.0.forwarding.names);
+        answer(response, &self.gateway.forwarding.names);
         Ok(())
     }
 
@@ -136,7 +143,7 @@ impl ProxyHttp for Proxying {
         error: Option<&Error>,
         exchange: &mut Self::CTX,
     ) {
-        let Some(Exchange { head, context }) = exchange.as_deref().filter(|_| self.0.records)
+        let Some(Exchange { head, context }) = exchange.as_deref().filter(|_| self.gateway.records)
         else {
             return;
         };
@@ -168,9 +175,12 @@ impl ProxyHttp for Proxying {
 }
 
 impl Proxying {
-    fn peer(&self, backend: SocketAddr) -> HttpPeer {
-        let timeouts = &self.0.timeouts;
-        let mut peer = HttpPeer::new(backend, false, String::new());
+    /// Forwards what `gateway` let through.
+    #[must_use]
+    pub fn new(gateway: Arc<Gateway>) -> Self {
+        let timeouts = &gateway.timeouts;
+        let mut peer = HttpPeer::new((Ipv4Addr::UNSPECIFIED, 0), false, String::new());
+        peer.options.alpn = upstream::protocol();
         peer.options.connection_timeout = Some(timeouts.connect);
         peer.options.total_connection_timeout = Some(timeouts.connect);
         peer.options.read_timeout = Some(timeouts.answer);
@@ -185,7 +195,7 @@ impl Proxying {
             #[cfg(target_os = "linux")]
             user_timeout: Duration::ZERO,
         });
-        peer
+        Self { gateway, peer }
     }
 
     async fn write_rejection(
@@ -197,7 +207,12 @@ impl Proxying {
         let Exchange { head, context } = exchange;
         let to = Addressee {
             request_id: &context.request_id,
-            manner: address(head.method(), head.target().path, head, &self.0.addressing),
+            manner: address(
+                head.method(),
+                head.target().path,
+                head,
+                &self.gateway.addressing,
+            ),
         };
         let answer = reject(rejection, to);
         // pingora closes the connection whatever it is told: so say it in the answer.

@@ -2,15 +2,19 @@
 
 use std::{
     net::{SocketAddr, TcpListener},
+    pin::Pin,
     sync::Arc,
 };
 
 use anyhow::Context;
 use http::HeaderValue;
 use pingora::{
+    apps::HttpServerOptions,
+    connectors::{ConnectorOptions, TransportConnector},
     listeners::{L4BufferSettings, ListenerConfig},
-    proxy::HttpProxy,
-    server::{RunArgs, Server, configuration::ServerConf},
+    protocols::Stream,
+    proxy::{HttpProxy, ProxyServiceBuilder},
+    server::{RunArgs, Server, ShutdownWatch, configuration::ServerConf},
     services::listening::Service,
 };
 use signpost_store::{Database, changes, changes::Watch};
@@ -24,13 +28,14 @@ use crate::{
     },
     clock::SystemClock,
     config::{Applications, Config, Secret},
-    downstream::connection::Http1Connections,
+    downstream::connection::{Http1Connections, Proxy},
     drain::{Drain, Signals},
     gateway::Gateway,
     management::Management,
     phases::{address::Addressing, admit::Admission, forward::Forwarding, verify::Verifier},
     proxying::Proxying,
     request_ids::RequestIds,
+    upstream::BackendConnector,
 };
 
 /// Idle connections to backends that are kept: more than one machine's clients have under way at once.
@@ -130,7 +135,7 @@ fn clients_service(
     apps: AppDirectory,
     drain: Arc<Drain>,
     server_conf: &Arc<ServerConf>,
-) -> anyhow::Result<Service<Http1Connections>> {
+) -> anyhow::Result<Service<HttpProxy<Proxying, BackendConnector>>> {
     let names = Arc::new(config.headers);
     let secret = config
         .gateway_secret
@@ -169,16 +174,30 @@ fn clients_service(
         drain,
         records: config.log.access,
     });
-    let proxying = Proxying(Arc::clone(&gateway));
-    let mut proxy = HttpProxy::new(proxying, Arc::clone(server_conf));
-    proxy.handle_init_modules();
-    let connections = Http1Connections {
-        limits: gateway.limits.head,
-        gateway,
-        proxy: Arc::new(proxy),
+    // pingora hands over each connection as it comes, and takes back requests that are whole and verified.
+    let mut options = HttpServerOptions::default();
+    options.force_custom = true;
+    let connector_options = ConnectorOptions::from_server_conf(server_conf);
+    let connector = BackendConnector(TransportConnector::new(Some(connector_options)));
+    let proxying = Proxying::new(Arc::clone(&gateway));
+    let connections = Arc::new(Http1Connections { gateway });
+    let serve = move |proxy: Proxy, stream: Stream, shutdown: &ShutdownWatch| -> Serving {
+        let (connections, shutdown) = (Arc::clone(&connections), shutdown.clone());
+        Box::pin(async move {
+            connections.serve(stream, proxy, shutdown).await;
+            None
+        })
     };
-    Ok(Service::new("clients".to_owned(), connections))
+    let service = ProxyServiceBuilder::new(server_conf, proxying)
+        .name("clients")
+        .custom(connector, Arc::new(serve))
+        .server_options(options)
+        .build();
+    Ok(service)
 }
+
+/// A connection being served. None is given back.
+type Serving = Pin<Box<dyn Future<Output = Option<Stream>> + Send>>;
 
 fn secret_header(secret: &Secret) -> anyhow::Result<HeaderValue> {
     let mut value = HeaderValue::from_str(secret.expose())

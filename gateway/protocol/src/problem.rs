@@ -1,10 +1,12 @@
 //! Error codes, their status, and the body that carries them: RFC 9457 problem details. CONTRACT 7.
 
+use std::sync::OnceLock;
+
 use http::StatusCode;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::{language::Language, text::text};
+use crate::{language::Language, request_id::RequestId, text::text};
 
 /// The media type of a problem's body.
 pub const MEDIA_TYPE: &str = "application/problem+json";
@@ -220,6 +222,24 @@ impl Problem {
     }
 }
 
+/// The body of a problem of which only the request is particular: what [`Problem::to_json`] makes of one
+/// without arguments, hint and members. All but the request's id is made once, since whoever rejects many
+/// requests rejects them for the same reason.
+#[must_use]
+pub fn plain_json(code: ProblemCode, language: Language, request_id: &RequestId) -> Vec<u8> {
+    const LANGUAGES: usize = Language::ALL.len();
+    static MADE: [[OnceLock<Vec<u8>>; LANGUAGES]; ProblemCode::ALL.len()] =
+        [const { [const { OnceLock::new() }; LANGUAGES] }; ProblemCode::ALL.len()];
+    // The request's id comes last, and has no characters to escape.
+    const END: &[u8] = b"\"}";
+    let made = MADE[code as usize][language as usize].get_or_init(|| {
+        let mut json = Problem::new(code, language, "").to_json();
+        json.truncate(json.len() - END.len());
+        json
+    });
+    [made, request_id.as_str().as_bytes(), END].concat()
+}
+
 fn detail_of(code: ProblemCode, language: Language, args: &[(&str, &str)]) -> String {
     text(language, &format!("{}.detail", code.as_str()), args)
 }
@@ -260,6 +280,18 @@ mod tests {
                 .get("hint")
                 .is_none()
         );
+    }
+
+    #[test]
+    fn a_plain_problem_is_the_same_made_once_or_anew() {
+        for language in Language::ALL {
+            for &code in ProblemCode::ALL {
+                for id in ["r-1", "r-2"] {
+                    let anew = Problem::new(code, language, id).to_json();
+                    assert_eq!(plain_json(code, language, &id.parse().unwrap()), anew);
+                }
+            }
+        }
     }
 
     #[test]

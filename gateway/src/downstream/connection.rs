@@ -2,11 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use async_trait::async_trait;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::{HeaderName, header};
 use pingora::{
-    apps::{HttpServerApp, ServerApp},
+    apps::HttpServerApp,
     protocols::{
         Stream,
         http::{ServerSession, date::get_cached_date},
@@ -18,7 +17,7 @@ use pingora::{
 use super::{
     client::Client,
     form::Form,
-    head::{Framing, Head, HeadFault, HeadLimits, HeadScanner, peek_request_line},
+    head::{Framing, Head, HeadFault, HeadScanner, peek_request_line},
 };
 use crate::{
     gateway::Gateway,
@@ -33,44 +32,40 @@ use crate::{
     rejection::Rejection,
     request::{Headers, RawHeaders},
     request_context::{Exchange, RequestContext},
+    upstream::BackendConnector,
 };
 
 /// Serves HTTP/1 connections.
 pub struct Http1Connections {
     /// The phases that a request goes through.
     pub gateway: Arc<Gateway>,
-    /// pingora's proxy, for requests that came through them.
-    pub proxy: Arc<HttpProxy<Proxying>>,
-    /// How large a head may be.
-    pub limits: HeadLimits,
 }
 
-#[async_trait]
-impl ServerApp for Http1Connections {
-    async fn process_new(
-        self: &Arc<Self>,
-        stream: Stream,
-        shutdown: &ShutdownWatch,
-    ) -> Option<Stream> {
+/// pingora's proxy, for requests that came through the phases.
+pub type Proxy = Arc<HttpProxy<Proxying, BackendConnector>>;
+
+impl Http1Connections {
+    /// Serves a connection until it ends.
+    pub async fn serve(&self, stream: Stream, proxy: Proxy, shutdown: ShutdownWatch) {
         let mut client = Box::new(Client::new(stream));
-        let address = client.address()?;
+        let Some(address) = client.address() else {
+            return;
+        };
         let peer = Peer::new(address, &self.gateway.admission.trusted_proxies);
         let mut patience = self.gateway.timeouts.head;
         loop {
             let head = match self.read_head(&mut client, patience).await {
-                Ok(head) => head?,
-                Err(refused) => {
-                    Box::pin(self.refuse(client, &peer, refused)).await;
-                    return None;
-                }
+                Ok(Some(head)) => head,
+                Ok(None) => return,
+                Err(refused) => return Box::pin(self.refuse(client, &peer, refused)).await,
             };
-            client = self.serve(client, head, &peer, shutdown).await?;
+            let goes_on = self.exchange(client, head, &peer, &proxy, &shutdown);
+            match goes_on.await {
+                Some(going_on) => client = going_on,
+                None => return,
+            }
             patience = self.gateway.timeouts.idle;
         }
-    }
-
-    async fn cleanup(&self) {
-        self.proxy.http_cleanup().await;
     }
 }
 
@@ -134,11 +129,14 @@ impl Http1Connections {
             rejection: self.rejection(fault),
             came,
         };
-        match reading.scanner.scan(client.ahead(), &self.limits) {
+        match reading
+            .scanner
+            .scan(client.ahead(), &self.gateway.limits.head)
+        {
             Ok(None) => Ok(None),
             Ok(Some(length)) => {
                 let bytes = client.take(length);
-                Head::parse(bytes.clone(), &self.limits)
+                Head::parse(bytes.clone(), &self.gateway.limits.head)
                     .map(Some)
                     .map_err(|fault| refused(fault, bytes))
             }
@@ -147,11 +145,12 @@ impl Http1Connections {
     }
 
     /// Serves one request; gives the connection back if it goes on.
-    async fn serve(
+    async fn exchange(
         &self,
         mut client: Box<Client>,
         head: Head,
         peer: &Peer,
+        proxy: &Proxy,
         shutdown: &ShutdownWatch,
     ) -> Option<Box<Client>> {
         let _under_way = self.gateway.drain.begin();
@@ -164,7 +163,8 @@ impl Http1Connections {
                 let request = request_for_pingora(head, form.bytes());
                 form.finish();
                 client.announce(announcement(context, &self.gateway.addressing.names));
-                self.forward(client, exchange, request, shutdown).await
+                self.forward(client, exchange, request, proxy, shutdown)
+                    .await
             }
             Err(rejection) => {
                 let is_whole = form.is_whole();
@@ -180,6 +180,7 @@ impl Http1Connections {
         client: Box<Client>,
         exchange: Box<Exchange>,
         request: BytesMut,
+        proxy: &Proxy,
         shutdown: &ShutdownWatch,
     ) -> Option<Box<Client>> {
         let mut session = ServerSession::new_http1(client);
@@ -188,7 +189,7 @@ impl Http1Connections {
         session.set_write_timeout(Some(self.gateway.timeouts.send));
         // Early hints and the like are between the backend and us.
         session.set_ignore_info_resp(true);
-        let reused = self.proxy.process_new_http(session, shutdown).await;
+        let reused = proxy.process_new_http(session, shutdown).await;
         let (stream, _) = reused?.consume();
         stream.into_any().downcast().ok()
     }
@@ -199,11 +200,11 @@ impl Http1Connections {
             HeadFault::Target => Rejection::TargetInvalid,
             HeadFault::Query => Rejection::ParamsMalformed,
             HeadFault::QueryTooLong => Rejection::QueryTooLong {
-                limit: self.limits.query,
+                limit: self.gateway.limits.head.query,
             },
             HeadFault::TooLarge => Rejection::HeadTooLarge {
-                bytes: self.limits.bytes,
-                headers: self.limits.headers,
+                bytes: self.gateway.limits.head.bytes,
+                headers: self.gateway.limits.head.headers,
             },
         }
     }

@@ -271,11 +271,15 @@ fn field(
 ) -> Result<Field, HeadFault> {
     let line = &head[start..end];
     // A line that begins with white space (an obsolete fold) has no token before its colon either.
-    let colon = memchr(b':', line).ok_or(HeadFault::NotHttp("a header without a colon"))?;
+    let name_length = line.iter().position(|&byte| !is(byte, TOKEN));
+    let colon = match name_length {
+        Some(length) if length > 0 && line[length] == b':' => length,
+        _ if line.contains(&b':') => {
+            return Err(HeadFault::NotHttp("a header's name is no token"));
+        }
+        _ => return Err(HeadFault::NotHttp("a header without a colon")),
+    };
     let (name, padded) = (&line[..colon], &line[colon + 1..]);
-    if name.is_empty() || !name.iter().all(|&byte| is(byte, TOKEN)) {
-        return Err(HeadFault::NotHttp("a header's name is no token"));
-    }
     // Without a way out in between, so that the compiler can look at many bytes at once.
     let has_control = padded.iter().fold(false, |has_control, &byte| {
         has_control | ((byte < b' ') & (byte != b'\t')) | (byte == 0x7f)

@@ -45,11 +45,16 @@ pub fn reject(rejection: &Rejection, to: Addressee<'_>) -> Answer {
     let Some(code) = rejection.code() else {
         return bare();
     };
-    let problem = problem(rejection, code, to);
+    let arguments = arguments(rejection);
     let (media_type, body) = if to.manner.wants_page {
-        ("text/html; charset=utf-8", page(&problem, to).into_bytes())
+        let page = page(&problem(rejection, code, &arguments, to), to);
+        ("text/html; charset=utf-8", page.into_bytes())
+    } else if arguments.is_empty() && !has_more_to_tell(rejection) {
+        let body = problem::plain_json(code, to.manner.language, to.request_id);
+        (problem::MEDIA_TYPE, body)
     } else {
-        (problem::MEDIA_TYPE, problem.to_json())
+        let body = problem(rejection, code, &arguments, to).to_json();
+        (problem::MEDIA_TYPE, body)
     };
     let mut headers = vec![
         (header::CONTENT_TYPE, HeaderValue::from_static(media_type)),
@@ -98,38 +103,52 @@ fn bare() -> Answer {
     }
 }
 
-fn problem(rejection: &Rejection, code: ProblemCode, to: Addressee<'_>) -> Problem {
-    let problem = Problem::new(code, to.manner.language, to.request_id.as_str());
-    let number = |argument: &str, number: usize| (argument.to_owned(), number.to_string());
-    let arguments: Vec<(String, String)> = match rejection {
+/// What the text of the problem names.
+fn arguments(rejection: &Rejection) -> Vec<(&'static str, String)> {
+    match rejection {
         Rejection::ParamsTooMany { limit }
         | Rejection::QueryTooLong { limit }
-        | Rejection::BodyTooLarge { limit } => vec![number("limit", *limit)],
+        | Rejection::BodyTooLarge { limit } => vec![("limit", limit.to_string())],
         Rejection::HeadTooLarge { bytes, headers } => {
-            vec![number("limit", *bytes), number("count", *headers)]
+            vec![("limit", bytes.to_string()), ("count", headers.to_string())]
         }
-        Rejection::RequestTimeout { limit } => {
-            vec![("seconds".to_owned(), limit.as_secs().to_string())]
-        }
-        Rejection::ParamDuplicated { name } => vec![("name".to_owned(), (*name).to_owned())],
+        Rejection::RequestTimeout { limit } => vec![("seconds", limit.as_secs().to_string())],
+        Rejection::ParamDuplicated { name } => vec![("name", (*name).to_owned())],
         Rejection::HeaderDuplicated { name } | Rejection::AppMissing { header: name } => {
-            vec![("name".to_owned(), name.clone())]
+            vec![("name", name.clone())]
         }
         Rejection::TimeOutOfWindow { window, .. } => {
-            vec![("window".to_owned(), window.duration().as_secs().to_string())]
+            vec![("window", window.duration().as_secs().to_string())]
         }
-        Rejection::VersionUnknown { known } => vec![("versions".to_owned(), known.clone())],
+        Rejection::VersionUnknown { known } => vec![("versions", known.clone())],
         _ => Vec::new(),
-    };
+    }
+}
+
+/// Whether the problem has a hint or a member of its own.
+fn has_more_to_tell(rejection: &Rejection) -> bool {
+    matches!(
+        rejection,
+        Rejection::TimeOutOfWindow { .. }
+            | Rejection::TimeInvalid {
+                looks_like_seconds: true
+            }
+            | Rejection::SignMismatch { slip: Some(_) }
+    )
+}
+
+fn problem(
+    rejection: &Rejection,
+    code: ProblemCode,
+    arguments: &[(&'static str, String)],
+    to: Addressee<'_>,
+) -> Problem {
     let arguments: Vec<_> = arguments
         .iter()
-        .map(|(name, value)| (&**name, &**value))
+        .map(|(name, value)| (*name, &**value))
         .collect();
-    let problem = if arguments.is_empty() {
-        problem
-    } else {
-        problem.detail_args(&arguments)
-    };
+    let problem = Problem::new(code, to.manner.language, to.request_id.as_str());
+    let problem = problem.detail_args(&arguments);
     match rejection {
         Rejection::TimeOutOfWindow { now, .. } => problem.member("server_time", now.as_millis()),
         Rejection::TimeInvalid {

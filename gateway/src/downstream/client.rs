@@ -20,9 +20,12 @@ use std::{
 use async_trait::async_trait;
 use bytes::{Buf, Bytes, BytesMut};
 use memchr::memmem;
-use pingora::protocols::{
-    GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl, Stream,
-    TimingDigest, UniqueID, UniqueIDType, raw_connect::ProxyDigest,
+use pingora::{
+    protocols::{
+        GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl,
+        Stream, TimingDigest, UniqueID, UniqueIDType, raw_connect::ProxyDigest,
+    },
+    time::fast_timeout::fast_timeout as timeout,
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 
@@ -147,7 +150,7 @@ impl Client {
             }
         };
         // Whoever still sends after that had time to read.
-        let _ = tokio::time::timeout(LINGER, hear_out).await;
+        let _ = timeout(LINGER, hear_out).await;
     }
 
     /// Writes what is to be announced, when its turn has come; tells how many of `bytes` may follow. The

@@ -12,6 +12,7 @@ use pingora::{
     },
     proxy::HttpProxy,
     server::ShutdownWatch,
+    time::fast_timeout::fast_timeout as timeout,
 };
 
 use super::{
@@ -84,7 +85,7 @@ impl Http1Connections {
         first_byte_patience: Duration,
     ) -> Result<Option<Head>, Refused> {
         if client.ahead().is_empty() {
-            let first_bytes = tokio::time::timeout(first_byte_patience, client.receive());
+            let first_bytes = timeout(first_byte_patience, client.receive());
             if !first_bytes.await.unwrap_or(false) {
                 return Ok(None);
             }
@@ -102,7 +103,7 @@ impl Http1Connections {
             }
             Ok(None)
         };
-        match tokio::time::timeout(limit, rest).await {
+        match timeout(limit, rest).await {
             Ok(read) => read,
             Err(_) => Err(Refused {
                 rejection: Rejection::RequestTimeout { limit },
@@ -290,7 +291,7 @@ impl Http1Connections {
             None => Vec::new(),
         };
         let wire = on_the_wire(&answer, &announcement, method == b"HEAD", goes_on);
-        let sent = tokio::time::timeout(timeouts.head, client.send(&wire)).await;
+        let sent = timeout(timeouts.head, client.send(&wire)).await;
         if *records {
             let served = Served {
                 method: std::str::from_utf8(method).unwrap_or("-"),

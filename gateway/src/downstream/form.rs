@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use pingora::time::fast_timeout::fast_timeout as timeout;
+
 use super::{
     chunked::{ChunkDecoder, MalformedChunks},
     client::Client,
@@ -109,7 +111,7 @@ impl<'c> Form<'c> {
             Ok(())
         };
         let limit = limits.patience;
-        tokio::time::timeout(limit, rest)
+        timeout(limit, rest)
             .await
             .unwrap_or(Err(Rejection::RequestTimeout { limit }))
     }

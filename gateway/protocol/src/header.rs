@@ -377,7 +377,10 @@ impl Roles {
 
     /// The role of a name in lower case.
     fn named(&self, name: &[u8]) -> HeaderRole {
-        let alike = self.by_length.get(name.len()).map_or(&[][..], Vec::as_slice);
+        let alike = self
+            .by_length
+            .get(name.len())
+            .map_or(&[][..], Vec::as_slice);
         if let Some((_, role)) = alike.iter().find(|(known, _)| known.as_bytes() == name) {
             *role
         } else if name.starts_with(INTERNAL_PREFIX.as_bytes()) {

@@ -1,8 +1,7 @@
 //! The pairs of a query and a form body, borrowed from the request. CONTRACT 2 and 3.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, cmp::Ordering};
 
-use percent_encoding::percent_decode;
 use smallvec::SmallVec;
 
 /// As many pairs as most requests have; more go to the heap.
@@ -11,55 +10,115 @@ const INLINE: usize = 16;
 /// One pair. The key is known both ways, since a sign's order goes by the decoded one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Param<'a> {
-    wire_key: &'a [u8],
-    wire_value: &'a [u8],
-    key: Cow<'a, [u8]>,
+    pair: &'a [u8],
+    wire_key_length: usize,
+    /// Only where it differs from the one sent.
+    decoded_key: Option<Box<[u8]>>,
+    /// The decoded key's first bytes, which nearly always settle a comparison.
+    key_start: KeyStart,
+    value_is_plain: bool,
 }
 
 impl<'a> Param<'a> {
-    fn parse(pair: &'a [u8]) -> Result<Self, ParamsError> {
-        let (wire_key, wire_value) = match pair.iter().position(|&byte| byte == b'=') {
-            Some(equals) => (&pair[..equals], &pair[equals + 1..]),
-            None => (pair, &b""[..]),
-        };
-        check_escapes(wire_value)?;
-        check_escapes(wire_key)?;
-        let key = decode(wire_key);
-        let is_text =
-            std::str::from_utf8(&key).is_ok() && std::str::from_utf8(&decode(wire_value)).is_ok();
-        if is_text {
-            Ok(Self {
-                wire_key,
-                wire_value,
-                key,
-            })
-        } else {
-            Err(ParamsError::Malformed)
-        }
-    }
-
     /// The key as sent, still percent-encoded.
     #[must_use]
     pub fn wire_key(&self) -> &'a [u8] {
-        self.wire_key
+        &self.pair[..self.wire_key_length]
     }
 
     /// The value as sent, still percent-encoded; empty where there was no `=`.
     #[must_use]
     pub fn wire_value(&self) -> &'a [u8] {
-        self.wire_value
+        self.pair
+            .get(self.wire_key_length + 1..)
+            .unwrap_or_default()
     }
 
     /// The key after form-decoding (`+` is a space).
     #[must_use]
     pub fn key(&self) -> &[u8] {
-        &self.key
+        self.decoded_key.as_deref().unwrap_or(self.wire_key())
     }
 
     /// The value after form-decoding (`+` is a space); valid UTF-8.
     #[must_use]
     pub fn value(&self) -> Cow<'a, [u8]> {
-        decode(self.wire_value)
+        match self.plain_value() {
+            Some(plain) => Cow::Borrowed(plain),
+            None => Cow::Owned(self.decoded_value().collect()),
+        }
+    }
+
+    /// Whether this is its decoded key.
+    #[inline]
+    #[must_use]
+    pub fn is_named(&self, key: &[u8]) -> bool {
+        self.key_start == KeyStart::of(key) && self.key() == key
+    }
+
+    /// Checks key and value, and decodes the key.
+    #[cold]
+    fn take_encoded(&mut self, in_key: Part, in_value: Part) -> Result<(), ParamsError> {
+        in_key.check(self.wire_key())?;
+        in_value.check(self.wire_value())?;
+        if !in_key.reads_the_same() {
+            let decoded: Box<[u8]> = Decoded(self.wire_key()).map_while(Result::ok).collect();
+            self.key_start = KeyStart::of(&decoded);
+            self.decoded_key = Some(decoded);
+        }
+        Ok(())
+    }
+
+    /// The pair as sent, where it has a `=`.
+    pub(crate) fn wire_pair(&self) -> Option<&'a [u8]> {
+        (self.wire_key_length < self.pair.len()).then_some(self.pair)
+    }
+
+    /// The value, if it reads the same on the wire and decoded.
+    pub(crate) fn plain_value(&self) -> Option<&'a [u8]> {
+        self.value_is_plain.then(|| self.wire_value())
+    }
+
+    /// The decoded value, byte by byte.
+    pub(crate) fn decoded_value(&self) -> impl Iterator<Item = u8> + use<'a> {
+        // Its escapes were checked when the pair was read.
+        Decoded(self.wire_value()).map_while(Result::ok)
+    }
+
+    /// Which decoded key comes first, bytewise; mostly told by the first bytes alone.
+    #[inline]
+    pub(crate) fn cmp_keys(&self, other: &Self) -> Ordering {
+        self.key_start
+            .cmp(&other.key_start)
+            .then_with(|| self.key().cmp(other.key()))
+    }
+}
+
+/// The first eight bytes of a key, filled up with zeros: in order as the keys are, or equal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct KeyStart(u64);
+
+impl KeyStart {
+    const LENGTH: usize = 8;
+
+    #[inline]
+    fn of(key: &[u8]) -> Self {
+        let mut start = [0; Self::LENGTH];
+        let length = key.len().min(Self::LENGTH);
+        start[..length].copy_from_slice(&key[..length]);
+        Self(u64::from_be_bytes(start))
+    }
+
+    /// The same, of a key that `source` begins with: all eight bytes are read at once where there are so many.
+    #[inline]
+    fn within(source: &[u8], key_length: usize) -> Self {
+        match source.first_chunk() {
+            Some(&start) if key_length < Self::LENGTH => {
+                Self(u64::from_be_bytes(start) & !(u64::MAX >> (8 * key_length)))
+            }
+            Some(&start) => Self(u64::from_be_bytes(start)),
+            None => Self::of(&source[..key_length]),
+        }
     }
 }
 
@@ -73,20 +132,12 @@ impl<'a> Params<'a> {
     /// # Errors
     ///
     /// A broken escape, bytes that are not UTF-8 once decoded, or more than `limit` pairs.
+    #[inline]
     pub fn parse(query: &'a [u8], body: &'a [u8], limit: usize) -> Result<Self, ParamsError> {
-        let mut params = SmallVec::new();
-        for source in [query, body] {
-            for pair in source
-                .split(|&byte| byte == b'&')
-                .filter(|pair| !pair.is_empty())
-            {
-                if params.len() == limit {
-                    return Err(ParamsError::TooMany);
-                }
-                params.push(Param::parse(pair)?);
-            }
-        }
-        Ok(Self(params))
+        let mut params = Self::default();
+        params.read(query, limit)?;
+        params.read(body, limit)?;
+        Ok(params)
     }
 
     /// Whether there is no pair at all.
@@ -105,11 +156,166 @@ impl<'a> Params<'a> {
     /// # Errors
     ///
     /// The key appears more than once.
+    #[inline]
     pub fn single(&self, key: &str) -> Result<Option<&Param<'a>>, DuplicatedParam> {
-        let mut found = self.0.iter().filter(|param| param.key() == key.as_bytes());
+        let mut found = self.0.iter().filter(|param| param.is_named(key.as_bytes()));
         match (found.next(), found.next()) {
             (one, None) => Ok(one),
             _ => Err(DuplicatedParam),
+        }
+    }
+
+    /// One pass over `source`, eight bytes at a time; only those that may mean something are looked at one by one.
+    fn read(&mut self, source: &'a [u8], limit: usize) -> Result<(), ParamsError> {
+        if source.is_empty() {
+            return Ok(());
+        }
+        let mut pair = OpenPair::at(0);
+        let mut word_start = 0;
+        while word_start < source.len() {
+            let word = word_at(source, word_start);
+            let mut marks = marks(word);
+            while marks != 0 {
+                let bit = marks.trailing_zeros() & !7;
+                let place = word_start + (bit / 8) as usize;
+                match (word >> bit) as u8 {
+                    b'&' => {
+                        self.close(&pair, source, place, limit)?;
+                        pair = OpenPair::at(place + 1);
+                    }
+                    b'=' => pair.take_equals(place),
+                    byte => pair.part.take(byte),
+                }
+                marks &= marks - 1;
+            }
+            word_start += WORD;
+        }
+        self.close(&pair, source, source.len(), limit)
+    }
+
+    /// Takes in the pair that ends before `end`.
+    fn close(
+        &mut self,
+        open: &OpenPair,
+        source: &'a [u8],
+        end: usize,
+        limit: usize,
+    ) -> Result<(), ParamsError> {
+        let from_pair = &source[open.start..];
+        let pair = &from_pair[..end - open.start];
+        if pair.is_empty() {
+            return Ok(());
+        }
+        if self.0.len() == limit {
+            return Err(ParamsError::TooMany);
+        }
+        let (wire_key_length, in_key, in_value) = match open.key {
+            Some((length, in_key)) => (length, in_key, open.part),
+            None => (pair.len(), open.part, Part::PLAIN),
+        };
+        let mut param = Param {
+            pair,
+            wire_key_length,
+            decoded_key: None,
+            key_start: KeyStart::within(from_pair, wire_key_length),
+            value_is_plain: in_value.reads_the_same(),
+        };
+        if in_key != Part::PLAIN || in_value != Part::PLAIN {
+            param.take_encoded(in_key, in_value)?;
+        }
+        self.0.push(param);
+        Ok(())
+    }
+}
+
+/// How many bytes are looked at together.
+const WORD: usize = 8;
+
+/// The bytes from `start` on, the first in the lowest bits; filled up with what means nothing.
+#[inline]
+fn word_at(source: &[u8], start: usize) -> u64 {
+    let rest = &source[start..];
+    let word = rest.first_chunk().copied().unwrap_or_else(|| {
+        let mut last = [b'a'; WORD];
+        last[..rest.len()].copy_from_slice(rest);
+        last
+    });
+    u64::from_le_bytes(word)
+}
+
+/// The top bit of every byte that may mean something: `&`, `=`, `%`, `+`, what is not ASCII, and a few more, so that
+/// one comparison takes in all but `=`.
+#[inline]
+const fn marks(word: u64) -> u64 {
+    const EACH: u64 = u64::from_le_bytes([1; WORD]);
+    const TOP: u64 = EACH * 0x80;
+    let low = word & !TOP;
+    // Sums of at most 0xff, so nothing is carried from a byte to the next.
+    let from_comma_on = low + EACH * (0x80 - b',' as u64);
+    let not_equals = (low ^ (EACH * b'=' as u64)) + EACH * 0x7f;
+    (word | !(from_comma_on & not_equals)) & TOP
+}
+
+/// A pair whose end is not found yet.
+struct OpenPair {
+    start: usize,
+    /// The length of the key and what is in it, once its `=` was seen.
+    key: Option<(usize, Part)>,
+    /// What is in the part that is being read.
+    part: Part,
+}
+
+impl OpenPair {
+    fn at(start: usize) -> Self {
+        Self {
+            start,
+            key: None,
+            part: Part::PLAIN,
+        }
+    }
+
+    /// Only the first one separates.
+    fn take_equals(&mut self, place: usize) {
+        if self.key.is_none() {
+            self.key = Some((place - self.start, self.part));
+            self.part = Part::PLAIN;
+        }
+    }
+}
+
+/// What a key or a value has in it: any of the three.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Part(u8);
+
+impl Part {
+    const PLAIN: Self = Self(0);
+    const PLUS: u8 = 1;
+    const ESCAPE: u8 = 2;
+    const NON_ASCII: u8 = 4;
+
+    #[inline]
+    fn take(&mut self, byte: u8) {
+        self.0 |= match byte {
+            b'+' => Self::PLUS,
+            b'%' => Self::ESCAPE,
+            0x80.. => Self::NON_ASCII,
+            _ => 0,
+        };
+    }
+
+    /// Whether it is the same on the wire and decoded.
+    fn reads_the_same(self) -> bool {
+        self.0 & (Self::PLUS | Self::ESCAPE) == 0
+    }
+
+    /// Whether its escapes are whole, and it is UTF-8 once decoded.
+    fn check(self, wire: &[u8]) -> Result<(), ParamsError> {
+        if self.0 & Self::ESCAPE != 0 {
+            check_decoded(wire)
+        } else if self.0 & Self::NON_ASCII != 0 {
+            check_text(wire)
+        } else {
+            Ok(())
         }
     }
 }
@@ -130,27 +336,83 @@ pub enum ParamsError {
 #[error("the parameter appears more than once")]
 pub struct DuplicatedParam;
 
-/// Form-decodes: `+` is a space, `%xx` a byte. Borrows where nothing is encoded, which is the common case.
-fn decode(wire: &[u8]) -> Cow<'_, [u8]> {
-    if !wire.iter().any(|&byte| byte == b'%' || byte == b'+') {
-        return Cow::Borrowed(wire);
+/// Form-decodes: `+` is a space, `%xx` a byte.
+struct Decoded<'a>(&'a [u8]);
+
+impl Iterator for Decoded<'_> {
+    type Item = Result<u8, ParamsError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (&first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(match first {
+            b'+' => Ok(b' '),
+            b'%' => self.next_escaped(),
+            byte => Ok(byte),
+        })
     }
-    let spaced: Vec<u8> = wire
-        .iter()
-        .map(|&byte| if byte == b'+' { b' ' } else { byte })
-        .collect();
-    Cow::Owned(percent_decode(&spaced).collect())
 }
 
-fn check_escapes(wire: &[u8]) -> Result<(), ParamsError> {
-    let mut rest = wire;
-    while let Some(percent) = rest.iter().position(|&byte| byte == b'%') {
-        match rest.get(percent + 1..percent + 3) {
-            Some(digits) if digits.iter().all(u8::is_ascii_hexdigit) => rest = &rest[percent + 3..],
-            _ => return Err(ParamsError::Malformed),
+impl Decoded<'_> {
+    fn next_escaped(&mut self) -> Result<u8, ParamsError> {
+        let &[high, low, ref rest @ ..] = self.0 else {
+            return Err(ParamsError::Malformed);
+        };
+        self.0 = rest;
+        let (high, low) = (hex_value(high), hex_value(low));
+        if (high | low) < 16 {
+            Ok(high << 4 | low)
+        } else {
+            Err(ParamsError::Malformed)
         }
     }
-    Ok(())
+}
+
+/// A hex digit's value, of either letter case; 255 for what is none.
+pub(crate) const fn hex_value(digit: u8) -> u8 {
+    let number = digit.wrapping_sub(b'0');
+    let letter = (digit | 0x20).wrapping_sub(b'a');
+    match (number < 10, letter < 6) {
+        (true, _) => number,
+        (_, true) => letter + 10,
+        _ => u8::MAX,
+    }
+}
+
+/// Whether all escapes are whole and the decoded bytes are UTF-8. Decodes into a buffer, part after part, so that
+/// nothing is allocated however long it is.
+fn check_decoded(wire: &[u8]) -> Result<(), ParamsError> {
+    let mut buffer = [0; 128];
+    let mut length = 0;
+    for byte in Decoded(wire) {
+        if length == buffer.len() {
+            length = check_start(&mut buffer)?;
+        }
+        buffer[length] = byte?;
+        length += 1;
+    }
+    check_text(&buffer[..length])
+}
+
+fn check_text(text: &[u8]) -> Result<(), ParamsError> {
+    match std::str::from_utf8(text) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(ParamsError::Malformed),
+    }
+}
+
+/// Checks a text whose last letter may go on after it; moves what there is of that letter to the front, and tells
+/// its length.
+fn check_start(text: &mut [u8]) -> Result<usize, ParamsError> {
+    match std::str::from_utf8(text) {
+        Ok(_) => Ok(0),
+        Err(error) if error.error_len().is_none() => {
+            let begun = error.valid_up_to()..text.len();
+            text.copy_within(begun.clone(), 0);
+            Ok(begun.len())
+        }
+        Err(_) => Err(ParamsError::Malformed),
+    }
 }
 
 #[cfg(test)]

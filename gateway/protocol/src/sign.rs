@@ -25,7 +25,7 @@ use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
 use self::canonical::{Canonical, Order, Sink};
-use crate::param::Params;
+use crate::param::{Params, hex_value};
 
 /// The parameter that carries the sign.
 pub const SIGN: &str = "sign";
@@ -54,10 +54,21 @@ impl Sign {
     /// Reads hex of either letter case; `None` for anything that no algorithm of ours produces.
     #[must_use]
     pub fn from_hex(hex_digits: &[u8]) -> Option<Self> {
-        let length = hex_digits.len() / 2;
-        let mut bytes = [0; Self::LONGEST];
-        hex::decode_to_slice(hex_digits, bytes.get_mut(..length)?).ok()?;
-        matches!(length, 16 | 32).then_some(Self { bytes, length })
+        match hex_digits.len() {
+            32 => Self::from_pairs::<16>(hex_digits),
+            64 => Self::from_pairs::<32>(hex_digits),
+            _ => None,
+        }
+    }
+
+    /// All digits are read before any is judged, which lets the compiler read many at once.
+    fn from_pairs<const LENGTH: usize>(hex_digits: &[u8]) -> Option<Self> {
+        let pairs: &[[u8; 2]; LENGTH] = hex_digits.as_chunks().0.try_into().ok()?;
+        let high = pairs.map(|[digit, _]| hex_value(digit));
+        let low = pairs.map(|[_, digit]| hex_value(digit));
+        let is_hex = high.iter().chain(&low).fold(0, |all, value| all | value) < 16;
+        let bytes: [u8; LENGTH] = std::array::from_fn(|place| high[place] << 4 | low[place]);
+        is_hex.then(|| Self::new(&bytes))
     }
 
     /// The lower-case hex that is sent.
@@ -75,7 +86,13 @@ impl Sign {
     /// Whether both are the same, in a time that does not tell where they differ.
     #[must_use]
     pub fn matches(&self, other: &Self) -> bool {
-        self.as_bytes().ct_eq(other.as_bytes()).into()
+        let halves = |sign: &Self| {
+            let (halves, _) = sign.bytes.as_chunks();
+            [halves[0], halves[1]].map(u128::from_ne_bytes)
+        };
+        let ([one, two], [other_one, other_two]) = (halves(self), halves(other));
+        let is_same_length = self.length.ct_eq(&other.length);
+        (one.ct_eq(&other_one) & two.ct_eq(&other_two) & is_same_length).into()
     }
 }
 

@@ -35,6 +35,58 @@ impl Sink for Vec<u8> {
     }
 }
 
+/// Nearly every canonical string fits, the key included.
+const ROOM: usize = 256;
+
+/// Gathers pieces on the stack: twenty small ones are more work for a hash than one of 200 bytes.
+pub(super) struct Gather<'s> {
+    gathered: [u8; ROOM],
+    length: usize,
+    sink: &'s mut dyn Sink,
+}
+
+impl<'s> Gather<'s> {
+    fn new(sink: &'s mut dyn Sink) -> Self {
+        Self {
+            gathered: [0; ROOM],
+            length: 0,
+            sink,
+        }
+    }
+
+    #[inline]
+    fn put(&mut self, piece: &[u8]) {
+        let end = self.length + piece.len();
+        match self.gathered.get_mut(self.length..end) {
+            Some(room) => {
+                room.copy_from_slice(piece);
+                self.length = end;
+            }
+            None => self.put_through(piece),
+        }
+    }
+
+    #[inline]
+    fn put_byte(&mut self, byte: u8) {
+        if self.length == ROOM {
+            self.flush();
+        }
+        self.gathered[self.length] = byte;
+        self.length += 1;
+    }
+
+    #[cold]
+    fn put_through(&mut self, piece: &[u8]) {
+        self.flush();
+        self.sink.put(piece);
+    }
+
+    fn flush(&mut self) {
+        self.sink.put(&self.gathered[..self.length]);
+        self.length = 0;
+    }
+}
+
 /// In which order the pairs are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
@@ -57,73 +109,104 @@ pub(super) struct Canonical<'a, 'p> {
 impl Canonical<'_, '_> {
     /// Writes the whole string, the key where the layout has it. With HMAC no key stands in it.
     pub(super) fn write(&self, key: &AppKey, sink: &mut dyn Sink) {
+        let mut out = Gather::new(sink);
         let key_stands_inside = self.profile.algorithm == SignAlgorithm::Md5;
-        self.write_head(sink);
+        self.put_head(&mut out);
         if key_stands_inside && self.profile.layout == SignLayout::ConcatBoth {
-            sink.put(key.as_bytes());
+            out.put(key.as_bytes());
         }
-        let wrote_pairs = self.write_pairs(sink);
+        let wrote_pairs = self.put_pairs(&mut out);
         if key_stands_inside {
             if self.profile.layout == SignLayout::PairsKey {
-                sink.put(if wrote_pairs { b"&key=" } else { b"key=" });
+                out.put(if wrote_pairs { b"&key=" } else { b"key=" });
             }
-            sink.put(key.as_bytes());
+            out.put(key.as_bytes());
         }
+        out.flush();
     }
 
-    /// Writes `METHOD\npath\n` when the profile covers them.
-    pub(super) fn write_head(&self, sink: &mut dyn Sink) {
+    /// Writes the pairs alone.
+    pub(super) fn write_pairs(&self, sink: &mut dyn Sink) {
+        let mut out = Gather::new(sink);
+        self.put_pairs(&mut out);
+        out.flush();
+    }
+
+    /// `METHOD\npath\n` when the profile covers them.
+    fn put_head(&self, out: &mut Gather<'_>) {
         if self.profile.cover == SignCover::Request {
-            sink.put(self.method.as_bytes());
-            sink.put(b"\n");
-            sink.put(self.path.as_bytes());
-            sink.put(b"\n");
+            out.put(self.method.as_bytes());
+            out.put_byte(b'\n');
+            out.put(self.path.as_bytes());
+            out.put_byte(b'\n');
         }
     }
 
-    /// Writes the pairs; tells whether there was any.
-    pub(super) fn write_pairs(&self, sink: &mut dyn Sink) -> bool {
-        let mut pairs: SmallVec<[&Param<'_>; 16]> = self
-            .params
-            .iter()
-            .filter(|param| self.is_signed(param))
-            .collect();
-        if self.order == Order::Sorted {
-            pairs.sort_by(|one, other| one.key().cmp(other.key()));
-        }
-        let (between, inside): (&[u8], &[u8]) = match self.profile.layout {
-            SignLayout::Pairs | SignLayout::PairsKey => (b"&", b"="),
-            SignLayout::Concat | SignLayout::ConcatBoth => (b"", b""),
-        };
-        for (place, param) in pairs.iter().enumerate() {
-            if place > 0 {
-                sink.put(between);
+    /// Tells whether there was any pair.
+    fn put_pairs(&self, out: &mut Gather<'_>) -> bool {
+        let mut pairs = SmallVec::<[&Param<'_>; 16]>::new();
+        for param in self.params.iter() {
+            if self.is_signed(param) {
+                pairs.push(param);
             }
-            match self.profile.values {
-                SignValues::Wire => {
-                    sink.put(param.wire_key());
-                    sink.put(inside);
-                    sink.put(param.wire_value());
+        }
+        if self.order == Order::Sorted {
+            pairs.sort_by(|one, other| one.cmp_keys(other));
+        }
+        for (place, param) in pairs.iter().enumerate() {
+            match self.profile.layout {
+                SignLayout::Pairs | SignLayout::PairsKey => {
+                    if place > 0 {
+                        out.put_byte(b'&');
+                    }
+                    self.put_pair(param, out);
                 }
-                SignValues::Decoded => {
-                    sink.put(param.key());
-                    sink.put(inside);
-                    sink.put(&param.value());
+                SignLayout::Concat | SignLayout::ConcatBoth => {
+                    self.put_key(param, out);
+                    self.put_value(param, out);
                 }
             }
         }
         !pairs.is_empty()
     }
 
+    fn put_pair(&self, param: &Param<'_>, out: &mut Gather<'_>) {
+        match param.wire_pair() {
+            Some(pair) if self.profile.values == SignValues::Wire => out.put(pair),
+            _ => {
+                self.put_key(param, out);
+                out.put_byte(b'=');
+                self.put_value(param, out);
+            }
+        }
+    }
+
+    fn put_key(&self, param: &Param<'_>, out: &mut Gather<'_>) {
+        out.put(match self.profile.values {
+            SignValues::Wire => param.wire_key(),
+            SignValues::Decoded => param.key(),
+        });
+    }
+
+    fn put_value(&self, param: &Param<'_>, out: &mut Gather<'_>) {
+        match (self.profile.values, param.plain_value()) {
+            (SignValues::Wire, _) => out.put(param.wire_value()),
+            (SignValues::Decoded, Some(plain)) => out.put(plain),
+            (SignValues::Decoded, None) => {
+                param.decoded_value().for_each(|byte| out.put_byte(byte))
+            }
+        }
+    }
+
     fn is_signed(&self, param: &Param<'_>) -> bool {
         let is_dropped = self.profile.empty == SignEmpty::Drop && param.wire_value().is_empty();
         let is_left_out = || {
-            param.key() == SIGN.as_bytes()
+            param.is_named(SIGN.as_bytes())
                 || self
                     .profile
                     .leave_out
                     .iter()
-                    .any(|key| key.as_bytes() == param.key())
+                    .any(|key| param.is_named(key.as_bytes()))
         };
         !is_dropped && !is_left_out()
     }

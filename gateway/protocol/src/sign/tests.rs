@@ -1,5 +1,7 @@
 //! The contract's vectors, and the rules that they do not reach.
 
+mod naive;
+
 use serde::Deserialize;
 
 use super::{

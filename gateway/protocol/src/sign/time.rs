@@ -38,18 +38,16 @@ impl TryFrom<&[u8]> for SignTime {
     type Error = ParseSignTimeError;
 
     fn try_from(digits: &[u8]) -> Result<Self, Self::Error> {
-        if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
-            return Err(ParseSignTimeError::NotDigits);
+        let add = |sum: u64, digit: &u8| {
+            let value = digit.wrapping_sub(b'0');
+            let sum = sum.checked_mul(10)?.checked_add(u64::from(value))?;
+            (value < 10).then_some(sum)
+        };
+        match digits.iter().try_fold(0, add) {
+            Some(_) if (1..=10).contains(&digits.len()) => Err(ParseSignTimeError::Seconds),
+            Some(millis) if !digits.is_empty() => Ok(Self(millis)),
+            _ => Err(ParseSignTimeError::NotDigits),
         }
-        if digits.len() <= 10 {
-            return Err(ParseSignTimeError::Seconds);
-        }
-        let add = |sum: u64, digit: &u8| sum.checked_mul(10)?.checked_add(u64::from(digit - b'0'));
-        digits
-            .iter()
-            .try_fold(0, add)
-            .map(Self)
-            .ok_or(ParseSignTimeError::NotDigits)
     }
 }
 
@@ -150,10 +148,12 @@ mod tests {
     fn anything_but_digits_is_no_time() {
         for bad in [
             "",
+            "1a",
             "-1732104000000",
             "+1732104000000",
             "1732104000000.0",
             "１７３２１０４００００００",
+            "18446744073709551616",
             &"9".repeat(21),
         ] {
             assert_eq!(

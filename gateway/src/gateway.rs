@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use http::HeaderValue;
+
 use crate::{
     apps::directory::AppDirectory,
-    clock::Clock,
-    config::{Limits, Timeouts, Versions},
+    clock::{Clock, SystemClock},
+    config::{Config, Limits, Secret, Timeouts, Versions},
     downstream::{
         form::{Form, FormLimits},
         head::Head,
@@ -56,6 +58,52 @@ pub struct Gateway {
 }
 
 impl Gateway {
+    /// What `config` says, with these applications.
+    ///
+    /// # Errors
+    ///
+    /// The gateway's secret cannot stand in a header.
+    pub fn new(config: Config, apps: AppDirectory, drain: Arc<Drain>) -> anyhow::Result<Self> {
+        let names = Arc::new(config.headers);
+        let secret = config
+            .gateway_secret
+            .as_ref()
+            .map(secret_header)
+            .transpose()?;
+        let scheme = if config.public_url.scheme() == "https" {
+            "https"
+        } else {
+            "http"
+        };
+        let browser_paths = [
+            config.sign.browser_paths.clone(),
+            config.sign.callback_paths.clone(),
+        ]
+        .concat();
+        Ok(Self {
+            addressing: Addressing {
+                names: Arc::clone(&names),
+                browser_paths,
+            },
+            admission: Admission {
+                names: Arc::clone(&names),
+                trusted_proxies: config.trusted_proxies,
+                scheme,
+                largest_body: config.limits.body,
+            },
+            apps,
+            verifier: Verifier::new(config.sign),
+            versions: config.versions,
+            forwarding: Forwarding { names, secret },
+            limits: config.limits,
+            timeouts: config.timeouts,
+            ids: RequestIds::default(),
+            clock: Arc::new(SystemClock),
+            drain,
+            records: config.log.access,
+        })
+    }
+
     /// Takes a request whose head has come to its route, or finds out why it has none. CONTRACT 2 has the order.
     ///
     /// # Errors
@@ -102,4 +150,11 @@ impl Gateway {
         context.route = Some(route(&verified, admitted.version, &self.versions)?);
         Ok(())
     }
+}
+
+fn secret_header(secret: &Secret) -> anyhow::Result<HeaderValue> {
+    let mut value = HeaderValue::from_str(secret.expose())
+        .map_err(|_| anyhow::anyhow!("gateway_secret has characters that no header can have"))?;
+    value.set_sensitive(true);
+    Ok(value)
 }

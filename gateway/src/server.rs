@@ -7,7 +7,6 @@ use std::{
 };
 
 use anyhow::Context;
-use http::HeaderValue;
 use pingora::{
     apps::HttpServerOptions,
     connectors::{ConnectorOptions, TransportConnector},
@@ -26,15 +25,12 @@ use crate::{
         sqlite::SqliteAppStore,
         store::AppStore,
     },
-    clock::SystemClock,
-    config::{Applications, Config, Secret},
+    config::{Applications, Config},
     downstream::connection::{Http1Connections, Proxy},
     drain::{Drain, Signals},
     gateway::Gateway,
     management::Management,
-    phases::{address::Addressing, admit::Admission, forward::Forwarding, verify::Verifier},
     proxying::Proxying,
-    request_ids::RequestIds,
     upstream::BackendConnector,
 };
 
@@ -136,44 +132,7 @@ fn clients_service(
     drain: Arc<Drain>,
     server_conf: &Arc<ServerConf>,
 ) -> anyhow::Result<Service<HttpProxy<Proxying, BackendConnector>>> {
-    let names = Arc::new(config.headers);
-    let secret = config
-        .gateway_secret
-        .as_ref()
-        .map(secret_header)
-        .transpose()?;
-    let scheme = if config.public_url.scheme() == "https" {
-        "https"
-    } else {
-        "http"
-    };
-    let browser_paths = [
-        config.sign.browser_paths.clone(),
-        config.sign.callback_paths.clone(),
-    ]
-    .concat();
-    let gateway = Arc::new(Gateway {
-        addressing: Addressing {
-            names: Arc::clone(&names),
-            browser_paths,
-        },
-        admission: Admission {
-            names: Arc::clone(&names),
-            trusted_proxies: config.trusted_proxies,
-            scheme,
-            largest_body: config.limits.body,
-        },
-        apps,
-        verifier: Verifier::new(config.sign),
-        versions: config.versions,
-        forwarding: Forwarding { names, secret },
-        limits: config.limits,
-        timeouts: config.timeouts,
-        ids: RequestIds::default(),
-        clock: Arc::new(SystemClock),
-        drain,
-        records: config.log.access,
-    });
+    let gateway = Arc::new(Gateway::new(config, apps, drain)?);
     // pingora hands over each connection as it comes, and takes back requests that are whole and verified.
     let mut options = HttpServerOptions::default();
     options.force_custom = true;
@@ -198,13 +157,6 @@ fn clients_service(
 
 /// A connection being served. None is given back.
 type Serving = Pin<Box<dyn Future<Output = Option<Stream>> + Send>>;
-
-fn secret_header(secret: &Secret) -> anyhow::Result<HeaderValue> {
-    let mut value = HeaderValue::from_str(secret.expose())
-        .map_err(|_| anyhow::anyhow!("gateway_secret has characters that no header can have"))?;
-    value.set_sensitive(true);
-    Ok(value)
-}
 
 fn pingora_conf(config: &Config) -> ServerConf {
     ServerConf {

@@ -1,0 +1,211 @@
+//! What the phases that look something up cost, without a network: the application, the replay memory, the route.
+//!
+//! `cargo bench -p gateway --bench phases` measures. What is prepared for a call is not part of its time.
+
+use std::{
+    path::Path,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::{Context, Poll, Waker},
+};
+
+use async_trait::async_trait;
+use divan::{Bencher, black_box};
+use gateway::{
+    apps::{
+        App, AppState,
+        directory::CachedApps,
+        store::{AppStore, AppStoreError, AppSummary, NewApp, Rotated, Rotation},
+    },
+    config::{Config, Versions},
+    phases::{
+        route::route,
+        verify::{VerifiedRequest, Verifier},
+    },
+    replay::ReplayMemory,
+    request::{Method, Target},
+};
+use gateway_protocol::{
+    app::{AppId, AppIdent},
+    param::Params,
+    sign::{Sign, SignProfile, SignTime, Window},
+};
+
+const NOW: u64 = 1_732_104_000_000;
+
+const CONFIG: &str = "
+prefix = 'Acme'
+application.key = '4283fefc63f0cd0e873a0000c6d07ef7b77e90d3593ad699fc1f7cd5bb2e35cb'
+versions.v1.backend = '127.0.0.1:7001'
+versions.v2.backend = '127.0.0.1:7002'
+";
+
+fn main() {
+    divan::main();
+}
+
+/// A record that is remembered, among 10,000.
+#[divan::bench(threads = [1, 2])]
+fn application(bencher: Bencher<'_, '_>) {
+    const RECORDS: u64 = 10_000;
+    let apps = CachedApps::new(Arc::new(EveryIdent), RECORDS);
+    for number in 0..RECORDS {
+        found(&apps, ident(number));
+    }
+    let next = AtomicU64::new(0);
+    bencher
+        .with_inputs(|| ident(random(next.fetch_add(1, Ordering::Relaxed)) % RECORDS))
+        .bench_values(|ident| found(&apps, ident));
+}
+
+/// A sign more, with so many live ones of the same application: one ends, on average, for each that comes.
+#[divan::bench(args = [1_000, 60_000, 1_000_000], threads = [1, 2])]
+fn replay_of_one_application(bencher: Bencher<'_, '_>, live: u64) {
+    replay(bencher, live, 1);
+}
+
+/// The same, spread over 10,000 applications.
+#[divan::bench(args = [60_000, 1_000_000], threads = [1, 2])]
+fn replay_of_10_000_applications(bencher: Bencher<'_, '_>, live: u64) {
+    replay(bencher, live, 10_000);
+}
+
+fn replay(bencher: Bencher<'_, '_>, live: u64, apps: u64) {
+    let memory = ReplayMemory::new(10_000_000);
+    let next = AtomicU64::new(0);
+    // Callers' clocks are up to a second off.
+    let call = || {
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        let now = NOW + number * 60_000 / live;
+        let random = random(number);
+        let app = i64::try_from(random % apps).unwrap_or_default();
+        let time = now - random / apps % 1_000;
+        let at = SignTime::from_millis;
+        (AppId::new(app), sign(number), at(time), at(now))
+    };
+    let remember = |(app, sign, time, now)| {
+        memory.remember(app, black_box(&sign), time, Window::default(), now)
+    };
+    // A test only wants to see that it works.
+    let filled_with = if std::env::args().any(|argument| argument == "--bench") {
+        live
+    } else {
+        10
+    };
+    for _ in 0..filled_with {
+        let _ = remember(call());
+    }
+    bencher.with_inputs(call).bench_values(remember);
+}
+
+#[divan::bench]
+fn the_route(bencher: Bencher<'_, '_>) {
+    let (versions, verified) = prepared();
+    bencher.bench(|| route(&verified, black_box(b"v2"), &versions));
+}
+
+fn prepared() -> (Versions, VerifiedRequest) {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("phases.toml");
+    std::fs::write(&file, CONFIG).expect("cargo made the folder");
+    let config = Config::load(&file).expect("a good configuration");
+    let target = Target {
+        path: "/",
+        query: "",
+    };
+    let verified = Verifier::new(config.sign).verify(
+        app(0),
+        Method::Get,
+        target,
+        &Params::default(),
+        SignTime::from_millis(NOW),
+    );
+    (config.versions, verified.expect("it has no parameters"))
+}
+
+/// `SplitMix64`: the same on every run.
+fn random(number: u64) -> u64 {
+    let mut mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+/// Different for each number, and in no order.
+fn sign(number: u64) -> Sign {
+    let halves = [random(number), random(!number)];
+    let bytes: Vec<u8> = halves.iter().flat_map(|half| half.to_be_bytes()).collect();
+    Sign::from_hex(hex::encode(bytes).as_bytes()).expect("32 hex digits")
+}
+
+fn ident(number: u64) -> AppIdent {
+    let ident = format!("ident{:019}", random(number) >> 4);
+    ident.parse().expect("24 letters and digits")
+}
+
+fn app(id: i64) -> Arc<App> {
+    let key = "4283fefc63f0cd0e873a0000c6d07ef7b77e90d3593ad699fc1f7cd5bb2e35cb";
+    Arc::new(App {
+        id: AppId::new(id),
+        ident: None,
+        state: AppState::Active,
+        key: key.parse().expect("a key"),
+        previous_key: None,
+        profile: SignProfile::default(),
+        default_version: None,
+    })
+}
+
+/// Nothing here is ever waited for.
+fn found(apps: &CachedApps, ident: AppIdent) -> Option<Arc<App>> {
+    let mut finding = pin!(apps.find(ident));
+    match finding
+        .as_mut()
+        .poll(&mut Context::from_waker(Waker::noop()))
+    {
+        Poll::Ready(found) => found.ok().flatten(),
+        Poll::Pending => None,
+    }
+}
+
+/// A store that has a record for every ident.
+struct EveryIdent;
+
+#[async_trait]
+impl AppStore for EveryIdent {
+    async fn find(&self, _: AppIdent) -> Result<Option<App>, AppStoreError> {
+        Ok(Some((*app(1)).clone()))
+    }
+
+    async fn create(&self, _: NewApp) -> Result<(), AppStoreError> {
+        Err(READ_ONLY)
+    }
+
+    async fn summary(&self, _: AppIdent) -> Result<Option<AppSummary>, AppStoreError> {
+        Err(READ_ONLY)
+    }
+
+    async fn list(&self) -> Result<Vec<AppSummary>, AppStoreError> {
+        Err(READ_ONLY)
+    }
+
+    async fn rotate(&self, _: Rotation) -> Result<Rotated, AppStoreError> {
+        Err(READ_ONLY)
+    }
+
+    async fn set_state(&self, _: AppIdent, _: AppState) -> Result<bool, AppStoreError> {
+        Err(READ_ONLY)
+    }
+
+    async fn delete(&self, _: AppIdent) -> Result<bool, AppStoreError> {
+        Err(READ_ONLY)
+    }
+
+    async fn check(&self) -> Result<(), AppStoreError> {
+        Ok(())
+    }
+}
+
+const READ_ONLY: AppStoreError = AppStoreError::Malformed("it is for reading only");

@@ -1,0 +1,148 @@
+//! What a verified request may cost in allocations, from its bytes to the headers that its backend gets: in the
+//! gateway's own phases, on a connection that has served before.
+
+#![cfg(test)]
+
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    pin::pin,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+};
+
+use allocation_counter::AllocationInfo;
+use gateway::{
+    apps::directory::AppDirectory,
+    config::{Applications, Config},
+    downstream::{client::Client, form::Form, head::Head},
+    drain::Drain,
+    gateway::Gateway,
+    phases::{answer::announcement, forward::forward, origin::Peer},
+    request_context::{Exchange, RequestContext},
+};
+use gateway_protocol::{param::Params, sign::sign};
+use tokio::io::AsyncWrite;
+
+/// The request's bytes, shared by the values in them (2); its exchange (1); its id, shared by the headers that
+/// say it (2); the announcement (1); the map of the backend's headers (2); and in it what is made for the request:
+/// the application's id and the trace (2), and the client's own header's name (1). One to spare.
+const MOST_FOR_GET: u64 = 12;
+/// A GET's, the length of the form, and one to spare.
+const MOST_FOR_POST: u64 = 14;
+
+const CONFIG: &str = r#"
+prefix = "Acme"
+[versions.v1]
+backend = "127.0.0.1:1"
+[application]
+key = "4283fefc63f0cd0e873a0000c6d07ef74283fefc63f0cd0e873a0000c6d07ef7"
+[log]
+access = false
+"#;
+
+/// A gateway that is asked without a network.
+struct Phases {
+    gateway: Gateway,
+    peer: Peer,
+    _folder: tempfile::TempDir,
+}
+
+impl Phases {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("gateway.toml");
+        std::fs::write(&path, CONFIG).unwrap();
+        let config = Config::load(&path).unwrap();
+        let Applications::Single(key) = &config.applications else {
+            unreachable!("the configuration has one application")
+        };
+        let apps = AppDirectory::single(key.clone(), config.sign.profile.clone());
+        let gateway = Gateway::new(config, apps, Arc::new(Drain::new())).unwrap();
+        Self {
+            gateway,
+            peer: Peer::new(IpAddr::V4(Ipv4Addr::LOCALHOST), &[]),
+            _folder: folder,
+        }
+    }
+
+    /// The pairs, signed now.
+    fn signed(&self, pairs: &str) -> String {
+        let AppDirectory::Single(app) = &self.gateway.apps else {
+            unreachable!("the configuration has one application")
+        };
+        let pairs = format!("{pairs}&time={}", self.gateway.clock.now());
+        let params = Params::parse(pairs.as_bytes(), b"", 99).unwrap();
+        let sign = sign(&app.profile, &app.key, "", "", &params);
+        format!("{pairs}&sign={}", sign.to_hex())
+    }
+
+    /// What it costs to take in the second of two such requests.
+    fn cost(&self, request: &str) -> AllocationInfo {
+        let (here, mut there) = tokio::io::duplex(4096);
+        let mut client = Client::new(Box::new(here));
+        let mut serve = || {
+            let request = request.as_bytes();
+            let context = &mut Context::from_waker(Waker::noop());
+            let sent = pin!(&mut there).poll_write(context, request);
+            assert!(matches!(sent, Poll::Ready(Ok(length)) if length == request.len()));
+            allocation_counter::measure(|| self.take_in(&mut client))
+        };
+        serve();
+        serve()
+    }
+
+    fn take_in(&self, client: &mut Client) {
+        assert!(at_once(client.receive()));
+        let ahead = client.ahead();
+        let end = memchr::memmem::find(ahead, b"\r\n\r\n").unwrap() + 4;
+        let head = Head::parse(client.take(end), &self.gateway.limits.head).unwrap();
+        let context = RequestContext::new(self.gateway.ids.next(), &self.peer);
+        let mut exchange = Box::new(Exchange { head, context });
+        let Exchange { head, context } = &mut *exchange;
+        let mut form = Form::new(client, head.framing());
+        let received = self.gateway.receive(head, &self.peer, &mut form, context);
+        at_once(received).unwrap();
+        form.finish();
+        assert!(!announcement(context, &self.gateway.forwarding.names).is_empty());
+        let route = exchange.context.route.as_ref().unwrap();
+        let headers = forward(
+            &exchange,
+            route,
+            &self.gateway.forwarding,
+            &self.gateway.ids,
+        );
+        assert!(headers.len() > 8);
+    }
+}
+
+/// The outcome of what has nothing to wait for.
+fn at_once<T>(future: impl Future<Output = T>) -> T {
+    let context = &mut Context::from_waker(Waker::noop());
+    match pin!(future).poll(context) {
+        Poll::Ready(outcome) => outcome,
+        Poll::Pending => panic!("there was something to wait for"),
+    }
+}
+
+const HEADERS: &str = "Host: api.example.com\r\nUser-Agent: app/1.0\r\nAccept: application/json\r\n\
+    Acme-X-Version: v1\r\n";
+
+#[test]
+fn a_verified_get_allocates_no_more_than_that() {
+    let phases = Phases::new();
+    let query = phases.signed("user=someone&page=7");
+    let cost = phases.cost(&format!("GET /user?{query} HTTP/1.1\r\n{HEADERS}\r\n"));
+    assert!(cost.count_total <= MOST_FOR_GET, "{cost:?}");
+}
+
+#[test]
+fn nor_does_a_verified_post() {
+    let phases = Phases::new();
+    let form = phases.signed("user=someone&event=page.view&data=a%20b&page=7");
+    let cost = phases.cost(&format!(
+        "POST /event/send HTTP/1.1\r\n{HEADERS}Content-Type: application/x-www-form-urlencoded\r\n\
+         Content-Length: {}\r\n\r\n{form}",
+        form.len()
+    ));
+    assert!(cost.count_total <= MOST_FOR_POST, "{cost:?}");
+}

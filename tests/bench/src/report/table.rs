@@ -1,0 +1,241 @@
+//! The tables, as Markdown that also reads well in a terminal.
+
+use std::fmt::Write;
+
+use super::{Results, targets};
+use crate::{
+    case::Case,
+    contestant::Contestant,
+    rounds::{Sample, median},
+};
+
+/// Everything, as Markdown.
+pub fn markdown(results: &Results) -> String {
+    let mut text = String::from("# Side by side\n\n");
+    if results.is_quick {
+        text += "**Measured with --quick: these figures mean nothing.**\n\n";
+    }
+    text += &about(results);
+    text += &cpu(results);
+    text += &targets_table(results);
+    if !results.instructions.is_empty() {
+        text += &instructions(results);
+    }
+    text += &throughput(results);
+    text += &latency(results);
+    if !results.memory.is_empty() {
+        text += &memory(results);
+    }
+    text
+}
+
+fn about(results: &Results) -> String {
+    let machine = &results.machine;
+    let cases: String = results
+        .cases()
+        .iter()
+        .map(|case| format!("| {case} | {} | {} |\n", case.title(), case.connections()))
+        .collect();
+    let effort = &results.effort;
+    format!(
+        "`{}`, {}, in {} minutes. {} × {}, {}, Linux {}. {}.\n\n\
+         One worker thread on processor 0; load and backend on processor 1. Loopback, keep-alive, access log off. Medians of {} interleaved rounds; \
+         in each, a closed loop of about {:.1} s, then {:.1} s at a fixed rate. Every answer is checked, and everybody \
+         was proven to do the work before.\n\n\
+         | case | what | connections |\n| --- | --- | --- |\n{cases}\n",
+        machine.command,
+        machine.date,
+        results.seconds.div_ceil(60),
+        machine.processors,
+        machine.processor,
+        machine.system,
+        machine.kernel,
+        machine.versions.join(", "),
+        effort.rounds,
+        effort.closed.as_secs_f64(),
+        effort.open.as_secs_f64(),
+    )
+}
+
+fn cpu(results: &Results) -> String {
+    let mut text = String::from(
+        "## CPU per request\n\n\
+         Microseconds that the proxy's own processes spent on a processor (the kernel's `schedstat`, user and kernel time), \
+         in the closed loop. In parentheses: as a ratio to bare pingora. \\* It forwards without verifying.\n\n",
+    );
+    text += &grid(results, |contestant, case| {
+        let own = results.cpu(contestant, case)?;
+        let ratio = results
+            .cpu(Contestant::BarePingora, case)
+            .map(|bare| own / bare);
+        let ratio = ratio
+            .map(|ratio| format!(" ({ratio:.2})"))
+            .unwrap_or_default();
+        Some(format!(
+            "{}{}{ratio}",
+            three_digits(own),
+            star(contestant, case)
+        ))
+    });
+    text + &format!(
+        "\nFrom round to round a figure varies, by the median over all, by {:.1} % (half of the distance between the highest and the lowest).\n\n",
+        spread(results) * 100.0
+    )
+}
+
+/// The median, over contestants and cases, of how far the rounds lie apart.
+fn spread(results: &Results) -> f64 {
+    let spread = |figures: Vec<f64>| {
+        let highest = figures.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let lowest = figures.iter().copied().fold(f64::INFINITY, f64::min);
+        (highest - lowest) / 2.0 / median(figures)
+    };
+    let all = results.series.iter();
+    median(
+        all.map(|series| spread(series.samples.iter().map(|sample| sample.cpu_us).collect()))
+            .collect(),
+    )
+}
+
+fn targets_table(results: &Results) -> String {
+    let mut text = String::from(
+        "## Targets\n\n| what | reached | at most | aim | |\n| --- | ---: | ---: | ---: | --- |\n",
+    );
+    for target in targets::all(results) {
+        let write = |figure| target.unit.write(figure);
+        let reached = target.reached.map_or_else(|| "–".to_owned(), write);
+        let _ = writeln!(
+            text,
+            "| {} | {reached} | {} | {} | {} |",
+            target.what,
+            write(target.bound),
+            write(target.aim),
+            target.verdict().word()
+        );
+    }
+    text + "\n"
+}
+
+fn instructions(results: &Results) -> String {
+    let mut text = format!(
+        "## Instructions per request\n\n\
+         In user space, counted by callgrind over {} requests of four connections. \\* It forwards without verifying.\n\n",
+        results.effort.counted
+    );
+    text += &grid(results, |contestant, case| {
+        let own = results.instructions(contestant, case)?;
+        Some(format!("{:.1}k{}", own / 1000.0, star(contestant, case)))
+    });
+    text + "\n"
+}
+
+fn throughput(results: &Results) -> String {
+    let mut text = String::from(
+        "## Requests per second\n\nIn the closed loop, where the load or the backend may be what limits.\n\n",
+    );
+    text += &grid(results, |contestant, case| {
+        let own = results.median(contestant, case, |sample| sample.a_second)?;
+        Some(format!("{own:.0}{}", star(contestant, case)))
+    });
+    text + "\n"
+}
+
+fn latency(results: &Results) -> String {
+    let mut text = String::from(
+        "## Latency at a fixed rate\n\n\
+         p50 / p99 in microseconds, counted from the moment when a request was due. The rate of a case is half of what the slowest \
+         proxy serves in it.\n\n",
+    );
+    let rates: Vec<String> = results
+        .cases()
+        .iter()
+        .filter_map(|case| {
+            let mut proxies = results
+                .series
+                .iter()
+                .filter(|series| series.contestant.is_proxy());
+            let rate = proxies.find(|series| series.case == *case)?.rate;
+            Some(format!("{case} {rate}/s"))
+        })
+        .collect();
+    let _ = writeln!(text, "{}.\n", rates.join(", "));
+    let quantile = |contestant, case, figure: fn(&Sample) -> f64| {
+        results.median(contestant, case, figure).map(three_digits)
+    };
+    text += &grid(results, |contestant, case| {
+        let half = quantile(contestant, case, |sample| sample.p50_us)?;
+        let most = quantile(contestant, case, |sample| sample.p99_us)?;
+        Some(format!("{half} / {most}"))
+    });
+    text + "\n"
+}
+
+fn memory(results: &Results) -> String {
+    let mut text = String::from(
+        "## Resident memory\n\nMiB (`VmRSS`, summed over processes) after a warm-up, without connections and with idle ones that \
+         have each served a request.\n\n| | idle |",
+    );
+    for count in results.effort.idle {
+        let _ = write!(text, " {count} connections |");
+    }
+    text += "\n| --- | ---: | ---: | ---: |\n";
+    let mebibytes = |kib: u64| three_digits(kib as f64 / 1024.0);
+    for memory in &results.memory {
+        let _ = write!(
+            text,
+            "| {} | {} |",
+            memory.contestant.title(),
+            mebibytes(memory.idle_kib)
+        );
+        for (_, kib) in &memory.connected {
+            let _ = write!(text, " {} |", mebibytes(*kib));
+        }
+        text += "\n";
+    }
+    text
+}
+
+/// A row for each contestant, a column for each case that has anything in it.
+fn grid(results: &Results, cell: impl Fn(Contestant, Case) -> Option<String>) -> String {
+    let contestants = results.contestants();
+    let is_filled = |case: &Case| contestants.iter().any(|one| cell(*one, *case).is_some());
+    let cases: Vec<Case> = results.cases().into_iter().filter(is_filled).collect();
+    let mut text = String::from("| |");
+    for case in &cases {
+        let _ = write!(text, " {case} |");
+    }
+    text += "\n| --- |";
+    text += &" ---: |".repeat(cases.len());
+    text += "\n";
+    for contestant in contestants {
+        let cells: Vec<_> = cases.iter().map(|case| cell(contestant, *case)).collect();
+        if cells.iter().all(Option::is_none) {
+            continue;
+        }
+        let _ = write!(text, "| {} |", contestant.title());
+        for cell in cells {
+            let _ = write!(text, " {} |", cell.unwrap_or_default());
+        }
+        text += "\n";
+    }
+    text
+}
+
+fn star(contestant: Contestant, case: Case) -> &'static str {
+    if case.is_signed() && !contestant.verifies() {
+        "\\*"
+    } else {
+        ""
+    }
+}
+
+/// A figure with about three digits that count.
+pub(super) fn three_digits(figure: f64) -> String {
+    if figure < 9.995 {
+        format!("{figure:.2}")
+    } else if figure < 99.95 {
+        format!("{figure:.1}")
+    } else {
+        format!("{figure:.0}")
+    }
+}

@@ -1,0 +1,151 @@
+//! What Signpost wants to reach, and whether it has.
+
+use crate::{case::Case, contestant::Contestant, report::Results};
+
+/// One thing to reach.
+#[derive(Clone, Debug)]
+pub(super) struct Target {
+    /// What is looked at.
+    pub what: String,
+    /// What came out, if it was measured.
+    pub reached: Option<f64>,
+    /// At most this.
+    pub bound: f64,
+    /// Better still this.
+    pub aim: f64,
+    /// What the figures are of.
+    pub unit: Unit,
+}
+
+/// What a target's figures are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    /// One figure over another.
+    Ratio,
+    /// Instructions.
+    Instructions,
+    /// MiB.
+    Mebibytes,
+}
+
+/// How a target came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// At the aim or better.
+    Aim,
+    /// Within the bound.
+    Met,
+    /// Beyond it.
+    Missed,
+    /// Not looked at in this run.
+    NotMeasured,
+}
+
+impl Target {
+    /// How it came out.
+    pub(super) fn verdict(&self) -> Verdict {
+        match self.reached {
+            None => Verdict::NotMeasured,
+            Some(reached) if reached <= self.aim => Verdict::Aim,
+            Some(reached) if reached <= self.bound => Verdict::Met,
+            Some(_) => Verdict::Missed,
+        }
+    }
+}
+
+impl Verdict {
+    /// In words.
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Self::Aim => "met, and the aim",
+            Self::Met => "met",
+            Self::Missed => "**missed**",
+            Self::NotMeasured => "not measured",
+        }
+    }
+}
+
+impl Unit {
+    /// Writes a figure.
+    pub(super) fn write(self, figure: f64) -> String {
+        match self {
+            Self::Ratio => format!("{figure:.2}"),
+            Self::Instructions => format!("{figure:.0}"),
+            Self::Mebibytes => format!("{figure:.1} MiB"),
+        }
+    }
+}
+
+/// All of them.
+pub(super) fn all(results: &Results) -> Vec<Target> {
+    use Case::{W1, W2, W3, W4, W5, W6, W7};
+    use Contestant::{BarePingora, NginxLua, Signpost};
+    let ratio = |case: Case, of: Contestant, to: Case, bound: f64, aim: f64| {
+        let against = if of == Signpost {
+            to.to_string()
+        } else {
+            of.title().to_owned()
+        };
+        Target {
+            what: format!("{case}: CPU per request, against {against}"),
+            reached: results
+                .cpu(Signpost, case)
+                .zip(results.cpu(of, to))
+                .map(|(own, other)| own / other),
+            bound,
+            aim,
+            unit: Unit::Ratio,
+        }
+    };
+    let mut targets = vec![
+        ratio(W1, BarePingora, W1, 1.10, 1.00),
+        ratio(W2, NginxLua, W2, 0.95, 0.80),
+        ratio(W3, NginxLua, W3, 0.90, 0.75),
+        ratio(W2, BarePingora, W2, 1.15, 1.05),
+        ratio(W4, BarePingora, W4, 1.05, 0.95),
+        ratio(W5, BarePingora, W5, 1.05, 0.95),
+        ratio(W6, Signpost, W2, 1.10, 1.05),
+        ratio(W7, NginxLua, W7, 0.80, 0.50),
+        Target {
+            what: "W2: user-space instructions beyond bare pingora's".to_owned(),
+            reached: results
+                .instructions(Signpost, W2)
+                .zip(results.instructions(BarePingora, W2))
+                .map(|(own, bare)| own - bare),
+            bound: 9000.0,
+            aim: 6000.0,
+            unit: Unit::Instructions,
+        },
+    ];
+    let memory = results.memory(Signpost);
+    let mebibytes = |kib: u64| kib as f64 / 1024.0;
+    let connected = memory.and_then(|memory| {
+        let mut counts = memory.connected.iter();
+        counts
+            .find(|(count, _)| *count == 10_000)
+            .map(|(_, kib)| mebibytes(*kib))
+    });
+    for (what, reached, bound, aim) in [
+        (
+            "resident with 10,000 idle connections",
+            connected,
+            260.0,
+            250.0,
+        ),
+        (
+            "resident when idle",
+            memory.map(|memory| mebibytes(memory.idle_kib)),
+            40.0,
+            20.0,
+        ),
+    ] {
+        targets.push(Target {
+            what: what.to_owned(),
+            reached,
+            bound,
+            aim,
+            unit: Unit::Mebibytes,
+        });
+    }
+    targets
+}

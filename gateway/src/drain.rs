@@ -17,6 +17,8 @@ use tokio::{
     sync::{Notify, watch},
 };
 
+use crate::phases::record::AccessLog;
+
 /// Requests under way get so long to end; then they are cut off.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -56,16 +58,6 @@ impl Drain {
         *self.is_draining.borrow()
     }
 
-    /// Waits for the end to come.
-    pub async fn started(&self) {
-        // The sender lives as long as `self`, so this cannot fail.
-        let _ = self
-            .is_draining
-            .subscribe()
-            .wait_for(|is_draining| *is_draining)
-            .await;
-    }
-
     async fn finished(&self) {
         let none_left = self.none_left.notified();
         tokio::pin!(none_left);
@@ -94,21 +86,29 @@ impl Drop for UnderWay<'_> {
 
 /// SIGTERM and SIGINT: the first begins the end, a second does not wait for it.
 #[derive(Debug)]
-pub struct Signals(pub Arc<Drain>);
+pub struct Signals {
+    /// Told that the end has come, and waited for.
+    pub drain: Arc<Drain>,
+    /// Written to its end.
+    pub access_log: Option<AccessLog>,
+}
 
 #[async_trait]
 impl ShutdownSignalWatch for Signals {
     async fn recv(&self) -> ShutdownSignal {
         any_signal().await;
         tracing::info!("finishing what is under way");
-        self.0.is_draining.send_replace(true);
+        self.drain.is_draining.send_replace(true);
         tokio::select! {
-            () = self.0.finished() => {}
+            () = self.drain.finished() => {}
             () = any_signal() => {}
             () = tokio::time::sleep(PATIENCE) => {
-                let left = self.0.under_way.load(Ordering::SeqCst);
+                let left = self.drain.under_way.load(Ordering::SeqCst);
                 tracing::warn!("{left} requests were still under way after {} s", PATIENCE.as_secs());
             }
+        }
+        if let Some(access_log) = &self.access_log {
+            access_log.flush();
         }
         ShutdownSignal::FastShutdown
     }
@@ -161,7 +161,6 @@ mod tests {
         let drain = Drain::new();
         assert!(!drain.is_draining());
         drain.is_draining.send_replace(true);
-        drain.started().await;
         assert!(drain.is_draining());
     }
 }

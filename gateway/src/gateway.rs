@@ -20,6 +20,7 @@ use crate::{
         identify_app::identify_app,
         origin::Peer,
         read_params::read_params,
+        record::AccessLog,
         route::route,
         verify::Verifier,
         way_in::callback,
@@ -53,8 +54,8 @@ pub struct Gateway {
     pub clock: Arc<dyn Clock>,
     /// Tells when the end has come.
     pub drain: Arc<Drain>,
-    /// Whether each request leaves an access line.
-    pub records: bool,
+    /// Where each request leaves a line, unless that is switched off.
+    pub access_log: Option<AccessLog>,
 }
 
 impl Gateway {
@@ -63,7 +64,12 @@ impl Gateway {
     /// # Errors
     ///
     /// The gateway's secret cannot stand in a header.
-    pub fn new(config: Config, apps: AppDirectory, drain: Arc<Drain>) -> anyhow::Result<Self> {
+    pub fn new(
+        config: Config,
+        apps: AppDirectory,
+        drain: Arc<Drain>,
+        access_log: Option<AccessLog>,
+    ) -> anyhow::Result<Self> {
         let names = Arc::new(config.headers);
         let secret = config
             .gateway_secret
@@ -100,7 +106,7 @@ impl Gateway {
             ids: RequestIds::default(),
             clock: Arc::new(SystemClock),
             drain,
-            records: config.log.access,
+            access_log,
         })
     }
 

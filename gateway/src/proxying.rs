@@ -143,10 +143,13 @@ impl ProxyHttp for Proxying {
         error: Option<&Error>,
         exchange: &mut Self::CTX,
     ) {
-        let Some(Exchange { head, context }) = exchange.as_deref().filter(|_| self.gateway.records)
-        else {
+        let access_log = self.gateway.access_log.as_ref();
+        let Some(Exchange { head, context }) = exchange.as_deref() else {
             return;
         };
+        if access_log.is_none() && error.is_none() {
+            return;
+        }
         let reason = error.map(Reason::of);
         let served = Served {
             method: std::str::from_utf8(head.method()).unwrap_or("-"),
@@ -157,7 +160,7 @@ impl ProxyHttp for Proxying {
             size: session.body_bytes_sent(),
             duration: context.started.elapsed(),
         };
-        record(served, context, reason.as_deref());
+        record(access_log, served, context, reason.as_deref());
     }
 
     /// pingora's own would log the query.

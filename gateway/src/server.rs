@@ -30,6 +30,7 @@ use crate::{
     drain::{Drain, Signals},
     gateway::Gateway,
     management::Management,
+    phases::record::AccessLog,
     proxying::Proxying,
     upstream::BackendConnector,
 };
@@ -52,7 +53,14 @@ pub fn run(config: Config) -> anyhow::Result<()> {
     let (listen, management) = (config.listen, config.management);
     tracing::info!(%listen, %management, public_url = %config.public_url, "signpost is serving");
     let drain = Arc::new(Drain::new());
-    let mut clients = clients_service(config, apps, Arc::clone(&drain), &server.configuration)?;
+    let access_log = config.log.access.then(AccessLog::start).transpose()?;
+    let mut clients = clients_service(
+        config,
+        apps,
+        Arc::clone(&drain),
+        access_log.clone(),
+        &server.configuration,
+    )?;
     // Heads and bodies are read into buffers of our own: one more for each connection would only cost memory.
     let unbuffered_reads = L4BufferSettings::default().read(0);
     clients.add_listener(ListenerConfig::tcp(listen.to_string()).l4_buffer(unbuffered_reads));
@@ -62,7 +70,7 @@ pub fn run(config: Config) -> anyhow::Result<()> {
     server.add_service(clients);
     server.add_service(health);
     server.run(RunArgs {
-        shutdown_signal: Box::new(Signals(drain)),
+        shutdown_signal: Box::new(Signals { drain, access_log }),
     });
     Ok(())
 }
@@ -130,9 +138,10 @@ fn clients_service(
     config: Config,
     apps: AppDirectory,
     drain: Arc<Drain>,
+    access_log: Option<AccessLog>,
     server_conf: &Arc<ServerConf>,
 ) -> anyhow::Result<Service<HttpProxy<Proxying, BackendConnector>>> {
-    let gateway = Arc::new(Gateway::new(config, apps, drain)?);
+    let gateway = Arc::new(Gateway::new(config, apps, drain, access_log)?);
     // pingora hands over each connection as it comes, and takes back requests that are whole and verified.
     let mut options = HttpServerOptions::default();
     options.force_custom = true;

@@ -57,7 +57,7 @@ impl Phases {
             unreachable!("the configuration has one application")
         };
         let apps = AppDirectory::single(key.clone(), config.sign.profile.clone());
-        let gateway = Gateway::new(config, apps, Arc::new(Drain::new())).unwrap();
+        let gateway = Gateway::new(config, apps, Arc::new(Drain::new()), None).unwrap();
         Self {
             gateway,
             peer: Peer::new(IpAddr::V4(Ipv4Addr::LOCALHOST), &[]),

@@ -1,15 +1,17 @@
 //! The command line: trying things out, and managing applications.
 
-use std::process::Output;
+use std::{process::Output, sync::Mutex};
 
 use end_to_end::{
     answer::Answer,
     folder::Folder,
     program::Program,
-    recording_backend::RecordingBackend,
+    raw_connection::request,
+    recording_backend::{Behaviour, Manner, RecordingBackend},
     signed_client::fetch,
     signer::{Profile, Request, sign},
     stack::{APP_KEY, Stack},
+    waiting::until,
 };
 
 fn text(output: &Output) -> String {
@@ -225,4 +227,41 @@ async fn call_goes_to_the_gateway_and_nowhere_else() {
         said.contains("env:NAME or file:PATH") && !said.contains("credential-of-it"),
         "{said}"
     );
+}
+
+#[tokio::test]
+async fn every_access_line_is_written_before_the_gateway_ends() {
+    const REQUESTS: usize = 300;
+    let (mut stack, _backend) = Stack::recording().await;
+    let mut connection = stack.raw().await;
+    connection
+        .send(&request("GET", "/recorded", &[], b"").repeat(REQUESTS))
+        .await;
+    for _ in 0..REQUESTS {
+        assert_eq!(connection.answer().await.unwrap().status, 200);
+    }
+    stack.running(Program::Gateway).terminate();
+    let stack = Mutex::new(stack);
+    let ended = || async { stack.lock().unwrap().running(Program::Gateway).ended() };
+    until("the gateway's end", ended).await;
+    let stack = stack.into_inner().unwrap();
+    let log = stack.log(Program::Gateway);
+    let lines = log
+        .lines()
+        .filter(|line| line.contains("GET /recorded 200"));
+    assert_eq!(lines.count(), REQUESTS);
+}
+
+#[tokio::test]
+async fn a_failure_is_told_of_where_there_is_no_access_log() {
+    let backend = RecordingBackend::start().await;
+    backend.behave(Behaviour::answering(Manner::HangUp));
+    let stack = Stack::builder()
+        .in_front_of(&backend)
+        .gateway("[log]\naccess = false");
+    let stack = stack.start().await;
+    let answer = stack.client().get("/x").send().await;
+    answer.problem(502, "backend_unreachable");
+    let log = stack.log_with(Program::Gateway, "GET /x failed").await;
+    assert!(!log.contains("GET /x 502"), "{log}");
 }

@@ -7,6 +7,10 @@ use end_to_end::{
     signer::{Profile, Request, sign},
     stack::{APP_KEY, Stack},
 };
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+};
 
 /// Sends bytes, expects 200, and says what arrived.
 async fn pass(stack: &Stack, backend: &RecordingBackend, bytes: &[u8]) -> RecordedRequest {
@@ -393,4 +397,36 @@ async fn answers_are_never_mixed_up() {
     }
     tasks.join_all().await;
     assert_eq!(backend.requests().len(), 1000);
+}
+
+/// Answers each form 200 if the first read of it brings more than its head, and 500 otherwise.
+async fn reads_once(listener: TcpListener) -> std::io::Result<()> {
+    let (mut stream, _) = listener.accept().await?;
+    let mut buffer = [0; 16 * 1024];
+    loop {
+        let length = stream.read(&mut buffer).await?;
+        let is_head_alone = buffer[..length].ends_with(b"\r\n\r\n");
+        let status = if is_head_alone { 500 } else { 200 };
+        let answer = format!("HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n");
+        stream.write_all(answer.as_bytes()).await?;
+    }
+}
+
+/// In two pieces, a backend that delays its acknowledgements would wait 40 ms for the second.
+#[tokio::test]
+async fn a_form_arrives_in_one_piece_with_its_head() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let builder = Stack::builder().in_front_of_address(listener.local_addr().unwrap());
+    tokio::spawn(reads_once(listener));
+    let stack = builder.start().await;
+    let mut connection = stack.raw().await;
+    for size in [10, 1000, 8000, 10, 8000, 10, 10, 10] {
+        let value = "x".repeat(size);
+        let (_, form) = stack.client().post("/x").param("a", &value).parts();
+        let length = format!("Content-Length: {}", form.len());
+        let media = "Content-Type: application/x-www-form-urlencoded";
+        let request = request("POST", "/x", &[media, &length], form.as_bytes());
+        connection.send(&request).await;
+        assert_eq!(connection.answer().await.unwrap().status, 200, "{size}");
+    }
 }

@@ -269,7 +269,7 @@ impl Http1Connections {
     ) -> bool {
         let Gateway {
             addressing,
-            records,
+            access_log,
             timeouts,
             ..
         } = &*self.gateway;
@@ -292,16 +292,14 @@ impl Http1Connections {
         };
         let wire = on_the_wire(&answer, &announcement, method == b"HEAD", goes_on);
         let sent = timeout(timeouts.head, client.send(&wire)).await;
-        if *records {
-            let served = Served {
-                method: std::str::from_utf8(method).unwrap_or("-"),
-                path,
-                status: answer.status.as_u16(),
-                size: answer.body.len(),
-                duration: context.started.elapsed(),
-            };
-            record(served, context, Some(rejection));
-        }
+        let served = Served {
+            method: std::str::from_utf8(method).unwrap_or("-"),
+            path,
+            status: answer.status.as_u16(),
+            size: answer.body.len(),
+            duration: context.started.elapsed(),
+        };
+        record(access_log.as_ref(), served, context, Some(rejection));
         matches!(sent, Ok(Ok(())))
     }
 }

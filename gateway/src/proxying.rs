@@ -1,14 +1,14 @@
 //! What pingora does with a verified request: it forwards it, and brings the answer back.
 
-use std::{any::Any, net::Ipv4Addr, ops::Deref, sync::Arc, time::Duration};
+use std::{any::Any, net::Ipv4Addr, ops::Deref, os::fd::RawFd, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use http::header;
 use pingora::{
     Error, ErrorSource, ErrorType,
-    http::{RequestHeader, ResponseHeader},
+    http::ResponseHeader,
     modules::http::HttpModules,
-    protocols::{TcpKeepalive, l4::socket::SocketAddr},
+    protocols::{Digest, TcpKeepalive, l4::socket::SocketAddr},
     proxy::{FailToProxy, ProxyHttp, Session},
     upstreams::peer::{HttpPeer, HttpUpstreamRequestPolicy},
 };
@@ -25,7 +25,7 @@ use crate::{
     },
     rejection::Rejection,
     request_context::Exchange,
-    upstream,
+    upstream::{self, HeadLines},
 };
 
 /// Idle connections to a backend are kept so long.
@@ -77,19 +77,24 @@ impl ProxyHttp for Proxying {
         Ok(peer)
     }
 
-    async fn upstream_request_filter(
+    /// The connection gets the lines that go into the head which pingora writes next.
+    async fn connected_to_upstream(
         &self,
         _session: &mut Session,
-        upstream: &mut RequestHeader,
+        _is_reused: bool,
+        _peer: &HttpPeer,
+        _fd: RawFd,
+        digest: Option<&Digest>,
         exchange: &mut Self::CTX,
     ) -> pingora::Result<()> {
         let (exchange, route) = verified(exchange)?;
-        let mut parts = http::Request::new(()).into_parts().0;
-        parts.method = upstream.method.clone();
-        parts.uri = upstream.uri.clone();
-        parts.version = upstream.version;
-        parts.headers = forward(exchange, route, &self.gateway.forwarding, &self.gateway.ids);
-        *upstream = parts.into();
+        let Gateway {
+            forwarding, ids, ..
+        } = &*self.gateway;
+        let connection = digest.and_then(HeadLines::of).ok_or_else(|| {
+            Rejection::Internal("a connection to a backend is not one of ours".into())
+        })?;
+        connection.set(|lines| forward(exchange, route, forwarding, ids, lines));
         Ok(())
     }
 
@@ -189,7 +194,7 @@ impl Proxying {
         peer.options.read_timeout = Some(timeouts.answer);
         peer.options.write_timeout = Some(timeouts.answer);
         peer.options.idle_timeout = Some(UPSTREAM_IDLE);
-        // `forward` strips by the contract's rules, which pingora's would refuse half of.
+        // It gets no headers but those it needs; `forward` strips by the contract's rules.
         peer.options.http_upstream_request_policy = HttpUpstreamRequestPolicy::preserve();
         peer.options.tcp_keepalive = Some(TcpKeepalive {
             idle: Duration::from_secs(60),

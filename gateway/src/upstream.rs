@@ -1,28 +1,33 @@
-//! Connections to backends: pingora's, but a form goes out in one piece with its head.
+//! Connections to backends: pingora's, but a request goes out as the gateway wrote it, and in one piece.
 //!
-//! pingora sends a head as soon as it is written. The form that belongs to it is there already, so that would be
-//! two packets instead of one: a system call and a wake-up of the backend for nothing, and 40 ms of waiting with
+//! pingora knows of a request's headers what it needs itself. The others are put behind the request line as the
+//! head goes by: two header maps fewer to fill, copy and write cost less than all of verification.
+//!
+//! And pingora sends a head as soon as it is written. The form that belongs to it is there already, so that would
+//! be two packets instead of one: a system call and a wake-up of the backend for nothing, and 40 ms of waiting with
 //! a backend that delays its acknowledgements.
 
 use std::{
+    any::Any,
     io,
     pin::Pin,
-    sync::{Arc, LazyLock},
+    sync::{Arc, LazyLock, Mutex, PoisonError},
     task::{Context, Poll, ready},
     time::Duration,
 };
 
 use async_trait::async_trait;
-use bytes::{Buf, BytesMut};
-use memchr::memmem::Finder;
+use memchr::memmem::{self, Finder};
 use pingora::{
     connectors::{
         TransportConnector,
         http::custom::{Connection, Connector},
     },
+    http::ResponseHeader,
     protocols::{
-        ALPN, GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl,
-        Stream, TimingDigest, UniqueID, UniqueIDType, raw_connect::ProxyDigest, tls::CustomALPN,
+        ALPN, Digest, GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown,
+        SocketDigest, Ssl, Stream, TimingDigest, UniqueID, UniqueIDType, raw_connect::ProxyDigest,
+        tls::CustomALPN,
     },
     upstreams::peer::Peer,
 };
@@ -47,11 +52,8 @@ impl Connector for BackendConnector {
         peer: &P,
     ) -> pingora::Result<(Connection<()>, bool)> {
         let stream = self.0.new_stream(peer).await?;
-        let stream = Box::new(OnePiece {
-            stream,
-            head: BytesMut::new(),
-        });
-        Ok((Connection::Stream(stream), false))
+        let connection = BackendConnection::new(stream)?;
+        Ok((Connection::Stream(Box::new(connection)), false))
     }
 
     async fn reused_http_session<P: Peer + Send + Sync + 'static>(&self, _peer: &P) -> Option<()> {
@@ -67,58 +69,134 @@ impl Connector for BackendConnector {
     }
 }
 
-/// A connection that holds a head back until the first bytes of its form are there.
-#[derive(Debug)]
-struct OnePiece {
-    stream: Stream,
-    /// The head that is held back.
-    head: BytesMut,
+/// The lines that the head of a connection's next request gets. Whoever is about to write that head sets them.
+#[derive(Debug, Default)]
+pub struct HeadLines(Mutex<Vec<u8>>);
+
+impl HeadLines {
+    /// Those of the connection that `digest` is of.
+    #[must_use]
+    pub fn of(digest: &Digest) -> Option<&Self> {
+        let data = digest.proxy_digest.as_ref()?.user_data.as_ref()?;
+        data.downcast_ref::<Arc<Self>>().map(Arc::as_ref)
+    }
+
+    /// Replaces them by what `write` writes.
+    pub fn set(&self, write: impl FnOnce(&mut Vec<u8>)) {
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.clear();
+        write(&mut lines);
+    }
 }
 
-/// Whether `bytes` are a whole head that announces a form. Heads are written in one piece, with the names of
-/// HTTP's own headers as RFC 9110 spells them.
-fn announces_form(bytes: &[u8]) -> bool {
+/// A connection to a backend.
+struct BackendConnection {
+    stream: Stream,
+    lines: Arc<HeadLines>,
+    /// What gets the lines to the connection through pingora.
+    digest: Arc<ProxyDigest>,
+    /// A head that is not sent yet, and how much of it is.
+    head: Vec<u8>,
+    sent: usize,
+    awaits_form: bool,
+}
+
+impl BackendConnection {
+    fn new(stream: Stream) -> pingora::Result<Self> {
+        let lines = Arc::new(HeadLines::default());
+        let data: Box<dyn Any + Send + Sync> = Box::new(Arc::clone(&lines));
+        let no_answer = Box::new(ResponseHeader::build_no_case(200, Some(0))?);
+        Ok(Self {
+            stream,
+            lines,
+            digest: Arc::new(ProxyDigest::new(no_answer, Some(data))),
+            head: Vec::new(),
+            sent: 0,
+            awaits_form: false,
+        })
+    }
+
+    /// Takes a head in, if `bytes` are one: with its lines, and not to be sent before the form that it announces.
+    /// A head is written in one piece.
+    fn take_head(&mut self, bytes: &[u8]) -> bool {
+        let mut lines = self.lines.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(line_end) = memmem::find(bytes, b"\r\n").filter(|_| !lines.is_empty()) else {
+            return false;
+        };
+        let (request_line, rest) = bytes.split_at(line_end + 2);
+        for part in [request_line, &lines, rest] {
+            self.head.extend_from_slice(part);
+        }
+        lines.clear();
+        self.awaits_form = announces_form(bytes);
+        true
+    }
+
+    /// Sends what is left of the head, and `form` behind it; tells how much of `form` went.
+    fn poll_send(&mut self, context: &mut Context<'_>, form: &[u8]) -> Poll<io::Result<usize>> {
+        while self.sent < self.head.len() {
+            let left = &self.head[self.sent..];
+            let both = [io::IoSlice::new(left), io::IoSlice::new(form)];
+            let stream = Pin::new(&mut self.stream);
+            let written = ready!(stream.poll_write_vectored(context, &both))?;
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            let of_head = written.min(left.len());
+            self.sent += of_head;
+            if written > of_head {
+                self.forget_head();
+                return Poll::Ready(Ok(written - of_head));
+            }
+        }
+        self.forget_head();
+        if form.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        Pin::new(&mut self.stream).poll_write(context, form)
+    }
+
+    fn forget_head(&mut self) {
+        self.head.clear();
+        self.sent = 0;
+    }
+}
+
+/// Whether a whole head announces a form. Heads come with the names of HTTP's own headers as RFC 9110 spells them.
+fn announces_form(head: &[u8]) -> bool {
     static LENGTH: LazyLock<Finder<'static>> =
         LazyLock::new(|| Finder::new(b"\r\nContent-Length: "));
-    bytes.starts_with(b"POST ")
-        && bytes.ends_with(b"\r\n\r\n")
+    head.starts_with(b"POST ")
         && LENGTH
-            .find(bytes)
-            .and_then(|start| bytes.get(start + LENGTH.needle().len()))
+            .find(head)
+            .and_then(|start| head.get(start + LENGTH.needle().len()))
             .is_some_and(|digit| matches!(digit, b'1'..=b'9'))
 }
 
-impl AsyncWrite for OnePiece {
+impl AsyncWrite for BackendConnection {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let this = &mut *self;
-        if this.head.is_empty() && announces_form(bytes) {
-            this.head.extend_from_slice(bytes);
-            return Poll::Ready(Ok(bytes.len()));
-        }
-        while !this.head.is_empty() {
-            let both = [io::IoSlice::new(&this.head), io::IoSlice::new(bytes)];
-            let stream = Pin::new(&mut this.stream);
-            let written = ready!(stream.poll_write_vectored(context, &both))?;
-            let of_head = written.min(this.head.len());
-            this.head.advance(of_head);
-            if written == 0 || written > of_head {
-                return Poll::Ready(Ok(written - of_head));
+        if this.head.is_empty() {
+            if this.take_head(bytes) {
+                return Poll::Ready(Ok(bytes.len()));
             }
+            return Pin::new(&mut this.stream).poll_write(context, bytes);
         }
-        Pin::new(&mut this.stream).poll_write(context, bytes)
+        this.awaits_form = false;
+        this.poll_send(context, bytes)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.head.is_empty() {
-            Pin::new(&mut self.stream).poll_flush(context)
-        } else {
-            // The form comes next; it is flushed, too.
-            Poll::Ready(Ok(()))
+        if self.awaits_form {
+            // It comes next, and is flushed, too.
+            return Poll::Ready(Ok(()));
         }
+        ready!(self.poll_send(context, b""))?;
+        Pin::new(&mut self.stream).poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -126,7 +204,7 @@ impl AsyncWrite for OnePiece {
     }
 }
 
-impl AsyncRead for OnePiece {
+impl AsyncRead for BackendConnection {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -137,40 +215,47 @@ impl AsyncRead for OnePiece {
 }
 
 #[async_trait]
-impl Shutdown for OnePiece {
+impl Shutdown for BackendConnection {
     async fn shutdown(&mut self) {
         Shutdown::shutdown(&mut *self.stream).await;
     }
 }
 
-impl UniqueID for OnePiece {
+impl UniqueID for BackendConnection {
     fn id(&self) -> UniqueIDType {
         self.stream.id()
     }
 }
 
-impl Ssl for OnePiece {
+impl Ssl for BackendConnection {
     fn get_ssl_digest(&self) -> Option<Arc<pingora::protocols::tls::SslDigest>> {
         self.stream.get_ssl_digest()
     }
 }
 
-impl GetTimingDigest for OnePiece {
+impl GetTimingDigest for BackendConnection {
     fn get_timing_digest(&self) -> Vec<Option<TimingDigest>> {
         self.stream.get_timing_digest()
     }
 }
 
-impl GetProxyDigest for OnePiece {
+impl GetProxyDigest for BackendConnection {
     fn get_proxy_digest(&self) -> Option<Arc<ProxyDigest>> {
-        self.stream.get_proxy_digest()
+        Some(Arc::clone(&self.digest))
     }
 }
 
-impl GetSocketDigest for OnePiece {
+impl GetSocketDigest for BackendConnection {
     fn get_socket_digest(&self) -> Option<Arc<SocketDigest>> {
         self.stream.get_socket_digest()
     }
 }
 
-impl Peek for OnePiece {}
+impl Peek for BackendConnection {}
+
+/// Silent: heads hold credentials.
+impl std::fmt::Debug for BackendConnection {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("BackendConnection(…)")
+    }
+}

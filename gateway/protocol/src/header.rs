@@ -241,11 +241,11 @@ pub enum HeaderRole {
     Language,
     /// The version asked for.
     Version,
-    /// `Host`.
+    /// `Host`; whoever writes the head to the backend says it.
     Host,
     /// `Content-Type`.
     ContentType,
-    /// `Content-Length`.
+    /// `Content-Length`; whoever writes the head to the backend says it.
     ContentLength,
     /// `Content-Encoding`.
     ContentEncoding,
@@ -282,13 +282,13 @@ impl HeaderRole {
             | Self::App
             | Self::Language
             | Self::Version
-            | Self::Host
             | Self::ContentType
-            | Self::ContentLength
             | Self::ContentEncoding
             | Self::Ordinary => true,
             Self::OfProxies => from_trusted_proxy,
-            Self::Connection
+            Self::Host
+            | Self::ContentLength
+            | Self::Connection
             | Self::Expect
             | Self::RequestId
             | Self::Traceparent

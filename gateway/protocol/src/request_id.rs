@@ -2,31 +2,34 @@
 
 use std::{fmt, str::FromStr};
 
-use http::HeaderValue;
+/// The longest id.
+const LONGEST: usize = 64;
 
-/// A request's identifier: `[A-Za-z0-9._-]{1,64}`; those made here are 32 hex digits. Copies share it.
-#[derive(Clone, PartialEq, Eq)]
-pub struct RequestId(HeaderValue);
+/// A request's identifier: `[A-Za-z0-9._-]{1,64}`; those made here are 32 hex digits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct RequestId {
+    bytes: [u8; LONGEST],
+    length: u8,
+}
 
 impl RequestId {
     /// Makes an id of 128 random bits.
     #[must_use]
     pub fn from_bytes(random: [u8; 16]) -> Self {
-        let mut digits = [0; 32];
-        hex::encode_to_slice(random, &mut digits).expect("two digits a byte");
-        Self(HeaderValue::from_bytes(&digits).expect("hex digits are visible ASCII"))
+        const LENGTH: u8 = 32;
+        let mut bytes = [0; LONGEST];
+        hex::encode_to_slice(random, &mut bytes[..usize::from(LENGTH)]).expect("two digits a byte");
+        Self {
+            bytes,
+            length: LENGTH,
+        }
     }
 
     /// The id as it stands in headers, bodies and logs.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        self.0.to_str().expect("nothing else was let in")
-    }
-
-    /// The id as a header's value.
-    #[must_use]
-    pub fn to_header(&self) -> HeaderValue {
-        self.0.clone()
+        std::str::from_utf8(&self.bytes[..usize::from(self.length)])
+            .expect("nothing but ASCII was let in")
     }
 }
 
@@ -36,12 +39,13 @@ impl FromStr for RequestId {
     fn from_str(id: &str) -> Result<Self, Self::Err> {
         let is_allowed =
             |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
-        if (1..=64).contains(&id.len()) && id.bytes().all(is_allowed) {
-            HeaderValue::from_str(id)
-                .map(Self)
-                .map_err(|_| ParseRequestIdError)
-        } else {
-            Err(ParseRequestIdError)
+        let mut bytes = [0; LONGEST];
+        match (bytes.get_mut(..id.len()), u8::try_from(id.len())) {
+            (Some(place), Ok(length @ 1..)) if id.bytes().all(is_allowed) => {
+                place.copy_from_slice(id.as_bytes());
+                Ok(Self { bytes, length })
+            }
+            _ => Err(ParseRequestIdError),
         }
     }
 }

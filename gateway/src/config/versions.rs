@@ -3,7 +3,6 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use gateway_protocol::version::Version;
-use http::HeaderValue;
 
 use super::table::Section;
 
@@ -21,21 +20,8 @@ pub struct Versions {
 pub struct Backend {
     /// The version that it serves.
     pub version: Version,
-    /// Its name, as headers have it.
-    pub name: HeaderValue,
     /// Where it listens.
     pub address: SocketAddr,
-}
-
-impl Backend {
-    fn new(version: Version, address: SocketAddr) -> Self {
-        let name = HeaderValue::from_str(version.as_str());
-        Self {
-            name: name.expect("versions are letters, digits, dots, underscores and hyphens"),
-            version,
-            address,
-        }
-    }
 }
 
 /// What becomes of a request that names a version that there is not.
@@ -64,8 +50,7 @@ impl Versions {
             match version {
                 Ok(version) => {
                     named.push(Version::clone(&version));
-                    backends
-                        .extend(address.map(|address| Arc::new(Backend::new(version, address))));
+                    backends.extend(address.map(|address| Arc::new(Backend { version, address })));
                 }
                 Err(error) => root.problem(
                     "versions",

@@ -321,15 +321,15 @@ struct Rejected<'a, H> {
     goes_on: bool,
 }
 
-/// The request as pingora needs it: where it goes and where it ends. The headers that a backend gets are
-/// made by `forward`, of the head as it was sent.
+/// The request as pingora needs it: where it goes and where it ends. The other headers that a backend gets are
+/// written by `forward`, of the head as it was sent.
 fn request_for_pingora(head: &Head, form: &[u8]) -> BytesMut {
     let (line, host) = (head.request_line(), head.host());
     let mut request = BytesMut::with_capacity(line.len() + host.len() + form.len() + 64);
     request.put_slice(line);
     request.put_slice(b"\r\nHost: ");
     request.put_slice(host);
-    if head.framing() != Framing::None {
+    if head.says_length() || head.framing() != Framing::None {
         request.put_slice(b"\r\nContent-Length: ");
         request.put_slice(form.len().to_string().as_bytes());
     }

@@ -122,6 +122,7 @@ pub struct Head {
     host: Span,
     is_http_1_0: bool,
     framing: Framing,
+    says_length: bool,
     fields: SmallVec<[Field; USUAL_FIELDS]>,
 }
 
@@ -178,6 +179,7 @@ impl Head {
             target: Span::new(target_start, target_start + line.target.len())?,
             is_http_1_0,
             framing: framing_found,
+            says_length: framing.content_length.is_some(),
             fields,
             bytes,
         })
@@ -220,13 +222,18 @@ impl Head {
         self.framing
     }
 
-    /// A header by its place in [`each`](Headers::each): its name, and its value as a part that keeps the
-    /// head alive.
+    /// The headers at these places of [`each`](Headers::each).
+    pub fn at<'a>(&'a self, places: &'a [u16]) -> impl Iterator<Item = Header<'a>> {
+        let fields = places
+            .iter()
+            .filter_map(|&place| self.fields.get(usize::from(place)));
+        fields.map(|field| (self.slice(field.name), self.slice(field.value)))
+    }
+
+    /// Whether it says how long the body is, be it 0.
     #[must_use]
-    pub fn header(&self, place: usize) -> Option<(&[u8], Bytes)> {
-        let Field { name, value } = *self.fields.get(place)?;
-        let value = usize::from(value.start)..usize::from(value.end);
-        Some((self.slice(name), self.bytes.slice(value)))
+    pub fn says_length(&self) -> bool {
+        self.says_length
     }
 
     fn slice(&self, span: Span) -> &[u8] {

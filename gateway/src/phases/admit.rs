@@ -88,7 +88,7 @@ pub fn admit<'a>(
         b"POST" => Method::Post,
         _ => return Err(Rejection::MethodNotAllowed),
     };
-    let found = Found::gather(headers, framing, peer.is_trusted, rules)?;
+    let found = Found::gather(headers, peer.is_trusted, rules)?;
     check_body(method, framing, &found, rules)?;
     let trusted = |value| text(value).filter(|_| peer.is_trusted);
     let app = match found.app.map(AppIdent::try_from) {
@@ -154,7 +154,7 @@ struct Found<'a> {
     version: Option<&'a [u8]>,
     language: Option<&'a [u8]>,
     authorization: Option<&'a [u8]>,
-    host: usize,
+    host: u16,
     content_type: Option<&'a [u8]>,
     content_types: u32,
     has_content_encoding: bool,
@@ -169,7 +169,6 @@ struct Found<'a> {
 impl<'a> Found<'a> {
     fn gather(
         headers: &'a (impl Headers + ?Sized),
-        framing: Framing,
         is_from_trusted_proxy: bool,
         rules: &Admission,
     ) -> Result<Self, Rejection> {
@@ -182,9 +181,7 @@ impl<'a> Found<'a> {
             if !(is_nominated && is_convention(role)) {
                 found.take(role, place, value, &rules.names)?;
             }
-            // The body is read whole: its length is known, however the client framed it.
-            let is_replaced = role == HeaderRole::ContentLength && framing != Framing::None;
-            if role.passes(is_from_trusted_proxy) && !is_nominated && !is_replaced {
+            if role.passes(is_from_trusted_proxy) && !is_nominated {
                 // A head has no more bytes than that.
                 found.passing.extend(u16::try_from(place).ok());
             }
@@ -210,7 +207,8 @@ impl<'a> Found<'a> {
             HeaderRole::Version => once(names.version(), &mut self.version)?,
             HeaderRole::Language => once(names.language(), &mut self.language)?,
             HeaderRole::Authorization => once(names.authorization(), &mut self.authorization)?,
-            HeaderRole::Host => self.host = place,
+            // A head has no more bytes than that.
+            HeaderRole::Host => self.host = u16::try_from(place).unwrap_or_default(),
             HeaderRole::Expect => {
                 self.expects_continue = value.eq_ignore_ascii_case(b"100-continue");
             }
@@ -223,7 +221,7 @@ impl<'a> Found<'a> {
             HeaderRole::RequestId => self.request_id = Some(value),
             HeaderRole::ForwardedFor => self.proxy.forwarded_for.push(value),
             HeaderRole::Forwarded => self.proxy.forwarded.push(value),
-            HeaderRole::ForwardedHost => self.proxy.host = Some(place),
+            HeaderRole::ForwardedHost => self.proxy.host = u16::try_from(place).ok(),
             HeaderRole::ForwardedProto => self.proxy.proto = Some(value),
             HeaderRole::ContentLength
             | HeaderRole::Connection

@@ -1,16 +1,15 @@
 //! The headers that a backend gets; nobody else writes `X-Gateway-*`. CONTRACT 1 and 9.
+//!
+//! They are written as the lines of a head, so that what passes goes on byte for byte.
 
-use std::sync::Arc;
+use std::{io::Write, sync::Arc};
 
 use gateway_protocol::header::{
     self, HeaderNames, TRACEPARENT, X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO,
     X_GATEWAY_APP, X_GATEWAY_APP_ID, X_GATEWAY_SECRET, X_GATEWAY_VERSION, X_GATEWAY_VERSION_SOURCE,
     X_REQUEST_ID,
 };
-use http::{
-    HeaderMap, HeaderName, HeaderValue,
-    header::{CONTENT_LENGTH, FORWARDED},
-};
+use http::{HeaderName, HeaderValue, header::FORWARDED};
 
 use super::route::Route;
 use crate::{request_context::Exchange, request_ids::RequestIds};
@@ -24,65 +23,56 @@ pub struct Forwarding {
     pub secret: Option<HeaderValue>,
 }
 
-/// As many headers as the gateway adds at the most.
-const OWN: usize = 12;
-
 /// Makes a client's headers a backend's: leaves out what a client must not say, puts in what the gateway says.
-#[must_use]
+/// `Host` and the form's length are for whoever writes the head to say.
 pub fn forward(
     exchange: &Exchange,
     route: &Route,
     forwarding: &Forwarding,
     ids: &RequestIds,
-) -> HeaderMap {
+    lines: &mut Vec<u8>,
+) {
     let Exchange { head, context } = exchange;
-    let mut headers = HeaderMap::with_capacity(context.passing.len() + OWN);
-    for &place in &context.passing {
-        // The head was checked to have nothing but tokens for names, and no control characters in values.
-        if let Some((name, value)) = head.header(place.into())
-            && let Ok(name) = HeaderName::from_bytes(name)
-            && let Ok(value) = HeaderValue::from_maybe_shared(value)
-        {
-            headers.append(name, value);
-        }
+    // The head was checked to have no line ends in names and values.
+    for (name, value) in head.at(&context.passing) {
+        line(lines, name, value);
     }
-    if let Some(length) = context.body_length {
-        headers.insert(CONTENT_LENGTH, length.into());
-    }
+    let mut own = |name: HeaderName, value: &[u8]| line(lines, name.as_str().as_bytes(), value);
     if let Some(secret) = &forwarding.secret {
-        headers.insert(X_GATEWAY_SECRET, secret.clone());
+        own(X_GATEWAY_SECRET, secret.as_bytes());
     }
-    if let Some(app) = &context.app {
-        headers.insert(X_GATEWAY_APP_ID, app.id.get().into());
-        if let Some(ident) = &app.ident {
-            headers.insert(X_GATEWAY_APP, visible(ident.as_str()));
-        }
+    if let Some(ident) = context.app.as_ref().and_then(|app| app.ident.as_ref()) {
+        own(X_GATEWAY_APP, ident.as_str().as_bytes());
     }
-    headers.insert(X_GATEWAY_VERSION, route.backend.name.clone());
-    headers.insert(
-        X_GATEWAY_VERSION_SOURCE,
-        HeaderValue::from_static(route.source.as_str()),
-    );
-    headers.insert(X_REQUEST_ID, context.request_id.to_header());
-    let theirs = context.traceparent.clone();
-    let traceparent = theirs.unwrap_or_else(|| ids.traceparent(&context.request_id));
-    headers.insert(TRACEPARENT, traceparent);
+    own(X_GATEWAY_VERSION, route.backend.version.as_str().as_bytes());
+    own(X_GATEWAY_VERSION_SOURCE, route.source.as_str().as_bytes());
+    own(X_REQUEST_ID, context.request_id.as_str().as_bytes());
+    match &context.traceparent {
+        Some(theirs) => own(TRACEPARENT, theirs.as_bytes()),
+        None => own(TRACEPARENT, &ids.traceparent(&context.request_id)),
+    }
     if let Some(origin) = &context.origin {
         if let Some(chain) = &origin.forwarded {
-            headers.insert(FORWARDED, chain.clone());
+            own(FORWARDED, chain.as_bytes());
         }
-        headers.insert(X_FORWARDED_FOR, origin.forwarded_for.clone());
-        headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static(origin.proto));
-        let host = head.header(origin.host).map(|(_, host)| host);
-        if let Some(Ok(host)) = host.map(HeaderValue::from_maybe_shared) {
-            headers.insert(X_FORWARDED_HOST, host);
+        own(X_FORWARDED_FOR, origin.forwarded_for.as_bytes());
+        own(X_FORWARDED_PROTO, origin.proto.as_bytes());
+        for (_, host) in head.at(&[origin.host]) {
+            own(X_FORWARDED_HOST, host);
         }
     }
-    headers
+    if let Some(app) = &context.app {
+        // Writing to a Vec cannot fail.
+        let _ = write!(lines, "{X_GATEWAY_APP_ID}: {}\r\n", app.id.get());
+    }
 }
 
-fn visible(text: &str) -> HeaderValue {
-    HeaderValue::from_str(text).expect("an ident is letters and digits")
+fn line(lines: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    lines.reserve(name.len() + value.len() + 4);
+    lines.extend_from_slice(name);
+    lines.extend_from_slice(b": ");
+    lines.extend_from_slice(value);
+    lines.extend_from_slice(b"\r\n");
 }
 
 /// Whether a header of an answer is the gateway's own, or looks like it, and so not for clients.

@@ -43,7 +43,7 @@ pub struct ProxyHeaders<'a> {
     /// `X-Forwarded-Proto`.
     pub proto: Option<&'a [u8]>,
     /// The place of `X-Forwarded-Host` in the head.
-    pub host: Option<usize>,
+    pub host: Option<u16>,
 }
 
 /// Where a request comes from, for the backend and for the log.
@@ -56,7 +56,7 @@ pub struct Origin {
     /// `http` or `https`, for `X-Forwarded-Proto`.
     pub proto: &'static str,
     /// The place in the head of the header with the host that the client asked for, for `X-Forwarded-Host`.
-    pub host: usize,
+    pub host: u16,
     /// A trusted proxy's `Forwarded` (RFC 7239), extended by that proxy.
     pub forwarded: Option<HeaderValue>,
 }
@@ -64,7 +64,7 @@ pub struct Origin {
 impl Origin {
     /// What `peer` and, if it is trusted, `said` tell; `host` is the place of `Host` in the head.
     #[must_use]
-    pub fn new(peer: &Peer, said: &ProxyHeaders<'_>, host: usize, rules: &Admission) -> Self {
+    pub fn new(peer: &Peer, said: &ProxyHeaders<'_>, host: u16, rules: &Admission) -> Self {
         if !peer.is_trusted {
             return Self {
                 client: peer.address,
@@ -148,8 +148,8 @@ mod tests {
     use super::*;
 
     /// The places of the headers that tell the host: ours, and a proxy's.
-    const OURS: usize = 1;
-    const THEIRS: usize = 2;
+    const OURS: u16 = 1;
+    const THEIRS: u16 = 2;
 
     fn origin(peer: &str, forwarded_for: &[&str]) -> Origin {
         let rules = Admission {

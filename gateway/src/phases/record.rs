@@ -84,7 +84,7 @@ impl AccessLog {
 
     fn write(&self, served: Served<'_>, context: &RequestContext, rejection: Option<&Rejection>) {
         let line = Line {
-            request_id: context.request_id.clone(),
+            request_id: context.request_id,
             client: context.client(),
             app: context.app.clone(),
             route: context.route.clone(),

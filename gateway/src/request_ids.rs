@@ -7,19 +7,30 @@ use std::{
 
 use gateway_protocol::request_id::RequestId;
 
-/// Makes ids: a counter, hashed under keys that are random for this process.
-#[derive(Debug, Default)]
+/// Makes ids: half of each is this process's own, half a counter hashed under a key; both are random.
+#[derive(Debug)]
 pub struct RequestIds {
+    process: u64,
     counter: AtomicU64,
-    keys: [RandomState; 2],
+    key: RandomState,
+}
+
+impl Default for RequestIds {
+    fn default() -> Self {
+        Self {
+            process: RandomState::new().hash_one(0),
+            counter: AtomicU64::new(0),
+            key: RandomState::new(),
+        }
+    }
 }
 
 impl RequestIds {
     /// An id of 128 bits.
     pub fn next(&self) -> RequestId {
         let mut bytes = [0; 16];
-        bytes[..8].copy_from_slice(&self.number(0).to_be_bytes());
-        bytes[8..].copy_from_slice(&self.number(1).to_be_bytes());
+        bytes[..8].copy_from_slice(&self.process.to_be_bytes());
+        bytes[8..].copy_from_slice(&self.number().to_be_bytes());
         RequestId::from_bytes(bytes)
     }
 
@@ -31,20 +42,20 @@ impl RequestIds {
             id.iter()
                 .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
         };
-        match <&[u8; 32]>::try_from(id.as_str().as_bytes()) {
+        match <&[u8; 32]>::try_from(id.as_bytes()) {
             Ok(id) if is_trace_id(id) => traceparent[3..35].copy_from_slice(id),
             _ => {
-                write_hex(&mut traceparent[3..19], self.number(0));
-                write_hex(&mut traceparent[19..35], self.number(1));
+                write_hex(&mut traceparent[3..19], self.process);
+                write_hex(&mut traceparent[19..35], self.number());
             }
         }
-        write_hex(&mut traceparent[36..52], self.number(0));
+        write_hex(&mut traceparent[36..52], self.number());
         traceparent
     }
 
-    fn number(&self, key: usize) -> u64 {
-        let count = self.counter.fetch_add(1, Ordering::Relaxed);
-        self.keys[key].hash_one(count)
+    fn number(&self) -> u64 {
+        self.key
+            .hash_one(self.counter.fetch_add(1, Ordering::Relaxed))
     }
 }
 

@@ -28,8 +28,13 @@ impl RequestId {
     /// The id as it stands in headers, bodies and logs.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        std::str::from_utf8(&self.bytes[..usize::from(self.length)])
-            .expect("nothing but ASCII was let in")
+        std::str::from_utf8(self.as_bytes()).expect("nothing but ASCII was let in")
+    }
+
+    /// The id's characters, all of them ASCII.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
     }
 }
 

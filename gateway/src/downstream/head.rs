@@ -287,11 +287,7 @@ fn field(
         _ => return Err(HeadFault::NotHttp("a header without a colon")),
     };
     let (name, padded) = (&line[..colon], &line[colon + 1..]);
-    // Without a way out in between, so that the compiler can look at many bytes at once.
-    let has_control = padded.iter().fold(false, |has_control, &byte| {
-        has_control | ((byte < b' ') & (byte != b'\t')) | (byte == 0x7f)
-    });
-    if has_control {
+    if has_control_but_tabs(padded) {
         return Err(HeadFault::NotHttp("a control character in a header"));
     }
     let value = padded.trim_ascii();
@@ -310,16 +306,18 @@ fn field(
 ///
 /// Not `token SP target SP HTTP/1.x`.
 fn request_line(line: &[u8]) -> Result<(RequestLine<'_>, bool), HeadFault> {
-    let mut parts = line.split(|&byte| byte == b' ');
-    let (Some(method), Some(target), Some(version), None) =
-        (parts.next(), parts.next(), parts.next(), parts.next())
-    else {
-        return Err(HeadFault::NotHttp("the request line has not three parts"));
-    };
+    let parts = memchr(b' ', line).and_then(|end| {
+        let (method, rest) = (&line[..end], &line[end + 1..]);
+        let end = memchr(b' ', rest)?;
+        let (target, version) = (&rest[..end], &rest[end + 1..]);
+        (!version.contains(&b' ')).then_some((method, target, version))
+    });
+    let (method, target, version) =
+        parts.ok_or(HeadFault::NotHttp("the request line has not three parts"))?;
     if method.is_empty() || !method.iter().all(|&byte| is(byte, TOKEN)) {
         return Err(HeadFault::NotHttp("the method is no token"));
     }
-    if target.is_empty() || target.iter().any(|byte| byte.is_ascii_control()) {
+    if target.is_empty() || has_control(target) {
         return Err(HeadFault::NotHttp(
             "no target, or a control character in it",
         ));
@@ -329,6 +327,19 @@ fn request_line(line: &[u8]) -> Result<(RequestLine<'_>, bool), HeadFault> {
         b"HTTP/1.0" => Ok((RequestLine { method, target }, true)),
         _ => Err(HeadFault::NotHttp("neither HTTP/1.1 nor HTTP/1.0")),
     }
+}
+
+/// Whether there is a control character but tabs. Without a way out in between, so that the compiler can look
+/// at many bytes at once.
+fn has_control_but_tabs(text: &[u8]) -> bool {
+    text.iter().fold(false, |found, &byte| {
+        found | ((byte < b' ') & (byte != b'\t')) | (byte == 0x7f)
+    })
+}
+
+fn has_control(text: &[u8]) -> bool {
+    text.iter()
+        .fold(false, |found, &byte| found | (byte < b' ') | (byte == 0x7f))
 }
 
 /// The request line of whatever has come, if it has come and is one.

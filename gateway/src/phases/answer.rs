@@ -18,7 +18,7 @@ pub fn announcement(context: &RequestContext, names: &HeaderNames) -> Vec<u8> {
             lines.extend_from_slice(part);
         }
     };
-    line(&X_REQUEST_ID, context.request_id.as_str().as_bytes());
+    line(&X_REQUEST_ID, context.request_id.as_bytes());
     if let Some(route) = &context.route {
         line(names.version(), route.backend.version.as_str().as_bytes());
         line(names.version_source(), route.source.as_str().as_bytes());

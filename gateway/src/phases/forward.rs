@@ -46,7 +46,7 @@ pub fn forward(
     }
     own(X_GATEWAY_VERSION, route.backend.version.as_str().as_bytes());
     own(X_GATEWAY_VERSION_SOURCE, route.source.as_str().as_bytes());
-    own(X_REQUEST_ID, context.request_id.as_str().as_bytes());
+    own(X_REQUEST_ID, context.request_id.as_bytes());
     match &context.traceparent {
         Some(theirs) => own(TRACEPARENT, theirs.as_bytes()),
         None => own(TRACEPARENT, &ids.traceparent(&context.request_id)),

@@ -6,6 +6,7 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
+        mpsc::Sender,
     },
     time::Duration,
 };
@@ -91,6 +92,8 @@ pub struct Signals {
     pub drain: Arc<Drain>,
     /// Written to its end.
     pub access_log: Option<AccessLog>,
+    /// Told when nothing is left to do.
+    pub end: Sender<()>,
 }
 
 #[async_trait]
@@ -110,7 +113,9 @@ impl ShutdownSignalWatch for Signals {
         if let Some(access_log) = &self.access_log {
             access_log.flush();
         }
-        ShutdownSignal::FastShutdown
+        // Whoever is told ends the process.
+        let _ = self.end.send(());
+        std::future::pending().await
     }
 }
 

@@ -3,7 +3,8 @@
 use std::{
     net::{SocketAddr, TcpListener},
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, mpsc},
+    thread,
 };
 
 use anyhow::Context;
@@ -69,10 +70,23 @@ pub fn run(config: Config) -> anyhow::Result<()> {
     health.threads = Some(1);
     server.add_service(clients);
     server.add_service(health);
-    server.run(RunArgs {
-        shutdown_signal: Box::new(Signals { drain, access_log }),
-    });
-    Ok(())
+    let (end, ended) = mpsc::channel();
+    let signals = Signals {
+        drain,
+        access_log,
+        end,
+    };
+    thread::Builder::new()
+        .name("server".to_owned())
+        .spawn(move || {
+            server.run(RunArgs {
+                shutdown_signal: Box::new(signals),
+            });
+        })
+        .context("cannot start the server")?;
+    // Nothing is under way any more when the end is told, so nobody waits for pingora's runtimes to stop: the threads
+    // of one without work stealing go on accepting, and failing to, for ever (0.9.1).
+    ended.recv().context("the server stopped by itself")
 }
 
 /// Whether both addresses can be listened on, both at once.

@@ -15,7 +15,7 @@ use crate::{
     drain::Drain,
     phases::{
         address::Addressing,
-        admit::{Admission, admit},
+        admit::{Admission, admit, closes},
         forward::Forwarding,
         identify_app::identify_app,
         origin::Peer,
@@ -96,6 +96,7 @@ impl Gateway {
                 trusted_proxies: config.trusted_proxies,
                 scheme,
                 largest_body: config.limits.body,
+                limits: config.limits.head,
             },
             apps,
             verifier: Verifier::new(config.sign),
@@ -124,7 +125,9 @@ impl Gateway {
     ) -> Result<(), Rejection> {
         context.is_last = head.is_http_1_0() || self.drain.is_draining();
         let (target, framing) = (head.target(), head.framing());
-        let admitted = admit(head.method(), head, framing, peer, &self.admission)?;
+        // `Connection: close` holds whatever becomes of the request.
+        let admitted = admit(head.method(), head, framing, peer, &self.admission)
+            .inspect_err(|_| context.is_last |= closes(head))?;
         if let Some(theirs) = admitted.request_id {
             context.request_id = theirs;
         }

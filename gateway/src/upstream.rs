@@ -70,7 +70,7 @@ impl Connector for BackendConnector {
 }
 
 /// The lines that the head of a connection's next request gets. Whoever is about to write that head sets them.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct HeadLines(Mutex<Vec<u8>>);
 
 impl HeadLines {
@@ -118,10 +118,15 @@ impl BackendConnection {
 
     /// Takes a head in, if `bytes` are one: with its lines, and not to be sent before the form that it announces.
     /// A head is written in one piece.
-    fn take_head(&mut self, bytes: &[u8]) -> bool {
+    fn take_head(&mut self, bytes: &[u8]) -> io::Result<bool> {
         let mut lines = self.lines.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(line_end) = memmem::find(bytes, b"\r\n").filter(|_| !lines.is_empty()) else {
-            return false;
+        if lines.is_empty() {
+            return Ok(false);
+        }
+        let line_end = memmem::find(bytes, b"\r\n");
+        // The last head still waits for its form: this one would become that.
+        let Some(line_end) = line_end.filter(|_| self.head.is_empty()) else {
+            return Err(io::ErrorKind::InvalidInput.into());
         };
         let (request_line, rest) = bytes.split_at(line_end + 2);
         for part in [request_line, &lines, rest] {
@@ -129,7 +134,7 @@ impl BackendConnection {
         }
         lines.clear();
         self.awaits_form = announces_form(bytes);
-        true
+        Ok(true)
     }
 
     /// Sends what is left of the head, and `form` behind it; tells how much of `form` went.
@@ -179,15 +184,11 @@ impl AsyncWrite for BackendConnection {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let this = &mut *self;
-        if this.head.is_empty() {
-            if this.take_head(bytes) {
-                return Poll::Ready(Ok(bytes.len()));
-            }
-            return Pin::new(&mut this.stream).poll_write(context, bytes);
+        if self.take_head(bytes)? {
+            return Poll::Ready(Ok(bytes.len()));
         }
-        this.awaits_form = false;
-        this.poll_send(context, bytes)
+        self.awaits_form = false;
+        self.poll_send(context, bytes)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -419,3 +419,59 @@ async fn a_request_under_way_is_finished_before_the_gateway_ends() {
     let answer = connection.answer().await;
     assert_eq!(answer.map(|answer| answer.status), Some(200));
 }
+
+#[tokio::test]
+async fn a_connection_that_the_client_closes_ends_with_a_rejection_too() {
+    let (stack, _backend) = stack("").await;
+    for method in ["GET", "DELETE", "PUT"] {
+        let mut connection = stack.raw().await;
+        let last = request(method, "/x?a=1", &["Connection: close"], b"");
+        let behind = request("GET", "/behind", &[], b"");
+        connection.send(&[last, behind].concat()).await;
+        let answers = connection.answers_until_close().await;
+        assert_eq!(answers.len(), 1, "{method}: {answers:?}");
+        assert_eq!(answers[0].header("connection"), Some("close"), "{method}");
+        assert!(answers[0].status >= 400, "{method}: {answers:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_empty_line_behind_a_request_begins_no_other() {
+    let (stack, _backend) = stack("[timeouts]\nhead_seconds = 1\nidle_seconds = 2").await;
+    let mut connection = stack.raw().await;
+    let lined = [request("GET", "/x", &[], b""), b"\r\n".to_vec()].concat();
+    connection.send(&lined).await;
+    let statuses: Vec<_> = connection
+        .answers_until_close()
+        .await
+        .iter()
+        .map(|answer| answer.status)
+        .collect();
+    assert_eq!(statuses, [200]);
+}
+
+#[tokio::test]
+async fn connection_may_name_a_bounded_number_of_headers() {
+    let (stack, backend) = stack("").await;
+    let line = format!("Connection: {}", "b,".repeat(10_000));
+    let mut connection = stack.raw().await;
+    connection.send(&request("GET", "/x", &[&line], b"")).await;
+    let answer = connection.answer().await.unwrap();
+    assert_eq!(answer.status, 431);
+    assert_eq!(answer.code().as_deref(), Some("headers_too_large"));
+    assert_eq!(backend.bytes(), 0);
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_in_the_middle_of_its_form_leaves_a_line() {
+    let (stack, _backend) = stack("").await;
+    let mut connection = stack.raw().await;
+    let headers = [
+        "Content-Type: application/x-www-form-urlencoded",
+        "Content-Length: 100",
+    ];
+    let begun = request("POST", "/left", &headers, b"a=1");
+    connection.send(&begun).await;
+    drop(connection);
+    stack.log_with(Program::Gateway, "POST /left 0 in").await;
+}

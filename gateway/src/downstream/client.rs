@@ -169,6 +169,9 @@ impl Client {
             Announcement::Next(lines) => {
                 while !lines.is_empty() {
                     let written = ready!(Pin::new(&mut self.stream).poll_write(context, lines))?;
+                    if written == 0 {
+                        return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+                    }
                     lines.advance(written);
                 }
                 self.announcement = Announcement::Done;

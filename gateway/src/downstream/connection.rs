@@ -84,13 +84,17 @@ impl Http1Connections {
         client: &mut Client,
         first_byte_patience: Duration,
     ) -> Result<Option<Head>, Refused> {
-        if client.ahead().is_empty() {
+        let mut reading = HeadReading::default();
+        // An empty line that was skipped is no beginning of a head.
+        while client.ahead().is_empty() {
             let first_bytes = timeout(first_byte_patience, client.receive());
             if !first_bytes.await.unwrap_or(false) {
                 return Ok(None);
             }
+            if let Some(head) = self.take_head(client, &mut reading)? {
+                return Ok(Some(head));
+            }
         }
-        let mut reading = HeadReading::default();
         if let Some(head) = self.take_head(client, &mut reading)? {
             return Ok(Some(head));
         }
@@ -105,6 +109,7 @@ impl Http1Connections {
         };
         match timeout(limit, rest).await {
             Ok(read) => read,
+            Err(_) if client.ahead().is_empty() => Ok(None),
             Err(_) => Err(Refused {
                 rejection: Rejection::RequestTimeout { limit },
                 came: client.take(client.ahead().len()),
@@ -218,10 +223,19 @@ impl Http1Connections {
         rejection: Rejection,
         is_whole: bool,
     ) -> Option<Box<Client>> {
+        let Exchange { head, context } = &*exchange;
         if matches!(rejection, Rejection::ClientGone) {
+            let served = Served {
+                method: std::str::from_utf8(head.method()).unwrap_or("-"),
+                path: head.target().path,
+                status: 0,
+                size: 0,
+                duration: context.started.elapsed(),
+            };
+            let log = self.gateway.access_log.as_ref();
+            record(log, served, context, Some(&rejection));
             return None;
         }
-        let Exchange { head, context } = &*exchange;
         let rejected = Rejected {
             method: head.method(),
             path: head.target().path,

@@ -24,7 +24,6 @@ pub struct FormLimits {
 }
 
 /// The form that follows a head.
-#[derive(Debug)]
 pub struct Form<'c> {
     client: &'c mut Client,
     framing: Framing,

@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 
 use super::origin::{Origin, Peer, ProxyHeaders};
 use crate::{
-    downstream::head::Framing,
+    downstream::head::{Framing, HeadLimits},
     rejection::Rejection,
     request::{Headers, Method, is_named},
 };
@@ -31,6 +31,8 @@ pub struct Admission {
     pub scheme: &'static str,
     /// Most bytes of a body.
     pub largest_body: usize,
+    /// How large a head may be.
+    pub limits: HeadLimits,
 }
 
 /// A request whose method, headers and declared body are in order.
@@ -74,7 +76,7 @@ pub enum AppHeader {
 ///
 /// # Errors
 ///
-/// In this order: the method, a convention header twice, a GET with a body, the content type, the declared
+/// In this order: the method, too many names in `Connection`, a convention header twice, a GET with a body, the content type, the declared
 /// length.
 pub fn admit<'a>(
     method: &[u8],
@@ -174,11 +176,15 @@ impl<'a> Found<'a> {
     ) -> Result<Self, Rejection> {
         let mut found = Self::default();
         let nominated = Nominated::from_headers(headers);
+        if nominated.0.len() > MOST_NOMINATED {
+            let HeadLimits { bytes, headers, .. } = rules.limits;
+            return Err(Rejection::HeadTooLarge { bytes, headers });
+        }
         found.closes = nominated.includes(b"close");
         for (place, (name, value)) in headers.each().enumerate() {
             let role = rules.names.role_of(name);
             let is_nominated = nominated.includes(name) && !is_essential(role);
-            if !(is_nominated && is_convention(role)) {
+            if !(is_nominated && is_absent_if_nominated(role)) {
                 found.take(role, place, value, &rules.names)?;
             }
             if role.passes(is_from_trusted_proxy) && !is_nominated {
@@ -251,6 +257,9 @@ impl<'a> Found<'a> {
     }
 }
 
+/// Every header is compared with every name in `Connection`, so there may not be many.
+const MOST_NOMINATED: usize = 64;
+
 /// The headers that `Connection` names: they are of this connection only, and count as absent.
 struct Nominated<'a>(SmallVec<[&'a [u8]; 4]>);
 
@@ -259,11 +268,8 @@ impl<'a> Nominated<'a> {
         let lines = headers
             .each()
             .filter(|(name, _)| is_named(name, &header::CONNECTION));
-        Self(
-            lines
-                .flat_map(|(_, value)| connection_options(value))
-                .collect(),
-        )
+        let options = lines.flat_map(|(_, value)| connection_options(value));
+        Self(options.take(MOST_NOMINATED + 1).collect())
     }
 
     fn includes(&self, name: &[u8]) -> bool {
@@ -277,6 +283,12 @@ pub fn nominates(headers: &(impl Headers + ?Sized), name: &HeaderName) -> bool {
     Nominated::from_headers(headers).includes(name.as_str().as_bytes())
 }
 
+/// Whether the client says that this is its connection's last request (RFC 9112 section 9.6).
+#[must_use]
+pub fn closes(headers: &(impl Headers + ?Sized)) -> bool {
+    Nominated::from_headers(headers).includes(b"close")
+}
+
 /// The names in a `Connection` header's value.
 pub(super) fn connection_options(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value
@@ -285,11 +297,15 @@ pub(super) fn connection_options(value: &[u8]) -> impl Iterator<Item = &[u8]> {
         .filter(|name| !name.is_empty())
 }
 
-/// A convention header that `Connection` names counts as absent.
-fn is_convention(role: HeaderRole) -> bool {
+/// A header that `Connection` names counts as absent if nothing but what it says hangs on it.
+fn is_absent_if_nominated(role: HeaderRole) -> bool {
     matches!(
         role,
-        HeaderRole::App | HeaderRole::Version | HeaderRole::Language | HeaderRole::Authorization
+        HeaderRole::App
+            | HeaderRole::Version
+            | HeaderRole::Language
+            | HeaderRole::Authorization
+            | HeaderRole::Forwarded
     )
 }
 

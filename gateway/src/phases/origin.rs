@@ -146,6 +146,7 @@ mod tests {
     use gateway_protocol::header::{HeaderNames, HeaderOverrides};
 
     use super::*;
+    use crate::downstream::head::HeadLimits;
 
     /// The places of the headers that tell the host: ours, and a proxy's.
     const OURS: u16 = 1;
@@ -159,6 +160,11 @@ mod tests {
             trusted_proxies: vec!["10.0.0.0/8".parse().unwrap()],
             scheme: "http",
             largest_body: 0,
+            limits: HeadLimits {
+                bytes: 0,
+                headers: 0,
+                query: 0,
+            },
         };
         let said = ProxyHeaders {
             forwarded_for: forwarded_for.iter().map(|line| line.as_bytes()).collect(),

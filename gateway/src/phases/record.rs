@@ -8,10 +8,10 @@ use std::{
     net::IpAddr,
     sync::{
         Arc,
-        mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
+        mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
     },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use gateway_protocol::{problem::ProblemCode, request_id::RequestId};
@@ -106,12 +106,17 @@ impl AccessLog {
     /// Waits until everything is written that was recorded before, but not for long.
     pub fn flush(&self) {
         let (mark, written) = sync_channel(1);
-        // A thread that is gone has written all it ever will.
-        if self.0.send(Entry::Mark(mark)).is_ok()
-            && written.recv_timeout(LONGEST_FLUSH) == Err(RecvTimeoutError::Timeout)
-        {
-            tracing::warn!("the last access lines could not be written in time");
+        let deadline = Instant::now() + LONGEST_FLUSH;
+        let mut entry = Entry::Mark(mark);
+        while let Err(TrySendError::Full(unsent)) = self.0.try_send(entry) {
+            if Instant::now() > deadline {
+                return;
+            }
+            entry = unsent;
+            thread::sleep(Duration::from_millis(5));
         }
+        // Nobody is told when it does not come: the log is what is stuck.
+        let _ = written.recv_timeout(deadline.saturating_duration_since(Instant::now()));
     }
 }
 

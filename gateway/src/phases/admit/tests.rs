@@ -19,6 +19,11 @@ fn rules(trusted_proxies: &[&str]) -> Admission {
             .collect(),
         scheme: "http",
         largest_body: 100,
+        limits: HeadLimits {
+            bytes: 32768,
+            headers: 100,
+            query: 8192,
+        },
     }
 }
 
@@ -295,4 +300,16 @@ fn a_client_may_end_its_connection() {
             "{connection}"
         );
     }
+}
+
+#[test]
+fn connection_names_a_bounded_number_of_headers() {
+    let named = |count| vec!["x"; count].join(",");
+    assert!(get(&[("Connection", &named(64))]).is_ok());
+    let headers = [("Connection", &*named(60)), ("Connection", &*named(5))];
+    let rejection = get(&headers).unwrap_err();
+    assert!(matches!(
+        rejection,
+        Rejection::HeadTooLarge { headers: 100, .. }
+    ));
 }

@@ -1,6 +1,6 @@
 //! A request's way to its backend: the phases in the contract's order, each a call into its file.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use http::HeaderValue;
 
@@ -109,6 +109,13 @@ impl Gateway {
             drain,
             access_log,
         })
+    }
+
+    /// The beginning of a request from `peer`.
+    #[must_use]
+    pub fn context(&self, peer: &Peer) -> RequestContext {
+        let started = self.access_log.as_ref().map(|_| Instant::now());
+        RequestContext::new(self.ids.next(), peer, started)
     }
 
     /// Takes a request whose head has come to its route, or finds out why it has none. CONTRACT 2 has the order.

@@ -163,7 +163,7 @@ impl ProxyHttp for Proxying {
                 .response_written()
                 .map_or(0, |sent| sent.status.as_u16()),
             size: session.body_bytes_sent(),
-            duration: context.started.elapsed(),
+            duration: context.duration(),
         };
         record(access_log, served, context, reason.as_deref());
     }

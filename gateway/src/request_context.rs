@@ -1,6 +1,10 @@
 //! What one phase leaves for the next.
 
-use std::{net::IpAddr, sync::Arc, time::Instant};
+use std::{
+    net::IpAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use gateway_protocol::request_id::RequestId;
 use http::HeaderValue;
@@ -27,8 +31,8 @@ pub struct Exchange {
 /// One request's state, filled in as it goes.
 #[derive(Debug)]
 pub struct RequestContext {
-    /// When the head had come.
-    pub started: Instant,
+    /// When the head had come; known where there is an access log to say how long it took.
+    pub started: Option<Instant>,
     /// Ours, or a trusted proxy's.
     pub request_id: RequestId,
     /// The trace that a trusted proxy is part of.
@@ -50,11 +54,11 @@ pub struct RequestContext {
 }
 
 impl RequestContext {
-    /// A request of which nothing is known but who sent it.
+    /// A request of which nothing is known but who sent it, and when.
     #[must_use]
-    pub fn new(request_id: RequestId, peer: &Peer) -> Self {
+    pub fn new(request_id: RequestId, peer: &Peer, started: Option<Instant>) -> Self {
         Self {
-            started: Instant::now(),
+            started,
             request_id,
             traceparent: None,
             peer: peer.address,
@@ -65,6 +69,13 @@ impl RequestContext {
             body_length: None,
             route: None,
         }
+    }
+
+    /// How long it has taken until now.
+    #[must_use]
+    pub fn duration(&self) -> Duration {
+        self.started
+            .map_or(Duration::ZERO, |started| started.elapsed())
     }
 
     /// The client's address, as far as it is known.

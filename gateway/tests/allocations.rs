@@ -18,7 +18,7 @@ use gateway::{
     drain::Drain,
     gateway::Gateway,
     phases::{answer::announcement, forward::forward, origin::Peer},
-    request_context::{Exchange, RequestContext},
+    request_context::Exchange,
 };
 use gateway_protocol::{param::Params, sign::sign};
 use tokio::io::AsyncWrite;
@@ -95,7 +95,7 @@ impl Phases {
         let ahead = client.ahead();
         let end = memchr::memmem::find(ahead, b"\r\n\r\n").unwrap() + 4;
         let head = Head::parse(client.take(end), &self.gateway.limits.head).unwrap();
-        let context = RequestContext::new(self.gateway.ids.next(), &self.peer);
+        let context = self.gateway.context(&self.peer);
         let mut exchange = Box::new(Exchange { head, context });
         let Exchange { head, context } = &mut *exchange;
         let mut form = Form::new(client, head.framing());

@@ -160,7 +160,7 @@ impl Http1Connections {
         shutdown: &ShutdownWatch,
     ) -> Option<Box<Client>> {
         let _under_way = self.gateway.drain.begin();
-        let context = RequestContext::new(self.gateway.ids.next(), peer);
+        let context = self.gateway.context(peer);
         let mut exchange = Box::new(Exchange { head, context });
         let mut form = Form::new(&mut client, exchange.head.framing());
         let Exchange { head, context } = &mut *exchange;
@@ -230,7 +230,7 @@ impl Http1Connections {
                 path: head.target().path,
                 status: 0,
                 size: 0,
-                duration: context.started.elapsed(),
+                duration: context.duration(),
             };
             let log = self.gateway.access_log.as_ref();
             record(log, served, context, Some(&rejection));
@@ -261,7 +261,7 @@ impl Http1Connections {
     /// Answers a head that is none, and closes.
     async fn refuse(&self, mut client: Box<Client>, peer: &Peer, refused: Refused) {
         let Refused { rejection, came } = refused;
-        let context = RequestContext::new(self.gateway.ids.next(), peer);
+        let context = self.gateway.context(peer);
         let line = peek_request_line(&came);
         let rejected = Rejected {
             method: line.map_or(&b"-"[..], |line| line.method),
@@ -311,7 +311,7 @@ impl Http1Connections {
             path,
             status: answer.status.as_u16(),
             size: answer.body.len(),
-            duration: context.started.elapsed(),
+            duration: context.duration(),
         };
         record(access_log.as_ref(), served, context, Some(rejection));
         matches!(sent, Ok(Ok(())))

@@ -107,7 +107,13 @@ pub fn admit<'a>(
         traceparent: trusted(found.traceparent)
             .filter(|given| is_traceparent(given))
             .and_then(|given| HeaderValue::from_str(given).ok()),
-        origin: Origin::new(peer, &found.proxy, found.host, rules),
+        origin: Origin::new(
+            peer,
+            &found.proxy,
+            found.host,
+            rules.scheme,
+            &rules.trusted_proxies,
+        ),
         passing: found.passing,
         closes: found.closes,
     })

@@ -6,8 +6,6 @@ use http::HeaderValue;
 use ipnet::IpNet;
 use smallvec::SmallVec;
 
-use super::admit::Admission;
-
 /// The other end of a connection; the same for all its requests.
 #[derive(Clone, Debug)]
 pub struct Peer {
@@ -62,19 +60,26 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// What `peer` and, if it is trusted, `said` tell; `host` is the place of `Host` in the head.
+    /// What `peer` and, if it is trusted, `said` tell; `host` is the place of `Host` in the head, and `scheme` what
+    /// holds where no proxy says.
     #[must_use]
-    pub fn new(peer: &Peer, said: &ProxyHeaders<'_>, host: u16, rules: &Admission) -> Self {
+    pub fn new(
+        peer: &Peer,
+        said: &ProxyHeaders<'_>,
+        host: u16,
+        scheme: &'static str,
+        trusted_proxies: &[IpNet],
+    ) -> Self {
         if !peer.is_trusted {
             return Self {
                 client: peer.address,
                 forwarded_for: peer.as_header.clone(),
-                proto: rules.scheme,
+                proto: scheme,
                 host,
                 forwarded: None,
             };
         }
-        let hops = hops(said, &rules.trusted_proxies);
+        let hops = hops(said, trusted_proxies);
         let chain: Vec<_> = hops
             .iter()
             .chain([&peer.address])
@@ -86,7 +91,7 @@ impl Origin {
             proto: match said.proto {
                 Some(b"https") => "https",
                 Some(b"http") => "http",
-                _ => rules.scheme,
+                _ => scheme,
             },
             host: said.host.unwrap_or(host),
             forwarded: forwarded(said, peer.address),
@@ -143,29 +148,14 @@ fn address(hop: &str) -> Option<IpAddr> {
 
 #[cfg(test)]
 mod tests {
-    use gateway_protocol::header::{HeaderNames, HeaderOverrides};
-
     use super::*;
-    use crate::downstream::head::HeadLimits;
 
     /// The places of the headers that tell the host: ours, and a proxy's.
     const OURS: u16 = 1;
     const THEIRS: u16 = 2;
 
     fn origin(peer: &str, forwarded_for: &[&str]) -> Origin {
-        let rules = Admission {
-            names: HeaderNames::new(&"Acme".parse().unwrap(), &HeaderOverrides::default())
-                .unwrap()
-                .into(),
-            trusted_proxies: vec!["10.0.0.0/8".parse().unwrap()],
-            scheme: "http",
-            largest_body: 0,
-            limits: HeadLimits {
-                bytes: 0,
-                headers: 0,
-                query: 0,
-            },
-        };
+        let trusted = ["10.0.0.0/8".parse().unwrap()];
         let said = ProxyHeaders {
             forwarded_for: forwarded_for.iter().map(|line| line.as_bytes()).collect(),
             forwarded: [&b"for=192.0.2.60"[..], b"for=\"[2001:db8::1]\""]
@@ -174,8 +164,8 @@ mod tests {
             proto: Some(b"https"),
             host: Some(THEIRS),
         };
-        let peer = Peer::new(peer.parse().unwrap(), &rules.trusted_proxies);
-        Origin::new(&peer, &said, OURS, &rules)
+        let peer = Peer::new(peer.parse().unwrap(), &trusted);
+        Origin::new(&peer, &said, OURS, "http", &trusted)
     }
 
     #[test]

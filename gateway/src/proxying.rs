@@ -25,7 +25,7 @@ use crate::{
     },
     rejection::Rejection,
     request_context::Exchange,
-    upstream::{self, HeadLines},
+    upstream::{self, Sending},
 };
 
 /// Idle connections to a backend are kept so long.
@@ -87,15 +87,41 @@ impl ProxyHttp for Proxying {
         digest: Option<&Digest>,
         exchange: &mut Self::CTX,
     ) -> pingora::Result<()> {
-        let (exchange, route) = verified(exchange)?;
+        let sending = digest.and_then(Sending::of).ok_or_else(|| {
+            Rejection::Internal("a connection to a backend is not one of ours".into())
+        })?;
+        let (request, route) = verified(exchange)?;
         let Gateway {
             forwarding, ids, ..
         } = &*self.gateway;
-        let connection = digest.and_then(HeadLines::of).ok_or_else(|| {
-            Rejection::Internal("a connection to a backend is not one of ours".into())
-        })?;
-        connection.set(|lines| forward(exchange, route, forwarding, ids, lines));
+        sending.begin(|lines| forward(request, route, forwarding, ids, lines));
+        if let Some(exchange) = exchange {
+            exchange.context.sending = Some(Arc::clone(sending));
+        }
         Ok(())
+    }
+
+    /// A kept connection may turn out to have ended: then a GET is sent again, as long as no byte of an answer has
+    /// come. CONTRACT 5.
+    fn error_while_proxy(
+        &self,
+        peer: &HttpPeer,
+        session: &mut Session,
+        error: Box<Error>,
+        exchange: &mut Self::CTX,
+        is_reused: bool,
+    ) -> Box<Error> {
+        let sending = exchange
+            .as_ref()
+            .and_then(|exchange| exchange.context.sending.as_ref());
+        let is_answered = sending.is_none_or(|sending| sending.is_answered());
+        let mut error = error.more_context(format!("Peer: {peer}"));
+        if session.req_header().method == http::Method::GET && !is_answered {
+            error.retry.decide_reuse(is_reused);
+        } else {
+            error.set_retry(false);
+        }
+        error
     }
 
     async fn response_filter(

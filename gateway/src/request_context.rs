@@ -17,6 +17,7 @@ use crate::{
         origin::{Origin, Peer},
         route::Route,
     },
+    upstream::Sending,
 };
 
 /// A request whose head has come, and how far it got.
@@ -51,6 +52,8 @@ pub struct RequestContext {
     pub body_length: Option<usize>,
     /// Where the request goes. Set once, when it is verified.
     pub route: Option<Route>,
+    /// The connection to the backend, as far as this request is concerned; the last one, where it was sent again.
+    pub sending: Option<Arc<Sending>>,
 }
 
 impl RequestContext {
@@ -68,6 +71,7 @@ impl RequestContext {
             app: None,
             body_length: None,
             route: None,
+            sending: None,
         }
     }
 

@@ -9,9 +9,12 @@
 
 use std::{
     any::Any,
-    io,
+    fmt, io,
     pin::Pin,
-    sync::{Arc, LazyLock, Mutex, PoisonError},
+    sync::{
+        Arc, LazyLock, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -69,30 +72,52 @@ impl Connector for BackendConnector {
     }
 }
 
-/// The lines that the head of a connection's next request gets. Whoever is about to write that head sets them.
+/// What is particular to a connection's request: the lines that its head gets, set by whoever is about to write
+/// that head; and whether anything of an answer has come.
 #[derive(Default)]
-pub struct HeadLines(Mutex<Vec<u8>>);
+pub struct Sending {
+    lines: Mutex<Vec<u8>>,
+    is_answered: AtomicBool,
+}
 
-impl HeadLines {
-    /// Those of the connection that `digest` is of.
+impl Sending {
+    /// That of the connection that `digest` is of.
     #[must_use]
-    pub fn of(digest: &Digest) -> Option<&Self> {
+    pub fn of(digest: &Digest) -> Option<&Arc<Self>> {
         let data = digest.proxy_digest.as_ref()?.user_data.as_ref()?;
-        data.downcast_ref::<Arc<Self>>().map(Arc::as_ref)
+        data.downcast_ref()
     }
 
-    /// Replaces them by what `write` writes.
-    pub fn set(&self, write: impl FnOnce(&mut Vec<u8>)) {
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Begins a request, with the lines that `write` writes.
+    pub fn begin(&self, write: impl FnOnce(&mut Vec<u8>)) {
+        self.is_answered.store(false, Ordering::Relaxed);
+        let mut lines = self.lines();
         lines.clear();
         write(&mut lines);
+    }
+
+    /// Whether a byte of the answer has come.
+    #[must_use]
+    pub fn is_answered(&self) -> bool {
+        self.is_answered.load(Ordering::Relaxed)
+    }
+
+    fn lines(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Silent: lines hold credentials.
+impl fmt::Debug for Sending {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Sending(…)")
     }
 }
 
 /// A connection to a backend.
 struct BackendConnection {
     stream: Stream,
-    lines: Arc<HeadLines>,
+    sending: Arc<Sending>,
     /// What gets the lines to the connection through pingora.
     digest: Arc<ProxyDigest>,
     /// A head that is not sent yet, and how much of it is.
@@ -103,12 +128,12 @@ struct BackendConnection {
 
 impl BackendConnection {
     fn new(stream: Stream) -> pingora::Result<Self> {
-        let lines = Arc::new(HeadLines::default());
-        let data: Box<dyn Any + Send + Sync> = Box::new(Arc::clone(&lines));
+        let sending = Arc::new(Sending::default());
+        let data: Box<dyn Any + Send + Sync> = Box::new(Arc::clone(&sending));
         let no_answer = Box::new(ResponseHeader::build_no_case(200, Some(0))?);
         Ok(Self {
             stream,
-            lines,
+            sending,
             digest: Arc::new(ProxyDigest::new(no_answer, Some(data))),
             head: Vec::new(),
             sent: 0,
@@ -119,7 +144,7 @@ impl BackendConnection {
     /// Takes a head in, if `bytes` are one: with its lines, and not to be sent before the form that it announces.
     /// A head is written in one piece.
     fn take_head(&mut self, bytes: &[u8]) -> io::Result<bool> {
-        let mut lines = self.lines.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.sending.lines();
         if lines.is_empty() {
             return Ok(false);
         }
@@ -211,7 +236,12 @@ impl AsyncRead for BackendConnection {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+        if buffer.filled().len() > before {
+            self.sending.is_answered.store(true, Ordering::Relaxed);
+        }
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -255,8 +285,8 @@ impl GetSocketDigest for BackendConnection {
 impl Peek for BackendConnection {}
 
 /// Silent: heads hold credentials.
-impl std::fmt::Debug for BackendConnection {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for BackendConnection {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("BackendConnection(…)")
     }
 }

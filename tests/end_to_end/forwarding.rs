@@ -430,3 +430,36 @@ async fn a_form_arrives_in_one_piece_with_its_head() {
         assert_eq!(connection.answer().await.unwrap().status, 200, "{size}");
     }
 }
+
+/// Answers the first request of the first connection, and begins to answer the second; answers all others.
+async fn breaks_off(listener: TcpListener) -> std::io::Result<()> {
+    const WHOLE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+    let mut buffer = [0; 16 * 1024];
+    let (mut first, _) = listener.accept().await?;
+    for answer in [WHOLE, b"HTTP/1.1 2"] {
+        let _whole_request = first.read(&mut buffer).await?;
+        first.write_all(answer).await?;
+    }
+    drop(first);
+    loop {
+        let (mut other, _) = listener.accept().await?;
+        let _whole_request = other.read(&mut buffer).await?;
+        other.write_all(WHOLE).await?;
+    }
+}
+
+/// The backend may have acted on it: only a request of which no byte of an answer has come is sent again.
+#[tokio::test]
+async fn a_request_whose_answer_began_is_not_sent_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let builder = Stack::builder().in_front_of_address(listener.local_addr().unwrap());
+    tokio::spawn(breaks_off(listener));
+    let stack = builder.start().await;
+    let mut statuses = Vec::new();
+    for _ in 0..2 {
+        let mut connection = stack.raw().await;
+        connection.send(&request("GET", "/x", &[], b"")).await;
+        statuses.push(connection.answer().await.unwrap().status);
+    }
+    assert_eq!(statuses, [200, 502]);
+}

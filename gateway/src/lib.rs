@@ -11,6 +11,7 @@
 //! | [`proxying`] | forwarding by pingora, and the phases behind the route |
 //! | [`phases`] | one file a phase |
 //! | [`upstream`] | connections to backends |
+//! | [`stall`] | writes that make no progress |
 //! | [`apps`] | applications: store, cache, keys at rest |
 //! | [`replay`] | the replay memory |
 //! | [`rejection`] | every reason not to serve a request |
@@ -37,4 +38,5 @@ pub mod request;
 pub mod request_context;
 pub mod request_ids;
 pub mod server;
+pub mod stall;
 pub mod upstream;

@@ -218,7 +218,6 @@ impl Proxying {
         peer.options.connection_timeout = Some(timeouts.connect);
         peer.options.total_connection_timeout = Some(timeouts.connect);
         peer.options.read_timeout = Some(timeouts.answer);
-        peer.options.write_timeout = Some(timeouts.answer);
         peer.options.idle_timeout = Some(UPSTREAM_IDLE);
         // It gets no headers but those it needs; `forward` strips by the contract's rules.
         peer.options.http_upstream_request_policy = HttpUpstreamRequestPolicy::preserve();
@@ -317,6 +316,9 @@ fn rejection_of(error: &Error) -> Rejection {
     match (error.esource(), error.etype()) {
         (ErrorSource::Downstream, _) => Rejection::ClientGone,
         (_, ErrorType::ReadTimedout | ErrorType::WriteTimedout) => Rejection::BackendTimeout,
+        (ErrorSource::Upstream, ErrorType::WriteError) if is_stalled(error) => {
+            Rejection::BackendTimeout
+        }
         // A client's head was checked before, so what is no HTTP is the backend's.
         (ErrorSource::Upstream, kind)
         | (_, kind @ (ErrorType::ConnectTimedout | ErrorType::InvalidHTTPHeader)) => {
@@ -341,4 +343,10 @@ impl From<Rejection> for Box<Error> {
         let status = rejection.code().map_or(400, |code| code.status().as_u16());
         Error::because(ErrorType::HTTPStatus(status), "rejected", rejection)
     }
+}
+
+/// Whether the connection took nothing for too long.
+fn is_stalled(error: &Error) -> bool {
+    let cause = error.root_cause().downcast_ref::<std::io::Error>();
+    cause.is_some_and(|cause| cause.kind() == std::io::ErrorKind::TimedOut)
 }

@@ -160,7 +160,10 @@ fn clients_service(
     let mut options = HttpServerOptions::default();
     options.force_custom = true;
     let connector_options = ConnectorOptions::from_server_conf(server_conf);
-    let connector = BackendConnector(TransportConnector::new(Some(connector_options)));
+    let connector = BackendConnector {
+        connector: TransportConnector::new(Some(connector_options)),
+        patience: gateway.timeouts.answer,
+    };
     let proxying = Proxying::new(Arc::clone(&gateway));
     let connections = Arc::new(Http1Connections { gateway });
     let serve = move |proxy: Proxy, stream: Stream, shutdown: &ShutdownWatch| -> Serving {

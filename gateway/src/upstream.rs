@@ -36,6 +36,8 @@ use pingora::{
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use crate::stall::Stall;
+
 /// What a peer must say it speaks for pingora to connect through a [`BackendConnector`]. It is HTTP/1.1; nobody
 /// but pingora sees this.
 #[must_use]
@@ -44,7 +46,12 @@ pub fn protocol() -> ALPN {
 }
 
 /// Connects to backends. Connections that are free are kept, and found again, by pingora.
-pub struct BackendConnector(pub TransportConnector);
+pub struct BackendConnector {
+    /// pingora's.
+    pub connector: TransportConnector,
+    /// A backend may take nothing of a request for so long.
+    pub patience: Duration,
+}
 
 #[async_trait]
 impl Connector for BackendConnector {
@@ -54,8 +61,8 @@ impl Connector for BackendConnector {
         &self,
         peer: &P,
     ) -> pingora::Result<(Connection<()>, bool)> {
-        let stream = self.0.new_stream(peer).await?;
-        let connection = BackendConnection::new(stream)?;
+        let stream = self.connector.new_stream(peer).await?;
+        let connection = BackendConnection::new(stream, self.patience)?;
         Ok((Connection::Stream(Box::new(connection)), false))
     }
 
@@ -124,10 +131,11 @@ struct BackendConnection {
     head: Vec<u8>,
     sent: usize,
     awaits_form: bool,
+    stall: Stall,
 }
 
 impl BackendConnection {
-    fn new(stream: Stream) -> pingora::Result<Self> {
+    fn new(stream: Stream, patience: Duration) -> pingora::Result<Self> {
         let sending = Arc::new(Sending::default());
         let data: Box<dyn Any + Send + Sync> = Box::new(Arc::clone(&sending));
         let no_answer = Box::new(ResponseHeader::build_no_case(200, Some(0))?);
@@ -138,6 +146,7 @@ impl BackendConnection {
             head: Vec::new(),
             sent: 0,
             awaits_form: false,
+            stall: Stall::new(patience),
         })
     }
 
@@ -213,7 +222,8 @@ impl AsyncWrite for BackendConnection {
             return Poll::Ready(Ok(bytes.len()));
         }
         self.awaits_form = false;
-        self.poll_send(context, bytes)
+        let sent = self.poll_send(context, bytes);
+        self.stall.watch(context, sent)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -221,8 +231,12 @@ impl AsyncWrite for BackendConnection {
             // It comes next, and is flushed, too.
             return Poll::Ready(Ok(()));
         }
-        ready!(self.poll_send(context, b""))?;
-        Pin::new(&mut self.stream).poll_flush(context)
+        let flushed = match self.poll_send(context, b"") {
+            Poll::Ready(Ok(_)) => Pin::new(&mut self.stream).poll_flush(context),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Pending => Poll::Pending,
+        };
+        self.stall.watch(context, flushed)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -76,7 +76,7 @@ impl Phases {
     /// What it costs to take in the second of two such requests.
     fn cost(&self, request: &str) -> AllocationInfo {
         let (here, mut there) = tokio::io::duplex(4096);
-        let mut client = Client::new(Box::new(here));
+        let mut client = Client::new(Box::new(here), self.gateway.timeouts.send);
         // As a connection to a backend keeps them.
         let mut lines = Vec::new();
         let mut serve = || {

@@ -29,6 +29,8 @@ use pingora::{
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 
+use crate::stall::Stall;
+
 /// As much is read at once: the head of nearly every request, and its form.
 const USUAL_READ: usize = 8 * 1024;
 /// More than this of following requests is left in the socket until their turn comes.
@@ -42,6 +44,7 @@ pub struct Client {
     stream: Stream,
     ahead: BytesMut,
     announcement: Announcement,
+    stall: Stall,
 }
 
 /// The lines that the head of an answer gets behind its status line.
@@ -57,13 +60,14 @@ enum Announcement {
 }
 
 impl Client {
-    /// A connection that nothing was read of.
+    /// A connection that nothing was read of; its client may take nothing of an answer for as long as `patience`.
     #[must_use]
-    pub fn new(stream: Stream) -> Self {
+    pub fn new(stream: Stream, patience: Duration) -> Self {
         Self {
             stream,
             ahead: BytesMut::new(),
             announcement: Announcement::Done,
+            stall: Stall::new(patience),
         }
     }
 
@@ -129,8 +133,8 @@ impl Client {
     ///
     /// The client is gone.
     pub async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.stream.write_all(bytes).await?;
-        self.stream.flush().await
+        self.write_all(bytes).await?;
+        self.flush().await
     }
 
     /// Closes a connection on which nothing more is expected.
@@ -180,6 +184,21 @@ impl Client {
         Poll::Ready(Ok(bytes.len()))
     }
 
+    fn poll_write_announced(
+        &mut self,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let most = ready!(self.poll_announce(context, bytes))?;
+        let written = ready!(Pin::new(&mut self.stream).poll_write(context, &bytes[..most]))?;
+        if let Announcement::Waiting(lines) = &mut self.announcement
+            && bytes[..written].ends_with(b"\r\n")
+        {
+            self.announcement = Announcement::Next(std::mem::take(lines));
+        }
+        Poll::Ready(Ok(written))
+    }
+
     /// Behind a request: watches for the client's going, and keeps what comes for later.
     fn poll_behind(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.ahead.len() < MOST_AHEAD {
@@ -207,15 +226,8 @@ impl AsyncWrite for Client {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let this = &mut *self;
-        let most = ready!(this.poll_announce(context, bytes))?;
-        let written = ready!(Pin::new(&mut this.stream).poll_write(context, &bytes[..most]))?;
-        if let Announcement::Waiting(lines) = &mut this.announcement
-            && bytes[..written].ends_with(b"\r\n")
-        {
-            this.announcement = Announcement::Next(std::mem::take(lines));
-        }
-        Poll::Ready(Ok(written))
+        let written = self.poll_write_announced(context, bytes);
+        self.stall.watch(context, written)
     }
 
     fn poll_write_vectored(
@@ -223,11 +235,13 @@ impl AsyncWrite for Client {
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        if matches!(self.announcement, Announcement::Done) {
-            return Pin::new(&mut self.stream).poll_write_vectored(context, slices);
-        }
-        let first = slices.iter().find(|slice| !slice.is_empty());
-        self.poll_write(context, first.map_or(&[], |slice| slice))
+        let written = if matches!(self.announcement, Announcement::Done) {
+            Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+        } else {
+            let first = slices.iter().find(|slice| !slice.is_empty());
+            self.poll_write_announced(context, first.map_or(&[], |slice| slice))
+        };
+        self.stall.watch(context, written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -235,7 +249,8 @@ impl AsyncWrite for Client {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+        let flushed = Pin::new(&mut self.stream).poll_flush(context);
+        self.stall.watch(context, flushed)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -48,7 +48,7 @@ pub type Proxy = Arc<HttpProxy<Proxying, BackendConnector>>;
 impl Http1Connections {
     /// Serves a connection until it ends.
     pub async fn serve(&self, stream: Stream, proxy: Proxy, shutdown: ShutdownWatch) {
-        let mut client = Box::new(Client::new(stream));
+        let mut client = Box::new(Client::new(stream, self.gateway.timeouts.send));
         let Some(address) = client.address() else {
             return;
         };
@@ -192,7 +192,6 @@ impl Http1Connections {
         let mut session = ServerSession::new_http1(client);
         session.set_pipelined_prefix(request);
         session.set_connection_user_context(Some(exchange));
-        session.set_write_timeout(Some(self.gateway.timeouts.send));
         // Early hints and the like are between the backend and us.
         session.set_ignore_info_resp(true);
         let reused = proxy.process_new_http(session, shutdown).await;

@@ -30,6 +30,14 @@ pub fn is_named(name: &[u8], known: &HeaderName) -> bool {
     name.eq_ignore_ascii_case(known.as_str().as_bytes())
 }
 
+/// Writes a header as a line of a head.
+pub fn write_line(head: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    head.reserve(name.len() + value.len() + 4);
+    for part in [name, b": ", value, b"\r\n"] {
+        head.extend_from_slice(part);
+    }
+}
+
 /// A request's headers, whoever holds them; names in any letter case.
 pub trait Headers {
     /// All of them, in order.

@@ -8,8 +8,6 @@ use crate::downstream::head::HeadLimits;
 /// pingora resends a body of this size intact and hangs on one byte more (0.9.1), so more cannot be allowed.
 const LARGEST_BODY: usize = 64 * 1024;
 
-/// A target of 64 KiB is more than pingora's type for it holds (0.9.1): it would refuse it without a word.
-const LARGEST_HEAD: usize = 64 * 1024;
 /// pingora reads no head with more than 256 of them (0.9.1).
 const MOST_HEADERS: usize = 250;
 
@@ -26,9 +24,9 @@ pub struct Limits {
 
 impl Limits {
     pub(super) fn from_section(mut section: Section<'_>) -> Option<Self> {
-        let bytes = section.number("head_bytes", 1024..=LARGEST_HEAD, 32 * 1024);
+        let bytes = section.number("head_bytes", 1024..=HeadLimits::MOST_BYTES, 32 * 1024);
         let headers = section.number("headers", 10..=MOST_HEADERS, 100);
-        let query = section.number("query_bytes", 64..=LARGEST_HEAD, 8 * 1024);
+        let query = section.number("query_bytes", 64..=HeadLimits::MOST_BYTES, 8 * 1024);
         let body = section.number("body_bytes", 64..=LARGEST_BODY, LARGEST_BODY);
         let params = section.number("params", 2..=10_000, 256);
         let head = HeadLimits {

@@ -48,10 +48,8 @@ pub struct Client {
 }
 
 /// The lines that the head of an answer gets behind its status line.
-#[derive(Default)]
 enum Announcement {
     /// There are none, or they are written.
-    #[default]
     Done,
     /// The status line comes first.
     Waiting(Bytes),

@@ -31,7 +31,7 @@ use crate::{
     },
     proxying::Proxying,
     rejection::Rejection,
-    request::{Headers, RawHeaders},
+    request::{Headers, RawHeaders, write_line},
     request_context::{Exchange, RequestContext},
     upstream::BackendConnector,
 };
@@ -85,18 +85,20 @@ impl Http1Connections {
         first_byte_patience: Duration,
     ) -> Result<Option<Head>, Refused> {
         let mut reading = HeadReading::default();
-        // An empty line that was skipped is no beginning of a head.
-        while client.ahead().is_empty() {
-            let first_bytes = timeout(first_byte_patience, client.receive());
-            if !first_bytes.await.unwrap_or(false) {
-                return Ok(None);
+        loop {
+            if client.ahead().is_empty() {
+                let first_bytes = timeout(first_byte_patience, client.receive());
+                if !first_bytes.await.unwrap_or(false) {
+                    return Ok(None);
+                }
             }
             if let Some(head) = self.take_head(client, &mut reading)? {
                 return Ok(Some(head));
             }
-        }
-        if let Some(head) = self.take_head(client, &mut reading)? {
-            return Ok(Some(head));
+            // An empty line that was skipped is no beginning of a head.
+            if !client.ahead().is_empty() {
+                break;
+            }
         }
         let limit = self.gateway.timeouts.head;
         let rest = async {
@@ -223,38 +225,28 @@ impl Http1Connections {
         is_whole: bool,
     ) -> Option<Box<Client>> {
         let Exchange { head, context } = &*exchange;
-        if matches!(rejection, Rejection::ClientGone) {
-            let served = Served {
-                method: std::str::from_utf8(head.method()).unwrap_or("-"),
-                path: head.target().path,
-                status: 0,
-                size: 0,
-                duration: context.duration(),
-            };
-            let log = self.gateway.access_log.as_ref();
-            record(log, served, context, Some(&rejection));
-            return None;
-        }
+        let goes_on = is_whole && !context.is_last;
         let rejected = Rejected {
             method: head.method(),
             path: head.target().path,
             headers: head,
             context,
-            goes_on: is_whole && !context.is_last,
+            goes_on,
         };
-        let goes_on = rejected.goes_on;
-        let sent = self.answer(&mut client, &rejected, &rejection).await;
-        match (sent, is_whole) {
-            (true, true) if goes_on => Some(client),
-            (true, true) => {
-                client.close().await;
-                None
-            }
-            _ => {
-                client.close_heard_out().await;
-                None
-            }
+        if matches!(rejection, Rejection::ClientGone) {
+            self.record(&rejected, 0, 0, &rejection);
+            return None;
         }
+        let sent = self.answer(&mut client, &rejected, &rejection).await;
+        if sent && goes_on {
+            return Some(client);
+        }
+        if sent && is_whole {
+            client.close().await;
+        } else {
+            client.close_heard_out().await;
+        }
+        None
     }
 
     /// Answers a head that is none, and closes.
@@ -282,7 +274,6 @@ impl Http1Connections {
     ) -> bool {
         let Gateway {
             addressing,
-            access_log,
             timeouts,
             ..
         } = &*self.gateway;
@@ -305,15 +296,28 @@ impl Http1Connections {
         };
         let wire = on_the_wire(&answer, &announcement, method == b"HEAD", goes_on);
         let sent = timeout(timeouts.head, client.send(&wire)).await;
+        let (status, size) = (answer.status.as_u16(), answer.body.len());
+        self.record(rejected, status, size, rejection);
+        matches!(sent, Ok(Ok(())))
+    }
+
+    fn record<H>(
+        &self,
+        rejected: &Rejected<'_, H>,
+        status: u16,
+        size: usize,
+        rejection: &Rejection,
+    ) {
+        let context = rejected.context;
         let served = Served {
-            method: std::str::from_utf8(method).unwrap_or("-"),
-            path,
-            status: answer.status.as_u16(),
-            size: answer.body.len(),
+            method: std::str::from_utf8(rejected.method).unwrap_or("-"),
+            path: rejected.path,
+            status,
+            size,
             duration: context.duration(),
         };
-        record(access_log.as_ref(), served, context, Some(rejection));
-        matches!(sent, Ok(Ok(())))
+        let log = self.gateway.access_log.as_ref();
+        record(log, served, context, Some(rejection));
     }
 }
 
@@ -370,9 +374,7 @@ fn on_the_wire(answer: &Answer, announcement: &[u8], is_head: bool, goes_on: boo
     wire.extend_from_slice(b"\r\n");
     wire.extend_from_slice(announcement);
     let mut line = |name: &HeaderName, value: &[u8]| {
-        for part in [name.as_str().as_bytes(), b": ", value, b"\r\n"] {
-            wire.extend_from_slice(part);
-        }
+        write_line(&mut wire, name.as_str().as_bytes(), value);
     };
     for (name, value) in &answer.headers {
         line(name, value.as_bytes());

@@ -1,12 +1,12 @@
 //! The headers of an answer as the client sees them. CONTRACT 1 and 5.
 
-use gateway_protocol::header::{HeaderNames, X_REQUEST_ID};
+use gateway_protocol::header::{HeaderNames, INTERNAL_PREFIX, X_REQUEST_ID};
 use http::{HeaderName, StatusCode, header};
 use pingora::http::ResponseHeader;
 use smallvec::SmallVec;
 
-use super::{admit::connection_options, forward::is_internal};
-use crate::request_context::RequestContext;
+use super::admit::connection_options;
+use crate::{request::write_line, request_context::RequestContext};
 
 /// The lines that every answer to a request has, whoever gives it: the request's id and, once it has a route,
 /// which version served it, and why. Each ends as header lines do.
@@ -14,9 +14,7 @@ use crate::request_context::RequestContext;
 pub fn announcement(context: &RequestContext, names: &HeaderNames) -> Vec<u8> {
     let mut lines = Vec::with_capacity(192);
     let mut line = |name: &HeaderName, value: &[u8]| {
-        for part in [name.as_str().as_bytes(), b": ", value, b"\r\n"] {
-            lines.extend_from_slice(part);
-        }
+        write_line(&mut lines, name.as_str().as_bytes(), value);
     };
     line(&X_REQUEST_ID, context.request_id.as_bytes());
     if let Some(route) = &context.route {
@@ -55,6 +53,14 @@ fn not_for_clients(response: &ResponseHeader, names: &HeaderNames) -> SmallVec<[
             || is_internal(name)
     });
     nominated.chain(ours.cloned()).collect()
+}
+
+/// Whether a header of an answer is the gateway's own, or looks like it, and so not for clients.
+fn is_internal(name: &HeaderName) -> bool {
+    let alike = |(given, known): (u8, u8)| given == known || (given == b'_' && known == b'-');
+    let prefix = INTERNAL_PREFIX.as_bytes();
+    let name = name.as_str().as_bytes();
+    name.len() >= prefix.len() && name.iter().copied().zip(prefix.iter().copied()).all(alike)
 }
 
 #[cfg(test)]

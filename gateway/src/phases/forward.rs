@@ -5,14 +5,13 @@
 use std::{io::Write, sync::Arc};
 
 use gateway_protocol::header::{
-    self, HeaderNames, TRACEPARENT, X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO,
-    X_GATEWAY_APP, X_GATEWAY_APP_ID, X_GATEWAY_SECRET, X_GATEWAY_VERSION, X_GATEWAY_VERSION_SOURCE,
-    X_REQUEST_ID,
+    HeaderNames, TRACEPARENT, X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO, X_GATEWAY_APP,
+    X_GATEWAY_APP_ID, X_GATEWAY_SECRET, X_GATEWAY_VERSION, X_GATEWAY_VERSION_SOURCE, X_REQUEST_ID,
 };
 use http::{HeaderName, HeaderValue, header::FORWARDED};
 
 use super::route::Route;
-use crate::{request_context::Exchange, request_ids::RequestIds};
+use crate::{request::write_line, request_context::Exchange, request_ids::RequestIds};
 
 /// What forwarding goes by; the same for every request.
 #[derive(Debug)]
@@ -35,9 +34,11 @@ pub fn forward(
     let Exchange { head, context } = exchange;
     // The head was checked to have no line ends in names and values.
     for (name, value) in head.at(&context.passing) {
-        line(lines, name, value);
+        write_line(lines, name, value);
     }
-    let mut own = |name: HeaderName, value: &[u8]| line(lines, name.as_str().as_bytes(), value);
+    let mut own = |name: HeaderName, value: &[u8]| {
+        write_line(lines, name.as_str().as_bytes(), value);
+    };
     if let Some(secret) = &forwarding.secret {
         own(X_GATEWAY_SECRET, secret.as_bytes());
     }
@@ -65,21 +66,4 @@ pub fn forward(
         // Writing to a Vec cannot fail.
         let _ = write!(lines, "{X_GATEWAY_APP_ID}: {}\r\n", app.id.get());
     }
-}
-
-fn line(lines: &mut Vec<u8>, name: &[u8], value: &[u8]) {
-    lines.reserve(name.len() + value.len() + 4);
-    lines.extend_from_slice(name);
-    lines.extend_from_slice(b": ");
-    lines.extend_from_slice(value);
-    lines.extend_from_slice(b"\r\n");
-}
-
-/// Whether a header of an answer is the gateway's own, or looks like it, and so not for clients.
-#[must_use]
-pub fn is_internal(name: &HeaderName) -> bool {
-    let alike = |(given, known): (u8, u8)| given == known || (given == b'_' && known == b'-');
-    let prefix = header::INTERNAL_PREFIX.as_bytes();
-    let name = name.as_str().as_bytes();
-    name.len() >= prefix.len() && name.iter().copied().zip(prefix.iter().copied()).all(alike)
 }

@@ -20,6 +20,7 @@ use gateway::{
         directory::CachedApps,
         store::{AppStore, AppStoreError, AppSummary, NewApp, Rotated, Rotation},
     },
+    balance::{Balancer, attempts::Attempts},
     config::{Config, Versions},
     phases::{
         route::route,
@@ -107,10 +108,33 @@ fn the_route(bencher: Bencher<'_, '_>) {
     bencher.bench(|| route(&verified, black_box(b"v2"), &versions));
 }
 
+/// One of five addresses, all of them well, for a request that begins and ends.
+#[divan::bench(args = ["round-robin", "least-connections", "hash-client"], threads = [1, 2])]
+fn an_address(bencher: Bencher<'_, '_>, balance: &str) {
+    let several = format!(
+        "versions.v1.balance = '{balance}'\nversions.v1.backends = ['127.0.0.1:1', '127.0.0.1:2', \
+         '127.0.0.1:3', '127.0.0.1:4', '127.0.0.1:5']"
+    );
+    let text = CONFIG.replace("versions.v1.backend = '127.0.0.1:7001'", &several);
+    let versions = load(&text, &format!("{balance}.toml")).versions;
+    let balancer = Balancer::of(versions.default()).expect("there are several");
+    let looked_up = pin!(balancer.look_up()).poll(&mut Context::from_waker(Waker::noop()));
+    assert!(looked_up.is_ready());
+    let next = AtomicU64::new(0);
+    bencher.bench(|| {
+        let key = next.fetch_add(1, Ordering::Relaxed).to_le_bytes();
+        balancer.choose(black_box(&key), &mut Attempts::default())
+    });
+}
+
+fn load(text: &str, name: &str) -> Config {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&file, text).expect("cargo made the folder");
+    Config::load(&file).expect("a good configuration")
+}
+
 fn prepared() -> (Versions, VerifiedRequest) {
-    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("phases.toml");
-    std::fs::write(&file, CONFIG).expect("cargo made the folder");
-    let config = Config::load(&file).expect("a good configuration");
+    let config = load(CONFIG, "phases.toml");
     let target = Target {
         path: "/",
         query: "",

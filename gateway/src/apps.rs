@@ -3,11 +3,17 @@
 //! | module | subject |
 //! | --- | --- |
 //! | [`store`] | what is asked of a store |
-//! | [`sqlite`] | the embedded store |
+//! | [`sqlite`], [`postgres`] | the embedded store, and the one on a server |
+//! | [`open`] | which of them, with the master key |
 //! | [`directory`] | how a request finds its application: one for all, or cached records |
 //! | [`seal`] | keys at rest |
 
 pub mod directory;
+mod freshness;
+mod in_flight;
+pub mod open;
+pub mod postgres;
+mod record;
 pub mod seal;
 pub mod sqlite;
 pub mod store;
@@ -65,3 +71,6 @@ impl AppState {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

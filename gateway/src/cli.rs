@@ -1,14 +1,19 @@
 //! The commands. What they print is for people, but for `--json`.
 
+mod address;
 mod app;
 mod call;
+mod health;
 mod key;
+mod parse;
 mod sign;
+mod store;
 
 use std::{future::Future, path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 
+pub use self::parse::parse;
 use crate::{
     config::{Config, ConfigError},
     logging, server,
@@ -28,10 +33,17 @@ enum Command {
     Run(ConfigFile),
     /// Check a configuration: all problems at once, and what its weak choices mean.
     Check(ConfigFile),
+    /// Ask the gateway that runs with this configuration whether it can serve: exit code 0 or 1.
+    Health(ConfigFile),
     /// Manage applications (multi-application mode).
     App {
         #[command(subcommand)]
         command: app::AppCommand,
+    },
+    /// Move the store.
+    Store {
+        #[command(subcommand)]
+        command: store::StoreCommand,
     },
     /// Print a signed query, or form body, for the given parameters.
     Sign(sign::SignArguments),
@@ -66,7 +78,9 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Check(file) => check(&file),
+        Command::Health(file) => health::run(file.load()?.management),
         Command::App { command } => wait_for(app::run(command)),
+        Command::Store { command } => wait_for(store::run(command)),
         Command::Sign(arguments) => sign::run(&arguments),
         Command::Call(arguments) => wait_for(call::run(*arguments)),
     }

@@ -8,6 +8,7 @@ mod error;
 mod limits;
 mod secret;
 mod sign;
+mod store;
 mod table;
 mod versions;
 
@@ -17,14 +18,17 @@ pub use self::{
     limits::{Limits, Timeouts},
     secret::{Secret, SecretSource},
     sign::{AlwaysSigned, SignConfig, weaknesses},
-    versions::{Backend, UnknownVersion, Versions},
+    versions::{
+        Backend, BackendAddress, Balance, Balancing, HealthChecks, Place, UnknownVersion, Upstream,
+        Versions,
+    },
 };
 
 use std::{net::SocketAddr, path::Path, sync::Arc};
 
 use gateway_protocol::header::{HeaderNames, HeaderOverrides, Prefix};
 use ipnet::IpNet;
-use signpost_store::StoreAddress;
+use signpost_store::StoreSettings;
 use url::Url;
 
 use self::table::{Document, Section};
@@ -34,9 +38,7 @@ const LISTEN: &str = "127.0.0.1:8080";
 /// Where management listens unless told otherwise. CONTRACT 10.
 const MANAGEMENT: &str = "127.0.0.1:8081";
 /// Our own lines, and of pingora what somebody should act on.
-const LOG_FILTER: &str = "info,pingora_core=warn,pingora_proxy=warn";
-/// The embedded store, in the working directory. CONTRACT 10.
-const STORE: &str = "sqlite:data/signpost.db";
+const LOG_FILTER: &str = "info,pingora_core=warn,pingora_proxy=warn,pingora_load_balancing=error";
 
 /// Everything a running gateway is told.
 #[derive(Debug)]
@@ -49,8 +51,8 @@ pub struct Config {
     pub public_url: Url,
     /// The address of `/healthz` and `/readyz`.
     pub management: SocketAddr,
-    /// Where applications are stored.
-    pub store: StoreAddress,
+    /// Where applications are stored, and how a server there is spoken to.
+    pub store: StoreSettings,
     /// One application, or many in the store.
     pub applications: Applications,
     /// How requests are signed.
@@ -110,11 +112,11 @@ impl Config {
         let public_url = root.public_url("public_url", listen);
         let management = management(root.section("management"), listen);
         let names = names(root, prefix.as_ref(), &overrides);
-        let store = root.parsed("store", STORE);
+        let store = store::settings(root);
         let sign = SignConfig::from_section(root.section("sign"));
         let allows_weak_keys = sign.as_ref().is_some_and(|sign| sign.allows_weak_keys);
-        let applications = Applications::from_root(root, allows_weak_keys);
-        let versions = Versions::from_root(root);
+        let applications = Applications::from_root(root, store.as_ref(), allows_weak_keys);
+        let versions = Versions::from_root(root, [listen, management]);
         let limits = Limits::from_section(root.section("limits"));
         let timeouts = Timeouts::from_section(root.section("timeouts"));
         let gateway_secret = root.secret("gateway_secret");
@@ -151,11 +153,22 @@ impl Config {
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = self.sign.warnings();
-        let is_remote = |backend: &Arc<Backend>| !backend.address.ip().is_loopback();
+        let is_remote = |backend: &Arc<Backend>| backend.upstream.is_remote();
+        warnings.extend(self.store.address.weakness().map(str::to_owned));
         if self.gateway_secret.is_none() && self.versions.iter().any(is_remote) {
             warnings.push(
                 "gateway_secret is not set, but a backend is on another machine: it must refuse to \
                  start without one"
+                    .to_owned(),
+            );
+        }
+        warnings.extend(self.versions.warnings().map(str::to_owned));
+        let goes_by_app = |backend: &Arc<Backend>| backend.upstream.goes_by_app();
+        if matches!(self.applications, Applications::Single(_))
+            && self.versions.iter().any(goes_by_app)
+        {
+            warnings.push(
+                "balance = \"hash-app\", but there is one application: all of its requests go to one address"
                     .to_owned(),
             );
         }

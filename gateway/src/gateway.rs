@@ -6,6 +6,7 @@ use http::HeaderValue;
 
 use crate::{
     apps::directory::AppDirectory,
+    balance::Balancer,
     clock::{Clock, SystemClock},
     config::{Config, Limits, Secret, Timeouts, Versions},
     downstream::{
@@ -42,6 +43,8 @@ pub struct Gateway {
     pub verifier: Verifier,
     /// The versions and their backends.
     pub versions: Versions,
+    /// Who chooses among a version's addresses, by its number; `None` where there is nothing to choose.
+    pub balancers: Vec<Option<Arc<Balancer>>>,
     /// What forwarding goes by.
     pub forwarding: Forwarding,
     /// How large requests may be.
@@ -100,6 +103,11 @@ impl Gateway {
             },
             apps,
             verifier: Verifier::new(config.sign),
+            balancers: config
+                .versions
+                .iter()
+                .map(|backend| Balancer::of(backend))
+                .collect(),
             versions: config.versions,
             forwarding: Forwarding { names, secret },
             limits: config.limits,

@@ -10,6 +10,7 @@
 //! | [`gateway`] | the phases in order |
 //! | [`proxying`] | forwarding by pingora, and the phases behind the route |
 //! | [`phases`] | one file a phase |
+//! | [`balance`] | which of a version's addresses gets a request |
 //! | [`upstream`] | connections to backends |
 //! | [`stall`] | writes that make no progress |
 //! | [`apps`] | applications: store, cache, keys at rest |
@@ -22,6 +23,7 @@
 //! | [`cli`] | the commands |
 
 pub mod apps;
+pub mod balance;
 pub mod cli;
 pub mod clock;
 pub mod config;

@@ -2,8 +2,7 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
-use gateway::cli::{self, Arguments};
+use gateway::cli;
 use mimalloc::MiMalloc;
 
 /// A request makes dozens of small allocations, most of them in pingora. Against the system's allocator this
@@ -12,7 +11,11 @@ use mimalloc::MiMalloc;
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
-    match cli::run(Arguments::parse()) {
+    let arguments = match cli::parse(std::env::args_os()) {
+        Ok(arguments) => arguments,
+        Err(code) => return code,
+    };
+    match cli::run(arguments) {
         Ok(code) => code,
         Err(error) => {
             cli::complain(&format!("{error:#}"));

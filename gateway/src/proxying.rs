@@ -1,19 +1,33 @@
 //! What pingora does with a verified request: it forwards it, and brings the answer back.
 
-use std::{any::Any, net::Ipv4Addr, ops::Deref, os::fd::RawFd, sync::Arc, time::Duration};
+mod reason;
+
+use std::{
+    any::Any,
+    net::{Ipv4Addr, SocketAddr},
+    os::fd::RawFd,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use async_trait::async_trait;
+use gateway_protocol::version::Version;
 use http::header;
 use pingora::{
-    Error, ErrorSource, ErrorType,
+    Error,
     http::ResponseHeader,
     modules::http::HttpModules,
-    protocols::{Digest, TcpKeepalive, l4::socket::SocketAddr},
-    proxy::{FailToProxy, ProxyHttp, Session},
+    protocols::{Digest, TcpKeepalive, l4::socket},
+    proxy::{FailToProxy, ProxyHttp, ProxyWarnLogContext, Session},
     upstreams::peer::{HttpPeer, HttpUpstreamRequestPolicy},
 };
 
+use self::reason::{Reason, broke, had_ended, is_theirs};
 use crate::{
+    balance::{Balancer, attempts::Attempts, key::Key},
     gateway::Gateway,
     phases::{
         address::address,
@@ -24,8 +38,8 @@ use crate::{
         route::Route,
     },
     rejection::Rejection,
-    request_context::Exchange,
-    upstream::{self, Sending},
+    request_context::{Exchange, RequestContext},
+    upstream::{self, Sending, in_short},
 };
 
 /// Idle connections to a backend are kept so long.
@@ -36,6 +50,15 @@ pub struct Proxying {
     gateway: Arc<Gateway>,
     /// Any backend, but for its address.
     peer: HttpPeer,
+    /// Connections made anew though others were kept.
+    new_connections: AtomicU64,
+}
+
+/// Where a request goes next.
+struct Next {
+    address: SocketAddr,
+    /// Whether no kept connection will do.
+    is_new: bool,
 }
 
 #[async_trait]
@@ -71,10 +94,34 @@ impl ProxyHttp for Proxying {
         _session: &mut Session,
         exchange: &mut Self::CTX,
     ) -> pingora::Result<Box<HttpPeer>> {
-        let (_, route) = verified(exchange)?;
+        let Next { address, is_new } = self.next(exchange)?;
         let mut peer = Box::new(self.peer.clone());
-        peer._address = SocketAddr::Inet(route.backend.address);
+        peer._address = socket::SocketAddr::Inet(address);
+        if is_new {
+            // pingora finds kept connections by this, among other things, and keeps this one under it, too. Nobody asks
+            // for the same again: so it is closed rather than kept.
+            peer.group_key = 1 + self.new_connections.fetch_add(1, Ordering::Relaxed);
+            peer.options.idle_timeout = Some(Duration::ZERO);
+        }
         Ok(peer)
+    }
+
+    /// Without a connection nothing was sent: whatever it is goes to the next address. CONTRACT 5.
+    fn fail_to_connect(
+        &self,
+        _session: &mut Session,
+        _peer: &HttpPeer,
+        exchange: &mut Self::CTX,
+        mut error: Box<Error>,
+    ) -> Box<Error> {
+        if let Some((balancer, attempts)) = self.balanced(exchange) {
+            // What went wrong on this side is not held against the address.
+            if is_theirs(error.etype()) {
+                balancer.take_out(attempts, &in_short(&error));
+            }
+            error.set_retry(balancer.has_another(attempts));
+        }
+        error
     }
 
     /// The connection gets the lines that go into the head which pingora writes next.
@@ -98,11 +145,14 @@ impl ProxyHttp for Proxying {
         if let Some(exchange) = exchange {
             exchange.context.sending = Some(Arc::clone(sending));
         }
+        if let Some((balancer, attempts)) = self.balanced(exchange) {
+            balancer.bring_back(attempts);
+        }
         Ok(())
     }
 
-    /// A kept connection may turn out to have ended: then a GET is sent again, as long as no byte of an answer has
-    /// come. CONTRACT 5.
+    /// A GET is sent again, as long as no byte of an answer has come: to another address, if there is one; to the same,
+    /// once, if it was a kept connection that turned out to have ended. CONTRACT 5.
     fn error_while_proxy(
         &self,
         peer: &HttpPeer,
@@ -116,11 +166,11 @@ impl ProxyHttp for Proxying {
             .and_then(|exchange| exchange.context.sending.as_ref());
         let is_answered = sending.is_none_or(|sending| sending.is_answered());
         let mut error = error.more_context(format!("Peer: {peer}"));
-        if session.req_header().method == http::Method::GET && !is_answered {
-            error.retry.decide_reuse(is_reused);
-        } else {
-            error.set_retry(false);
-        }
+        let is_sent_again = session.req_header().method == http::Method::GET
+            && !is_answered
+            && (broke(&error) && self.has_another(exchange)
+                || is_reused && had_ended(&error) && stay(exchange));
+        error.set_retry(is_sent_again);
         error
     }
 
@@ -202,6 +252,17 @@ impl ProxyHttp for Proxying {
         })
     }
 
+    /// An address that is out was told of once; that a request goes to another is no news.
+    fn suppress_proxy_warn_log(
+        &self,
+        _: &Session,
+        _: &Self::CTX,
+        _: &Error,
+        _: ProxyWarnLogContext,
+    ) -> bool {
+        true
+    }
+
     /// `record` has it, whoever is at fault.
     fn suppress_error_log(&self, _: &Session, _: &Self::CTX, _: &Error) -> bool {
         true
@@ -228,7 +289,59 @@ impl Proxying {
             #[cfg(target_os = "linux")]
             user_timeout: Duration::ZERO,
         });
-        Self { gateway, peer }
+        Self {
+            gateway,
+            peer,
+            new_connections: AtomicU64::new(0),
+        }
+    }
+
+    /// Where the request goes next.
+    fn next(&self, exchange: &mut Option<Box<Exchange>>) -> Result<Next, Box<Error>> {
+        let context = exchange
+            .as_deref_mut()
+            .map(|exchange| &mut exchange.context);
+        let Some(RequestContext {
+            route: Some(Route { backend, .. }),
+            attempts,
+            app,
+            origin,
+            peer,
+            ..
+        }) = context
+        else {
+            return Err(unrouted());
+        };
+        let is_new = attempts.stays();
+        let last = attempts.last().filter(|_| is_new);
+        let same = last.map(|address| address.socket());
+        if let Some(address) = backend.upstream.fixed().or(same) {
+            return Ok(Next { address, is_new });
+        }
+        let balancer = self.gateway.balancers[backend.number].as_ref();
+        let balancer = balancer.ok_or_else(unrouted)?;
+        let client = origin.as_ref().map_or(*peer, |origin| origin.client);
+        let key = Key::of(balancer.balance(), app.as_deref(), client);
+        let address = balancer
+            .choose(key.as_bytes(), attempts)
+            .ok_or_else(|| none_left(&backend.version, attempts))?;
+        Ok(Next { address, is_new })
+    }
+
+    /// Who chooses among addresses for this request, and those that it was sent to; `None` where there is no choice.
+    fn balanced<'e>(
+        &self,
+        exchange: &'e Option<Box<Exchange>>,
+    ) -> Option<(&Balancer, &'e Attempts)> {
+        let context = &exchange.as_deref()?.context;
+        let number = context.route.as_ref()?.backend.number;
+        let balancer = self.gateway.balancers[number].as_deref()?;
+        Some((balancer, &context.attempts))
+    }
+
+    fn has_another(&self, exchange: &Option<Box<Exchange>>) -> bool {
+        self.balanced(exchange)
+            .is_some_and(|(balancer, attempts)| balancer.has_another(attempts))
     }
 
     async fn write_rejection(
@@ -274,79 +387,34 @@ impl Proxying {
     }
 }
 
+/// Whether the request may go to the same address once more; if so, it does.
+fn stay(exchange: &mut Option<Box<Exchange>>) -> bool {
+    exchange
+        .as_mut()
+        .is_some_and(|exchange| exchange.context.attempts.stay())
+}
+
 /// The request that pingora was handed, and where it goes.
 fn verified(exchange: &Option<Box<Exchange>>) -> Result<(&Exchange, &Route), Box<Error>> {
     exchange
         .as_deref()
         .and_then(|exchange| Some((exchange, exchange.context.route.as_ref()?)))
-        .ok_or_else(|| Rejection::Internal("a request went on without a route".into()).into())
+        .ok_or_else(unrouted)
 }
 
-/// Why a request failed, out of pingora's error.
-enum Reason<'e> {
-    /// A rejection of ours, that the error carries.
-    Carried(&'e Rejection),
-    /// What an error of pingora's own amounts to.
-    Made(Rejection),
-}
-
-impl<'e> Reason<'e> {
-    fn of(error: &'e Error) -> Self {
-        // However often the error was wrapped on its way.
-        match error.root_cause().downcast_ref() {
-            Some(carried) => Self::Carried(carried),
-            None => Self::Made(rejection_of(error)),
-        }
+/// Why there is no address for a request.
+fn none_left(version: &Version, attempts: &Attempts) -> Rejection {
+    match attempts.last() {
+        None => Rejection::NoHealthyBackend {
+            version: version.clone(),
+        },
+        // There was another when the last one failed.
+        Some(_) => Rejection::BackendUnreachable {
+            why: "no other address is left".to_owned(),
+        },
     }
 }
 
-impl Deref for Reason<'_> {
-    type Target = Rejection;
-
-    fn deref(&self) -> &Rejection {
-        match self {
-            Self::Carried(rejection) => rejection,
-            Self::Made(rejection) => rejection,
-        }
-    }
-}
-
-/// The rejection that an error of pingora's own amounts to.
-fn rejection_of(error: &Error) -> Rejection {
-    match (error.esource(), error.etype()) {
-        (ErrorSource::Downstream, _) => Rejection::ClientGone,
-        (_, ErrorType::ReadTimedout | ErrorType::WriteTimedout) => Rejection::BackendTimeout,
-        (ErrorSource::Upstream, ErrorType::WriteError) if is_stalled(error) => {
-            Rejection::BackendTimeout
-        }
-        // A client's head was checked before, so what is no HTTP is the backend's.
-        (ErrorSource::Upstream, kind)
-        | (_, kind @ (ErrorType::ConnectTimedout | ErrorType::InvalidHTTPHeader)) => {
-            // Not the error's own words: its context may hold a request's target, or an answer's bytes.
-            let root = error.root_cause();
-            let cause = if root.is::<Error>() {
-                String::new()
-            } else {
-                format!(" ({root})")
-            };
-            Rejection::BackendUnreachable {
-                why: format!("{}{cause}", kind.as_str()),
-            }
-        }
-        // Only the kind: the context may hold a request's target.
-        (_, kind) => Rejection::Internal(kind.as_str().to_owned().into()),
-    }
-}
-
-impl From<Rejection> for Box<Error> {
-    fn from(rejection: Rejection) -> Self {
-        let status = rejection.code().map_or(400, |code| code.status().as_u16());
-        Error::because(ErrorType::HTTPStatus(status), "rejected", rejection)
-    }
-}
-
-/// Whether the connection took nothing for too long.
-fn is_stalled(error: &Error) -> bool {
-    let cause = error.root_cause().downcast_ref::<std::io::Error>();
-    cause.is_some_and(|cause| cause.kind() == std::io::ErrorKind::TimedOut)
+fn unrouted() -> Box<Error> {
+    Rejection::Internal("a request went on without a route".into()).into()
 }

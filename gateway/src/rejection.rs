@@ -5,6 +5,7 @@ use std::{borrow::Cow, error::Error as StdError, time::Duration};
 use gateway_protocol::{
     problem::ProblemCode,
     sign::{SignTime, Window, explain::Slip},
+    version::Version,
 };
 
 type Cause = Box<dyn StdError + Send + Sync>;
@@ -138,6 +139,12 @@ pub enum Rejection {
         /// What happened, in the words of whoever noticed; nothing of the request.
         why: String,
     },
+    /// Ours: every address of the backend is out, or none is known.
+    #[error("no address of {version} is healthy")]
+    NoHealthyBackend {
+        /// Whose.
+        version: Version,
+    },
     /// Ours: the backend is silent.
     #[error("the backend did not answer in time")]
     BackendTimeout,
@@ -181,12 +188,13 @@ impl Rejection {
             Self::VersionUnknown { .. } => ProblemCode::VersionUnknown,
             Self::StoreUnavailable(_) => ProblemCode::StoreUnavailable,
             Self::BackendUnreachable { .. } => ProblemCode::BackendUnreachable,
+            Self::NoHealthyBackend { .. } => ProblemCode::NoHealthyBackend,
             Self::BackendTimeout => ProblemCode::BackendTimeout,
             Self::Internal(_) => ProblemCode::Internal,
         })
     }
 
-    /// Whether an operator should look into it.
+    /// Whether an operator should look into it each time. That no address is healthy, the balancer tells once.
     #[must_use]
     pub fn is_ours(&self) -> bool {
         matches!(

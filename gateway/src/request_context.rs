@@ -11,6 +11,7 @@ use http::HeaderValue;
 
 use crate::{
     apps::App,
+    balance::attempts::Attempts,
     downstream::head::Head,
     phases::{
         admit::Passing,
@@ -52,6 +53,8 @@ pub struct RequestContext {
     pub body_length: Option<usize>,
     /// Where the request goes. Set once, when it is verified.
     pub route: Option<Route>,
+    /// How it was sent: to which addresses, where there are several.
+    pub attempts: Attempts,
     /// The connection to the backend, as far as this request is concerned; the last one, where it was sent again.
     pub sending: Option<Arc<Sending>>,
 }
@@ -71,6 +74,7 @@ impl RequestContext {
             app: None,
             body_length: None,
             route: None,
+            attempts: Attempts::default(),
             sending: None,
         }
     }

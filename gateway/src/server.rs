@@ -15,18 +15,13 @@ use pingora::{
     protocols::Stream,
     proxy::{HttpProxy, ProxyServiceBuilder},
     server::{RunArgs, Server, ShutdownWatch, configuration::ServerConf},
-    services::listening::Service,
+    services::{background::GenBackgroundService, listening::Service},
 };
-use signpost_store::{Database, changes, changes::Watch};
 
 use crate::{
-    apps::{
-        directory::{AppDirectory, CachedApps},
-        seal::Sealer,
-        sqlite::SqliteAppStore,
-        store::AppStore,
-    },
-    config::{Applications, Config},
+    apps::open::open_apps,
+    balance::{Balancer, watching, watching::Watching},
+    config::Config,
     downstream::connection::{Http1Connections, Proxy},
     drain::{Drain, Signals},
     gateway::Gateway,
@@ -47,29 +42,42 @@ const UPSTREAM_POOL: usize = 1024;
 pub fn run(config: Config) -> anyhow::Result<()> {
     // pingora panics when it cannot listen; this says why, before anything else happens.
     probe(&config)?;
-    // The watch lasts as long as the process.
-    let (apps, store, _watch) = applications(&config)?;
+    // Its watch lasts as long as this function, which is as long as the process.
+    let apps = open_apps(&config)?;
     let mut server = Server::new_with_opt_and_conf(None, pingora_conf(&config));
     server.bootstrap();
     let (listen, management) = (config.listen, config.management);
-    tracing::info!(%listen, %management, public_url = %config.public_url, "signpost is serving");
+    let public_url = config.public_url.clone();
     let drain = Arc::new(Drain::new());
     let access_log = config.log.access.then(AccessLog::start).transpose()?;
-    let mut clients = clients_service(
+    let gateway = Gateway::new(
         config,
-        apps,
+        apps.directory,
         Arc::clone(&drain),
         access_log.clone(),
-        &server.configuration,
     )?;
+    let balancers: Vec<_> = gateway.balancers.iter().flatten().cloned().collect();
+    let mut clients = clients_service(gateway, &server.configuration);
     // Heads and bodies are read into buffers of our own: one more for each connection would only cost memory.
     let unbuffered_reads = L4BufferSettings::default().read(0);
     clients.add_listener(ListenerConfig::tcp(listen.to_string()).l4_buffer(unbuffered_reads));
-    let mut health = Service::new("management".to_owned(), Management { listen, store });
+    let mut health = Service::new(
+        "management".to_owned(),
+        Management {
+            listen,
+            store: apps.store,
+        },
+    );
     health.add_tcp(&management.to_string());
     health.threads = Some(1);
     server.add_service(clients);
     server.add_service(health);
+    if !balancers.is_empty() {
+        look_up(&balancers)?;
+        let watching = Arc::new(Watching(balancers));
+        server.add_service(GenBackgroundService::new("backends".to_owned(), watching));
+    }
+    tracing::info!(%listen, %management, %public_url, "signpost is serving");
     let (end, ended) = mpsc::channel();
     let signals = Signals {
         drain,
@@ -107,62 +115,31 @@ fn probe(config: &Config) -> anyhow::Result<()> {
         .map(drop)
 }
 
-type Store = Option<Arc<dyn AppStore>>;
-
-/// The applications; if there is a store behind them, that and the watch over its changes.
-fn applications(config: &Config) -> anyhow::Result<(AppDirectory, Store, Option<Watch>)> {
-    let profile = config.sign.profile.clone();
-    let multi = match &config.applications {
-        Applications::Single(key) => {
-            return Ok((AppDirectory::single(key.clone(), profile), None, None));
-        }
-        Applications::Multi(multi) => multi,
-    };
-    let (database, store) = open_store(config, multi)?;
-    let store: Arc<dyn AppStore> = Arc::new(store);
-    let apps = Arc::new(CachedApps::new(Arc::clone(&store), multi.cache_entries));
-    let told = Arc::clone(&apps);
-    let watch = changes::watch(&database, move |change| told.on_change(&change))
-        .context("cannot watch the store for changes")?;
-    Ok((AppDirectory::Multi(apps), Some(store), Some(watch)))
-}
-
-/// Opens the store of applications, for the gateway and for its commands.
-///
-/// # Errors
-///
-/// The database or the master key cannot be opened, or is not the one that seals what is stored.
-pub fn open_store(
-    config: &Config,
-    multi: &crate::config::MultiApplications,
-) -> anyhow::Result<(Database, SqliteAppStore)> {
-    let database = Database::open(&config.store)?;
-    let sealed = SqliteAppStore::any_sealed_key(&database)?;
-    let sealer = Sealer::from_config(&multi.master_key, config.store.path(), sealed.is_some())?;
-    if let Some((ident, key)) = sealed {
-        sealer.open(&key, ident).context(
-            "the master key is not the one that the store's applications are sealed under: restore that one",
-        )?;
-    }
-    let store = SqliteAppStore::new(database.clone(), sealer, config.sign.profile.clone());
-    Ok((database, store))
+/// Finds the addresses of backends before the first request asks for one. A name that cannot be looked up is no
+/// reason not to start.
+fn look_up(balancers: &[Arc<Balancer>]) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot look up backends")?;
+    runtime.block_on(watching::look_up(balancers));
+    // Not waiting for a name service that is still silent.
+    runtime.shutdown_background();
+    Ok(())
 }
 
 fn clients_service(
-    config: Config,
-    apps: AppDirectory,
-    drain: Arc<Drain>,
-    access_log: Option<AccessLog>,
+    gateway: Gateway,
     server_conf: &Arc<ServerConf>,
-) -> anyhow::Result<Service<HttpProxy<Proxying, BackendConnector>>> {
-    let gateway = Arc::new(Gateway::new(config, apps, drain, access_log)?);
+) -> Service<HttpProxy<Proxying, BackendConnector>> {
+    let gateway = Arc::new(gateway);
     // pingora hands over each connection as it comes, and takes back requests that are whole and verified.
     let mut options = HttpServerOptions::default();
     options.force_custom = true;
     let connector_options = ConnectorOptions::from_server_conf(server_conf);
     let connector = BackendConnector {
         connector: TransportConnector::new(Some(connector_options)),
-        patience: gateway.timeouts.answer,
+        patience: gateway.timeouts.forward,
     };
     let proxying = Proxying::new(Arc::clone(&gateway));
     let connections = Arc::new(Http1Connections { gateway });
@@ -173,12 +150,11 @@ fn clients_service(
             None
         })
     };
-    let service = ProxyServiceBuilder::new(server_conf, proxying)
+    ProxyServiceBuilder::new(server_conf, proxying)
         .name("clients")
         .custom(connector, Arc::new(serve))
         .server_options(options)
-        .build();
-    Ok(service)
+        .build()
 }
 
 /// A connection being served. None is given back.

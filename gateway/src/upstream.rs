@@ -22,6 +22,7 @@ use std::{
 use async_trait::async_trait;
 use memchr::memmem::{self, Finder};
 use pingora::{
+    Error, ErrorType,
     connectors::{
         TransportConnector,
         http::custom::{Connection, Connector},
@@ -43,6 +44,18 @@ use crate::stall::Stall;
 #[must_use]
 pub fn protocol() -> ALPN {
     ALPN::Custom(CustomALPN::new(b"signpost".to_vec()))
+}
+
+/// What went wrong with a connection, in few words. Not in the error's own: its context may hold a request's target,
+/// or an answer's bytes.
+#[must_use]
+pub fn in_short(error: &Error) -> String {
+    let root = error.root_cause();
+    match error.etype() {
+        ErrorType::HTTPStatus(status) => format!("answered {status}"),
+        kind if root.is::<Error>() => kind.as_str().to_owned(),
+        kind => format!("{} ({root})", kind.as_str()),
+    }
 }
 
 /// Connects to backends. Connections that are free are kept, and found again, by pingora.

@@ -13,6 +13,7 @@ use std::{
 use allocation_counter::AllocationInfo;
 use gateway::{
     apps::directory::AppDirectory,
+    balance::{Balancer, attempts::Attempts},
     config::{Applications, Config},
     downstream::{client::Client, form::Form, head::Head},
     drain::Drain,
@@ -46,10 +47,7 @@ struct Phases {
 
 impl Phases {
     fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("gateway.toml");
-        std::fs::write(&path, CONFIG).unwrap();
-        let config = Config::load(&path).unwrap();
+        let (config, folder) = config(CONFIG);
         let Applications::Single(key) = &config.applications else {
             unreachable!("the configuration has one application")
         };
@@ -113,6 +111,13 @@ impl Phases {
     }
 }
 
+fn config(text: &str) -> (Config, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("gateway.toml");
+    std::fs::write(&path, text).unwrap();
+    (Config::load(&path).unwrap(), folder)
+}
+
 /// The outcome of what has nothing to wait for.
 fn at_once<T>(future: impl Future<Output = T>) -> T {
     let context = &mut Context::from_waker(Waker::noop());
@@ -143,4 +148,30 @@ fn nor_does_a_verified_post() {
         form.len()
     ));
     assert!(cost.count_total <= MOST, "{cost:?}");
+}
+
+#[test]
+fn choosing_among_addresses_allocates_nothing() {
+    for balance in [
+        "round-robin",
+        "least-connections",
+        "hash-app",
+        "hash-client",
+    ] {
+        let several = format!(
+            "backends = [\"127.0.0.1:1\", \"127.0.0.1:2\", \"127.0.0.1:3\"]\nbalance = \"{balance}\""
+        );
+        let (config, _folder) = config(&CONFIG.replace("backend = \"127.0.0.1:1\"", &several));
+        let balancer = Balancer::of(config.versions.default()).unwrap();
+        at_once(balancer.look_up());
+        // What threads keep for themselves they make when they first need it.
+        balancer.choose(b"key", &mut Attempts::default()).unwrap();
+        let cost = allocation_counter::measure(|| {
+            let mut attempts = Attempts::default();
+            for _ in 0..3 {
+                balancer.choose(b"key", &mut attempts).unwrap();
+            }
+        });
+        assert_eq!(cost.count_total, 0, "{balance}: {cost:?}");
+    }
 }

@@ -28,7 +28,7 @@ fn the_example_configuration_is_good() {
 #[tokio::test]
 async fn a_login_is_issued_by_the_version_asked_for() {
     let folder = tempfile::tempdir().unwrap();
-    let (service, _watch) = program::start(config(folder.path())).unwrap();
+    let (service, _watch) = program::start(config(folder.path())).await.unwrap();
     let router = router(service);
     for (header, version, source) in [
         ("v2", "v2", "header"),

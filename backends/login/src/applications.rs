@@ -2,6 +2,8 @@
 //!
 //! Keys and sign profiles are the gateway's business.
 
+mod postgres;
+mod row;
 mod sqlite;
 
 use std::{sync::Arc, time::Duration};
@@ -10,15 +12,16 @@ use async_trait::async_trait;
 use gateway_protocol::app::AppId;
 use signpost_store::StoreError;
 
-pub use self::sqlite::SqliteApplications;
+pub use self::{postgres::PostgresApplications, sqlite::SqliteApplications};
 use crate::{
+    clock::Clock,
     config::{Origin, SingleApplication},
-    read_through::ReadThrough,
+    read_through::{Away, ReadThrough},
 };
 
 /// More applications than that are active at once in few places.
 const REMEMBERED: u64 = 10_000;
-/// CONTRACT 4: with the store away, a remembered record serves at most 5 minutes more.
+/// An application is read again after this long; its change is told by the change feed long before.
 const TRUSTED: Duration = Duration::from_secs(5 * 60);
 
 /// One application.
@@ -54,7 +57,11 @@ pub struct Applications {
 
 impl Applications {
     /// The configured one, and those of `store`.
-    pub fn new(single: &SingleApplication, store: Arc<dyn ApplicationStore>) -> Self {
+    pub fn new(
+        single: &SingleApplication,
+        store: Arc<dyn ApplicationStore>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
         let single = Application {
             id: AppId::SINGLE,
             name: single.name.clone(),
@@ -64,7 +71,7 @@ impl Applications {
         Self {
             single: Arc::new(single),
             store,
-            remembered: ReadThrough::new(REMEMBERED, TRUSTED),
+            remembered: ReadThrough::new(REMEMBERED, TRUSTED, Away::Outlast, clock),
         }
     }
 
@@ -84,5 +91,44 @@ impl Applications {
     /// Some application changed. They are told apart by ident there and by id here, and change seldom.
     pub fn forget_all(&self) {
         self.remembered.forget_all();
+    }
+
+    /// From now on changes are missed.
+    pub fn lose_feed(&self) {
+        self.remembered.lose_feed();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::TestStore;
+
+    #[tokio::test]
+    async fn an_application_is_found_with_its_origins() {
+        let store = TestStore::new().await;
+        let id = store
+            .application("Shop", r#"["https://shop.example"]"#)
+            .await;
+        let applications = store.stores().applications;
+        let found = applications.find(id).await.unwrap().unwrap();
+        assert_eq!(found.name, "Shop");
+        assert!(found.is_active);
+        assert_eq!(found.return_to, ["https://shop.example".parse().unwrap()]);
+    }
+
+    #[tokio::test]
+    async fn an_unknown_id_is_none() {
+        let store = TestStore::new().await;
+        let applications = store.stores().applications;
+        assert!(applications.find(AppId::new(99)).await.unwrap().is_none());
+    }
+
+    #[tokio::test]
+    async fn origins_that_nobody_wrote_are_an_error() {
+        let store = TestStore::new().await;
+        let id = store.application("Shop", "nonsense").await;
+        let applications = store.stores().applications;
+        applications.find(id).await.unwrap_err();
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{
     fmt,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 /// A point in time: UTC milliseconds since the epoch, as on the wire and in the store.
@@ -62,6 +62,9 @@ impl fmt::Debug for Timestamp {
 pub trait Clock: Send + Sync + 'static {
     /// The time now.
     fn now(&self) -> Timestamp;
+
+    /// The moment now, for how long something took: it does not go back when somebody sets the clock.
+    fn instant(&self) -> Instant;
 }
 
 /// The system's clock.
@@ -79,9 +82,14 @@ impl Clock for SystemClock {
             .unwrap_or_default();
         Timestamp(millis(since_epoch))
     }
+
+    fn instant(&self) -> Instant {
+        Instant::now()
+    }
 }
 
-fn millis(duration: Duration) -> i64 {
+/// Whole milliseconds, as the store counts.
+pub(crate) fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 

@@ -13,12 +13,13 @@ mod provider;
 mod public_url;
 pub mod raw;
 mod secret_text;
+mod store;
 
 use std::{net::SocketAddr, path::Path};
 
 use gateway_protocol::header::{HeaderNames, HeaderOverrides, Prefix};
 use http::HeaderName;
-use signpost_store::StoreAddress;
+use signpost_store::StoreSettings;
 
 pub use self::{
     application::{Origin, SingleApplication},
@@ -40,8 +41,6 @@ use self::{
 const LISTEN: &str = "127.0.0.1:7001";
 /// How browsers reach the gateway of the demo. CONTRACT 10.
 const PUBLIC_URL: &str = "http://127.0.0.1:8080";
-/// The embedded store, shared with the gateway. CONTRACT 10.
-const STORE: &str = "sqlite:data/signpost.db";
 /// Enough to use two cores; each thread costs memory while idle.
 const WORKER_THREADS: u64 = 2;
 
@@ -51,7 +50,7 @@ pub struct Config {
     headers: HeaderNames,
     listen: SocketAddr,
     public_url: PublicUrl,
-    store: StoreAddress,
+    store: StoreSettings,
     gateway: Gateway,
     worker_threads: usize,
     application: SingleApplication,
@@ -115,9 +114,9 @@ impl Config {
         &self.public_url
     }
 
-    /// Where the database is.
+    /// Where the database is, and how it is spoken to.
     #[must_use]
-    pub fn store(&self) -> &StoreAddress {
+    pub fn store(&self) -> &StoreSettings {
         &self.store
     }
 
@@ -186,11 +185,7 @@ impl TryFrom<RawConfig> for Config {
             raw.public_url.as_deref().unwrap_or(PUBLIC_URL),
             "an http or https origin without a path, \"https://login.example\" say",
         );
-        let store = problems.parse(
-            "store",
-            raw.store.as_deref().unwrap_or(STORE),
-            "sqlite:PATH, \"sqlite:data/signpost.db\" say",
-        );
+        let store = store::read(raw.store.as_deref(), raw.postgres, &mut problems);
         let gateway = Gateway::read(
             raw.gateway_secret,
             raw.without_gateway,

@@ -1,6 +1,8 @@
 //! Credentials: who is logged in, for which application, until when.
 
 mod credential;
+mod postgres;
+mod row;
 mod sqlite;
 
 use std::{sync::Arc, time::Duration};
@@ -11,14 +13,22 @@ use signpost_store::StoreError;
 
 pub use self::{
     credential::{Credential, CredentialHash},
+    postgres::PostgresCredentials,
     sqlite::SqliteCredentials,
 };
-use crate::{accounts::Account, clock::Timestamp, read_through::ReadThrough};
+use crate::{
+    accounts::Account,
+    clock::{Clock, Timestamp},
+    read_through::{Away, ReadThrough},
+};
 
 /// Some 300 bytes each: a few MiB of people who are active right now.
 const REMEMBERED: u64 = 20_000;
-/// Longest that a credential is trusted without the store; its end is told by the change feed long before.
+/// A credential is read again after this long; its end is told by the change feed long before.
 const TRUSTED: Duration = Duration::from_secs(5 * 60);
+
+/// A revoked credential is kept for longer than any polling login's token could ask for it again.
+const REVOKED_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// What a credential proves.
 #[derive(Clone, Debug)]
@@ -86,10 +96,10 @@ pub struct Credentials {
 
 impl Credentials {
     /// In front of `store`.
-    pub fn new(store: Arc<dyn CredentialStore>) -> Self {
+    pub fn new(store: Arc<dyn CredentialStore>, clock: Arc<dyn Clock>) -> Self {
         Self {
             store,
-            remembered: ReadThrough::new(REMEMBERED, TRUSTED),
+            remembered: ReadThrough::new(REMEMBERED, TRUSTED, Away::Outlast, clock),
         }
     }
 
@@ -135,9 +145,14 @@ impl Credentials {
         self.remembered.forget(hash);
     }
 
-    /// Changes may have been missed.
+    /// Changes may have been missed; from now on they are heard of.
     pub fn forget_all(&self) {
         self.remembered.forget_all();
+    }
+
+    /// From now on changes are missed.
+    pub fn lose_feed(&self) {
+        self.remembered.lose_feed();
     }
 
     /// As [`CredentialStore::sweep`].
@@ -147,5 +162,133 @@ impl Credentials {
     /// The store cannot be reached.
     pub async fn sweep(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
         self.store.sweep(now, limit).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{clock::SystemClock, testing::TestStore};
+
+    const APP: AppId = AppId::new(3);
+
+    async fn new_credential(
+        store: &TestStore,
+        credential: &Credential,
+        now: Timestamp,
+    ) -> NewCredential {
+        let logged_in = LoggedIn {
+            account: store.account("person").await,
+            application: APP,
+            expires_at: now.plus(Duration::from_secs(60)),
+        };
+        NewCredential {
+            hash: credential.hash(),
+            logged_in,
+            created_at: now,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_credential_is_one_applications_and_ends() {
+        let store = TestStore::new().await;
+        let credentials = Credentials::new(store.stores().credentials, Arc::new(SystemClock));
+        let (credential, now) = (Credential::generate(), Timestamp::from_millis(1_000_000));
+        assert!(
+            credentials
+                .check(&credential, APP, now)
+                .await
+                .unwrap()
+                .is_none()
+        );
+        credentials
+            .keep(new_credential(&store, &credential, now).await)
+            .await
+            .unwrap();
+        let found = credentials
+            .check(&credential, APP, now)
+            .await
+            .unwrap()
+            .unwrap();
+        assert_eq!(found.account.username.as_str(), "person");
+        assert!(
+            credentials
+                .check(&credential, AppId::new(4), now)
+                .await
+                .unwrap()
+                .is_none()
+        );
+        let later = now.plus(Duration::from_secs(60));
+        assert!(
+            credentials
+                .check(&credential, APP, later)
+                .await
+                .unwrap()
+                .is_none()
+        );
+    }
+
+    #[tokio::test]
+    async fn a_revoked_credential_is_void_and_keeping_it_again_does_not_bring_it_back() {
+        let store = TestStore::new().await;
+        let credentials = Credentials::new(store.stores().credentials, Arc::new(SystemClock));
+        let (credential, now) = (Credential::generate(), Timestamp::from_millis(1_000_000));
+        let new = new_credential(&store, &credential, now).await;
+        credentials.keep(new.clone()).await.unwrap();
+        assert!(
+            credentials
+                .check(&credential, APP, now)
+                .await
+                .unwrap()
+                .is_some()
+        );
+        credentials.revoke(&credential, now).await.unwrap();
+        assert!(
+            credentials
+                .check(&credential, APP, now)
+                .await
+                .unwrap()
+                .is_none()
+        );
+        credentials.keep(new).await.unwrap();
+        assert!(
+            credentials
+                .check(&credential, APP, now)
+                .await
+                .unwrap()
+                .is_none()
+        );
+    }
+
+    #[tokio::test]
+    async fn what_nobody_can_use_is_swept() {
+        let store = TestStore::new().await;
+        let credentials = store.stores().credentials;
+        let now = Timestamp::from_millis(1_000_000);
+        for _ in 0..3 {
+            credentials
+                .keep(new_credential(&store, &Credential::generate(), now).await)
+                .await
+                .unwrap();
+        }
+        assert_eq!(credentials.sweep(now, 10).await.unwrap(), 0);
+        let later = now.plus(Duration::from_secs(60));
+        assert_eq!(credentials.sweep(later, 2).await.unwrap(), 2);
+        assert_eq!(credentials.sweep(later, 2).await.unwrap(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_revoked_one_is_kept_for_a_day() {
+        let store = TestStore::new().await;
+        let credentials = store.stores().credentials;
+        let (credential, now) = (Credential::generate(), Timestamp::from_millis(1_000_000));
+        let mut new = new_credential(&store, &credential, now).await;
+        new.logged_in.expires_at = now.plus(Duration::from_secs(7 * 24 * 60 * 60));
+        credentials.keep(new).await.unwrap();
+        credentials.revoke(&credential.hash(), now).await.unwrap();
+        let day = Duration::from_secs(24 * 60 * 60);
+        let almost = now.plus(day - Duration::from_millis(1));
+        assert_eq!(credentials.sweep(almost, 10).await.unwrap(), 0);
+        assert_eq!(credentials.sweep(now.plus(day), 10).await.unwrap(), 1);
     }
 }

@@ -1,5 +1,6 @@
 //! Events: what applications report about logged-in people.
 
+mod postgres;
 mod sqlite;
 
 use std::str::FromStr;
@@ -8,7 +9,7 @@ use async_trait::async_trait;
 use gateway_protocol::app::AppId;
 use signpost_store::StoreError;
 
-pub use self::sqlite::SqliteEvents;
+pub use self::{postgres::PostgresEvents, sqlite::SqliteEvents};
 use crate::{accounts::AccountId, clock::Timestamp};
 
 /// An event's name: 1 to 64 of `[a-z0-9_.]`. CONTRACT 8.

@@ -11,6 +11,7 @@ mod begin;
 mod browser;
 mod claim;
 mod finish;
+mod outcome;
 
 use std::sync::Arc;
 
@@ -93,7 +94,7 @@ async fn locate(
 /// `Ok` while a browser may still move the login on.
 fn must_be_open(login: &Login, now: Timestamp) -> Result<(), LoginError> {
     match login.status {
-        Status::Exchanging | Status::Complete(_) | Status::Failed { .. } => {
+        Status::Exchanging(_) | Status::Complete(_) | Status::Failed { .. } => {
             Err(LoginError::LoginUsed)
         }
         Status::Pending if now >= login.expires_at => Err(LoginError::LoginExpired),

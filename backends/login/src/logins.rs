@@ -1,21 +1,26 @@
 //! Logins under way: what is known of each, and the store that moves them on.
 //!
 //! ```text
-//! pending ──claim──► exchanging ──finish──► complete | failed
+//! pending ──claim──► exchanging ──finish or its claim's end──► complete | failed
 //!    └── login_ttl ──────┴── login_ttl ──► expired ◄── claim_ttl ──┘
 //! ```
 //!
-//! "Expired" is not stored: it follows from the time. Each arrow is one conditional write, so of two
-//! requests that want the same one exactly one gets it.
+//! "Expired" is not stored, nor that a claim ended: both follow from the time. Each other arrow is one conditional
+//! write, so of two requests that want the same one exactly one gets it.
 
+mod claim;
 mod cookie;
 mod failure;
+mod postgres;
 mod remembered;
+mod rows;
 mod sqlite;
 mod ticket;
 mod token;
 mod user_code;
 mod waiters;
+
+use std::time::Duration;
 
 use async_trait::async_trait;
 use gateway_protocol::app::AppId;
@@ -23,8 +28,10 @@ use signpost_store::StoreError;
 use url::Url;
 
 pub use self::{
+    claim::{Claim, ClaimTerms},
     cookie::{CookieHash, LoginCookie},
     failure::{FailureReason, ParseFailureReasonError},
+    postgres::PostgresLogins,
     remembered::Logins,
     sqlite::SqliteLogins,
     ticket::{Ticket, TicketHash},
@@ -37,6 +44,7 @@ use crate::{
     client_address::ClientAddress,
     clock::Timestamp,
     config::{PendingBounds, ProviderName},
+    credentials::CredentialHash,
 };
 
 /// A login as the store has it.
@@ -97,7 +105,7 @@ pub enum Status {
     /// Nobody has come back from the provider.
     Pending,
     /// A callback has it: the provider is being asked.
-    Exchanging,
+    Exchanging(Claim),
     /// Somebody is logged in.
     Complete(Completion),
     /// It came to nothing.
@@ -126,7 +134,10 @@ pub struct Completion {
 #[derive(Clone, Copy, Debug)]
 pub enum Progress<'a> {
     /// Not finished.
-    Pending,
+    Pending {
+        /// When that changes by itself.
+        until: Timestamp,
+    },
     /// Finished well.
     Complete(&'a Completion),
     /// Finished badly.
@@ -141,7 +152,14 @@ impl Login {
     pub fn progress(&self, now: Timestamp) -> Progress<'_> {
         match &self.status {
             _ if now >= self.answers_until() => Progress::Expired,
-            Status::Pending | Status::Exchanging => Progress::Pending,
+            // Its process was killed, or lost the store: it can come to nothing else any more.
+            Status::Exchanging(claim) if now >= claim.until => {
+                Progress::Failed(FailureReason::ProviderFailed)
+            }
+            Status::Pending => Progress::Pending {
+                until: self.expires_at,
+            },
+            Status::Exchanging(claim) => Progress::Pending { until: claim.until },
             Status::Complete(completion) => Progress::Complete(completion),
             Status::Failed { reason, .. } => Progress::Failed(*reason),
         }
@@ -151,7 +169,8 @@ impl Login {
     #[must_use]
     pub fn answers_until(&self) -> Timestamp {
         match &self.status {
-            Status::Pending | Status::Exchanging => self.expires_at,
+            Status::Pending => self.expires_at,
+            Status::Exchanging(claim) => claim.claimable_until,
             Status::Complete(completion) => completion.claimable_until,
             Status::Failed {
                 claimable_until, ..
@@ -216,10 +235,30 @@ pub enum Outcome {
     Failed(FailureReason),
 }
 
+/// When an outcome is stored.
+#[derive(Clone, Copy, Debug)]
+pub struct FinishTimes {
+    /// Now.
+    pub at: Timestamp,
+    /// By then it is stored, or never will be: the claim has to last for longer.
+    pub stored_by: Timestamp,
+    /// How long the outcome is told.
+    pub claimable_until: Timestamp,
+}
+
+/// The credential that is given for a ticket.
+#[derive(Clone, Copy, Debug)]
+pub struct TicketCredential {
+    /// What is stored of it.
+    pub hash: CredentialHash,
+    /// How long it is valid, from when the login was completed.
+    pub lifetime: Duration,
+}
+
 /// What became of a ticket.
 #[derive(Clone, Debug)]
 pub enum Redeemed {
-    /// It was good, and is spent now.
+    /// It was good, and is spent now; the credential is stored.
     Now(Box<Completion>),
     /// It was spent before.
     Before,
@@ -257,26 +296,32 @@ pub trait LoginStore: Send + Sync {
         &self,
         state: &StateHash,
         cookie: &CookieHash,
+        claim: Claim,
         now: Timestamp,
     ) -> Result<bool, StoreError>;
 
-    /// Stores what a claimed login came to, and tells every process.
+    /// Stores what a claimed login came to, unless its claim has ended, and tells every process. Only who claimed it
+    /// may call this. The same outcome again is answered as the first time: the first answer may have been lost.
     async fn finish(
         &self,
         state: &StateHash,
         outcome: Outcome,
-        now: Timestamp,
-        claimable_until: Timestamp,
+        times: FinishTimes,
     ) -> Result<bool, StoreError>;
 
-    /// Spends a ticket.
+    /// Spends a ticket and stores the credential that is given for it: both, or neither. The same two again are
+    /// answered as the first time: the first answer may have been lost.
     async fn redeem(
         &self,
         ticket: &TicketHash,
         application: AppId,
+        credential: TicketCredential,
         now: Timestamp,
     ) -> Result<Redeemed, StoreError>;
 
     /// Removes up to `limit` logins that expired before `before`, and says how many.
     async fn sweep(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError>;
 }
+
+#[cfg(test)]
+mod tests;

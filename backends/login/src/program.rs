@@ -1,5 +1,6 @@
 //! What the programs have in common: arguments, configuration, log, server, stop.
 
+mod health;
 mod logging;
 mod server;
 mod sweeper;
@@ -9,7 +10,7 @@ use std::{path::PathBuf, process::ExitCode, sync::Arc};
 use anyhow::Context;
 use axum::Router;
 use clap::{Arg, ArgAction, Command, value_parser};
-use signpost_store::{Database, changes};
+use signpost_store::{Store, changes};
 
 use crate::{
     clock::SystemClock,
@@ -35,7 +36,7 @@ pub struct Program {
 #[must_use]
 pub fn run(program: &Program) -> ExitCode {
     match try_run(program) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             complain(&error);
             ExitCode::FAILURE
@@ -48,28 +49,45 @@ pub fn run(program: &Program) -> ExitCode {
 /// # Errors
 ///
 /// The database cannot be opened or migrated, or the HTTP client for the providers cannot be made.
-pub fn start(config: Config) -> anyhow::Result<(Arc<Service>, changes::Watch)> {
+pub async fn start(config: Config) -> anyhow::Result<(Arc<Service>, changes::Watch)> {
     // An error says that somebody else installed one already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let database = Database::open(config.store())?;
-    let stores = Stores::sqlite(&database);
+    let store = Store::open(config.store()).await?;
+    let address = &config.store().address;
+    tracing::info!(store = %address, "the store is {address}");
+    if let Some(weakness) = address.weakness() {
+        tracing::warn!(store = %address, "{weakness}");
+    }
+    let stores = Stores::of(&store);
     let service = Service::new(config, stores, Arc::new(SystemClock))
         .context("no HTTP client for the providers")?;
     let watched = Arc::clone(&service);
-    let watch = changes::watch(&database, move |change| watched.on_change(&change));
+    let watch = changes::watch(&store, move |change| watched.on_change(&change));
     Ok((
         service,
         watch.context("the store's changes cannot be watched")?,
     ))
 }
 
-fn try_run(program: &Program) -> anyhow::Result<()> {
+fn try_run(program: &Program) -> anyhow::Result<ExitCode> {
     let arguments = arguments(program).get_matches();
     let file: &PathBuf = arguments.get_one("config").expect("it has a default");
     let config = Config::load(file)?;
     if arguments.get_flag("check") {
+        if let Some(weakness) = config.store().address.weakness() {
+            say(&format!("warning: {weakness}"));
+        }
         say(&format!("{}: nothing to complain about", file.display()));
-        return Ok(());
+        return Ok(ExitCode::SUCCESS);
+    }
+    if arguments.get_flag("health") {
+        let health = health::ask(config.listen())?;
+        say(&health.words);
+        return Ok(if health.is_ready {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        });
     }
     logging::start(config.log());
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -77,12 +95,14 @@ fn try_run(program: &Program) -> anyhow::Result<()> {
         .enable_all()
         .build()
         .context("no threads to serve requests with")?;
-    let (service, _watch) = start(config)?;
-    let app = (program.router)(Arc::clone(&service));
-    let served = runtime.block_on(server::serve(program, &service, app));
+    let served = runtime.block_on(async {
+        let (service, _watch) = start(config).await?;
+        let app = (program.router)(Arc::clone(&service));
+        server::serve(program, &service, app).await
+    });
     // What still runs was given its time by the server.
     runtime.shutdown_background();
-    served
+    served.map(|()| ExitCode::SUCCESS)
 }
 
 fn arguments(program: &Program) -> Command {
@@ -96,16 +116,22 @@ fn arguments(program: &Program) -> Command {
         .long("check")
         .action(ArgAction::SetTrue)
         .help("Only check the configuration: every problem is told, exit code 0 or 1");
+    let health = Arg::new("health")
+        .long("health")
+        .action(ArgAction::SetTrue)
+        .conflicts_with("check")
+        .help("Ask the program that runs with this configuration whether it can serve: exit code 0 or 1");
     Command::new(program.name)
         .about(program.about)
         .version(program.version)
         .arg(config)
         .arg(check)
+        .arg(health)
 }
 
 #[expect(
     clippy::print_stdout,
-    reason = "the answer to --check is the program's output"
+    reason = "the answers to --check and --health are the program's output"
 )]
 fn say(line: &str) {
     println!("{line}");

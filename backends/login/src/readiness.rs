@@ -1,7 +1,16 @@
 //! Whether the store can be reached: what `/readyz` answers.
 
+mod postgres;
+mod sqlite;
+
 use async_trait::async_trait;
-use signpost_store::{Database, StoreError};
+use signpost_store::StoreError;
+
+pub use self::{postgres::PostgresReadiness, sqlite::SqliteReadiness};
+
+/// Reads a page of a table of ours: an open handle alone would not notice that the file is gone, nor a connection that
+/// the tables are.
+const PROBE: &str = "SELECT count(*) FROM (SELECT 1 FROM accounts LIMIT 1) AS one";
 
 /// A store that can be asked whether it is there.
 #[async_trait]
@@ -12,32 +21,4 @@ pub trait Readiness: Send + Sync {
     ///
     /// It is not there, or not usable.
     async fn probe(&self) -> Result<(), StoreError>;
-}
-
-/// Asks a SQLite file.
-#[derive(Debug)]
-pub struct SqliteReadiness(Database);
-
-impl SqliteReadiness {
-    /// Over an open database.
-    #[must_use]
-    pub fn new(database: Database) -> Self {
-        Self(database)
-    }
-}
-
-#[async_trait]
-impl Readiness for SqliteReadiness {
-    async fn probe(&self) -> Result<(), StoreError> {
-        // Reads a page of a table of ours: an open handle alone would not notice that the file is gone.
-        self.0
-            .call(|connection| {
-                connection.query_row(
-                    "SELECT count(*) FROM (SELECT 1 FROM accounts LIMIT 1)",
-                    [],
-                    |_| Ok(()),
-                )
-            })
-            .await
-    }
 }

@@ -2,19 +2,21 @@
 
 use std::sync::Arc;
 
-use signpost_store::{Change, Database, Topic};
+use signpost_store::{Change, PostgresDatabase, SqliteDatabase, Store, Topic};
 use tokio::sync::watch;
 
 use crate::{
-    accounts::{AccountStore, SqliteAccounts},
-    applications::{ApplicationStore, Applications, SqliteApplications},
+    accounts::{AccountStore, PostgresAccounts, SqliteAccounts},
+    applications::{ApplicationStore, Applications, PostgresApplications, SqliteApplications},
     clock::{Clock, Timestamp},
     config::Config,
-    credentials::{CredentialHash, CredentialStore, Credentials, SqliteCredentials},
-    events::{EventStore, SqliteEvents},
-    logins::{LoginStore, Logins, SqliteLogins, StateHash},
+    credentials::{
+        CredentialHash, CredentialStore, Credentials, PostgresCredentials, SqliteCredentials,
+    },
+    events::{EventStore, PostgresEvents, SqliteEvents},
+    logins::{LoginStore, Logins, PostgresLogins, SqliteLogins, StateHash},
     oauth::ProviderClients,
-    readiness::{Readiness, SqliteReadiness},
+    readiness::{PostgresReadiness, Readiness, SqliteReadiness},
 };
 
 /// One store per noun.
@@ -34,9 +36,16 @@ pub struct Stores {
 }
 
 impl Stores {
-    /// All of them in one SQLite file.
+    /// All of them in one database.
     #[must_use]
-    pub fn sqlite(database: &Database) -> Self {
+    pub fn of(store: &Store) -> Self {
+        match store {
+            Store::Sqlite(database) => Self::sqlite(database),
+            Store::Postgres(database) => Self::postgres(database),
+        }
+    }
+
+    fn sqlite(database: &SqliteDatabase) -> Self {
         Self {
             accounts: Arc::new(SqliteAccounts::new(database.clone())),
             applications: Arc::new(SqliteApplications::new(database.clone())),
@@ -44,6 +53,17 @@ impl Stores {
             events: Arc::new(SqliteEvents::new(database.clone())),
             logins: Arc::new(SqliteLogins::new(database.clone())),
             readiness: Arc::new(SqliteReadiness::new(database.clone())),
+        }
+    }
+
+    fn postgres(database: &PostgresDatabase) -> Self {
+        Self {
+            accounts: Arc::new(PostgresAccounts::new(database.clone())),
+            applications: Arc::new(PostgresApplications::new(database.clone())),
+            credentials: Arc::new(PostgresCredentials::new(database.clone())),
+            events: Arc::new(PostgresEvents::new(database.clone())),
+            logins: Arc::new(PostgresLogins::new(database.clone())),
+            readiness: Arc::new(PostgresReadiness::new(database.clone())),
         }
     }
 }
@@ -76,10 +96,14 @@ impl Service {
         let providers = ProviderClients::new(config.providers(), config.public_url())?;
         Ok(Arc::new(Self {
             accounts: stores.accounts,
-            applications: Applications::new(config.application(), stores.applications),
-            credentials: Credentials::new(stores.credentials),
+            applications: Applications::new(
+                config.application(),
+                stores.applications,
+                Arc::clone(&clock),
+            ),
+            credentials: Credentials::new(stores.credentials, Arc::clone(&clock)),
             events: stores.events,
-            logins: Logins::new(stores.logins),
+            logins: Logins::new(stores.logins, Arc::clone(&clock)),
             providers,
             readiness: stores.readiness,
             config,
@@ -123,6 +147,11 @@ impl Service {
                 if let Some(hash) = hash(key) {
                     self.logins.forget(&StateHash::from_bytes(hash));
                 }
+            }
+            Change::Lost => {
+                self.applications.lose_feed();
+                self.credentials.lose_feed();
+                self.logins.lose_feed();
             }
             Change::Everything => {
                 self.applications.forget_all();

@@ -1,48 +1,54 @@
-//! Reading our own types out of SQLite's columns.
+//! Reading our own types out of a store's columns, whichever store it is.
 
-use rusqlite::{Row, types::Type};
+pub(crate) mod postgres;
+mod sqlite;
+
+use std::str::FromStr;
 
 use crate::{clock::Timestamp, secret::LENGTH};
 
-/// What the store holds in `column` is nothing we ever wrote.
-pub(crate) fn invalid(column: &'static str) -> rusqlite::Error {
-    rusqlite::Error::FromSqlConversionFailure(
-        0,
-        Type::Text,
-        format!("{column} holds an unknown value").into(),
-    )
-}
+/// A row, as far as our columns go. Every method fails where the column is missing or holds something else.
+pub(crate) trait StoredRow {
+    /// The database's own.
+    type Error;
 
-/// A column that is made of text by `FromStr`.
-pub(crate) fn parsed<T: std::str::FromStr>(
-    row: &Row<'_>,
-    column: &'static str,
-) -> rusqlite::Result<T> {
-    row.get_ref(column)?
-        .as_str()?
-        .parse()
-        .map_err(|_| invalid(column))
-}
+    /// What the store holds in `column` is nothing we ever wrote.
+    fn unknown(column: &'static str) -> Self::Error;
 
-/// A point in time.
-pub(crate) fn time(row: &Row<'_>, column: &'static str) -> rusqlite::Result<Timestamp> {
-    row.get(column).map(Timestamp::from_millis)
-}
+    fn text(&self, column: &'static str) -> Result<&str, Self::Error>;
 
-/// A point in time, or none.
-pub(crate) fn optional_time(
-    row: &Row<'_>,
-    column: &'static str,
-) -> rusqlite::Result<Option<Timestamp>> {
-    Ok(row
-        .get::<_, Option<i64>>(column)?
-        .map(Timestamp::from_millis))
-}
+    fn optional_text(&self, column: &'static str) -> Result<Option<&str>, Self::Error>;
 
-/// A hash, or none.
-pub(crate) fn optional_hash(
-    row: &Row<'_>,
-    column: &'static str,
-) -> rusqlite::Result<Option<[u8; LENGTH]>> {
-    row.get(column)
+    fn number(&self, column: &'static str) -> Result<i64, Self::Error>;
+
+    fn optional_number(&self, column: &'static str) -> Result<Option<i64>, Self::Error>;
+
+    fn flag(&self, column: &'static str) -> Result<bool, Self::Error>;
+
+    fn optional_hash(&self, column: &'static str) -> Result<Option<[u8; LENGTH]>, Self::Error>;
+
+    fn hash(&self, column: &'static str) -> Result<[u8; LENGTH], Self::Error> {
+        self.optional_hash(column)?
+            .ok_or_else(|| Self::unknown(column))
+    }
+
+    /// A column that is made of text by `FromStr`.
+    fn parsed<T: FromStr>(&self, column: &'static str) -> Result<T, Self::Error> {
+        let parsed = self.text(column)?.parse();
+        parsed.map_err(|_| Self::unknown(column))
+    }
+
+    fn optional_parsed<T: FromStr>(&self, column: &'static str) -> Result<Option<T>, Self::Error> {
+        let parsed = self.optional_text(column)?.map(str::parse).transpose();
+        parsed.map_err(|_| Self::unknown(column))
+    }
+
+    fn time(&self, column: &'static str) -> Result<Timestamp, Self::Error> {
+        self.number(column).map(Timestamp::from_millis)
+    }
+
+    fn optional_time(&self, column: &'static str) -> Result<Option<Timestamp>, Self::Error> {
+        let millis = self.optional_number(column)?;
+        Ok(millis.map(Timestamp::from_millis))
+    }
 }

@@ -1,40 +1,55 @@
-//! What this crate's tests share: a store in a folder of its own, and a configuration.
+//! What this crate's tests share: a store of the test's own, of the kind that is tested now, and a configuration.
 
 use gateway_protocol::app::AppId;
-use signpost_store::Database;
-use tempfile::TempDir;
+use signpost_store::{Store, testing};
 
 use crate::{
-    accounts::{Account, AccountStore, SqliteAccounts, Username},
+    accounts::{Account, Username},
     clock::Timestamp,
     config::Config,
+    service::Stores,
 };
 
-/// A SQLite file of the test's own, removed at its end.
+/// An open store of the test's own, removed at its end.
 pub(crate) struct TestStore {
-    database: Database,
-    folder: TempDir,
+    place: testing::TestStore,
+    store: Store,
 }
 
 impl TestStore {
-    pub(crate) fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        Self {
-            database: open(&folder),
-            folder,
-        }
+    pub(crate) async fn new() -> Self {
+        let place = testing::TestStore::chosen();
+        let store = place.open().await;
+        Self { place, store }
     }
 
-    pub(crate) fn database(&self) -> Database {
-        self.database.clone()
+    /// Where it is: to take it away, say.
+    pub(crate) fn place(&self) -> &testing::TestStore {
+        &self.place
     }
 
-    /// The same handle, or another one on the same file, as another process would have.
-    pub(crate) fn open(&self, another: bool) -> Database {
-        if another {
-            open(&self.folder)
-        } else {
-            self.database()
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    pub(crate) fn stores(&self) -> Stores {
+        Stores::of(&self.store)
+    }
+
+    /// The same, as another process would have it.
+    pub(crate) async fn another(&self) -> Stores {
+        Stores::of(&self.place.open().await)
+    }
+
+    /// Does something to the database that no program of ours does.
+    pub(crate) async fn execute(&self, sql: &str) {
+        match &self.store {
+            Store::Sqlite(database) => {
+                let sql = sql.to_owned();
+                let done = database.write(move |transaction| transaction.execute_batch(&sql));
+                done.await.unwrap();
+            }
+            Store::Postgres(_) => self.place.administer(sql),
         }
     }
 
@@ -42,9 +57,9 @@ impl TestStore {
         let config = config("");
         let provider = config.providers().iter().next().unwrap();
         let username = Username::new(username.to_owned()).unwrap();
-        let accounts = SqliteAccounts::new(self.database());
         let now = Timestamp::from_millis(1);
-        accounts
+        self.stores()
+            .accounts
             .find_or_create(&provider.name, &provider.kind, &username, now)
             .await
             .unwrap()
@@ -53,21 +68,25 @@ impl TestStore {
 
     /// An application as the gateway would write it.
     pub(crate) async fn application(&self, name: &'static str, origins: &'static str) -> AppId {
-        let id = self.database.write(move |transaction| {
-            transaction.query_row(
-                "INSERT INTO applications (ident, name, state, created_at, key_sealed, return_to_origins) \
-                 VALUES (?1, ?1, 'active', 0, x'00', ?2) RETURNING id",
-                [name, origins],
-                |row| row.get(0),
-            )
-        });
-        AppId::new(id.await.unwrap())
+        // SQLite numbers parameters by where they first stand.
+        let insert = "INSERT INTO applications (ident, name, state, created_at, key_sealed, return_to_origins) \
+                      VALUES ($1, $1, 'active', 0, $2, $3) RETURNING id";
+        let key: &[u8] = &[0];
+        let id: i64 = match &self.store {
+            Store::Sqlite(database) => database
+                .write(move |transaction| {
+                    transaction.query_row(insert, (name, key, origins), |row| row.get(0))
+                })
+                .await
+                .unwrap(),
+            Store::Postgres(database) => {
+                let session = database.session().await.unwrap();
+                let row = session.query_one(insert, &[&name, &key, &origins]).await;
+                row.unwrap().get(0)
+            }
+        };
+        AppId::new(id)
     }
-}
-
-fn open(folder: &TempDir) -> Database {
-    let address = format!("sqlite:{}", folder.path().join("signpost.db").display());
-    Database::open(&address.parse().unwrap()).unwrap()
 }
 
 /// A configuration with one provider that nobody listens for; `more` goes above its section.

@@ -21,34 +21,38 @@ pub struct Sealer(LessSafeKey);
 impl Sealer {
     /// Reads the master key, making its file (mode 0600) where it is the gateway's to make.
     ///
-    /// `database` is the file that the default key stands beside. Where `seals_something` there are keys
-    /// already that only the old master key opens, so that none is made.
+    /// A file that several gateways share is not. Where it `seals_something` there are keys already that only the old
+    /// master key opens, so that none is made.
     ///
     /// # Errors
     ///
-    /// The key's file is lost, cannot be read or made, or what is there is no key.
+    /// The key's file is missing and not to be made, cannot be read or made, or what is there is no key.
     pub fn from_config(
         master_key: &MasterKey,
-        database: &Path,
         seals_something: bool,
     ) -> Result<Self, MasterKeyError> {
         match master_key {
             MasterKey::Given(secret) => Self::from_hex(secret.expose()),
-            MasterKey::File(path) => Self::from_file(path, seals_something),
-            MasterKey::Beside => Self::from_file(&database.with_extension("key"), seals_something),
+            MasterKey::File(path) | MasterKey::SharedFile(path)
+                if seals_something && !path.exists() =>
+            {
+                Err(MasterKeyError::Lost { path: path.clone() })
+            }
+            MasterKey::SharedFile(path) if !path.exists() => {
+                Err(MasterKeyError::NotShared { path: path.clone() })
+            }
+            MasterKey::SharedFile(path) => Self::from_file(path),
+            MasterKey::File(path) => {
+                make_unless_there(path).map_err(|cause| MasterKeyError::NotMade {
+                    path: path.clone(),
+                    cause,
+                })?;
+                Self::from_file(path)
+            }
         }
     }
 
-    fn from_file(path: &Path, seals_something: bool) -> Result<Self, MasterKeyError> {
-        if seals_something && !path.exists() {
-            return Err(MasterKeyError::Lost {
-                path: path.to_owned(),
-            });
-        }
-        make_unless_there(path).map_err(|cause| MasterKeyError::NotMade {
-            path: path.to_owned(),
-            cause,
-        })?;
+    fn from_file(path: &Path) -> Result<Self, MasterKeyError> {
         if fs::metadata(path).is_ok_and(|file| file.permissions().mode() & 0o077 != 0) {
             tracing::warn!(path = %path.display(), "other users may read the master key: chmod 600 it");
         }
@@ -166,6 +170,17 @@ pub enum MasterKeyError {
         /// The file.
         path: PathBuf,
     },
+    /// The file is missing, and other gateways may have theirs: one that is made here would be another.
+    #[error(
+        "the master key {0} is missing, and none is made for a Postgres, since all gateways there share one: copy \
+         theirs, or, for a new installation, make it once with (umask 077; openssl rand -hex 32 >{0}) and copy it to \
+         every gateway",
+        path.display()
+    )]
+    NotShared {
+        /// The file.
+        path: PathBuf,
+    },
     /// The file cannot be read.
     #[error("the master key {} cannot be read", path.display())]
     Unreadable {
@@ -265,23 +280,40 @@ mod tests {
     #[test]
     fn a_missing_master_key_is_made_for_its_owner_alone_and_kept() {
         let folder = std::env::temp_dir().join(format!("signpost-seal-{}", std::process::id()));
-        let database = folder.join("signpost.db");
-        let first = Sealer::from_config(&MasterKey::Beside, &database, false).unwrap();
         let file = folder.join("signpost.key");
+        let master_key = MasterKey::File(file.clone());
+        let first = Sealer::from_config(&master_key, false).unwrap();
         assert_eq!(
             fs::metadata(&file).unwrap().permissions().mode() & 0o777,
             0o600
         );
-        let second = Sealer::from_config(&MasterKey::Beside, &database, false).unwrap();
+        let second = Sealer::from_config(&master_key, false).unwrap();
         let key = new_app_key().unwrap();
         let sealed = first.seal(&key, ident('a')).unwrap();
         assert!(second.open(&sealed, ident('a')).unwrap() == key);
         fs::write(&file, "not a key").unwrap();
-        let error = Sealer::from_config(&MasterKey::Beside, &database, false).unwrap_err();
+        let error = Sealer::from_config(&master_key, false).unwrap_err();
         assert!(error.to_string().contains("signpost.key"), "{error}");
         fs::remove_file(&file).unwrap();
-        let lost = Sealer::from_config(&MasterKey::Beside, &database, true).unwrap_err();
+        let lost = Sealer::from_config(&master_key, true).unwrap_err();
         assert!(matches!(lost, MasterKeyError::Lost { .. }) && !file.exists());
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_master_key_that_gateways_share_is_made_by_none_of_them() {
+        let folder = std::env::temp_dir().join(format!("signpost-shared-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("signpost.key");
+        let master_key = MasterKey::SharedFile(file.clone());
+        let missing = Sealer::from_config(&master_key, false).unwrap_err();
+        assert!(missing.to_string().contains("openssl rand -hex 32"));
+        let lost = Sealer::from_config(&master_key, true).unwrap_err();
+        assert!(matches!(lost, MasterKeyError::Lost { .. }));
+        assert!(!file.exists());
+        fs::write(&file, "ab".repeat(32)).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        Sealer::from_config(&master_key, false).unwrap();
         fs::remove_dir_all(&folder).unwrap();
     }
 }

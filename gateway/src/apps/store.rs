@@ -94,7 +94,7 @@ pub trait AppStore: Send + Sync {
     ///
     /// # Errors
     ///
-    /// The store is away.
+    /// The store is away, or the name holds U+0000.
     async fn create(&self, app: NewApp) -> Result<(), AppStoreError>;
 
     /// One application.
@@ -149,6 +149,9 @@ pub enum AppStoreError {
     /// A key cannot be opened: the master key is another one, or somebody changed the record.
     #[error("an application's key cannot be opened")]
     Seal(#[from] SealError),
+    /// The name has a letter that not every store can keep: nothing was written.
+    #[error("an application's name cannot hold U+0000")]
+    Name,
     /// A record holds something that no release wrote.
     #[error("an application's record is malformed: {0}")]
     Malformed(&'static str),

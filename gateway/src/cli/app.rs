@@ -7,7 +7,7 @@
     reason = "these comments are the help that a terminal shows"
 )]
 
-use std::{path::PathBuf, process::ExitCode, time::Duration};
+use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::{anyhow, bail};
 use clap::{Args, Subcommand};
@@ -23,13 +23,12 @@ use super::{say, sign::SignRules};
 use crate::{
     apps::{
         AppState,
+        open::open_store,
         seal::{new_app_ident, new_app_key},
-        sqlite::SqliteAppStore,
         store::{AppStore, AppSummary, NewApp, Rotated, Rotation},
     },
     clock::{Clock, SystemClock},
     config::{Applications, Config, weaknesses},
-    server::open_store,
 };
 
 /// The longest overlap of two keys, in hours: 30 days. CONTRACT 4.
@@ -106,7 +105,7 @@ pub(super) async fn run(command: AppCommand) -> anyhow::Result<ExitCode> {
     match command {
         AppCommand::Create(create) => self::create(create).await?,
         AppCommand::List(common) => {
-            let all = store(&common)?.list().await?;
+            let all = store(&common).await?.list().await?;
             if common.json {
                 say(&json!(all).to_string())
             } else {
@@ -114,7 +113,7 @@ pub(super) async fn run(command: AppCommand) -> anyhow::Result<ExitCode> {
             }
         }
         AppCommand::Show(one) => {
-            let summary = store(&one.common)?.summary(one.ident).await?;
+            let summary = store(&one.common).await?.summary(one.ident).await?;
             let summary = summary.ok_or_else(|| unknown(one.ident))?;
             if one.common.json {
                 say(&json!(summary).to_string())
@@ -127,7 +126,7 @@ pub(super) async fn run(command: AppCommand) -> anyhow::Result<ExitCode> {
         AppCommand::Enable(one) => set_state(&one, AppState::Active).await?,
         AppCommand::Delete(one) => {
             done(
-                store(&one.common)?.delete(one.ident).await?,
+                store(&one.common).await?.delete(one.ident).await?,
                 &one,
                 "deleted",
             )?;
@@ -141,7 +140,7 @@ async fn create(create: Create) -> anyhow::Result<()> {
     if name.is_empty() || name.chars().count() > 64 || name.chars().any(char::is_control) {
         bail!("the name must have 1 to 64 characters");
     }
-    let (config, store) = open(&create.common)?;
+    let (config, store) = open(&create.common).await?;
     let profile = create
         .rules
         .is_given()
@@ -173,7 +172,7 @@ async fn rotate(rotate: Rotate) -> anyhow::Result<()> {
         ends_running_overlap: rotate.end_running_overlap,
         now: SystemClock.now(),
     };
-    match store(&rotate.common)?.rotate(rotation).await? {
+    match store(&rotate.common).await?.rotate(rotation).await? {
         Rotated::Done => show_key(rotate.ident, &key, &rotate.common),
         Rotated::Unknown => return Err(unknown(rotate.ident)),
         Rotated::Overlapping { until } => {
@@ -191,21 +190,24 @@ async fn rotate(rotate: Rotate) -> anyhow::Result<()> {
 
 async fn set_state(one: &One, state: AppState) -> anyhow::Result<()> {
     done(
-        store(&one.common)?.set_state(one.ident, state).await?,
+        store(&one.common)
+            .await?
+            .set_state(one.ident, state)
+            .await?,
         one,
         state.as_str(),
     )
 }
 
-fn store(common: &Common) -> anyhow::Result<SqliteAppStore> {
-    Ok(open(common)?.1)
+async fn store(common: &Common) -> anyhow::Result<Arc<dyn AppStore>> {
+    Ok(open(common).await?.1)
 }
 
 /// The configuration, and the store that it names.
-fn open(common: &Common) -> anyhow::Result<(Config, SqliteAppStore)> {
+async fn open(common: &Common) -> anyhow::Result<(Config, Arc<dyn AppStore>)> {
     let config = Config::load(&common.config)?;
     let store = match &config.applications {
-        Applications::Multi(multi) => open_store(&config, multi)?.1,
+        Applications::Multi(multi) => open_store(&config, multi).await?.1,
         Applications::Single(_) => bail!(
             "{} serves a single application: replace [application] by [applications] to manage many",
             common.config.display()

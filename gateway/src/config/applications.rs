@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use gateway_protocol::sign::AppKey;
+use signpost_store::StoreSettings;
 
 use super::{
     secret::{Secret, SecretSource},
@@ -35,21 +36,29 @@ pub struct MultiApplications {
 pub enum MasterKey {
     /// Given by the operator.
     Given(Secret),
-    /// A file of our own making beside the database.
-    Beside,
-    /// A file that the operator names; made where it is missing.
+    /// A file; made where it is missing.
     File(PathBuf),
+    /// A file that several gateways share, each with a copy of its own: made by the operator alone, since each of
+    /// them would make another.
+    SharedFile(PathBuf),
 }
 
 impl Applications {
-    pub(super) fn from_root(root: &mut Section<'_>, allows_weak_keys: bool) -> Option<Self> {
+    /// `store` is none where that setting is wrong.
+    pub(super) fn from_root(
+        root: &mut Section<'_>,
+        store: Option<&StoreSettings>,
+        allows_weak_keys: bool,
+    ) -> Option<Self> {
         let single = root.optional_section("application");
         let multi = root.optional_section("applications");
         match (single, multi) {
             (Some(mut section), None) => {
                 single_key(&mut section, allows_weak_keys).map(Self::Single)
             }
-            (None, Some(section)) => MultiApplications::from_section(section).map(Self::Multi),
+            (None, Some(section)) => {
+                MultiApplications::from_section(section, store).map(Self::Multi)
+            }
             (single, multi) => {
                 let found = if single.is_some() { "both" } else { "neither" };
                 // What is inside of them is another matter.
@@ -99,35 +108,60 @@ fn single_key(section: &mut Section<'_>, allows_weak_keys: bool) -> Option<AppKe
 }
 
 impl MultiApplications {
-    fn from_section(mut section: Section<'_>) -> Option<Self> {
+    fn from_section(mut section: Section<'_>, store: Option<&StoreSettings>) -> Option<Self> {
         let cache_entries = section.number("cache_entries", 1..=10_000_000, CACHE_ENTRIES);
-        let setting: Option<String> = section.optional("master_key");
-        let master_key = match setting.as_deref().map(SecretSource::from) {
-            None => MasterKey::Beside,
-            Some(SecretSource::File(path)) => MasterKey::File(path),
-            Some(SecretSource::Literal(_)) => {
+        let master_key = MasterKey::from_section(&mut section, store);
+        Some(Self {
+            master_key: master_key?,
+            cache_entries: cache_entries? as u64,
+        })
+    }
+}
+
+impl MasterKey {
+    fn from_section(section: &mut Section<'_>, store: Option<&StoreSettings>) -> Option<Self> {
+        let Some(setting) = section.optional::<String>("master_key") else {
+            return Self::beside(section, store?);
+        };
+        match SecretSource::from(&*setting) {
+            SecretSource::File(path)
+                if store.is_some_and(|store| store.address.file().is_none()) =>
+            {
+                Some(Self::SharedFile(path))
+            }
+            SecretSource::File(path) => Some(Self::File(path)),
+            SecretSource::Literal(_) => {
                 section.problem(
                     "master_key",
                     "a text of its own",
                     "\"env:NAME\" or \"file:PATH\"",
                 );
-                return None;
+                None
             }
-            Some(source) => match source.read() {
-                Ok(secret) => MasterKey::Given(secret),
+            source @ SecretSource::Env(_) => match source.read() {
+                Ok(secret) => Some(Self::Given(secret)),
                 Err(error) => {
                     section.problem(
                         "master_key",
                         &error.to_string(),
                         "64 hex digits in \"env:NAME\" or \"file:PATH\"",
                     );
-                    return None;
+                    None
                 }
             },
-        };
-        Some(Self {
-            master_key,
-            cache_entries: cache_entries? as u64,
-        })
+        }
+    }
+
+    /// The default: a file beside the database. A server has no such place, and several gateways share it.
+    fn beside(section: &Section<'_>, store: &StoreSettings) -> Option<Self> {
+        let beside = store.address.file().map(|file| file.with_extension("key"));
+        if beside.is_none() {
+            section.problem(
+                "master_key",
+                "nothing",
+                "\"env:NAME\" or \"file:PATH\", the same key for every gateway on this store",
+            );
+        }
+        beside.map(Self::File)
     }
 }

@@ -53,6 +53,8 @@ pub struct Timeouts {
     pub idle: Duration,
     /// Connecting to a backend. Default 2 s.
     pub connect: Duration,
+    /// Each wait until a backend takes bytes of a request. Default 10 s.
+    pub forward: Duration,
     /// Each wait for bytes of a backend's answer; longer than the longest long poll. Default 60 s.
     pub answer: Duration,
     /// Each wait until a client takes bytes of an answer. Default 60 s.
@@ -66,6 +68,7 @@ impl Timeouts {
         let body = seconds("body_seconds", 10);
         let idle = seconds("idle_seconds", 60);
         let connect = seconds("connect_seconds", 2);
+        let forward = seconds("forward_seconds", 10);
         let answer = seconds("answer_seconds", 60);
         let send = seconds("send_seconds", 60);
         Some(Self {
@@ -73,6 +76,7 @@ impl Timeouts {
             body: body?,
             idle: idle?,
             connect: connect?,
+            forward: forward?,
             answer: answer?,
             send: send?,
         })

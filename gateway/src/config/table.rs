@@ -86,7 +86,7 @@ impl<'d> Section<'d> {
             Some(Value::Table(table)) => table,
             Some(other) => {
                 // Not the value: where a table is expected, somebody may have put its key.
-                self.problem(key, &format!("a {}", other.type_str()), "a table");
+                self.problem(key, &kind(&other), "a table");
                 Table::new()
             }
             None => Table::new(),
@@ -96,6 +96,17 @@ impl<'d> Section<'d> {
             values,
             problems: self.problems,
         }
+    }
+
+    /// Whether the key is there, and nobody took it yet.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.values.contains_key(key)
+    }
+
+    /// The keys of the table of that name, as long as nobody took it.
+    pub(super) fn keys_of(&self, key: &str) -> Vec<String> {
+        let table = self.values.get(key).and_then(Value::as_table);
+        table.map_or_else(Vec::new, |table| table.keys().cloned().collect())
     }
 
     /// The table of that name, if there is one.
@@ -181,6 +192,22 @@ impl<'d> Section<'d> {
         self.value(key, default.to_owned(), allowed, take)
     }
 
+    /// A text, if the key is there. What was found in its place is never shown, but for its type.
+    #[expect(
+        clippy::option_option,
+        reason = "outer: whether all is well; inner: whether it is set"
+    )]
+    pub(super) fn unshown_text(&mut self, key: &str, allowed: &str) -> Option<Option<String>> {
+        match self.values.remove(key) {
+            None => Some(None),
+            Some(Value::String(text)) => Some(Some(text)),
+            Some(other) => {
+                self.problem(key, &kind(&other), allowed);
+                None
+            }
+        }
+    }
+
     pub(super) fn flag(&mut self, key: &str, default: bool) -> Option<bool> {
         self.value(key, default, "true or false", Value::as_bool)
     }
@@ -192,11 +219,19 @@ impl<'d> Section<'d> {
         default: usize,
     ) -> Option<usize> {
         let allowed = format!("a whole number from {} to {}", range.start(), range.end());
-        self.value(key, default, &allowed, |value| {
-            usize::try_from(value.as_integer()?)
-                .ok()
-                .filter(|number| range.contains(number))
-        })
+        let Some(value) = self.values.remove(key) else {
+            return Some(default);
+        };
+        let taken = value
+            .as_integer()
+            .and_then(|number| usize::try_from(number).ok())
+            .filter(|number| range.contains(number));
+        if taken.is_none() {
+            // What is no number may be anything, a secret in the wrong place, say.
+            let found = if value.is_integer() { shown } else { kind };
+            self.problem(key, &found(&value), &allowed);
+        }
+        taken
     }
 
     pub(super) fn seconds(
@@ -338,7 +373,7 @@ impl<'d> Section<'d> {
         });
     }
 
-    fn value<T>(
+    pub(super) fn value<T>(
         &mut self,
         key: &str,
         default: T,
@@ -377,8 +412,13 @@ impl Drop for Section<'_> {
     }
 }
 
+/// A value's type, where nothing more can be shown.
+fn kind(value: &Value) -> String {
+    format!("a value of type {}", value.type_str())
+}
+
 /// A value as a person wrote it; of an address, no more than its scheme, since it may hold a password.
-fn shown(value: &Value) -> String {
+pub(super) fn shown(value: &Value) -> String {
     let text = value.to_string();
     if let Some((scheme, _)) = text.split_once("://") {
         return format!("{scheme}://…");

@@ -4,10 +4,10 @@ use std::{fs, path::PathBuf};
 
 use super::*;
 
-const MINIMAL: &str = "prefix = 'Acme'\n[application]\nkey = '4283fefc63f0cd0e873a0000c6d07ef7'\n[versions.v1]\nbackend = '127.0.0.1:7001'\n";
+pub(crate) const MINIMAL: &str = "prefix = 'Acme'\n[application]\nkey = '4283fefc63f0cd0e873a0000c6d07ef7'\n[versions.v1]\nbackend = '127.0.0.1:7001'\n";
 
 /// Parses a whole configuration.
-fn load(toml: &str) -> Result<Config, ConfigError> {
+pub(crate) fn load(toml: &str) -> Result<Config, ConfigError> {
     static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     let name = format!("signpost-config-{}-{count}.toml", std::process::id());
@@ -33,7 +33,7 @@ pub(crate) fn versions(toml: &str) -> Versions {
     .versions
 }
 
-fn problems(toml: &str) -> String {
+pub(crate) fn problems(toml: &str) -> String {
     load(toml).unwrap_err().to_string()
 }
 
@@ -43,7 +43,10 @@ fn a_minimal_file_has_the_contracts_defaults() {
     assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
     assert_eq!(config.management.to_string(), "127.0.0.1:8081");
     assert_eq!(config.public_url.as_str(), "http://127.0.0.1:8080/");
-    assert_eq!(config.store, "sqlite:data/signpost.db".parse().unwrap());
+    assert_eq!(
+        config.store.address,
+        "sqlite:data/signpost.db".parse().unwrap()
+    );
     assert_eq!(config.sign.window.duration().as_secs(), 60);
     assert_eq!(
         config.sign.always_signed,
@@ -112,7 +115,7 @@ fn a_secret_is_never_told() {
 #[test]
 fn what_may_hold_a_password_is_not_told() {
     let told = problems(
-        "prefix = 'Acme'\nstore = 'postgres://signpost:hunter2@db/x'\npublic_url = 'http://u:hunter2@h'\n\
+        "prefix = 'Acme'\nstore = 'postgres://signpost:hunter2@db'\npublic_url = 'http://u:hunter2@h'\n\
          application = 'hunter2hunter2'\n[versions.v1]\nbackend = '127.0.0.1:1'\n",
     );
     for key in ["store", "public_url", "application"] {
@@ -144,10 +147,12 @@ fn both_listeners_have_addresses_of_their_own() {
 }
 
 #[test]
-fn a_backend_is_an_address_and_its_problem_is_told_once() {
-    let told = problems(&MINIMAL.replace("127.0.0.1:7001", "localhost:7001"));
+fn a_backend_has_a_port_and_its_problem_is_told_once() {
+    let told = problems(&MINIMAL.replace("127.0.0.1:7001", "localhost"));
     assert!(
-        told.contains("versions.v1.backend: found \"localhost:7001\"; allowed: an IP address"),
+        told.contains(
+            "versions.v1.backend: found \"localhost\", which has no port; allowed: an IP address"
+        ),
         "{told}"
     );
     assert_eq!(told.lines().count(), 1, "{told}");

@@ -1,10 +1,23 @@
 //! The versions and their backends. CONTRACT 5.
 
-use std::{net::SocketAddr, sync::Arc};
+mod address;
+mod health;
+mod idle_keys;
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use gateway_protocol::version::Version;
 
+use self::{address::addresses, idle_keys::IdleKeys};
+pub use self::{
+    address::{BackendAddress, Place},
+    health::HealthChecks,
+};
 use super::table::Section;
+
+/// An address is out for so long at most when no connection to it came about: then a request finds out whether it is
+/// back, which may cost that one the time to connect.
+const OUT_SECONDS: usize = 2;
 
 /// The versions that there are, and where requests go that name none of them.
 #[derive(Clone, Debug)]
@@ -13,6 +26,8 @@ pub struct Versions {
     default: usize,
     /// What becomes of a request that names a version that there is not.
     pub unknown: UnknownVersion,
+    /// Keys that change nothing, and why.
+    idle_keys: Vec<String>,
 }
 
 /// One version's backend.
@@ -20,8 +35,45 @@ pub struct Versions {
 pub struct Backend {
     /// The version that it serves.
     pub version: Version,
+    /// Its place among the versions, from 0.
+    pub number: usize,
     /// Where it listens.
-    pub address: SocketAddr,
+    pub upstream: Upstream,
+}
+
+/// Where a backend listens.
+#[derive(Clone, Debug)]
+pub enum Upstream {
+    /// At one address, whatever happens: there is nothing to choose.
+    Fixed(SocketAddr),
+    /// At any of several addresses, or of those that a name has, or at one that is checked.
+    Balanced(Balancing),
+}
+
+/// How one of several addresses is chosen.
+#[derive(Clone, Debug)]
+pub struct Balancing {
+    /// The addresses. At least one; none twice.
+    pub addresses: Vec<BackendAddress>,
+    /// Which of them gets a request.
+    pub balance: Balance,
+    /// How they are checked; `None` where they are not.
+    pub checks: Option<HealthChecks>,
+    /// An address to which no connection came about gets no requests for so long at most. 1 s to 3600 s, default 2 s.
+    pub out: Duration,
+}
+
+/// Which of several addresses gets a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Balance {
+    /// One after the other.
+    RoundRobin,
+    /// The one with the fewest requests under way.
+    LeastConnections,
+    /// Always the same for an application, as long as it is there.
+    HashApp,
+    /// Always the same for a client's address, as long as it is there.
+    HashClient,
 }
 
 /// What becomes of a request that names a version that there is not.
@@ -34,23 +86,32 @@ pub enum UnknownVersion {
 }
 
 impl Versions {
-    pub(super) fn from_root(root: &mut Section<'_>) -> Option<Self> {
+    /// Those in `root`, of a gateway that listens at `own`.
+    pub(super) fn from_root(root: &mut Section<'_>, own: [Option<SocketAddr>; 2]) -> Option<Self> {
+        let own: Vec<_> = own.into_iter().flatten().collect();
+        let mut idle_keys = Vec::new();
         let unknown = [
             ("default", UnknownVersion::Default),
             ("reject", UnknownVersion::Reject),
         ];
         let unknown = root.choice("unknown", &unknown, UnknownVersion::Default);
         let default: Option<Version> = root.parsed("default_version", "v1");
-        let mut backends = Vec::new();
+        let mut found = Vec::new();
         // A table with a bad address is a table all the same, which has its own problem.
         let mut named = Vec::new();
         for (name, mut section) in root.sections("versions") {
             let version = name.parse();
-            let address = section.needed_address("backend");
+            let keys = IdleKeys::of(&section);
+            let upstream = Upstream::from_section(&mut section, &own);
+            idle_keys.extend(
+                upstream
+                    .iter()
+                    .flat_map(|upstream| keys.beside(upstream, &name)),
+            );
             match version {
                 Ok(version) => {
                     named.push(Version::clone(&version));
-                    backends.extend(address.map(|address| Arc::new(Backend { version, address })));
+                    found.extend(upstream.map(|upstream| (version, upstream)));
                 }
                 Err(error) => root.problem(
                     "versions",
@@ -59,7 +120,17 @@ impl Versions {
                 ),
             }
         }
-        backends.sort_by(|one, other| one.version.cmp(&other.version));
+        found.sort_by(|(one, _), (other, _)| one.cmp(other));
+        let backends: Vec<_> = (0..)
+            .zip(found)
+            .map(|(number, (version, upstream))| {
+                Arc::new(Backend {
+                    version,
+                    number,
+                    upstream,
+                })
+            })
+            .collect();
         let default = default?;
         let place = backends
             .iter()
@@ -81,7 +152,13 @@ impl Versions {
             backends,
             default: place?,
             unknown: unknown?,
+            idle_keys,
         })
+    }
+
+    /// What was written in vain.
+    pub(super) fn warnings(&self) -> impl Iterator<Item = &str> {
+        self.idle_keys.iter().map(String::as_str)
     }
 
     /// The backend of the default route.
@@ -103,3 +180,85 @@ impl Versions {
         self.backends.iter()
     }
 }
+
+impl Upstream {
+    fn from_section(section: &mut Section<'_>, own: &[SocketAddr]) -> Option<Self> {
+        let addresses = addresses(section, own);
+        let modes = [
+            ("round-robin", Balance::RoundRobin),
+            ("least-connections", Balance::LeastConnections),
+            ("hash-app", Balance::HashApp),
+            ("hash-client", Balance::HashClient),
+        ];
+        let balance = section.choice("balance", &modes, Balance::RoundRobin);
+        let health = section.optional_section("health");
+        let is_wanted = health.is_some()
+            || addresses
+                .as_ref()
+                .is_some_and(|addresses| may_be_several(addresses));
+        let mut health = health.unwrap_or_else(|| section.section("health"));
+        let out = health.seconds("out_seconds", 1..=3600, OUT_SECONDS);
+        let checks = HealthChecks::from_section(health, is_wanted);
+        let (addresses, balance, checks) = (addresses?, balance?, checks?);
+        Some(match (&*addresses, &checks) {
+            (
+                [
+                    BackendAddress {
+                        place: Place::Address(address),
+                        ..
+                    },
+                ],
+                None,
+            ) => Self::Fixed(*address),
+            _ => Self::Balanced(Balancing {
+                addresses,
+                balance,
+                checks,
+                out: out?,
+            }),
+        })
+    }
+
+    /// The one address, where there is nothing to choose.
+    #[must_use]
+    pub const fn fixed(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Fixed(address) => Some(*address),
+            Self::Balanced(_) => None,
+        }
+    }
+
+    /// Whether some of it is, or may be, on another machine.
+    #[must_use]
+    pub fn is_remote(&self) -> bool {
+        match self {
+            Self::Fixed(address) => !address.ip().is_loopback(),
+            Self::Balanced(balancing) => {
+                balancing
+                    .addresses
+                    .iter()
+                    .any(|address| match &address.place {
+                        Place::Address(address) => !address.ip().is_loopback(),
+                        Place::Name(host, _) => host != "localhost",
+                    })
+            }
+        }
+    }
+
+    /// Whether requests are shared out by their application.
+    #[must_use]
+    pub fn goes_by_app(&self) -> bool {
+        matches!(self, Self::Balanced(balancing) if balancing.balance == Balance::HashApp)
+    }
+}
+
+/// Whether there may be something to choose: a name may stand for several addresses at any time.
+fn may_be_several(addresses: &[BackendAddress]) -> bool {
+    addresses.len() > 1
+        || addresses
+            .iter()
+            .any(|address| matches!(address.place, Place::Name(..)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -17,7 +17,9 @@ use std::{
 use gateway_protocol::{problem::ProblemCode, request_id::RequestId};
 
 use super::route::Route;
-use crate::{apps::App, rejection::Rejection, request_context::RequestContext};
+use crate::{
+    apps::App, balance::address::Address, rejection::Rejection, request_context::RequestContext,
+};
 
 /// The `target` of access lines, for filters.
 pub const TARGET: &str = "signpost::access";
@@ -60,6 +62,8 @@ struct Line {
     client: IpAddr,
     app: Option<Arc<App>>,
     route: Option<Route>,
+    /// The address that served it, one of several.
+    address: Option<Arc<Address>>,
     method: Cow<'static, str>,
     path: Box<str>,
     status: u16,
@@ -88,6 +92,7 @@ impl AccessLog {
             client: context.client(),
             app: context.app.clone(),
             route: context.route.clone(),
+            address: context.attempts.last().cloned(),
             method: match served.method {
                 "GET" => Cow::Borrowed("GET"),
                 "POST" => Cow::Borrowed("POST"),
@@ -161,6 +166,8 @@ impl Line {
         let duration_ms = self.duration.as_secs_f64() * 1000.0;
         let ident = self.app.as_ref().and_then(|app| app.ident.as_ref());
         let route = self.route.as_ref();
+        let place = self.address.as_ref().map(|address| address.socket());
+        let place = place.or_else(|| route?.backend.upstream.fixed());
         tracing::info!(
             target: TARGET,
             {
@@ -169,7 +176,7 @@ impl Line {
             app.ident = ident.map(tracing::field::display),
             version = route.map(|route| tracing::field::display(&route.backend.version)),
             version.source = route.map(|route| route.source.as_str()),
-            backend.addr = route.map(|route| tracing::field::display(route.backend.address)),
+            backend.addr = place.map(tracing::field::display),
             http.method = &**method,
             http.path = &**path,
             http.status_code = status,

@@ -1,19 +1,138 @@
 //! The `store` setting: where the database is. CONTRACT 10.
 
 use std::{
+    fmt,
+    net::IpAddr,
     path::{Path, PathBuf},
     str::FromStr,
 };
 
-/// Where the database is: `sqlite:PATH`, relative to the working directory.
+use tokio_postgres::{
+    Config,
+    config::{Host, SslMode},
+};
+
+/// Postgres listens there unless an address says otherwise.
+const POSTGRES_PORT: u16 = 5432;
+
+/// Where the database is. Its `Display` leaves user and password out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoreAddress(PathBuf);
+pub enum StoreAddress {
+    /// `sqlite:PATH`, relative to the working directory.
+    Sqlite(PathBuf),
+    /// `postgres://…`, a server that several machines share.
+    Postgres(PostgresAddress),
+}
+
+/// A Postgres server and a database there, as libpq's addresses name them. Silent about passwords.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PostgresAddress {
+    config: Box<Config>,
+    verifies_server: bool,
+}
 
 impl StoreAddress {
-    /// The database's file.
+    /// The file of an embedded database.
     #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.0
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Self::Sqlite(path) => Some(path),
+            Self::Postgres(_) => None,
+        }
+    }
+
+    /// The address with a password that the configuration keeps elsewhere; an embedded store has no use for it.
+    #[must_use]
+    pub fn with_password(mut self, password: &str) -> Self {
+        if let Self::Postgres(address) = &mut self {
+            address.config.password(password);
+        }
+        self
+    }
+
+    /// What an operator should know: a server on another machine that is spoken to in the clear, or that
+    /// does not have to prove who it is.
+    #[must_use]
+    pub fn weakness(&self) -> Option<&'static str> {
+        match self {
+            Self::Postgres(address) if address.is_remote() && !address.verifies_server => Some(
+                "store: sslmode is not verify-full, but the server is on another machine: whoever is on the way \
+                 can read, or pretend to be it",
+            ),
+            Self::Postgres(_) | Self::Sqlite(_) => None,
+        }
+    }
+}
+
+impl PostgresAddress {
+    /// An address that is made otherwise than by parsing.
+    #[cfg(test)]
+    pub(crate) fn of_config(config: Config) -> Self {
+        Self {
+            config: Box::new(config),
+            verifies_server: false,
+        }
+    }
+
+    /// What is connected with.
+    pub(crate) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Whether the server must prove, by its certificate, that it has the name that it is called by:
+    /// `sslmode=verify-full`.
+    pub(crate) fn verifies_server(&self) -> bool {
+        self.verifies_server
+    }
+
+    fn is_remote(&self) -> bool {
+        let is_remote = |address: &IpAddr| !address.is_loopback();
+        // Where there are addresses, names are for certificates only.
+        if !self.config.get_hostaddrs().is_empty() {
+            return self.config.get_hostaddrs().iter().any(is_remote);
+        }
+        self.config.get_hosts().iter().any(|host| match host {
+            Host::Tcp(name) => {
+                let address = name.parse();
+                name != "localhost" && address.map_or(true, |address| is_remote(&address))
+            }
+            Host::Unix(_) => false,
+        })
+    }
+
+    fn parse(address: &str) -> Result<Self, ParseStoreAddressError> {
+        let (server, query) = address.split_once('?').unwrap_or((address, ""));
+        let mut verifies_server = false;
+        let mut mode = None;
+        let mut others = Vec::new();
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            match pair.split_once('=') {
+                Some(("sslmode", word)) => mode = Some(word),
+                Some(("sslrootcert", _)) => return Err(ParseStoreAddressError::RootCertificate),
+                _ => others.push(pair),
+            }
+        }
+        let mode = match mode {
+            None | Some("prefer") => SslMode::Prefer,
+            Some("disable") => SslMode::Disable,
+            Some("require") => SslMode::Require,
+            Some("verify-full") => {
+                verifies_server = true;
+                SslMode::Require
+            }
+            Some(_) => return Err(ParseStoreAddressError::SslMode),
+        };
+        let mut config: Config = format!("{server}?{}", others.join("&"))
+            .parse()
+            .map_err(|_| ParseStoreAddressError::Postgres)?;
+        if config.get_hosts().is_empty() || config.get_dbname().is_none() {
+            return Err(ParseStoreAddressError::Postgres);
+        }
+        config.ssl_mode(mode);
+        Ok(Self {
+            config: Box::new(config),
+            verifies_server,
+        })
     }
 }
 
@@ -21,28 +140,149 @@ impl FromStr for StoreAddress {
     type Err = ParseStoreAddressError;
 
     fn from_str(address: &str) -> Result<Self, Self::Err> {
-        match address.strip_prefix("sqlite:") {
-            Some(path) if !path.is_empty() => Ok(Self(path.into())),
-            _ => Err(ParseStoreAddressError),
+        match address.split_once(':') {
+            Some(("sqlite", path)) if !path.is_empty() => Ok(Self::Sqlite(path.into())),
+            Some(("postgres" | "postgresql", rest)) if rest.starts_with("//") => {
+                PostgresAddress::parse(address).map(Self::Postgres)
+            }
+            _ => Err(ParseStoreAddressError::Kind),
         }
     }
 }
 
-/// The address is of no kind that there is. Does not repeat it: an address may hold a password.
-#[derive(Debug, thiserror::Error)]
-#[error("sqlite:PATH, \"sqlite:data/signpost.db\" say")]
-pub struct ParseStoreAddressError;
+impl fmt::Display for StoreAddress {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sqlite(path) => write!(formatter, "sqlite:{}", path.display()),
+            Self::Postgres(address) => write!(formatter, "{address}"),
+        }
+    }
+}
+
+impl fmt::Display for PostgresAddress {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("postgres://")?;
+        let ports = self.config.get_ports();
+        for (place, host) in self.config.get_hosts().iter().enumerate() {
+            let port = ports.get(place).or(ports.first());
+            let comma = if place > 0 { "," } else { "" };
+            match host {
+                Host::Tcp(name) => write!(formatter, "{comma}{name}")?,
+                Host::Unix(path) => write!(formatter, "{comma}{}", path.display())?,
+            }
+            write!(formatter, ":{}", port.copied().unwrap_or(POSTGRES_PORT))?;
+        }
+        write!(
+            formatter,
+            "/{}",
+            self.config.get_dbname().unwrap_or_default()
+        )
+    }
+}
+
+/// Why an address cannot be used. Does not repeat it: an address may hold a password.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ParseStoreAddressError {
+    /// It is of no kind that there is.
+    #[error(
+        "sqlite:PATH, \"sqlite:data/signpost.db\" say, or \"postgres://USER@HOST:PORT/DATABASE\""
+    )]
+    Kind,
+    /// It says `postgres`, and is not an address as libpq has them, or names no host or no database.
+    #[error(
+        "\"postgres://USER@HOST:PORT/DATABASE\", with libpq's parameters behind a \"?\" and special characters \
+         percent-encoded"
+    )]
+    Postgres,
+    /// Its certificates are named in the address.
+    #[error("an address without sslrootcert: root_certificate in [postgres] names that file")]
+    RootCertificate,
+    /// Its `sslmode` is none that there is here.
+    #[error("sslmode=disable, prefer, require or verify-full")]
+    SslMode,
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn parse(address: &str) -> Result<StoreAddress, ParseStoreAddressError> {
+        address.parse()
+    }
+
     #[test]
     fn an_address_names_a_file() {
-        let address: StoreAddress = "sqlite:data/signpost.db".parse().unwrap();
-        assert_eq!(address.path(), Path::new("data/signpost.db"));
-        for bad in ["", "sqlite:", "data/signpost.db", "mysql://x"] {
-            assert!(bad.parse::<StoreAddress>().is_err(), "{bad}");
+        let address = parse("sqlite:data/signpost.db").unwrap();
+        assert_eq!(address.file(), Some(Path::new("data/signpost.db")));
+        assert_eq!(address.to_string(), "sqlite:data/signpost.db");
+        for bad in ["", "sqlite:", "data/signpost.db", "mysql://x", "postgres:x"] {
+            assert_eq!(parse(bad), Err(ParseStoreAddressError::Kind), "{bad}");
+        }
+    }
+
+    #[test]
+    fn or_a_server_whose_password_is_not_printed() {
+        for address in [
+            "postgres://u:hush@db.example:6432/signpost",
+            "postgresql://u:hush@db.example:6432/signpost?sslmode=verify-full&connect_timeout=3",
+        ] {
+            let address = parse(address).unwrap();
+            assert_eq!(address.to_string(), "postgres://db.example:6432/signpost");
+            assert!(!format!("{address:?}").contains("hush"));
+        }
+        let two = parse("postgres://u@one,two:7/signpost?target_session_attrs=read-write").unwrap();
+        assert_eq!(two.to_string(), "postgres://one:5432,two:7/signpost");
+    }
+
+    #[test]
+    fn a_bad_server_is_told_without_repeating_it() {
+        for (bad, error) in [
+            (
+                "postgres://u:hush@h/d?sslmode=allow",
+                ParseStoreAddressError::SslMode,
+            ),
+            (
+                "postgres://u:hush@h/d?sslrootcert=f",
+                ParseStoreAddressError::RootCertificate,
+            ),
+            (
+                "postgres://u:hush@h/d?nonsense=1",
+                ParseStoreAddressError::Postgres,
+            ),
+            (
+                "postgres://u:hush@h:port/d",
+                ParseStoreAddressError::Postgres,
+            ),
+            ("postgres://u:hush@h", ParseStoreAddressError::Postgres),
+            ("postgres:///d", ParseStoreAddressError::Postgres),
+        ] {
+            assert_eq!(parse(bad), Err(error), "{bad}");
+            assert!(!error.to_string().contains("hush"));
+        }
+    }
+
+    #[test]
+    fn sslmode_says_how_far_the_server_is_trusted() {
+        for (mode, expected, verifies, is_weak) in [
+            ("", SslMode::Prefer, false, true),
+            ("?sslmode=disable", SslMode::Disable, false, true),
+            ("?sslmode=prefer", SslMode::Prefer, false, true),
+            ("?sslmode=require", SslMode::Require, false, true),
+            ("?sslmode=verify-full", SslMode::Require, true, false),
+        ] {
+            let address = parse(&format!("postgres://u@db.example/d{mode}")).unwrap();
+            assert_eq!(address.weakness().is_some(), is_weak, "{mode}");
+            let StoreAddress::Postgres(server) = address else {
+                panic!("a server")
+            };
+            assert_eq!(server.config().get_ssl_mode(), expected, "{mode}");
+            assert_eq!(server.verifies_server(), verifies, "{mode}");
+        }
+        let far = parse("postgres://u@localhost/d?hostaddr=10.0.0.1").unwrap();
+        assert!(far.weakness().is_some());
+        for near in ["localhost", "127.0.0.1", "%2Frun%2Fpostgresql"] {
+            let address = parse(&format!("postgres://u@{near}/d")).unwrap();
+            assert_eq!(address.weakness(), None, "{near}");
         }
     }
 }

@@ -1,23 +1,12 @@
 //! Telling every process what changed, so that it drops what it remembers. CONTRACT 4 and 8: within 1 s.
 //!
-//! A writer records a change in the same transaction; every process looks for new records whenever
-//! SQLite's `data_version` says that somebody else has written.
+//! A writer records a change together with what it writes; how the others hear of it is each database's own.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    thread::{self, Thread},
-    time::Duration,
-};
+use std::convert::Infallible;
 
-use rusqlite::{Connection, Transaction, params};
+use tokio::sync::oneshot;
 
-use crate::{Database, database::Pooled};
-
-/// How often `data_version` is read: it is one small read of the file's header.
-const INTERVAL: Duration = Duration::from_millis(100);
+use crate::{Store, StoreError};
 
 /// What kind of thing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,12 +22,16 @@ pub enum Topic {
 impl Topic {
     const ALL: [Self; 3] = [Self::Application, Self::Login, Self::Credential];
 
-    const fn as_str(self) -> &'static str {
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Application => "application",
             Self::Login => "login",
             Self::Credential => "credential",
         }
+    }
+
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|topic| topic.as_str() == name)
     }
 }
 
@@ -52,238 +45,45 @@ pub enum Change {
         /// Which one; what the bytes are is said at each [`Topic`].
         key: Vec<u8>,
     },
+    /// From now on nothing is heard, since the store does not answer. What is remembered is known to be right up to
+    /// now; [`Change::Everything`] follows when the store answers again.
+    Lost,
     /// Something may have been missed: whatever is remembered may be out of date.
     Everything,
 }
 
-/// Records a change inside the transaction that makes it.
+/// Calls `on_change` for every change from now on, from a thread of its own, until the watch is dropped.
 ///
 /// # Errors
 ///
-/// The database's own.
-pub fn record(transaction: &Transaction<'_>, topic: Topic, key: &[u8]) -> rusqlite::Result<()> {
-    transaction
-        .prepare_cached(
-            "INSERT INTO changes (topic, key, changed_at) VALUES (?1, ?2, unixepoch())",
-        )?
-        .execute(params![topic.as_str(), key])?;
-    // Each writer sweeps a few old records, so that nobody has to sweep many.
-    transaction
-        .prepare_cached(
-            "DELETE FROM changes WHERE id IN (SELECT id FROM changes ORDER BY id LIMIT 8) \
-             AND changed_at < unixepoch() - 3600",
-        )?
-        .execute([])?;
-    Ok(())
-}
-
-/// Calls `on_change` for every change from now on, from a thread of its own, until dropped.
-///
-/// # Errors
-///
-/// The database cannot be read now. Later failures are ridden out, and followed by
-/// [`Change::Everything`].
+/// The database cannot be read now. Later failures are ridden out, and followed by [`Change::Everything`].
 pub fn watch(
-    database: &Database,
-    mut on_change: impl FnMut(Change) + Send + 'static,
-) -> rusqlite::Result<Watch> {
-    let mut watcher = Watcher::start(database.clone())?;
-    let stopped = Arc::new(AtomicBool::new(false));
-    let seen = Arc::clone(&stopped);
-    let handle = thread::Builder::new()
-        .name("store-changes".to_owned())
-        .spawn(move || {
-            while !seen.load(Ordering::Acquire) {
-                watcher.look(&mut on_change);
-                thread::park_timeout(INTERVAL);
-            }
-        })
-        .map_err(|cause| rusqlite::Error::ToSqlConversionFailure(cause.into()))?;
-    Ok(Watch {
-        stopped,
-        thread: handle.thread().clone(),
-    })
+    store: &Store,
+    on_change: impl FnMut(Change) + Send + 'static,
+) -> Result<Watch, StoreError> {
+    match store {
+        Store::Sqlite(database) => crate::sqlite::changes::watch(database, on_change),
+        Store::Postgres(database) => crate::postgres::changes::watch(database, on_change),
+    }
 }
 
 /// A running watch; dropping it ends it.
 #[derive(Debug)]
 #[must_use = "the watch ends when this is dropped"]
 pub struct Watch {
-    stopped: Arc<AtomicBool>,
-    thread: Thread,
+    _alive: Alive,
 }
 
-impl Drop for Watch {
-    fn drop(&mut self) {
-        self.stopped.store(true, Ordering::Release);
-        self.thread.unpark();
-    }
-}
+/// Nothing is ever sent: what ends the watch is that this is gone.
+type Alive = oneshot::Sender<Infallible>;
 
-struct Watcher {
-    database: Database,
-    pooled: Option<Pooled>,
-    data_version: i64,
-    last_id: i64,
-}
-
-impl Watcher {
-    fn start(database: Database) -> rusqlite::Result<Self> {
-        let pooled = database.dedicated_connection()?;
-        // In this order: what is written in between is looked at twice rather than never.
-        let data_version = data_version(&pooled.connection)?;
-        let last_id = last_id(&pooled.connection)?;
-        Ok(Self {
-            database,
-            pooled: Some(pooled),
-            data_version,
-            last_id,
-        })
-    }
-
-    fn look(&mut self, on_change: &mut impl FnMut(Change)) {
-        if self.look_at_new(on_change).is_err() {
-            // The file may have been away: start over, and let everything be read again.
-            self.pooled = None;
-            if let Ok(restarted) = Self::start(self.database.clone()) {
-                *self = restarted;
-                on_change(Change::Everything);
-            }
-        }
-    }
-
-    fn look_at_new(&mut self, on_change: &mut impl FnMut(Change)) -> rusqlite::Result<()> {
-        let current = self
-            .pooled
-            .as_ref()
-            .filter(|pooled| self.database.is_current(pooled));
-        let connection = &current.ok_or(rusqlite::Error::InvalidQuery)?.connection;
-        let data_version = data_version(connection)?;
-        if data_version == self.data_version {
-            return Ok(());
-        }
-        let mut statement = connection
-            .prepare_cached("SELECT id, topic, key FROM changes WHERE id > ?1 ORDER BY id")?;
-        let mut rows = statement.query([self.last_id])?;
-        while let Some(row) = rows.next()? {
-            let id: i64 = row.get(0)?;
-            let topic: String = row.get(1)?;
-            // Ids have no gaps, so one means that records were swept before they were seen here.
-            let change = match Topic::ALL.into_iter().find(|known| known.as_str() == topic) {
-                Some(topic) if id == self.last_id + 1 => Change::Item {
-                    topic,
-                    key: row.get(2)?,
-                },
-                _ => Change::Everything,
-            };
-            on_change(change);
-            self.last_id = id;
-        }
-        self.data_version = data_version;
-        Ok(())
+impl Watch {
+    /// A watch, and what its thread sees the end by.
+    pub(crate) fn new() -> (Self, Watched) {
+        let (alive, watched) = oneshot::channel();
+        (Self { _alive: alive }, watched)
     }
 }
 
-fn data_version(connection: &Connection) -> rusqlite::Result<i64> {
-    connection.query_row("PRAGMA data_version", [], |row| row.get(0))
-}
-
-fn last_id(connection: &Connection) -> rusqlite::Result<i64> {
-    let query = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'changes'";
-    connection.query_row(query, [], |row| row.get(0))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::mpsc;
-
-    use super::*;
-    use crate::database::tests::Folder;
-
-    const DEADLINE: Duration = Duration::from_secs(1);
-
-    #[tokio::test]
-    async fn a_change_reaches_another_process_within_a_second() {
-        let folder = Folder::new("watch");
-        let ours = Database::open(&folder.address()).unwrap();
-        let theirs = Database::open(&folder.address()).unwrap();
-        let (sender, receiver) = mpsc::channel();
-        let _watch = watch(&ours, move |change| sender.send(change).unwrap()).unwrap();
-        for key in [b"one", b"two"] {
-            theirs
-                .write(|tx| record(tx, Topic::Credential, key))
-                .await
-                .unwrap();
-            let expected = Change::Item {
-                topic: Topic::Credential,
-                key: key.to_vec(),
-            };
-            assert_eq!(receiver.recv_timeout(DEADLINE).unwrap(), expected);
-        }
-    }
-
-    #[tokio::test]
-    async fn a_file_that_was_replaced_means_everything() {
-        let folder = Folder::new("replaced");
-        let address = folder.address();
-        let database = Database::open(&address).unwrap();
-        let mut watcher = Watcher::start(database.clone()).unwrap();
-        let mut changes = Vec::new();
-        std::fs::rename(address.path(), address.path().with_extension("old")).unwrap();
-        assert!(
-            database
-                .write(|tx| record(tx, Topic::Login, b"x"))
-                .await
-                .is_err(),
-            "nowhere to write"
-        );
-        watcher.look(&mut |change| changes.push(change));
-        assert_eq!(changes, []);
-        for name in ["db-wal", "db-shm"] {
-            let _ = std::fs::remove_file(address.path().with_extension(name));
-        }
-        Database::open(&address).unwrap();
-        watcher.look(&mut |change| changes.push(change));
-        assert_eq!(changes, [Change::Everything]);
-        database
-            .write(|tx| record(tx, Topic::Login, b"x"))
-            .await
-            .unwrap();
-    }
-
-    #[tokio::test]
-    async fn swept_records_that_were_not_seen_mean_everything() {
-        let folder = Folder::new("swept");
-        let database = Database::open(&folder.address()).unwrap();
-        let mut watcher = Watcher::start(database.clone()).unwrap();
-        database
-            .write(|tx| {
-                record(tx, Topic::Login, b"old")?;
-                tx.execute("DELETE FROM changes", [])?;
-                record(tx, Topic::Login, b"new")
-            })
-            .await
-            .unwrap();
-        let mut changes = Vec::new();
-        watcher.look(&mut |change| changes.push(change));
-        assert_eq!(changes, [Change::Everything]);
-    }
-
-    #[tokio::test]
-    async fn old_records_are_swept() {
-        let folder = Folder::new("sweep");
-        let database = Database::open(&folder.address()).unwrap();
-        let left = database
-            .write(|tx| {
-                record(tx, Topic::Login, b"old")?;
-                tx.execute("UPDATE changes SET changed_at = 0", [])?;
-                record(tx, Topic::Login, b"new")?;
-                tx.query_row("SELECT count(*) FROM changes", [], |row| {
-                    row.get::<_, i64>(0)
-                })
-            })
-            .await
-            .unwrap();
-        assert_eq!(left, 1);
-    }
-}
+/// Resolves, with an error, when the watch is dropped.
+pub(crate) type Watched = oneshot::Receiver<Infallible>;

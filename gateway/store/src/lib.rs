@@ -2,17 +2,34 @@
 //!
 //! | module | subject |
 //! | --- | --- |
-//! | [`address`] | the `store` setting |
-//! | [`database`] | opening, migrating, and calling from async code without blocking it |
+//! | [`address`] | the `store` setting: SQLite or Postgres |
+//! | [`settings`] | how a Postgres is spoken to |
+//! | [`store`] | opening whichever it is |
+//! | [`sqlite`], [`postgres`] | a database each: opening, migrating, calling, watching |
 //! | [`changes`] | telling every process what changed |
+//! | [`copy`](mod@copy) | moving everything from SQLite to Postgres |
+//! | [`error`] | what can go wrong |
 //!
-//! What is asked of the database is the callers' business, each in its own SQL module; the whole
-//! schema is in `migrations/`, since all programs share one file.
+//! What is asked of the database is the callers' business, each in its own SQL modules; the whole
+//! schema is in `migrations/`, since all programs share one database.
 
 pub mod address;
 pub mod changes;
-pub mod database;
+pub mod copy;
+pub mod error;
+pub mod postgres;
+pub mod settings;
+pub mod sqlite;
+pub mod store;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
-pub use address::StoreAddress;
-pub use changes::{Change, Topic};
-pub use database::{Database, OpenError, StoreError};
+pub use self::{
+    address::{PostgresAddress, StoreAddress},
+    changes::{Change, Topic},
+    error::{OpenError, PostgresError, StoreError},
+    postgres::PostgresDatabase,
+    settings::{PostgresSettings, StoreSettings},
+    sqlite::SqliteDatabase,
+    store::Store,
+};

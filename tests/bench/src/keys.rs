@@ -6,11 +6,11 @@ use anyhow::Context;
 use end_to_end::clock::now_ms;
 use gateway::{
     apps::{
+        open::open_store,
         seal::{new_app_ident, new_app_key},
-        store::{AppStore, NewApp},
+        store::NewApp,
     },
     config::{Applications, Config},
-    server::open_store,
 };
 use gateway_protocol::{
     app::AppIdent,
@@ -77,13 +77,13 @@ impl Keys {
         let Applications::Multi(multi) = &config.applications else {
             anyhow::bail!("a configuration without a store");
         };
-        let (_, store) = open_store(&config, multi)?;
         let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
+            .enable_all()
             .build()
             .context("a runtime for the store")?;
         let created_at = SignTime::from_millis(u64::try_from(now_ms())?);
         runtime.block_on(async {
+            let (_, store) = open_store(&config, multi).await?;
             for (ident, key) in &self.many {
                 store
                     .create(NewApp {

@@ -1,7 +1,8 @@
 //! The configuration file as written: strings and numbers, every key optional, units in the keys.
 //!
 //! What the values mean, and their defaults, is [`Config`](super::Config)'s business. Reading goes key by
-//! key, so that a wrong type or an unknown key is reported together with all the others.
+//! key, so that a wrong type or an unknown key is reported together with all the others. What may hold a secret has
+//! no `Debug`.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use toml::{Table, Value};
 use super::{ConfigProblem, ConfigProblems};
 
 /// The file.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct RawConfig {
     pub(super) prefix: Option<String>,
     pub(super) listen: Option<String>,
@@ -26,13 +27,14 @@ pub struct RawConfig {
     pub(super) login: RawLogin,
     pub(super) polling: RawPolling,
     pub(super) limits: RawLimits,
+    pub(super) postgres: RawPostgres,
     pub(super) log: RawLog,
     pub(super) providers: BTreeMap<String, RawProvider>,
     pub(super) provider_kinds: BTreeMap<String, RawProviderKind>,
 }
 
 /// The keys above all sections.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawTop {
     prefix: Option<String>,
@@ -88,6 +90,18 @@ pub(super) struct RawLimits {
     pub(super) pending_per_address: Option<i64>,
 }
 
+/// `[postgres]`: how a Postgres is spoken to.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawPostgres {
+    pub(super) password: Option<String>,
+    pub(super) pool_size: Option<i64>,
+    pub(super) connect_seconds: Option<i64>,
+    pub(super) wait_seconds: Option<i64>,
+    pub(super) statement_seconds: Option<i64>,
+    pub(super) root_certificate: Option<String>,
+}
+
 /// `[log]`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -97,7 +111,7 @@ pub(super) struct RawLog {
 }
 
 /// `[providers.NAME]`.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawProvider {
     pub(super) kind: Option<String>,
@@ -142,6 +156,7 @@ impl RawConfig {
         let login = section(&mut table, "login", &mut problems);
         let polling = section(&mut table, "polling", &mut problems);
         let limits = section(&mut table, "limits", &mut problems);
+        let postgres = section(&mut table, "postgres", &mut problems);
         let log = section(&mut table, "log", &mut problems);
         let providers = sections(&mut table, "providers", &mut problems);
         let provider_kinds = sections(&mut table, "provider_kinds", &mut problems);
@@ -160,6 +175,7 @@ impl RawConfig {
             login,
             polling,
             limits,
+            postgres,
             log,
             providers,
             provider_kinds,

@@ -6,7 +6,7 @@ use zeroize::Zeroizing;
 
 use super::problems::Problems;
 
-const ALLOWED: &str = "env:NAME of a variable that is set, file:PATH of a file that can be read, or the secret itself; not empty";
+const ALLOWED: &str = "env:NAME of a variable that is set, file:PATH of a file that can be read, or the text itself; not empty";
 
 /// A configured secret: not printed, not serialized, wiped when dropped.
 #[derive(Clone)]
@@ -19,30 +19,36 @@ impl SecretText {
         &self.0
     }
 
-    /// Follows `source` to the secret. A line break at a file's end is not part of it.
+    /// Follows `source` to the secret. White space around what a variable or a file holds is not part of it.
     pub(super) fn read(key: &str, source: &str, problems: &mut Problems) -> Option<Self> {
         let (text, found) = if let Some(name) = source.strip_prefix("env:") {
             (
-                std::env::var(name).ok(),
+                std::env::var(name).ok().map(trimmed),
                 format!("the variable {name}, which is not set or empty"),
             )
         } else if let Some(path) = source.strip_prefix("file:") {
-            let text = std::fs::read_to_string(path).ok();
+            let text = std::fs::read_to_string(path).ok().map(trimmed);
             (
                 text,
                 format!("the file {path}, which cannot be read or is empty"),
             )
         } else {
-            (Some(source.to_owned()), "an empty text".to_owned())
+            (
+                Some(Zeroizing::new(source.to_owned())),
+                "an empty text".to_owned(),
+            )
         };
-        let text = Zeroizing::new(text.unwrap_or_default());
-        let secret = text.trim_end_matches(['\r', '\n']);
-        if secret.is_empty() {
+        let secret = text.filter(|text| !text.is_empty()).map(Self);
+        if secret.is_none() {
             problems.add(key, &found, ALLOWED);
-            return None;
         }
-        Some(Self(Zeroizing::new(secret.to_owned())))
+        secret
     }
+}
+
+fn trimmed(text: String) -> Zeroizing<String> {
+    let text = Zeroizing::new(text);
+    Zeroizing::new(text.trim().to_owned())
 }
 
 impl fmt::Debug for SecretText {

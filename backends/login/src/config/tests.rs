@@ -134,11 +134,14 @@ fn a_secret_comes_from_where_it_is_said_to_be() {
     assert_eq!(secret(&with("literal")), "literal");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("secret");
-    std::fs::write(&file, "from a file\n").unwrap();
-    assert_eq!(
-        secret(&with(&format!("file:{}", file.display()))),
-        "from a file"
-    );
+    let in_file = with(&format!("file:{}", file.display()));
+    for written in ["from a file", "from a file\n", "\t from a file \r\n\n"] {
+        std::fs::write(&file, written).unwrap();
+        assert_eq!(secret(&in_file), "from a file", "{written:?}");
+    }
+    std::fs::write(&file, " \n").unwrap();
+    assert_eq!(problems(&in_file).0, ["providers.sandbox.client_secret"]);
+    assert_eq!(secret(&with(" literal ")), " literal ");
     assert_eq!(secret(&with("env:CARGO_PKG_NAME")), "login");
     for missing in ["env:NO_SUCH_VARIABLE", "file:/no/such/file", ""] {
         let (keys, message) = problems(&with(missing));
@@ -182,11 +185,82 @@ fn a_convention_header_cannot_take_a_name_that_means_something() {
 
 #[test]
 fn an_address_is_not_told_since_it_may_hold_a_password() {
-    let (_, message) = problems(&format!("store = \"postgres://u:hunter2@h/d\"\n{}", good()));
-    assert!(
-        message.contains("postgres://…") && !message.contains("hunter2"),
-        "{message}"
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("address");
+    let in_file = format!("file:{}", file.display());
+    for (address, allowed) in [
+        ("postgres://u:hunter2@h/d?sslmode=allow", "sslmode=disable"),
+        (
+            "postgres://u:hunter2@h",
+            "postgres://USER@HOST:PORT/DATABASE",
+        ),
+        ("mysql://u:hunter2@h/d", "sqlite:PATH"),
+        ("hunter2", "sqlite:PATH"),
+    ] {
+        std::fs::write(&file, address).unwrap();
+        for store in [address, &in_file] {
+            let (keys, message) = problems(&format!("store = {store:?}\n{}", good()));
+            assert_eq!(keys, ["store"], "{message}");
+            assert!(message.contains(allowed), "{message}");
+            assert!(!message.contains("hunter2"), "{message}");
+            assert_eq!(message.contains(&in_file), store == in_file, "{message}");
+        }
+    }
+}
+
+#[test]
+fn a_store_is_an_address_or_where_to_find_one() {
+    let store = |text: &str| {
+        let config = Config::parse(&format!("{text}\n{}", good())).unwrap();
+        assert!(!format!("{config:?}").contains("hunter2"));
+        config.store().clone()
+    };
+    let default = store("").address;
+    assert_eq!(default.to_string(), "sqlite:data/signpost.db");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("address");
+    std::fs::write(&file, "postgres://u:hunter2@db.example/signpost\n").unwrap();
+    let kept_elsewhere = store(&format!("store = \"file:{}\"", file.display())).address;
+    assert_eq!(
+        kept_elsewhere.to_string(),
+        "postgres://db.example:5432/signpost"
     );
+    let in_two_places =
+        store("store = \"postgres://u@db.example/signpost\"\npostgres.password = \"hunter2\"");
+    assert_eq!(in_two_places.address, kept_elsewhere);
+}
+
+#[test]
+fn how_a_postgres_is_spoken_to_has_defaults_and_bounds() {
+    let postgres = |text: &str| {
+        let config = Config::parse(&format!("{}[postgres]\n{text}", good())).unwrap();
+        config.store().postgres.clone()
+    };
+    let of = |settings: &signpost_store::PostgresSettings| {
+        let times = [settings.connect, settings.wait, settings.statement];
+        (settings.pool_size, times.map(|time| time.as_secs()))
+    };
+    let default = postgres("");
+    assert_eq!(of(&default), (10, [2, 2, 3]));
+    assert_eq!(default.root_certificate, None);
+    let other = postgres(
+        "pool_size = 3\nconnect_seconds = 4\nwait_seconds = 5\nstatement_seconds = 6\nroot_certificate = \"ca.pem\"",
+    );
+    assert_eq!(of(&other), (3, [4, 5, 6]));
+    assert_eq!(other.root_certificate.as_deref(), Some(Path::new("ca.pem")));
+    let bad = "pool_size = 0\nconnect_seconds = 61\nwait_seconds = 0\nstatement_seconds = \"1\"\n\
+               password = \"env:NO_SUCH_VARIABLE\"\nuser = \"u\"\n";
+    let (mut keys, message) = problems(&format!("{}[postgres]\n{bad}", good()));
+    keys.sort();
+    let expected = [
+        "postgres.connect_seconds",
+        "postgres.password",
+        "postgres.pool_size",
+        "postgres.statement_seconds",
+        "postgres.user",
+        "postgres.wait_seconds",
+    ];
+    assert_eq!(keys, expected, "{message}");
 }
 
 #[test]

@@ -2,18 +2,18 @@
 
 use async_trait::async_trait;
 use rusqlite::params;
-use signpost_store::{Database, StoreError};
+use signpost_store::{SqliteDatabase, StoreError};
 
 use super::{EventStore, NewEvent};
 
 /// Events in a SQLite file.
 #[derive(Debug)]
-pub struct SqliteEvents(Database);
+pub struct SqliteEvents(SqliteDatabase);
 
 impl SqliteEvents {
     /// Over an open database.
     #[must_use]
-    pub fn new(database: Database) -> Self {
+    pub fn new(database: SqliteDatabase) -> Self {
         Self(database)
     }
 }

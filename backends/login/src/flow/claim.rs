@@ -4,12 +4,15 @@ use std::{sync::Arc, time::Duration};
 
 use gateway_protocol::app::AppId;
 
-use super::LoginResult;
+use super::{LoginResult, outcome::patiently};
 use crate::{
     clock::Timestamp,
     credentials::{Credential, LoggedIn, NewCredential},
     error::LoginError,
-    logins::{Completion, FailureReason, Login, LoginToken, Mode, Progress, Redeemed, Ticket},
+    logins::{
+        Completion, FailureReason, Login, LoginToken, Mode, Progress, Redeemed, Ticket,
+        TicketCredential,
+    },
     service::Service,
 };
 
@@ -46,20 +49,24 @@ pub(crate) async fn check(
         let woken = waiter.woken();
         let login = look(service, &token, application).await?;
         let now = service.now();
-        let is_last = tokio::time::Instant::now() >= deadline;
-        if is_last || !matches!(login.progress(now), Progress::Pending) {
-            let status = status(service, &token, &login, now).await?;
-            return Ok(Checked {
-                status,
-                answers_until: login.answers_until(),
-            });
-        }
-        let own_end = tokio::time::Instant::now() + login.expires_at.since(now);
+        let answers_until = login.answers_until();
+        let own_end = match login.progress(now) {
+            Progress::Pending { until } if tokio::time::Instant::now() < deadline => {
+                tokio::time::Instant::now() + until.since(now)
+            }
+            progress => {
+                let status = status(service, &token, &login, progress).await?;
+                return Ok(Checked {
+                    status,
+                    answers_until,
+                });
+            }
+        };
         tokio::select! {
             () = woken => {}
             () = tokio::time::sleep_until(deadline.min(own_end)) => {}
             () = service.stopped() => {
-                return Ok(Checked { status: CheckedStatus::Pending, answers_until: login.answers_until() });
+                return Ok(Checked { status: CheckedStatus::Pending, answers_until });
             }
         }
     }
@@ -73,7 +80,8 @@ pub(crate) async fn redeem_token(
 ) -> Result<LoginResult, LoginError> {
     let token: LoginToken = token.parse().map_err(|_| LoginError::LoginUnknown)?;
     let login = look(service, &token, application).await?;
-    match status(service, &token, &login, service.now()).await? {
+    let progress = login.progress(service.now());
+    match status(service, &token, &login, progress).await? {
         CheckedStatus::Pending => Err(LoginError::LoginPending),
         CheckedStatus::Complete(result) => Ok(*result),
         CheckedStatus::Failed(reason) => Err(reason.into()),
@@ -88,26 +96,30 @@ pub(crate) async fn redeem_ticket(
     application: AppId,
 ) -> Result<LoginResult, LoginError> {
     let ticket: Ticket = ticket.parse().map_err(|_| LoginError::LoginUnknown)?;
-    match service
-        .logins
-        .store()
-        .redeem(&ticket.hash(), application, service.now())
-        .await?
-    {
-        Redeemed::Now(completion) => issue_random(service, &completion, application).await,
+    let credential = Credential::generate();
+    let stored = TicketCredential {
+        hash: credential.hash(),
+        lifetime: service.config.lifetimes().credential,
+    };
+    let (store, ticket) = (service.logins.store(), ticket.hash());
+    let redeem = || store.redeem(&ticket, application, stored, service.now());
+    match patiently(redeem).await? {
+        Redeemed::Now(completion) => Ok(issue(service, &completion, application, credential).1),
         Redeemed::Before => Err(LoginError::LoginUsed),
         Redeemed::TooLate => Err(LoginError::LoginExpired),
         Redeemed::Unknown => Err(LoginError::LoginUnknown),
     }
 }
 
-/// Issues a credential that nobody can ask for again.
+/// Issues a credential that nobody can ask for again: hence the patience.
 pub(super) async fn issue_random(
     service: &Service,
     completion: &Completion,
     application: AppId,
 ) -> Result<LoginResult, LoginError> {
-    issue(service, completion, application, Credential::generate()).await
+    let (new, result) = issue(service, completion, application, Credential::generate());
+    patiently(|| service.credentials.keep(new.clone())).await?;
+    Ok(result)
 }
 
 async fn look(
@@ -126,35 +138,34 @@ async fn status(
     service: &Service,
     token: &LoginToken,
     login: &Login,
-    now: Timestamp,
+    progress: Progress<'_>,
 ) -> Result<CheckedStatus, LoginError> {
-    Ok(match login.progress(now) {
-        Progress::Pending => CheckedStatus::Pending,
+    Ok(match progress {
+        Progress::Pending { .. } => CheckedStatus::Pending,
         Progress::Failed(reason) => CheckedStatus::Failed(reason),
         Progress::Expired => CheckedStatus::Expired,
         Progress::Complete(completion) => {
             // Only now, since only the token's holder can tell what the credential is; the same one each
             // time, from any backend, and a revoked one stays revoked.
             let credential = token.credential();
-            CheckedStatus::Complete(Box::new(
-                issue(service, completion, login.application, credential).await?,
-            ))
+            let (new, result) = issue(service, completion, login.application, credential);
+            service.credentials.keep(new).await?;
+            CheckedStatus::Complete(Box::new(result))
         }
     })
 }
 
-async fn issue(
+/// A credential to be stored, and what its holder is given.
+fn issue(
     service: &Service,
     completion: &Completion,
     application: AppId,
     credential: Credential,
-) -> Result<LoginResult, LoginError> {
-    let expires_at = completion
-        .finished_at
-        .plus(service.config.lifetimes().credential);
-    let account = completion.account.clone();
+) -> (NewCredential, LoginResult) {
+    let lifetime = service.config.lifetimes().credential;
+    let expires_at = completion.finished_at.plus(lifetime);
     let logged_in = LoggedIn {
-        account: account.clone(),
+        account: completion.account.clone(),
         application,
         expires_at,
     };
@@ -163,11 +174,11 @@ async fn issue(
         logged_in,
         created_at: completion.finished_at,
     };
-    service.credentials.keep(new).await?;
-    Ok(LoginResult {
-        account,
+    let result = LoginResult {
+        account: completion.account.clone(),
         credential,
         expires_at,
         created: completion.created,
-    })
+    };
+    (new, result)
 }

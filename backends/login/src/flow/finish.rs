@@ -6,12 +6,20 @@ use http::HeaderValue;
 use tracing::{Instrument, Span, field};
 use url::Url;
 
-use super::{LoginResult, Visit, claim::issue_random, locate, must_be_open};
+use super::{
+    LoginResult, Visit,
+    claim::issue_random,
+    locate, must_be_open,
+    outcome::{fail, patiently, store_outcome},
+};
 use crate::{
     accounts::Account,
     applications::Application,
     error::LoginError,
-    logins::{Completion, CookieStage, FailureReason, Login, LoginCookie, Mode, Outcome, Ticket},
+    logins::{
+        Claim, ClaimTerms, Completion, CookieStage, FailureReason, Login, LoginCookie, Mode,
+        Outcome, Status, Ticket,
+    },
     oauth::ProviderFault,
     return_to::{with_error, with_ticket},
     service::Service,
@@ -86,12 +94,12 @@ pub(crate) async fn finish_login(
 /// Claims the login, and brings it to its end.
 async fn settle(
     service: &Service,
-    login: Login,
+    mut login: Login,
     application: Arc<Application>,
     grant: Grant,
     cookie: &LoginCookie,
 ) -> Result<End, LoginError> {
-    claim(service, &login, cookie).await?;
+    login.status = Status::Exchanging(claim(service, &login, cookie).await?);
     match grant {
         Grant::Code(code) => exchange(service, login, application, code, cookie).await,
         Grant::Error(error) => {
@@ -107,13 +115,20 @@ async fn settle(
 }
 
 /// Takes the login out of everybody else's hands; tells apart why that may not work.
-async fn claim(service: &Service, login: &Login, cookie: &LoginCookie) -> Result<(), LoginError> {
+async fn claim(
+    service: &Service,
+    login: &Login,
+    cookie: &LoginCookie,
+) -> Result<Claim, LoginError> {
     let store = service.logins.store();
+    let now = service.now();
+    let terms = ClaimTerms::of(service.config.store());
+    let claim = terms.begin(now, login.expires_at, service.config.lifetimes().claim);
     if store
-        .claim(login.state.hash(), &cookie.hash(), service.now())
+        .claim(login.state.hash(), &cookie.hash(), claim, now)
         .await?
     {
-        return Ok(());
+        return Ok(claim);
     }
     let now_found = store
         .find(login.state.hash())
@@ -134,8 +149,8 @@ async fn exchange(
     let end = try_exchange(service, &login, application, code, cookie).await;
     if end.is_err() {
         // The store was away in between, and the code is spent: nobody can go on with this login, so whoever
-        // waits for it is told now, if the store is back, and not when it expires. The contract's reasons
-        // have no word of their own for this; if the store is still away, it does expire.
+        // waits for it is told now, if the store is back, and not when the claim ends. The contract's reasons
+        // have no word of their own for this. If it is complete all the same, that stands.
         let _ = fail(service, &login, FailureReason::ProviderFailed).await;
     }
     end
@@ -172,11 +187,17 @@ async fn identify(
     match provider.identify(code, cookie).await {
         Ok(username) => {
             let config = provider.config();
-            let account = service
-                .accounts
-                .find_or_create(&config.name, &config.kind, &username, service.now())
-                .await?;
-            Ok(Ok(account))
+            let now = service.now();
+            let mut tries = 0;
+            let find_or_create = || {
+                tries += 1;
+                let accounts = &service.accounts;
+                accounts.find_or_create(&config.name, &config.kind, &username, now)
+            };
+            let (account, created) = patiently(find_or_create).await?;
+            // Of an earlier try only the answer may have been lost.
+            let created = created || (tries > 1 && account.created_at == now);
+            Ok(Ok((account, created)))
         }
         Err(fault) => {
             log_fault(login, &fault);
@@ -198,28 +219,18 @@ async fn complete(
     created: bool,
 ) -> Result<End, LoginError> {
     Span::current().record("account.id", account.id.get());
-    let now = service.now();
-    let lifetimes = service.config.lifetimes();
-    let claimable_until = now.plus(lifetimes.claim);
     let ticket = match &login.mode {
         Mode::Redirect { return_to: Some(_) } => Some(Ticket::generate()),
         Mode::Redirect { return_to: None } | Mode::Polling { .. } => None,
     };
-    let stored_ticket = ticket
-        .as_ref()
-        .map(|ticket| (ticket.hash(), now.plus(lifetimes.ticket)));
+    let ticket_until = service.now().plus(service.config.lifetimes().ticket);
+    let stored_ticket = ticket.as_ref().map(|ticket| (ticket.hash(), ticket_until));
     let outcome = Outcome::Complete {
         account: account.id,
         created,
         ticket: stored_ticket,
     };
-    if !service
-        .logins
-        .finish(login.state.hash(), outcome, now, claimable_until)
-        .await?
-    {
-        return Err(LoginError::LoginExpired);
-    }
+    let stored = store_outcome(service, &login, outcome).await?;
     match (login.mode, ticket) {
         (
             Mode::Redirect {
@@ -231,29 +242,14 @@ async fn complete(
             let completion = Completion {
                 account,
                 created,
-                finished_at: now,
-                claimable_until,
+                finished_at: stored.at,
+                claimable_until: stored.claimable_until,
             };
             issue_random(service, &completion, login.application)
                 .await
                 .map(End::Result)
         }
         (Mode::Polling { .. }, _) => Ok(End::Close(application)),
-    }
-}
-
-async fn fail(service: &Service, login: &Login, reason: FailureReason) -> Result<(), LoginError> {
-    let now = service.now();
-    let claimable_until = now.plus(service.config.lifetimes().claim);
-    let outcome = Outcome::Failed(reason);
-    let is_stored = service
-        .logins
-        .finish(login.state.hash(), outcome, now, claimable_until)
-        .await?;
-    if is_stored {
-        Ok(())
-    } else {
-        Err(LoginError::LoginExpired)
     }
 }
 

@@ -37,10 +37,11 @@ pub(crate) async fn event_send(
                 allowed: "[a-z0-9_.]{1,64}".to_owned(),
             })?;
     let data = parameters.optional("data")?;
-    if data.is_some_and(|data| data.len() > MAX_DATA_BYTES) {
+    // Postgres' texts cannot hold U+0000; the answer is the same whichever store there is.
+    if data.is_some_and(|data| data.len() > MAX_DATA_BYTES || data.contains('\0')) {
         return Err(LoginError::ParamInvalid {
             name: "data",
-            allowed: format!("≤ {MAX_DATA_BYTES} B"),
+            allowed: format!("≤ {MAX_DATA_BYTES} B, ∌ U+0000"),
         });
     }
     let service = &serving.service;

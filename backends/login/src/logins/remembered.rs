@@ -4,8 +4,11 @@ use std::{sync::Arc, time::Duration};
 
 use signpost_store::StoreError;
 
-use super::{Login, LoginStore, Outcome, StateHash, Waiter, Waiters};
-use crate::{clock::Timestamp, read_through::ReadThrough};
+use super::{FinishTimes, Login, LoginStore, Outcome, StateHash, Waiter, Waiters};
+use crate::{
+    clock::Clock,
+    read_through::{Away, ReadThrough},
+};
 
 /// As many as may be polled at once in one process; some 500 bytes each.
 const REMEMBERED: u64 = 10_000;
@@ -21,10 +24,11 @@ pub struct Logins {
 
 impl Logins {
     /// In front of `store`.
-    pub fn new(store: Arc<dyn LoginStore>) -> Self {
+    pub fn new(store: Arc<dyn LoginStore>, clock: Arc<dyn Clock>) -> Self {
         Self {
             store,
-            remembered: ReadThrough::new(REMEMBERED, TRUSTED),
+            // A poller is told of a store that is away: what matters here is what happens next.
+            remembered: ReadThrough::new(REMEMBERED, TRUSTED, Away::Fail, clock),
             waiters: Waiters::default(),
         }
     }
@@ -54,15 +58,12 @@ impl Logins {
         &self,
         state: &StateHash,
         outcome: Outcome,
-        now: Timestamp,
-        claimable_until: Timestamp,
+        times: FinishTimes,
     ) -> Result<bool, StoreError> {
-        let is_stored = self
-            .store
-            .finish(state, outcome, now, claimable_until)
-            .await?;
+        let stored = self.store.finish(state, outcome, times).await;
+        // An error may be of the answer only.
         self.forget(state);
-        Ok(is_stored)
+        stored
     }
 
     /// Begins to listen for a login that is about to be looked at.
@@ -77,9 +78,14 @@ impl Logins {
         self.waiters.wake(state);
     }
 
-    /// Changes may have been missed.
+    /// Changes may have been missed; from now on they are heard of.
     pub fn forget_all(&self) {
         self.remembered.forget_all();
         self.waiters.wake_all();
+    }
+
+    /// From now on changes are missed. Those who wait go on waiting: they look again when the store is back.
+    pub fn lose_feed(&self) {
+        self.remembered.lose_feed();
     }
 }

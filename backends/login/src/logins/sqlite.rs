@@ -1,31 +1,46 @@
 //! Logins in SQLite. Every change is one conditional statement, or one transaction that holds the write lock.
 
-mod rows;
-
 use async_trait::async_trait;
 use gateway_protocol::app::AppId;
 use rusqlite::{OptionalExtension, Transaction, params};
-use signpost_store::{Database, StoreError, Topic, changes};
+use signpost_store::{SqliteDatabase, StoreError, Topic, sqlite::changes};
 
-use self::rows::{COLUMNS, completion_from_row, login_from_row};
 use super::{
-    Begun, BoundCookie, CookieHash, CookieStage, Login, LoginStore, Mode, NewLogin, Outcome,
-    Redeemed, StateHash, TicketHash,
+    Begun, BoundCookie, Claim, Completion, CookieHash, CookieStage, FinishTimes, Login, LoginStore,
+    NewLogin, Outcome, Redeemed, StateHash, TicketCredential, TicketHash,
+    rows::{
+        COLUMNS, COMPLETION_COLUMNS, IS_PENDING, completion_from_row, login_from_row, mode_values,
+        stage_word,
+    },
 };
 use crate::{
     clock::Timestamp,
     config::PendingBounds,
-    store_values::{optional_time, time},
+    credentials::{LoggedIn, NewCredential, SqliteCredentials},
+    store_values::StoredRow,
 };
+
+pub(super) const BIND: &str = "UPDATE logins SET cookie_hash = ?2, cookie_stage = ?3 \
+     WHERE state_hash = ?1 AND status = 'pending' AND expires_at > ?4 \
+       AND (?5 IS NULL OR (cookie_hash = ?5 AND cookie_stage = 'shown'))";
+
+pub(super) const CLAIM: &str = "UPDATE logins SET status = 'exchanging', claimed_until = ?4, claimable_until = ?5 \
+     WHERE state_hash = ?1 AND status = 'pending' AND expires_at > ?3 \
+       AND cookie_hash = ?2 AND cookie_stage = 'authorizing'";
+
+pub(super) const FINISH: &str = "UPDATE logins SET status = ?2, reason = ?3, account_id = ?4, account_created = ?5, \
+         ticket_hash = ?6, ticket_until = ?7, finished_at = coalesce(finished_at, ?8), claimable_until = ?9 \
+     WHERE state_hash = ?1 AND ((status = 'exchanging' AND coalesce(claimed_until, expires_at) > ?10) \
+         OR (status = ?2 AND reason IS NOT DISTINCT FROM ?3 AND account_id IS NOT DISTINCT FROM ?4))";
 
 /// Logins in a SQLite file.
 #[derive(Debug)]
-pub struct SqliteLogins(Database);
+pub struct SqliteLogins(SqliteDatabase);
 
 impl SqliteLogins {
     /// Over an open database.
     #[must_use]
-    pub fn new(database: Database) -> Self {
+    pub fn new(database: SqliteDatabase) -> Self {
         Self(database)
     }
 }
@@ -54,7 +69,7 @@ impl LoginStore for SqliteLogins {
                 );
                 connection
                     .prepare_cached(&query)?
-                    .query_row([state.as_bytes()], login_from_row)
+                    .query_row([state.as_bytes()], |row| login_from_row(row))
                     .optional()
             })
             .await
@@ -70,19 +85,13 @@ impl LoginStore for SqliteLogins {
         let state = *state;
         self.0
             .write(move |transaction| {
-                let changed = transaction
-                    .prepare_cached(
-                        "UPDATE logins SET cookie_hash = ?2, cookie_stage = ?3 \
-                         WHERE state_hash = ?1 AND status = 'pending' AND expires_at > ?4 \
-                           AND (?5 IS NULL OR (cookie_hash = ?5 AND cookie_stage = 'shown'))",
-                    )?
-                    .execute(params![
-                        state.as_bytes(),
-                        cookie.hash.as_bytes(),
-                        rows::stage_word(cookie.stage),
-                        now.as_millis(),
-                        expected.as_ref().map(CookieHash::as_bytes),
-                    ])?;
+                let changed = transaction.prepare_cached(BIND)?.execute(params![
+                    state.as_bytes(),
+                    cookie.hash.as_bytes(),
+                    stage_word(cookie.stage),
+                    now.as_millis(),
+                    expected.as_ref().map(CookieHash::as_bytes),
+                ])?;
                 Ok(changed == 1)
             })
             .await
@@ -92,22 +101,19 @@ impl LoginStore for SqliteLogins {
         &self,
         state: &StateHash,
         cookie: &CookieHash,
+        claim: Claim,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
         let (state, cookie) = (*state, *cookie);
         self.0
             .write(move |transaction| {
-                let changed = transaction
-                    .prepare_cached(
-                        "UPDATE logins SET status = 'exchanging' \
-                         WHERE state_hash = ?1 AND status = 'pending' AND expires_at > ?3 \
-                           AND cookie_hash = ?2 AND cookie_stage = 'authorizing'",
-                    )?
-                    .execute(params![
-                        state.as_bytes(),
-                        cookie.as_bytes(),
-                        now.as_millis()
-                    ])?;
+                let changed = transaction.prepare_cached(CLAIM)?.execute(params![
+                    state.as_bytes(),
+                    cookie.as_bytes(),
+                    now.as_millis(),
+                    claim.until.as_millis(),
+                    claim.claimable_until.as_millis(),
+                ])?;
                 Ok(changed == 1)
             })
             .await
@@ -117,34 +123,27 @@ impl LoginStore for SqliteLogins {
         &self,
         state: &StateHash,
         outcome: Outcome,
-        now: Timestamp,
-        claimable_until: Timestamp,
+        times: FinishTimes,
     ) -> Result<bool, StoreError> {
         let state = *state;
         self.0
             .write(move |transaction| {
-                let (status, reason, account, created, ticket) = match outcome {
-                    Outcome::Complete { account, created, ticket } => ("complete", None, Some(account), created, ticket),
-                    Outcome::Failed(reason) => ("failed", Some(reason.as_str()), None, false, None),
-                };
-                let changed = transaction
-                    .prepare_cached(
-                        "UPDATE logins SET status = ?2, reason = ?3, account_id = ?4, account_created = ?5, \
-                             ticket_hash = ?6, ticket_until = ?7, finished_at = ?8, claimable_until = ?9 \
-                         WHERE state_hash = ?1 AND status = 'exchanging' AND expires_at > ?8",
-                    )?
-                    .execute(params![
-                        state.as_bytes(),
-                        status,
-                        reason,
-                        account.map(|account| account.get()),
-                        created,
-                        ticket.as_ref().map(|(hash, _)| hash.as_bytes()),
-                        ticket.as_ref().map(|(_, until)| until.as_millis()),
-                        now.as_millis(),
-                        claimable_until.as_millis(),
-                    ])?;
-                changes::record(transaction, Topic::Login, state.as_bytes())?;
+                let values = outcome.values();
+                let changed = transaction.prepare_cached(FINISH)?.execute(params![
+                    state.as_bytes(),
+                    values.status,
+                    values.reason,
+                    values.account,
+                    values.account_created,
+                    values.ticket.map(TicketHash::as_bytes),
+                    values.ticket_until,
+                    times.at.as_millis(),
+                    times.claimable_until.as_millis(),
+                    times.stored_by.as_millis(),
+                ])?;
+                if changed == 1 {
+                    changes::record(transaction, Topic::Login, state.as_bytes())?;
+                }
                 Ok(changed == 1)
             })
             .await
@@ -154,11 +153,12 @@ impl LoginStore for SqliteLogins {
         &self,
         ticket: &TicketHash,
         application: AppId,
+        credential: TicketCredential,
         now: Timestamp,
     ) -> Result<Redeemed, StoreError> {
         let ticket = *ticket;
         self.0
-            .write(move |transaction| redeem(transaction, &ticket, application, now))
+            .write(move |transaction| redeem(transaction, &ticket, application, credential, now))
             .await
     }
 
@@ -186,7 +186,7 @@ fn too_many_pending(
     let count = |column: &str, value: &dyn rusqlite::ToSql, bound: u64| {
         let query = format!(
             "SELECT count(*), min(expires_at) FROM (SELECT expires_at FROM logins \
-             WHERE {column} = ?1 AND status IN ('pending', 'exchanging') AND expires_at > ?2 \
+             WHERE {column} = ?1 AND {IS_PENDING} AND expires_at > ?2 \
              ORDER BY expires_at LIMIT ?3)"
         );
         transaction.prepare_cached(&query)?.query_row(
@@ -212,13 +212,8 @@ fn too_many_pending(
 }
 
 fn insert(transaction: &Transaction<'_>, login: &NewLogin) -> rusqlite::Result<usize> {
-    let (mode, user_code, return_to) = match &login.mode {
-        Mode::Redirect { return_to } => ("redirect", None, return_to.as_ref()),
-        Mode::Polling { user_code } => ("polling", Some(user_code.as_str()), None),
-    };
-    let stage = login
-        .cookie
-        .map(|_| rows::stage_word(CookieStage::Authorizing));
+    let (mode, user_code, return_to) = mode_values(&login.mode);
+    let stage = login.cookie.map(|_| stage_word(CookieStage::Authorizing));
     transaction
         .prepare_cached(
             "INSERT INTO logins (state_hash, version, application_id, mode, provider, user_code, return_to, \
@@ -232,7 +227,7 @@ fn insert(transaction: &Transaction<'_>, login: &NewLogin) -> rusqlite::Result<u
             mode,
             login.provider.as_str(),
             user_code,
-            return_to.map(url::Url::as_str),
+            return_to,
             login.client_address.as_str(),
             login.cookie.as_ref().map(CookieHash::as_bytes),
             stage,
@@ -245,36 +240,60 @@ fn redeem(
     transaction: &Transaction<'_>,
     ticket: &TicketHash,
     application: AppId,
+    credential: TicketCredential,
     now: Timestamp,
 ) -> rusqlite::Result<Redeemed> {
     let query = format!(
-        "SELECT {COLUMNS}, ticket_until, ticket_used_at \
+        "SELECT {COMPLETION_COLUMNS}, ticket_until, ticket_used_at, \
+             EXISTS (SELECT 1 FROM credentials WHERE hash = ?3) AS is_kept \
          FROM logins JOIN accounts ON accounts.id = account_id \
          WHERE ticket_hash = ?1 AND application_id = ?2 AND status = 'complete'"
     );
+    let values = params![
+        ticket.as_bytes(),
+        application.get(),
+        credential.hash.as_bytes()
+    ];
     let found = transaction
         .prepare_cached(&query)?
-        .query_row(params![ticket.as_bytes(), application.get()], |row| {
+        .query_row(values, |row| {
             Ok((
                 completion_from_row(row)?,
-                time(row, "ticket_until")?,
-                optional_time(row, "ticket_used_at")?,
+                row.time("ticket_until")?,
+                row.optional_time("ticket_used_at")?,
+                row.flag("is_kept")?,
             ))
         })
         .optional()?;
     match found {
         None => Ok(Redeemed::Unknown),
-        Some((_, _, Some(_))) => Ok(Redeemed::Before),
-        Some((_, until, None)) if until <= now => Ok(Redeemed::TooLate),
-        Some((completion, _, None)) => {
+        Some((completion, _, Some(_), true)) => Ok(Redeemed::Now(Box::new(completion))),
+        Some((_, _, Some(_), false)) => Ok(Redeemed::Before),
+        Some((_, until, None, _)) if until <= now => Ok(Redeemed::TooLate),
+        Some((completion, _, None, _)) => {
             // The transaction has held the write lock since before the row was read.
             transaction
                 .prepare_cached("UPDATE logins SET ticket_used_at = ?2 WHERE ticket_hash = ?1")?
                 .execute(params![ticket.as_bytes(), now.as_millis()])?;
+            let new = new_credential(&completion, application, credential);
+            SqliteCredentials::keep_in(transaction, &new)?;
             Ok(Redeemed::Now(Box::new(completion)))
         }
     }
 }
 
-#[cfg(test)]
-mod tests;
+fn new_credential(
+    completion: &Completion,
+    application: AppId,
+    credential: TicketCredential,
+) -> NewCredential {
+    NewCredential {
+        hash: credential.hash,
+        logged_in: LoggedIn {
+            account: completion.account.clone(),
+            application,
+            expires_at: completion.finished_at.plus(credential.lifetime),
+        },
+        created_at: completion.finished_at,
+    }
+}

@@ -6,7 +6,7 @@ use std::{
         Arc,
         atomic::{AtomicI64, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use axum::body::{Body, to_bytes};
@@ -23,9 +23,11 @@ use crate::{
     testing::{self, TestStore},
 };
 
+mod abandoned;
 mod polling;
 mod redirect;
 mod store_faults;
+mod stumbling;
 mod users;
 
 /// A version for these tests.
@@ -53,11 +55,30 @@ impl From<&Account> for TestAccount {
 
 /// Stands still until it is told to go on.
 #[derive(Clone)]
-struct TestClock(Arc<AtomicI64>);
+struct TestClock {
+    millis: Arc<AtomicI64>,
+    begin: Instant,
+}
+
+impl TestClock {
+    /// Where it begins; any time will do.
+    const BEGIN: i64 = 1_700_000_000_000;
+
+    fn new() -> Self {
+        Self {
+            millis: Arc::new(AtomicI64::new(Self::BEGIN)),
+            begin: Instant::now(),
+        }
+    }
+}
 
 impl Clock for TestClock {
     fn now(&self) -> Timestamp {
-        Timestamp::from_millis(self.0.load(Ordering::Relaxed))
+        Timestamp::from_millis(self.millis.load(Ordering::Relaxed))
+    }
+
+    fn instant(&self) -> Instant {
+        self.begin + self.now().since(Timestamp::from_millis(Self::BEGIN))
     }
 }
 
@@ -76,6 +97,11 @@ impl Setup {
 
     /// `more` stands above the sections of the configuration.
     async fn with(more: &str) -> Self {
+        Self::over(more, |stores| stores).await
+    }
+
+    /// Over stores that are not quite what they should be.
+    async fn over(more: &str, change: impl FnOnce(Stores) -> Stores) -> Self {
         let provider = provider().await;
         let text = format!(
             "prefix = \"Acme\"\n{more}\n[application]\nname = \"Shop\"\nreturn_to = [\"https://app.example\"]\n{}",
@@ -83,9 +109,9 @@ impl Setup {
         );
         let config = Config::parse(&text).unwrap();
         testing::install_tls();
-        let store = TestStore::new();
-        let clock = TestClock(Arc::new(AtomicI64::new(1_700_000_000_000)));
-        let stores = Stores::sqlite(&store.database());
+        let store = TestStore::new().await;
+        let clock = TestClock::new();
+        let stores = change(store.stores());
         let service = Service::new(config, stores, Arc::new(clock.clone())).unwrap();
         Self {
             router: router::<Test>(Arc::clone(&service)),
@@ -96,7 +122,8 @@ impl Setup {
     }
 
     fn later(&self, seconds: i64) {
-        self.clock.0.fetch_add(seconds * 1000, Ordering::Relaxed);
+        let millis = &self.clock.millis;
+        millis.fetch_add(seconds * 1000, Ordering::Relaxed);
     }
 
     /// A request as the gateway forwards it in single-application mode.

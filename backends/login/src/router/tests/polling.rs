@@ -312,6 +312,32 @@ async fn a_waiting_check_answers_as_soon_as_the_login_is_finished() {
     assert_eq!(status.unwrap(), "complete");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_waiting_check_of_another_process_answers_as_soon_as_the_login_is_finished() {
+    let setup = Setup::new().await;
+    let begun = begin(&setup).await;
+    let cookie = confirm(&setup, &begun).await;
+    let config = setup.service.config().clone();
+    let stores = setup.store.another().await;
+    let other = Service::new(config, stores, Arc::new(setup.clock.clone())).unwrap();
+    let watched = Arc::clone(&other);
+    let _watch = signpost_store::changes::watch(setup.store.store(), move |change| {
+        watched.on_change(&change);
+    })
+    .unwrap();
+    let request = Request::post(format!("/check?token={}&wait=30", begun.token))
+        .header("x-gateway-app-id", "0")
+        .body(Body::empty())
+        .unwrap();
+    let waiting = router::<Test>(other).oneshot(request);
+    let callback = format!("/login?state={}&code=me", begun.state);
+    let both = async { tokio::join!(waiting, setup.browse(&callback, &cookie)).0 };
+    let answer = tokio::time::timeout(Duration::from_secs(10), both).await;
+    let body = answer.unwrap().unwrap().into_body();
+    let checked: Value = serde_json::from_slice(&to_bytes(body, 9999).await.unwrap()).unwrap();
+    assert_eq!(checked["status"], "complete");
+}
+
 #[tokio::test]
 async fn a_waiting_check_answers_when_the_process_stops() {
     let setup = Setup::new().await;

@@ -81,7 +81,7 @@ async fn without_a_good_credential_there_is_nothing() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn another_process_ends_a_credential_by_the_change_feed() {
     let setup = Setup::new().await;
     let authorization = log_in(&setup).await;
@@ -91,24 +91,19 @@ async fn another_process_ends_a_credential_by_the_change_feed() {
         StatusCode::OK
     );
     let watched = Arc::clone(&setup.service);
-    let database = setup.store.database();
-    let _watch =
-        signpost_store::changes::watch(&database, move |change| watched.on_change(&change))
-            .unwrap();
-    let other = crate::credentials::SqliteCredentials::new(setup.store.open(true));
+    let _watch = signpost_store::changes::watch(setup.store.store(), move |change| {
+        watched.on_change(&change);
+    })
+    .unwrap();
+    let other = setup.store.another().await.credentials;
     let hash = authorization
         .parse::<crate::credentials::Credential>()
         .unwrap()
         .hash();
-    crate::credentials::CredentialStore::revoke(&other, &hash, setup.clock.now())
-        .await
-        .unwrap();
-    let deadline = std::time::Instant::now() + Duration::from_secs(5);
+    other.revoke(&hash, setup.clock.now()).await.unwrap();
+    let deadline = Instant::now() + Duration::from_secs(5);
     while setup.call("GET", "/user", &header).await.status == StatusCode::OK {
-        assert!(
-            std::time::Instant::now() < deadline,
-            "the credential is still good"
-        );
+        assert!(Instant::now() < deadline, "the credential is still good");
         tokio::task::yield_now().await;
     }
 }
@@ -144,6 +139,10 @@ async fn an_event_is_stored_with_its_account() {
     );
     setup
         .call("POST", &data(4097), &header)
+        .await
+        .assert_problem(400, "param_invalid");
+    setup
+        .call("POST", "/event/send?event=a&data=x%00y", &header)
         .await
         .assert_problem(400, "param_invalid");
 }

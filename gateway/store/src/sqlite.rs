@@ -12,20 +12,22 @@ use std::{
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::StoreAddress;
+use crate::{OpenError, StoreError};
 
 /// As many calls run at once; readers do not wait for each other in WAL mode, writers do anyway.
 const CONNECTIONS: usize = 4;
 /// How long one process waits for another's write lock, and a call for a free connection.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+pub mod changes;
+
 mod embedded {
     refinery::embed_migrations!("migrations/sqlite");
 }
 
-/// An open database, migrated. Cheap to clone; every clone is the same database.
+/// An open SQLite file, migrated. Cheap to clone; every clone is the same database.
 #[derive(Clone, Debug)]
-pub struct Database {
+pub struct SqliteDatabase {
     shared: Arc<Shared>,
 }
 
@@ -39,7 +41,7 @@ struct Shared {
     writer: Semaphore,
 }
 
-impl Database {
+impl SqliteDatabase {
     /// Opens the file, making it and its folder where they are missing, and applies the migrations.
     ///
     /// Safe to do from several processes at once: one migrates, the others wait for it.
@@ -47,8 +49,8 @@ impl Database {
     /// # Errors
     ///
     /// The folder cannot be made, the file cannot be opened or is no database, or a migration fails.
-    pub fn open(address: &StoreAddress) -> Result<Self, OpenError> {
-        let path = address.path().to_owned();
+    pub fn open(path: &Path) -> Result<Self, OpenError> {
+        let path = path.to_owned();
         if let Some(folder) = path
             .parent()
             .filter(|folder| !folder.as_os_str().is_empty())
@@ -76,7 +78,7 @@ impl Database {
             .set_grouped(true)
             .run(&mut pooled.connection)
             .map_err(|cause| OpenError::Migration {
-                path: path.clone(),
+                database: path.display().to_string(),
                 cause,
             })?;
         let shared = Shared {
@@ -271,52 +273,6 @@ fn lock_beside(path: &Path) -> Result<File, OpenError> {
         Ok(file)
     };
     lock().map_err(|cause| OpenError::Folder { path, cause })
-}
-
-/// Why a database could not be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// Its folder, or the lock beside the file, cannot be made: no permission, or a file stands in its place.
-    #[error("{} cannot be made", path.display())]
-    Folder {
-        /// The folder, or the lock.
-        path: PathBuf,
-        /// What the system says.
-        #[source]
-        cause: io::Error,
-    },
-    /// The file cannot be opened: no permission, or it is no database.
-    #[error("the database {} cannot be opened", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What SQLite says.
-        #[source]
-        cause: rusqlite::Error,
-    },
-    /// A migration failed, or the file was migrated by a newer release.
-    #[error("the database {} cannot be migrated", path.display())]
-    Migration {
-        /// The file.
-        path: PathBuf,
-        /// What the migration says.
-        #[source]
-        cause: refinery::Error,
-    },
-}
-
-/// Why a call to the store failed.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// No connection came free in time: too many calls, or a disk that hangs.
-    #[error("no database connection came free within {} s", PATIENCE.as_secs())]
-    Busy,
-    /// The call was cut off: it panicked, or the process is ending.
-    #[error("the database call was cut off")]
-    Interrupted,
-    /// The database answered with an error: locked for too long, disk full, file gone.
-    #[error("the database answered with an error")]
-    Sqlite(#[from] rusqlite::Error),
 }
 
 #[cfg(test)]

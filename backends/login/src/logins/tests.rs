@@ -1,12 +1,13 @@
-//! The state machine, on real files.
+//! The state machine, on a real store.
 
 use std::{sync::Arc, time::Duration};
 
 use super::*;
-use crate::{
-    logins::{FailureReason, LoginCookie, LoginToken, Progress, Status, Ticket, UserCode},
-    testing::TestStore,
-};
+use crate::{credentials::Credential, testing::TestStore};
+
+mod claims;
+mod plans;
+mod tickets;
 
 const APP: AppId = AppId::new(7);
 const NOW: Timestamp = Timestamp::from_millis(1_000_000);
@@ -44,10 +45,39 @@ fn polling() -> NewLogin {
     }
 }
 
-async fn begun(logins: &SqliteLogins, login: NewLogin) -> StateHash {
+async fn begun(logins: &Arc<dyn LoginStore>, login: NewLogin) -> StateHash {
     let hash = *login.state.hash();
     assert_eq!(logins.begin(login, BOUNDS).await.unwrap(), Begun::Stored);
     hash
+}
+
+/// As a callback at `now` does, of a login that expires after ten minutes.
+async fn claim(
+    logins: &Arc<dyn LoginStore>,
+    state: &StateHash,
+    cookie: &CookieHash,
+    now: Timestamp,
+) -> bool {
+    let terms = ClaimTerms::of(crate::testing::config("").store());
+    let claim = terms.begin(now, later(600), Duration::from_secs(120));
+    logins.claim(state, cookie, claim, now).await.unwrap()
+}
+
+/// Of an outcome that is stored at once.
+fn times(at: Timestamp, claimable_until: Timestamp) -> FinishTimes {
+    FinishTimes {
+        at,
+        stored_by: at,
+        claimable_until,
+    }
+}
+
+/// Another one each time.
+fn credential() -> TicketCredential {
+    TicketCredential {
+        hash: Credential::generate().hash(),
+        lifetime: Duration::from_secs(1000),
+    }
 }
 
 fn bound(cookie: &LoginCookie, stage: CookieStage) -> BoundCookie {
@@ -59,8 +89,8 @@ fn bound(cookie: &LoginCookie, stage: CookieStage) -> BoundCookie {
 
 #[tokio::test]
 async fn a_login_reads_back_as_it_was_begun() {
-    let store = TestStore::new();
-    let logins = SqliteLogins::new(store.database());
+    let store = TestStore::new().await;
+    let logins = store.stores().logins;
     let cookie = LoginCookie::generate();
     let login = redirect(&cookie);
     let state = login.state.clone();
@@ -71,20 +101,24 @@ async fn a_login_reads_back_as_it_was_begun() {
     assert!(matches!(found.mode, Mode::Redirect { return_to: Some(_) }));
     assert!(found.is_bound_to(&cookie, CookieStage::Authorizing));
     assert!(!found.is_bound_to(&cookie, CookieStage::Shown));
-    assert!(matches!(found.progress(later(599)), Progress::Pending));
+    assert!(matches!(
+        found.progress(later(599)),
+        Progress::Pending { .. }
+    ));
     assert!(matches!(found.progress(later(600)), Progress::Expired));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_many_callbacks_at_once_one_claims() {
-    let store = TestStore::new();
+    let store = TestStore::new().await;
     let cookie = LoginCookie::generate();
-    let state = begun(&SqliteLogins::new(store.database()), redirect(&cookie)).await;
+    let handles = [store.stores().logins, store.another().await.logins];
+    let state = begun(&handles[0], redirect(&cookie)).await;
     let tasks: Vec<_> = (0..20)
         .map(|place| {
-            let logins = Arc::new(SqliteLogins::new(store.open(place % 2 == 0)));
+            let logins = Arc::clone(&handles[place % 2]);
             let cookie = cookie.hash();
-            tokio::spawn(async move { logins.claim(&state, &cookie, NOW).await.unwrap() })
+            tokio::spawn(async move { claim(&logins, &state, &cookie, NOW).await })
         })
         .collect();
     let mut claims = 0;
@@ -96,11 +130,11 @@ async fn of_many_callbacks_at_once_one_claims() {
 
 #[tokio::test]
 async fn only_the_last_cookie_claims() {
-    let store = TestStore::new();
-    let logins = SqliteLogins::new(store.database());
+    let store = TestStore::new().await;
+    let logins = store.stores().logins;
     let state = begun(&logins, polling()).await;
     let [shown, other_tab, confirmed] = std::array::from_fn(|_| LoginCookie::generate());
-    assert!(!logins.claim(&state, &shown.hash(), NOW).await.unwrap());
+    assert!(!claim(&logins, &state, &shown.hash(), NOW).await);
     assert!(
         logins
             .bind(&state, None, bound(&other_tab, CookieStage::Shown), NOW)
@@ -132,46 +166,41 @@ async fn only_the_last_cookie_claims() {
             .await
             .unwrap()
     );
-    assert!(!logins.claim(&state, &shown.hash(), NOW).await.unwrap());
-    assert!(logins.claim(&state, &confirmed.hash(), NOW).await.unwrap());
+    assert!(!claim(&logins, &state, &shown.hash(), NOW).await);
+    assert!(claim(&logins, &state, &confirmed.hash(), NOW).await);
 }
 
 #[tokio::test]
 async fn a_claimed_or_expired_login_is_bound_no_more() {
-    let store = TestStore::new();
-    let logins = SqliteLogins::new(store.database());
+    let store = TestStore::new().await;
+    let logins = store.stores().logins;
     let cookie = LoginCookie::generate();
     let state = begun(&logins, redirect(&cookie)).await;
     let shown = bound(&LoginCookie::generate(), CookieStage::Shown);
     assert!(!logins.bind(&state, None, shown, later(600)).await.unwrap());
-    assert!(
-        !logins
-            .claim(&state, &cookie.hash(), later(600))
-            .await
-            .unwrap()
-    );
-    assert!(logins.claim(&state, &cookie.hash(), NOW).await.unwrap());
+    assert!(!claim(&logins, &state, &cookie.hash(), later(600)).await);
+    assert!(claim(&logins, &state, &cookie.hash(), NOW).await);
     assert!(!logins.bind(&state, None, shown, NOW).await.unwrap());
 }
 
 #[tokio::test]
 async fn the_first_outcome_stands_and_is_told_for_a_while() {
-    let store = TestStore::new();
-    let logins = SqliteLogins::new(store.database());
+    let store = TestStore::new().await;
+    let logins = store.stores().logins;
     let cookie = LoginCookie::generate();
     let state = begun(&logins, redirect(&cookie)).await;
     let failed = Outcome::Failed(FailureReason::ProviderTimeout);
     assert!(
         !logins
-            .finish(&state, failed.clone(), NOW, later(120))
+            .finish(&state, failed.clone(), times(NOW, later(120)))
             .await
             .unwrap(),
         "not claimed yet"
     );
-    assert!(logins.claim(&state, &cookie.hash(), NOW).await.unwrap());
+    assert!(claim(&logins, &state, &cookie.hash(), NOW).await);
     assert!(
         logins
-            .finish(&state, failed, NOW, later(120))
+            .finish(&state, failed, times(NOW, later(120)))
             .await
             .unwrap()
     );
@@ -183,7 +212,7 @@ async fn the_first_outcome_stands_and_is_told_for_a_while() {
     };
     assert!(
         !logins
-            .finish(&state, complete, NOW, later(120))
+            .finish(&state, complete, times(NOW, later(120)))
             .await
             .unwrap()
     );
@@ -196,89 +225,52 @@ async fn the_first_outcome_stands_and_is_told_for_a_while() {
 }
 
 #[tokio::test]
-async fn an_outcome_that_comes_after_the_end_is_dropped() {
-    let store = TestStore::new();
-    let logins = SqliteLogins::new(store.database());
+async fn the_same_outcome_again_is_answered_as_the_first_time() {
+    let store = TestStore::new().await;
+    let logins = store.stores().logins;
     let cookie = LoginCookie::generate();
     let state = begun(&logins, redirect(&cookie)).await;
-    assert!(
-        logins
-            .claim(&state, &cookie.hash(), later(599))
-            .await
-            .unwrap()
-    );
-    let failed = Outcome::Failed(FailureReason::ProviderTimeout);
-    assert!(
-        !logins
-            .finish(&state, failed, later(600), later(720))
-            .await
-            .unwrap()
-    );
-    let found = logins.find(&state).await.unwrap().unwrap();
-    assert!(matches!(found.status, Status::Exchanging));
-    assert!(matches!(found.progress(later(600)), Progress::Expired));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_ticket_serves_one_of_many() {
-    let store = TestStore::new();
-    let logins = Arc::new(SqliteLogins::new(store.database()));
-    let ticket = finished_with_ticket(&store, &logins).await;
-    let tasks: Vec<_> = (0..10)
-        .map(|_| {
-            let (logins, ticket) = (Arc::clone(&logins), ticket.hash());
-            tokio::spawn(async move { logins.redeem(&ticket, APP, NOW).await.unwrap() })
-        })
-        .collect();
-    let mut served = 0;
-    for task in tasks {
-        match task.await.unwrap() {
-            Redeemed::Now(completion) => {
-                assert_eq!(completion.account.username.as_str(), "person");
-                served += 1;
-            }
-            Redeemed::Before => {}
-            other => panic!("{other:?}"),
-        }
-    }
-    assert_eq!(served, 1);
-}
-
-#[tokio::test]
-async fn a_ticket_is_one_applications_and_ages() {
-    let store = TestStore::new();
-    let logins = SqliteLogins::new(store.database());
-    let ticket = finished_with_ticket(&store, &logins).await.hash();
-    let other = AppId::new(8);
-    assert!(matches!(
-        logins.redeem(&ticket, other, NOW).await.unwrap(),
-        Redeemed::Unknown
-    ));
+    assert!(claim(&logins, &state, &cookie.hash(), NOW).await);
+    let account = store.account("person").await;
+    let ticket = Ticket::generate().hash();
+    let complete = |created| Outcome::Complete {
+        account: account.id,
+        created,
+        ticket: Some((ticket, later(60))),
+    };
+    let finish = |outcome, at| logins.finish(&state, outcome, times(later(at), later(at + 120)));
+    assert!(finish(complete(true), 0).await.unwrap());
     assert!(matches!(
         logins
-            .redeem(&Ticket::generate().hash(), APP, NOW)
+            .redeem(&ticket, APP, credential(), NOW)
             .await
             .unwrap(),
-        Redeemed::Unknown
-    ));
-    assert!(matches!(
-        logins.redeem(&ticket, APP, later(60)).await.unwrap(),
-        Redeemed::TooLate
-    ));
-    assert!(matches!(
-        logins.redeem(&ticket, APP, later(59)).await.unwrap(),
         Redeemed::Now(_)
     ));
-    assert!(matches!(
-        logins.redeem(&ticket, APP, later(60)).await.unwrap(),
-        Redeemed::Before
-    ));
+    // Even after the claim would have ended: it was stored before.
+    assert!(finish(complete(true), 31).await.unwrap());
+    let failed = Outcome::Failed(FailureReason::ProviderFailed);
+    assert!(!finish(failed, 1).await.unwrap());
+    let found = logins.find(&state).await.unwrap().unwrap();
+    let Status::Complete(completion) = found.status else {
+        panic!("{:?}", found.status)
+    };
+    assert_eq!(completion.finished_at, NOW);
+    assert_eq!(completion.account, account);
+    let again = logins
+        .redeem(&ticket, APP, credential(), NOW)
+        .await
+        .unwrap();
+    assert!(
+        matches!(again, Redeemed::Before),
+        "a spent ticket stays spent"
+    );
 }
 
 #[tokio::test]
 async fn pending_logins_are_bounded_and_room_comes_back() {
-    let store = TestStore::new();
-    let logins = SqliteLogins::new(store.database());
+    let store = TestStore::new().await;
+    let logins = store.stores().logins;
     let cookie = LoginCookie::generate();
     let by_address = PendingBounds {
         per_application: 100,
@@ -310,16 +302,12 @@ async fn pending_logins_are_bounded_and_room_comes_back() {
     };
     elsewhere.state = polling().state;
     assert_eq!(logins.begin(elsewhere, by_application).await.unwrap(), full);
-    logins
-        .claim(&first_hash, &cookie.hash(), NOW)
-        .await
-        .unwrap();
+    assert!(claim(&logins, &first_hash, &cookie.hash(), NOW).await);
     logins
         .finish(
             &first_hash,
             Outcome::Failed(FailureReason::AccessDenied),
-            NOW,
-            later(9),
+            times(NOW, later(9)),
         )
         .await
         .unwrap();
@@ -331,31 +319,12 @@ async fn pending_logins_are_bounded_and_room_comes_back() {
 
 #[tokio::test]
 async fn old_logins_are_swept_a_few_at_a_time() {
-    let store = TestStore::new();
-    let logins = SqliteLogins::new(store.database());
+    let store = TestStore::new().await;
+    let logins = store.stores().logins;
     for _ in 0..3 {
         begun(&logins, polling()).await;
     }
     assert_eq!(logins.sweep(later(600), 10).await.unwrap(), 0);
     assert_eq!(logins.sweep(later(601), 2).await.unwrap(), 2);
     assert_eq!(logins.sweep(later(601), 2).await.unwrap(), 1);
-}
-
-async fn finished_with_ticket(store: &TestStore, logins: &SqliteLogins) -> Ticket {
-    let (cookie, ticket) = (LoginCookie::generate(), Ticket::generate());
-    let state = begun(logins, redirect(&cookie)).await;
-    assert!(logins.claim(&state, &cookie.hash(), NOW).await.unwrap());
-    let account = store.account("person").await;
-    let outcome = Outcome::Complete {
-        account: account.id,
-        created: true,
-        ticket: Some((ticket.hash(), later(60))),
-    };
-    assert!(
-        logins
-            .finish(&state, outcome, NOW, later(120))
-            .await
-            .unwrap()
-    );
-    ticket
 }

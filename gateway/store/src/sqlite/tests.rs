@@ -14,10 +14,8 @@ impl Folder {
         Self(path)
     }
 
-    pub(crate) fn address(&self) -> StoreAddress {
-        format!("sqlite:{}", self.0.join("deeper/signpost.db").display())
-            .parse()
-            .unwrap()
+    pub(crate) fn file(&self) -> PathBuf {
+        self.0.join("deeper/signpost.db")
     }
 }
 
@@ -32,8 +30,8 @@ async fn many_that_open_a_new_file_at_once_all_succeed() {
     let folder = Folder::new("many");
     let threads: Vec<_> = (0..8)
         .map(|_| {
-            let address = folder.address();
-            std::thread::spawn(move || Database::open(&address).unwrap())
+            let file = folder.file();
+            std::thread::spawn(move || SqliteDatabase::open(&file).unwrap())
         })
         .collect();
     for thread in threads {
@@ -50,7 +48,7 @@ async fn many_that_open_a_new_file_at_once_all_succeed() {
 #[tokio::test]
 async fn a_write_that_fails_leaves_nothing_behind() {
     let folder = Folder::new("rollback");
-    let database = Database::open(&folder.address()).unwrap();
+    let database = SqliteDatabase::open(&folder.file()).unwrap();
     let insert = "INSERT INTO changes (topic, key, changed_at) VALUES ('t', x'00', 0)";
     let failed = database
         .write(move |transaction| {
@@ -70,7 +68,7 @@ async fn a_write_that_fails_leaves_nothing_behind() {
 #[tokio::test(flavor = "multi_thread")]
 async fn writers_wait_for_each_other() {
     let folder = Folder::new("writers");
-    let database = Database::open(&folder.address()).unwrap();
+    let database = SqliteDatabase::open(&folder.file()).unwrap();
     let insert = "INSERT INTO changes (topic, key, changed_at) VALUES ('t', x'00', 0)";
     let writes: Vec<_> = (0..40)
         .map(|_| {
@@ -87,11 +85,11 @@ async fn writers_wait_for_each_other() {
 fn the_files_are_their_owners_alone() {
     use std::os::unix::fs::PermissionsExt;
     let folder = Folder::new("modes");
-    let database = Database::open(&folder.address()).unwrap();
+    let database = SqliteDatabase::open(&folder.file()).unwrap();
     database
         .call_now(|connection| connection.execute("DELETE FROM changes", []))
         .unwrap();
-    let files = std::fs::read_dir(folder.address().path().parent().unwrap()).unwrap();
+    let files = std::fs::read_dir(folder.file().parent().unwrap()).unwrap();
     let files: Vec<_> = files.map(|file| file.unwrap()).collect();
     assert!(files.len() >= 2);
     for file in files {
@@ -107,23 +105,23 @@ fn the_files_are_their_owners_alone() {
 #[test]
 fn a_file_that_is_no_database_says_so() {
     let folder = Folder::new("garbage");
-    let address = folder.address();
-    std::fs::create_dir_all(address.path().parent().unwrap()).unwrap();
+    let file = folder.file();
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
     std::fs::write(
-        address.path(),
+        &file,
         "this is a text, and a long enough one to be no database header",
     )
     .unwrap();
-    let error = Database::open(&address).unwrap_err();
+    let error = SqliteDatabase::open(&file).unwrap_err();
     assert!(matches!(error, OpenError::File { .. }), "{error}");
     assert!(error.to_string().contains("signpost.db"));
 }
 
 #[test]
 fn a_folder_that_cannot_be_made_says_so() {
-    let address: StoreAddress = "sqlite:/dev/null/signpost.db".parse().unwrap();
+    let file = PathBuf::from("/dev/null/signpost.db");
     assert!(matches!(
-        Database::open(&address),
+        SqliteDatabase::open(&file),
         Err(OpenError::Folder { .. })
     ));
 }

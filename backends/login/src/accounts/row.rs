@@ -1,0 +1,19 @@
+//! An account's row, read.
+
+use super::{Account, AccountId, Username};
+use crate::store_values::StoredRow;
+
+/// What [`account_from_row`] reads, of `accounts` alone.
+pub(super) const COLUMNS: &str =
+    "id AS account_id, username, kind, created_at AS account_created_at";
+
+/// Reads the columns `account_id`, `username`, `kind` and `account_created_at`.
+pub(crate) fn account_from_row<R: StoredRow>(row: &R) -> Result<Account, R::Error> {
+    let username = Username::new(row.text("username")?.to_owned());
+    Ok(Account {
+        id: AccountId::new(row.number("account_id")?),
+        username: username.ok_or_else(|| R::unknown("username"))?,
+        kind: row.text("kind")?.to_owned(),
+        created_at: row.time("account_created_at")?,
+    })
+}

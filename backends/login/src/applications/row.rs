@@ -1,0 +1,27 @@
+//! An application's row, read.
+
+use gateway_protocol::app::AppId;
+
+use super::Application;
+use crate::{config::Origin, store_values::StoredRow};
+
+/// What a login needs of an application.
+pub(super) const COLUMNS: &str = "name, state, return_to_origins";
+
+pub(super) fn application_from_row<R: StoredRow>(
+    id: AppId,
+    row: &R,
+) -> Result<Application, R::Error> {
+    let origins = origins_of(row.text("return_to_origins")?);
+    Ok(Application {
+        id,
+        name: row.text("name")?.to_owned(),
+        is_active: row.text("state")? == "active",
+        return_to: origins.ok_or_else(|| R::unknown("return_to_origins"))?,
+    })
+}
+
+fn origins_of(json: &str) -> Option<Vec<Origin>> {
+    let origins: Vec<String> = serde_json::from_str(json).ok()?;
+    origins.iter().map(|origin| origin.parse().ok()).collect()
+}

@@ -1,0 +1,142 @@
+//! A login's row, read; and the words in it.
+
+use gateway_protocol::app::AppId;
+
+use super::{
+    BoundCookie, Claim, Completion, CookieHash, CookieStage, Login, LoginState, Mode, Outcome,
+    StateHash, Status, TicketHash,
+};
+use crate::{accounts::account_from_row, store_values::StoredRow};
+
+/// What [`login_from_row`] reads, of `logins` joined with `accounts`. An older release's claim has no end of its own.
+pub(super) const COLUMNS: &str = "state_hash, version, application_id, mode, logins.provider AS login_provider, \
+    user_code, return_to, cookie_hash, cookie_stage, status, coalesce(claimed_until, expires_at) AS claimed_until, \
+    reason, account_id, account_created, finished_at, coalesce(claimable_until, expires_at) AS claimable_until, \
+    expires_at, username, kind, accounts.created_at AS account_created_at";
+
+/// What [`completion_from_row`] reads, of the same.
+pub(super) const COMPLETION_COLUMNS: &str = "account_id, account_created, finished_at, claimable_until, username, \
+    kind, accounts.created_at AS account_created_at";
+
+/// Logins that count towards the bounds; the indexes of both schemas are for just these words.
+pub(super) const IS_PENDING: &str = "status IN ('pending', 'exchanging')";
+
+pub(super) fn login_from_row<R: StoredRow>(row: &R) -> Result<Login, R::Error> {
+    let hash = StateHash::from_bytes(row.hash("state_hash")?);
+    Ok(Login {
+        state: LoginState::new(row.parsed("version")?, hash),
+        application: AppId::new(row.number("application_id")?),
+        mode: mode_from_row(row)?,
+        provider: row.parsed("login_provider")?,
+        cookie: cookie_from_row(row)?,
+        expires_at: row.time("expires_at")?,
+        status: status_from_row(row)?,
+    })
+}
+
+pub(super) fn completion_from_row<R: StoredRow>(row: &R) -> Result<Completion, R::Error> {
+    Ok(Completion {
+        account: account_from_row(row)?,
+        created: row.flag("account_created")?,
+        finished_at: row.time("finished_at")?,
+        claimable_until: row.time("claimable_until")?,
+    })
+}
+
+/// How a login's mode stands in the store: its word, `user_code` and `return_to`.
+pub(super) fn mode_values(mode: &Mode) -> (&'static str, Option<&str>, Option<&str>) {
+    match mode {
+        Mode::Redirect { return_to } => {
+            ("redirect", None, return_to.as_ref().map(url::Url::as_str))
+        }
+        Mode::Polling { user_code } => ("polling", Some(user_code.as_str()), None),
+    }
+}
+
+/// The word for a stage in the store.
+pub(super) const fn stage_word(stage: CookieStage) -> &'static str {
+    match stage {
+        CookieStage::Shown => "shown",
+        CookieStage::Authorizing => "authorizing",
+    }
+}
+
+/// How an outcome stands in the store.
+pub(super) struct OutcomeValues<'a> {
+    pub(super) status: &'static str,
+    pub(super) reason: Option<&'static str>,
+    pub(super) account: Option<i64>,
+    pub(super) account_created: bool,
+    pub(super) ticket: Option<&'a TicketHash>,
+    pub(super) ticket_until: Option<i64>,
+}
+
+impl Outcome {
+    pub(super) fn values(&self) -> OutcomeValues<'_> {
+        match self {
+            Self::Complete {
+                account,
+                created,
+                ticket,
+            } => OutcomeValues {
+                status: "complete",
+                reason: None,
+                account: Some(account.get()),
+                account_created: *created,
+                ticket: ticket.as_ref().map(|(hash, _)| hash),
+                ticket_until: ticket.as_ref().map(|(_, until)| until.as_millis()),
+            },
+            Self::Failed(reason) => OutcomeValues {
+                status: "failed",
+                reason: Some(reason.as_str()),
+                account: None,
+                account_created: false,
+                ticket: None,
+                ticket_until: None,
+            },
+        }
+    }
+}
+
+fn mode_from_row<R: StoredRow>(row: &R) -> Result<Mode, R::Error> {
+    match row.text("mode")? {
+        "redirect" => Ok(Mode::Redirect {
+            return_to: row.optional_parsed("return_to")?,
+        }),
+        "polling" => Ok(Mode::Polling {
+            user_code: row.parsed("user_code")?,
+        }),
+        _ => Err(R::unknown("mode")),
+    }
+}
+
+fn cookie_from_row<R: StoredRow>(row: &R) -> Result<Option<BoundCookie>, R::Error> {
+    let Some(hash) = row.optional_hash("cookie_hash")? else {
+        return Ok(None);
+    };
+    let stage = match row.text("cookie_stage")? {
+        "shown" => CookieStage::Shown,
+        "authorizing" => CookieStage::Authorizing,
+        _ => return Err(R::unknown("cookie_stage")),
+    };
+    Ok(Some(BoundCookie {
+        hash: CookieHash::from_bytes(hash),
+        stage,
+    }))
+}
+
+fn status_from_row<R: StoredRow>(row: &R) -> Result<Status, R::Error> {
+    match row.text("status")? {
+        "pending" => Ok(Status::Pending),
+        "exchanging" => Ok(Status::Exchanging(Claim {
+            until: row.time("claimed_until")?,
+            claimable_until: row.time("claimable_until")?,
+        })),
+        "complete" => completion_from_row(row).map(Status::Complete),
+        "failed" => Ok(Status::Failed {
+            reason: row.parsed("reason")?,
+            claimable_until: row.time("claimable_until")?,
+        }),
+        _ => Err(R::unknown("status")),
+    }
+}

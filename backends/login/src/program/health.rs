@@ -1,0 +1,93 @@
+//! `--health`: asks the running program whether it can serve. What a container's health check runs, since nothing
+//! else that could ask needs to be there.
+
+use std::{
+    io::{Read, Write},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream},
+    time::Duration,
+};
+
+use anyhow::Context;
+
+/// Longer than `/readyz` waits for the store: its answer says more than silence.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// More than any answer of `/readyz`.
+const MOST_BYTES: u64 = 64 * 1024;
+
+/// What `/readyz` of the program that listens there answers.
+pub(super) struct Health {
+    /// Whether it can serve.
+    pub(super) is_ready: bool,
+    /// The answer's body.
+    pub(super) words: String,
+}
+
+/// Asks the program that listens at an address.
+///
+/// # Errors
+///
+/// Nobody listens there, or there is no answer.
+pub(super) fn ask(listen: SocketAddr) -> anyhow::Result<Health> {
+    let address = from_here(listen);
+    let answer = answer(address).with_context(|| format!("http://{address}/readyz"))?;
+    Ok(Health::from_answer(&answer))
+}
+
+impl Health {
+    fn from_answer(answer: &str) -> Self {
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((answer, ""));
+        Self {
+            is_ready: head.split(' ').nth(1) == Some("200"),
+            words: body.trim_end().to_owned(),
+        }
+    }
+}
+
+/// Who listens on every address is asked on loopback.
+fn from_here(listen: SocketAddr) -> SocketAddr {
+    let ip = match listen.ip() {
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED) => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(Ipv6Addr::UNSPECIFIED) => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        one => one,
+    };
+    SocketAddr::new(ip, listen.port())
+}
+
+fn answer(address: SocketAddr) -> anyhow::Result<String> {
+    let mut connection =
+        TcpStream::connect_timeout(&address, PATIENCE).context("nobody listens")?;
+    connection.set_read_timeout(Some(PATIENCE))?;
+    let request = format!("GET /readyz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    connection.write_all(request.as_bytes())?;
+    let mut answer = String::new();
+    connection
+        .take(MOST_BYTES)
+        .read_to_string(&mut answer)
+        .context("no answer")?;
+    Ok(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_listens_everywhere_is_asked_on_loopback() {
+        for (listen, asked) in [
+            ("0.0.0.0:7001", "127.0.0.1:7001"),
+            ("[::]:7001", "[::1]:7001"),
+            ("127.0.0.2:7001", "127.0.0.2:7001"),
+        ] {
+            assert_eq!(from_here(listen.parse().unwrap()).to_string(), asked);
+        }
+    }
+
+    #[test]
+    fn only_200_is_ready() {
+        let ready = Health::from_answer("HTTP/1.1 200 OK\r\n\r\n{\"status\":\"ready\"}");
+        assert!(ready.is_ready && ready.words == "{\"status\":\"ready\"}");
+        for answer in ["HTTP/1.1 503 Service Unavailable\r\n\r\n{}", "HTTP/1.1", ""] {
+            assert!(!Health::from_answer(answer).is_ready, "{answer}");
+        }
+    }
+}

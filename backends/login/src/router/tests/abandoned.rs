@@ -1,0 +1,87 @@
+//! A callback claims a login, and its process is killed, or does not find the store again.
+
+use super::{
+    polling::{Begun, begin, check, confirm},
+    *,
+};
+use crate::clock::SystemClock;
+
+/// What a callback leaves behind that claimed the login at `now` and went no further.
+async fn abandon(setup: &Setup, now: Timestamp, until: Timestamp) {
+    let (until, told) = (
+        until.as_millis(),
+        until.plus(Duration::from_secs(120)).as_millis(),
+    );
+    let expires_at = now.plus(Duration::from_secs(600)).as_millis();
+    let claim = format!(
+        "UPDATE logins SET status = 'exchanging', claimed_until = {until}, claimable_until = {told}, \
+         expires_at = {expires_at}"
+    );
+    setup.store.execute(&claim).await;
+}
+
+async fn begun_and_confirmed(setup: &Setup) -> (Begun, String) {
+    let begun = begin(setup).await;
+    let cookie = confirm(setup, &begun).await;
+    (begun, cookie)
+}
+
+#[tokio::test]
+async fn its_login_is_said_to_have_failed_soon() {
+    let setup = Setup::new().await;
+    let (begun, cookie) = begun_and_confirmed(&setup).await;
+    let now = setup.clock.now();
+    abandon(&setup, now, now.plus(Duration::from_secs(30))).await;
+    let pending = serde_json::json!({"status": "pending", "expires_in": 150});
+    assert_eq!(check(&setup, &begun.token).await, pending);
+    setup.later(30);
+    let failed =
+        serde_json::json!({"status": "failed", "expires_in": 120, "reason": "provider_failed"});
+    assert_eq!(check(&setup, &begun.token).await, failed);
+    let user_login = format!("/user/login?token={}", begun.token);
+    setup
+        .call("POST", &user_login, &[])
+        .await
+        .assert_problem(502, "provider_failed");
+    let callback = format!("/login?state={}&code=me", begun.state);
+    setup
+        .browse(&callback, &cookie)
+        .await
+        .assert_problem(409, "login_used");
+    setup.later(120);
+    let expired = serde_json::json!({"status": "expired", "expires_in": 0});
+    assert_eq!(check(&setup, &begun.token).await, expired);
+}
+
+#[tokio::test]
+async fn a_second_callback_of_a_redirect_login_is_told_that_it_was_used() {
+    let setup = Setup::new().await;
+    let begun = setup.call("GET", "/login", &[]).await;
+    let callback = format!("/login?state={}&code=me", begun.state());
+    let now = setup.clock.now();
+    abandon(&setup, now, now.plus(Duration::from_secs(30))).await;
+    for seconds in [0, 30] {
+        setup.later(seconds);
+        setup
+            .browse(&callback, &begun.cookie())
+            .await
+            .assert_problem(409, "login_used");
+    }
+}
+
+#[tokio::test]
+async fn a_waiting_check_answers_when_the_claim_ends() {
+    let mut setup = Setup::new().await;
+    let begun = begin(&setup).await;
+    // The time goes on by itself here.
+    let config = setup.service.config().clone();
+    let service = Service::new(config, setup.store.stores(), Arc::new(SystemClock)).unwrap();
+    setup.router = router::<Test>(service);
+    let now = SystemClock.now();
+    abandon(&setup, now, now.plus(Duration::from_secs(1))).await;
+    let target = format!("/check?token={}&wait=30", begun.token);
+    let waiting = setup.call("POST", &target, &[]);
+    let answer = tokio::time::timeout(Duration::from_secs(10), waiting).await;
+    assert_eq!(answer.unwrap().json()["status"], "failed");
+    assert!(SystemClock.now() >= now.plus(Duration::from_secs(1)));
+}

@@ -1,0 +1,157 @@
+//! An application as a store keeps it, whichever store: what both dialects write and read.
+
+use gateway_protocol::{
+    app::{AppId, AppIdent},
+    sign::{AppKey, SignProfile, SignTime},
+};
+
+use super::{
+    App, AppState, PreviousKey,
+    seal::Sealer,
+    store::{AppStoreError, AppSummary, NewApp},
+};
+
+/// The columns that a request needs, in the order of [`Record`].
+pub(super) const RECORD: &str =
+    "id, state, key_sealed, previous_sealed, previous_until, sign_profile, default_version";
+
+/// The columns that an operator sees, in the order of [`SummaryRow`].
+pub(super) const SUMMARY: &str = "ident, name, state, created_at, sign_profile, return_to_origins, default_version, \
+                                  previous_until";
+
+/// The one letter that not every store's texts can hold.
+const NUL: char = '\0';
+
+/// Makes records of applications, and applications of records.
+#[derive(Debug)]
+pub(super) struct Records {
+    sealer: Sealer,
+    gateway_profile: SignProfile,
+}
+
+/// An application that is to be written. Its keys are sealed.
+pub(super) struct NewRecord {
+    pub(super) ident: AppIdent,
+    pub(super) name: String,
+    pub(super) created_at: i64,
+    pub(super) key_sealed: Vec<u8>,
+    pub(super) sign_profile: Option<String>,
+    pub(super) return_to_origins: String,
+    pub(super) default_version: Option<String>,
+}
+
+/// An application as it was read. Its keys are sealed.
+pub(super) struct Record {
+    pub(super) id: i64,
+    pub(super) state: String,
+    pub(super) key_sealed: Vec<u8>,
+    pub(super) previous_sealed: Option<Vec<u8>>,
+    pub(super) previous_until: Option<i64>,
+    pub(super) sign_profile: Option<String>,
+    pub(super) default_version: Option<String>,
+}
+
+/// What an operator sees, as it was read.
+pub(super) struct SummaryRow {
+    pub(super) ident: String,
+    pub(super) name: String,
+    pub(super) state: String,
+    pub(super) created_at: i64,
+    pub(super) sign_profile: Option<String>,
+    pub(super) return_to_origins: String,
+    pub(super) default_version: Option<String>,
+    pub(super) previous_until: Option<i64>,
+}
+
+impl Records {
+    /// `gateway_profile` is for applications without one of their own.
+    pub(super) fn new(sealer: Sealer, gateway_profile: SignProfile) -> Self {
+        Self {
+            sealer,
+            gateway_profile,
+        }
+    }
+
+    pub(super) fn new_record(&self, app: NewApp) -> Result<NewRecord, AppStoreError> {
+        if app.name.contains(NUL) {
+            return Err(AppStoreError::Name);
+        }
+        let profile = app.profile.map(|profile| {
+            serde_json::to_string(&profile).expect("words and a list of words always serialize")
+        });
+        let origins = serde_json::to_string(&app.return_to_origins)
+            .expect("a list of texts always serializes");
+        Ok(NewRecord {
+            ident: app.ident,
+            name: app.name,
+            created_at: stored(app.created_at),
+            key_sealed: self.seal(&app.key, app.ident)?,
+            sign_profile: profile,
+            return_to_origins: origins,
+            default_version: app.default_version.map(|version| version.to_string()),
+        })
+    }
+
+    pub(super) fn seal(&self, key: &AppKey, ident: AppIdent) -> Result<Vec<u8>, AppStoreError> {
+        Ok(self.sealer.seal(key, ident)?)
+    }
+
+    pub(super) fn open(&self, ident: AppIdent, record: Record) -> Result<App, AppStoreError> {
+        let profile = match record.sign_profile {
+            Some(json) => {
+                serde_json::from_str(&json).map_err(|_| AppStoreError::Malformed("sign_profile"))?
+            }
+            None => self.gateway_profile.clone(),
+        };
+        let previous_key = match (record.previous_sealed, record.previous_until) {
+            (Some(sealed), Some(until)) => Some(PreviousKey {
+                key: self.sealer.open(&sealed, ident)?,
+                until: SignTime::from_millis(millis(until)),
+            }),
+            _ => None,
+        };
+        let state = if record.state == AppState::Active.as_str() {
+            AppState::Active
+        } else {
+            AppState::Disabled
+        };
+        let default_version = record.default_version.map(|name| name.parse());
+        Ok(App {
+            id: AppId::new(record.id),
+            ident: Some(ident),
+            state,
+            key: self.sealer.open(&record.key_sealed, ident)?,
+            previous_key,
+            profile,
+            default_version: default_version
+                .transpose()
+                .map_err(|_| AppStoreError::Malformed("default_version"))?,
+        })
+    }
+}
+
+impl From<SummaryRow> for AppSummary {
+    fn from(row: SummaryRow) -> Self {
+        let profile = row.sign_profile.as_deref();
+        Self {
+            ident: row.ident,
+            name: row.name,
+            state: row.state,
+            created_at: millis(row.created_at),
+            sign_profile: profile.and_then(|json| serde_json::from_str(json).ok()),
+            return_to: serde_json::from_str(&row.return_to_origins).unwrap_or_default(),
+            default_version: row.default_version,
+            previous_key_until: row.previous_until.map(millis),
+        }
+    }
+}
+
+/// A time as stores keep it, UTC milliseconds; they have no unsigned numbers.
+pub(super) fn stored(time: SignTime) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// And back.
+pub(super) fn millis(stored: i64) -> u64 {
+    u64::try_from(stored).unwrap_or(0)
+}

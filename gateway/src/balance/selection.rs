@@ -1,0 +1,186 @@
+//! The rules by which an address is chosen.
+
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use pingora::lb::{
+    Backend,
+    selection::{BackendIter, BackendSelection, Consistent},
+};
+
+use super::address::Address;
+use crate::config::Balance;
+
+/// Points that each address has at most on a ring, for each of its weight (ketama's).
+const POINTS: usize = 160;
+
+/// The addresses that there are at one time, and whose turn it is.
+pub(super) struct Addresses {
+    all: Box<[Arc<Address>]>,
+    rule: Rule,
+    next_turn: AtomicUsize,
+    next_start: AtomicUsize,
+}
+
+enum Rule {
+    /// Places of addresses, each as often as it weighs.
+    RoundRobin(Box<[u16]>),
+    LeastConnections,
+    Hash(Arc<Consistent>),
+}
+
+impl Addresses {
+    pub(super) fn none(balance: Balance) -> Self {
+        Self::from_all(balance, Box::new([]), &BTreeSet::new())
+    }
+
+    /// Those that were found; the same as `before` where they were known.
+    pub(super) fn new(balance: Balance, found: &BTreeSet<Backend>, before: &Self) -> Self {
+        let known = |backend: &Backend| before.iter().find(|address| address.backend == *backend);
+        let all = found
+            .iter()
+            .filter_map(|backend| known(backend).cloned().or_else(|| Address::new(backend)))
+            .collect();
+        Self::from_all(balance, all, found)
+    }
+
+    fn from_all(balance: Balance, all: Box<[Arc<Address>]>, found: &BTreeSet<Backend>) -> Self {
+        let rule = match balance {
+            Balance::RoundRobin => Rule::RoundRobin(turns(&all)),
+            Balance::LeastConnections => Rule::LeastConnections,
+            Balance::HashApp | Balance::HashClient => {
+                Rule::Hash(Arc::new(Consistent::build(found)))
+            }
+        };
+        Self {
+            all,
+            rule,
+            next_turn: AtomicUsize::new(0),
+            next_start: AtomicUsize::new(0),
+        }
+    }
+
+    pub(super) fn iter(&self) -> std::slice::Iter<'_, Arc<Address>> {
+        self.all.iter()
+    }
+
+    pub(super) const fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// The one whose turn it is, of those that `accepts` has nothing against.
+    pub(super) fn choose(
+        &self,
+        key: &[u8],
+        accepts: impl Fn(&Address) -> bool,
+    ) -> Option<&Arc<Address>> {
+        match &self.rule {
+            Rule::RoundRobin(turns) => self.in_turn(turns, accepts),
+            Rule::LeastConnections => self.lightest(accepts),
+            Rule::Hash(ring) => self.on_ring(ring, key, accepts),
+        }
+    }
+
+    /// One for a request that failed at those that `accepts` does not let pass. It takes nobody's turn: two addresses
+    /// of which one fails would swap turns at each request, and the failing one be first every time.
+    pub(super) fn choose_another(
+        &self,
+        key: &[u8],
+        accepts: impl Fn(&Address) -> bool,
+    ) -> Option<&Arc<Address>> {
+        match &self.rule {
+            Rule::RoundRobin(_) => self.starting_anywhere().find(|address| accepts(address)),
+            Rule::LeastConnections | Rule::Hash(_) => self.choose(key, accepts),
+        }
+    }
+
+    fn in_turn(&self, turns: &[u16], accepts: impl Fn(&Address) -> bool) -> Option<&Arc<Address>> {
+        // The turn of one that is out goes to the next turn's, not to the next address: that would get it all.
+        for _ in 0..turns.len().min(2 * self.len()) {
+            let turn = self.next_turn.fetch_add(1, Ordering::Relaxed) % turns.len();
+            let address = &self.all[usize::from(turns[turn])];
+            if accepts(address) {
+                return Some(address);
+            }
+        }
+        // Others took the turns in between.
+        self.starting_anywhere().find(|address| accepts(address))
+    }
+
+    fn lightest(&self, accepts: impl Fn(&Address) -> bool) -> Option<&Arc<Address>> {
+        let mut lightest = None;
+        for address in self.starting_anywhere() {
+            let is_lighter =
+                lightest.is_none_or(|best: &Arc<Address>| address.is_lighter_than(best));
+            // Asked of few: of those that are lighter than all before them.
+            if is_lighter && accepts(address) {
+                lightest = Some(address);
+            }
+        }
+        lightest
+    }
+
+    fn on_ring(
+        &self,
+        ring: &Arc<Consistent>,
+        key: &[u8],
+        accepts: impl Fn(&Address) -> bool,
+    ) -> Option<&Arc<Address>> {
+        let mut points = ring.iter(key);
+        let mut next = || points.next().and_then(|backend| self.of(backend));
+        let first = next()?;
+        if accepts(first) {
+            return Some(first);
+        }
+        // Round the ring only if that leads anywhere.
+        let any = self.iter().find(|address| accepts(address))?;
+        let round: usize = self
+            .iter()
+            .map(|address| POINTS * address.backend.weight)
+            .sum();
+        (0..round)
+            .find_map(|_| next().filter(|address| accepts(address)))
+            .or(Some(any))
+    }
+
+    /// All, beginning with another one each time.
+    fn starting_anywhere(&self) -> impl Iterator<Item = &Arc<Address>> {
+        let first = self.next_start.fetch_add(1, Ordering::Relaxed) % self.len().max(1);
+        self.all[first..].iter().chain(&self.all[..first])
+    }
+
+    /// What pingora knows as `backend`.
+    pub(super) fn of(&self, backend: &Backend) -> Option<&Arc<Address>> {
+        // The set that they came in was sorted.
+        let place = self
+            .all
+            .binary_search_by(|address| address.backend.cmp(backend));
+        place.ok().map(|place| &self.all[place])
+    }
+}
+
+/// Turns in proportion to weights, those of an address as far apart as can be.
+fn turns(all: &[Arc<Address>]) -> Box<[u16]> {
+    let weight = |address: &Arc<Address>| i64::try_from(address.backend.weight).unwrap_or(1);
+    let total: i64 = all.iter().map(weight).sum();
+    let mut credits = vec![0; all.len()];
+    (0..total)
+        .filter_map(|_| {
+            for (credit, address) in credits.iter_mut().zip(all) {
+                *credit += weight(address);
+            }
+            // The first of those with the most.
+            let richest = (0..all.len()).rev().max_by_key(|place| credits[*place])?;
+            credits[richest] -= total;
+            u16::try_from(richest).ok()
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

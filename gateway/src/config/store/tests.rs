@@ -1,0 +1,204 @@
+//! Addresses and where they are kept; what is never repeated.
+
+use std::{fs, path::PathBuf};
+
+use crate::config::{Applications, Config, MasterKey, tests::load};
+
+const SINGLE: &str = "prefix = 'Acme'\n[application]\nkey = '4283fefc63f0cd0e873a0000c6d07ef7'\n\
+                      [versions.v1]\nbackend = '127.0.0.1:7001'\n";
+const MULTI: &str = "prefix = 'Acme'\n[applications]\n[versions.v1]\nbackend = '127.0.0.1:7001'\n";
+
+fn with(store: &str) -> String {
+    format!("{store}\n{SINGLE}")
+}
+
+fn problems(toml: &str) -> String {
+    load(toml).unwrap_err().to_string()
+}
+
+fn store(config: &Config) -> String {
+    config.store.address.to_string()
+}
+
+/// A file with an address, gone when dropped.
+struct AddressFile(PathBuf);
+
+impl AddressFile {
+    fn holding(address: &str) -> Self {
+        let name = format!("signpost-address-{}-{}", address.len(), std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::write(&path, address).unwrap();
+        Self(path)
+    }
+
+    fn setting(&self) -> String {
+        format!("store = 'file:{}'", self.0.display())
+    }
+}
+
+impl Drop for AddressFile {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+fn an_address_stands_there_or_in_a_file() {
+    let config = load(&with("store = 'postgres://u:hush@db/signpost'")).unwrap();
+    assert_eq!(store(&config), "postgres://db:5432/signpost");
+    assert!(!format!("{config:?}").contains("hush"));
+    let file = AddressFile::holding("postgres://u:hush@db:7/signpost\n");
+    let config = load(&with(&file.setting())).unwrap();
+    assert_eq!(store(&config), "postgres://db:7/signpost");
+}
+
+#[test]
+fn a_password_can_be_kept_apart() {
+    let toml =
+        format!("store = 'postgres://u@db/signpost'\n{SINGLE}[postgres]\npassword = 'hush'\n");
+    let config = load(&toml).unwrap();
+    let expected = "postgres://u:hush@db/signpost".parse().unwrap();
+    assert_eq!(config.store.address, expected);
+    assert!(!format!("{config:?}").contains("hush"));
+}
+
+#[test]
+fn an_address_that_is_none_is_told_and_not_repeated() {
+    let file = AddressFile::holding("postgres://u:hush@db");
+    for (setting, found) in [
+        (
+            "store = 'postgres://u:hush@db'",
+            "an address that begins with postgres",
+        ),
+        (
+            "store = 'postgres:hush'",
+            "an address that begins with postgres",
+        ),
+        ("store = 'hush'", "a text that begins otherwise"),
+        ("store = 'sqlite:'", "\"sqlite:\" without a path"),
+        (
+            "store = 'env:SIGNPOST_NO_SUCH_VARIABLE'",
+            "env:SIGNPOST_NO_SUCH_VARIABLE, but",
+        ),
+        (&*file.setting(), "file:"),
+    ] {
+        let told = problems(&with(setting));
+        assert!(
+            told.contains(&format!(".toml: store: found {found}")),
+            "{told}"
+        );
+        assert!(
+            told.contains("allowed: ") && !told.contains("hush"),
+            "{told}"
+        );
+        assert_eq!(told.lines().count(), 1, "{told}");
+    }
+}
+
+#[test]
+fn of_a_value_of_a_wrong_type_the_type_is_told() {
+    for store in [
+        "{ url = 'postgres:hush' }",
+        "['postgres://u:hush@db/d']",
+        "[{ password = 'hush' }]",
+        "4711",
+    ] {
+        let told = problems(&with(&format!("store = {store}")));
+        assert!(told.contains(".toml: store: found a value of type "));
+        assert!(!told.contains("hush") && !told.contains("4711"), "{told}");
+    }
+    for key in [
+        "pool_size",
+        "connect_seconds",
+        "wait_seconds",
+        "statement_seconds",
+        "root_certificate",
+        "password",
+    ] {
+        for value in ["{ a = 'hush' }", "['hush']", "'hush'", "1979-05-27"] {
+            let is_text = matches!(key, "root_certificate" | "password");
+            if is_text && value == "'hush'" {
+                continue;
+            }
+            let told = problems(&format!("{SINGLE}[postgres]\n{key} = {value}\n"));
+            assert!(told.contains(&format!("postgres.{key}: found ")), "{told}");
+            assert!(!told.contains("hush") && !told.contains("1979"), "{told}");
+        }
+    }
+    let told = problems(&with("postgres = 'hush'"));
+    assert!(
+        told.contains("postgres: found a value of type string"),
+        "{told}"
+    );
+    assert!(!told.contains("hush"), "{told}");
+}
+
+#[test]
+fn a_postgres_is_spoken_to_within_limits() {
+    let config = load(SINGLE).unwrap();
+    assert_eq!(config.store.postgres.pool_size, 10);
+    assert_eq!(config.store.postgres.statement.as_secs(), 3);
+    let toml = format!(
+        "{SINGLE}[postgres]\npool_size = 3\nconnect_seconds = 4\nwait_seconds = 5\n\
+         statement_seconds = 6\nroot_certificate = 'ca.pem'\n"
+    );
+    let postgres = load(&toml).unwrap().store.postgres;
+    let seconds = [postgres.connect, postgres.wait, postgres.statement].map(|time| time.as_secs());
+    assert_eq!((postgres.pool_size, seconds), (3, [4, 5, 6]));
+    assert_eq!(postgres.root_certificate, Some("ca.pem".into()));
+    let told = problems(&format!(
+        "{SINGLE}[postgres]\npool_size = 0\nwait_seconds = 61\nroot_certificate = 1\npasword = 'hush'\n"
+    ));
+    for problem in [
+        "postgres.pool_size: found 0; allowed: a whole number from 1 to 1000",
+        "postgres.wait_seconds: found 61; allowed: a whole number from 1 to 60",
+        "postgres.root_certificate: found a value of type integer; allowed: a file's path",
+        "postgres.pasword: found an unknown key",
+    ] {
+        assert!(told.contains(problem), "{problem} in {told}");
+    }
+    assert!(!told.contains("hush"), "{told}");
+}
+
+#[test]
+fn gateways_that_share_a_server_share_a_master_key() {
+    let beside = load(MULTI).unwrap();
+    let Applications::Multi(multi) = &beside.applications else {
+        panic!("many applications")
+    };
+    assert!(
+        matches!(&multi.master_key, MasterKey::File(path) if path.ends_with("data/signpost.key"))
+    );
+    let shared = format!("store = 'postgres://u@db/signpost'\n{MULTI}");
+    let told = problems(&shared);
+    assert!(
+        told.contains("applications.master_key: found nothing; allowed: \"env:NAME\" or"),
+        "{told}"
+    );
+    let given = shared.replace(
+        "[applications]",
+        "[applications]\nmaster_key = 'file:m.key'",
+    );
+    let Applications::Multi(multi) = load(&given).unwrap().applications else {
+        panic!("many applications")
+    };
+    assert!(
+        matches!(&multi.master_key, MasterKey::SharedFile(path) if path.ends_with("m.key")),
+        "each would make its own"
+    );
+    // One problem, not two: whether a key is needed depends on the store.
+    let told = problems(&format!("store = 'postgres:x'\n{MULTI}"));
+    assert_eq!(told.lines().count(), 1, "{told}");
+}
+
+#[test]
+fn a_server_that_need_not_prove_who_it_is_is_warned_of() {
+    let warnings = |store: &str| load(&with(store)).unwrap().warnings().join("\n");
+    assert!(warnings("store = 'postgres://u@db.example/d'").contains("verify-full"));
+    for good in [
+        "postgres://u@db.example/d?sslmode=verify-full",
+        "postgres://u@localhost/d",
+    ] {
+        assert!(!warnings(&format!("store = '{good}'")).contains("store:"));
+    }
+}

@@ -1,0 +1,336 @@
+//! Where a version's requests go, as the file says it, and every way to say it wrong.
+
+use std::time::Duration;
+
+use http::uri::PathAndQuery;
+
+use super::*;
+use crate::config::tests::{MINIMAL, load, problems, versions};
+
+/// A file whose only version is this.
+fn file(version: &str) -> String {
+    MINIMAL.replace("backend = '127.0.0.1:7001'", version)
+}
+
+fn upstream(version: &str) -> Upstream {
+    let versions = versions(&format!("[versions.v1]\n{version}\n"));
+    versions.default().upstream.clone()
+}
+
+fn balancing(version: &str) -> Balancing {
+    match upstream(version) {
+        Upstream::Balanced(balancing) => balancing,
+        Upstream::Fixed(address) => panic!("{version} is only {address}"),
+    }
+}
+
+#[test]
+fn one_address_needs_no_choice() {
+    for version in [
+        "backend = '127.0.0.1:7001'",
+        "backends = ['127.0.0.1:7001']",
+        "backends = [{ address = '127.0.0.1:7001', weight = 9 }]\nbalance = 'hash-client'",
+        "backend = '127.0.0.1:7001'\nhealth = { active = false }",
+    ] {
+        let found = upstream(version);
+        assert!(
+            matches!(found, Upstream::Fixed(address) if address.port() == 7001),
+            "{version}"
+        );
+    }
+}
+
+#[test]
+fn several_are_balanced_and_checked() {
+    let found = balancing(
+        "backends = ['127.0.0.1:7001', { address = 'login-b:7001', weight = 2 }, { address = '[::1]:7001' }]",
+    );
+    let shown: Vec<_> = found
+        .addresses
+        .iter()
+        .map(|address| (address.place.to_string(), address.weight))
+        .collect();
+    let expected = [
+        ("127.0.0.1:7001", 1),
+        ("login-b:7001", 2),
+        ("[::1]:7001", 1),
+    ];
+    assert_eq!(
+        shown,
+        expected.map(|(place, weight)| (place.to_owned(), weight))
+    );
+    assert_eq!(found.balance, Balance::RoundRobin);
+    assert_eq!(found.out, Duration::from_secs(2));
+    let checks = HealthChecks {
+        path: PathAndQuery::from_static("/healthz"),
+        interval: Duration::from_secs(2),
+        timeout: Duration::from_secs(1),
+        unhealthy_after: 3,
+        healthy_after: 1,
+    };
+    assert_eq!(found.checks, Some(checks));
+}
+
+#[test]
+fn checks_are_where_there_may_be_several_and_for_whoever_asks_for_them() {
+    for (version, is_checked) in [
+        ("backend = 'login:7001'", true),
+        ("backends = ['login:7001']", true),
+        ("backend = 'login:7001'\nhealth = { active = false }", false),
+        (
+            "backend = '127.0.0.1:7001'\nhealth = { path = '/up' }",
+            true,
+        ),
+        (
+            "backends = ['127.0.0.1:1', '127.0.0.1:2']\nhealth = { active = false }",
+            false,
+        ),
+        (
+            "backends = ['127.0.0.1:1', '127.0.0.1:2']\nhealth = { out_seconds = 9 }",
+            true,
+        ),
+    ] {
+        assert_eq!(balancing(version).checks.is_some(), is_checked, "{version}");
+    }
+}
+
+#[test]
+fn every_key_is_read() {
+    let found = balancing(
+        "backends = ['127.0.0.1:1', '127.0.0.1:2']\nbalance = 'least-connections'\n\
+         [versions.v1.health]\npath = '/up?deep=1'\ninterval_seconds = 7\ntimeout_seconds = 3\n\
+         unhealthy_after = 5\nhealthy_after = 4\nout_seconds = 6\n",
+    );
+    assert_eq!(found.balance, Balance::LeastConnections);
+    assert_eq!(found.out, Duration::from_secs(6));
+    let checks = HealthChecks {
+        path: PathAndQuery::from_static("/up?deep=1"),
+        interval: Duration::from_secs(7),
+        timeout: Duration::from_secs(3),
+        unhealthy_after: 5,
+        healthy_after: 4,
+    };
+    assert_eq!(found.checks, Some(checks));
+}
+
+#[test]
+fn every_problem_is_told() {
+    for (version, key, found) in [
+        ("", "backend", "nothing"),
+        ("backend = 7001", "backend", "7001"),
+        ("backend = ['127.0.0.1:1']", "backend", "[\"127.0.0.1:1\"]"),
+        ("backend = '127.0.0.1:0'", "backend", "\"127.0.0.1:0\""),
+        ("backends = '127.0.0.1:1'", "backends", "\"127.0.0.1:1\""),
+        ("backends = []", "backends", "[]"),
+        (
+            "backends = ['127.0.0.1']",
+            "backends[0]",
+            "\"127.0.0.1\", which has no port",
+        ),
+        (
+            "backend = 'login'",
+            "backend",
+            "\"login\", which has no port",
+        ),
+        (
+            "backends = ['a:1', '0.0.0.0:7001']",
+            "backends[1]",
+            "\"0.0.0.0:7001\", where nobody can be connected to",
+        ),
+        (
+            "backend = '224.0.0.1:80'",
+            "backend",
+            "\"224.0.0.1:80\", where nobody can be connected to",
+        ),
+        (
+            "backend = '127.0.0.1:8080'",
+            "backend",
+            "\"127.0.0.1:8080\", where the gateway itself listens",
+        ),
+        (
+            "backends = ['127.0.0.1:8081', 'a:1']",
+            "backends[0]",
+            "\"127.0.0.1:8081\", where the gateway itself listens",
+        ),
+        ("backends = ['127.0.0.1:1', 2]", "backends[1]", "2"),
+        (
+            "backends = [{ weight = 2 }]",
+            "backends[0]",
+            "{ weight = 2 }",
+        ),
+        (
+            "backends = [{ address = 'a:1', weight = 0 }]",
+            "backends[0].weight",
+            "0",
+        ),
+        (
+            "backends = [{ address = 'a:1', weight = 101 }]",
+            "backends[0].weight",
+            "101",
+        ),
+        (
+            "backends = [{ address = 'a:1', weight = 1.5 }]",
+            "backends[0].weight",
+            "1.5",
+        ),
+        (
+            "backends = [{ adress = 'a:1' }]",
+            "backends[0].adress",
+            "an unknown key",
+        ),
+        (
+            "backends = ['a:1', 'b:1', 'A:1']",
+            "backends[2]",
+            "\"a:1\" once more",
+        ),
+        (
+            "backend = 'a:1'\nbackends = ['b:1']",
+            "backends",
+            "both backend and backends",
+        ),
+        (
+            "backend = 'a:1'\nbalance = 'random'",
+            "balance",
+            "\"random\"",
+        ),
+        (
+            "backend = 'a:1'\nhealth = { path = 'up' }",
+            "health.path",
+            "\"up\"",
+        ),
+        (
+            "backend = 'a:1'\nhealth = { path = '/a b' }",
+            "health.path",
+            "\"/a b\"",
+        ),
+        (
+            "backend = 'a:1'\nhealth = { path = '/a`b' }",
+            "health.path",
+            "\"/a`b\"",
+        ),
+        (
+            "backend = 'a:1'\nhealth = { path = '/a#b' }",
+            "health.path",
+            "\"/a#b\"",
+        ),
+        (
+            "backend = 'a:1'\nhealth = { interval_seconds = 0 }",
+            "health.interval_seconds",
+            "0",
+        ),
+        (
+            "backend = 'a:1'\nhealth = { timeout_seconds = 61 }",
+            "health.timeout_seconds",
+            "61",
+        ),
+        (
+            "backend = 'a:1'\nhealth = { unhealthy_after = 0 }",
+            "health.unhealthy_after",
+            "0",
+        ),
+        (
+            "backend = 'a:1'\nhealth = { healthy_after = 0 }",
+            "health.healthy_after",
+            "0",
+        ),
+        (
+            "backend = 'a:1'\nhealth = { out_seconds = 0 }",
+            "health.out_seconds",
+            "0",
+        ),
+        (
+            "backend = 'a:1'\nhealth = { active = 1 }",
+            "health.active",
+            "1",
+        ),
+        (
+            "backend = 'a:1'\nhealth = { port = 1 }",
+            "health.port",
+            "an unknown key",
+        ),
+    ] {
+        let told = problems(&file(version));
+        let expected = format!(".toml: versions.v1.{key}: found {found}; allowed: ");
+        assert!(told.contains(&expected), "{expected} in {told}");
+        assert_eq!(told.lines().count(), 1, "{told}");
+    }
+}
+
+#[test]
+fn one_application_is_not_shared_out_by_application() {
+    let warnings = |balance: &str| {
+        let version = format!("backends = ['127.0.0.1:1', '127.0.0.1:2']\nbalance = '{balance}'");
+        load(&file(&version)).unwrap().warnings().join("\n")
+    };
+    assert!(warnings("hash-app").contains("hash-app"));
+    assert!(!warnings("hash-client").contains("hash-app"));
+}
+
+#[test]
+fn a_gateway_that_listens_everywhere_listens_on_loopback() {
+    let everywhere = |backend: &str| {
+        format!(
+            "listen = '0.0.0.0:8080'\n{}",
+            file(&format!("backend = '{backend}'"))
+        )
+    };
+    for backend in ["127.0.0.1:8080", "[::1]:8080", "127.0.0.2:8080"] {
+        let told = problems(&everywhere(backend));
+        assert!(told.contains("where the gateway itself listens"), "{told}");
+    }
+    // Another machine's gateway, or another port of this one.
+    for backend in ["10.0.0.1:8080", "127.0.0.1:7001"] {
+        load(&everywhere(backend)).unwrap();
+    }
+}
+
+#[test]
+fn keys_that_change_nothing_are_warned_of() {
+    for (version, key) in [
+        (
+            "backend = '127.0.0.1:1'\nbalance = 'hash-client'",
+            "balance",
+        ),
+        (
+            "backend = '127.0.0.1:1'\nbalance = 'hash-client'\nhealth = {}",
+            "balance",
+        ),
+        (
+            "backend = '127.0.0.1:1'\nhealth = { out_seconds = 5 }",
+            "health.out_seconds",
+        ),
+        (
+            "backend = '127.0.0.1:1'\nhealth = { active = false, path = '/up' }",
+            "health",
+        ),
+        (
+            "backends = ['a:1', 'b:1']\nhealth = { active = false, interval_seconds = 5 }",
+            "health",
+        ),
+    ] {
+        let warnings = load(&file(version)).unwrap().warnings().join("\n");
+        let expected = format!("versions.v1.{key} changes nothing: ");
+        assert_eq!(warnings.matches(&expected).count(), 1, "{warnings}");
+    }
+    for version in [
+        "backend = '127.0.0.1:1'",
+        "backend = '127.0.0.1:1'\nhealth = { path = '/up' }",
+        "backend = 'a:1'\nbalance = 'hash-client'\nhealth = { out_seconds = 5 }",
+        "backends = ['a:1', 'b:1']\nhealth = { active = false, out_seconds = 5 }",
+    ] {
+        let warnings = load(&file(version)).unwrap().warnings().join("\n");
+        assert!(!warnings.contains("changes nothing"), "{warnings}");
+    }
+}
+
+#[test]
+fn a_name_may_be_of_another_machine() {
+    for (version, is_remote) in [
+        ("backend = 'localhost:1'", false),
+        ("backend = 'login:1'", true),
+        ("backends = ['127.0.0.1:1', '[::1]:1']", false),
+        ("backends = ['127.0.0.1:1', '10.0.0.1:1']", true),
+    ] {
+        assert_eq!(upstream(version).is_remote(), is_remote, "{version}");
+    }
+}

@@ -1,0 +1,76 @@
+//! The SQLite file that is copied from: nobody writes to it meanwhile.
+
+use std::{fs::File, path::Path};
+
+use rusqlite::{Connection, Statement};
+use rustix::process::{Flock, FlockOffsetType, FlockType, Pid, fcntl_getlk};
+
+use super::CopyError;
+use crate::SqliteDatabase;
+
+/// The byte of the `-shm` file that every connection has locked in WAL mode: `UNIX_SHM_DMS` of SQLite's `os_unix.c`.
+const IN_USE: u64 = 128;
+
+/// A connection in a transaction that holds the write lock.
+pub(super) struct Source {
+    connection: Connection,
+}
+
+impl Source {
+    /// Migrates the file, so that it has the target's columns, and locks it.
+    pub(super) fn open(path: &Path) -> Result<Self, CopyError> {
+        if !path.is_file() {
+            return Err(CopyError::NoSource {
+                path: path.to_owned(),
+            });
+        }
+        let database = SqliteDatabase::open(path)?;
+        let connection = database.dedicated_connection()?.connection;
+        connection.execute_batch("BEGIN IMMEDIATE")?;
+        Ok(Self { connection })
+    }
+
+    pub(super) fn columns(&self, table: &str) -> rusqlite::Result<Vec<String>> {
+        let query = "SELECT name FROM pragma_table_info(?1) ORDER BY cid";
+        let mut statement = self.connection.prepare(query)?;
+        let names = statement.query_map([table], |row| row.get(0))?;
+        names.collect()
+    }
+
+    /// Every row of a table, once run.
+    pub(super) fn rows(&self, table: &str, columns: &[String]) -> rusqlite::Result<Statement<'_>> {
+        let columns = columns.join(", ");
+        self.connection
+            .prepare(&format!("SELECT {columns} FROM {table}"))
+    }
+
+    pub(super) fn count(&self, table: &str) -> rusqlite::Result<u64> {
+        let query = format!("SELECT count(*) FROM {table}");
+        self.connection.query_row(&query, [], |row| row.get(0))
+    }
+
+    /// The largest id that was ever given: that of a row which is gone must not be given again either.
+    pub(super) fn last_id(&self, table: &str) -> rusqlite::Result<i64> {
+        let query = format!(
+            "SELECT max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = '{table}'), 0), \
+             coalesce((SELECT max(id) FROM {table}), 0))"
+        );
+        self.connection.query_row(&query, [], |row| row.get(0))
+    }
+}
+
+pub(super) fn user_of(file: &Path) -> Option<i32> {
+    let mut shared = file.as_os_str().to_owned();
+    shared.push("-shm");
+    // To ask for a lock that would exclude others, the file must be open for writing.
+    let shared = File::options().read(true).write(true).open(shared).ok()?;
+    let asked = Flock {
+        start: IN_USE,
+        length: 1,
+        pid: None,
+        typ: FlockType::WriteLock,
+        offset_type: FlockOffsetType::Set,
+    };
+    let held = fcntl_getlk(&shared, &asked).ok().flatten()?;
+    Some(Pid::as_raw(held.pid))
+}

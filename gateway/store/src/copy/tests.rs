@@ -1,0 +1,297 @@
+//! From a real file to a real server: all of it, or nothing.
+
+use std::{collections::BTreeSet, path::Path};
+
+use rusqlite::{Connection, types::Value as Stored};
+use tokio_postgres::types::Type;
+
+use super::*;
+use crate::{Store, StoreAddress, postgres::Session, testing::TestStore};
+
+/// A row in every table, with every column set in one of them at least.
+const SOME: &str = "
+    INSERT INTO applications VALUES
+        (3, 'first', 'Ein Name ☃', 'active', 1700000000000, x'00ff', x'01', 1700000000001, '{}', '[]', 'v1'),
+        (7, 'second', 'b', 'disabled', 1, x'', NULL, NULL, NULL, '[\"https://a.example\"]', NULL);
+    INSERT INTO accounts VALUES (5, 'hub', 'oauth', 'grüße', 1), (9, 'hub', 'oauth', 'ada', 2);
+    INSERT INTO logins (state_hash, version, application_id, mode, provider, user_code, client_address, cookie_hash,
+        cookie_stage, status, account_id, account_created, finished_at, claimable_until, ticket_hash, ticket_until,
+        ticket_used_at, created_at, expires_at)
+        VALUES (zeroblob(32), 'v1', 3, 'polling', 'hub', 'ABCD', '::1', randomblob(32), 'shown', 'complete', 9, 1,
+            1, 2, randomblob(32), 3, 4, 5, 6);
+    INSERT INTO logins (state_hash, version, application_id, mode, provider, return_to, client_address, status, reason,
+        created_at, expires_at)
+        VALUES (randomblob(32), 'v2', 0, 'redirect', 'hub', 'https://a.example/', '::1', 'failed', 'denied', 7, 8);
+    INSERT INTO credentials VALUES (randomblob(32), 5, 3, 1, 2, NULL), (randomblob(32), 9, 7, 1, 2, 3);
+    INSERT INTO events VALUES (4, 9, 3, 'seen', '{\"a\":1}', 10), (5, 9, 3, 'seen', NULL, 11);
+";
+
+/// Both databases.
+struct Pair {
+    from: TestStore,
+    to: TestStore,
+}
+
+impl Pair {
+    async fn with(rows: &str) -> Self {
+        let pair = Self {
+            from: TestStore::sqlite(),
+            to: TestStore::postgres(),
+        };
+        drop(pair.from.open().await);
+        pair.source().execute_batch(rows).unwrap();
+        pair
+    }
+
+    fn file(&self) -> &Path {
+        self.from.address().file().unwrap()
+    }
+
+    fn source(&self) -> Connection {
+        Connection::open(self.file()).unwrap()
+    }
+
+    async fn copy(&self) -> Result<Vec<CopiedTable>, CopyError> {
+        let StoreAddress::Postgres(server) = self.to.address() else {
+            panic!("a server")
+        };
+        copy(self.file(), server, &PostgresSettings::default(), |_| ()).await
+    }
+
+    async fn target(&self) -> Session {
+        let Store::Postgres(database) = self.to.open().await else {
+            panic!("a server")
+        };
+        database.session().await.unwrap()
+    }
+
+    async fn counts(&self) -> Vec<i64> {
+        let session = self.target().await;
+        let mut counts = Vec::new();
+        for table in TABLES {
+            let query = format!("SELECT count(*) FROM {table}");
+            counts.push(session.query_one(&query, &[]).await.unwrap().get(0));
+        }
+        counts
+    }
+}
+
+fn columns(connection: &Connection, table: &str) -> Vec<String> {
+    let query = "SELECT name FROM pragma_table_info(?1) ORDER BY name";
+    let mut statement = connection.prepare(query).unwrap();
+    let names = statement.query_map([table], |row| row.get(0)).unwrap();
+    names.map(Result::unwrap).collect()
+}
+
+/// The rows of a table as SQLite has them, put into an order of their own.
+fn source_rows(connection: &Connection, table: &str, columns: &[String]) -> Vec<String> {
+    let query = format!("SELECT {} FROM {table}", columns.join(", "));
+    let mut statement = connection.prepare(&query).unwrap();
+    let rows = statement.query_map([], |row| {
+        let values = (0..columns.len()).map(|at| row.get::<_, Stored>(at));
+        Ok(format!("{:?}", values.collect::<Result<Vec<_>, _>>()?))
+    });
+    let mut rows: Vec<_> = rows.unwrap().map(Result::unwrap).collect();
+    rows.sort();
+    rows
+}
+
+/// The same of the target, as SQLite would have them.
+async fn target_rows(session: &Session, table: &str, columns: &[String]) -> Vec<String> {
+    let query = format!("SELECT {} FROM {table}", columns.join(", "));
+    let read = |row: &tokio_postgres::Row| {
+        let values = row.columns().iter().enumerate().map(|(at, column)| {
+            let stored = match *column.type_() {
+                Type::BOOL => row
+                    .get::<_, Option<bool>>(at)
+                    .map(|is| Stored::Integer(is.into())),
+                Type::INT8 => row.get::<_, Option<i64>>(at).map(Stored::Integer),
+                Type::TEXT => row.get::<_, Option<String>>(at).map(Stored::Text),
+                Type::BYTEA => row.get::<_, Option<Vec<u8>>>(at).map(Stored::Blob),
+                ref other => panic!("{other}"),
+            };
+            stored.unwrap_or(Stored::Null)
+        });
+        format!("{:?}", values.collect::<Vec<_>>())
+    };
+    let rows = session.query(&query, &[]).await.unwrap();
+    let mut rows: Vec<_> = rows.iter().map(read).collect();
+    rows.sort();
+    rows
+}
+
+#[tokio::test]
+async fn every_row_arrives_as_it_was() {
+    let pair = Pair::with(SOME).await;
+    let copied = pair.copy().await.unwrap();
+    let counted: Vec<_> = copied
+        .iter()
+        .map(|table| (table.name, table.rows))
+        .collect();
+    let expected = [
+        ("applications", 2),
+        ("accounts", 2),
+        ("logins", 2),
+        ("credentials", 2),
+        ("events", 2),
+    ];
+    assert_eq!(counted, expected);
+    let (source, target) = (pair.source(), pair.target().await);
+    for table in TABLES {
+        let columns = columns(&source, table);
+        assert_eq!(
+            target_rows(&target, table, &columns).await,
+            source_rows(&source, table, &columns),
+            "{table}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn no_table_and_no_column_is_forgotten() {
+    let pair = Pair::with("").await;
+    let (source, target) = (pair.source(), pair.target().await);
+    let mut statement = source
+        .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
+        .unwrap();
+    let tables = statement.query_map([], |row| row.get::<_, String>(0));
+    let tables: BTreeSet<_> = tables.unwrap().map(Result::unwrap).collect();
+    let of_their_own = ["changes", "refinery_schema_history"];
+    let expected = TABLES.into_iter().chain(of_their_own).map(str::to_owned);
+    assert_eq!(tables, expected.collect());
+    for table in TABLES {
+        let query = "SELECT column_name::text FROM information_schema.columns WHERE table_name = $1 \
+                     ORDER BY column_name::text COLLATE \"C\"";
+        let theirs = target.query(query, &[&table]).await.unwrap();
+        let theirs: Vec<String> = theirs.iter().map(|row| row.get(0)).collect();
+        assert_eq!(theirs, columns(&source, table), "{table}");
+    }
+}
+
+#[tokio::test]
+async fn an_id_that_was_given_is_not_given_again() {
+    // The last application and account are gone, their ids not.
+    let pair = Pair::with(&format!(
+        "{SOME} INSERT INTO applications SELECT 40, 'gone', name, state, 1, x'', NULL, NULL, NULL, '[]', NULL \
+         FROM applications LIMIT 1; DELETE FROM applications WHERE id = 40"
+    ))
+    .await;
+    pair.copy().await.unwrap();
+    let target = pair.target().await;
+    let insert = "INSERT INTO applications (ident, name, state, created_at, key_sealed, return_to_origins) \
+                  VALUES ('new', '', 'active', 0, '', '[]') RETURNING id";
+    assert_eq!(
+        target
+            .query_one(insert, &[])
+            .await
+            .unwrap()
+            .get::<_, i64>(0),
+        41
+    );
+    let insert = "INSERT INTO accounts (provider, kind, username, created_at) VALUES ('', '', '', 0) RETURNING id";
+    assert_eq!(
+        target
+            .query_one(insert, &[])
+            .await
+            .unwrap()
+            .get::<_, i64>(0),
+        10
+    );
+}
+
+#[tokio::test]
+async fn an_empty_source_leaves_the_target_as_new() {
+    let pair = Pair::with("").await;
+    pair.copy().await.unwrap();
+    let insert = "INSERT INTO accounts (provider, kind, username, created_at) VALUES ('', '', '', 0) RETURNING id";
+    let row = pair.target().await.query_one(insert, &[]).await.unwrap();
+    assert_eq!(row.get::<_, i64>(0), 1);
+}
+
+#[tokio::test]
+async fn a_target_that_is_not_empty_is_left_alone() {
+    let pair = Pair::with(SOME).await;
+    let target = pair.target().await;
+    let insert =
+        "INSERT INTO accounts (provider, kind, username, created_at) VALUES ('', '', '', 0)";
+    target.execute(insert, &[]).await.unwrap();
+    let error = pair.copy().await.unwrap_err();
+    assert!(
+        matches!(&error, CopyError::NotEmpty { tables } if *tables == ["accounts"]),
+        "{error}"
+    );
+    target.execute("DELETE FROM accounts", &[]).await.unwrap();
+    pair.copy().await.unwrap();
+    let error = pair.copy().await.unwrap_err();
+    assert!(
+        matches!(&error, CopyError::NotEmpty { tables } if *tables == TABLES),
+        "{error}"
+    );
+    assert_eq!(pair.counts().await, [2, 2, 2, 2, 2]);
+}
+
+#[tokio::test]
+async fn a_target_that_somebody_writes_to_is_in_use() {
+    let pair = Pair::with(SOME).await;
+    let target = pair.target().await;
+    target.execute("BEGIN", &[]).await.unwrap();
+    target.execute("DELETE FROM events", &[]).await.unwrap();
+    let error = pair.copy().await.unwrap_err();
+    assert!(matches!(error, CopyError::InUse), "{error}");
+    drop(target);
+    assert_eq!(pair.counts().await, [0, 0, 0, 0, 0]);
+}
+
+#[tokio::test]
+async fn what_fails_in_the_middle_leaves_nothing() {
+    let pair = Pair::with(SOME).await;
+    let spoil = "UPDATE accounts SET username = 'a' || char(0) WHERE id = 9";
+    pair.source().execute_batch(spoil).unwrap();
+    let error = pair.copy().await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "accounts.username has a text that holds U+0000 or is not UTF-8, which Postgres cannot store"
+    );
+    assert_eq!(pair.counts().await, [0, 0, 0, 0, 0]);
+    let mend = "UPDATE accounts SET username = 'a' WHERE id = 9";
+    pair.source().execute_batch(mend).unwrap();
+    pair.copy().await.unwrap();
+    assert_eq!(pair.counts().await, [2, 2, 2, 2, 2]);
+}
+
+#[tokio::test]
+async fn what_clients_sent_is_kept_but_for_the_letter_that_cannot_be() {
+    let pair = Pair::with(SOME).await;
+    let spoil = "UPDATE events SET data = 'a' || char(0) || 'b' WHERE id = 4";
+    pair.source().execute_batch(spoil).unwrap();
+    let copied = pair.copy().await.unwrap();
+    assert_eq!(copied.iter().map(|table| table.replaced).sum::<u64>(), 1);
+    let query = "SELECT data FROM events WHERE id = 4";
+    let row = pair.target().await.query_one(query, &[]).await.unwrap();
+    assert_eq!(row.get::<_, String>(0), "a\u{fffd}b");
+}
+
+#[tokio::test]
+async fn a_source_that_is_not_there_is_not_made() {
+    let pair = Pair::with("").await;
+    let missing = pair.file().with_extension("missing");
+    let StoreAddress::Postgres(server) = pair.to.address() else {
+        panic!("a server")
+    };
+    let copied = copy(&missing, server, &PostgresSettings::default(), |_| ()).await;
+    assert!(matches!(copied, Err(CopyError::NoSource { .. })));
+    assert!(!missing.exists());
+    assert_eq!(user_of(&missing), None);
+}
+
+#[tokio::test]
+async fn nobody_writes_to_the_source_meanwhile() {
+    let pair = Pair::with(SOME).await;
+    let source = Source::open(pair.file()).unwrap();
+    let other = pair.source();
+    other.busy_timeout(std::time::Duration::ZERO).unwrap();
+    let write = "DELETE FROM events";
+    other.execute_batch(write).unwrap_err();
+    drop(source);
+    other.execute_batch(write).unwrap();
+}

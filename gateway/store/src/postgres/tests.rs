@@ -1,0 +1,217 @@
+//! On a real server: opening, limits, faults, TLS, and hearing of changes.
+
+mod feed;
+mod wire;
+
+use std::{env, time::Instant};
+
+use std::time::Duration;
+
+use super::*;
+use crate::{Store, StoreAddress, StoreSettings, Topic, testing::TestStore};
+
+fn server(store: &TestStore) -> PostgresAddress {
+    let StoreAddress::Postgres(address) = store.address() else {
+        panic!("a server")
+    };
+    address.clone()
+}
+
+fn settings() -> PostgresSettings {
+    PostgresSettings {
+        pool_size: 2,
+        connect: Duration::from_secs(1),
+        wait: Duration::from_secs(1),
+        statement: Duration::from_secs(1),
+        root_certificate: None,
+    }
+}
+
+async fn open(store: &TestStore) -> PostgresDatabase {
+    PostgresDatabase::open(&server(store), &settings())
+        .await
+        .unwrap()
+}
+
+/// Records a change as a write of ours does.
+async fn record(database: &PostgresDatabase, topic: Topic, key: &[u8]) {
+    let write = "INSERT INTO applications (ident, name, state, created_at, key_sealed, return_to_origins) \
+                 VALUES (encode($1, 'hex'), '', 'active', 0, '', '[]') RETURNING $1::bytea AS key";
+    let sql = changes::telling(database, topic, write);
+    let session = database.session().await.unwrap();
+    assert_eq!(session.execute(&sql, &[&key]).await.unwrap(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_ten_that_start_at_once_one_migrates() {
+    let store = TestStore::postgres();
+    let settings = StoreSettings::of(store.address().clone());
+    let starts: Vec<_> = (0..10)
+        .map(|_| {
+            let settings = settings.clone();
+            tokio::spawn(async move { Store::open(&settings).await })
+        })
+        .collect();
+    for start in starts {
+        start.await.unwrap().unwrap();
+    }
+    let session = open(&store).await.session().await.unwrap();
+    let applied = "SELECT count(*), count(DISTINCT version) FROM refinery_schema_history";
+    let row = session.query_one(applied, &[]).await.unwrap();
+    assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (2, 2));
+}
+
+#[tokio::test]
+async fn a_database_of_a_newer_release_is_left_alone() {
+    let store = TestStore::postgres();
+    drop(open(&store).await);
+    store.administer(
+        "INSERT INTO refinery_schema_history VALUES (99, 'later', '2030-01-01T00:00:00Z', '1')",
+    );
+    let error = PostgresDatabase::open(&server(&store), &settings())
+        .await
+        .unwrap_err();
+    assert!(matches!(error, OpenError::Migration { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_wrong_password_is_told_without_repeating_it() {
+    let store = TestStore::postgres();
+    let StoreAddress::Postgres(address) = store.address().clone().with_password("hush-hush") else {
+        panic!("a server")
+    };
+    let error = PostgresDatabase::open(&address, &settings())
+        .await
+        .unwrap_err();
+    let said = format!("{error:?} {error}");
+    assert!(said.contains("28P01"), "{said}");
+    assert!(!said.contains("hush-hush"), "{said}");
+}
+
+#[tokio::test]
+async fn who_finds_no_connection_free_is_told_in_time() {
+    let store = TestStore::postgres();
+    let database = open(&store).await;
+    let _held = (
+        database.session().await.unwrap(),
+        database.session().await.unwrap(),
+    );
+    let began = Instant::now();
+    let error = database.session().await.unwrap_err();
+    assert!(matches!(error, StoreError::Busy), "{error}");
+    assert!(began.elapsed() < Duration::from_millis(1500));
+}
+
+#[tokio::test]
+async fn a_slow_statement_is_ended_by_the_server_and_the_connection_goes_on() {
+    let store = TestStore::postgres();
+    let database = open(&store).await;
+    let session = database.session().await.unwrap();
+    let began = Instant::now();
+    let error = session.query("SELECT pg_sleep(20)", &[]).await.unwrap_err();
+    let StoreError::Postgres(said) = error else {
+        panic!("the server's word")
+    };
+    assert_eq!(said.sql_state().unwrap().code(), "57014", "{said}");
+    assert!(began.elapsed() < Duration::from_millis(1500));
+    session.query("SELECT 1", &[]).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_server_that_is_away_is_used_again_once_it_is_back() {
+    let store = TestStore::postgres();
+    let database = open(&store).await;
+    database.session().await.unwrap();
+    store.take_away();
+    let began = Instant::now();
+    match database.session().await {
+        // Its end may not have been seen yet.
+        Ok(session) => session.query("SELECT 1", &[]).await.map(drop),
+        Err(error) => Err(error),
+    }
+    .unwrap_err();
+    database.session().await.unwrap_err();
+    assert!(began.elapsed() < Duration::from_secs(2));
+    store.bring_back();
+    let session = database.session().await.unwrap();
+    session.query("SELECT 1", &[]).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_the_server_says_in_detail_is_kept_to_ourselves() {
+    let store = TestStore::postgres();
+    let session = open(&store).await.session().await.unwrap();
+    let twice = "INSERT INTO accounts (provider, kind, username, created_at) \
+                 VALUES ('p', 'k', 'somebody', 0), ('p', 'k', 'somebody', 0)";
+    let error = session.execute(twice, &[]).await.unwrap_err();
+    let said = format!("{error:?} {error}");
+    assert!(said.contains("23505"), "{said}");
+    assert!(!said.contains("somebody"), "{said}");
+}
+
+#[tokio::test]
+async fn tls_is_used_and_the_server_verified_as_sslmode_says() {
+    let _server = TestStore::postgres();
+    let authority = env::var_os("SIGNPOST_TEST_AUTHORITY")
+        .expect("scripts/postgres run, which says where the authority's certificate is");
+    let with = |mode: &str, host: &str, root: bool| {
+        let address = env::var("SIGNPOST_TEST_POSTGRES").unwrap();
+        let address = address.replace("127.0.0.1", host) + "?sslmode=" + mode;
+        let settings = PostgresSettings {
+            root_certificate: root.then(|| authority.clone().into()),
+            ..settings()
+        };
+        async move {
+            let StoreAddress::Postgres(address) = address.parse().unwrap() else {
+                panic!("a server")
+            };
+            let tls = connect::tls(&address, &settings)?;
+            let config = connect::config(&address, &settings);
+            let refused = |cause| OpenError::Server {
+                server: address.to_string(),
+                cause,
+            };
+            let (client, _notifications) = connect::connect(&config, &tls, &settings)
+                .await
+                .map_err(refused)?;
+            let used = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
+            Ok::<bool, OpenError>(client.query_one(used, &[]).await.unwrap().get(0))
+        }
+    };
+    for (mode, is_used) in [("disable", false), ("prefer", true), ("require", true)] {
+        assert_eq!(
+            with(mode, "127.0.0.1", false).await.unwrap(),
+            is_used,
+            "{mode}"
+        );
+    }
+    assert!(with("verify-full", "localhost", true).await.unwrap());
+    // The system's authorities do not vouch for it.
+    with("verify-full", "localhost", false).await.unwrap_err();
+    // Nor does anybody for it under another name.
+    let error = with("verify-full&hostaddr=127.0.0.1", "db.example", true)
+        .await
+        .unwrap_err();
+    assert!(
+        format!("{error:?}").contains("ot valid for name"),
+        "{error:?}"
+    );
+}
+
+#[test]
+fn certificates_that_are_none_are_told_by_file() {
+    let address: StoreAddress = "postgres://u@db.example/d?sslmode=verify-full"
+        .parse()
+        .unwrap();
+    let StoreAddress::Postgres(address) = address else {
+        panic!("a server")
+    };
+    let settings = PostgresSettings {
+        root_certificate: Some("/dev/null".into()),
+        ..settings()
+    };
+    let Err(error) = connect::tls(&address, &settings) else {
+        panic!("no certificate there")
+    };
+    assert!(error.to_string().contains("/dev/null"), "{error}");
+}

@@ -1,0 +1,163 @@
+//! Hearing of changes, by `LISTEN` and without.
+
+use std::sync::mpsc::{self, Receiver};
+
+use super::*;
+use crate::{Change, changes::Watch};
+
+const DEADLINE: Duration = Duration::from_secs(1);
+
+fn watched(database: &PostgresDatabase) -> (Receiver<Change>, Watch) {
+    let (sender, receiver) = mpsc::channel();
+    let watch = changes::watch(database, move |change| {
+        // The test may be over.
+        let _ = sender.send(change);
+    });
+    (receiver, watch.unwrap())
+}
+
+fn item(topic: Topic, key: &[u8]) -> Change {
+    Change::Item {
+        topic,
+        key: key.to_vec(),
+    }
+}
+
+/// A role of the test's own.
+fn of_role(store: &TestStore, what: &str, further: &str) -> PostgresAddress {
+    let mut config = server(store).config().clone();
+    let role = format!("{what}_of_{}", config.get_dbname().unwrap());
+    store.administer(&format!(
+        "CREATE ROLE {role} LOGIN PASSWORD 'secret'; GRANT ALL ON SCHEMA public TO {role}{further}"
+    ));
+    config.user(&role).password("secret");
+    PostgresAddress::of_config(config)
+}
+
+/// A role that may not call `pg_notify`, as on an engine that has none.
+fn without_notify(store: &TestStore) -> PostgresAddress {
+    let further = "; REVOKE EXECUTE ON FUNCTION pg_notify(text, text) FROM PUBLIC";
+    of_role(store, "poller", further)
+}
+
+#[tokio::test]
+async fn a_change_reaches_another_process_within_a_second() {
+    let store = TestStore::postgres();
+    let (ours, theirs) = (open(&store).await, open(&store).await);
+    assert!(ours.notifies());
+    let (changes, _watch) = watched(&ours);
+    for key in [b"one", b"two"] {
+        record(&theirs, Topic::Credential, key).await;
+        let heard = changes.recv_timeout(DEADLINE).unwrap();
+        assert_eq!(heard, item(Topic::Credential, key));
+    }
+}
+
+#[tokio::test]
+async fn also_where_nobody_can_notify() {
+    let store = TestStore::postgres();
+    let address = without_notify(&store);
+    let ours = PostgresDatabase::open(&address, &settings()).await.unwrap();
+    assert!(!ours.notifies());
+    record(&ours, Topic::Login, b"before").await;
+    let (changes, _watch) = watched(&ours);
+    for key in [b"one", b"two"] {
+        record(&ours, Topic::Login, key).await;
+        assert_eq!(
+            changes.recv_timeout(DEADLINE).unwrap(),
+            item(Topic::Login, key)
+        );
+    }
+}
+
+#[tokio::test]
+async fn without_notify_a_change_that_is_committed_late_is_heard_of() {
+    let store = TestStore::postgres();
+    let address = without_notify(&store);
+    let ours = PostgresDatabase::open(&address, &settings()).await.unwrap();
+    let (changes, _watch) = watched(&ours);
+    let (mut slow, _) = ours.connect().await.unwrap();
+    let transaction = slow.transaction().await.unwrap();
+    transaction
+        .execute(
+            "INSERT INTO changes (topic, key) VALUES ('login', 'late')",
+            &[],
+        )
+        .await
+        .unwrap();
+    record(&ours, Topic::Login, b"soon").await;
+    assert_eq!(
+        changes.recv_timeout(DEADLINE).unwrap(),
+        item(Topic::Login, b"soon")
+    );
+    transaction.commit().await.unwrap();
+    assert_eq!(
+        changes.recv_timeout(DEADLINE).unwrap(),
+        item(Topic::Login, b"late")
+    );
+}
+
+#[tokio::test]
+async fn after_a_server_was_away_everything_may_have_changed() {
+    let store = TestStore::postgres();
+    let database = open(&store).await;
+    let (changes, _watch) = watched(&database);
+    store.take_away();
+    store.bring_back();
+    let patience = Duration::from_secs(5);
+    assert_eq!(changes.recv_timeout(patience).unwrap(), Change::Lost);
+    assert_eq!(changes.recv_timeout(patience).unwrap(), Change::Everything);
+    record(&open(&store).await, Topic::Application, b"x").await;
+    let heard = changes.recv_timeout(DEADLINE).unwrap();
+    assert_eq!(heard, item(Topic::Application, b"x"));
+}
+
+#[tokio::test]
+async fn without_a_connection_to_spare_changes_are_read_by_the_pools() {
+    let store = TestStore::postgres();
+    let address = of_role(&store, "listener", "");
+    let database = PostgresDatabase::open(&address, &settings()).await.unwrap();
+    let (changes, _watch) = watched(&database);
+    let patience = Duration::from_secs(5);
+    // One of the pool is left, and the listener's cannot be made anew.
+    let session = database.session().await.unwrap();
+    let others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+                  WHERE usename = current_user AND pid <> pg_backend_pid()";
+    let name = address.config().get_user().unwrap();
+    store.administer(&format!("ALTER ROLE {name} CONNECTION LIMIT 1"));
+    session.query(others, &[]).await.unwrap();
+    drop(session);
+    assert_eq!(changes.recv_timeout(patience).unwrap(), Change::Lost);
+    assert_eq!(changes.recv_timeout(patience).unwrap(), Change::Everything);
+    record(&open(&store).await, Topic::Credential, b"one").await;
+    let heard = changes.recv_timeout(DEADLINE).unwrap();
+    assert_eq!(heard, item(Topic::Credential, b"one"));
+}
+
+#[tokio::test]
+async fn a_watch_that_is_dropped_lets_go_of_the_server() {
+    let store = TestStore::postgres();
+    let database = open(&store).await;
+    let (changes, watch) = watched(&database);
+    drop(watch);
+    // The callback, and with it the channel's other end, goes with the thread.
+    assert_eq!(
+        changes.recv_timeout(DEADLINE),
+        Err(mpsc::RecvTimeoutError::Disconnected)
+    );
+}
+
+#[tokio::test]
+async fn old_records_are_swept() {
+    let store = TestStore::postgres();
+    let database = open(&store).await;
+    store.administer(
+        "INSERT INTO changes (topic, key, changed_at) VALUES ('login', 'old', now() - interval '1 day'), \
+         ('login', 'new', now())",
+    );
+    changes::sweep(&database).await.unwrap();
+    let session = database.session().await.unwrap();
+    let left = session.query("SELECT key FROM changes", &[]).await.unwrap();
+    assert_eq!(left.len(), 1);
+    assert_eq!(left[0].get::<_, &[u8]>(0), b"new");
+}

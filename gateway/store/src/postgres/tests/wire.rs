@@ -1,0 +1,112 @@
+//! A way to the server that can be blocked: nothing passes, and nobody is told.
+
+use std::net::SocketAddr;
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    sync::watch,
+};
+
+use super::*;
+
+/// Passes bytes on, both ways, unless it is blocked.
+struct Wire {
+    address: SocketAddr,
+    is_blocked: watch::Sender<bool>,
+    /// How many came.
+    accepted: watch::Receiver<usize>,
+}
+
+impl Wire {
+    async fn to(server: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let is_blocked = watch::Sender::new(false);
+        let blocked = is_blocked.subscribe();
+        let (count, accepted) = watch::channel(0);
+        tokio::spawn(async move {
+            while let Ok((near, _)) = listener.accept().await {
+                count.send_modify(|count| *count += 1);
+                let (near_in, near_out) = near.into_split();
+                let (far_in, far_out) = TcpStream::connect(server).await.unwrap().into_split();
+                tokio::spawn(pass(near_in, far_out, blocked.clone()));
+                tokio::spawn(pass(far_in, near_out, blocked.clone()));
+            }
+        });
+        Self {
+            address,
+            is_blocked,
+            accepted,
+        }
+    }
+}
+
+async fn pass(
+    mut from: impl AsyncReadExt + Unpin,
+    mut to: impl AsyncWriteExt + Unpin,
+    mut is_blocked: watch::Receiver<bool>,
+) {
+    let mut buffer = [0; 4096];
+    while let Ok(length @ 1..) = from.read(&mut buffer).await {
+        if is_blocked.wait_for(|blocked| !blocked).await.is_err()
+            || to.write_all(&buffer[..length]).await.is_err()
+        {
+            break;
+        }
+    }
+}
+
+async fn through_a_wire(store: &TestStore) -> (PostgresDatabase, Wire) {
+    let mut config = server(store).config().clone();
+    let wire = Wire::to(SocketAddr::from(([127, 0, 0, 1], config.get_ports()[0]))).await;
+    let mut through = Config::new();
+    through
+        .host("127.0.0.1")
+        .port(wire.address.port())
+        .user(config.get_user().unwrap())
+        .password(config.get_password().unwrap())
+        .dbname(config.get_dbname().unwrap());
+    config = through;
+    let address = PostgresAddress::of_config(config);
+    let database = PostgresDatabase::open(&address, &settings()).await.unwrap();
+    (database, wire)
+}
+
+#[tokio::test]
+async fn a_silent_server_keeps_nobody_and_its_connections_are_not_used_again() {
+    let store = TestStore::postgres();
+    let (database, wire) = through_a_wire(&store).await;
+    database.session().await.unwrap();
+    wire.is_blocked.send_replace(true);
+    let began = Instant::now();
+    let session = database.session().await.unwrap();
+    let error = session.query("SELECT 1", &[]).await.unwrap_err();
+    assert!(matches!(error, StoreError::TimedOut), "{error}");
+    drop(session);
+    // None is left, and none can be made.
+    let error = database.session().await.unwrap_err();
+    assert!(matches!(error, StoreError::Busy), "{error}");
+    assert!(began.elapsed() < Duration::from_secs(3));
+    wire.is_blocked.send_replace(false);
+    let session = database.session().await.unwrap();
+    session.query("SELECT 1", &[]).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_silent_server_is_noticed_by_those_who_listen() {
+    let store = TestStore::postgres();
+    let (database, mut wire) = through_a_wire(&store).await;
+    let (sender, changes) = std::sync::mpsc::channel();
+    let _watch = changes::watch(&database, move |change| sender.send(change).unwrap()).unwrap();
+    let before = *wire.accepted.borrow_and_update();
+    wire.is_blocked.send_replace(true);
+    let patience = Duration::from_secs(5);
+    let tried_anew = wire.accepted.wait_for(|count| *count > before);
+    let tried_anew = tokio::time::timeout(patience, tried_anew).await;
+    drop(tried_anew.expect("it connects anew").unwrap());
+    wire.is_blocked.send_replace(false);
+    for expected in [crate::Change::Lost, crate::Change::Everything] {
+        assert_eq!(changes.recv_timeout(patience).unwrap(), expected);
+    }
+}

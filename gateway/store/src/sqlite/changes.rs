@@ -1,0 +1,226 @@
+//! Changes in SQLite: a writer records them in its transaction, and every process looks for new records
+//! whenever `data_version` says that somebody else has written.
+
+use std::{thread, time::Duration};
+
+use rusqlite::{Connection, Transaction, params};
+use tokio::sync::oneshot::error::TryRecvError;
+
+use super::{Pooled, SqliteDatabase};
+use crate::{
+    StoreError,
+    changes::{Change, Topic, Watch},
+};
+
+/// How often `data_version` is read: it is one small read of the file's header.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// Records a change inside the transaction that makes it.
+///
+/// # Errors
+///
+/// The database's own.
+pub fn record(transaction: &Transaction<'_>, topic: Topic, key: &[u8]) -> rusqlite::Result<()> {
+    transaction
+        .prepare_cached(
+            "INSERT INTO changes (topic, key, changed_at) VALUES (?1, ?2, unixepoch())",
+        )?
+        .execute(params![topic.as_str(), key])?;
+    // Each writer sweeps a few old records, so that nobody has to sweep many.
+    transaction
+        .prepare_cached(
+            "DELETE FROM changes WHERE id IN (SELECT id FROM changes ORDER BY id LIMIT 8) \
+             AND changed_at < unixepoch() - 3600",
+        )?
+        .execute([])?;
+    Ok(())
+}
+
+pub(crate) fn watch(
+    database: &SqliteDatabase,
+    mut on_change: impl FnMut(Change) + Send + 'static,
+) -> Result<Watch, StoreError> {
+    let mut watcher = Watcher::start(database.clone())?;
+    let (watch, mut watched) = Watch::new();
+    let look = move || {
+        while watched.try_recv() == Err(TryRecvError::Empty) {
+            watcher.look(&mut on_change);
+            thread::sleep(INTERVAL);
+        }
+    };
+    thread::Builder::new()
+        .name("store-changes".to_owned())
+        .spawn(look)
+        .map_err(|_| StoreError::Interrupted)?;
+    Ok(watch)
+}
+
+struct Watcher {
+    database: SqliteDatabase,
+    pooled: Option<Pooled>,
+    data_version: i64,
+    last_id: i64,
+}
+
+impl Watcher {
+    fn start(database: SqliteDatabase) -> rusqlite::Result<Self> {
+        let pooled = database.dedicated_connection()?;
+        // In this order: what is written in between is looked at twice rather than never.
+        let data_version = data_version(&pooled.connection)?;
+        let last_id = last_id(&pooled.connection)?;
+        Ok(Self {
+            database,
+            pooled: Some(pooled),
+            data_version,
+            last_id,
+        })
+    }
+
+    fn look(&mut self, on_change: &mut impl FnMut(Change)) {
+        if self.look_at_new(on_change).is_err() {
+            // The file may have been away: start over, and let everything be read again.
+            if self.pooled.take().is_some() {
+                on_change(Change::Lost);
+            }
+            if let Ok(restarted) = Self::start(self.database.clone()) {
+                *self = restarted;
+                on_change(Change::Everything);
+            }
+        }
+    }
+
+    fn look_at_new(&mut self, on_change: &mut impl FnMut(Change)) -> rusqlite::Result<()> {
+        let current = self
+            .pooled
+            .as_ref()
+            .filter(|pooled| self.database.is_current(pooled));
+        let connection = &current.ok_or(rusqlite::Error::InvalidQuery)?.connection;
+        let data_version = data_version(connection)?;
+        if data_version == self.data_version {
+            return Ok(());
+        }
+        let mut statement = connection
+            .prepare_cached("SELECT id, topic, key FROM changes WHERE id > ?1 ORDER BY id")?;
+        let mut rows = statement.query([self.last_id])?;
+        while let Some(row) = rows.next()? {
+            let id: i64 = row.get(0)?;
+            let topic: String = row.get(1)?;
+            // Ids have no gaps, so one means that records were swept before they were seen here.
+            let change = match Topic::named(&topic) {
+                Some(topic) if id == self.last_id + 1 => Change::Item {
+                    topic,
+                    key: row.get(2)?,
+                },
+                _ => Change::Everything,
+            };
+            on_change(change);
+            self.last_id = id;
+        }
+        self.data_version = data_version;
+        Ok(())
+    }
+}
+
+fn data_version(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.query_row("PRAGMA data_version", [], |row| row.get(0))
+}
+
+fn last_id(connection: &Connection) -> rusqlite::Result<i64> {
+    let query = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'changes'";
+    connection.query_row(query, [], |row| row.get(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+    use crate::sqlite::tests::Folder;
+
+    const DEADLINE: Duration = Duration::from_secs(1);
+
+    #[tokio::test]
+    async fn a_change_reaches_another_process_within_a_second() {
+        let folder = Folder::new("watch");
+        let ours = SqliteDatabase::open(&folder.file()).unwrap();
+        let theirs = SqliteDatabase::open(&folder.file()).unwrap();
+        let (sender, receiver) = mpsc::channel();
+        let _watch = watch(&ours, move |change| sender.send(change).unwrap()).unwrap();
+        for key in [b"one", b"two"] {
+            theirs
+                .write(|tx| record(tx, Topic::Credential, key))
+                .await
+                .unwrap();
+            let expected = Change::Item {
+                topic: Topic::Credential,
+                key: key.to_vec(),
+            };
+            assert_eq!(receiver.recv_timeout(DEADLINE).unwrap(), expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_file_that_was_replaced_means_everything() {
+        let folder = Folder::new("replaced");
+        let file = folder.file();
+        let database = SqliteDatabase::open(&file).unwrap();
+        let mut watcher = Watcher::start(database.clone()).unwrap();
+        let mut changes = Vec::new();
+        std::fs::rename(&file, file.with_extension("old")).unwrap();
+        assert!(
+            database
+                .write(|tx| record(tx, Topic::Login, b"x"))
+                .await
+                .is_err(),
+            "nowhere to write"
+        );
+        watcher.look(&mut |change| changes.push(change));
+        assert_eq!(changes, [Change::Lost]);
+        for name in ["db-wal", "db-shm"] {
+            let _ = std::fs::remove_file(file.with_extension(name));
+        }
+        SqliteDatabase::open(&file).unwrap();
+        watcher.look(&mut |change| changes.push(change));
+        assert_eq!(changes, [Change::Lost, Change::Everything]);
+        database
+            .write(|tx| record(tx, Topic::Login, b"x"))
+            .await
+            .unwrap();
+    }
+
+    #[tokio::test]
+    async fn swept_records_that_were_not_seen_mean_everything() {
+        let folder = Folder::new("swept");
+        let database = SqliteDatabase::open(&folder.file()).unwrap();
+        let mut watcher = Watcher::start(database.clone()).unwrap();
+        database
+            .write(|tx| {
+                record(tx, Topic::Login, b"old")?;
+                tx.execute("DELETE FROM changes", [])?;
+                record(tx, Topic::Login, b"new")
+            })
+            .await
+            .unwrap();
+        let mut changes = Vec::new();
+        watcher.look(&mut |change| changes.push(change));
+        assert_eq!(changes, [Change::Everything]);
+    }
+
+    #[tokio::test]
+    async fn old_records_are_swept() {
+        let folder = Folder::new("sweep");
+        let database = SqliteDatabase::open(&folder.file()).unwrap();
+        let left = database
+            .write(|tx| {
+                record(tx, Topic::Login, b"old")?;
+                tx.execute("UPDATE changes SET changed_at = 0", [])?;
+                record(tx, Topic::Login, b"new")?;
+                tx.query_row("SELECT count(*) FROM changes", [], |row| {
+                    row.get::<_, i64>(0)
+                })
+            })
+            .await
+            .unwrap();
+        assert_eq!(left, 1);
+    }
+}

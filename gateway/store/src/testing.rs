@@ -1,0 +1,183 @@
+//! Stores for tests: of one kind or the other, each test's own, and removed at its end.
+//!
+//! `SIGNPOST_TEST_STORE` says which kind: `sqlite`, unless it says `postgres`. For the latter `SIGNPOST_TEST_POSTGRES`
+//! is the address of an administrator of a throw-away server; `scripts/postgres run` makes one.
+
+use std::{
+    env,
+    path::PathBuf,
+    process,
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use tokio_postgres::{Config, NoTls};
+
+use crate::{Store, StoreAddress, StoreSettings};
+
+const KIND: &str = "SIGNPOST_TEST_STORE";
+const SERVER: &str = "SIGNPOST_TEST_POSTGRES";
+
+/// A place for a store.
+pub struct TestStore {
+    address: StoreAddress,
+    cleanup: Cleanup,
+}
+
+enum Cleanup {
+    Folder(PathBuf),
+    Database { server: String, name: String },
+}
+
+impl TestStore {
+    /// A place of the kind that is tested now.
+    #[must_use]
+    pub fn chosen() -> Self {
+        match env::var(KIND).as_deref() {
+            Err(_) | Ok("sqlite") => Self::sqlite(),
+            Ok("postgres") => Self::postgres(),
+            Ok(other) => panic!("{KIND} is {other:?}; it can be sqlite or postgres"),
+        }
+    }
+
+    /// A file in a folder that is there.
+    #[must_use]
+    pub fn sqlite() -> Self {
+        let folder = env::temp_dir().join(unique("signpost-store"));
+        std::fs::create_dir_all(&folder).expect("the folder for temporary files can be written");
+        Self {
+            address: StoreAddress::Sqlite(folder.join("signpost.db")),
+            cleanup: Cleanup::Folder(folder),
+        }
+    }
+
+    /// An empty database.
+    #[must_use]
+    pub fn postgres() -> Self {
+        let server = env::var(SERVER).unwrap_or_else(|_| {
+            panic!("{SERVER} is not set: run this by scripts/test, or by scripts/postgres run cargo test …")
+        });
+        let name = unique("signpost_test").replace('-', "_");
+        administer(&config(&server), &format!("CREATE DATABASE {name}"));
+        let (front, query) = server.split_once('?').unwrap_or((&server, ""));
+        let front = front
+            .rsplit_once('/')
+            .expect("an address names a database")
+            .0;
+        let address = format!("{front}/{name}?{query}");
+        Self {
+            address: address.parse().expect("the server's address is one"),
+            cleanup: Cleanup::Database { server, name },
+        }
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn address(&self) -> &StoreAddress {
+        &self.address
+    }
+
+    /// Opens it, as a process would; again and again, if need be.
+    pub async fn open(&self) -> Store {
+        let settings = StoreSettings::of(self.address.clone());
+        Store::open(&settings)
+            .await
+            .expect("the test's store opens")
+    }
+
+    /// Runs statements in the database, as the server's administrator.
+    ///
+    /// # Panics
+    ///
+    /// It is no server's.
+    pub fn administer(&self, statements: &str) {
+        match &self.cleanup {
+            Cleanup::Database { server, name } => {
+                let mut config = config(server);
+                administer(config.dbname(name), statements);
+            }
+            Cleanup::Folder(_) => panic!("an embedded store has no administrator"),
+        }
+    }
+
+    /// Cuts all connections, and lets nobody in until [`Self::bring_back`].
+    pub fn take_away(&self) {
+        match &self.cleanup {
+            Cleanup::Folder(folder) => {
+                std::fs::rename(folder.join("signpost.db"), folder.join("away"))
+                    .expect("the file is there");
+            }
+            Cleanup::Database { server, name } => administer(
+                &config(server),
+                &format!(
+                    "ALTER DATABASE {name} ALLOW_CONNECTIONS false; \
+                     SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
+                ),
+            ),
+        }
+    }
+
+    /// Undoes [`Self::take_away`].
+    pub fn bring_back(&self) {
+        match &self.cleanup {
+            Cleanup::Folder(folder) => {
+                std::fs::rename(folder.join("away"), folder.join("signpost.db"))
+                    .expect("the file was taken away");
+            }
+            Cleanup::Database { server, name } => administer(
+                &config(server),
+                &format!("ALTER DATABASE {name} ALLOW_CONNECTIONS true"),
+            ),
+        }
+    }
+}
+
+impl Drop for TestStore {
+    fn drop(&mut self) {
+        match &self.cleanup {
+            Cleanup::Folder(folder) => {
+                let _ = std::fs::remove_dir_all(folder);
+            }
+            Cleanup::Database { server, name } => {
+                administer(
+                    &config(server),
+                    &format!("DROP DATABASE {name} WITH (FORCE)"),
+                );
+            }
+        }
+    }
+}
+
+fn unique(what: &str) -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    format!("{what}-{}-{count}", process::id())
+}
+
+fn config(server: &str) -> Config {
+    server.parse().expect("the server's address is one")
+}
+
+/// From a thread of its own: a test may be inside of a runtime, or not.
+fn administer(config: &Config, statements: &str) {
+    let work = async {
+        let (client, connection) = config.connect(NoTls).await?;
+        let connection = tokio::spawn(connection);
+        // One by one: some are not possible in the transaction that several would be.
+        for statement in statements.split(';') {
+            client.batch_execute(statement).await?;
+        }
+        drop(client);
+        let _ = connection.await;
+        Ok::<_, tokio_postgres::Error>(())
+    };
+    let run = || {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime can be made")
+            .block_on(work)
+    };
+    let done = std::thread::scope(|scope| scope.spawn(run).join());
+    done.expect("the thread does not panic")
+        .expect("the test's server does as it is told");
+}

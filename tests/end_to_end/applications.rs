@@ -8,6 +8,7 @@ use end_to_end::{
     recording_backend::RecordingBackend,
     signer::{Empty, Layout, Profile, Values},
     stack::{Application, Stack},
+    store::StoreKind,
     waiting::within,
 };
 
@@ -221,14 +222,9 @@ async fn an_application_id_leaves_by_no_door() {
         stack.create_application(&format!("filler {number}"), &[]);
     }
     let application = stack.create_application("one", &[]);
-    let id: i64 = stack
-        .store()
-        .query_row(
-            "SELECT id FROM applications WHERE ident = ?1",
-            [&application.ident],
-            |row| row.get(0),
-        )
-        .unwrap();
+    let ident = &application.ident;
+    let id = format!("SELECT id FROM applications WHERE ident = '{ident}'");
+    let id = stack.store().query(&id).number();
     for command in [
         &["app", "list"][..],
         &["app", "list", "--json"],
@@ -248,14 +244,10 @@ async fn an_application_id_leaves_by_no_door() {
             assert!(!members.contains("\"id\""), "{members}");
         }
     }
-    let key_bytes = application.key.as_bytes();
-    for file in ["signpost.db", "signpost.db-wal"] {
-        let bytes = std::fs::read(stack.folder().join(file)).unwrap_or_default();
-        let raw_key = hex::decode(&application.key).unwrap();
-        for key in [key_bytes, &raw_key] {
-            let found = bytes.windows(key.len()).any(|window| window == key);
-            assert!(!found, "the key is in {file} as it is");
-        }
+    let raw_key = hex::decode(&application.key).unwrap();
+    for key in [application.key.as_bytes(), &raw_key] {
+        let place = stack.store().find(key);
+        assert_eq!(place, None, "the key is in the store as it is");
     }
     let log = stack.log(Program::Gateway);
     assert!(
@@ -282,8 +274,7 @@ async fn a_broken_store_lets_nothing_pass_unverified() {
     assert!(comes_to(&stack, &known, 200).await);
     stack
         .store()
-        .execute_batch("ALTER TABLE applications RENAME TO elsewhere")
-        .unwrap();
+        .query("ALTER TABLE applications RENAME TO elsewhere");
     let before = backend.requests().len();
     // What is remembered serves a while longer; what is not cannot be verified.
     let client = stack.client_of(&other);
@@ -308,18 +299,17 @@ async fn a_broken_store_lets_nothing_pass_unverified() {
     assert_eq!(backend.requests().len(), before + 1);
     stack
         .store()
-        .execute_batch("ALTER TABLE elsewhere RENAME TO applications")
-        .unwrap();
+        .query("ALTER TABLE elsewhere RENAME TO applications");
     assert!(comes_to(&stack, &other, 200).await, "it recovers");
 }
 
 #[tokio::test]
 async fn many_commands_at_once_share_a_new_store() {
-    let (folder, _) = Stack::builder().multi().write_files();
-    let config = folder.path().join("signpost.toml").display().to_string();
+    let files = Stack::builder().multi().write_files();
+    let config = files.config(Program::Gateway);
     let mut threads = Vec::new();
     for number in 0..8 {
-        let (path, config) = (folder.path().to_owned(), config.clone());
+        let (path, config) = (files.path().to_owned(), config.clone());
         threads.push(std::thread::spawn(move || {
             let name = format!("number {number}");
             let arguments = ["app", "create", &name, "--json", "--config", &config];
@@ -335,13 +325,13 @@ async fn many_commands_at_once_share_a_new_store() {
         );
     }
     let list = Program::Gateway.run(
-        folder.path(),
+        files.path(),
         &["app", "list", "--json", "--config", &config],
     );
     let list: serde_json::Value = serde_json::from_slice(&list.stdout).unwrap();
     assert_eq!(list.as_array().unwrap().len(), 8, "{list}");
     // What keys are encrypted under is for the owner's eyes only.
-    let mode = std::fs::metadata(folder.path().join("master.key"))
+    let mode = std::fs::metadata(files.path().join("master.key"))
         .unwrap()
         .permissions()
         .mode();
@@ -369,6 +359,32 @@ async fn a_master_key_that_is_lost_or_another_stops_the_start() {
             assert!(said.contains("master key") && said.contains(word), "{said}");
         }
     }
+}
+
+#[test]
+fn gateways_on_a_server_make_no_master_key_each() {
+    let files = Stack::builder().multi().write_files();
+    let key = files.path().join("master.key");
+    std::fs::remove_file(&key).ok();
+    let config = files.config(Program::Gateway);
+    let list = ["app", "list", "--config", &config];
+    let listed = Program::Gateway.run(files.path(), &list);
+    if files.store.kind() == StoreKind::Sqlite {
+        assert!(listed.status.success() && key.exists());
+        return;
+    }
+    for arguments in [&list[..], &["run", "--config", &config]] {
+        let refused = Program::Gateway.run(files.path(), arguments);
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!(refused.status.code(), Some(1), "{said}");
+        for words in ["master.key is missing", "openssl rand -hex 32", "umask 077"] {
+            assert!(said.contains(words), "{said}");
+        }
+        assert!(!key.exists());
+    }
+    std::fs::write(&key, "5a".repeat(32)).unwrap();
+    let listed = Program::Gateway.run(files.path(), &list);
+    assert!(listed.status.success());
 }
 
 #[tokio::test]

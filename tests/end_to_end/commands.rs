@@ -265,3 +265,28 @@ async fn a_failure_is_told_of_where_there_is_no_access_log() {
     let log = stack.log_with(Program::Gateway, "GET /x failed").await;
     assert!(!log.contains("GET /x 502"), "{log}");
 }
+
+#[test]
+fn an_address_in_the_wrong_place_is_not_repeated() {
+    let folder = Folder::create();
+    let address = "postgres://someone:password-of-it@127.0.0.1/signpost";
+    for arguments in [
+        &["store", "copy", address][..],
+        &["store", "copy", "--from", "sqlite:x", address],
+        &["store", address],
+        &["run", address],
+    ] {
+        let refused = Program::Gateway.run(folder.path(), arguments);
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!(refused.status.code(), Some(2), "{said}");
+        assert!(said.contains('…') && said.contains("--help"), "{said}");
+        assert!(!said.contains("password-of-it"), "{said}");
+    }
+    let help = text(&Program::Gateway.run(folder.path(), &["store", "copy", "--help"]));
+    assert!(
+        help.contains("env:NAME") && help.contains("password"),
+        "{help}"
+    );
+    let mistyped = Program::Gateway.run(folder.path(), &["rnu"]);
+    assert!(String::from_utf8_lossy(&mistyped.stderr).contains("'rnu'"));
+}

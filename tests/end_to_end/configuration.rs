@@ -9,12 +9,8 @@ use end_to_end::{
 
 /// Runs a program with its file until it ends, which it must.
 fn run(program: Program, builder: &StackBuilder) -> Output {
-    let (folder, _) = builder.write_files();
-    run_with(
-        program,
-        folder.path(),
-        &folder.path().join(format!("{program}.toml")),
-    )
+    let files = builder.write_files();
+    run_with(program, files.path(), files.config(program).as_ref())
 }
 
 fn run_with(program: Program, folder: &Path, config: &Path) -> Output {
@@ -43,20 +39,22 @@ const BOTH: [Program; 2] = [Program::Gateway, Program::V1];
 
 #[test]
 fn a_missing_file() {
-    let (folder, _) = Stack::builder().write_files();
+    let files = Stack::builder().write_files();
     for program in [Program::Gateway, Program::V1, Program::V2, Program::All] {
-        let output = run_with(program, folder.path(), &folder.path().join("nowhere.toml"));
+        let output = run_with(program, files.path(), &files.path().join("nowhere.toml"));
         explains(&output, &["nowhere.toml"]);
     }
 }
 
 #[test]
 fn a_file_that_is_no_toml() {
-    let (folder, _) = Stack::builder().write_files();
-    let file = folder.write("broken.toml", "prefix = \"Acme\"\nlisten = = 1\n");
+    let files = Stack::builder().write_files();
+    let file = files
+        .folder
+        .write("broken.toml", "prefix = \"Acme\"\nlisten = = 1\n");
     for program in BOTH {
         explains(
-            &run_with(program, folder.path(), &file),
+            &run_with(program, files.path(), &file),
             &["broken.toml", "2"],
         );
     }
@@ -133,13 +131,10 @@ fn a_database_that_cannot_be_read() {
         // A gateway with one application needs no store.
         let multi = || Stack::builder().multi();
         let builder = multi().program(program, "store = \"sqlite:$FOLDER/broken.db\"");
-        let (folder, _) = builder.write_files();
-        folder.write("broken.db", &"this is no database. ".repeat(100));
-        let output = run_with(
-            program,
-            folder.path(),
-            &folder.path().join(format!("{program}.toml")),
-        );
+        let files = builder.write_files();
+        let content = "this is no database. ".repeat(100);
+        files.folder.write("broken.db", &content);
+        let output = run_with(program, files.path(), files.config(program).as_ref());
         explains(&output, &["broken.db"]);
         let builder = multi().program(program, "store = \"sqlite:/proc/nowhere/x.db\"");
         explains(&run(program, &builder), &["/proc/nowhere"]);
@@ -197,10 +192,10 @@ fn every_problem_is_told_at_once() {
         "upside-down",
     ];
     explains(&run(Program::Gateway, &builder), &keys);
-    let (folder, _) = builder.write_files();
-    let config = folder.path().join("signpost.toml").display().to_string();
+    let files = builder.write_files();
+    let config = files.config(Program::Gateway);
     explains(
-        &Program::Gateway.run(folder.path(), &["check", "--config", &config]),
+        &Program::Gateway.run(files.path(), &["check", "--config", &config]),
         &keys,
     );
     let config = "prefix = \"9\"\nlisten = \"x\"\nextra = 1\n[login]\nlogin_ttl_seconds = 0";
@@ -214,9 +209,9 @@ fn every_problem_is_told_at_once() {
 #[test]
 fn check_accepts_a_right_file_and_warns_of_weak_choices() {
     let builder = Stack::builder().gateway("[sign]\npreset = \"top\"\nallow_weak_key = true");
-    let (folder, _) = builder.write_files();
-    let config = folder.path().join("signpost.toml").display().to_string();
-    let output = Program::Gateway.run(folder.path(), &["check", "--config", &config]);
+    let files = builder.write_files();
+    let config = files.config(Program::Gateway);
+    let output = Program::Gateway.run(files.path(), &["check", "--config", &config]);
     let text = format!(
         "{}{}",
         String::from_utf8_lossy(&output.stderr),

@@ -33,6 +33,8 @@ mod unsigned_way;
 
 // Which version serves a request.
 mod versions;
+// Several addresses of a version.
+mod balancing;
 // Logging in by redirect.
 mod redirect_login;
 // Logging in by polling.
@@ -61,3 +63,11 @@ mod footprint;
 mod commands;
 // Every problem code in every language.
 mod codes;
+// Several gateways, several backends of each version.
+mod topology;
+// The store away, stopped, killed, frozen, and back.
+mod store_faults;
+// Moving from SQLite to Postgres.
+mod store_copy;
+// What installs it elsewhere: containers and systemd.
+mod deployment;

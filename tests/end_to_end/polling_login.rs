@@ -375,9 +375,7 @@ async fn a_login_whose_account_cannot_be_stored_fails_at_once() {
     let stack = Stack::start().await;
     let client = stack.client();
     let begun = begin_polling(&client).await;
-    let full =
-        "CREATE TRIGGER full BEFORE INSERT ON accounts BEGIN SELECT RAISE(ABORT, 'full'); END";
-    stack.store().execute_batch(full).unwrap();
+    stack.store().refuse_accounts();
     let mut browser = stack.browser();
     let provider = confirm_polling(&mut browser, &begun).await;
     let seen = browser

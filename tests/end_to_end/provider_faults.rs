@@ -43,11 +43,8 @@ async fn every_fault_fails_a_redirect_login() {
         0,
         "a redirect was followed"
     );
-    let accounts: i64 = stack
-        .store()
-        .query_row("SELECT count(*) FROM accounts", [], |row| row.get(0))
-        .unwrap();
-    assert_eq!(accounts, 0);
+    let accounts = stack.store().query("SELECT count(*) FROM accounts");
+    assert_eq!(accounts.number(), 0);
 }
 
 #[tokio::test]

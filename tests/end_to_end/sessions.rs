@@ -171,11 +171,8 @@ async fn an_event_is_stored_with_the_account() {
         .await
         .problem(403, "time_missing");
 
-    let events: i64 = stack
-        .store()
-        .query_row("SELECT count(*) FROM events", [], |row| row.get(0))
-        .unwrap();
-    assert_eq!(events, 3);
+    let events = stack.store().query("SELECT count(*) FROM events");
+    assert_eq!(events.number(), 3);
 }
 
 #[tokio::test]

@@ -21,18 +21,25 @@ impl Answer {
     ///
     /// When it breaks off.
     pub async fn read(response: reqwest::Response) -> Self {
-        let status = response.status();
-        let headers = response.headers().clone();
-        let body = response
-            .bytes()
+        Self::try_read(response)
             .await
             .expect("an answer comes whole")
-            .to_vec();
-        Self {
+    }
+
+    /// Reads a response to its end.
+    ///
+    /// # Errors
+    ///
+    /// When it breaks off.
+    pub async fn try_read(response: reqwest::Response) -> reqwest::Result<Self> {
+        let status = response.status();
+        let headers = response.headers().clone();
+        let body = response.bytes().await?.to_vec();
+        Ok(Self {
             status,
             headers,
             body,
-        }
+        })
     }
 
     /// The value of a header that stands at most once.

@@ -2,14 +2,14 @@
 
 mod cookie;
 
-use reqwest::{Client, Method, RequestBuilder};
-use url::{Url, form_urlencoded};
+use reqwest::{Client, RequestBuilder};
+use url::{Origin, Url, form_urlencoded};
 
 pub use self::cookie::Cookie;
 use crate::{
     answer::Answer,
     html::{Form, forms, links},
-    signed_client::http_client,
+    signed_client::{http_client, http_client_without_kept_connections},
 };
 
 /// A browser with its cookies. Two of them are two people, or one person's two profiles.
@@ -19,6 +19,14 @@ pub struct Browser {
     cookies: Vec<Cookie>,
     /// Sent as `Accept-Language`.
     pub accept_language: String,
+    detour: Option<Detour>,
+}
+
+/// What is addressed to one origin goes to another, as a balancer before several gateways would send it.
+#[derive(Clone, Debug)]
+struct Detour {
+    public: Origin,
+    gateway: Url,
 }
 
 /// Where the browser is, and what it shows.
@@ -54,6 +62,31 @@ impl Browser {
             http: http_client(),
             cookies: Vec::new(),
             accept_language,
+            detour: None,
+        }
+    }
+
+    /// Sends from now on to `gateway` what is addressed to `public`; both are origins.
+    ///
+    /// # Panics
+    ///
+    /// When one of them is none.
+    pub fn reach(&mut self, public: &str, gateway: &str) {
+        let public = Url::parse(public).expect("an origin").origin();
+        let gateway = Url::parse(gateway).expect("an origin");
+        self.detour = Some(Detour { public, gateway });
+    }
+
+    /// A new browser that opens a connection for every step: none can be one that has just ended.
+    ///
+    /// # Panics
+    ///
+    /// See [`http_client`].
+    #[must_use]
+    pub fn without_kept_connections() -> Self {
+        Self {
+            http: http_client_without_kept_connections(),
+            ..Self::default()
         }
     }
 
@@ -80,9 +113,21 @@ impl Browser {
     ///
     /// When the address is none, or nobody answers.
     pub async fn step(&mut self, url: &str) -> Page {
+        self.try_step(url).await.expect("somebody answers")
+    }
+
+    /// Opens an address without following a redirect.
+    ///
+    /// # Errors
+    ///
+    /// When nobody answers.
+    ///
+    /// # Panics
+    ///
+    /// When the address is none.
+    pub async fn try_step(&mut self, url: &str) -> reqwest::Result<Page> {
         let url = Url::parse(url).expect("an address to open");
-        let request = self.http.get(url.clone());
-        self.exchange(url, request).await
+        self.exchange(url, |http, url| http.get(url)).await
     }
 
     /// Opens an address and follows redirects, as far as they stay on this machine.
@@ -103,16 +148,18 @@ impl Browser {
     pub async fn submit(&mut self, page: &Page, form: &Form, fields: &[(&str, &str)]) -> Page {
         let mut url = page.url.join(&form.action).expect("a form has an address");
         let encoded = encode(form, fields);
-        if form.method == "post" {
-            let request = self.http.request(Method::POST, url.clone());
-            let request = request
-                .header("content-type", "application/x-www-form-urlencoded")
-                .body(encoded);
-            return self.exchange(url, request).await;
-        }
-        url.set_query(Some(&encoded));
-        let request = self.http.get(url.clone());
-        self.exchange(url, request).await
+        let sent = if form.method == "post" {
+            let request = |http: &Client, url| {
+                http.post(url)
+                    .header("content-type", "application/x-www-form-urlencoded")
+                    .body(encoded)
+            };
+            self.exchange(url, request).await
+        } else {
+            url.set_query(Some(&encoded));
+            self.exchange(url, |http, url| http.get(url)).await
+        };
+        sent.expect("somebody answers")
     }
 
     /// At a polling login's page: presses its button, a link or a form, and goes wherever that leads.
@@ -172,8 +219,21 @@ impl Browser {
         panic!("redirected more than {MOST_REDIRECTS} times: {}", page.url);
     }
 
-    async fn exchange(&mut self, url: Url, request: RequestBuilder) -> Page {
-        let mut request = request
+    async fn exchange(
+        &mut self,
+        url: Url,
+        request: impl FnOnce(&Client, Url) -> RequestBuilder,
+    ) -> reqwest::Result<Page> {
+        let detour = self.detour.as_ref();
+        let detour = detour.filter(|detour| detour.public == url.origin());
+        let mut request = request(
+            &self.http,
+            detour.map_or_else(|| url.clone(), |detour| detour.around(&url)),
+        );
+        if detour.is_some() {
+            request = request.header("host", url.authority());
+        }
+        request = request
             .header("accept", "text/html,application/xhtml+xml,*/*;q=0.8")
             .header("accept-language", &self.accept_language)
             .header("sec-fetch-mode", "navigate")
@@ -187,7 +247,7 @@ impl Browser {
         if !sent.is_empty() {
             request = request.header("cookie", sent.join("; "));
         }
-        let answer = Answer::read(request.send().await.expect("somebody answers")).await;
+        let answer = Answer::try_read(request.send().await?).await?;
         for line in answer.headers.get_all("set-cookie") {
             let cookie = Cookie::parse(line.to_str().expect("a cookie is text"), &url);
             self.cookies.retain(|held| !held.is_same(&cookie));
@@ -197,7 +257,16 @@ impl Browser {
                 self.cookies.push(cookie);
             }
         }
-        Page { url, answer }
+        Ok(Page { url, answer })
+    }
+}
+
+impl Detour {
+    fn around(&self, url: &Url) -> Url {
+        let mut around = self.gateway.clone();
+        around.set_path(url.path());
+        around.set_query(url.query());
+        around
     }
 }
 

@@ -39,6 +39,15 @@ impl Program {
         }
     }
 
+    /// One of several of its processes.
+    #[must_use]
+    pub const fn number(self, number: usize) -> Instance {
+        Instance {
+            program: self,
+            number,
+        }
+    }
+
     /// Where it was built: beside the running test.
     ///
     /// # Panics
@@ -99,6 +108,30 @@ impl Program {
     }
 }
 
+/// One process of a program of which there may be several. The first, number 0, is meant wherever a program is named alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Instance {
+    /// What runs.
+    pub program: Program,
+    /// Which of them.
+    pub number: usize,
+}
+
+impl From<Program> for Instance {
+    fn from(program: Program) -> Self {
+        program.number(0)
+    }
+}
+
+impl fmt::Display for Instance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.number {
+            0 => write!(f, "{}", self.program),
+            number => write!(f, "{}-{number}", self.program),
+        }
+    }
+}
+
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
@@ -110,7 +143,7 @@ impl fmt::Display for Program {
 /// When the test fails, what the program wrote is printed.
 #[derive(Debug)]
 pub struct Running {
-    program: Program,
+    instance: Instance,
     child: Child,
     log: PathBuf,
 }
@@ -122,11 +155,12 @@ impl Running {
     ///
     /// When it cannot be started.
     #[must_use]
-    pub fn start(program: Program, folder: &Path, arguments: &[String]) -> Self {
-        let log = folder.join(format!("{program}.log"));
+    pub fn start(instance: Instance, folder: &Path, arguments: &[String]) -> Self {
+        let log = folder.join(format!("{instance}.log"));
         let output = File::options().create(true).append(true).open(&log);
         let output = output.expect("a log can be written");
-        let child = program
+        let child = instance
+            .program
             .command(folder)
             .args(arguments)
             .stdout(output.try_clone().expect("a file has a second handle"))
@@ -134,7 +168,7 @@ impl Running {
             .spawn()
             .expect("a built program starts");
         Self {
-            program,
+            instance,
             child,
             log,
         }
@@ -210,7 +244,7 @@ impl Drop for Running {
                 reason = "the test runner shows this with the failure"
             )]
             {
-                eprintln!("---- {} wrote ----\n{}", self.program, &log[shown..]);
+                eprintln!("---- {} wrote ----\n{}", self.instance, &log[shown..]);
             }
         }
     }

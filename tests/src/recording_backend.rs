@@ -15,17 +15,22 @@ use std::{
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
-    task::JoinHandle,
+    sync::oneshot,
+    task::{JoinHandle, JoinSet},
 };
 
 pub use self::request::{Reading, RecordedRequest, read_request};
 use crate::waiting::until;
+
+/// What a gateway asks for to see whether a backend is well.
+const HEALTH: &str = "/healthz";
 
 /// A backend that records. It ends when dropped.
 #[derive(Debug)]
 pub struct RecordingBackend {
     address: SocketAddr,
     state: Arc<Mutex<State>>,
+    end: Option<oneshot::Sender<()>>,
     accepting: JoinHandle<()>,
 }
 
@@ -73,6 +78,8 @@ pub enum Manner {
 #[derive(Debug)]
 struct State {
     behaviour: Behaviour,
+    when_checked: Behaviour,
+    checks: usize,
     connections: usize,
     bytes: usize,
     recorded: Vec<Recorded>,
@@ -116,20 +123,33 @@ impl RecordingBackend {
     ///
     /// When no port is free.
     pub async fn start() -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", 0))
+        Self::start_at(SocketAddr::from(([127, 0, 0, 1], 0))).await
+    }
+
+    /// Starts one at an address, where there may have been one before.
+    ///
+    /// # Panics
+    ///
+    /// When the address is taken.
+    pub async fn start_at(address: SocketAddr) -> Self {
+        let listener = TcpListener::bind(address)
             .await
-            .expect("a port is free");
+            .expect("the address is free");
         let address = listener.local_addr().expect("a listener has an address");
         let state = Arc::new(Mutex::new(State {
             behaviour: Behaviour::default(),
+            when_checked: Behaviour::default(),
+            checks: 0,
             connections: 0,
             bytes: 0,
             recorded: Vec::new(),
         }));
-        let accepting = tokio::spawn(accept(listener, Arc::clone(&state)));
+        let (end, ended) = oneshot::channel();
+        let accepting = tokio::spawn(accept(listener, Arc::clone(&state), ended));
         Self {
             address,
             state,
+            end: Some(end),
             accepting,
         }
     }
@@ -143,6 +163,24 @@ impl RecordingBackend {
     /// From now on it does this.
     pub fn behave(&self, behaviour: Behaviour) {
         locked(&self.state).behaviour = behaviour;
+    }
+
+    /// From now on it does this with a check of its health that does not come through a gateway.
+    pub fn behave_when_checked(&self, behaviour: Behaviour) {
+        locked(&self.state).when_checked = behaviour;
+    }
+
+    /// Checks so far. They are not recorded.
+    #[must_use]
+    pub fn checks(&self) -> usize {
+        locked(&self.state).checks
+    }
+
+    /// Ends it, as a crash would: nobody listens, and every connection has ended.
+    pub async fn end(&mut self) {
+        drop(self.end.take());
+        // It cannot fail but by a panic, which was shown.
+        let _ = (&mut self.accepting).await;
     }
 
     /// Connections accepted so far.
@@ -201,15 +239,26 @@ fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn accept(listener: TcpListener, state: Arc<Mutex<State>>) {
-    while let Ok((stream, _)) = listener.accept().await {
+async fn accept(listener: TcpListener, state: Arc<Mutex<State>>, mut ended: oneshot::Receiver<()>) {
+    let mut conversations = JoinSet::new();
+    loop {
+        let stream = tokio::select! {
+            _ = &mut ended => break,
+            Some(_) = conversations.join_next() => continue,
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => stream,
+                Err(_) => break,
+            },
+        };
         locked(&state).connections += 1;
         let state = Arc::clone(&state);
-        tokio::spawn(async move {
+        conversations.spawn(async move {
             // The peer's going away is part of what is tested.
             let _ = converse(stream, &state).await;
         });
     }
+    drop(listener);
+    conversations.shutdown().await;
 }
 
 async fn converse(mut stream: TcpStream, state: &Mutex<State>) -> io::Result<()> {
@@ -221,12 +270,17 @@ async fn converse(mut stream: TcpStream, state: &Mutex<State>) -> io::Result<()>
                 received.drain(..request.raw.len());
                 let behaviour = {
                     let mut state = locked(state);
-                    let mut behaviour = state.behaviour.clone();
-                    if behaviour.manner == Manner::Echoing {
-                        behaviour.body = request.target.clone().into_bytes();
+                    if is_check(&request) {
+                        state.checks += 1;
+                        state.when_checked.clone()
+                    } else {
+                        let mut behaviour = state.behaviour.clone();
+                        if behaviour.manner == Manner::Echoing {
+                            behaviour.body = request.target.clone().into_bytes();
+                        }
+                        state.recorded.push(Recorded::Request(request));
+                        behaviour
                     }
-                    state.recorded.push(Recorded::Request(request));
-                    behaviour
                 };
                 if !answer(&mut stream, &behaviour).await? {
                     return Ok(());
@@ -249,6 +303,10 @@ async fn converse(mut stream: TcpStream, state: &Mutex<State>) -> io::Result<()>
         locked(state).bytes += length;
         received.extend_from_slice(&buffer[..length]);
     }
+}
+
+fn is_check(request: &RecordedRequest) -> bool {
+    request.target == HEALTH && request.values("x-gateway-version").is_empty()
 }
 
 /// Whether the connection stays open.

@@ -4,7 +4,7 @@ mod call;
 
 use std::time::Duration;
 
-use reqwest::{Client, Method, redirect};
+use reqwest::{Client, ClientBuilder, Method, redirect};
 
 pub use self::call::Call;
 use crate::{answer::Answer, signer::Profile};
@@ -35,6 +35,19 @@ impl SignedClient {
             app: None,
             key: key.to_owned(),
             profile: Profile::default(),
+        }
+    }
+
+    /// The same client, with a new connection for every call: none can be one that has just ended.
+    ///
+    /// # Panics
+    ///
+    /// See [`http_client`].
+    #[must_use]
+    pub fn without_kept_connections(&self) -> Self {
+        Self {
+            http: http_client_without_kept_connections(),
+            ..self.clone()
         }
     }
 
@@ -107,6 +120,25 @@ impl SignedClient {
 /// When the TLS library behind it cannot start.
 #[must_use]
 pub fn http_client() -> Client {
+    client_builder()
+        .build()
+        .expect("a client without options can be made")
+}
+
+/// The same, with a connection for every request.
+///
+/// # Panics
+///
+/// See [`http_client`].
+#[must_use]
+pub fn http_client_without_kept_connections() -> Client {
+    client_builder()
+        .pool_max_idle_per_host(0)
+        .build()
+        .expect("a client with this option can be made")
+}
+
+fn client_builder() -> ClientBuilder {
     // Fails when another test was first, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder()
@@ -114,8 +146,6 @@ pub fn http_client() -> Client {
         .redirect(redirect::Policy::none())
         .timeout(Duration::from_secs(60))
         .tls_certs_only([])
-        .build()
-        .expect("a client without options can be made")
 }
 
 /// What anybody gets at an address.

@@ -15,18 +15,20 @@ mod files;
 use std::{collections::BTreeMap, path::Path, process::Output};
 
 use reqwest::Client;
-use rusqlite::Connection;
 use serde_json::Value;
 
-use self::files::Addresses;
-pub use self::{application::Application, builder::StackBuilder};
+pub use self::{
+    application::Application,
+    builder::StackBuilder,
+    files::{Addresses, Files},
+};
 use crate::{
     browser::Browser,
-    folder::Folder,
-    program::{Program, Running},
+    program::{Instance, Program, Running},
     raw_connection::RawConnection,
     recording_backend::RecordingBackend,
     signed_client::SignedClient,
+    store::Store,
     waiting::until,
 };
 
@@ -36,17 +38,16 @@ pub const APP_KEY: &str = "4283fefc63f0cd0e873a0000c6d07ef7b77e90d3593ad699fc1f7
 /// Running programs. They end, and their files go, when this is dropped.
 #[derive(Debug)]
 pub struct Stack {
-    // The order matters: programs end before their folder goes.
-    running: BTreeMap<Program, Running>,
-    arguments: BTreeMap<Program, Vec<String>>,
-    addresses: Addresses,
+    // The order matters: programs end before their files go.
+    running: BTreeMap<Instance, Running>,
+    arguments: BTreeMap<Instance, Vec<String>>,
     http: Client,
-    folder: Folder,
+    files: Files,
 }
 
 /// A program ended before it was ready.
 struct Ended {
-    program: Program,
+    instance: Instance,
     log: String,
 }
 
@@ -71,7 +72,21 @@ impl Stack {
     /// The gateway's origin, without a slash at its end.
     #[must_use]
     pub fn origin(&self) -> String {
-        format!("http://{}", self.addresses.gateway)
+        self.origin_of(0)
+    }
+
+    /// The origin of one of several gateways.
+    #[must_use]
+    pub fn origin_of(&self, number: usize) -> String {
+        let gateway = Program::Gateway.number(number);
+        format!("http://{}", self.addresses().of(gateway))
+    }
+
+    /// How many gateways there are.
+    #[must_use]
+    pub fn gateways(&self) -> usize {
+        let is_gateway = |instance: &&Instance| instance.program == Program::Gateway;
+        self.arguments.keys().filter(is_gateway).count()
     }
 
     /// An address at the gateway.
@@ -83,19 +98,25 @@ impl Stack {
     /// Where each program listens.
     #[must_use]
     pub const fn addresses(&self) -> &Addresses {
-        &self.addresses
+        &self.files.addresses
     }
 
-    /// The stack's folder: files, logs and store.
+    /// The stack's folder: files, logs, and the store if that is a file.
     #[must_use]
     pub fn folder(&self) -> &Path {
-        self.folder.path()
+        self.files.path()
     }
 
     /// A client of the one application.
     #[must_use]
     pub fn client(&self) -> SignedClient {
-        SignedClient::new(&self.origin(), APP_KEY)
+        self.client_at(0)
+    }
+
+    /// A client of the one application, at one of several gateways.
+    #[must_use]
+    pub fn client_at(&self, number: usize) -> SignedClient {
+        SignedClient::new(&self.origin_of(number), APP_KEY)
     }
 
     /// A browser.
@@ -106,7 +127,7 @@ impl Stack {
 
     /// A connection to the gateway for bytes as they are.
     pub async fn raw(&self) -> RawConnection {
-        RawConnection::open(self.addresses.gateway).await
+        RawConnection::open(self.addresses().gateway).await
     }
 
     /// A running program.
@@ -114,9 +135,9 @@ impl Stack {
     /// # Panics
     ///
     /// When it is not part of this stack.
-    pub fn running(&mut self, program: Program) -> &mut Running {
+    pub fn running(&mut self, instance: impl Into<Instance>) -> &mut Running {
         self.running
-            .get_mut(&program)
+            .get_mut(&instance.into())
             .expect("the program was started")
     }
 
@@ -126,9 +147,9 @@ impl Stack {
     ///
     /// When it is not part of this stack.
     #[must_use]
-    pub fn log(&self, program: Program) -> String {
+    pub fn log(&self, instance: impl Into<Instance>) -> String {
         self.running
-            .get(&program)
+            .get(&instance.into())
             .expect("the program was started")
             .log()
     }
@@ -138,17 +159,18 @@ impl Stack {
     /// # Panics
     ///
     /// When it does not come in time.
-    pub async fn log_with(&self, program: Program, text: &str) -> String {
-        until(&format!("{text} in the log of {program}"), || async {
-            let log = self.log(program);
+    pub async fn log_with(&self, instance: impl Into<Instance>, text: &str) -> String {
+        let instance = instance.into();
+        until(&format!("{text} in the log of {instance}"), || async {
+            let log = self.log(instance);
             log.contains(text).then_some(log)
         })
         .await
     }
 
     /// Ends a program as a crash would, without starting it again.
-    pub fn kill(&mut self, program: Program) {
-        self.running(program).kill();
+    pub fn kill(&mut self, instance: impl Into<Instance>) {
+        self.running(instance).kill();
     }
 
     /// Starts a program once more and waits until it is ready.
@@ -156,32 +178,28 @@ impl Stack {
     /// # Panics
     ///
     /// When it does not get ready.
-    pub async fn restart(&mut self, program: Program) {
-        self.running.remove(&program);
-        self.spawn(program);
-        if let Err(ended) = self.ready(program).await {
-            panic!("{program} ended at its second start:\n{}", ended.log);
+    pub async fn restart(&mut self, instance: impl Into<Instance>) {
+        let instance = instance.into();
+        self.running.remove(&instance);
+        self.spawn(instance);
+        if let Err(ended) = self.ready(instance).await {
+            panic!("{instance} ended at its second start:\n{}", ended.log);
         }
     }
 
     /// Runs one of the command line's own commands against the same files.
     #[must_use]
     pub fn command(&self, arguments: &[&str]) -> Output {
-        let config = self.folder().join("signpost.toml").display().to_string();
+        let config = self.files.config(Program::Gateway);
         let mut whole = arguments.to_vec();
         whole.extend(["--config", &config]);
         Program::Gateway.run(self.folder(), &whole)
     }
 
-    /// The store, to look into.
-    ///
-    /// # Panics
-    ///
-    /// When it cannot be opened.
+    /// The store, to look into and to be unkind to.
     #[must_use]
-    pub fn store(&self) -> Connection {
-        let path = self.folder().join("signpost.db");
-        Connection::open(path).expect("the store is a database")
+    pub fn store(&self) -> &dyn Store {
+        &*self.files.store
     }
 
     /// How often the provider's addresses were called.
@@ -190,7 +208,7 @@ impl Stack {
     ///
     /// When the provider is not there.
     pub async fn provider_counts(&self) -> Value {
-        let url = format!("http://{}/_sandbox/counts", self.addresses.provider);
+        let url = format!("http://{}/_sandbox/counts", self.addresses().provider);
         let answer = self
             .http
             .get(url)
@@ -201,26 +219,24 @@ impl Stack {
             .expect("the counts are JSON")
     }
 
-    fn spawn(&mut self, program: Program) {
-        let running = Running::start(program, self.folder.path(), &self.arguments[&program]);
-        self.running.insert(program, running);
+    fn spawn(&mut self, instance: Instance) {
+        let running = Running::start(instance, self.folder(), &self.arguments[&instance]);
+        self.running.insert(instance, running);
     }
 
-    async fn ready(&mut self, program: Program) -> Result<(), Ended> {
-        let address = match program {
-            Program::Gateway => self.addresses.management,
-            Program::V1 | Program::All => self.addresses.v1,
-            Program::V2 => self.addresses.v2,
-            Program::Provider => self.addresses.provider,
+    async fn ready(&mut self, instance: Instance) -> Result<(), Ended> {
+        let address = match instance.program {
+            Program::Gateway => self.addresses().management_of(instance),
+            _ => self.addresses().of(instance),
         };
         let url = format!("http://{address}/readyz");
         let running = self
             .running
-            .get_mut(&program)
+            .get_mut(&instance)
             .expect("the program was started");
-        until(&format!("{program} to be ready at {url}"), || {
+        until(&format!("{instance} to be ready at {url}"), || {
             let ended = running.ended().map(|_| Ended {
-                program,
+                instance,
                 log: running.log(),
             });
             let request = self.http.get(&url);

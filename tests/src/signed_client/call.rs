@@ -219,7 +219,7 @@ impl<'c> Call<'c> {
     ///
     /// # Errors
     ///
-    /// When there is no answer.
+    /// When there is no answer, or not a whole one.
     pub async fn try_send(&self) -> reqwest::Result<Answer> {
         let (target, form) = self.parts();
         let url = format!("{}{target}", self.client.base);
@@ -232,7 +232,7 @@ impl<'c> Call<'c> {
                 .header("content-type", "application/x-www-form-urlencoded")
                 .body(form);
         }
-        Ok(Answer::read(request.send().await?).await)
+        Answer::try_read(request.send().await?).await
     }
 }
 

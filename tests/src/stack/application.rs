@@ -41,7 +41,15 @@ impl Stack {
     /// A client of an application.
     #[must_use]
     pub fn client_of(&self, application: &Application) -> SignedClient {
-        SignedClient::new(&self.origin(), &application.key).with_app(&application.ident)
+        self.client_of_at(application, 0)
+    }
+
+    /// A client of an application, at one of several gateways.
+    #[must_use]
+    pub fn client_of_at(&self, application: &Application, number: usize) -> SignedClient {
+        self.client_at(number)
+            .with_key(&application.key)
+            .with_app(&application.ident)
     }
 }
 

@@ -6,43 +6,53 @@ use toml::Table;
 
 use super::{
     Ended, Stack,
-    files::{self, Addresses},
+    files::{self, Addresses, Files},
 };
 use crate::{
-    folder::Folder, program::Program, recording_backend::RecordingBackend,
+    folder::Folder,
+    postgres::PostgresServer,
+    program::{Instance, Program},
+    recording_backend::RecordingBackend,
     signed_client::http_client,
+    store::{PostgresStore, Store, StoreKind},
 };
 
 /// What a stack is made of, before it is started.
 #[derive(Clone, Debug)]
 pub struct StackBuilder {
-    programs: Vec<Program>,
+    programs: BTreeMap<Program, usize>,
     overrides: BTreeMap<Program, Table>,
+    overrides_of_one: BTreeMap<Instance, Table>,
     without: Vec<(Program, &'static str)>,
     provider_arguments: Vec<String>,
     backend: Option<SocketAddr>,
     is_multi: bool,
+    server: Option<String>,
 }
 
 impl StackBuilder {
     pub(super) fn new() -> Self {
+        let programs = [
+            Program::Gateway,
+            Program::V1,
+            Program::V2,
+            Program::Provider,
+        ];
         Self {
-            programs: vec![
-                Program::Gateway,
-                Program::V1,
-                Program::V2,
-                Program::Provider,
-            ],
+            programs: programs.map(|program| (program, 1)).into(),
             overrides: BTreeMap::new(),
+            overrides_of_one: BTreeMap::new(),
             without: Vec::new(),
             provider_arguments: Vec::new(),
             backend: None,
             is_multi: false,
+            server: None,
         }
     }
 
     /// Adds to the gateway's file, or replaces what is there. For places see [`Stack`]'s files:
-    /// `$GATEWAY`, `$V1`, `$V2`, `$PROVIDER` are addresses, `$FOLDER` is the stack's folder.
+    /// `$GATEWAY`, `$V1`, `$V2`, `$PROVIDER` are addresses, `$V1-1` is that of the second v1, `$LISTEN` the
+    /// program's own; `$FOLDER` is the stack's folder, `$STORE` its store.
     #[must_use]
     pub fn gateway(self, toml: &str) -> Self {
         self.overriding(&[Program::Gateway], toml)
@@ -58,6 +68,28 @@ impl StackBuilder {
     #[must_use]
     pub fn program(self, program: Program, toml: &str) -> Self {
         self.overriding(&[program], toml)
+    }
+
+    /// Adds to the file of one of several.
+    #[must_use]
+    pub fn only(mut self, instance: Instance, toml: &str) -> Self {
+        let table = parse(toml);
+        files::merge(self.overrides_of_one.entry(instance).or_default(), &table);
+        self
+    }
+
+    /// So many of a program. Every gateway knows all backends; the first gateway's address is the public one.
+    #[must_use]
+    pub fn several(mut self, program: Program, count: usize) -> Self {
+        self.programs.insert(program, count);
+        self
+    }
+
+    /// Keeps everything on a Postgres of the test's own, whatever the kind that the run is on.
+    #[must_use]
+    pub fn on_server(mut self, server: &PostgresServer) -> Self {
+        self.server = Some(server.address().to_owned());
+        self
     }
 
     /// Takes a key of the usual file away.
@@ -85,7 +117,9 @@ impl StackBuilder {
     /// Both versions from one process.
     #[must_use]
     pub fn internal_forwarding(mut self) -> Self {
-        self.programs = vec![Program::Gateway, Program::All, Program::Provider];
+        self.programs.remove(&Program::V1);
+        self.programs.remove(&Program::V2);
+        self.programs.insert(Program::All, 1);
         self
     }
 
@@ -98,7 +132,7 @@ impl StackBuilder {
     /// Only the gateway, with this address behind it as both versions.
     #[must_use]
     pub fn in_front_of_address(mut self, backend: SocketAddr) -> Self {
-        self.programs = vec![Program::Gateway];
+        self.programs = BTreeMap::from([(Program::Gateway, 1)]);
         self.backend = Some(backend);
         self
     }
@@ -106,7 +140,7 @@ impl StackBuilder {
     /// Only the sandbox provider.
     #[must_use]
     pub fn only_provider(mut self) -> Self {
-        self.programs = vec![Program::Provider];
+        self.programs = BTreeMap::from([(Program::Provider, 1)]);
         self
     }
 
@@ -121,7 +155,7 @@ impl StackBuilder {
                 Ok(stack) => return stack,
                 // Somebody else was faster to bind a port: choose others.
                 Err(ended) if ended.is_port_taken() => {}
-                Err(ended) => panic!("{} ended at its start:\n{}", ended.program, ended.log),
+                Err(ended) => panic!("{} ended at its start:\n{}", ended.instance, ended.log),
             }
         }
         panic!("ports were taken {MOST_TRIES} times in a row");
@@ -129,64 +163,105 @@ impl StackBuilder {
 
     /// Writes the files without starting anything, for what is not meant to start.
     #[must_use]
-    pub fn write_files(&self) -> (Folder, Addresses) {
+    pub fn write_files(&self) -> Files {
         let folder = Folder::create();
-        let mut addresses = Addresses::choose();
+        let mut addresses = Addresses::choose(&self.programs);
         if let Some(backend) = self.backend {
             (addresses.v1, addresses.v2) = (backend, backend);
         }
-        if self.programs.contains(&Program::All) {
+        if self.programs.contains_key(&Program::All) {
             addresses.v2 = addresses.v1;
         }
-        for program in [Program::Gateway, Program::V1, Program::V2, Program::All] {
-            let text = files::write(
-                program,
-                self.is_multi,
-                self.overrides.get(&program).unwrap_or(&Table::new()),
-                self.without
-                    .iter()
-                    .filter(|(of, _)| *of == program)
-                    .map(|(_, key)| *key),
-            );
-            let text = addresses.fill_in(&text, folder.path());
-            folder.write(&format!("{program}.toml"), &text);
+        let files = Files {
+            store: self.create_store(&folder),
+            addresses,
+            folder,
+        };
+        if self.is_multi && files.store.kind() == StoreKind::Postgres {
+            files.write_master_key();
         }
-        (folder, addresses)
+        // Those that are not started have a file, too: a test may run them.
+        for program in [Program::Gateway, Program::V1, Program::V2, Program::All] {
+            for number in 0..self.programs.get(&program).copied().unwrap_or(1) {
+                let instance = program.number(number);
+                files.write(instance, &self.file_of(instance));
+            }
+        }
+        files
     }
 
     async fn try_start(&self) -> Result<Stack, Ended> {
-        let (folder, addresses) = self.write_files();
+        let files = self.write_files();
         let mut stack = Stack {
             running: BTreeMap::new(),
             arguments: BTreeMap::new(),
-            addresses,
             http: http_client(),
-            folder,
+            files,
         };
-        for program in &self.programs {
-            let arguments = self.arguments(*program, &stack);
-            stack.arguments.insert(*program, arguments);
-            stack.spawn(*program);
+        for instance in self.instances() {
+            let arguments = self.arguments(instance, &stack);
+            stack.arguments.insert(instance, arguments);
+            stack.spawn(instance);
         }
-        for program in &self.programs {
-            stack.ready(*program).await?;
+        for instance in self.instances() {
+            stack.ready(instance).await?;
         }
         Ok(stack)
     }
 
-    fn arguments(&self, program: Program, stack: &Stack) -> Vec<String> {
-        let config = stack
-            .folder
-            .path()
-            .join(format!("{program}.toml"))
-            .display()
-            .to_string();
-        match program {
+    fn instances(&self) -> impl Iterator<Item = Instance> {
+        self.programs
+            .iter()
+            .flat_map(|(program, count)| (0..*count).map(|number| program.number(number)))
+    }
+
+    fn create_store(&self, folder: &Folder) -> Box<dyn Store> {
+        if let Some(server) = &self.server {
+            return Box::new(PostgresStore::create(server));
+        }
+        let has_backend = [Program::V1, Program::V2, Program::All]
+            .iter()
+            .any(|program| self.programs.contains_key(program));
+        // Nobody opens it otherwise, and a file that nobody opens costs nothing.
+        let is_used = has_backend || self.is_multi;
+        let kind = if is_used {
+            StoreKind::chosen()
+        } else {
+            StoreKind::Sqlite
+        };
+        kind.create(folder.path())
+    }
+
+    fn file_of(&self, instance: Instance) -> Table {
+        let program = instance.program;
+        let mut table = files::usual(program, self.is_multi);
+        for (version, backend) in [("v1", Program::V1), ("v2", Program::V2)] {
+            let count = self.programs.get(&backend).copied().unwrap_or(1);
+            if program == Program::Gateway && count > 1 {
+                table["versions"][version] = Table::new().into();
+                files::merge(&mut table, &files::several_backends(version, count));
+            }
+        }
+        for (_, key) in self.without.iter().filter(|(of, _)| *of == program) {
+            table.remove(*key);
+        }
+        for further in [
+            self.overrides.get(&program),
+            self.overrides_of_one.get(&instance),
+        ] {
+            files::merge(&mut table, further.unwrap_or(&Table::new()));
+        }
+        table
+    }
+
+    fn arguments(&self, instance: Instance, stack: &Stack) -> Vec<String> {
+        let config = stack.files.config(instance);
+        match instance.program {
             Program::Gateway => vec!["run".to_owned(), "--config".to_owned(), config],
             Program::V1 | Program::V2 | Program::All => vec!["--config".to_owned(), config],
             Program::Provider => {
                 let mut arguments = vec![
-                    format!("--listen={}", stack.addresses.provider),
+                    format!("--listen={}", stack.addresses().of(instance)),
                     format!("--callback={}/login", stack.origin()),
                 ];
                 arguments.extend(self.provider_arguments.iter().cloned());
@@ -196,12 +271,16 @@ impl StackBuilder {
     }
 
     fn overriding(mut self, programs: &[Program], toml: &str) -> Self {
-        let table: Table = toml.parse().expect("a test's TOML is well-formed");
+        let table = parse(toml);
         for program in programs {
             files::merge(self.overrides.entry(*program).or_default(), &table);
         }
         self
     }
+}
+
+fn parse(toml: &str) -> Table {
+    toml.parse().expect("a test's TOML is well-formed")
 }
 
 /// More than once in a row is unlikely, more than that is another problem.

@@ -1,0 +1,185 @@
+//! docker-compose.yml, and the files that it hands to containers.
+
+use std::{collections::BTreeSet, fs, process::Command};
+
+use end_to_end::{
+    folder::Folder,
+    logins::{credential, log_in_by_polling},
+    program::Program,
+    signed_client::fetch,
+    waiting::until,
+};
+use toml::Table;
+
+use super::{installation::Installation, output, project, read};
+
+const FILES: [&str; 3] = ["gateway.toml", "v1.toml", "v2.toml"];
+
+/// Compose's own parser, of either generation. Neither needs an engine for this.
+fn parser() -> Command {
+    let is_plugin = Command::new("docker").args(["compose", "version"]).output();
+    if is_plugin.is_ok_and(|output| output.status.success()) {
+        let mut command = Command::new("docker");
+        command.arg("compose");
+        command
+    } else {
+        Command::new("docker-compose")
+    }
+}
+
+fn gateway() -> Table {
+    read("conf/compose/gateway.toml").parse().unwrap()
+}
+
+/// What follows a text wherever it stands in another.
+fn after<'t>(text: &'t str, start: &'t str) -> impl Iterator<Item = &'t str> {
+    let is_name = |letter: char| letter.is_ascii_alphanumeric() || "_.-/:".contains(letter);
+    text.match_indices(start).map(move |(place, _)| {
+        let rest = &text[place + start.len()..];
+        &rest[..rest.find(|letter| !is_name(letter)).unwrap_or(rest.len())]
+    })
+}
+
+#[test]
+fn compose_reads_the_file_and_finds_every_service() {
+    let file = project("docker-compose.yml");
+    let mut command = parser();
+    let command = command.arg("--file").arg(file).args(["--profile", "demo"]);
+    let printed = output(command.args(["config", "--services"]));
+    // What has spaces in it is a warning.
+    let services: BTreeSet<_> = printed.lines().filter(|line| !line.contains(' ')).collect();
+    let expected = [
+        "front",
+        "gateway-a",
+        "gateway-b",
+        "v1-a",
+        "v1-b",
+        "v2-a",
+        "v2-b",
+        "postgres",
+        "sandbox-provider",
+    ];
+    assert_eq!(services, BTreeSet::from(expected), "{printed}");
+}
+
+#[test]
+fn nothing_is_published_beyond_this_machine() {
+    let file = read("docker-compose.yml");
+    let ports: Vec<_> = file
+        .lines()
+        .filter(|line| line.trim_start().starts_with("ports:"))
+        .collect();
+    assert_eq!(ports.len(), 2, "{ports:?}");
+    assert!(
+        ports.iter().all(|line| line.contains("127.0.0.1:")),
+        "{ports:?}"
+    );
+}
+
+#[test]
+fn gateways_know_the_front_and_the_backends_by_their_names_there() {
+    let file = read("docker-compose.yml");
+    let gateway = gateway();
+    for version in ["v1", "v2"] {
+        let listen: Table = read(&format!("conf/compose/{version}.toml"))
+            .parse()
+            .unwrap();
+        let port = listen["listen"]
+            .as_str()
+            .unwrap()
+            .rsplit(':')
+            .next()
+            .unwrap()
+            .to_owned();
+        let backends = gateway["versions"][version]["backends"].as_array().unwrap();
+        assert_eq!(backends.len(), 2);
+        for backend in backends {
+            let (name, of_backend) = backend.as_str().unwrap().split_once(':').unwrap();
+            assert!(file.contains(&format!("\n  {name}: ")), "{name}");
+            assert_eq!(of_backend, port, "{name}");
+        }
+    }
+    let front: Vec<_> = after(&file, "ipv4_address: ").collect();
+    let trusted = gateway["trusted_proxies"].as_array().unwrap();
+    assert_eq!(
+        trusted
+            .iter()
+            .map(|proxy| proxy.as_str().unwrap())
+            .collect::<Vec<_>>(),
+        front
+    );
+}
+
+#[test]
+fn each_secret_is_made_and_handed_over() {
+    let folder = Folder::create();
+    let secrets = folder.path().join("secrets");
+    let make = || output(Command::new(project("scripts/secrets")).arg(&secrets));
+    make();
+    let content = |name: &str| fs::read_to_string(secrets.join(name)).unwrap();
+    let compose = read("docker-compose.yml");
+    let handed_over: BTreeSet<_> = after(&compose, "file: data/secrets/").collect();
+    let made = fs::read_dir(&secrets).unwrap();
+    let made: BTreeSet<_> = made
+        .map(|file| file.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert_eq!(
+        made,
+        handed_over.iter().map(|name| (*name).to_owned()).collect()
+    );
+    for file in FILES {
+        let text = read(&format!("conf/compose/{file}"));
+        for named in after(&text, "file:/run/secrets/") {
+            assert!(handed_over.contains(named), "{file}: {named}");
+        }
+    }
+    let first = content("master_key");
+    assert_eq!(first.len(), 64);
+    assert_ne!(first, content("gateway_secret"));
+    make();
+    assert_eq!(content("master_key"), first, "what is there already stays");
+}
+
+#[tokio::test]
+async fn the_whole_of_it_serves_and_outlives_a_gateway() {
+    let mut installation = Installation::start().await;
+    let client = installation.client();
+    for (version, user) in [("v1", "ada"), ("v2", "grace")] {
+        let login = log_in_by_polling(&client, user).await;
+        let me = client
+            .get("/user")
+            .version(version)
+            .authorization(credential(&login))
+            .send()
+            .await;
+        me.ok();
+    }
+    // Whom the front speaks for is the client; the front itself is nobody.
+    let line = installation
+        .log_with(Program::Gateway.into(), "/user")
+        .await;
+    assert!(line.contains("127.0.0.1"), "{line}");
+    // Past the gateway there is no way in.
+    let past = fetch(&format!("http://{}/user", installation.backend())).await;
+    past.problem(403, "gateway_required");
+
+    installation.kill(Program::Gateway.number(1));
+    until("the front to leave the dead gateway alone", || async {
+        let mut all = true;
+        for _ in 0..4 {
+            // What was under way there is cut off.
+            let sent = client.get("/user").try_send().await;
+            all &= sent.is_ok_and(|answer| answer.status == 401);
+        }
+        all.then_some(())
+    })
+    .await;
+    let log = installation.front_log();
+    assert!(
+        log.contains("POST /login 200") && log.contains("GET /user 401"),
+        "{log}"
+    );
+    for secret in ["sign=", "state=", "code=", "token="] {
+        assert!(!log.contains(secret), "{secret}: {log}");
+    }
+}

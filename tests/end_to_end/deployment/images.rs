@@ -1,0 +1,107 @@
+//! The images: what is in them, and how they are started.
+
+use std::{fs, path::Path, process::Command};
+
+use end_to_end::{folder::Folder, program::Program};
+use toml::Table;
+
+use super::{output, project, read};
+
+const IMAGES: [(&str, Program); 4] = [
+    ("gateway/Dockerfile", Program::Gateway),
+    ("backends/v1/Dockerfile", Program::V1),
+    ("backends/v2/Dockerfile", Program::V2),
+    ("tests/Dockerfile", Program::Provider),
+];
+
+/// Every file below a folder, as paths from there.
+fn files(root: &Path, folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let below = entries.flat_map(|entry| {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files(root, &path)
+        } else {
+            vec![path.strip_prefix(root).unwrap().display().to_string()]
+        }
+    });
+    below.collect()
+}
+
+#[test]
+fn an_image_has_the_program_and_all_that_it_needs_and_nothing_else() {
+    for (_, program) in IMAGES {
+        let folder = Folder::create();
+        let image = folder.path().join("image");
+        let script = project("scripts/image");
+        output(
+            Command::new(script)
+                .arg(&image)
+                .arg(program.name())
+                .arg(program.path()),
+        );
+
+        let binary = format!("usr/local/bin/{program}");
+        let files = files(&image, &image);
+        let is_known = |file: &String| {
+            *file == binary || file == "etc/ssl/certs/ca-certificates.crt" || file.contains(".so.")
+        };
+        assert!(files.iter().all(is_known), "{files:?}");
+        // The image's own loader, told to look nowhere but in the image.
+        let loader = files.iter().find(|file| file.contains("ld-linux")).unwrap();
+        let libc = files.iter().find(|file| file.contains("libc.so")).unwrap();
+        let libraries = image.join(libc);
+        let load = || {
+            let mut command = Command::new(image.join(loader));
+            command
+                .args(["--inhibit-cache", "--library-path"])
+                .arg(libraries.parent().unwrap());
+            command
+        };
+        let found = output(load().arg("--list").arg(image.join(&binary)));
+        let mut found = found.lines().filter_map(|line| line.split_once(" => "));
+        let image_path = image.display().to_string();
+        assert!(found.clone().count() > 1, "a program needs libraries");
+        assert!(
+            found.all(|(_, path)| path.starts_with(&image_path)),
+            "{program}: a library is missing"
+        );
+        let version = output(load().arg(image.join(&binary)).arg("--version"));
+        assert!(version.starts_with(program.name()), "{version}");
+    }
+}
+
+#[test]
+fn an_image_is_built_by_the_script_and_started_without_a_shell_or_rights() {
+    let workspace: Table = read("Cargo.toml").parse().unwrap();
+    let compiler = workspace["workspace"]["package"]["rust-version"]
+        .as_str()
+        .unwrap();
+    for (file, program) in IMAGES {
+        let text = read(file);
+        let path = format!("/usr/local/bin/{program}");
+        for line in [
+            &format!("FROM rust:{compiler}-bookworm AS build"),
+            &format!("    scripts/image /image {program}"),
+            "FROM scratch",
+            "COPY --from=build /image /",
+            "USER 10001:10001",
+            "STOPSIGNAL SIGTERM",
+            &format!("ENTRYPOINT [\"{path}\"]"),
+        ] {
+            assert!(text.lines().any(|one| one == line), "{file}: {line}");
+        }
+        assert!(
+            text.contains(&format!("    CMD [\"{path}\", ")),
+            "{file}: no health check"
+        );
+    }
+}
+
+#[test]
+fn no_secret_is_sent_to_the_builder() {
+    let ignored = read(".dockerignore");
+    let mut sent = ignored.lines().filter_map(|line| line.strip_prefix('!'));
+    assert!(ignored.lines().any(|line| line == "*"));
+    assert!(sent.all(|path| path != "data" && path != "target" && path != "conf"));
+}

@@ -1,0 +1,161 @@
+//! The files of conf/compose with places of this machine, and what runs by them.
+
+use std::{fs, net::SocketAddr, path::Path};
+
+use end_to_end::{
+    port::free_address,
+    program::{Instance, Program, Running},
+    store::{Store, StoreKind},
+};
+use url::Url;
+
+use super::read;
+
+/// Where what containers have for themselves is here.
+pub(super) struct Places {
+    pub(super) front: SocketAddr,
+    pub(super) front_health: SocketAddr,
+    provider: SocketAddr,
+    /// Gateways and backends, with the names of their containers.
+    named: Vec<(&'static str, Instance, SocketAddr)>,
+    store: String,
+    secrets: String,
+}
+
+impl Places {
+    pub(super) fn choose(store: &dyn Store, folder: &Path) -> Self {
+        let named = [
+            ("gateway-a", Program::Gateway.number(0)),
+            ("gateway-b", Program::Gateway.number(1)),
+            ("v1-a", Program::V1.number(0)),
+            ("v1-b", Program::V1.number(1)),
+            ("v2-a", Program::V2.number(0)),
+            ("v2-b", Program::V2.number(1)),
+        ];
+        Self {
+            front: free_address(),
+            front_health: free_address(),
+            provider: free_address(),
+            named: named
+                .map(|(name, instance)| (name, instance, free_address()))
+                .to_vec(),
+            store: without_password(store),
+            secrets: folder.join("secrets").display().to_string(),
+        }
+    }
+
+    pub(super) fn of(&self, name: &str) -> SocketAddr {
+        let place = self.named.iter().find(|(one, _, _)| *one == name);
+        place.expect("there is a container of that name").2
+    }
+
+    pub(super) fn write_files(&self, folder: &Path) {
+        let front = self.replaced(
+            "haproxy.cfg",
+            &[
+                ("bind :8080", &format!("bind {}", self.front)),
+                (
+                    "bind 127.0.0.1:8090",
+                    &format!("bind {}", self.front_health),
+                ),
+                ("gateway-a:8080", &self.of("gateway-a").to_string()),
+                ("gateway-b:8080", &self.of("gateway-b").to_string()),
+            ],
+        );
+        fs::write(folder.join("haproxy.cfg"), front).unwrap();
+        for (_, instance, address) in &self.named {
+            let text = match instance.program {
+                Program::Gateway => self.gateway_file(*address),
+                Program::V1 => self.backend_file("v1.toml", "0.0.0.0:7001", *address),
+                _ => self.backend_file("v2.toml", "0.0.0.0:7002", *address),
+            };
+            fs::write(folder.join(format!("{instance}.toml")), text).unwrap();
+        }
+    }
+
+    fn gateway_file(&self, listen: SocketAddr) -> String {
+        let mut replacements = vec![
+            ("0.0.0.0:8080".to_owned(), listen.to_string()),
+            ("172.31.253.10".to_owned(), "127.0.0.1".to_owned()),
+        ];
+        for (name, instance, address) in &self.named {
+            match instance.program {
+                Program::V1 => replacements.push((format!("{name}:7001"), address.to_string())),
+                Program::V2 => replacements.push((format!("{name}:7002"), address.to_string())),
+                _ => {}
+            }
+        }
+        let text = self.program_file("gateway.toml", &replacements);
+        // Each container has this address for itself.
+        format!("{text}\n[management]\nlisten = \"{}\"\n", free_address())
+    }
+
+    fn backend_file(&self, name: &str, usual: &str, listen: SocketAddr) -> String {
+        let provider = format!("http://{}", self.provider);
+        self.program_file(
+            name,
+            &[
+                (usual.to_owned(), listen.to_string()),
+                ("http://provider.localhost:7100".to_owned(), provider),
+            ],
+        )
+    }
+
+    fn program_file(&self, name: &str, replacements: &[(String, String)]) -> String {
+        let front = format!("http://{}", self.front);
+        let mut all = vec![
+            ("http://127.0.0.1:8080", front.as_str()),
+            (
+                "postgres://signpost@postgres:5432/signpost?sslmode=disable",
+                &self.store,
+            ),
+            ("/run/secrets", &self.secrets),
+        ];
+        all.extend(
+            replacements
+                .iter()
+                .map(|(from, to)| (from.as_str(), to.as_str())),
+        );
+        self.replaced(name, &all)
+    }
+
+    /// A file of conf/compose with places of this machine. What is to be replaced must be there.
+    fn replaced(&self, name: &str, replacements: &[(&str, &str)]) -> String {
+        let text = read(&format!("conf/compose/{name}"));
+        replacements.iter().fold(text, |text, (from, to)| {
+            assert!(text.contains(from), "{name}: {from}");
+            text.replace(from, to)
+        })
+    }
+
+    pub(super) fn start(&self, folder: &Path) -> Vec<(Instance, Running)> {
+        let provider = [
+            format!("--listen={}", self.provider),
+            format!("--callback=http://{}/login", self.front),
+        ];
+        let provider = (Program::Provider.into(), provider.to_vec());
+        let named = self.named.iter().map(|(_, instance, _)| {
+            let config = folder
+                .join(format!("{instance}.toml"))
+                .display()
+                .to_string();
+            let mut arguments = vec!["--config".to_owned(), config];
+            if instance.program == Program::Gateway {
+                arguments.insert(0, "run".to_owned());
+            }
+            (*instance, arguments)
+        });
+        let all = named.chain([provider]);
+        all.map(|(instance, arguments)| (instance, Running::start(instance, folder, &arguments)))
+            .collect()
+    }
+}
+
+/// The address, as conf/compose has it: the password comes from a file.
+fn without_password(store: &dyn Store) -> String {
+    let mut address: Url = store.address().parse().unwrap();
+    if store.kind() == StoreKind::Postgres {
+        address.set_password(None).unwrap();
+    }
+    address.to_string()
+}

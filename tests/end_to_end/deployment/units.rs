@@ -1,0 +1,63 @@
+//! The units, read by systemd's own tool, which needs no running systemd.
+
+use std::{fs, process::Command};
+
+use end_to_end::{folder::Folder, program::Program};
+
+use super::{output, project, read};
+
+/// What systemd would say to a unit whose programs are where they were built.
+fn verify(name: &str, content: &str, started_as: &str) -> String {
+    let folder = Folder::create();
+    let built = Program::Gateway.path();
+    let built = built.parent().unwrap().display();
+    let content = content.replace("/usr/local/bin/", &format!("{built}/"));
+    folder.write(name, &content);
+    let verified = Command::new("systemd-analyze")
+        .args(["verify", "--recursive-errors=no"])
+        .arg(folder.path().join(started_as))
+        .output();
+    let verified = verified.expect("scripts/prerequisites test installs systemd-analyze");
+    String::from_utf8_lossy(&[verified.stdout, verified.stderr].concat()).into_owned()
+}
+
+const UNITS: [(&str, &str); 3] = [
+    ("signpost.service", "signpost.service"),
+    ("login@.service", "login@v1.service"),
+    ("login@.service", "login@v2.service"),
+];
+
+#[test]
+fn systemd_understands_every_line() {
+    for (name, started_as) in UNITS {
+        let content = read(&format!("conf/systemd/{name}"));
+        assert_eq!(verify(name, &content, started_as), "", "{started_as}");
+        // It is heard when there is something to say.
+        let wrong = content.replace("LimitNOFILE", "LimitFiles");
+        assert!(verify(name, &wrong, started_as).contains("LimitFiles"));
+    }
+}
+
+#[test]
+fn a_unit_may_do_little_beyond_its_work() {
+    for name in ["signpost.service", "login@.service"] {
+        let unit = project(&format!("conf/systemd/{name}"));
+        // Exposure in tenths: 2.0 of 10.
+        let arguments = ["security", "--offline=true", "--threshold=20", "--no-pager"];
+        output(Command::new("systemd-analyze").args(arguments).arg(unit));
+    }
+}
+
+#[test]
+fn the_user_of_the_units_is_made() {
+    let user = read("conf/systemd/signpost.sysusers");
+    let made: Vec<_> = user
+        .lines()
+        .filter(|line| line.starts_with("u signpost "))
+        .collect();
+    assert_eq!(made.len(), 1);
+    for name in ["signpost.service", "login@.service"] {
+        let unit = fs::read_to_string(project(&format!("conf/systemd/{name}"))).unwrap();
+        assert!(unit.lines().any(|line| line == "User=signpost"), "{name}");
+    }
+}

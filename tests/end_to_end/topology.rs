@@ -1,0 +1,220 @@
+//! Several gateways and several backends of each version over one store.
+
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
+
+use end_to_end::{
+    browser::{Browser, Decision},
+    crowd::{Crowd, Damage},
+    logins::{begin_polling, check, confirm_polling, credential, log_in_by_polling},
+    program::Program,
+    signed_client::SignedClient,
+    stack::{Stack, StackBuilder},
+    waiting::within,
+};
+use tokio::task::JoinSet;
+
+/// The longest that a change may take to reach every process. CONTRACT 4 and 8.
+const TOLD: Duration = Duration::from_secs(1);
+
+/// Two gateways, two of each version.
+fn two_of_each() -> StackBuilder {
+    Stack::builder()
+        .several(Program::Gateway, 2)
+        .several(Program::V1, 2)
+        .several(Program::V2, 2)
+}
+
+/// Two gateways, each with a v1 of its own: what goes through one gateway goes to one backend.
+fn apart() -> StackBuilder {
+    Stack::builder()
+        .several(Program::Gateway, 2)
+        .several(Program::V1, 2)
+        .only(
+            Program::Gateway.number(0),
+            "[versions.v1]\nbackends = [\"$V1\"]",
+        )
+        .only(
+            Program::Gateway.number(1),
+            "[versions.v1]\nbackends = [\"$V1-1\"]",
+        )
+}
+
+#[tokio::test]
+async fn a_login_begun_at_one_backend_is_completed_at_another() {
+    let stack = apart().start().await;
+    let begun = begin_polling(&stack.client_at(0)).await;
+    let mut browser = Browser::default();
+    browser.reach(&stack.origin_of(0), &stack.origin_of(1));
+    let provider = confirm_polling(&mut browser, &begun).await;
+    let (client, token) = (stack.client_at(0), begun.token.clone());
+    let mut poll = tokio::spawn(async move {
+        let call = client.post("/check").param("token", &token);
+        call.param("wait", "20").send().await.ok()
+    });
+    // It waits before the callback comes, and it is one backend that waits and the other that is called back.
+    let early = within(Duration::from_millis(200), || async {
+        poll.is_finished().then_some(())
+    });
+    assert_eq!(early.await, None, "{:?}", (&mut poll).await);
+    let done = browser
+        .decide_and_follow(&provider, "ada", Decision::Allow)
+        .await;
+    let called_back = Instant::now();
+    assert_eq!(done.answer.status, 200, "{}", done.text());
+    let told = (&mut poll).await.unwrap();
+    assert!(called_back.elapsed() < TOLD, "{:?}", called_back.elapsed());
+    assert_eq!(told["status"], "complete", "{told}");
+    // What was given out serves everywhere, and is the same everywhere.
+    let given = credential(&told["login"]);
+    for gateway in [0, 1] {
+        let client = stack.client_at(gateway);
+        client.get("/user").authorization(given).send().await.ok();
+        let again = check(&client, &begun.token).await;
+        assert_eq!(credential(&again["login"]), given);
+    }
+}
+
+#[tokio::test]
+async fn a_logout_is_heard_of_everywhere() {
+    let stack = apart().start().await;
+    let login = log_in_by_polling(&stack.client_at(0), "ada").await;
+    let user = |client: SignedClient| {
+        let given = credential(&login);
+        async move { client.get("/user").authorization(given).send().await }
+    };
+    for gateway in [0, 1] {
+        // Now each backend remembers it.
+        user(stack.client_at(gateway)).await.ok();
+    }
+    let logout = stack.client_at(0);
+    let logout = logout
+        .post("/user/logout")
+        .signed()
+        .authorization(credential(&login));
+    logout.send().await.ok();
+    let void = within(TOLD, || async {
+        (user(stack.client_at(1)).await.status == 401).then_some(())
+    });
+    assert!(void.await.is_some(), "it serves still");
+    let refused = user(stack.client_at(1)).await;
+    refused.problem(401, "authorization_invalid");
+}
+
+#[tokio::test]
+async fn an_application_is_disabled_at_every_gateway() {
+    let stack = Stack::builder()
+        .several(Program::Gateway, 2)
+        .multi()
+        .start()
+        .await;
+    let application = stack.create_application("one", &[]);
+    let call = |gateway| {
+        let client = stack.client_of_at(&application, gateway);
+        async move { client.post("/login").signed().send().await }
+    };
+    for gateway in [0, 1] {
+        call(gateway).await.ok();
+    }
+    let disable = ["app", "disable", &application.ident];
+    assert!(stack.command(&disable).status.success());
+    let disabled = Instant::now();
+    for gateway in [0, 1] {
+        let left = TOLD.saturating_sub(disabled.elapsed());
+        let refused = within(left, || async {
+            (call(gateway).await.status == 403).then_some(())
+        });
+        assert!(refused.await.is_some(), "gateway {gateway} serves it still");
+        call(gateway).await.problem(403, "app_disabled");
+    }
+}
+
+#[tokio::test]
+async fn processes_that_start_at_once_migrate_once() {
+    let stack = Stack::builder()
+        .several(Program::Gateway, 2)
+        .several(Program::V1, 4)
+        .several(Program::V2, 4)
+        .multi()
+        .start()
+        .await;
+    let history = |what| {
+        let query = format!("SELECT count({what}) FROM refinery_schema_history");
+        stack.store().query(&query).number()
+    };
+    assert!(history("*") > 1);
+    assert_eq!(history("*"), history("DISTINCT version"));
+}
+
+/// So many logins of so many people.
+const LOGINS: usize = 200;
+const PEOPLE: usize = 20;
+
+#[tokio::test]
+async fn first_logins_of_one_person_at_once_make_one_account() {
+    let stack = two_of_each()
+        .backends("[limits]\npending_per_address = 1000")
+        .start()
+        .await;
+    let mut preparing = JoinSet::new();
+    for number in 0..LOGINS {
+        let client = stack.client_at(number % 2);
+        let (public, gateway) = (stack.origin_of(0), stack.origin_of(number % 2));
+        preparing.spawn(async move {
+            let version = ["v1", "v2"][number / 2 % 2];
+            let begun = client.post("/login").version(version).signed().send().await;
+            let token = begun.ok()["token"].as_str().unwrap().to_owned();
+            let mut browser = Browser::default();
+            browser.reach(&public, &gateway);
+            let url = begun.ok()["authorize_url"].as_str().unwrap().to_owned();
+            let page = browser.open(&url).await;
+            let provider = browser.confirm(&page).await;
+            let user = format!("any:{}", number % PEOPLE);
+            let back = browser.decide(&provider, &user, Decision::Allow).await;
+            (client, token, browser, back, user)
+        });
+    }
+    // All of them are one step before their account is looked for.
+    let mut completing = JoinSet::new();
+    for (client, token, mut browser, back, user) in preparing.join_all().await {
+        completing.spawn(async move {
+            let done = browser.follow(back).await;
+            assert_eq!(done.answer.status, 200, "{}", done.text());
+            let told = check(&client, &token).await;
+            assert_eq!(told["status"], "complete", "{told}");
+            (user, told["login"]["created"] == true)
+        });
+    }
+    let completed = completing.join_all().await;
+    let new: Vec<_> = completed.iter().filter(|(_, is_new)| *is_new).collect();
+    let people: BTreeSet<_> = new.iter().map(|(user, _)| user).collect();
+    assert_eq!((new.len(), people.len()), (PEOPLE, PEOPLE), "{new:?}");
+    let accounts = stack.store().query("SELECT count(*) FROM accounts");
+    assert_eq!(accounts.number(), i64::try_from(PEOPLE).unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_that_is_killed_takes_only_its_own_requests_along() {
+    let mut stack = two_of_each().start().await;
+    let crowd = Crowd::gather(&stack, 8, None);
+    crowd.goes_on().await;
+    let mut damage = Vec::new();
+    // The first gateway's address is the public one, and in front of it there is no balancer here.
+    for instance in [
+        Program::Gateway.number(1),
+        Program::V1.number(0),
+        Program::V2.number(1),
+    ] {
+        damage.push(Damage::by(|| stack.kill(instance)));
+        crowd.goes_on().await;
+        stack.restart(instance).await;
+    }
+    crowd.goes_on().await;
+    let record = crowd.disperse().await;
+    let lost = record.failed_beyond(&damage);
+    assert!(lost.is_empty(), "{lost:#?}");
+    record.agrees_with(stack.store(), &[]);
+    record.tells_of_every_new_account();
+}

@@ -1,0 +1,232 @@
+//! A stack's database on a Postgres server, and the role that owns it: nobody's but this stack's.
+
+use std::{
+    process,
+    sync::atomic::{AtomicU64, Ordering},
+    thread,
+};
+
+use url::Url;
+
+use super::{Lock, Store, StoreKind};
+use crate::{postgres::Session, rows::Rows, waiting::PATIENCE};
+
+/// A database, and a role that may do in it what its owner may, and nothing else. Both go when this is dropped.
+#[derive(Debug)]
+pub struct PostgresStore {
+    administrator: String,
+    name: String,
+    address: Url,
+}
+
+/// Escaped in an address, as some are: whoever hands addresses on must not lose that.
+const PASSWORD: &str = "Hush-4711/at@all:times";
+const PASSWORD_ESCAPED: &str = "Hush-4711%2Fat%40all%3Atimes";
+
+impl PostgresStore {
+    /// Makes one on a server, by the address of an administrator there.
+    ///
+    /// # Panics
+    ///
+    /// When the server refuses, or is not there.
+    #[must_use]
+    pub fn create(administrator: &str) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("signpost_test_{}_{number}", process::id());
+        let mut address: Url = administrator.parse().expect("the script prints an address");
+        address.set_path(&name);
+        address.set_username(&name).expect("it names a server");
+        address
+            .set_password(Some(PASSWORD_ESCAPED))
+            .expect("it names a server");
+        let server = Session::open(administrator);
+        // A process of the same id may have been killed before it could tidy up.
+        for statement in removal(&name) {
+            server.query(&statement);
+        }
+        server.query(&format!("CREATE ROLE {name} LOGIN PASSWORD '{PASSWORD}'"));
+        server.query(&format!(
+            "CREATE DATABASE {name} OWNER {name} TEMPLATE template0"
+        ));
+        Self {
+            administrator: administrator.to_owned(),
+            name,
+            address,
+        }
+    }
+
+    /// The address with further parameters: `sslmode=require`, say.
+    #[must_use]
+    pub fn address_with(&self, parameters: &str) -> String {
+        format!("{}?{parameters}", self.address)
+    }
+
+    /// How many connections the programs have to it.
+    #[must_use]
+    pub fn connections(&self) -> i64 {
+        let name = &self.name;
+        let connections = format!("SELECT count(*) FROM pg_stat_activity WHERE datname = '{name}'");
+        self.server().query(&connections).number()
+    }
+
+    fn server(&self) -> Session {
+        Session::open(&self.administrator)
+    }
+
+    /// As somebody who may do everything there.
+    fn open(&self) -> Session {
+        let mut address: Url = self.administrator.parse().expect("it was parsed before");
+        address.set_path(&self.name);
+        Session::open(address.as_str())
+    }
+
+    fn tables(&self, session: &Session) -> Vec<String> {
+        let tables = session.query(
+            "SELECT quote_ident(table_name) FROM information_schema.tables WHERE table_schema = 'public'",
+        );
+        tables.values().map(str::to_owned).collect()
+    }
+
+    /// Whether connections are allowed.
+    fn allow(&self, server: &Session, allowed: bool) {
+        let name = &self.name;
+        server.query(&format!(
+            "ALTER DATABASE {name} ALLOW_CONNECTIONS {allowed}"
+        ));
+    }
+}
+
+impl Store for PostgresStore {
+    fn kind(&self) -> StoreKind {
+        StoreKind::Postgres
+    }
+
+    fn address(&self) -> String {
+        self.address.to_string()
+    }
+
+    fn password(&self) -> Option<&str> {
+        Some(PASSWORD)
+    }
+
+    fn query(&self, sql: &str) -> Rows {
+        self.open().query(sql)
+    }
+
+    fn find(&self, bytes: &[u8]) -> Option<String> {
+        let session = self.open();
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        let digits = hex::encode(bytes);
+        self.tables(&session).into_iter().find(|table| {
+            let rows = session.query(&format!("SELECT whole::text FROM {table} AS whole"));
+            let mut rows = rows.values();
+            rows.any(|row| row.contains(&text) || row.contains(&digits))
+        })
+    }
+
+    fn lock(&self) -> Lock {
+        let session = self.open();
+        let tables = self.tables(&session).join(", ");
+        session.query("BEGIN");
+        session.query(&format!("LOCK TABLE {tables} IN ACCESS EXCLUSIVE MODE"));
+        Lock(Box::new(session))
+    }
+
+    fn refuse_accounts(&self) {
+        self.query(
+            "CREATE FUNCTION full_up() RETURNS trigger LANGUAGE plpgsql \
+             AS $$ BEGIN RAISE EXCEPTION 'full'; END $$; \
+             CREATE TRIGGER full_up BEFORE INSERT ON accounts EXECUTE FUNCTION full_up()",
+        );
+    }
+
+    fn take_away(&self) {
+        let server = self.server();
+        self.allow(&server, false);
+        let (name, patience) = (&self.name, PATIENCE.as_millis());
+        server.query(&format!(
+            "SELECT pg_terminate_backend(pid, {patience}) FROM pg_stat_activity WHERE datname = '{name}'"
+        ));
+    }
+
+    fn bring_back(&self) {
+        self.allow(&self.server(), true);
+    }
+}
+
+impl Drop for PostgresStore {
+    fn drop(&mut self) {
+        // The server may be a test's own, and gone already; what is left on the shared one goes with that.
+        let Ok(server) = Session::try_open(&self.administrator) else {
+            return;
+        };
+        for statement in removal(&self.name) {
+            let removed = server.try_query(&statement);
+            // A second panic would hide the first one.
+            assert!(removed.is_ok() || thread::panicking(), "{removed:?}");
+        }
+    }
+}
+
+/// One by one: a database cannot be dropped in a transaction.
+fn removal(name: &str) -> [String; 2] {
+    [
+        format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"),
+        format!("DROP ROLE IF EXISTS {name}"),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio_postgres::error::SqlState;
+
+    use super::*;
+    use crate::postgres::shared_server;
+
+    #[test]
+    fn a_database_is_taken_away_and_brought_back() {
+        let store = PostgresStore::create(&shared_server());
+        let theirs = Session::open(&store.address());
+        theirs.query("CREATE TABLE things (name TEXT, raw BYTEA)");
+        theirs.query("INSERT INTO things VALUES ('one', '\\x00abcd')");
+        assert_eq!(store.find(b"one"), Some("things".to_owned()));
+        assert_eq!(store.find(&[0xab, 0xcd]), Some("things".to_owned()));
+        assert_eq!(store.find(b"two"), None);
+        store.take_away();
+        assert!(theirs.try_query("SELECT 1").is_err());
+        assert!(Session::try_open(&store.address()).is_err());
+        store.bring_back();
+        let theirs = Session::open(&store.address());
+        assert_eq!(theirs.query("SELECT count(*) FROM things").number(), 1);
+        assert_eq!(store.connections(), 1);
+    }
+
+    #[test]
+    fn a_lock_keeps_others_waiting() {
+        let store = PostgresStore::create(&shared_server());
+        let theirs = Session::open(&store.address());
+        theirs.query("CREATE TABLE things (name TEXT)");
+        let lock = store.lock();
+        theirs.query("SET lock_timeout = '10ms'");
+        let refused = theirs.try_query("SELECT * FROM things").unwrap_err();
+        assert_eq!(refused.code(), Some(&SqlState::LOCK_NOT_AVAILABLE));
+        drop(lock);
+        // It is let go a moment later.
+        theirs.query("SET lock_timeout = '10s'");
+        theirs.query("SELECT * FROM things");
+    }
+
+    #[test]
+    fn nothing_is_left_behind() {
+        let store = PostgresStore::create(&shared_server());
+        let (address, name) = (store.address(), store.name.clone());
+        let _connected = Session::open(&address);
+        drop(store);
+        let server = Session::open(&shared_server());
+        for (table, column) in [("pg_database", "datname"), ("pg_roles", "rolname")] {
+            let left = format!("SELECT count(*) FROM {table} WHERE {column} = '{name}'");
+            assert_eq!(server.query(&left).number(), 0, "{table}");
+        }
+    }
+}

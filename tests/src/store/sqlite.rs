@@ -1,0 +1,107 @@
+//! A stack's SQLite file.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use rusqlite::{Connection, types::ValueRef};
+
+use super::{Lock, Store, StoreKind};
+use crate::rows::Rows;
+
+/// A file in a stack's folder; it goes with that.
+#[derive(Debug)]
+pub struct SqliteStore {
+    file: PathBuf,
+}
+
+impl SqliteStore {
+    /// The file that the programs will make in a folder.
+    #[must_use]
+    pub fn new(folder: &Path) -> Self {
+        Self {
+            file: folder.join("signpost.db"),
+        }
+    }
+
+    fn open(&self) -> Connection {
+        Connection::open(&self.file).expect("the store is a database")
+    }
+
+    fn elsewhere(&self) -> PathBuf {
+        self.file.with_extension("away")
+    }
+}
+
+impl Store for SqliteStore {
+    fn kind(&self) -> StoreKind {
+        StoreKind::Sqlite
+    }
+
+    fn address(&self) -> String {
+        format!("sqlite:{}", self.file.display())
+    }
+
+    fn password(&self) -> Option<&str> {
+        None
+    }
+
+    fn query(&self, sql: &str) -> Rows {
+        read(&self.open(), sql).unwrap_or_else(|cause| panic!("{sql}: {cause}"))
+    }
+
+    fn find(&self, bytes: &[u8]) -> Option<String> {
+        // The write-ahead log is part of the store.
+        ["db", "db-wal"].into_iter().find_map(|extension| {
+            let file = self.file.with_extension(extension);
+            let content = fs::read(&file).unwrap_or_default();
+            let is_here = content.windows(bytes.len()).any(|window| window == bytes);
+            is_here.then(|| file.display().to_string())
+        })
+    }
+
+    fn lock(&self) -> Lock {
+        let connection = self.open();
+        connection
+            .execute_batch("BEGIN EXCLUSIVE")
+            .expect("the lock comes free");
+        Lock(Box::new(connection))
+    }
+
+    fn refuse_accounts(&self) {
+        let full =
+            "CREATE TRIGGER full BEFORE INSERT ON accounts BEGIN SELECT RAISE(ABORT, 'full'); END";
+        self.query(full);
+    }
+
+    fn take_away(&self) {
+        fs::rename(&self.file, self.elsewhere()).expect("the file is there");
+    }
+
+    fn bring_back(&self) {
+        fs::rename(self.elsewhere(), &self.file).expect("the file was taken away");
+    }
+}
+
+fn read(connection: &Connection, sql: &str) -> rusqlite::Result<Rows> {
+    let mut statement = connection.prepare(sql)?;
+    let columns = statement.column_count();
+    let mut rows = statement.query([])?;
+    let mut all = Vec::new();
+    while let Some(row) = rows.next()? {
+        let values = (0..columns).map(|at| row.get_ref(at).map(text));
+        all.push(values.collect::<rusqlite::Result<_>>()?);
+    }
+    Ok(Rows(all))
+}
+
+fn text(value: ValueRef<'_>) -> Option<String> {
+    match value {
+        ValueRef::Null => None,
+        ValueRef::Integer(number) => Some(number.to_string()),
+        ValueRef::Real(number) => Some(number.to_string()),
+        ValueRef::Text(text) => Some(String::from_utf8_lossy(text).into_owned()),
+        ValueRef::Blob(bytes) => Some(hex::encode(bytes)),
+    }
+}

@@ -14,8 +14,10 @@
 //! | [`memory`] | resident memory |
 //! | [`machine`] | what it was measured on |
 //! | [`report`] | tables, targets, chart |
+//! | [`capacity`] | what one machine serves, by store and by size |
 //! | [`train`] | gathers the profile that `scripts/dist` builds with |
 
+pub mod capacity;
 pub mod case;
 pub mod contestant;
 pub mod field;

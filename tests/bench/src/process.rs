@@ -34,6 +34,8 @@ pub enum Manner {
     Backend,
     /// As a contestant, in callgrind, which does not count yet.
     Callgrind,
+    /// Beside others, on whichever processor is free.
+    Anywhere,
 }
 
 /// A started program. Dropping it ends the process and waits for that.
@@ -58,13 +60,13 @@ impl Process {
     ) -> anyhow::Result<Self> {
         let log = folder.join("output.log");
         let output = File::options().create(true).append(true).open(&log)?;
-        let processor = if manner == Manner::Backend {
-            LOAD
-        } else {
-            CONTESTANTS
-        };
         let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "TERM", "taskset", "-c", processor]);
+        command.args(["--pdeathsig", "TERM"]);
+        match manner {
+            Manner::Backend => command.args(["taskset", "-c", LOAD]),
+            Manner::Contestant | Manner::Callgrind => command.args(["taskset", "-c", CONTESTANTS]),
+            Manner::Anywhere => &mut command,
+        };
         if manner == Manner::Callgrind {
             let file = folder.join(CALLGRIND_FILE).display().to_string();
             command.args(["valgrind", "--tool=callgrind", "--instr-atstart=no"]);

@@ -1,0 +1,188 @@
+//! Gateway, v1 and sandbox provider as processes, configured as they come but for addresses and bounds.
+
+use std::{
+    fs,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, ensure};
+use end_to_end::{folder::Folder, port::free_address};
+
+use super::{
+    caller::{Caller, get},
+    connection::Connection,
+    tables::{KIND, PROVIDER},
+};
+use crate::process::{Manner, Process};
+
+/// How long a program may take until it is ready.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Between two looks: a start is timed by these.
+const INTERVAL: Duration = Duration::from_millis(1);
+
+/// Logins that may be pending: all of a run come from one address.
+const PENDING: u32 = 1_000_000;
+
+/// Who signs requests.
+#[derive(Clone, Copy, Debug)]
+pub enum Applications<'a> {
+    /// One application, by its key.
+    Single(&'a Caller),
+    /// Those of the store, by the file of the master key.
+    Multi(&'a Path),
+}
+
+/// Where each program listens, and how it is configured.
+#[derive(Debug)]
+pub struct Installation {
+    /// The gateway.
+    pub gateway: SocketAddr,
+    /// The sandbox provider.
+    pub provider: SocketAddr,
+    management: SocketAddr,
+    v1: SocketAddr,
+    programs: PathBuf,
+    folder: Folder,
+}
+
+impl Installation {
+    /// Writes the configurations. `programs` is the folder that the programs are in.
+    ///
+    /// # Errors
+    ///
+    /// They cannot be written.
+    pub fn configure(
+        programs: &Path,
+        store: &str,
+        applications: Applications<'_>,
+    ) -> anyhow::Result<Self> {
+        let installation = Self {
+            gateway: free_address(),
+            provider: free_address(),
+            management: free_address(),
+            v1: free_address(),
+            programs: programs.to_owned(),
+            folder: Folder::create(),
+        };
+        installation.write("signpost", &installation.gateway_file(store, applications))?;
+        installation.write("login-v1", &installation.v1_file(store))?;
+        installation.write("sandbox-provider", "")?;
+        Ok(installation)
+    }
+
+    /// Starts the gateway; says how long it took until it was ready.
+    ///
+    /// # Errors
+    ///
+    /// It does not get ready.
+    pub fn start_gateway(&self) -> anyhow::Result<(Process, Duration)> {
+        self.start("signpost", &["run"], self.management)
+    }
+
+    /// Starts v1.
+    ///
+    /// # Errors
+    ///
+    /// It does not get ready.
+    pub fn start_v1(&self) -> anyhow::Result<Process> {
+        Ok(self.start("login-v1", &[], self.v1)?.0)
+    }
+
+    /// Starts the sandbox provider.
+    ///
+    /// # Errors
+    ///
+    /// It does not get ready.
+    pub fn start_provider(&self) -> anyhow::Result<Process> {
+        let line = [
+            self.program("sandbox-provider")?,
+            format!("--listen={}", self.provider),
+            format!("--callback=http://{}/login", self.gateway),
+        ];
+        let started = self.spawn("sandbox-provider", &line, self.provider);
+        Ok(started?.0)
+    }
+
+    fn start(
+        &self,
+        name: &'static str,
+        command: &[&str],
+        readiness: SocketAddr,
+    ) -> anyhow::Result<(Process, Duration)> {
+        let file = self.folder_of(name).join("config.toml");
+        let mut line = vec![self.program(name)?];
+        line.extend(command.iter().map(|&word| word.to_owned()));
+        line.extend(["--config".to_owned(), file.display().to_string()]);
+        self.spawn(name, &line, readiness)
+    }
+
+    fn spawn(
+        &self,
+        name: &'static str,
+        line: &[String],
+        readiness: SocketAddr,
+    ) -> anyhow::Result<(Process, Duration)> {
+        let started = Instant::now();
+        let process = Process::start(name, line, &self.folder_of(name), Manner::Anywhere)?;
+        let mut connection = Connection::new(readiness);
+        let is_ready = |connection: &mut Connection| {
+            let answer = connection.exchange(&get("/readyz", ""));
+            answer.is_ok_and(|answer| answer.status == 200)
+        };
+        while !is_ready(&mut connection) {
+            ensure!(
+                started.elapsed() < PATIENCE,
+                "{name} does not get ready:\n{}",
+                process.log()
+            );
+            thread::sleep(INTERVAL);
+        }
+        Ok((process, started.elapsed()))
+    }
+
+    fn program(&self, name: &str) -> anyhow::Result<String> {
+        let path = self.programs.join(name);
+        let path = fs::canonicalize(&path);
+        let path = path.with_context(|| format!("{name} is not there: scripts/capacity builds it"));
+        Ok(path?.display().to_string())
+    }
+
+    fn folder_of(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn write(&self, name: &str, config: &str) -> anyhow::Result<()> {
+        let folder = self.folder_of(name);
+        fs::create_dir_all(&folder)?;
+        Ok(fs::write(folder.join("config.toml"), config)?)
+    }
+
+    fn gateway_file(&self, store: &str, applications: Applications<'_>) -> String {
+        let applications = match applications {
+            Applications::Single(caller) => format!("[application]\nkey = \"{}\"", caller.key),
+            Applications::Multi(master_key) => format!(
+                "[applications]\nmaster_key = \"file:{}\"",
+                master_key.display()
+            ),
+        };
+        format!(
+            "prefix = \"Acme\"\nlisten = \"{}\"\npublic_url = \"http://{}\"\nstore = \"{store}\"\n\n\
+             [versions.v1]\nbackend = \"{}\"\n\n{applications}\n\n[management]\nlisten = \"{}\"\n",
+            self.gateway, self.gateway, self.v1, self.management
+        )
+    }
+
+    fn v1_file(&self, store: &str) -> String {
+        format!(
+            "prefix = \"Acme\"\nlisten = \"{}\"\npublic_url = \"http://{}\"\nstore = \"{store}\"\n\n\
+             [limits]\npending_per_application = {PENDING}\npending_per_address = {PENDING}\n\n\
+             [providers.{PROVIDER}]\nkind = \"{KIND}\"\nauth_url = \"http://{}\"\napi_url = \"http://{}\"\n\
+             client_id = \"signpost-demo\"\nclient_secret = \"sandbox-only-secret\"\n",
+            self.v1, self.gateway, self.provider, self.provider
+        )
+    }
+}

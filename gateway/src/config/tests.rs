@@ -73,6 +73,46 @@ fn every_example_loads() {
     load(&fs::read_to_string(folder.join("gateway-multi.toml")).unwrap()).unwrap();
 }
 
+/// The line without its `# `, if a key or a table stands behind that.
+fn put_in(line: &str) -> Option<&str> {
+    let line = line.strip_prefix("# ")?;
+    let (key, _) = line.split_once(" = ").unwrap_or(("", ""));
+    let is_key = !key.is_empty() && key.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'_'));
+    (is_key || line.starts_with('[')).then_some(line)
+}
+
+#[test]
+fn what_an_example_leaves_out_stands_where_it_can_be_put_in() {
+    for name in ["gateway.toml", "gateway-multi.toml"] {
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+            .join("../conf")
+            .join(name);
+        let text = fs::read_to_string(path).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        let mut table = None;
+        let mut tried = 0;
+        for (place, line) in lines.iter().enumerate() {
+            match put_in(line) {
+                _ if line.starts_with('[') => table = None,
+                Some(header) if header.starts_with('[') => table = Some(place),
+                Some(_) => {
+                    let put = |(other, line): (usize, &&str)| {
+                        let is_meant = other == place || Some(other) == table;
+                        put_in(line).filter(|_| is_meant).unwrap_or(line).to_owned()
+                    };
+                    let with: Vec<String> = lines.iter().enumerate().map(put).collect();
+                    let told = load(&with.join("\n")).err().map(|error| error.to_string());
+                    let told = told.unwrap_or_default();
+                    assert!(!told.contains("unknown key"), "{name}: {line}\n{told}");
+                    tried += 1;
+                }
+                None => {}
+            }
+        }
+        assert!(tried > 1, "{name}");
+    }
+}
+
 #[test]
 fn every_problem_is_told_with_key_found_and_allowed() {
     let told = problems(

@@ -15,7 +15,10 @@ use crate::config::{Log, LogFormat};
 pub fn start(log: &Log) -> anyhow::Result<()> {
     // pingora speaks `log`: one bridge for all of its lines. What it tells below `info` are whole requests and
     // answers, with credentials, codes and tickets in them: no filter brings that back.
-    let bridge = tracing_log::LogTracer::builder().with_max_level(log::LevelFilter::Info);
+    let bridge = tracing_log::LogTracer::builder()
+        .with_max_level(log::LevelFilter::Info)
+        // Narrates every start, migrations or not.
+        .ignore_crate("refinery_core");
     bridge.init().context("cannot bridge log to tracing")?;
     let filter = EnvFilter::try_new(&log.filter).context("log.filter")?;
     let is_watched = std::io::stderr().is_terminal();

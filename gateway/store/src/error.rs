@@ -59,6 +59,9 @@ pub enum StoreError {
     /// A statement had no answer in time; it may have been carried out.
     #[error("the database did not answer in time")]
     TimedOut,
+    /// The connection to the server has ended.
+    #[error("the connection to the database has ended")]
+    Disconnected,
     /// The call was cut off: it panicked, or the process is ending.
     #[error("the database call was cut off")]
     Interrupted,

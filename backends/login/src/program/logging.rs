@@ -13,8 +13,13 @@ use tracing_subscriber::{
 use crate::config::{LogConfig, LogFormat};
 
 /// Libraries that the store is spoken to by: in detail they tell what is stored, hashes and people's names among it. What
-/// is said of a failure they say at `info` or above.
-const STORE_LIBRARIES: [&str; 4] = ["tokio_postgres", "postgres", "deadpool", "rusqlite"];
+/// is said of a failure they say at `info` or above; only the pool's warnings tell nothing that ours do not.
+const STORE_LIBRARIES: [(&str, LevelFilter); 4] = [
+    ("tokio_postgres", LevelFilter::INFO),
+    ("postgres", LevelFilter::INFO),
+    ("rusqlite", LevelFilter::INFO),
+    ("deadpool", LevelFilter::ERROR),
+];
 
 /// Installs the log for the whole process, for libraries that speak `log` too.
 pub(super) fn start(config: LogConfig) {
@@ -41,12 +46,10 @@ pub(super) fn start(config: LogConfig) {
         .init();
 }
 
-/// What is written at `level`: of the store's libraries `info` at most, whoever is hunting for whatever.
+/// What is written at `level`: of the store's libraries so much at most, whoever is hunting for whatever.
 fn levels(level: LevelFilter) -> Targets {
-    let capped = level.min(LevelFilter::INFO);
-    Targets::new()
-        .with_default(level)
-        .with_targets(STORE_LIBRARIES.map(|library| (library, capped)))
+    let capped = STORE_LIBRARIES.map(|(library, most)| (library, level.min(most)));
+    Targets::new().with_default(level).with_targets(capped)
 }
 
 #[cfg(test)]
@@ -89,7 +92,7 @@ mod tests {
             for said_at in [log::Level::Debug, log::Level::Trace] {
                 assert_eq!(written(LevelFilter::TRACE, target, said_at), "", "{target}");
             }
-            let told = written(LevelFilter::TRACE, target, log::Level::Info);
+            let told = written(LevelFilter::TRACE, target, log::Level::Error);
             assert!(told.contains("secret"), "{target}");
             assert_eq!(
                 written(LevelFilter::WARN, target, log::Level::Info),

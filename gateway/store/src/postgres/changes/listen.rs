@@ -79,7 +79,7 @@ impl Listener {
         loop {
             tokio::select! {
                 notification = self.notifications.recv() => {
-                    let notification = notification.ok_or(StoreError::Interrupted)?;
+                    let notification = notification.ok_or(StoreError::Disconnected)?;
                     if let Some(change) = change(notification.payload()) {
                         on_change(change);
                     }

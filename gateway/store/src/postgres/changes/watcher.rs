@@ -75,7 +75,7 @@ async fn begun_anew(database: &PostgresDatabase, error: StoreError) -> Feed {
     loop {
         let text = cause.in_short();
         if text != told {
-            tracing::warn!(cause = %text, "the store's changes are not heard of until it answers again: {text}");
+            tracing::warn!("the store's changes are not heard of until it answers again: {text}");
             told = text;
         }
         tokio::time::sleep(RETRY).await;

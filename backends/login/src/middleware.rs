@@ -12,7 +12,7 @@ use axum::{
 };
 use tower_http::catch_panic::CatchPanicLayer;
 
-use crate::router::Serving;
+use crate::service::Serving;
 
 /// Around the contract's routes, and what is not found among them; read from the bottom, too.
 pub(crate) fn around_api(api: Router, serving: &Serving) -> Router {

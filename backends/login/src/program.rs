@@ -10,7 +10,7 @@ use std::{path::PathBuf, process::ExitCode, sync::Arc};
 use anyhow::Context;
 use axum::Router;
 use clap::{Arg, ArgAction, Command, value_parser};
-use signpost_store::{Store, changes};
+use signpost_store::{Store, changes::Watch};
 
 use crate::{
     clock::SystemClock,
@@ -49,7 +49,7 @@ pub fn run(program: &Program) -> ExitCode {
 /// # Errors
 ///
 /// The database cannot be opened or migrated, or the HTTP client for the providers cannot be made.
-pub async fn start(config: Config) -> anyhow::Result<(Arc<Service>, changes::Watch)> {
+pub async fn start(config: Config) -> anyhow::Result<(Arc<Service>, Watch)> {
     // An error says that somebody else installed one already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let store = Store::open(config.store()).await?;
@@ -62,7 +62,7 @@ pub async fn start(config: Config) -> anyhow::Result<(Arc<Service>, changes::Wat
     let service = Service::new(config, stores, Arc::new(SystemClock))
         .context("no HTTP client for the providers")?;
     let watched = Arc::clone(&service);
-    let watch = changes::watch(&store, move |change| watched.on_change(&change));
+    let watch = store.watch(move |change| watched.on_change(&change));
     Ok((
         service,
         watch.context("the store's changes cannot be watched")?,

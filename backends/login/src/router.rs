@@ -8,17 +8,14 @@ use axum::{
     response::IntoResponse,
     routing::{MethodRouter, get, post},
 };
-use gateway_protocol::version::Version;
 use http::header::ALLOW;
 
-use crate::{error::LoginError, handlers, middleware, service::Service, views::Views};
-
-/// What handlers share: the service, and the version that this router serves.
-#[derive(Clone)]
-pub(crate) struct Serving {
-    pub(crate) service: Arc<Service>,
-    pub(crate) version: Version,
-}
+use crate::{
+    error::LoginError,
+    handlers, middleware,
+    service::{Service, Serving},
+    views::Views,
+};
 
 /// The routes of one version. CONTRACT 8.
 ///

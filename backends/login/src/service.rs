@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use gateway_protocol::version::Version;
 use signpost_store::{Change, PostgresDatabase, SqliteDatabase, Store, Topic};
 use tokio::sync::watch;
 
@@ -80,6 +81,13 @@ pub struct Service {
     pub(crate) readiness: Arc<dyn Readiness>,
     clock: Arc<dyn Clock>,
     stopping: watch::Sender<bool>,
+}
+
+/// What handlers share: the service, and the version that their router serves.
+#[derive(Clone)]
+pub(crate) struct Serving {
+    pub(crate) service: Arc<Service>,
+    pub(crate) version: Version,
 }
 
 impl Service {

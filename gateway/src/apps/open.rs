@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use gateway_protocol::app::AppIdent;
-use signpost_store::{Store, changes, changes::Watch};
+use signpost_store::{Store, changes::Watch};
 
 use super::{
     directory::{AppDirectory, CachedApps},
@@ -51,7 +51,8 @@ pub fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
     }
     let apps = Arc::new(CachedApps::new(Arc::clone(&store), multi.cache_entries));
     let told = Arc::clone(&apps);
-    let watch = changes::watch(&database, move |change| told.on_change(&change))
+    let watch = database
+        .watch(move |change| told.on_change(&change))
         .context("cannot watch the store for changes")?;
     Ok(OpenApps {
         directory: AppDirectory::Multi(apps),

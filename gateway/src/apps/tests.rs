@@ -9,7 +9,7 @@ use gateway_protocol::{
     app::AppIdent,
     sign::{SignProfile, SignTime},
 };
-use signpost_store::{Change, Store, Topic, changes, testing::TestStore};
+use signpost_store::{Change, Store, Topic, testing::TestStore};
 
 use super::{
     AppState,
@@ -226,7 +226,9 @@ async fn every_change_is_told_and_nothing_else() {
     let place = TestStore::chosen();
     let store = place.open().await;
     let (told, changes) = mpsc::channel();
-    let _watch = changes::watch(&store, move |change| told.send(change).unwrap()).unwrap();
+    let _watch = store
+        .watch(move |change| told.send(change).unwrap())
+        .unwrap();
     let apps = apps(&place).await;
     let app = create(&apps, "one").await;
     let expect = |what: &str| {

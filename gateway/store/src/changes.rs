@@ -6,8 +6,6 @@ use std::convert::Infallible;
 
 use tokio::sync::oneshot;
 
-use crate::{Store, StoreError};
-
 /// What kind of thing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Topic {
@@ -50,21 +48,6 @@ pub enum Change {
     Lost,
     /// Something may have been missed: whatever is remembered may be out of date.
     Everything,
-}
-
-/// Calls `on_change` for every change from now on, from a thread of its own, until the watch is dropped.
-///
-/// # Errors
-///
-/// The database cannot be read now. Later failures are ridden out, and followed by [`Change::Everything`].
-pub fn watch(
-    store: &Store,
-    on_change: impl FnMut(Change) + Send + 'static,
-) -> Result<Watch, StoreError> {
-    match store {
-        Store::Sqlite(database) => crate::sqlite::changes::watch(database, on_change),
-        Store::Postgres(database) => crate::postgres::changes::watch(database, on_change),
-    }
 }
 
 /// A running watch; dropping it ends it.

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | [`address`] | the `store` setting: SQLite or Postgres |
 //! | [`settings`] | how a Postgres is spoken to |
-//! | [`store`] | opening whichever it is |
+//! | [`store`] | opening and watching whichever it is |
 //! | [`sqlite`], [`postgres`] | a database each: opening, migrating, calling, watching |
 //! | [`changes`] | telling every process what changed |
 //! | [`copy`](mod@copy) | moving everything from SQLite to Postgres |

@@ -1,6 +1,9 @@
-//! Opening whichever store the configuration names.
+//! Opening and watching whichever store the configuration names.
 
-use crate::{OpenError, PostgresDatabase, SqliteDatabase, StoreAddress, StoreSettings};
+use crate::{
+    Change, OpenError, PostgresDatabase, SqliteDatabase, StoreAddress, StoreError, StoreSettings,
+    changes::Watch, postgres, sqlite,
+};
 
 /// An open database, migrated. Cheap to clone; every clone is the same database.
 #[derive(Clone, Debug)]
@@ -24,6 +27,25 @@ impl Store {
             StoreAddress::Postgres(address) => PostgresDatabase::open(address, &settings.postgres)
                 .await
                 .map(Self::Postgres),
+        }
+    }
+
+    /// Calls `on_change` for every change from now on, from a thread of its own, until the watch is dropped.
+    ///
+    /// Blocks until nothing can be missed any more, so not on the one thread of a runtime that drives this store's
+    /// connections.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read now. Later failures are ridden out: [`Change::Lost`] tells of them, and
+    /// [`Change::Everything`] of their end.
+    pub fn watch(
+        &self,
+        on_change: impl FnMut(Change) + Send + 'static,
+    ) -> Result<Watch, StoreError> {
+        match self {
+            Self::Sqlite(database) => sqlite::changes::watch(database, on_change),
+            Self::Postgres(database) => postgres::changes::watch(database, on_change),
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::{
     error::LoginError,
     flow::{self, Beginning},
     request::{Caller, Parameters, RequestInfo},
-    router::Serving,
+    service::Serving,
 };
 
 /// What the client keeps, shows and opens.

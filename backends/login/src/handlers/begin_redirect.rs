@@ -8,7 +8,7 @@ use crate::{
     error::LoginError,
     flow::{self, Beginning},
     request::{Parameters, RequestInfo, application_of},
-    router::Serving,
+    service::Serving,
 };
 
 /// Sends the browser to the provider.

@@ -11,7 +11,7 @@ use crate::{
     flow::{Callback, End, Visit, finish_login},
     pages,
     request::RequestInfo,
-    router::Serving,
+    service::Serving,
     views::{LoginResultView, Views},
 };
 

@@ -9,7 +9,7 @@ use crate::{
     error::LoginError,
     flow::{self, CheckedStatus},
     request::{Caller, Parameters},
-    router::Serving,
+    service::Serving,
     views::{LoginResultView, Views},
 };
 

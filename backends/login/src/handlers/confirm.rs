@@ -6,7 +6,7 @@ use super::sent_on;
 use crate::{
     error::LoginError,
     flow::{self, Visit},
-    router::Serving,
+    service::Serving,
 };
 
 /// Sends the browser to the provider.

@@ -8,7 +8,7 @@ use crate::{
     error::LoginError,
     events::{EventName, NewEvent},
     request::{Parameters, Person},
-    router::Serving,
+    service::Serving,
 };
 
 /// CONTRACT 8.

@@ -3,7 +3,7 @@
 use axum::{Json, extract::State};
 use serde_json::{Value, json};
 
-use crate::{error::LoginError, router::Serving};
+use crate::{error::LoginError, service::Serving};
 
 /// The process is up.
 pub(crate) async fn healthz() -> Json<Value> {

@@ -10,7 +10,7 @@ use crate::{
     error::LoginError,
     flow::{Callback, Grant, Visit},
     request::{NamedApplication, Parameters, RequestInfo},
-    router::Serving,
+    service::Serving,
     views::Views,
 };
 

@@ -8,7 +8,7 @@ use crate::{
     flow::{self, Shown, Visit},
     pages,
     request::RequestInfo,
-    router::Serving,
+    service::Serving,
 };
 
 /// Shows the page that asks, or goes on at once where that is configured.

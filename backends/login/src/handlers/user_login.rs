@@ -6,7 +6,7 @@ use crate::{
     error::LoginError,
     flow::{redeem_ticket, redeem_token},
     request::{Caller, Parameters},
-    router::Serving,
+    service::Serving,
     views::{LoginResultView, Views},
 };
 

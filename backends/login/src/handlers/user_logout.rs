@@ -3,7 +3,7 @@
 use axum::{Json, extract::State};
 use serde_json::{Map, Value};
 
-use crate::{error::LoginError, request::Person, router::Serving};
+use crate::{error::LoginError, request::Person, service::Serving};
 
 /// Ends the credential that the request carries.
 pub(crate) async fn user_logout(

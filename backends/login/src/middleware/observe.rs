@@ -15,7 +15,7 @@ use http::{
 use tracing::{Instrument, Span, field};
 
 use super::render::Unrendered;
-use crate::{error::LoginError, request::RequestInfo, router::Serving};
+use crate::{error::LoginError, request::RequestInfo, service::Serving};
 
 /// Reads what the answer will need of the request, and records what became of it.
 pub(super) async fn observe(

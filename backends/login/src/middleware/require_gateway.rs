@@ -7,7 +7,7 @@ use axum::{
 };
 use gateway_protocol::header::X_GATEWAY_SECRET;
 
-use crate::{config::Gateway, error::LoginError, router::Serving};
+use crate::{config::Gateway, error::LoginError, service::Serving};
 
 /// Lets through what carries the gateway's secret; everything, if there is none, since then the address is
 /// loopback.

@@ -6,7 +6,7 @@ use axum::extract::FromRequestParts;
 use gateway_protocol::{app::AppId, header::X_GATEWAY_APP_ID};
 use http::request::Parts;
 
-use crate::{applications::Application, config::Gateway, error::LoginError, router::Serving};
+use crate::{applications::Application, config::Gateway, error::LoginError, service::Serving};
 
 /// The application of a request that must be some application's.
 pub(crate) struct Caller(pub(crate) Arc<Application>);

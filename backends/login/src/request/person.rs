@@ -10,7 +10,7 @@ use super::Caller;
 use crate::{
     credentials::{Credential, LoggedIn},
     error::LoginError,
-    router::Serving,
+    service::Serving,
 };
 
 /// A checked credential, and what it proves. There is no other way to make one.

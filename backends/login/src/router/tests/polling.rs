@@ -321,10 +321,13 @@ async fn a_waiting_check_of_another_process_answers_as_soon_as_the_login_is_fini
     let stores = setup.store.another().await;
     let other = Service::new(config, stores, Arc::new(setup.clock.clone())).unwrap();
     let watched = Arc::clone(&other);
-    let _watch = signpost_store::changes::watch(setup.store.store(), move |change| {
-        watched.on_change(&change);
-    })
-    .unwrap();
+    let _watch = setup
+        .store
+        .store()
+        .watch(move |change| {
+            watched.on_change(&change);
+        })
+        .unwrap();
     let request = Request::post(format!("/check?token={}&wait=30", begun.token))
         .header("x-gateway-app-id", "0")
         .body(Body::empty())

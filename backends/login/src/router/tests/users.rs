@@ -91,10 +91,13 @@ async fn another_process_ends_a_credential_by_the_change_feed() {
         StatusCode::OK
     );
     let watched = Arc::clone(&setup.service);
-    let _watch = signpost_store::changes::watch(setup.store.store(), move |change| {
-        watched.on_change(&change);
-    })
-    .unwrap();
+    let _watch = setup
+        .store
+        .store()
+        .watch(move |change| {
+            watched.on_change(&change);
+        })
+        .unwrap();
     let other = setup.store.another().await.credentials;
     let hash = authorization
         .parse::<crate::credentials::Credential>()

@@ -1,6 +1,5 @@
 //! What the programs have in common: arguments, configuration, log, server, stop.
 
-mod health;
 mod logging;
 mod server;
 mod sweeper;
@@ -81,7 +80,7 @@ fn try_run(program: &Program) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if arguments.get_flag("health") {
-        let health = health::ask(config.listen())?;
+        let health = signpost_health::ask(config.listen())?;
         say(&health.words);
         return Ok(if health.is_ready {
             ExitCode::SUCCESS

@@ -1,5 +1,5 @@
-//! `--health`: asks the running program whether it can serve. What a container's health check runs, since nothing
-//! else that could ask needs to be there.
+//! Asks a running program whether it can serve: what `signpost health` and `login-v1 --health` do, for containers in
+//! which nothing else that could ask needs to be there.
 
 use std::{
     io::{Read, Write},
@@ -14,12 +14,13 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// More than any answer of `/readyz`.
 const MOST_BYTES: u64 = 64 * 1024;
 
-/// What `/readyz` of the program that listens there answers.
-pub(super) struct Health {
+/// What `/readyz` of a program answers.
+#[derive(Debug)]
+pub struct Health {
     /// Whether it can serve.
-    pub(super) is_ready: bool,
+    pub is_ready: bool,
     /// The answer's body.
-    pub(super) words: String,
+    pub words: String,
 }
 
 /// Asks the program that listens at an address.
@@ -27,7 +28,7 @@ pub(super) struct Health {
 /// # Errors
 ///
 /// Nobody listens there, or there is no answer.
-pub(super) fn ask(listen: SocketAddr) -> anyhow::Result<Health> {
+pub fn ask(listen: SocketAddr) -> anyhow::Result<Health> {
     let address = from_here(listen);
     let answer = answer(address).with_context(|| format!("http://{address}/readyz"))?;
     Ok(Health::from_answer(&answer))
@@ -76,7 +77,7 @@ mod tests {
         for (listen, asked) in [
             ("0.0.0.0:7001", "127.0.0.1:7001"),
             ("[::]:7001", "[::1]:7001"),
-            ("127.0.0.2:7001", "127.0.0.2:7001"),
+            ("127.0.0.2:8081", "127.0.0.2:8081"),
         ] {
             assert_eq!(from_here(listen.parse().unwrap()).to_string(), asked);
         }
@@ -86,7 +87,13 @@ mod tests {
     fn only_200_is_ready() {
         let ready = Health::from_answer("HTTP/1.1 200 OK\r\n\r\n{\"status\":\"ready\"}");
         assert!(ready.is_ready && ready.words == "{\"status\":\"ready\"}");
-        for answer in ["HTTP/1.1 503 Service Unavailable\r\n\r\n{}", "HTTP/1.1", ""] {
+        assert!(Health::from_answer("HTTP/1.1 200 OK\r\nContent-Length: 6").is_ready);
+        for answer in [
+            "HTTP/1.1 503 Service Unavailable\r\n\r\n{}",
+            "HTTP/1.1",
+            "",
+            "200",
+        ] {
             assert!(!Health::from_answer(answer).is_ready, "{answer}");
         }
     }

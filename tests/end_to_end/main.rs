@@ -45,6 +45,8 @@ mod polling_page;
 mod real_browser;
 // What somebody with bad intentions would try on a login.
 mod login_attacks;
+// Strangers who begin logins in masses.
+mod login_floods;
 // Where a login may send the browser.
 mod return_to;
 // A login belongs to its application.

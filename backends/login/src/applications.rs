@@ -16,7 +16,7 @@ pub use self::{postgres::PostgresApplications, sqlite::SqliteApplications};
 use crate::{
     clock::Clock,
     config::{Origin, SingleApplication},
-    read_through::{Away, ReadThrough},
+    read_through::ReadThrough,
 };
 
 /// More applications than that are active at once in few places.
@@ -71,7 +71,7 @@ impl Applications {
         Self {
             single: Arc::new(single),
             store,
-            remembered: ReadThrough::new(REMEMBERED, TRUSTED, Away::Outlast, clock),
+            remembered: ReadThrough::new(REMEMBERED, TRUSTED, clock),
         }
     }
 

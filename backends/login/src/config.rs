@@ -25,7 +25,7 @@ pub use self::{
     application::{Origin, SingleApplication},
     gateway_secret::{Gateway, GatewaySecret},
     lifetimes::Lifetimes,
-    limits::{PendingBounds, Polling},
+    limits::{LoginLimits, Polling, Rate},
     log::{LogConfig, LogFormat},
     problems::{ConfigProblem, ConfigProblems},
     provider::{ProviderConfig, ProviderKind, ProviderName, Providers},
@@ -56,7 +56,7 @@ pub struct Config {
     application: SingleApplication,
     lifetimes: Lifetimes,
     polling: Polling,
-    pending_bounds: PendingBounds,
+    limits: LoginLimits,
     providers: Providers,
     log: LogConfig,
 }
@@ -150,10 +150,10 @@ impl Config {
         &self.polling
     }
 
-    /// How many logins may be under way.
+    /// How much callers can start.
     #[must_use]
-    pub fn pending_bounds(&self) -> PendingBounds {
-        self.pending_bounds
+    pub fn limits(&self) -> LoginLimits {
+        self.limits
     }
 
     /// Who people log in through.
@@ -195,9 +195,9 @@ impl TryFrom<RawConfig> for Config {
         let worker_threads =
             problems.within("worker_threads", raw.worker_threads, WORKER_THREADS, 1..=64);
         let application = SingleApplication::read(raw.application, &mut problems);
-        let lifetimes = Lifetimes::read(raw.login, &mut problems);
+        let lifetimes = Lifetimes::read(raw.login, &raw.events, &mut problems);
         let polling = Polling::read(raw.polling, &mut problems);
-        let pending_bounds = PendingBounds::read(raw.limits, &mut problems);
+        let limits = LoginLimits::read(&raw.limits, &mut problems);
         let providers = Providers::read(
             raw.providers,
             raw.provider_kinds,
@@ -235,7 +235,7 @@ impl TryFrom<RawConfig> for Config {
             application,
             lifetimes,
             polling,
-            pending_bounds,
+            limits,
             providers,
             log,
         })

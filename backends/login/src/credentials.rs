@@ -19,7 +19,7 @@ pub use self::{
 use crate::{
     accounts::Account,
     clock::{Clock, Timestamp},
-    read_through::{Away, ReadThrough},
+    read_through::ReadThrough,
 };
 
 /// Some 300 bytes each: a few MiB of people who are active right now.
@@ -99,7 +99,7 @@ impl Credentials {
     pub fn new(store: Arc<dyn CredentialStore>, clock: Arc<dyn Clock>) -> Self {
         Self {
             store,
-            remembered: ReadThrough::new(REMEMBERED, TRUSTED, Away::Outlast, clock),
+            remembered: ReadThrough::new(REMEMBERED, TRUSTED, clock),
         }
     }
 

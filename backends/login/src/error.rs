@@ -77,10 +77,10 @@ pub enum LoginError {
     /// Not of an origin registered for the application, or not plainly an address.
     #[error("return_to is not allowed")]
     ReturnToNotAllowed,
-    /// Too many logins are pending for this application or client address.
-    #[error("too many logins are pending")]
-    TooManyPending {
-        /// Seconds until one of them expires.
+    /// Too many logins of this application, or callbacks of this client's network. CONTRACT 8.
+    #[error("too many logins or callbacks at once")]
+    RateLimited {
+        /// Seconds until one more may come.
         retry_after: u64,
     },
 
@@ -139,7 +139,7 @@ impl LoginError {
             Self::LoginExpired => ProblemCode::LoginExpired,
             Self::LoginDenied => ProblemCode::LoginDenied,
             Self::ReturnToNotAllowed => ProblemCode::ReturnToNotAllowed,
-            Self::TooManyPending { .. } => ProblemCode::RateLimited,
+            Self::RateLimited { .. } => ProblemCode::RateLimited,
             Self::GatewayRequired => ProblemCode::GatewayRequired,
             Self::AppNotFound => ProblemCode::AppNotFound,
             Self::AppDisabled => ProblemCode::AppDisabled,

@@ -68,6 +68,13 @@ pub trait EventStore: Send + Sync {
     ///
     /// The store cannot be reached.
     async fn keep(&self, event: NewEvent) -> Result<i64, StoreError>;
+
+    /// Removes up to `limit` of the oldest events that were received before `before`, and says how many.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be reached.
+    async fn sweep(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError>;
 }
 
 #[cfg(test)]

@@ -28,6 +28,7 @@ pub(crate) use self::{
 use crate::{
     accounts::Account,
     applications::Application,
+    client_address::ClientAddress,
     clock::Timestamp,
     credentials::Credential,
     error::LoginError,
@@ -57,35 +58,52 @@ pub(crate) struct Visit<'a> {
     pub(crate) state: &'a str,
     /// The application that the gateway names, which it does unless the request is unsigned.
     pub(crate) application: Option<AppId>,
+    /// The network that the browser is in.
+    pub(crate) client: ClientAddress,
     /// The browser's cookies among others.
     pub(crate) headers: &'a http::HeaderMap,
 }
 
-/// The login that a browser's address is about, and its application.
+impl Visit<'_> {
+    /// The login's `state`. CONTRACT 5: one that no present version issued ends at the default route, as unknown.
+    fn state(&self) -> Result<LoginState, LoginError> {
+        let state: Option<LoginState> = self.state.parse().ok();
+        state
+            .filter(|state| state.version() == self.version)
+            .ok_or(LoginError::LoginUnknown)
+    }
+
+    /// Whether the request may be about this application's login.
+    fn is_of(&self, application: AppId) -> bool {
+        self.application.is_none_or(|named| named == application)
+    }
+}
+
+/// The stored login that a browser's address is about, and its application.
 async fn locate(
     service: &Service,
     visit: &Visit<'_>,
 ) -> Result<(Login, Arc<Application>), LoginError> {
-    let state: LoginState = visit.state.parse().map_err(|_| LoginError::LoginUnknown)?;
-    // CONTRACT 5: a state that no present version issued ends at the default route, as unknown.
-    if state.version() != visit.version {
-        return Err(LoginError::LoginUnknown);
-    }
+    let state = visit.state()?;
     let found = service.logins.store().find(state.hash()).await?;
-    let is_theirs = |login: &Login| {
-        login.state == state
-            && visit
-                .application
-                .is_none_or(|application| application == login.application)
-    };
+    let is_theirs = |login: &Login| login.state == state && visit.is_of(login.application);
     let login = found.filter(is_theirs).ok_or(LoginError::LoginUnknown)?;
+    let application = active_application(service, login.application).await?;
+    Ok((login, application))
+}
+
+/// The application of a login, unless it was deleted or disabled meanwhile.
+async fn active_application(
+    service: &Service,
+    application: AppId,
+) -> Result<Arc<Application>, LoginError> {
     let application = service
         .applications
-        .find(login.application)
+        .find(application)
         .await?
         .ok_or(LoginError::LoginUnknown)?;
     if application.is_active {
-        Ok((login, application))
+        Ok(application)
     } else {
         Err(LoginError::AppDisabled)
     }

@@ -10,6 +10,7 @@
 //! | `flow` | the login flow, step by step, without HTTP |
 //! | [`logins`], [`accounts`], [`credentials`], [`events`], [`applications`] | a noun each, with its store |
 //! | [`oauth`] | the provider's side |
+//! | `limits` | how much callers can start |
 //! | [`return_to`] | where a login may send the browser in the end |
 //! | `pages` | what people see in a browser |
 //! | [`error`] | what can go wrong, and the code it is answered by |
@@ -26,6 +27,7 @@ pub mod error;
 pub mod events;
 mod flow;
 mod handlers;
+mod limits;
 pub mod logins;
 mod middleware;
 pub mod oauth;

@@ -7,18 +7,22 @@
 //!
 //! "Expired" is not stored, nor that a claim ended: both follow from the time. Each other arrow is one conditional
 //! write, so of two requests that want the same one exactly one gets it.
+//!
+//! A polling login, whose beginning is signed, is a row from its beginning on. A redirect login, which a stranger can
+//! begin, is in the browser's sealed cookie ([`LoginSeal`]) until its callback claims it: the claim inserts the row.
 
 mod claim;
 mod cookie;
 mod failure;
 mod postgres;
-mod remembered;
 mod rows;
+mod seal;
 mod sqlite;
 mod ticket;
 mod token;
 mod user_code;
 mod waiters;
+mod watched;
 
 use std::time::Duration;
 
@@ -27,23 +31,24 @@ use gateway_protocol::app::AppId;
 use signpost_store::StoreError;
 use url::Url;
 
+pub(crate) use self::cookie::set_sealed;
 pub use self::{
     claim::{Claim, ClaimTerms},
-    cookie::{CookieHash, LoginCookie},
+    cookie::{CookieHash, LoginCookie, login_cookie_value},
     failure::{FailureReason, ParseFailureReasonError},
     postgres::PostgresLogins,
-    remembered::Logins,
+    seal::{LoginSeal, SealKey, SealedRedirect},
     sqlite::SqliteLogins,
     ticket::{Ticket, TicketHash},
     token::{LoginState, LoginToken, StateHash},
     user_code::UserCode,
     waiters::{Waiter, Waiters},
+    watched::Logins,
 };
 use crate::{
     accounts::{Account, AccountId},
-    client_address::ClientAddress,
     clock::Timestamp,
-    config::{PendingBounds, ProviderName},
+    config::ProviderName,
     credentials::CredentialHash,
 };
 
@@ -58,8 +63,8 @@ pub struct Login {
     pub mode: Mode,
     /// Who is asked.
     pub provider: ProviderName,
-    /// The browser that may go on, once there is one.
-    pub cookie: Option<BoundCookie>,
+    /// The cookie of the browser that was sent to the provider last: the one that may come back.
+    pub cookie: Option<CookieHash>,
     /// When it expires unless it is finished.
     pub expires_at: Timestamp,
     /// How far it is.
@@ -79,24 +84,6 @@ pub enum Mode {
         /// Shown on both sides, so that nobody confirms another's login.
         user_code: UserCode,
     },
-}
-
-/// The cookie that the store expects next.
-#[derive(Clone, Copy, Debug)]
-pub struct BoundCookie {
-    /// Its hash.
-    pub hash: CookieHash,
-    /// The step that set it.
-    pub stage: CookieStage,
-}
-
-/// The step that set a cookie, and so the one that it entitles to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CookieStage {
-    /// The page was shown: its button may be pressed.
-    Shown,
-    /// The browser was sent to the provider: it may come back.
-    Authorizing,
 }
 
 /// How far a login is.
@@ -178,45 +165,28 @@ impl Login {
         }
     }
 
-    /// Whether `cookie` is the one that entitles to the step after `stage`.
+    /// Whether `cookie` is of the browser that may come back from the provider.
     #[must_use]
-    pub fn is_bound_to(&self, cookie: &LoginCookie, stage: CookieStage) -> bool {
-        self.cookie
-            .is_some_and(|bound| bound.stage == stage && bound.hash.is_of(cookie))
+    pub fn is_bound_to(&self, cookie: &LoginCookie) -> bool {
+        self.cookie.is_some_and(|bound| bound.is_of(cookie))
     }
 }
 
-/// A login to be begun.
+/// A polling login to be begun.
 #[derive(Clone, Debug)]
-pub struct NewLogin {
-    /// What it will be found by.
+pub struct NewPollingLogin {
+    /// The `state` it will be found by.
     pub state: LoginState,
     /// The application that begins it.
     pub application: AppId,
-    /// How its outcome shall come back.
-    pub mode: Mode,
-    /// Who will be asked.
+    /// Shown on both sides, so that nobody confirms another's login.
+    pub user_code: UserCode,
+    /// The provider to ask.
     pub provider: ProviderName,
-    /// In redirect mode: the browser that begins it, on its way to the provider.
-    pub cookie: Option<CookieHash>,
-    /// Who is asking, for the bound on pending logins.
-    pub client_address: ClientAddress,
     /// Now.
     pub created_at: Timestamp,
     /// When it expires.
     pub expires_at: Timestamp,
-}
-
-/// What became of the wish to begin a login.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Begun {
-    /// It is stored.
-    Stored,
-    /// Too many are pending; one of them expires then.
-    TooMany {
-        /// When.
-        free_at: Timestamp,
-    },
 }
 
 /// What a login came to, to be stored.
@@ -271,27 +241,25 @@ pub enum Redeemed {
 /// Where logins are kept. Every change is conditional on what was there, and tells whether it happened.
 #[async_trait]
 pub trait LoginStore: Send + Sync {
-    /// Stores a new login unless too many are pending.
+    /// Stores a new polling login. Costs the same however many are pending.
     ///
     /// # Errors
     ///
     /// The store cannot be reached; this holds for all that follow.
-    async fn begin(&self, login: NewLogin, bounds: PendingBounds) -> Result<Begun, StoreError>;
+    async fn begin(&self, login: NewPollingLogin) -> Result<(), StoreError>;
 
     /// The login of this state or token.
     async fn find(&self, state: &StateHash) -> Result<Option<Login>, StoreError>;
 
-    /// Binds a pending login to another cookie: that of the page when `expected` is `None`, whatever
-    /// was there; otherwise that of the way to the provider, if the page's cookie is still `expected`.
+    /// Binds a pending login to the browser that is about to be sent to the provider, in place of an earlier one.
     async fn bind(
         &self,
         state: &StateHash,
-        expected: Option<CookieHash>,
-        cookie: BoundCookie,
+        cookie: &CookieHash,
         now: Timestamp,
     ) -> Result<bool, StoreError>;
 
-    /// Takes a pending login out of everybody else's hands, to ask the provider.
+    /// Takes a pending polling login out of everybody else's hands, to ask the provider.
     async fn claim(
         &self,
         state: &StateHash,
@@ -299,6 +267,17 @@ pub trait LoginStore: Send + Sync {
         claim: Claim,
         now: Timestamp,
     ) -> Result<bool, StoreError>;
+
+    /// Stores a redirect login as claimed; `false` if another callback did so before.
+    async fn claim_redirect(
+        &self,
+        login: &Login,
+        claim: Claim,
+        now: Timestamp,
+    ) -> Result<bool, StoreError>;
+
+    /// Deletes a redirect login that is claimed and not finished: as if its callback had not come.
+    async fn unclaim_redirect(&self, state: &StateHash) -> Result<(), StoreError>;
 
     /// Stores what a claimed login came to, unless its claim has ended, and tells every process. Only who claimed it
     /// may call this. The same outcome again is answered as the first time: the first answer may have been lost.
@@ -319,8 +298,17 @@ pub trait LoginStore: Send + Sync {
         now: Timestamp,
     ) -> Result<Redeemed, StoreError>;
 
-    /// Removes up to `limit` logins that expired before `before`, and says how many.
-    async fn sweep(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError>;
+    /// Removes up to `limit` logins that expired before `before`, and up to `limit` redirect logins that expired before
+    /// `now` and that no provider vouched for. Returns the larger of the two numbers of removed rows.
+    async fn sweep(
+        &self,
+        before: Timestamp,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<usize, StoreError>;
+
+    /// The key that seals redirect logins, the same for every process: `fresh`, unless there is one already.
+    async fn seal_key(&self, fresh: SealKey, now: Timestamp) -> Result<SealKey, StoreError>;
 }
 
 #[cfg(test)]

@@ -26,19 +26,9 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub(crate) struct ReadThrough<K, V> {
     cache: Cache<K, Entry<V>>,
     lifetime: Duration,
-    away: Away,
     clock: Arc<dyn Clock>,
     /// Held while the cache is written.
     feed: Mutex<Feed>,
-}
-
-/// What a memory does while the store is away.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Away {
-    /// It serves what it knows for 5 minutes more. CONTRACT 4.
-    Outlast,
-    /// It says so.
-    Fail,
 }
 
 #[derive(Clone)]
@@ -61,7 +51,7 @@ where
     V: Clone + Send + Sync + 'static,
 {
     /// Of up to `entries` values, each read again after `lifetime`.
-    pub(crate) fn new(entries: u64, lifetime: Duration, away: Away, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn new(entries: u64, lifetime: Duration, clock: Arc<dyn Clock>) -> Self {
         let cache = Cache::builder()
             .max_capacity(entries)
             // Nothing leaves by age, since it may be needed while the store is away.
@@ -70,7 +60,6 @@ where
         Self {
             cache,
             lifetime,
-            away,
             clock,
             feed: Mutex::default(),
         }
@@ -118,16 +107,14 @@ where
     fn fresh(&self, key: &K) -> Option<V> {
         let entry = self.cache.get(key)?;
         let now = self.clock.instant();
-        let serves = now < entry.fresh_until && self.is_trusted(&self.feed(), now);
+        let serves = now < entry.fresh_until && Self::is_trusted(&self.feed(), now);
         serves.then_some(entry.value)
     }
 
     /// Whether anything that is remembered may serve at all.
-    fn is_trusted(&self, feed: &Feed, now: Instant) -> bool {
-        feed.lost_at.is_none_or(|lost_at| match self.away {
-            Away::Outlast => now.saturating_duration_since(lost_at) < OUTLASTED,
-            Away::Fail => false,
-        })
+    fn is_trusted(feed: &Feed, now: Instant) -> bool {
+        feed.lost_at
+            .is_none_or(|lost_at| now.saturating_duration_since(lost_at) < OUTLASTED)
     }
 
     fn remember(&self, key: K, found: Option<V>, changes_before: u64) {
@@ -143,12 +130,9 @@ where
 
     /// What serves although it could not be read again. Looked up only now: it may have changed meanwhile.
     fn outlasting(&self, key: K) -> Option<V> {
-        if self.away == Away::Fail {
-            return None;
-        }
         let feed = self.feed();
         let now = self.clock.instant();
-        if !self.is_trusted(&feed, now) {
+        if !Self::is_trusted(&feed, now) {
             return None;
         }
         let mut entry = self.cache.get(&key)?;

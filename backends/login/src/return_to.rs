@@ -8,7 +8,8 @@ use crate::{
 };
 
 /// Longer addresses than browsers and servers agree to carry.
-const MAX_BYTES: usize = 2048;
+/// Also what a sealed cookie holds beside the rest: browsers drop cookies over 4,096 bytes.
+pub(crate) const MAX_BYTES: usize = 2048;
 
 /// What is added to the address in the end.
 const OUTCOMES: [&str; 2] = ["ticket", "error"];

@@ -21,6 +21,14 @@ impl Secret {
         Self(random())
     }
 
+    pub(crate) const fn from_bytes(bytes: [u8; LENGTH]) -> Self {
+        Self(bytes)
+    }
+
+    pub(crate) const fn as_bytes(&self) -> &[u8; LENGTH] {
+        &self.0
+    }
+
     /// Takes 43 characters of base64url apart; `None` for anything else.
     pub(crate) fn decode(text: &str) -> Option<Self> {
         decode(text).map(Self)

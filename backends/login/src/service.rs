@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use gateway_protocol::version::Version;
-use signpost_store::{Change, PostgresDatabase, SqliteDatabase, Store, Topic};
-use tokio::sync::watch;
+use signpost_store::{Change, PostgresDatabase, SqliteDatabase, Store, StoreError, Topic};
+use tokio::sync::{OnceCell, watch};
 
 use crate::{
     accounts::{AccountStore, PostgresAccounts, SqliteAccounts},
@@ -15,7 +15,8 @@ use crate::{
         CredentialHash, CredentialStore, Credentials, PostgresCredentials, SqliteCredentials,
     },
     events::{EventStore, PostgresEvents, SqliteEvents},
-    logins::{LoginStore, Logins, PostgresLogins, SqliteLogins, StateHash},
+    limits::Limits,
+    logins::{LoginSeal, LoginStore, Logins, PostgresLogins, SealKey, SqliteLogins, StateHash},
     oauth::ProviderClients,
     readiness::{PostgresReadiness, Readiness, SqliteReadiness},
 };
@@ -76,10 +77,13 @@ pub struct Service {
     pub(crate) applications: Applications,
     pub(crate) credentials: Credentials,
     pub(crate) events: Arc<dyn EventStore>,
+    pub(crate) limits: Limits,
     pub(crate) logins: Logins,
     pub(crate) providers: ProviderClients,
     pub(crate) readiness: Arc<dyn Readiness>,
     clock: Arc<dyn Clock>,
+    /// Read from the store when the first redirect login needs it.
+    seal: OnceCell<LoginSeal>,
     stopping: watch::Sender<bool>,
 }
 
@@ -111,11 +115,13 @@ impl Service {
             ),
             credentials: Credentials::new(stores.credentials, Arc::clone(&clock)),
             events: stores.events,
-            logins: Logins::new(stores.logins, Arc::clone(&clock)),
+            limits: Limits::new(config.limits(), config.lifetimes().login),
+            logins: Logins::new(stores.logins),
             providers,
             readiness: stores.readiness,
             config,
             clock,
+            seal: OnceCell::new(),
             stopping: watch::Sender::new(false),
         }))
     }
@@ -130,6 +136,16 @@ impl Service {
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.clock.now()
+    }
+
+    /// What seals redirect logins, the same in every process.
+    pub(crate) async fn seal(&self) -> Result<&LoginSeal, StoreError> {
+        let read = async || {
+            let key = SealKey::generate();
+            let key = self.logins.store().seal_key(key, self.now()).await?;
+            Ok(LoginSeal::new(key))
+        };
+        self.seal.get_or_try_init(read).await
     }
 
     /// Another process, or this one, changed something: what is remembered of it is dropped.
@@ -153,18 +169,17 @@ impl Service {
                 key,
             } => {
                 if let Some(hash) = hash(key) {
-                    self.logins.forget(&StateHash::from_bytes(hash));
+                    self.logins.wake(&StateHash::from_bytes(hash));
                 }
             }
             Change::Lost => {
                 self.applications.lose_feed();
                 self.credentials.lose_feed();
-                self.logins.lose_feed();
             }
             Change::Everything => {
                 self.applications.forget_all();
                 self.credentials.forget_all();
-                self.logins.forget_all();
+                self.logins.wake_all();
             }
         }
     }

@@ -53,6 +53,21 @@ impl TestStore {
         }
     }
 
+    /// The number of rows in a table.
+    pub(crate) async fn count(&self, table: &str) -> i64 {
+        let query = format!("SELECT count(*) FROM {table}");
+        match &self.store {
+            Store::Sqlite(database) => database
+                .call(move |connection| connection.query_row(&query, [], |row| row.get(0)))
+                .await
+                .unwrap(),
+            Store::Postgres(database) => {
+                let session = database.session().await.unwrap();
+                session.query_one(&query, &[]).await.unwrap().get(0)
+            }
+        }
+    }
+
     pub(crate) async fn account(&self, username: &str) -> Account {
         let config = config("");
         let provider = config.providers().iter().next().unwrap();

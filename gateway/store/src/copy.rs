@@ -17,9 +17,10 @@ use crate::{OpenError, PostgresAddress, PostgresDatabase, PostgresSettings, Stor
 
 /// What is copied, in an order in which no row comes before one that it refers to. `changes` is not: nobody who reads
 /// the target has seen what was there before.
-const TABLES: [&str; 5] = [
+const TABLES: [&str; 6] = [
     "applications",
     "accounts",
+    "login_keys",
     "logins",
     "credentials",
     "events",

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use super::{problems::Problems, raw::RawLogin};
+use super::{
+    problems::Problems,
+    raw::{RawEvents, RawLogin},
+};
 
 /// From the beginning of a login to its end at the provider. CONTRACT 8.
 const LOGIN_SECONDS: u64 = 10 * 60;
@@ -13,7 +16,10 @@ const TICKET: Duration = Duration::from_secs(60);
 /// How long a person stays logged in. CONTRACT 8.
 const CREDENTIAL_SECONDS: u64 = 30 * 24 * 60 * 60;
 
-/// The four lifetimes. CONTRACT 8.
+/// How long events are kept: a year's comparison.
+const EVENT_DAYS: u64 = 366;
+
+/// The lifetimes. CONTRACT 8.
 #[derive(Clone, Copy, Debug)]
 pub struct Lifetimes {
     /// A login that is pending for this long has expired. 1 s to 1 h, default 10 min.
@@ -24,10 +30,18 @@ pub struct Lifetimes {
     pub ticket: Duration,
     /// A credential is valid for this long. 1 s to 366 d, default 30 d.
     pub credential: Duration,
+    /// An event is kept for this long. 1 d to 10 years, default 366 d; `None`: for ever.
+    pub event: Option<Duration>,
 }
 
 impl Lifetimes {
-    pub(super) fn read(raw: RawLogin, problems: &mut Problems) -> Self {
+    pub(super) fn read(raw: RawLogin, events: &RawEvents, problems: &mut Problems) -> Self {
+        let event_days = problems.within(
+            "events.retention_days",
+            events.retention_days,
+            EVENT_DAYS,
+            0..=3660,
+        );
         let mut seconds = |key: &str, given, default, most| {
             Duration::from_secs(problems.within(&format!("login.{key}"), given, default, 1..=most))
         };
@@ -51,6 +65,7 @@ impl Lifetimes {
                 CREDENTIAL_SECONDS,
                 366 * 24 * 3600,
             ),
+            event: (event_days > 0).then(|| Duration::from_secs(event_days * 24 * 3600)),
         }
     }
 }

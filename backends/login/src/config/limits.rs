@@ -1,4 +1,4 @@
-//! How polling logins go, and how many logins may be under way.
+//! How polling logins go, and how much callers can start.
 
 use std::time::Duration;
 
@@ -9,10 +9,14 @@ use super::{
 
 /// Often enough to feel immediate, seldom enough for many clients.
 const INTERVAL_SECONDS: u64 = 2;
-/// A crowd that logs in within ten minutes; more is an attack or deserves a look.
-const PENDING_PER_APPLICATION: u64 = 10_000;
-/// A household, an office behind one address, or a test that means it.
-const PENDING_PER_ADDRESS: u64 = 100;
+/// Polling logins of one application: a busy game's evening. Rows last `login_ttl` and an hour.
+const STARTS_PER_SECOND: u64 = 100;
+const STARTS_BURST: u64 = 1_000;
+/// Callbacks of one address: an office of a thousand people that comes to work within ten minutes.
+const CALLBACKS_PER_SECOND: u64 = 2;
+const CALLBACKS_BURST: u64 = 200;
+/// Calls to providers in flight. A healthy provider answers within half a second: some 500 logins a second.
+const PROVIDER_CALLS: u64 = 256;
 
 /// How polling logins go.
 #[derive(Clone, Copy, Debug)]
@@ -38,31 +42,67 @@ impl Polling {
     }
 }
 
-/// How many logins may be pending at once. CONTRACT 8.
+/// How much callers can start. Each process counts by itself. CONTRACT 8.
 #[derive(Clone, Copy, Debug)]
-pub struct PendingBounds {
-    /// Of one application, default 10,000.
-    pub per_application: u64,
-    /// Of one client address (IPv6: one /64), default 100.
-    pub per_address: u64,
+pub struct LoginLimits {
+    /// Polling logins that one application begins; default 100 a second, 1,000 at once.
+    pub starts: Rate,
+    /// Callbacks of one client address (IPv6: one /64; a /48 may do four times as much) that ask a provider; default 2 a
+    /// second, 200 at once.
+    pub callbacks: Rate,
+    /// Calls to providers in flight, 1 to 10,000, default 256. One client address (IPv6: one /48) has a quarter at most.
+    pub provider_calls: usize,
 }
 
-impl PendingBounds {
-    pub(super) fn read(raw: RawLimits, problems: &mut Problems) -> Self {
-        let mut bound = |key: &str, given, default| {
-            problems.within(&format!("limits.{key}"), given, default, 1..=1_000_000)
+/// A rate that may be exceeded for a while.
+#[derive(Clone, Copy, Debug)]
+pub struct Rate {
+    /// On average.
+    pub per_second: f64,
+    /// At once, after a pause.
+    pub burst: u32,
+}
+
+impl Rate {
+    /// `factor` times as generous.
+    #[must_use]
+    pub fn times(self, factor: u32) -> Self {
+        Self {
+            per_second: self.per_second * f64::from(factor),
+            burst: self.burst.saturating_mul(factor),
+        }
+    }
+}
+
+impl LoginLimits {
+    pub(super) fn read(raw: &RawLimits, problems: &mut Problems) -> Self {
+        let mut number = |key: &str, given, default, most| {
+            let number = problems.within(&format!("limits.{key}"), given, default, 1..=most);
+            u32::try_from(number).unwrap_or(u32::MAX)
+        };
+        let mut rate = |name: &str, (per_second, burst), defaults: (u64, u64)| Rate {
+            per_second: number(
+                &format!("{name}_per_second"),
+                per_second,
+                defaults.0,
+                100_000,
+            )
+            .into(),
+            burst: number(&format!("{name}_burst"), burst, defaults.1, 1_000_000),
         };
         Self {
-            per_application: bound(
-                "pending_per_application",
-                raw.pending_per_application,
-                PENDING_PER_APPLICATION,
+            starts: rate(
+                "starts",
+                (raw.starts_per_second, raw.starts_burst),
+                (STARTS_PER_SECOND, STARTS_BURST),
             ),
-            per_address: bound(
-                "pending_per_address",
-                raw.pending_per_address,
-                PENDING_PER_ADDRESS,
+            callbacks: rate(
+                "callbacks",
+                (raw.callbacks_per_second, raw.callbacks_burst),
+                (CALLBACKS_PER_SECOND, CALLBACKS_BURST),
             ),
+            provider_calls: number("provider_calls", raw.provider_calls, PROVIDER_CALLS, 10_000)
+                as usize,
         }
     }
 }

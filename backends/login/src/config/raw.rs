@@ -27,6 +27,7 @@ pub struct RawConfig {
     pub(super) login: RawLogin,
     pub(super) polling: RawPolling,
     pub(super) limits: RawLimits,
+    pub(super) events: RawEvents,
     pub(super) postgres: RawPostgres,
     pub(super) log: RawLog,
     pub(super) providers: BTreeMap<String, RawProvider>,
@@ -86,8 +87,18 @@ pub(super) struct RawPolling {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawLimits {
-    pub(super) pending_per_application: Option<i64>,
-    pub(super) pending_per_address: Option<i64>,
+    pub(super) starts_per_second: Option<i64>,
+    pub(super) starts_burst: Option<i64>,
+    pub(super) callbacks_per_second: Option<i64>,
+    pub(super) callbacks_burst: Option<i64>,
+    pub(super) provider_calls: Option<i64>,
+}
+
+/// `[events]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawEvents {
+    pub(super) retention_days: Option<i64>,
 }
 
 /// `[postgres]`: how a Postgres is spoken to.
@@ -156,6 +167,7 @@ impl RawConfig {
         let login = section(&mut table, "login", &mut problems);
         let polling = section(&mut table, "polling", &mut problems);
         let limits = section(&mut table, "limits", &mut problems);
+        let events = section(&mut table, "events", &mut problems);
         let postgres = section(&mut table, "postgres", &mut problems);
         let log = section(&mut table, "log", &mut problems);
         let providers = sections(&mut table, "providers", &mut problems);
@@ -175,6 +187,7 @@ impl RawConfig {
             login,
             polling,
             limits,
+            events,
             postgres,
             log,
             providers,

@@ -4,7 +4,10 @@ use async_trait::async_trait;
 use signpost_store::{PostgresDatabase, StoreError};
 
 use super::{EventStore, NewEvent};
-use crate::store_values::StoredRow;
+use crate::{
+    clock::Timestamp,
+    store_values::{StoredRow, postgres::count},
+};
 
 /// Events in a Postgres.
 #[derive(Debug)]
@@ -36,5 +39,15 @@ impl EventStore for PostgresEvents {
             )
             .await?;
         row.number("id")
+    }
+
+    async fn sweep(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        // Ids grow with time, so the oldest are the first: this needs no index.
+        let sql = format!(
+            "DELETE FROM events WHERE id IN (SELECT id FROM events ORDER BY id LIMIT {limit}) AND received_at < $1"
+        );
+        let session = self.0.session().await?;
+        let swept = session.execute(&sql, &[&before.as_millis()]).await?;
+        Ok(count(swept))
     }
 }

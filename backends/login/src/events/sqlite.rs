@@ -5,6 +5,7 @@ use rusqlite::params;
 use signpost_store::{SqliteDatabase, StoreError};
 
 use super::{EventStore, NewEvent};
+use crate::clock::Timestamp;
 
 /// Events in a SQLite file.
 #[derive(Debug)]
@@ -38,6 +39,20 @@ impl EventStore for SqliteEvents {
                         ],
                         |row| row.get(0),
                     )
+            })
+            .await
+    }
+
+    async fn sweep(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        self.0
+            .write(move |transaction| {
+                // Ids grow with time, so the oldest are the first: this needs no index.
+                transaction
+                    .prepare_cached(
+                        "DELETE FROM events WHERE id IN (SELECT id FROM events ORDER BY id LIMIT ?2) \
+                             AND received_at < ?1",
+                    )?
+                    .execute(params![before.as_millis(), limit])
             })
             .await
     }

@@ -5,10 +5,9 @@ use gateway_protocol::version::Version;
 use super::SentOn;
 use crate::{
     applications::Application,
-    client_address::ClientAddress,
     clock::Timestamp,
     error::LoginError,
-    logins::{Begun, LoginCookie, LoginToken, Mode, NewLogin, UserCode},
+    logins::{LoginCookie, LoginToken, NewPollingLogin, SealedRedirect, UserCode, set_sealed},
     oauth::Provider,
     return_to::ReturnTo,
     service::Service,
@@ -20,8 +19,6 @@ pub(crate) struct Beginning<'a> {
     pub(crate) version: &'a Version,
     /// The application it is for.
     pub(crate) application: &'a Application,
-    /// Who is asking.
-    pub(crate) client_address: ClientAddress,
     /// The provider asked for, if one was.
     pub(crate) provider: Option<&'a str>,
 }
@@ -33,7 +30,8 @@ pub(crate) struct PollingBegun {
     pub(crate) expires_at: Timestamp,
 }
 
-/// Begins a redirect login: the browser goes to the provider at once.
+/// Begins a redirect login: the browser goes to the provider at once, and takes the login along in a sealed cookie.
+/// Stores nothing, since anybody can do this.
 pub(crate) async fn begin_redirect(
     service: &Service,
     beginning: Beginning<'_>,
@@ -47,25 +45,26 @@ pub(crate) async fn begin_redirect(
         }
         None => None,
     };
-    // Nobody is given the token: the outcome comes back with the browser or not at all.
-    let state = LoginToken::generate(beginning.version).state();
-    let cookie = LoginCookie::generate();
     let now = service.now();
     let expires_at = now.plus(service.config.lifetimes().login);
-    let login = NewLogin {
-        state: state.clone(),
+    let seal = service.seal().await?;
+    let state = seal.issue_state(beginning.version, expires_at);
+    let login = SealedRedirect {
         application: beginning.application.id,
-        mode: Mode::Redirect { return_to },
         provider: provider.config().name.clone(),
-        cookie: Some(cookie.hash()),
-        client_address: beginning.client_address,
-        created_at: now,
-        expires_at,
+        return_to,
+        cookie: LoginCookie::generate(),
     };
-    store(service, login, now).await?;
+    let sealed = seal.seal(&state, &login);
     Ok(SentOn {
-        url: provider.authorize_url(&state, &cookie),
-        set_cookie: cookie.set(&state, service.config.public_url(), now, expires_at),
+        url: provider.authorize_url(&state, &login.cookie),
+        set_cookie: set_sealed(
+            &state,
+            service.config.public_url(),
+            &sealed,
+            now,
+            expires_at,
+        ),
     })
 }
 
@@ -75,23 +74,20 @@ pub(crate) async fn begin_polling(
     beginning: Beginning<'_>,
 ) -> Result<PollingBegun, LoginError> {
     let provider = provider(service, beginning.provider)?;
+    service.limits.admit_start(beginning.application.id)?;
     let token = LoginToken::generate(beginning.version);
     let user_code = UserCode::generate();
     let now = service.now();
     let expires_at = now.plus(service.config.lifetimes().login);
-    let login = NewLogin {
+    let login = NewPollingLogin {
         state: token.state(),
         application: beginning.application.id,
-        mode: Mode::Polling {
-            user_code: user_code.clone(),
-        },
+        user_code: user_code.clone(),
         provider: provider.config().name.clone(),
-        cookie: None,
-        client_address: beginning.client_address,
         created_at: now,
         expires_at,
     };
-    store(service, login, now).await?;
+    service.logins.store().begin(login).await?;
     Ok(PollingBegun {
         token,
         user_code,
@@ -114,19 +110,5 @@ fn provider<'a>(service: &'a Service, name: Option<&str>) -> Result<&'a Provider
             .providers
             .default()
             .ok_or(LoginError::ParamMissing { name: "provider" }),
-    }
-}
-
-async fn store(service: &Service, login: NewLogin, now: Timestamp) -> Result<(), LoginError> {
-    match service
-        .logins
-        .store()
-        .begin(login, service.config.pending_bounds())
-        .await?
-    {
-        Begun::Stored => Ok(()),
-        Begun::TooMany { free_at } => Err(LoginError::TooManyPending {
-            retry_after: free_at.seconds_from(now).max(1),
-        }),
     }
 }

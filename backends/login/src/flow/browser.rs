@@ -8,7 +8,7 @@ use super::{SentOn, Visit, locate, must_be_open};
 use crate::{
     applications::Application,
     error::LoginError,
-    logins::{BoundCookie, CookieHash, CookieStage, Login, LoginCookie, Mode, UserCode},
+    logins::{Login, LoginCookie, Mode, UserCode},
     oauth::Provider,
     service::Service,
 };
@@ -34,7 +34,8 @@ pub(crate) struct Page {
 
 /// Somebody opens a polling login's address.
 ///
-/// Whoever opens it last is the one who may confirm: an earlier page's button no longer works.
+/// Changes nothing in the store: who only looks at the page, a link preview say, disturbs nobody who is at the provider
+/// already. Any browser that was shown the page may confirm; the one that confirmed last may complete.
 pub(crate) async fn show_page(service: &Service, visit: &Visit<'_>) -> Result<Shown, LoginError> {
     let (login, application) = locate(service, visit).await?;
     let Mode::Polling { user_code } = &login.mode else {
@@ -44,23 +45,9 @@ pub(crate) async fn show_page(service: &Service, visit: &Visit<'_>) -> Result<Sh
     must_be_open(&login, now)?;
     let provider = provider_of(service, &login)?;
     if !service.config.polling().confirm {
-        return send_on(service, &login, provider, None)
-            .await
-            .map(Shown::SentOn);
+        return send_on(service, &login, provider).await.map(Shown::SentOn);
     }
     let cookie = LoginCookie::generate();
-    let bound = BoundCookie {
-        hash: cookie.hash(),
-        stage: CookieStage::Shown,
-    };
-    if !service
-        .logins
-        .store()
-        .bind(login.state.hash(), None, bound, now)
-        .await?
-    {
-        return Err(LoginError::LoginUsed);
-    }
     Ok(Shown::Page(Page {
         application,
         user_code: user_code.clone(),
@@ -84,40 +71,27 @@ pub(crate) async fn confirm(
 ) -> Result<SentOn, LoginError> {
     let (login, _) = locate(service, visit).await?;
     must_be_open(&login, service.now())?;
-    let cookie = LoginCookie::of_request(visit.headers, &login.state, service.config.public_url())
-        .filter(|cookie| {
-            login.is_bound_to(cookie, CookieStage::Shown) && cookie.is_confirmed_by(confirm)
-        })
+    LoginCookie::of_request(visit.headers, &login.state, service.config.public_url())
+        .filter(|cookie| cookie.is_confirmed_by(confirm))
         .ok_or(LoginError::LoginMismatch)?;
-    send_on(
-        service,
-        &login,
-        provider_of(service, &login)?,
-        Some(cookie.hash()),
-    )
-    .await
+    send_on(service, &login, provider_of(service, &login)?).await
 }
 
-/// Sends the browser to the provider with a new cookie, unless another page took over meanwhile.
+/// Sends the browser to the provider with a new cookie, unless the login was finished meanwhile.
 async fn send_on(
     service: &Service,
     login: &Login,
     provider: &Provider,
-    shown: Option<CookieHash>,
 ) -> Result<SentOn, LoginError> {
     let cookie = LoginCookie::generate();
     let now = service.now();
-    let bound = BoundCookie {
-        hash: cookie.hash(),
-        stage: CookieStage::Authorizing,
-    };
-    if !service
+    let is_bound = service
         .logins
         .store()
-        .bind(login.state.hash(), shown, bound, now)
-        .await?
-    {
-        return Err(LoginError::LoginMismatch);
+        .bind(login.state.hash(), &cookie.hash(), now)
+        .await?;
+    if !is_bound {
+        return Err(LoginError::LoginUsed);
     }
     Ok(SentOn {
         url: provider.authorize_url(&login.state, &cookie),

@@ -1,6 +1,6 @@
 //! The outcome is asked for: by the token's holder, again and again, or by a ticket's, once.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use gateway_protocol::app::AppId;
 
@@ -126,9 +126,9 @@ async fn look(
     service: &Service,
     token: &LoginToken,
     application: AppId,
-) -> Result<Arc<Login>, LoginError> {
-    let found = service.logins.look(&token.hash()).await?;
-    let is_theirs = |login: &Arc<Login>| {
+) -> Result<Login, LoginError> {
+    let found = service.logins.store().find(&token.hash()).await?;
+    let is_theirs = |login: &Login| {
         login.application == application && matches!(login.mode, Mode::Polling { .. })
     };
     found.filter(is_theirs).ok_or(LoginError::LoginUnknown)

@@ -7,7 +7,7 @@ use tracing::{Instrument, Span, field};
 use url::Url;
 
 use super::{
-    LoginResult, Visit,
+    LoginResult, Visit, active_application,
     claim::issue_random,
     locate, must_be_open,
     outcome::{fail, patiently, store_outcome},
@@ -15,10 +15,11 @@ use super::{
 use crate::{
     accounts::Account,
     applications::Application,
+    clock::Timestamp,
     error::LoginError,
     logins::{
-        Claim, ClaimTerms, Completion, CookieStage, FailureReason, Login, LoginCookie, Mode,
-        Outcome, Status, Ticket,
+        Claim, ClaimTerms, Completion, FailureReason, Login, LoginCookie, LoginState, Mode,
+        Outcome, Status, Ticket, login_cookie_value,
     },
     oauth::ProviderFault,
     return_to::{with_error, with_ticket},
@@ -66,21 +67,24 @@ pub(crate) async fn finish_login(
     visit: &Visit<'_>,
     callback: &Callback<'_>,
 ) -> Result<Finished, LoginError> {
-    let (login, application) = locate(service, visit).await?;
-    must_be_open(&login, service.now())?;
-    let public_url = service.config.public_url();
-    let cookie = LoginCookie::of_request(visit.headers, &login.state, public_url)
-        .filter(|cookie| login.is_bound_to(cookie, CookieStage::Authorizing))
-        .ok_or(LoginError::LoginMismatch)?;
+    let Opened {
+        login,
+        application,
+        cookie,
+    } = open(service, visit).await?;
     let provider = service.providers.find(&login.provider);
     let is_issuer = |iss: &str| provider.is_some_and(|provider| provider.is_issuer(iss));
     if !callback.iss.is_none_or(is_issuer) {
         return Err(LoginError::LoginMismatch);
     }
-    let remove_cookie = LoginCookie::remove(&login.state, public_url);
+    let permit = service.limits.admit_callback(visit.client)?;
+    let remove_cookie = LoginCookie::remove(&login.state, service.config.public_url());
     // In a task of its own: a browser that goes away must not leave the login half done.
     let (service, grant) = (Arc::clone(service), callback.grant.clone());
-    let settled = async move { settle(&service, login, application, grant, &cookie).await };
+    let settled = async move {
+        let _permit = permit;
+        settle(&service, login, application, grant, &cookie).await
+    };
     let task = tokio::spawn(settled.instrument(Span::current()));
     let broken_off = |_| LoginError::Internal {
         what: "a login's last step broke off",
@@ -88,6 +92,78 @@ pub(crate) async fn finish_login(
     Ok(Finished {
         end: task.await.map_err(broken_off)??,
         remove_cookie,
+    })
+}
+
+/// A login that this callback may finish, and the cookie that proves it.
+struct Opened {
+    login: Login,
+    application: Arc<Application>,
+    cookie: LoginCookie,
+}
+
+/// Finds the login of a callback: a redirect login in the browser's cookie, a polling login in the store.
+async fn open(service: &Service, visit: &Visit<'_>) -> Result<Opened, LoginError> {
+    let state = visit.state()?;
+    match service.seal().await?.expiry_of(&state) {
+        Some(expires_at) => open_redirect(service, visit, state, expires_at).await,
+        None => open_polling(service, visit).await,
+    }
+}
+
+async fn open_redirect(
+    service: &Service,
+    visit: &Visit<'_>,
+    state: LoginState,
+    expires_at: Timestamp,
+) -> Result<Opened, LoginError> {
+    let value = login_cookie_value(visit.headers, &state, service.config.public_url());
+    let seal = service.seal().await?;
+    let has_expired = service.now() >= expires_at;
+    let Some(sealed) = value.and_then(|value| seal.open(&state, value)) else {
+        // A browser that has been back already has no cookie any more.
+        return Err(match service.logins.store().find(state.hash()).await? {
+            Some(_) => LoginError::LoginUsed,
+            None if has_expired => LoginError::LoginExpired,
+            None => LoginError::LoginMismatch,
+        });
+    };
+    if !visit.is_of(sealed.application) {
+        return Err(LoginError::LoginUnknown);
+    }
+    let application = active_application(service, sealed.application).await?;
+    if has_expired {
+        return Err(LoginError::LoginExpired);
+    }
+    let login = Login {
+        state,
+        application: sealed.application,
+        mode: Mode::Redirect {
+            return_to: sealed.return_to,
+        },
+        provider: sealed.provider,
+        cookie: Some(sealed.cookie.hash()),
+        expires_at,
+        status: Status::Pending,
+    };
+    Ok(Opened {
+        login,
+        application,
+        cookie: sealed.cookie,
+    })
+}
+
+async fn open_polling(service: &Service, visit: &Visit<'_>) -> Result<Opened, LoginError> {
+    let (login, application) = locate(service, visit).await?;
+    must_be_open(&login, service.now())?;
+    let public_url = service.config.public_url();
+    let cookie = LoginCookie::of_request(visit.headers, &login.state, public_url)
+        .filter(|cookie| login.is_bound_to(cookie))
+        .ok_or(LoginError::LoginMismatch)?;
+    Ok(Opened {
+        login,
+        application,
+        cookie,
     })
 }
 
@@ -124,10 +200,14 @@ async fn claim(
     let now = service.now();
     let terms = ClaimTerms::of(service.config.store());
     let claim = terms.begin(now, login.expires_at, service.config.lifetimes().claim);
-    if store
-        .claim(login.state.hash(), &cookie.hash(), claim, now)
-        .await?
-    {
+    let is_claimed = match login.mode {
+        Mode::Redirect { .. } => store.claim_redirect(login, claim, now).await?,
+        Mode::Polling { .. } => {
+            let (state, cookie) = (login.state.hash(), cookie.hash());
+            store.claim(state, &cookie, claim, now).await?
+        }
+    };
+    if is_claimed {
         return Ok(claim);
     }
     let now_found = store

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use crate::{
     clock::Timestamp,
     error::LoginError,
-    logins::{ClaimTerms, FailureReason, FinishTimes, Login, Outcome},
+    logins::{ClaimTerms, FailureReason, FinishTimes, Login, Mode, Outcome},
     service::Service,
 };
 
@@ -23,12 +23,17 @@ pub(super) struct StoredOutcome {
     pub(super) claimable_until: Timestamp,
 }
 
-/// Lets the login end badly.
+/// Lets the login end badly. Of redirect logins, which strangers can begin, so many are kept as failed at most: of others
+/// nothing is left, and a second callback is a first one.
 pub(super) async fn fail(
     service: &Service,
     login: &Login,
     reason: FailureReason,
 ) -> Result<(), LoginError> {
+    if matches!(login.mode, Mode::Redirect { .. }) && !service.limits.keeps_failure() {
+        let unclaim = || service.logins.store().unclaim_redirect(login.state.hash());
+        return Ok(patiently(unclaim).await?);
+    }
     store_outcome(service, login, Outcome::Failed(reason))
         .await
         .map(drop)

@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::{
     error::LoginError,
     flow::{self, Beginning},
-    request::{Caller, Parameters, RequestInfo},
+    request::{Caller, Parameters},
     service::Serving,
 };
 
@@ -25,7 +25,6 @@ pub(crate) struct PollingLogin {
 /// Hands out the token, the only time that it leaves.
 pub(crate) async fn begin_polling(
     State(serving): State<Serving>,
-    info: RequestInfo,
     Caller(application): Caller,
     parameters: Parameters,
 ) -> Result<Json<PollingLogin>, LoginError> {
@@ -33,7 +32,6 @@ pub(crate) async fn begin_polling(
     let beginning = Beginning {
         version: &serving.version,
         application: &application,
-        client_address: info.client_address,
         provider: parameters.optional("provider")?,
     };
     let begun = flow::begin_polling(service, beginning).await?;

@@ -7,14 +7,13 @@ use super::sent_on;
 use crate::{
     error::LoginError,
     flow::{self, Beginning},
-    request::{Parameters, RequestInfo, application_of},
+    request::{Parameters, application_of},
     service::Serving,
 };
 
 /// Sends the browser to the provider.
 pub(super) async fn begin_redirect(
     serving: &Serving,
-    info: RequestInfo,
     application: Option<AppId>,
     parameters: &Parameters,
 ) -> Result<Response, LoginError> {
@@ -22,7 +21,6 @@ pub(super) async fn begin_redirect(
     let beginning = Beginning {
         version: &serving.version,
         application: &application,
-        client_address: info.client_address,
         provider: parameters.optional("provider")?,
     };
     sent_on(

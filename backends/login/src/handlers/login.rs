@@ -24,12 +24,13 @@ pub(crate) async fn login<V: Views>(
     parameters: Parameters,
 ) -> Result<Response, LoginError> {
     let Some(state) = parameters.optional("state")? else {
-        return begin_redirect(&serving, info, application, &parameters).await;
+        return begin_redirect(&serving, application, &parameters).await;
     };
     let visit = Visit {
         version: &serving.version,
         state,
         application,
+        client: info.client_address,
         headers: &headers,
     };
     let code = parameters.optional("code")?;

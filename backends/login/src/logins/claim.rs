@@ -11,8 +11,8 @@ use crate::clock::Timestamp;
 const PROVIDER: Duration = Duration::from_secs(10);
 /// Also what two machines' clocks may differ by has room in it.
 const LEAST: Duration = Duration::from_secs(30);
-/// How long a write may wait for SQLite's write lock.
-const SQLITE_CALL: Duration = Duration::from_secs(5);
+/// Longest that a write to SQLite takes: its one deadline for everything it waits for, and what the disk may need.
+const SQLITE_CALL: Duration = Duration::from_secs(5 + 1);
 /// What a call to Postgres may take beyond its own limits, for the answer's way.
 const GRACE: Duration = Duration::from_millis(500);
 

@@ -1,9 +1,10 @@
 //! The cookie that binds a login to one browser. CONTRACT 8.
 //!
-//! One per login. Its value is random, and new at each step that may be taken further: the page that
+//! One per login. A polling login's is random, and new at each step that may be taken further: the page that
 //! asks for confirmation, and the way to the provider. Whatever else a step must prove follows from it:
 //! the `confirm` of the page's button, and PKCE's `code_verifier`. So neither is stored anywhere; the
-//! cookie brings them back, in the one browser that may go on.
+//! cookie brings them back, in the one browser that may go on. A redirect login's holds the whole login, sealed
+//! (`seal`), with such a random value in it.
 
 use std::fmt;
 
@@ -13,7 +14,7 @@ use crate::{
     clock::Timestamp,
     config::PublicUrl,
     logins::LoginState,
-    secret::{Secret, hash_type, is_same, sha256},
+    secret::{LENGTH, Secret, hash_type, is_same, sha256},
 };
 
 hash_type! {
@@ -40,29 +41,23 @@ impl LoginCookie {
         Self(Secret::generate())
     }
 
-    /// The one that a browser sent for the login of `state`.
-    ///
-    /// None of several: which one a browser sends first depends on paths that another site's subdomain
-    /// may have chosen, so two of a name prove nothing.
+    pub(super) const fn from_bytes(bytes: [u8; LENGTH]) -> Self {
+        Self(Secret::from_bytes(bytes))
+    }
+
+    pub(super) const fn as_bytes(&self) -> &[u8; LENGTH] {
+        self.0.as_bytes()
+    }
+
+    /// The one that a browser sent for the polling login of `state`.
     #[must_use]
     pub fn of_request(
         headers: &HeaderMap,
         state: &LoginState,
         public_url: &PublicUrl,
     ) -> Option<Self> {
-        let name = name(state, public_url);
-        let mut values = headers
-            .get_all(COOKIE)
-            .into_iter()
-            .filter_map(|header| header.to_str().ok())
-            .flat_map(|header| header.split(';'))
-            .filter_map(|pair| pair.trim().split_once('='))
-            .filter(|(given, _)| *given == name)
-            .map(|(_, value)| value);
-        match (values.next(), values.next()) {
-            (Some(value), None) => Secret::decode(value).map(Self),
-            _ => None,
-        }
+        let value = login_cookie_value(headers, state, public_url)?;
+        Secret::decode(value).map(Self)
     }
 
     /// What the store knows of it.
@@ -71,7 +66,7 @@ impl LoginCookie {
         CookieHash(self.0.sha256())
     }
 
-    /// What the page's button says, which nobody can say who has not seen the page in this browser.
+    /// CSRF token of the page's button, derived from the cookie of the browser that the page was shown in.
     #[must_use]
     pub fn confirm(&self) -> String {
         self.0.derive("confirm").encode()
@@ -117,6 +112,42 @@ impl fmt::Debug for LoginCookie {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("LoginCookie(…)")
     }
+}
+
+/// The value of the cookie that a browser sent for the login of `state`.
+///
+/// None of several: which one a browser sends first depends on paths that another site's subdomain
+/// may have chosen, so two of a name prove nothing.
+#[must_use]
+pub fn login_cookie_value<'a>(
+    headers: &'a HeaderMap,
+    state: &LoginState,
+    public_url: &PublicUrl,
+) -> Option<&'a str> {
+    let name = name(state, public_url);
+    let mut values = headers
+        .get_all(COOKIE)
+        .into_iter()
+        .filter_map(|header| header.to_str().ok())
+        .flat_map(|header| header.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='))
+        .filter(|(given, _)| *given == name)
+        .map(|(_, value)| value);
+    match (values.next(), values.next()) {
+        (value, None) => value,
+        _ => None,
+    }
+}
+
+/// The `Set-Cookie` that gives a sealed redirect login to the browser until `expires_at`.
+pub(crate) fn set_sealed(
+    state: &LoginState,
+    public_url: &PublicUrl,
+    sealed: &str,
+    now: Timestamp,
+    expires_at: Timestamp,
+) -> HeaderValue {
+    header(state, public_url, sealed, expires_at.seconds_from(now))
 }
 
 /// Says which login it is of, without saying its `state`: a cookie's name shows up in more places.

@@ -6,19 +6,15 @@ use async_trait::async_trait;
 use gateway_protocol::app::AppId;
 use signpost_store::{PostgresDatabase, StoreError};
 
-use self::statements::Statements;
+use self::statements::{BEGIN, BIND, CLAIM, CLAIM_REDIRECT, Statements, UNCLAIM_REDIRECT};
 use super::{
-    Begun, BoundCookie, Claim, CookieHash, CookieStage, FinishTimes, Login, LoginStore, NewLogin,
-    Outcome, Redeemed, StateHash, TicketCredential, TicketHash,
-    rows::{completion_from_row, login_from_row, mode_values, stage_word},
+    Claim, CookieHash, FinishTimes, Login, LoginStore, NewPollingLogin, Outcome, Redeemed, SealKey,
+    StateHash, TicketCredential, TicketHash,
+    rows::{SEAL_KEY, completion_from_row, login_from_row, return_to},
 };
 use crate::{
     clock::{Timestamp, millis},
-    config::PendingBounds,
-    store_values::{
-        StoredRow,
-        postgres::{bound, count},
-    },
+    store_values::{StoredRow, postgres::count},
 };
 
 /// Logins in a Postgres.
@@ -34,60 +30,6 @@ impl PostgresLogins {
     pub fn new(database: PostgresDatabase) -> Self {
         let sql = Statements::new(&database);
         Self { database, sql }
-    }
-
-    /// Stores a login unless too many are pending. Those that are begun at the same moment do not see each other, so a
-    /// bound may be exceeded by as many as are being begun at once: a bound keeps a crowd out, and need not be exact.
-    async fn insert(&self, login: &NewLogin, bounds: PendingBounds) -> Result<bool, StoreError> {
-        let session = self.database.session().await?;
-        let (mode, user_code, return_to) = mode_values(&login.mode);
-        let cookie = login.cookie.as_ref().map(|hash| hash.as_bytes().as_slice());
-        let stage = cookie.map(|_| stage_word(CookieStage::Authorizing));
-        let inserted = session
-            .execute(
-                &self.sql.begin,
-                &[
-                    &login.state.hash().as_bytes().as_slice(),
-                    &login.state.version().as_str(),
-                    &login.application.get(),
-                    &mode,
-                    &login.provider.as_str(),
-                    &user_code,
-                    &return_to,
-                    &login.client_address.as_str(),
-                    &cookie,
-                    &stage,
-                    &login.created_at.as_millis(),
-                    &login.expires_at.as_millis(),
-                    &bound(bounds.per_address),
-                    &bound(bounds.per_application),
-                ],
-            )
-            .await?;
-        Ok(inserted == 1)
-    }
-
-    /// When the next of too many pending logins expires; now, if one has gone meanwhile.
-    async fn free_at(
-        &self,
-        login: &NewLogin,
-        bounds: PendingBounds,
-    ) -> Result<Timestamp, StoreError> {
-        let session = self.database.session().await?;
-        let row = session
-            .query_one(
-                &self.sql.free_at,
-                &[
-                    &login.client_address.as_str(),
-                    &login.application.get(),
-                    &login.created_at.as_millis(),
-                    &bound(bounds.per_address),
-                    &bound(bounds.per_application),
-                ],
-            )
-            .await?;
-        let free_at = row.optional_time("free_at")?;
-        Ok(free_at.unwrap_or(login.created_at))
     }
 
     /// Why a ticket could not be spent.
@@ -121,12 +63,23 @@ impl PostgresLogins {
 
 #[async_trait]
 impl LoginStore for PostgresLogins {
-    async fn begin(&self, login: NewLogin, bounds: PendingBounds) -> Result<Begun, StoreError> {
-        if self.insert(&login, bounds).await? {
-            return Ok(Begun::Stored);
-        }
-        let free_at = self.free_at(&login, bounds).await?;
-        Ok(Begun::TooMany { free_at })
+    async fn begin(&self, login: NewPollingLogin) -> Result<(), StoreError> {
+        let session = self.database.session().await?;
+        session
+            .execute(
+                BEGIN,
+                &[
+                    &login.state.hash().as_bytes().as_slice(),
+                    &login.state.version().as_str(),
+                    &login.application.get(),
+                    &login.provider.as_str(),
+                    &login.user_code.as_str(),
+                    &login.created_at.as_millis(),
+                    &login.expires_at.as_millis(),
+                ],
+            )
+            .await?;
+        Ok(())
     }
 
     async fn find(&self, state: &StateHash) -> Result<Option<Login>, StoreError> {
@@ -139,25 +92,14 @@ impl LoginStore for PostgresLogins {
     async fn bind(
         &self,
         state: &StateHash,
-        expected: Option<CookieHash>,
-        cookie: BoundCookie,
+        cookie: &CookieHash,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
         let session = self.database.session().await?;
-        let expected = expected.as_ref().map(|hash| hash.as_bytes().as_slice());
-        let changed = session
-            .execute(
-                &self.sql.bind,
-                &[
-                    &state.as_bytes().as_slice(),
-                    &cookie.hash.as_bytes().as_slice(),
-                    &stage_word(cookie.stage),
-                    &now.as_millis(),
-                    &expected,
-                ],
-            )
-            .await?;
-        Ok(changed == 1)
+        let (state, cookie) = (state.as_bytes().as_slice(), cookie.as_bytes().as_slice());
+        let values: [&(dyn tokio_postgres::types::ToSql + Sync); 3] =
+            [&state, &cookie, &now.as_millis()];
+        Ok(session.execute(BIND, &values).await? == 1)
     }
 
     async fn claim(
@@ -170,7 +112,7 @@ impl LoginStore for PostgresLogins {
         let session = self.database.session().await?;
         let claimed = session
             .execute(
-                &self.sql.claim,
+                CLAIM,
                 &[
                     &state.as_bytes().as_slice(),
                     &cookie.as_bytes().as_slice(),
@@ -181,6 +123,41 @@ impl LoginStore for PostgresLogins {
             )
             .await?;
         Ok(claimed == 1)
+    }
+
+    async fn claim_redirect(
+        &self,
+        login: &Login,
+        claim: Claim,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let session = self.database.session().await?;
+        let cookie = login.cookie.as_ref().map(|hash| hash.as_bytes().as_slice());
+        let inserted = session
+            .execute(
+                CLAIM_REDIRECT,
+                &[
+                    &login.state.hash().as_bytes().as_slice(),
+                    &login.state.version().as_str(),
+                    &login.application.get(),
+                    &login.provider.as_str(),
+                    &return_to(&login.mode),
+                    &cookie,
+                    &claim.until.as_millis(),
+                    &claim.claimable_until.as_millis(),
+                    &now.as_millis(),
+                    &login.expires_at.as_millis(),
+                ],
+            )
+            .await?;
+        Ok(inserted == 1)
+    }
+
+    async fn unclaim_redirect(&self, state: &StateHash) -> Result<(), StoreError> {
+        let session = self.database.session().await?;
+        let state = state.as_bytes().as_slice();
+        session.execute(UNCLAIM_REDIRECT, &[&state]).await?;
+        Ok(())
     }
 
     async fn finish(
@@ -238,15 +215,39 @@ impl LoginStore for PostgresLogins {
         }
     }
 
-    async fn sweep(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+    async fn sweep(
+        &self,
+        before: Timestamp,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<usize, StoreError> {
         // The order makes it go by the index, and the limit's being known does so for what is removed: the plan of a
         // statement that is prepared knows no values.
-        let sql = format!(
-            "DELETE FROM logins WHERE state_hash IN \
-                 (SELECT state_hash FROM logins WHERE expires_at < $1 ORDER BY expires_at LIMIT {limit})"
-        );
+        let delete = |condition: &str| {
+            format!(
+                "DELETE FROM logins WHERE state_hash IN \
+                     (SELECT state_hash FROM logins WHERE {condition} ORDER BY expires_at LIMIT {limit})"
+            )
+        };
         let session = self.database.session().await?;
-        let swept = session.execute(&sql, &[&before.as_millis()]).await?;
-        Ok(count(swept))
+        let expired = delete("expires_at < $1");
+        let expired = session.execute(&expired, &[&before.as_millis()]).await?;
+        let unvouched =
+            delete("expires_at < $1 AND mode = 'redirect' AND status IN ('exchanging', 'failed')");
+        let unvouched = session.execute(&unvouched, &[&now.as_millis()]).await?;
+        Ok(count(expired.max(unvouched)))
+    }
+
+    async fn seal_key(&self, fresh: SealKey, now: Timestamp) -> Result<SealKey, StoreError> {
+        let session = self.database.session().await?;
+        session
+            .execute(
+                "INSERT INTO login_keys (name, key, created_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+                &[&SEAL_KEY, &fresh.as_bytes().as_slice(), &now.as_millis()],
+            )
+            .await?;
+        let query = "SELECT key FROM login_keys WHERE name = $1";
+        let row = session.query_one(query, &[&SEAL_KEY]).await?;
+        Ok(SealKey::from_bytes(row.hash("key")?))
     }
 }

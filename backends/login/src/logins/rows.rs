@@ -3,8 +3,7 @@
 use gateway_protocol::app::AppId;
 
 use super::{
-    BoundCookie, Claim, Completion, CookieHash, CookieStage, Login, LoginState, Mode, Outcome,
-    StateHash, Status, TicketHash,
+    Claim, Completion, CookieHash, Login, LoginState, Mode, Outcome, StateHash, Status, TicketHash,
 };
 use crate::{accounts::account_from_row, store_values::StoredRow};
 
@@ -18,8 +17,8 @@ pub(super) const COLUMNS: &str = "state_hash, version, application_id, mode, log
 pub(super) const COMPLETION_COLUMNS: &str = "account_id, account_created, finished_at, claimable_until, username, \
     kind, accounts.created_at AS account_created_at";
 
-/// Logins that count towards the bounds; the indexes of both schemas are for just these words.
-pub(super) const IS_PENDING: &str = "status IN ('pending', 'exchanging')";
+/// The name of the row that holds the key of [`LoginSeal`](super::LoginSeal).
+pub(super) const SEAL_KEY: &str = "redirect_cookie";
 
 pub(super) fn login_from_row<R: StoredRow>(row: &R) -> Result<Login, R::Error> {
     let hash = StateHash::from_bytes(row.hash("state_hash")?);
@@ -43,21 +42,11 @@ pub(super) fn completion_from_row<R: StoredRow>(row: &R) -> Result<Completion, R
     })
 }
 
-/// How a login's mode stands in the store: its word, `user_code` and `return_to`.
-pub(super) fn mode_values(mode: &Mode) -> (&'static str, Option<&str>, Option<&str>) {
+/// How a redirect login's `return_to` stands in the store.
+pub(super) fn return_to(mode: &Mode) -> Option<&str> {
     match mode {
-        Mode::Redirect { return_to } => {
-            ("redirect", None, return_to.as_ref().map(url::Url::as_str))
-        }
-        Mode::Polling { user_code } => ("polling", Some(user_code.as_str()), None),
-    }
-}
-
-/// The word for a stage in the store.
-pub(super) const fn stage_word(stage: CookieStage) -> &'static str {
-    match stage {
-        CookieStage::Shown => "shown",
-        CookieStage::Authorizing => "authorizing",
+        Mode::Redirect { return_to } => return_to.as_ref().map(url::Url::as_str),
+        Mode::Polling { .. } => None,
     }
 }
 
@@ -110,19 +99,11 @@ fn mode_from_row<R: StoredRow>(row: &R) -> Result<Mode, R::Error> {
     }
 }
 
-fn cookie_from_row<R: StoredRow>(row: &R) -> Result<Option<BoundCookie>, R::Error> {
-    let Some(hash) = row.optional_hash("cookie_hash")? else {
-        return Ok(None);
-    };
-    let stage = match row.text("cookie_stage")? {
-        "shown" => CookieStage::Shown,
-        "authorizing" => CookieStage::Authorizing,
-        _ => return Err(R::unknown("cookie_stage")),
-    };
-    Ok(Some(BoundCookie {
-        hash: CookieHash::from_bytes(hash),
-        stage,
-    }))
+/// An older release also stored the cookie of the page, which entitles to nothing here.
+fn cookie_from_row<R: StoredRow>(row: &R) -> Result<Option<CookieHash>, R::Error> {
+    let hash = row.optional_hash("cookie_hash")?;
+    let is_authorizing = row.optional_text("cookie_stage")? == Some("authorizing");
+    Ok(hash.filter(|_| is_authorizing).map(CookieHash::from_bytes))
 }
 
 fn status_from_row<R: StoredRow>(row: &R) -> Result<Status, R::Error> {

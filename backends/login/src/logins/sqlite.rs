@@ -1,28 +1,25 @@
 //! Logins in SQLite. Every change is one conditional statement, or one transaction that holds the write lock.
 
+use std::time::Instant;
+
 use async_trait::async_trait;
 use gateway_protocol::app::AppId;
 use rusqlite::{OptionalExtension, Transaction, params};
 use signpost_store::{SqliteDatabase, StoreError, Topic, sqlite::changes};
 
 use super::{
-    Begun, BoundCookie, Claim, Completion, CookieHash, CookieStage, FinishTimes, Login, LoginStore,
-    NewLogin, Outcome, Redeemed, StateHash, TicketCredential, TicketHash,
-    rows::{
-        COLUMNS, COMPLETION_COLUMNS, IS_PENDING, completion_from_row, login_from_row, mode_values,
-        stage_word,
-    },
+    Claim, Completion, CookieHash, FinishTimes, Login, LoginStore, NewPollingLogin, Outcome,
+    Redeemed, SealKey, StateHash, TicketCredential, TicketHash,
+    rows::{COLUMNS, COMPLETION_COLUMNS, SEAL_KEY, completion_from_row, login_from_row, return_to},
 };
 use crate::{
     clock::Timestamp,
-    config::PendingBounds,
     credentials::{LoggedIn, NewCredential, SqliteCredentials},
     store_values::StoredRow,
 };
 
-pub(super) const BIND: &str = "UPDATE logins SET cookie_hash = ?2, cookie_stage = ?3 \
-     WHERE state_hash = ?1 AND status = 'pending' AND expires_at > ?4 \
-       AND (?5 IS NULL OR (cookie_hash = ?5 AND cookie_stage = 'shown'))";
+pub(super) const BIND: &str = "UPDATE logins SET cookie_hash = ?2, cookie_stage = 'authorizing' \
+     WHERE state_hash = ?1 AND status = 'pending' AND expires_at > ?3";
 
 pub(super) const CLAIM: &str = "UPDATE logins SET status = 'exchanging', claimed_until = ?4, claimable_until = ?5 \
      WHERE state_hash = ?1 AND status = 'pending' AND expires_at > ?3 \
@@ -47,14 +44,25 @@ impl SqliteLogins {
 
 #[async_trait]
 impl LoginStore for SqliteLogins {
-    async fn begin(&self, login: NewLogin, bounds: PendingBounds) -> Result<Begun, StoreError> {
+    async fn begin(&self, login: NewPollingLogin) -> Result<(), StoreError> {
         self.0
             .write(move |transaction| {
-                if let Some(free_at) = too_many_pending(transaction, &login, bounds)? {
-                    return Ok(Begun::TooMany { free_at });
-                }
-                insert(transaction, &login)?;
-                Ok(Begun::Stored)
+                transaction
+                    .prepare_cached(
+                        "INSERT INTO logins (state_hash, version, application_id, mode, provider, user_code, \
+                             client_address, status, created_at, expires_at) \
+                         VALUES (?1, ?2, ?3, 'polling', ?4, ?5, '', 'pending', ?6, ?7)",
+                    )?
+                    .execute(params![
+                        login.state.hash().as_bytes(),
+                        login.state.version().as_str(),
+                        login.application.get(),
+                        login.provider.as_str(),
+                        login.user_code.as_str(),
+                        login.created_at.as_millis(),
+                        login.expires_at.as_millis(),
+                    ])?;
+                Ok(())
             })
             .await
     }
@@ -78,19 +86,16 @@ impl LoginStore for SqliteLogins {
     async fn bind(
         &self,
         state: &StateHash,
-        expected: Option<CookieHash>,
-        cookie: BoundCookie,
+        cookie: &CookieHash,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
-        let state = *state;
+        let (state, cookie) = (*state, *cookie);
         self.0
             .write(move |transaction| {
                 let changed = transaction.prepare_cached(BIND)?.execute(params![
                     state.as_bytes(),
-                    cookie.hash.as_bytes(),
-                    stage_word(cookie.stage),
+                    cookie.as_bytes(),
                     now.as_millis(),
-                    expected.as_ref().map(CookieHash::as_bytes),
                 ])?;
                 Ok(changed == 1)
             })
@@ -119,6 +124,55 @@ impl LoginStore for SqliteLogins {
             .await
     }
 
+    async fn claim_redirect(
+        &self,
+        login: &Login,
+        claim: Claim,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let login = login.clone();
+        self.0
+            .write(move |transaction| {
+                let inserted = transaction
+                    .prepare_cached(
+                        "INSERT INTO logins (state_hash, version, application_id, mode, provider, return_to, \
+                             client_address, cookie_hash, cookie_stage, status, claimed_until, claimable_until, \
+                             created_at, expires_at) \
+                         VALUES (?1, ?2, ?3, 'redirect', ?4, ?5, '', ?6, iif(?6 IS NULL, NULL, 'authorizing'), \
+                             'exchanging', ?7, ?8, ?9, ?10) \
+                         ON CONFLICT (state_hash) DO NOTHING",
+                    )?
+                    .execute(params![
+                        login.state.hash().as_bytes(),
+                        login.state.version().as_str(),
+                        login.application.get(),
+                        login.provider.as_str(),
+                        return_to(&login.mode),
+                        login.cookie.as_ref().map(CookieHash::as_bytes),
+                        claim.until.as_millis(),
+                        claim.claimable_until.as_millis(),
+                        now.as_millis(),
+                        login.expires_at.as_millis(),
+                    ])?;
+                Ok(inserted == 1)
+            })
+            .await
+    }
+
+    async fn unclaim_redirect(&self, state: &StateHash) -> Result<(), StoreError> {
+        let state = *state;
+        self.0
+            .write(move |transaction| {
+                transaction
+                    .prepare_cached(
+                        "DELETE FROM logins WHERE state_hash = ?1 AND mode = 'redirect' AND status = 'exchanging'",
+                    )?
+                    .execute([state.as_bytes()])?;
+                Ok(())
+            })
+            .await
+    }
+
     async fn finish(
         &self,
         state: &StateHash,
@@ -126,8 +180,12 @@ impl LoginStore for SqliteLogins {
         times: FinishTimes,
     ) -> Result<bool, StoreError> {
         let state = *state;
+        let asked_at = Instant::now();
         self.0
             .write(move |transaction| {
+                // The write lock is held by now, however long that took.
+                let locked_at = times.at.plus(asked_at.elapsed());
+                let stored_by = times.stored_by.max(locked_at);
                 let values = outcome.values();
                 let changed = transaction.prepare_cached(FINISH)?.execute(params![
                     state.as_bytes(),
@@ -139,7 +197,7 @@ impl LoginStore for SqliteLogins {
                     values.ticket_until,
                     times.at.as_millis(),
                     times.claimable_until.as_millis(),
-                    times.stored_by.as_millis(),
+                    stored_by.as_millis(),
                 ])?;
                 if changed == 1 {
                     changes::record(transaction, Topic::Login, state.as_bytes())?;
@@ -162,78 +220,44 @@ impl LoginStore for SqliteLogins {
             .await
     }
 
-    async fn sweep(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+    async fn sweep(
+        &self,
+        before: Timestamp,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<usize, StoreError> {
         self.0
             .write(move |transaction| {
-                transaction
+                let expired = transaction
                     .prepare_cached(
                         "DELETE FROM logins WHERE state_hash IN \
                              (SELECT state_hash FROM logins WHERE expires_at < ?1 LIMIT ?2)",
                     )?
-                    .execute(params![before.as_millis(), limit])
+                    .execute(params![before.as_millis(), limit])?;
+                let unvouched = transaction
+                    .prepare_cached(
+                        "DELETE FROM logins WHERE state_hash IN \
+                             (SELECT state_hash FROM logins WHERE expires_at < ?1 \
+                                 AND mode = 'redirect' AND status IN ('exchanging', 'failed') LIMIT ?2)",
+                    )?
+                    .execute(params![now.as_millis(), limit])?;
+                Ok(expired.max(unvouched))
             })
             .await
     }
-}
 
-/// When the next of too many pending logins expires; `None` when there is room.
-fn too_many_pending(
-    transaction: &Transaction<'_>,
-    login: &NewLogin,
-    bounds: PendingBounds,
-) -> rusqlite::Result<Option<Timestamp>> {
-    // Counts no further than the bound: the cost of saying no stays the same under attack.
-    let count = |column: &str, value: &dyn rusqlite::ToSql, bound: u64| {
-        let query = format!(
-            "SELECT count(*), min(expires_at) FROM (SELECT expires_at FROM logins \
-             WHERE {column} = ?1 AND {IS_PENDING} AND expires_at > ?2 \
-             ORDER BY expires_at LIMIT ?3)"
-        );
-        transaction.prepare_cached(&query)?.query_row(
-            params![value, login.created_at.as_millis(), bound],
-            |row| {
-                let pending: u64 = row.get(0)?;
-                let first_end = row.get::<_, Option<i64>>(1)?.map(Timestamp::from_millis);
-                Ok(first_end.filter(|_| pending >= bound))
-            },
-        )
-    };
-    let of_address = count(
-        "client_address",
-        &login.client_address.as_str(),
-        bounds.per_address,
-    )?;
-    let of_application = count(
-        "application_id",
-        &login.application.get(),
-        bounds.per_application,
-    )?;
-    Ok(of_address.max(of_application))
-}
-
-fn insert(transaction: &Transaction<'_>, login: &NewLogin) -> rusqlite::Result<usize> {
-    let (mode, user_code, return_to) = mode_values(&login.mode);
-    let stage = login.cookie.map(|_| stage_word(CookieStage::Authorizing));
-    transaction
-        .prepare_cached(
-            "INSERT INTO logins (state_hash, version, application_id, mode, provider, user_code, return_to, \
-                 client_address, cookie_hash, cookie_stage, status, created_at, expires_at) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 'pending', ?11, ?12)",
-        )?
-        .execute(params![
-            login.state.hash().as_bytes(),
-            login.state.version().as_str(),
-            login.application.get(),
-            mode,
-            login.provider.as_str(),
-            user_code,
-            return_to,
-            login.client_address.as_str(),
-            login.cookie.as_ref().map(CookieHash::as_bytes),
-            stage,
-            login.created_at.as_millis(),
-            login.expires_at.as_millis(),
-        ])
+    async fn seal_key(&self, fresh: SealKey, now: Timestamp) -> Result<SealKey, StoreError> {
+        self.0
+            .write(move |transaction| {
+                transaction.execute(
+                    "INSERT INTO login_keys (name, key, created_at) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
+                    params![SEAL_KEY, fresh.as_bytes(), now.as_millis()],
+                )?;
+                let query = "SELECT key FROM login_keys WHERE name = ?1";
+                transaction.query_row(query, [SEAL_KEY], |row| Ok(SealKey::from_bytes(row.get(0)?)))
+            })
+            .await
+    }
 }
 
 fn redeem(

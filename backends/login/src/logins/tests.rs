@@ -11,44 +11,49 @@ mod tickets;
 
 const APP: AppId = AppId::new(7);
 const NOW: Timestamp = Timestamp::from_millis(1_000_000);
-const BOUNDS: PendingBounds = PendingBounds {
-    per_application: 100,
-    per_address: 100,
-};
-
 fn later(seconds: u64) -> Timestamp {
     NOW.plus(Duration::from_secs(seconds))
 }
 
-fn redirect(cookie: &LoginCookie) -> NewLogin {
-    NewLogin {
+fn polling() -> NewPollingLogin {
+    NewPollingLogin {
         state: LoginToken::generate(&"v1".parse().unwrap()).state(),
         application: APP,
-        mode: Mode::Redirect {
-            return_to: Some("https://app.example/".parse().unwrap()),
-        },
+        user_code: UserCode::generate(),
         provider: "sandbox".parse().unwrap(),
-        cookie: Some(cookie.hash()),
-        client_address: "192.0.2.1".parse::<std::net::IpAddr>().unwrap().into(),
         created_at: NOW,
         expires_at: later(600),
     }
 }
 
-fn polling() -> NewLogin {
-    NewLogin {
-        mode: Mode::Polling {
-            user_code: UserCode::generate(),
+/// As its cookie brings it back.
+fn redirect() -> Login {
+    let polling = polling();
+    Login {
+        state: polling.state,
+        application: APP,
+        mode: Mode::Redirect {
+            return_to: Some("https://app.example/".parse().unwrap()),
         },
-        cookie: None,
-        ..redirect(&LoginCookie::generate())
+        provider: polling.provider,
+        cookie: Some(LoginCookie::generate().hash()),
+        expires_at: later(600),
+        status: Status::Pending,
     }
 }
 
-async fn begun(logins: &Arc<dyn LoginStore>, login: NewLogin) -> StateHash {
-    let hash = *login.state.hash();
-    assert_eq!(logins.begin(login, BOUNDS).await.unwrap(), Begun::Stored);
-    hash
+/// A polling login whose browser is at the provider, with this cookie.
+async fn begun(logins: &Arc<dyn LoginStore>, cookie: &LoginCookie) -> StateHash {
+    let login = polling();
+    let state = *login.state.hash();
+    logins.begin(login).await.unwrap();
+    assert!(logins.bind(&state, &cookie.hash(), NOW).await.unwrap());
+    state
+}
+
+fn terms_at(now: Timestamp) -> Claim {
+    let terms = ClaimTerms::of(crate::testing::config("").store());
+    terms.begin(now, later(600), Duration::from_secs(120))
 }
 
 /// As a callback at `now` does, of a login that expires after ten minutes.
@@ -58,9 +63,14 @@ async fn claim(
     cookie: &CookieHash,
     now: Timestamp,
 ) -> bool {
-    let terms = ClaimTerms::of(crate::testing::config("").store());
-    let claim = terms.begin(now, later(600), Duration::from_secs(120));
+    let claim = terms_at(now);
     logins.claim(state, cookie, claim, now).await.unwrap()
+}
+
+/// The same of a redirect login.
+async fn claim_redirect(logins: &Arc<dyn LoginStore>, login: &Login) -> bool {
+    let claim = terms_at(NOW);
+    logins.claim_redirect(login, claim, NOW).await.unwrap()
 }
 
 /// Of an outcome that is stored at once.
@@ -80,27 +90,18 @@ fn credential() -> TicketCredential {
     }
 }
 
-fn bound(cookie: &LoginCookie, stage: CookieStage) -> BoundCookie {
-    BoundCookie {
-        hash: cookie.hash(),
-        stage,
-    }
-}
-
 #[tokio::test]
 async fn a_login_reads_back_as_it_was_begun() {
     let store = TestStore::new().await;
     let logins = store.stores().logins;
     let cookie = LoginCookie::generate();
-    let login = redirect(&cookie);
-    let state = login.state.clone();
-    begun(&logins, login).await;
-    let found = logins.find(state.hash()).await.unwrap().unwrap();
-    assert_eq!(found.state, state);
+    let state = begun(&logins, &cookie).await;
+    let found = logins.find(&state).await.unwrap().unwrap();
+    assert_eq!(*found.state.hash(), state);
     assert_eq!(found.application, APP);
-    assert!(matches!(found.mode, Mode::Redirect { return_to: Some(_) }));
-    assert!(found.is_bound_to(&cookie, CookieStage::Authorizing));
-    assert!(!found.is_bound_to(&cookie, CookieStage::Shown));
+    assert!(matches!(found.mode, Mode::Polling { .. }));
+    assert!(found.is_bound_to(&cookie));
+    assert!(!found.is_bound_to(&LoginCookie::generate()));
     assert!(matches!(
         found.progress(later(599)),
         Progress::Pending { .. }
@@ -108,12 +109,50 @@ async fn a_login_reads_back_as_it_was_begun() {
     assert!(matches!(found.progress(later(600)), Progress::Expired));
 }
 
+#[tokio::test]
+async fn a_redirect_login_is_stored_by_its_first_callback() {
+    let store = TestStore::new().await;
+    let logins = store.stores().logins;
+    let login = redirect();
+    let state = login.state.hash();
+    assert!(logins.find(state).await.unwrap().is_none());
+    assert!(claim_redirect(&logins, &login).await);
+    assert!(!claim_redirect(&logins, &login).await);
+    let found = logins.find(state).await.unwrap().unwrap();
+    assert_eq!(found.state, login.state);
+    assert_eq!(found.provider, login.provider);
+    assert!(matches!(found.mode, Mode::Redirect { return_to: Some(_) }));
+    assert!(matches!(found.status, Status::Exchanging(_)));
+    logins.unclaim_redirect(state).await.unwrap();
+    assert!(logins.find(state).await.unwrap().is_none());
+    assert!(claim_redirect(&logins, &login).await);
+    let failed = Outcome::Failed(FailureReason::ProviderFailed);
+    let finished = logins.finish(state, failed, times(NOW, later(120)));
+    assert!(finished.await.unwrap());
+    logins.unclaim_redirect(state).await.unwrap();
+    let found = logins.find(state).await.unwrap().unwrap();
+    assert!(matches!(found.status, Status::Failed { .. }));
+}
+
+#[tokio::test]
+async fn all_processes_seal_by_one_key() {
+    let store = TestStore::new().await;
+    let (one, other) = (store.stores().logins, store.another().await.logins);
+    let seal_key = async |logins: &Arc<dyn LoginStore>| {
+        let key = logins.seal_key(SealKey::generate(), NOW).await.unwrap();
+        *key.as_bytes()
+    };
+    let (first, second) = tokio::join!(seal_key(&one), seal_key(&other));
+    assert_eq!(first, second);
+    assert_eq!(seal_key(&one).await, first);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn of_many_callbacks_at_once_one_claims() {
     let store = TestStore::new().await;
     let cookie = LoginCookie::generate();
     let handles = [store.stores().logins, store.another().await.logins];
-    let state = begun(&handles[0], redirect(&cookie)).await;
+    let state = begun(&handles[0], &cookie).await;
     let tasks: Vec<_> = (0..20)
         .map(|place| {
             let logins = Arc::clone(&handles[place % 2]);
@@ -132,42 +171,21 @@ async fn of_many_callbacks_at_once_one_claims() {
 async fn only_the_last_cookie_claims() {
     let store = TestStore::new().await;
     let logins = store.stores().logins;
-    let state = begun(&logins, polling()).await;
-    let [shown, other_tab, confirmed] = std::array::from_fn(|_| LoginCookie::generate());
-    assert!(!claim(&logins, &state, &shown.hash(), NOW).await);
-    assert!(
-        logins
-            .bind(&state, None, bound(&other_tab, CookieStage::Shown), NOW)
-            .await
-            .unwrap()
-    );
-    assert!(
-        logins
-            .bind(&state, None, bound(&shown, CookieStage::Shown), NOW)
-            .await
-            .unwrap()
-    );
-    let authorizing = bound(&confirmed, CookieStage::Authorizing);
-    assert!(
-        !logins
-            .bind(&state, Some(other_tab.hash()), authorizing, NOW)
-            .await
-            .unwrap()
-    );
-    assert!(
-        logins
-            .bind(&state, Some(shown.hash()), authorizing, NOW)
-            .await
-            .unwrap()
-    );
-    assert!(
-        !logins
-            .bind(&state, Some(shown.hash()), authorizing, NOW)
-            .await
-            .unwrap()
-    );
-    assert!(!claim(&logins, &state, &shown.hash(), NOW).await);
-    assert!(claim(&logins, &state, &confirmed.hash(), NOW).await);
+    let [first, second] = std::array::from_fn(|_| LoginCookie::generate());
+    let state = begun(&logins, &first).await;
+    assert!(logins.bind(&state, &second.hash(), NOW).await.unwrap());
+    assert!(!claim(&logins, &state, &first.hash(), NOW).await);
+    assert!(claim(&logins, &state, &second.hash(), NOW).await);
+}
+
+#[tokio::test]
+async fn a_login_that_was_not_confirmed_is_not_claimed() {
+    let store = TestStore::new().await;
+    let logins = store.stores().logins;
+    let login = polling();
+    let state = *login.state.hash();
+    logins.begin(login).await.unwrap();
+    assert!(!claim(&logins, &state, &LoginCookie::generate().hash(), NOW).await);
 }
 
 #[tokio::test]
@@ -175,12 +193,12 @@ async fn a_claimed_or_expired_login_is_bound_no_more() {
     let store = TestStore::new().await;
     let logins = store.stores().logins;
     let cookie = LoginCookie::generate();
-    let state = begun(&logins, redirect(&cookie)).await;
-    let shown = bound(&LoginCookie::generate(), CookieStage::Shown);
-    assert!(!logins.bind(&state, None, shown, later(600)).await.unwrap());
+    let state = begun(&logins, &cookie).await;
+    let other = LoginCookie::generate().hash();
+    assert!(!logins.bind(&state, &other, later(600)).await.unwrap());
     assert!(!claim(&logins, &state, &cookie.hash(), later(600)).await);
     assert!(claim(&logins, &state, &cookie.hash(), NOW).await);
-    assert!(!logins.bind(&state, None, shown, NOW).await.unwrap());
+    assert!(!logins.bind(&state, &other, NOW).await.unwrap());
 }
 
 #[tokio::test]
@@ -188,7 +206,7 @@ async fn the_first_outcome_stands_and_is_told_for_a_while() {
     let store = TestStore::new().await;
     let logins = store.stores().logins;
     let cookie = LoginCookie::generate();
-    let state = begun(&logins, redirect(&cookie)).await;
+    let state = begun(&logins, &cookie).await;
     let failed = Outcome::Failed(FailureReason::ProviderTimeout);
     assert!(
         !logins
@@ -229,7 +247,7 @@ async fn the_same_outcome_again_is_answered_as_the_first_time() {
     let store = TestStore::new().await;
     let logins = store.stores().logins;
     let cookie = LoginCookie::generate();
-    let state = begun(&logins, redirect(&cookie)).await;
+    let state = begun(&logins, &cookie).await;
     assert!(claim(&logins, &state, &cookie.hash(), NOW).await);
     let account = store.account("person").await;
     let ticket = Ticket::generate().hash();
@@ -268,63 +286,43 @@ async fn the_same_outcome_again_is_answered_as_the_first_time() {
 }
 
 #[tokio::test]
-async fn pending_logins_are_bounded_and_room_comes_back() {
-    let store = TestStore::new().await;
-    let logins = store.stores().logins;
-    let cookie = LoginCookie::generate();
-    let by_address = PendingBounds {
-        per_application: 100,
-        per_address: 2,
-    };
-    let first = redirect(&cookie);
-    let first_hash = *first.state.hash();
-    assert_eq!(
-        logins.begin(first, by_address).await.unwrap(),
-        Begun::Stored
-    );
-    assert_eq!(
-        logins.begin(polling(), by_address).await.unwrap(),
-        Begun::Stored
-    );
-    let full = Begun::TooMany {
-        free_at: later(600),
-    };
-    assert_eq!(logins.begin(polling(), by_address).await.unwrap(), full);
-    let mut elsewhere = polling();
-    elsewhere.client_address = "192.0.2.2".parse::<std::net::IpAddr>().unwrap().into();
-    assert_eq!(
-        logins.begin(elsewhere.clone(), by_address).await.unwrap(),
-        Begun::Stored
-    );
-    let by_application = PendingBounds {
-        per_application: 3,
-        per_address: 100,
-    };
-    elsewhere.state = polling().state;
-    assert_eq!(logins.begin(elsewhere, by_application).await.unwrap(), full);
-    assert!(claim(&logins, &first_hash, &cookie.hash(), NOW).await);
-    logins
-        .finish(
-            &first_hash,
-            Outcome::Failed(FailureReason::AccessDenied),
-            times(NOW, later(9)),
-        )
-        .await
-        .unwrap();
-    assert_eq!(
-        logins.begin(polling(), by_address).await.unwrap(),
-        Begun::Stored
-    );
-}
-
-#[tokio::test]
 async fn old_logins_are_swept_a_few_at_a_time() {
     let store = TestStore::new().await;
     let logins = store.stores().logins;
     for _ in 0..3 {
-        begun(&logins, polling()).await;
+        logins.begin(polling()).await.unwrap();
     }
-    assert_eq!(logins.sweep(later(600), 10).await.unwrap(), 0);
-    assert_eq!(logins.sweep(later(601), 2).await.unwrap(), 2);
-    assert_eq!(logins.sweep(later(601), 2).await.unwrap(), 1);
+    let sweep = |before, limit| logins.sweep(before, before, limit);
+    assert_eq!(sweep(later(600), 10).await.unwrap(), 0);
+    assert_eq!(sweep(later(601), 2).await.unwrap(), 2);
+    assert_eq!(sweep(later(601), 2).await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn a_redirect_login_that_no_provider_vouched_for_goes_when_it_expires() {
+    let store = TestStore::new().await;
+    let logins = store.stores().logins;
+    let [claimed, failed, complete] = std::array::from_fn(|_| redirect());
+    for login in [&claimed, &failed, &complete] {
+        assert!(claim_redirect(&logins, login).await);
+    }
+    let account = store.account("person").await;
+    let outcome = Outcome::Complete {
+        account: account.id,
+        created: true,
+        ticket: None,
+    };
+    for (login, outcome) in [
+        (&failed, Outcome::Failed(FailureReason::ProviderFailed)),
+        (&complete, outcome),
+    ] {
+        let finished = logins.finish(login.state.hash(), outcome, times(NOW, later(120)));
+        assert!(finished.await.unwrap());
+    }
+    assert_eq!(logins.sweep(NOW, later(600), 10).await.unwrap(), 0);
+    assert_eq!(logins.sweep(NOW, later(601), 10).await.unwrap(), 2);
+    for (login, is_kept) in [(claimed, false), (failed, false), (complete, true)] {
+        let found = logins.find(login.state.hash()).await.unwrap();
+        assert_eq!(found.is_some(), is_kept);
+    }
 }

@@ -8,8 +8,9 @@ use crate::service::Service;
 
 /// Often enough that rows never pile up; several processes may do it at once.
 const EVERY: Duration = Duration::from_secs(60);
-/// An old token is answered `expired` for this long, then as unknown.
-const LOGINS_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
+/// An old token is answered `expired` for this long, then as unknown. Also bounds what an application can have stored by
+/// beginning logins.
+const LOGINS_KEPT: Duration = Duration::from_secs(60 * 60);
 /// Rows of one transaction: short enough that no login waits noticeably for the write lock.
 const BATCH: usize = 500;
 /// Batches of one round; the rest waits for the next.
@@ -19,7 +20,7 @@ const BATCHES: usize = 100;
 pub(super) async fn sweep_until_stopped(service: Arc<Service>) {
     loop {
         if let Err(error) = sweep(&service).await {
-            tracing::warn!(cause = %error, "old logins and credentials could not be swept");
+            tracing::warn!(cause = %error, "old logins, credentials and events could not be swept");
         }
         tokio::select! {
             () = tokio::time::sleep(EVERY) => {}
@@ -34,10 +35,14 @@ async fn sweep(service: &Service) -> Result<(), StoreError> {
         let logins = service
             .logins
             .store()
-            .sweep(now.minus(LOGINS_KEPT), BATCH)
+            .sweep(now.minus(LOGINS_KEPT), now, BATCH)
             .await?;
         let credentials = service.credentials.sweep(now, BATCH).await?;
-        if logins < BATCH && credentials < BATCH {
+        let events = match service.config().lifetimes().event {
+            Some(kept) => service.events.sweep(now.minus(kept), BATCH).await?,
+            None => 0,
+        };
+        if logins.max(credentials).max(events) < BATCH {
             break;
         }
     }

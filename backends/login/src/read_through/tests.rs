@@ -32,9 +32,9 @@ struct Memory {
 }
 
 impl Memory {
-    fn new(away: Away) -> Self {
+    fn new() -> Self {
         let clock = Arc::new(StoppedClock(Mutex::new(Instant::now())));
-        let memory = ReadThrough::new(10, LIFETIME, away, Arc::clone(&clock) as Arc<dyn Clock>);
+        let memory = ReadThrough::new(10, LIFETIME, Arc::clone(&clock) as Arc<dyn Clock>);
         Self { memory, clock }
     }
 
@@ -62,53 +62,45 @@ impl Memory {
     }
 }
 
-const BOTH: [Away; 2] = [Away::Outlast, Away::Fail];
-
 #[tokio::test]
 async fn a_found_value_is_remembered_and_forgotten() {
-    for away in BOTH {
-        let memory = Memory::new(away);
-        assert_eq!(memory.find(None).await, None);
-        assert_eq!(memory.find(Some(5)).await, Some(5));
-        assert_eq!(memory.find_remembered().await, Some(5));
-        memory.memory.forget(&1);
-        assert_eq!(memory.find(None).await, None);
-    }
+    let memory = Memory::new();
+    assert_eq!(memory.find(None).await, None);
+    assert_eq!(memory.find(Some(5)).await, Some(5));
+    assert_eq!(memory.find_remembered().await, Some(5));
+    memory.memory.forget(&1);
+    assert_eq!(memory.find(None).await, None);
 }
 
 #[tokio::test]
 async fn what_was_read_before_a_change_is_not_remembered_after_it() {
-    for away in BOTH {
-        let memory = Memory::new(away);
-        let read = async {
-            memory.memory.forget(&1);
-            Ok(Some(5))
-        };
-        assert_eq!(memory.memory.find(1, read).await.unwrap(), Some(5));
-        assert_eq!(memory.find(None).await, None);
-    }
+    let memory = Memory::new();
+    let read = async {
+        memory.memory.forget(&1);
+        Ok(Some(5))
+    };
+    assert_eq!(memory.memory.find(1, read).await.unwrap(), Some(5));
+    assert_eq!(memory.find(None).await, None);
 }
 
 #[tokio::test]
 async fn an_old_value_is_read_again() {
-    for away in BOTH {
-        let memory = Memory::new(away);
-        assert_eq!(memory.find(Some(5)).await, Some(5));
-        memory.clock.later(59);
-        assert_eq!(memory.find_remembered().await, Some(5));
-        memory.clock.later(1);
-        assert_eq!(memory.find(Some(6)).await, Some(6));
-        memory.clock.later(59);
-        assert_eq!(memory.find_remembered().await, Some(6));
-        memory.clock.later(1);
-        assert_eq!(memory.find(None).await, None);
-        assert_eq!(memory.find_without_store().await, None);
-    }
+    let memory = Memory::new();
+    assert_eq!(memory.find(Some(5)).await, Some(5));
+    memory.clock.later(59);
+    assert_eq!(memory.find_remembered().await, Some(5));
+    memory.clock.later(1);
+    assert_eq!(memory.find(Some(6)).await, Some(6));
+    memory.clock.later(59);
+    assert_eq!(memory.find_remembered().await, Some(6));
+    memory.clock.later(1);
+    assert_eq!(memory.find(None).await, None);
+    assert_eq!(memory.find_without_store().await, None);
 }
 
 #[tokio::test]
 async fn an_old_value_serves_where_it_cannot_be_read_again() {
-    let memory = Memory::new(Away::Outlast);
+    let memory = Memory::new();
     assert_eq!(memory.find(Some(5)).await, Some(5));
     memory.clock.later(3600);
     assert_eq!(memory.find_without_store().await, Some(5));
@@ -118,19 +110,8 @@ async fn an_old_value_serves_where_it_cannot_be_read_again() {
 }
 
 #[tokio::test]
-async fn an_old_value_that_may_not_outlast_the_store_does_not() {
-    let memory = Memory::new(Away::Fail);
-    assert_eq!(memory.find(Some(5)).await, Some(5));
-    memory.clock.later(60);
-    assert_eq!(memory.find_without_store().await, None);
-    assert_eq!(memory.find(Some(5)).await, Some(5));
-    memory.memory.lose_feed();
-    assert_eq!(memory.find_without_store().await, None);
-}
-
-#[tokio::test]
 async fn a_value_read_just_before_an_outage_serves_for_five_minutes_of_it() {
-    let memory = Memory::new(Away::Outlast);
+    let memory = Memory::new();
     assert_eq!(memory.find(Some(5)).await, Some(5));
     memory.clock.later(59);
     memory.memory.lose_feed();
@@ -146,7 +127,7 @@ async fn a_value_read_just_before_an_outage_serves_for_five_minutes_of_it() {
 
 #[tokio::test]
 async fn after_five_minutes_without_changes_everything_is_read() {
-    let memory = Memory::new(Away::Outlast);
+    let memory = Memory::new();
     memory.memory.lose_feed();
     memory.clock.later(299);
     assert_eq!(memory.find(Some(5)).await, Some(5));
@@ -159,7 +140,7 @@ async fn after_five_minutes_without_changes_everything_is_read() {
 
 #[tokio::test]
 async fn when_changes_are_heard_again_nothing_is_remembered_and_all_is_as_before() {
-    let memory = Memory::new(Away::Outlast);
+    let memory = Memory::new();
     assert_eq!(memory.find(Some(5)).await, Some(5));
     memory.memory.lose_feed();
     memory.clock.later(3600);
@@ -173,7 +154,7 @@ async fn when_changes_are_heard_again_nothing_is_remembered_and_all_is_as_before
 
 #[tokio::test]
 async fn what_changed_while_it_could_not_be_read_does_not_serve() {
-    let memory = Memory::new(Away::Outlast);
+    let memory = Memory::new();
     assert_eq!(memory.find(Some(5)).await, Some(5));
     memory.clock.later(60);
     let read = async {

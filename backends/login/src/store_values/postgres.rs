@@ -40,11 +40,6 @@ impl StoredRow for Row {
     }
 }
 
-/// A bound or a limit as a parameter; none of ours comes near the end.
-pub(crate) fn bound(most: impl TryInto<i64>) -> i64 {
-    most.try_into().unwrap_or(i64::MAX)
-}
-
 /// How many rows a statement was about.
 pub(crate) fn count(rows: u64) -> usize {
     usize::try_from(rows).unwrap_or(usize::MAX)

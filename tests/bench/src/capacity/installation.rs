@@ -24,8 +24,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Between two looks: a start is timed by these.
 const INTERVAL: Duration = Duration::from_millis(1);
 
-/// Logins that may be pending: all of a run come from one address.
-const PENDING: u32 = 1_000_000;
+/// All logins of a run are one application's, and all callbacks come from one address.
+const LIMITS: &str = "[limits]\nstarts_per_second = 100000\nstarts_burst = 1000000\n\
+                      callbacks_per_second = 100000\ncallbacks_burst = 1000000";
 
 /// Who signs requests.
 #[derive(Clone, Copy, Debug)]
@@ -179,7 +180,7 @@ impl Installation {
     fn v1_file(&self, store: &str) -> String {
         format!(
             "prefix = \"Acme\"\nlisten = \"{}\"\npublic_url = \"http://{}\"\nstore = \"{store}\"\n\n\
-             [limits]\npending_per_application = {PENDING}\npending_per_address = {PENDING}\n\n\
+             {LIMITS}\n\n\
              [providers.{PROVIDER}]\nkind = \"{KIND}\"\nauth_url = \"http://{}\"\napi_url = \"http://{}\"\n\
              client_id = \"signpost-demo\"\nclient_secret = \"sandbox-only-secret\"\n",
             self.v1, self.gateway, self.provider, self.provider

@@ -7,7 +7,7 @@ async fn an_outcome_that_comes_after_the_end_is_dropped() {
     let store = TestStore::new().await;
     let logins = store.stores().logins;
     let cookie = LoginCookie::generate();
-    let state = begun(&logins, redirect(&cookie)).await;
+    let state = begun(&logins, &cookie).await;
     assert!(claim(&logins, &state, &cookie.hash(), later(599)).await);
     let failed = Outcome::Failed(FailureReason::ProviderTimeout);
     assert!(
@@ -26,7 +26,7 @@ async fn a_claim_that_is_never_finished_fails_the_login() {
     let store = TestStore::new().await;
     let logins = store.stores().logins;
     let cookie = LoginCookie::generate();
-    let state = begun(&logins, redirect(&cookie)).await;
+    let state = begun(&logins, &cookie).await;
     assert!(claim(&logins, &state, &cookie.hash(), later(5)).await);
     let found = logins.find(&state).await.unwrap().unwrap();
     assert!(matches!(found.progress(later(34)), Progress::Pending { until } if until == later(35)));
@@ -52,7 +52,7 @@ async fn an_outcome_that_may_be_stored_after_the_claims_end_is_not() {
     let store = TestStore::new().await;
     let logins = store.stores().logins;
     let cookie = LoginCookie::generate();
-    let state = begun(&logins, redirect(&cookie)).await;
+    let state = begun(&logins, &cookie).await;
     assert!(claim(&logins, &state, &cookie.hash(), NOW).await);
     let denied = || Outcome::Failed(FailureReason::AccessDenied);
     let finish = |stored_by| {
@@ -74,9 +74,9 @@ async fn what_is_stored_by_when_depends_on_what_ends_the_claim() {
     let store = TestStore::new().await;
     let logins = store.stores().logins;
     let terms = ClaimTerms::of(crate::testing::config("").store());
-    for (claimed_at, stored_by) in [(1, 30), (590, 25)] {
+    for (claimed_at, stored_by) in [(1, 31), (590, 25)] {
         let cookie = LoginCookie::generate();
-        let state = begun(&logins, redirect(&cookie)).await;
+        let state = begun(&logins, &cookie).await;
         assert!(claim(&logins, &state, &cookie.hash(), later(claimed_at)).await);
         let login = logins.find(&state).await.unwrap().unwrap();
         assert_eq!(terms.stored_by(&login, later(25)), later(stored_by));
@@ -88,7 +88,7 @@ async fn a_claim_of_an_older_release_ends_with_its_login() {
     let store = TestStore::new().await;
     let logins = store.stores().logins;
     let cookie = LoginCookie::generate();
-    let state = begun(&logins, redirect(&cookie)).await;
+    let state = begun(&logins, &cookie).await;
     assert!(claim(&logins, &state, &cookie.hash(), NOW).await);
     let older = "UPDATE logins SET claimed_until = NULL, claimable_until = NULL";
     store.execute(older).await;

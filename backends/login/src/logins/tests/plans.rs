@@ -4,7 +4,7 @@
 use signpost_store::{PostgresDatabase, SqliteDatabase, Store, postgres::Session};
 
 use super::*;
-use crate::logins::postgres::statements::Statements;
+use crate::logins::postgres::statements::{BIND, CLAIM, Statements, UNCLAIM_REDIRECT};
 
 /// Many logins that are over, as the server's statistics know them, and then many that are pending.
 const FILL: &str = "INSERT INTO logins (state_hash, version, application_id, mode, provider, client_address, status, \
@@ -38,21 +38,15 @@ async fn in_postgres(store: &TestStore, database: &PostgresDatabase) {
     let finish = "'failed', 'access_denied', NULL, false, NULL, NULL, 700000, 820000, 705000";
     for mode in ["force_generic_plan", "force_custom_plan"] {
         for (statement, values) in [
-            (&sql.find, hash.clone()),
-            (&sql.bind, format!("{hash}, {hash}, 'shown', 700000, NULL")),
-            (
-                &sql.bind,
-                format!("{hash}, {hash}, 'authorizing', 700000, {hash}"),
-            ),
-            (
-                &sql.claim,
-                format!("{hash}, {hash}, 700000, 730000, 850000"),
-            ),
+            (sql.find.as_str(), hash.clone()),
+            (BIND, format!("{hash}, {hash}, 700000")),
+            (CLAIM, format!("{hash}, {hash}, 700000, 730000, 850000")),
+            (UNCLAIM_REDIRECT, hash.clone()),
             (&sql.finish, format!("{hash}, {finish}")),
         ] {
             let plan = plan_of_server(&session, mode, statement, &values).await;
             assert!(plan.contains("using logins_pkey"), "{mode}: {plan}");
-            for other in ["logins_pending", "logins_by_age", "Seq Scan on logins"] {
+            for other in ["logins_unvouched", "logins_by_age", "Seq Scan on logins"] {
                 assert!(!plan.contains(other), "{mode}: {plan}");
             }
         }

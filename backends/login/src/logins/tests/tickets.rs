@@ -143,7 +143,7 @@ async fn a_ticket_is_one_applications_and_ages() {
 
 async fn finished_with_ticket(store: &TestStore, logins: &Arc<dyn LoginStore>) -> Ticket {
     let (cookie, ticket) = (LoginCookie::generate(), Ticket::generate());
-    let state = begun(logins, redirect(&cookie)).await;
+    let state = begun(logins, &cookie).await;
     assert!(claim(logins, &state, &cookie.hash(), NOW).await);
     let account = store.account("person").await;
     let outcome = Outcome::Complete {

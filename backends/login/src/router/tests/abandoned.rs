@@ -59,6 +59,11 @@ async fn a_second_callback_of_a_redirect_login_is_told_that_it_was_used() {
     let begun = setup.call("GET", "/login", &[]).await;
     let callback = format!("/login?state={}&code=me", begun.state());
     let now = setup.clock.now();
+    setup.browse(&callback, &begun.cookie()).await;
+    setup
+        .store
+        .execute("UPDATE logins SET status = 'exchanging', account_id = NULL")
+        .await;
     abandon(&setup, now, now.plus(Duration::from_secs(30))).await;
     for seconds in [0, 30] {
         setup.later(seconds);

@@ -177,41 +177,107 @@ async fn whoever_is_lured_past_the_page_does_not_complete() {
 }
 
 #[tokio::test]
-async fn the_button_works_only_where_and_while_its_page_is_the_last() {
+async fn the_button_works_only_in_the_browser_of_its_page() {
     let setup = Setup::new().await;
     let begun = begin(&setup).await;
-    let first = setup
-        .browse(&format!("/login?state={}", begun.state), "")
-        .await;
-    let second = setup
-        .browse(&format!("/login?state={}", begun.state), "")
-        .await;
-    setup
-        .browse(&button(&first), &first.cookie())
-        .await
-        .assert_problem(400, "login_mismatch");
-    setup
-        .browse(&button(&first), &second.cookie())
-        .await
-        .assert_problem(400, "login_mismatch");
-    setup
-        .browse(&button(&second), "")
-        .await
-        .assert_problem(400, "login_mismatch");
-    let made_up = format!("/login?state={}&confirm=yes", begun.state);
-    setup
-        .browse(&made_up, &second.cookie())
-        .await
-        .assert_problem(400, "login_mismatch");
-    setup
-        .browse(&button(&second), &second.cookie())
-        .await
-        .state();
-    // Pressed once, it leads to the provider; again, it is no longer the last step.
-    setup
-        .browse(&button(&second), &second.cookie())
-        .await
-        .assert_problem(400, "login_mismatch");
+    let open = async || {
+        let target = format!("/login?state={}", begun.state);
+        setup.browse(&target, "").await
+    };
+    let (first, second) = (open().await, open().await);
+    for (target, cookie) in [
+        (button(&first), second.cookie()),
+        (button(&second), String::new()),
+        (
+            format!("/login?state={}&confirm=yes", begun.state),
+            second.cookie(),
+        ),
+    ] {
+        setup
+            .browse(&target, &cookie)
+            .await
+            .assert_problem(400, "login_mismatch");
+    }
+    // Either browser was shown the page; the one that confirms last completes.
+    let [first, second] = [&first, &second];
+    let confirmed = async |page: &Answer| setup.browse(&button(page), &page.cookie()).await;
+    let (earlier, last) = (confirmed(second).await, confirmed(first).await);
+    let callback = format!("/login?state={}&code=me", begun.state);
+    for cookie in [earlier.cookie(), first.cookie()] {
+        setup
+            .browse(&callback, &cookie)
+            .await
+            .assert_problem(400, "login_mismatch");
+    }
+    let done = setup.browse(&callback, &last.cookie()).await;
+    assert_eq!(done.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_link_preview_does_not_disturb_who_is_at_the_provider() {
+    let setup = Setup::new().await;
+    let begun = begin(&setup).await;
+    let cookie = confirm(&setup, &begun).await;
+    let page = format!("/login?state={}", begun.state);
+    assert_eq!(setup.browse(&page, "").await.status, StatusCode::OK);
+    let callback = format!("/login?state={}&code=me", begun.state);
+    let done = setup.browse(&callback, &cookie).await;
+    assert_eq!(done.status, StatusCode::OK, "{}", done.body);
+}
+
+#[tokio::test]
+async fn polling_logins_are_limited_by_application_whatever_strangers_begin() {
+    let limits = "limits.starts_per_second = 1\nlimits.starts_burst = 2";
+    let setup = Setup::with(limits).await;
+    for index in 0..200 {
+        let stranger = format!("2001:db8:0:{index:x}::1");
+        let headers = [("x-forwarded-for", stranger.as_str())];
+        setup.call("GET", "/login", &headers).await.state();
+    }
+    let id = setup.store.application("Market", "[]").await.get();
+    let other = ("x-gateway-app-id", &*id.to_string());
+    begin(&setup).await;
+    begin(&setup).await;
+    let refused = setup.call("POST", "/login", &[]).await;
+    refused.assert_problem(429, "rate_limited");
+    assert_eq!(refused.header(header::RETRY_AFTER), "1");
+    let theirs = setup.raw("POST", "/login", &[other]).await;
+    assert_eq!(theirs.status, StatusCode::OK, "{}", theirs.body);
+}
+
+/// What one process was asked before, it must not go by.
+#[tokio::test]
+async fn once_one_process_says_complete_every_process_does() {
+    let setup = Setup::new().await;
+    let config = setup.service.config().clone();
+    let stores = setup.store.another().await;
+    // No change feed: it would only be faster than the store.
+    let other = Service::new(config, stores, Arc::new(setup.clock.clone())).unwrap();
+    let other = router::<Test>(other);
+    let ask = async |method: &str, target: String| {
+        let request = Request::builder().method(method).uri(target);
+        let request = request.header("x-gateway-app-id", "0");
+        let answer = other
+            .clone()
+            .oneshot(request.body(Body::empty()).unwrap())
+            .await
+            .unwrap();
+        let (parts, body) = answer.into_parts();
+        let body = to_bytes(body, 9999).await.unwrap();
+        (parts.status, String::from_utf8(body.to_vec()).unwrap())
+    };
+    let begun = begin(&setup).await;
+    let target = format!("/check?token={}", begun.token);
+    let pending = ask("POST", target.clone()).await.1;
+    assert!(pending.contains("\"pending\""), "{pending}");
+    let cookie = confirm(&setup, &begun).await;
+    let callback = format!("/login?state={}&code=me", begun.state);
+    setup.browse(&callback, &cookie).await;
+    assert_eq!(check(&setup, &begun.token).await["status"], "complete");
+    let redeemed = ask("POST", format!("/user/login?token={}", begun.token)).await;
+    assert_eq!(redeemed.0, StatusCode::OK, "{}", redeemed.1);
+    let complete = ask("POST", target).await.1;
+    assert!(complete.contains("\"complete\""), "{complete}");
 }
 
 #[tokio::test]

@@ -305,17 +305,78 @@ async fn an_application_logs_in_under_its_own_name_and_nobody_elses() {
 }
 
 #[tokio::test]
-async fn pending_logins_are_bounded_by_address() {
-    let setup = Setup::with("limits.pending_per_address = 1").await;
-    let from = |address: &'static str| [("x-forwarded-for", address)];
-    let begin = async |address| setup.call("GET", "/login", &from(address)).await.status;
-    assert_eq!(begin("192.0.2.1").await, StatusCode::FOUND);
-    let refused = setup
-        .call("POST", "/login", &from("192.0.2.1, 10.0.0.1"))
-        .await;
+async fn beginning_stores_nothing_and_callbacks_are_limited_by_address() {
+    let limits = "limits.callbacks_per_second = 1\nlimits.callbacks_burst = 2";
+    let setup = Setup::with(limits).await;
+    let begun = setup.call("GET", "/login", &[]).await;
+    let callback = async |begun: &Answer, address: &str, grant: &str| {
+        let target = format!("/login?state={}&{grant}", begun.state());
+        let headers = [("x-forwarded-for", address), ("cookie", &*begun.cookie())];
+        setup.raw("GET", &target, &headers).await
+    };
+    for _ in 0..100 {
+        setup.call("GET", "/login", &[]).await.state();
+    }
+    assert_eq!(setup.store.count("logins").await, 0);
+    for _ in 0..2 {
+        let other = setup.call("GET", "/login", &[]).await;
+        let made_up = callback(&other, "192.0.2.1", "code=fail").await;
+        made_up.assert_problem(502, "provider_failed");
+    }
+    let refused = callback(&begun, "192.0.2.1, 10.0.0.1", "code=me").await;
     refused.assert_problem(429, "rate_limited");
-    assert_eq!(refused.header(header::RETRY_AFTER), "600");
-    assert_eq!(begin("192.0.2.2").await, StatusCode::FOUND);
+    assert_eq!(refused.header(header::RETRY_AFTER), "1");
+    assert!(refused.header(header::SET_COOKIE).is_empty());
+    // The login is as it was, and another address has its own allowance.
+    let done = callback(&begun, "192.0.2.2", "code=me").await;
+    assert_eq!(done.status, StatusCode::OK, "{}", done.body);
+    assert_eq!(setup.store.count("logins").await, 3);
+}
+
+#[tokio::test]
+async fn a_return_to_that_no_cookie_holds_is_refused() {
+    let setup = Setup::new().await;
+    let begin = async |length: usize| {
+        let origin = "https://app.example/";
+        let path = "x".repeat(length - origin.len());
+        let target = format!("/login?return_to={origin}{path}");
+        setup.call("GET", &target, &[]).await
+    };
+    begin(2048).await.state();
+    begin(2049)
+        .await
+        .assert_problem(403, "return_to_not_allowed");
+}
+
+#[tokio::test]
+async fn a_callback_without_its_cookie_is_told_what_it_can_be() {
+    let setup = Setup::new().await;
+    let begun = setup.call("GET", "/login", &[]).await;
+    let target = format!("/login?state={}&code=me", begun.state());
+    let other_key = crate::logins::LoginSeal::new(crate::logins::SealKey::generate());
+    let never_issued = other_key.issue_state(&"v1".parse().unwrap(), setup.clock.now());
+    let unknown = format!("/login?state={}&code=me", never_issued.encode());
+    setup
+        .browse(&unknown, &begun.cookie())
+        .await
+        .assert_problem(404, "login_unknown");
+    setup
+        .browse(&target, "")
+        .await
+        .assert_problem(400, "login_mismatch");
+    assert_eq!(
+        setup.browse(&target, &begun.cookie()).await.status,
+        StatusCode::OK
+    );
+    setup
+        .browse(&target, "")
+        .await
+        .assert_problem(409, "login_used");
+    let late = setup.call("GET", "/login", &[]).await;
     setup.later(600);
-    assert_eq!(begin("192.0.2.1").await, StatusCode::FOUND);
+    let target = format!("/login?state={}&code=me", late.state());
+    setup
+        .browse(&target, "")
+        .await
+        .assert_problem(410, "login_expired");
 }

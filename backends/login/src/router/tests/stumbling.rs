@@ -12,11 +12,11 @@ use super::{
 };
 use crate::{
     accounts::{AccountStore, Username},
-    config::{PendingBounds, ProviderKind, ProviderName},
+    config::{ProviderKind, ProviderName},
     credentials::{CredentialHash, CredentialStore, LoggedIn, NewCredential},
     logins::{
-        Begun, BoundCookie, Claim, CookieHash, FinishTimes, Login, LoginStore, NewLogin, Outcome,
-        Redeemed, StateHash, TicketCredential, TicketHash,
+        Claim, CookieHash, FinishTimes, Login, LoginStore, NewPollingLogin, Outcome, Redeemed,
+        SealKey, StateHash, TicketCredential, TicketHash,
     },
 };
 
@@ -84,8 +84,8 @@ impl CredentialStore for Stumbling<dyn CredentialStore> {
 
 #[async_trait]
 impl LoginStore for Stumbling<dyn LoginStore> {
-    async fn begin(&self, login: NewLogin, bounds: PendingBounds) -> Result<Begun, StoreError> {
-        self.store.begin(login, bounds).await
+    async fn begin(&self, login: NewPollingLogin) -> Result<(), StoreError> {
+        self.store.begin(login).await
     }
 
     async fn find(&self, state: &StateHash) -> Result<Option<Login>, StoreError> {
@@ -95,11 +95,27 @@ impl LoginStore for Stumbling<dyn LoginStore> {
     async fn bind(
         &self,
         state: &StateHash,
-        expected: Option<CookieHash>,
-        cookie: BoundCookie,
+        cookie: &CookieHash,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
-        self.store.bind(state, expected, cookie, now).await
+        self.store.bind(state, cookie, now).await
+    }
+
+    async fn claim_redirect(
+        &self,
+        login: &Login,
+        claim: Claim,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.store.claim_redirect(login, claim, now).await
+    }
+
+    async fn unclaim_redirect(&self, state: &StateHash) -> Result<(), StoreError> {
+        self.store.unclaim_redirect(state).await
+    }
+
+    async fn seal_key(&self, fresh: SealKey, now: Timestamp) -> Result<SealKey, StoreError> {
+        self.store.seal_key(fresh, now).await
     }
 
     async fn claim(
@@ -132,8 +148,13 @@ impl LoginStore for Stumbling<dyn LoginStore> {
         self.ask(redeem).await
     }
 
-    async fn sweep(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
-        self.store.sweep(before, limit).await
+    async fn sweep(
+        &self,
+        before: Timestamp,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<usize, StoreError> {
+        self.store.sweep(before, now, limit).await
     }
 }
 

@@ -69,6 +69,8 @@ mod codes;
 mod topology;
 // The store away, stopped, killed, frozen, and back.
 mod store_faults;
+// Clients that leave while the store works for them.
+mod cancelled_calls;
 // Moving from SQLite to Postgres.
 mod store_copy;
 // What installs it elsewhere: containers and systemd.

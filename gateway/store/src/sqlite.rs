@@ -3,23 +3,20 @@
 use std::{
     fs::{DirBuilder, File, OpenOptions},
     io,
-    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
-use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
-use tokio::sync::{Semaphore, SemaphorePermit};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
 
+pub(crate) use self::pool::Pooled;
+use self::pool::{Access, Pool};
 use crate::{OpenError, StoreError};
 
-/// As many calls run at once; readers do not wait for each other in WAL mode, writers do anyway.
-const CONNECTIONS: usize = 4;
-/// How long one process waits for another's write lock, and a call for a free connection.
-const PATIENCE: Duration = Duration::from_secs(5);
-
 pub mod changes;
+mod pool;
 
 mod embedded {
     refinery::embed_migrations!("migrations/sqlite");
@@ -28,20 +25,17 @@ mod embedded {
 /// An open SQLite file, migrated. Cheap to clone; every clone is the same database.
 #[derive(Clone, Debug)]
 pub struct SqliteDatabase {
-    shared: Arc<Shared>,
-}
-
-#[derive(Debug)]
-struct Shared {
-    path: PathBuf,
-    idle: Mutex<Vec<Pooled>>,
-    permits: Semaphore,
-    /// One writer of this process at a time, in order of arrival. SQLite has no queue: whoever finds the
-    /// lock taken tries again after a while, and of many some would never be in time.
-    writer: Semaphore,
+    pool: Arc<Pool>,
 }
 
 impl SqliteDatabase {
+    /// The deadline of a call, 5 s from its beginning, for all that it waits for: a writer's turn, a free connection,
+    /// and the write lock that another process may hold. Work that has all of these is not cut off: what it takes then
+    /// is up to the disk.
+    ///
+    /// Longer than the longest write of another process, shorter than the timeout of a client that waits for its answer.
+    pub const CALL_TIMEOUT: Duration = Duration::from_secs(5);
+
     /// Opens the file, making it and its folder where they are missing, and applies the migrations.
     ///
     /// Safe to do from several processes at once: one migrates, the others wait for it.
@@ -50,6 +44,10 @@ impl SqliteDatabase {
     ///
     /// The folder cannot be made, the file cannot be opened or is no database, or a migration fails.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
+        Self::open_with_timeout(path, Self::CALL_TIMEOUT)
+    }
+
+    fn open_with_timeout(path: &Path, timeout: Duration) -> Result<Self, OpenError> {
         let path = path.to_owned();
         if let Some(folder) = path
             .parent()
@@ -70,7 +68,7 @@ impl SqliteDatabase {
             path: path.clone(),
             cause,
         })?;
-        let mut pooled = Pooled::connect(&path).map_err(|cause| OpenError::File {
+        let mut pooled = Pooled::connect(&path, timeout).map_err(|cause| OpenError::File {
             path: path.clone(),
             cause,
         })?;
@@ -81,33 +79,25 @@ impl SqliteDatabase {
                 database: path.display().to_string(),
                 cause,
             })?;
-        let shared = Shared {
-            path,
-            idle: Mutex::new(vec![pooled]),
-            permits: Semaphore::new(CONNECTIONS),
-            writer: Semaphore::new(1),
-        };
         Ok(Self {
-            shared: Arc::new(shared),
+            pool: Arc::new(Pool::new(path, timeout, pooled)),
         })
     }
 
     /// Runs `work` with a connection, on a thread that may block.
     ///
+    /// If the future is dropped before `work` has begun, `work` is not run; afterwards it runs to its end. Either way
+    /// its thread and connection count as in use until they are free.
+    ///
     /// # Errors
     ///
-    /// The database answers with an error, or is too busy for five seconds.
+    /// The database answers with an error, or is too busy up to [`Self::CALL_TIMEOUT`].
     pub async fn call<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
     {
-        let _permit = in_time(&self.shared.permits).await?;
-        let shared = Arc::clone(&self.shared);
-        let run = move || Ok(shared.with_connection(work)?);
-        tokio::task::spawn_blocking(run)
-            .await
-            .map_err(|_| StoreError::Interrupted)?
+        self.pool.run(Access::Read, work).await
     }
 
     /// Runs `work` right here, for the start of a program: blocks.
@@ -119,11 +109,15 @@ impl SqliteDatabase {
         &self,
         work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
     ) -> rusqlite::Result<T> {
-        self.shared.with_connection(work)
+        self.pool.run_now(work)
     }
 
     /// Runs `work` in one transaction that holds the write lock from its start and commits when
     /// `work` succeeds.
+    ///
+    /// `work` begins after all waits, when the write lock is granted (`BEGIN IMMEDIATE`): a clock read inside `work`
+    /// tells the time at which the transaction happens, up to the commit itself. A clock read before the call can be
+    /// [`Self::CALL_TIMEOUT`] earlier.
     ///
     /// # Errors
     ///
@@ -133,15 +127,14 @@ impl SqliteDatabase {
         T: Send + 'static,
         F: FnOnce(&Transaction<'_>) -> rusqlite::Result<T> + Send + 'static,
     {
-        let _turn = in_time(&self.shared.writer).await?;
-        self.call(move |connection| {
+        let transact = |connection: &mut Connection| {
             let transaction =
                 connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let outcome = work(&transaction)?;
             transaction.commit()?;
             Ok(outcome)
-        })
-        .await
+        };
+        self.pool.run(Access::Write, transact).await
     }
 
     /// A connection of the caller's own, outside the pool.
@@ -150,99 +143,13 @@ impl SqliteDatabase {
     ///
     /// The file cannot be opened any more.
     pub(crate) fn dedicated_connection(&self) -> rusqlite::Result<Pooled> {
-        Pooled::connect(&self.shared.path)
+        Pooled::connect(self.pool.path(), Self::CALL_TIMEOUT)
     }
 
     /// Whether a connection has the file open that stands at the database's path now.
     pub(crate) fn is_current(&self, pooled: &Pooled) -> bool {
-        FileIdentity::of(&self.shared.path).is_ok_and(|now| now == pooled.file)
+        pooled.is_current(self.pool.path())
     }
-}
-
-async fn in_time(turns: &Semaphore) -> Result<SemaphorePermit<'_>, StoreError> {
-    let turn = tokio::time::timeout(PATIENCE, turns.acquire()).await;
-    Ok(turn
-        .map_err(|_| StoreError::Busy)?
-        .expect("the semaphore is never closed: nothing calls close"))
-}
-
-impl Shared {
-    fn with_connection<T>(
-        &self,
-        work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
-    ) -> rusqlite::Result<T> {
-        let mut pooled = self.take()?;
-        let outcome = work(&mut pooled.connection);
-        self.idle().push(pooled);
-        outcome
-    }
-
-    /// One that has the file open which is there now: a file that was moved away, or replaced from a backup,
-    /// would take every write in silence.
-    fn take(&self) -> rusqlite::Result<Pooled> {
-        let now = FileIdentity::of(&self.path).map_err(|_| away())?;
-        let mut idle = self.idle();
-        idle.retain(|pooled| pooled.file == now);
-        let pooled = idle.pop();
-        drop(idle);
-        pooled.map_or_else(|| Pooled::connect(&self.path), Ok)
-    }
-
-    fn idle(&self) -> MutexGuard<'_, Vec<Pooled>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A connection, and the file that it has open.
-#[derive(Debug)]
-pub(crate) struct Pooled {
-    pub(crate) connection: Connection,
-    file: FileIdentity,
-}
-
-impl Pooled {
-    fn connect(path: &Path) -> rusqlite::Result<Self> {
-        let file = FileIdentity::of(path).map_err(|_| away())?;
-        let connection = connect(path)?;
-        Ok(Self { connection, file })
-    }
-}
-
-/// Which file stands at a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct FileIdentity {
-    device: u64,
-    inode: u64,
-}
-
-impl FileIdentity {
-    fn of(path: &Path) -> io::Result<Self> {
-        let file = std::fs::metadata(path)?;
-        Ok(Self {
-            device: file.dev(),
-            inode: file.ino(),
-        })
-    }
-}
-
-fn away() -> rusqlite::Error {
-    let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN);
-    rusqlite::Error::SqliteFailure(code, Some("the database's file is gone".to_owned()))
-}
-
-fn connect(path: &Path) -> rusqlite::Result<Connection> {
-    // Never created here: `open` has made the file, and one that is missing later must not come back empty.
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(PATIENCE)?;
-    // With WAL, NORMAL loses no committed write when a process dies, only when the machine does;
-    // FULL is what a store of accounts wants.
-    connection.execute_batch(
-        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; \
-         PRAGMA cache_size = -1024;",
-    )?;
-    connection.set_prepared_statement_cache_capacity(32);
-    Ok(connection)
 }
 
 /// For files that only their owner reads: accounts are personal. SQLite gives its other files the same mode.

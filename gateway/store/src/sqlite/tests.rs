@@ -2,6 +2,9 @@
 
 use super::*;
 
+mod cancelled;
+mod deadline;
+
 /// A folder of the test's own, removed at its end.
 pub(crate) struct Folder(PathBuf);
 

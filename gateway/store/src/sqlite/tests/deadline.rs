@@ -1,0 +1,52 @@
+//! One deadline for all that a call waits for (#9).
+
+use std::time::Instant;
+
+use super::*;
+
+const TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Another process that holds the write lock.
+fn locked(folder: &Folder) -> Connection {
+    let other = Connection::open(folder.file()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    other
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_writer_that_waited_for_its_turn_has_less_time_for_the_lock() {
+    let folder = Folder::new("deadline");
+    let database = SqliteDatabase::open_with_timeout(&folder.file(), TIMEOUT).unwrap();
+    let _lock = locked(&folder);
+    let first = tokio::spawn({
+        let database = database.clone();
+        async move { database.write(|_| Ok(())).await }
+    });
+    while !database.pool.is_writing() {
+        tokio::task::yield_now().await;
+    }
+    let began = Instant::now();
+    let second = database.write(|_| Ok(())).await;
+    let waited = began.elapsed();
+    assert!(second.is_err() && first.await.unwrap().is_err());
+    // With two timeouts in a row it would be 4 s.
+    assert!(waited < TIMEOUT * 8 / 5, "{waited:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_begins_when_the_lock_is_granted() {
+    let folder = Folder::new("granted");
+    let database = SqliteDatabase::open_with_timeout(&folder.file(), TIMEOUT).unwrap();
+    let lock = locked(&folder);
+    let write = tokio::spawn({
+        let database = database.clone();
+        async move { database.write(|_| Ok(Instant::now())).await }
+    });
+    while !database.pool.is_writing() {
+        tokio::task::yield_now().await;
+    }
+    let released = Instant::now();
+    lock.execute_batch("COMMIT").unwrap();
+    let began = write.await.unwrap().unwrap();
+    assert!(began >= released, "{:?} too soon", released - began);
+}

@@ -55,10 +55,12 @@ impl StoreAddress {
     #[must_use]
     pub fn weakness(&self) -> Option<&'static str> {
         match self {
-            Self::Postgres(address) if address.is_remote() && !address.verifies_server => Some(
-                "store: sslmode is not verify-full, but the server is on another machine: whoever is on the way \
-                 can read, or pretend to be it",
-            ),
+            Self::Postgres(address) if is_remote(&address.config) && !address.verifies_server => {
+                Some(
+                    "store: the server is on another machine, and sslmode is weaker than verify-full: an attacker \
+                     on the network can read everything, or pretend to be the server",
+                )
+            }
             Self::Postgres(_) | Self::Sqlite(_) => None,
         }
     }
@@ -80,29 +82,13 @@ impl PostgresAddress {
     }
 
     /// Whether the server must prove, by its certificate, that it has the name that it is called by:
-    /// `sslmode=verify-full`.
+    /// `sslmode=verify-full`, the default for a server on another machine.
     pub(crate) fn verifies_server(&self) -> bool {
         self.verifies_server
     }
 
-    fn is_remote(&self) -> bool {
-        let is_remote = |address: &IpAddr| !address.is_loopback();
-        // Where there are addresses, names are for certificates only.
-        if !self.config.get_hostaddrs().is_empty() {
-            return self.config.get_hostaddrs().iter().any(is_remote);
-        }
-        self.config.get_hosts().iter().any(|host| match host {
-            Host::Tcp(name) => {
-                let address = name.parse();
-                name != "localhost" && address.map_or(true, |address| is_remote(&address))
-            }
-            Host::Unix(_) => false,
-        })
-    }
-
     fn parse(address: &str) -> Result<Self, ParseStoreAddressError> {
         let (server, query) = address.split_once('?').unwrap_or((address, ""));
-        let mut verifies_server = false;
         let mut mode = None;
         let mut others = Vec::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -112,28 +98,45 @@ impl PostgresAddress {
                 _ => others.push(pair),
             }
         }
-        let mode = match mode {
-            None | Some("prefer") => SslMode::Prefer,
-            Some("disable") => SslMode::Disable,
-            Some("require") => SslMode::Require,
-            Some("verify-full") => {
-                verifies_server = true;
-                SslMode::Require
-            }
-            Some(_) => return Err(ParseStoreAddressError::SslMode),
-        };
         let mut config: Config = format!("{server}?{}", others.join("&"))
             .parse()
             .map_err(|_| ParseStoreAddressError::Postgres)?;
         if config.get_hosts().is_empty() || config.get_dbname().is_none() {
             return Err(ParseStoreAddressError::Postgres);
         }
+        let by_default = match is_remote(&config) {
+            true => "verify-full",
+            false => "prefer",
+        };
+        let (mode, verifies_server) = match mode.unwrap_or(by_default) {
+            "prefer" => (SslMode::Prefer, false),
+            "disable" => (SslMode::Disable, false),
+            "require" => (SslMode::Require, false),
+            "verify-full" => (SslMode::Require, true),
+            _ => return Err(ParseStoreAddressError::SslMode),
+        };
         config.ssl_mode(mode);
         Ok(Self {
             config: Box::new(config),
             verifies_server,
         })
     }
+}
+
+/// Whether any of the servers is neither on loopback nor on a Unix socket.
+fn is_remote(config: &Config) -> bool {
+    let is_remote = |address: &IpAddr| !address.is_loopback();
+    // Where there are addresses, names are for certificates only.
+    if !config.get_hostaddrs().is_empty() {
+        return config.get_hostaddrs().iter().any(is_remote);
+    }
+    config.get_hosts().iter().any(|host| match host {
+        Host::Tcp(name) => {
+            let address = name.parse();
+            name != "localhost" && address.map_or(true, |address| is_remote(&address))
+        }
+        Host::Unix(_) => false,
+    })
 }
 
 impl FromStr for StoreAddress {
@@ -198,7 +201,9 @@ pub enum ParseStoreAddressError {
     #[error("an address without sslrootcert: root_certificate in [postgres] names that file")]
     RootCertificate,
     /// Its `sslmode` is none that there is here.
-    #[error("sslmode=disable, prefer, require or verify-full")]
+    #[error(
+        "sslmode=disable, prefer, require or verify-full (the default for a server on another machine)"
+    )]
     SslMode,
 }
 
@@ -264,7 +269,7 @@ mod tests {
     #[test]
     fn sslmode_says_how_far_the_server_is_trusted() {
         for (mode, expected, verifies, is_weak) in [
-            ("", SslMode::Prefer, false, true),
+            ("", SslMode::Require, true, false),
             ("?sslmode=disable", SslMode::Disable, false, true),
             ("?sslmode=prefer", SslMode::Prefer, false, true),
             ("?sslmode=require", SslMode::Require, false, true),
@@ -278,11 +283,31 @@ mod tests {
             assert_eq!(server.config().get_ssl_mode(), expected, "{mode}");
             assert_eq!(server.verifies_server(), verifies, "{mode}");
         }
-        let far = parse("postgres://u@localhost/d?hostaddr=10.0.0.1").unwrap();
+        let far = parse("postgres://u@localhost/d?hostaddr=10.0.0.1&sslmode=prefer").unwrap();
         assert!(far.weakness().is_some());
-        for near in ["localhost", "127.0.0.1", "%2Frun%2Fpostgresql"] {
-            let address = parse(&format!("postgres://u@{near}/d")).unwrap();
-            assert_eq!(address.weakness(), None, "{near}");
+    }
+
+    #[test]
+    fn a_server_on_another_machine_is_verified_unless_the_address_says_otherwise() {
+        for (hosts, verifies, mode) in [
+            ("db.example/d", true, SslMode::Require),
+            ("10.0.0.1/d", true, SslMode::Require),
+            ("localhost,db.example/d", true, SslMode::Require),
+            ("localhost/d?hostaddr=10.0.0.1", true, SslMode::Require),
+            ("localhost/d", false, SslMode::Prefer),
+            ("127.0.0.1/d", false, SslMode::Prefer),
+            ("127.9.9.9/d", false, SslMode::Prefer),
+            ("[::1]/d", false, SslMode::Prefer),
+            ("%2Frun%2Fpostgresql/d", false, SslMode::Prefer),
+            ("db.example/d?hostaddr=127.0.0.1", false, SslMode::Prefer),
+        ] {
+            let address = parse(&format!("postgres://u@{hosts}")).unwrap();
+            assert_eq!(address.weakness(), None, "{hosts}");
+            let StoreAddress::Postgres(server) = address else {
+                panic!("a server")
+            };
+            assert_eq!(server.verifies_server(), verifies, "{hosts}");
+            assert_eq!(server.config().get_ssl_mode(), mode, "{hosts}");
         }
     }
 }

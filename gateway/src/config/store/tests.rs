@@ -194,8 +194,10 @@ fn gateways_that_share_a_server_share_a_master_key() {
 #[test]
 fn a_server_that_need_not_prove_who_it_is_is_warned_of() {
     let warnings = |store: &str| load(&with(store)).unwrap().warnings().join("\n");
-    assert!(warnings("store = 'postgres://u@db.example/d'").contains("verify-full"));
+    let weak = "store = 'postgres://u@db.example/d?sslmode=prefer'";
+    assert!(warnings(weak).contains("verify-full"));
     for good in [
+        "postgres://u@db.example/d",
         "postgres://u@db.example/d?sslmode=verify-full",
         "postgres://u@localhost/d",
     ] {

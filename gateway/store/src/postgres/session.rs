@@ -1,11 +1,17 @@
 //! A connection in use: statements prepared once, and none waited for longer than is configured.
+//!
+//! A call may be dropped while the server works on its statement. The connection is in use until the statement has
+//! ended, so its place in the pool is, too: otherwise the next call would wait behind that statement, or callers that
+//! leave at once would make more connections than the pool has. The statement itself is not cancelled, which would take
+//! another connection; `statement_timeout` bounds it.
 
 use std::{
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
     time::Duration,
 };
 
 use deadpool_postgres::Object;
+use tokio::{runtime::Handle, time::timeout};
 use tokio_postgres::{Row, types::ToSql};
 
 use crate::StoreError;
@@ -16,10 +22,13 @@ pub type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 /// How much longer than the server itself we wait, so that its own word about a slow statement arrives.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// A connection out of the pool. One that did not answer in time does not go back there.
+/// A connection out of the pool. One with a statement in flight goes back there when that has ended, and not at all if
+/// that takes too long.
 pub struct Session {
     client: Option<Object>,
     statement: Duration,
+    /// Calls in flight, dropped ones included.
+    in_flight: AtomicUsize,
     is_silent: AtomicBool,
 }
 
@@ -28,6 +37,7 @@ impl Session {
         Self {
             client: Some(client),
             statement,
+            in_flight: AtomicUsize::new(0),
             is_silent: AtomicBool::new(false),
         }
     }
@@ -102,22 +112,56 @@ impl Session {
         &self,
         work: impl Future<Output = Result<T, tokio_postgres::Error>>,
     ) -> Result<T, StoreError> {
-        match tokio::time::timeout(self.statement + GRACE, work).await {
-            Ok(done) => Ok(done?),
-            Err(_) => {
-                self.is_silent.store(true, Ordering::Relaxed);
-                Err(StoreError::TimedOut)
-            }
-        }
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
+        let Ok(done) = timeout(self.statement + GRACE, work).await else {
+            self.is_silent.store(true, Ordering::Relaxed);
+            return Err(StoreError::TimedOut);
+        };
+        self.in_flight.fetch_sub(1, Ordering::Relaxed);
+        Ok(done?)
     }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
-        if *self.is_silent.get_mut()
-            && let Some(client) = self.client.take()
-        {
-            // Whoever got it next would wait behind the answer that did not come.
+        let Some(client) = self.client.take().map(Unanswered::of) else {
+            return;
+        };
+        if *self.is_silent.get_mut() {
+            // The next call would wait behind the answer that did not come.
+            drop(client);
+        } else if *self.in_flight.get_mut() == 0 {
+            client.give_back();
+        } else if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(client.await_answers(self.statement + GRACE));
+        }
+    }
+}
+
+/// A connection that is not known to be free. Dropped, it is closed and leaves the pool.
+struct Unanswered(Option<Object>);
+
+impl Unanswered {
+    fn of(client: Object) -> Self {
+        Self(Some(client))
+    }
+
+    /// Answers come in order, so after that of an empty statement nothing is in flight.
+    async fn await_answers(self, longest: Duration) {
+        let client = self.0.as_ref().expect("given back only below");
+        if let Ok(Ok(_)) = timeout(longest, client.simple_query("")).await {
+            self.give_back();
+        }
+    }
+
+    fn give_back(mut self) {
+        drop(self.0.take());
+    }
+}
+
+impl Drop for Unanswered {
+    fn drop(&mut self) {
+        if let Some(client) = self.0.take() {
             drop(Object::take(client));
         }
     }

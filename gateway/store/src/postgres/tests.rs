@@ -1,5 +1,6 @@
 //! On a real server: opening, limits, faults, TLS, and hearing of changes.
 
+mod cancelled;
 mod feed;
 mod wire;
 

@@ -4,7 +4,7 @@ mod logging;
 mod server;
 mod sweeper;
 
-use std::{path::PathBuf, process::ExitCode, sync::Arc};
+use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use axum::Router;
@@ -12,7 +12,7 @@ use clap::{Arg, ArgAction, Command, value_parser};
 use signpost_store::{Store, changes::Watch};
 
 use crate::{
-    clock::SystemClock,
+    clock::{Clock, SystemClock, Timestamp},
     config::Config,
     service::{Service, Stores},
 };
@@ -61,11 +61,15 @@ pub async fn start(config: Config) -> anyhow::Result<(Arc<Service>, Watch)> {
     let service = Service::new(config, stores, Arc::new(SystemClock))
         .context("no HTTP client for the providers")?;
     let watched = Arc::clone(&service);
-    let watch = store.watch(move |change| watched.on_change(&change));
+    let watch = store.watch(since_epoch, move |change| watched.on_change(&change));
     Ok((
         service,
         watch.context("the store's changes cannot be watched")?,
     ))
+}
+
+fn since_epoch() -> Duration {
+    SystemClock.now().since(Timestamp::from_millis(0))
 }
 
 fn try_run(program: &Program) -> anyhow::Result<ExitCode> {

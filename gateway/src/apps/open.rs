@@ -1,6 +1,6 @@
 //! Opening the applications that a configuration names, for the gateway and for its commands.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use anyhow::Context;
 use gateway_protocol::app::AppIdent;
@@ -13,7 +13,10 @@ use super::{
     sqlite::SqliteAppStore,
     store::AppStore,
 };
-use crate::config::{Applications, Config, MultiApplications};
+use crate::{
+    clock::{Clock, SystemClock},
+    config::{Applications, Config, MultiApplications},
+};
 
 /// What a running gateway has of its applications.
 pub struct OpenApps {
@@ -52,7 +55,7 @@ pub fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
     let apps = Arc::new(CachedApps::new(Arc::clone(&store), multi.cache_entries));
     let told = Arc::clone(&apps);
     let watch = database
-        .watch(move |change| told.on_change(&change))
+        .watch(since_epoch, move |change| told.on_change(&change))
         .context("cannot watch the store for changes")?;
     Ok(OpenApps {
         directory: AppDirectory::Multi(apps),
@@ -83,6 +86,10 @@ pub async fn open_store(
         }
     };
     Ok((database, store))
+}
+
+fn since_epoch() -> Duration {
+    Duration::from_millis(SystemClock.now().as_millis())
 }
 
 fn sealer(

@@ -227,7 +227,7 @@ async fn every_change_is_told_and_nothing_else() {
     let store = place.open().await;
     let (told, changes) = mpsc::channel();
     let _watch = store
-        .watch(move |change| told.send(change).unwrap())
+        .watch(Duration::default, move |change| told.send(change).unwrap())
         .unwrap();
     let apps = apps(&place).await;
     let app = create(&apps, "one").await;

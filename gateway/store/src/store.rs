@@ -1,5 +1,7 @@
 //! Opening and watching whichever store the configuration names.
 
+use std::{sync::Arc, time::Duration};
+
 use crate::{
     Change, OpenError, PostgresDatabase, SqliteDatabase, StoreAddress, StoreError, StoreSettings,
     changes::Watch, postgres, sqlite,
@@ -30,7 +32,9 @@ impl Store {
         }
     }
 
-    /// Calls `on_change` for every change from now on, from a thread of its own, until the watch is dropped.
+    /// Calls `on_change` for every change from now on, from a thread of its own, until the watch is dropped. `clock`
+    /// tells the time since the Unix epoch: it is compared with a server's clock now and then, and a difference is
+    /// logged.
     ///
     /// Blocks until nothing can be missed any more, so not on the one thread of a runtime that drives this store's
     /// connections.
@@ -41,11 +45,14 @@ impl Store {
     /// [`Change::Everything`] of their end.
     pub fn watch(
         &self,
+        clock: impl Fn() -> Duration + Send + Sync + 'static,
         on_change: impl FnMut(Change) + Send + 'static,
     ) -> Result<Watch, StoreError> {
         match self {
             Self::Sqlite(database) => sqlite::changes::watch(database, on_change),
-            Self::Postgres(database) => postgres::changes::watch(database, on_change),
+            Self::Postgres(database) => {
+                postgres::changes::watch(database, Arc::new(clock), on_change)
+            }
         }
     }
 }

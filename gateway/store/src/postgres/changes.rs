@@ -4,17 +4,26 @@
 //! Postgres' protocol without it or behind a pooler that does not keep a session, it reads the recorded changes
 //! again and again instead; which of both is found out by trying, at each connect. Also where there is no connection to
 //! spare for listening: then they are read by those of the pool.
+//!
+//! Processes of both kinds may share a database, for example if only one of two roles may call `pg_notify`. A process
+//! that cannot notify therefore marks what it records, and those that listen read such records besides.
 
+mod clock;
 mod listen;
 mod poll;
+mod recorded;
 mod sweep;
 mod watcher;
 
 use tokio_postgres::{Client, error::SqlState};
 
-#[cfg(test)]
-pub(super) use self::sweep::sweep;
+use self::recorded::NOT_NOTIFIED_ID;
 pub(crate) use self::watcher::watch;
+#[cfg(test)]
+pub(super) use self::{
+    clock::{Clock, compare},
+    sweep::sweep,
+};
 use crate::{StoreError, Topic, postgres::PostgresDatabase};
 
 /// What is listened on.
@@ -27,15 +36,18 @@ const CHANNEL: &str = "signpost_changes";
 #[must_use]
 pub fn telling(database: &PostgresDatabase, topic: Topic, write: &str) -> String {
     let topic = topic.as_str();
-    let tell = if database.notifies() {
-        format!("pg_notify('{CHANNEL}', '{topic}:' || encode(key, 'hex'))")
-    } else {
-        "1".to_owned()
-    };
+    if database.notifies() {
+        return format!(
+            "WITH changed AS ({write}), \
+             recorded AS (INSERT INTO changes (topic, key) SELECT '{topic}', key FROM changed) \
+             SELECT pg_notify('{CHANNEL}', '{topic}:' || encode(key, 'hex')) FROM changed"
+        );
+    }
     format!(
         "WITH changed AS ({write}), \
-         recorded AS (INSERT INTO changes (topic, key) SELECT '{topic}', key FROM changed) \
-         SELECT {tell} FROM changed"
+         recorded AS (INSERT INTO changes (id, topic, key) \
+         SELECT {NOT_NOTIFIED_ID}, '{topic}', key FROM changed) \
+         SELECT 1 FROM changed"
     )
 }
 

@@ -390,7 +390,7 @@ async fn a_waiting_check_of_another_process_answers_as_soon_as_the_login_is_fini
     let _watch = setup
         .store
         .store()
-        .watch(move |change| {
+        .watch(Duration::default, move |change| {
             watched.on_change(&change);
         })
         .unwrap();

@@ -94,7 +94,7 @@ async fn another_process_ends_a_credential_by_the_change_feed() {
     let _watch = setup
         .store
         .store()
-        .watch(move |change| {
+        .watch(Duration::default, move |change| {
             watched.on_change(&change);
         })
         .unwrap();

@@ -3,9 +3,14 @@
 use std::{convert::Infallible, time::Duration};
 
 use tokio::time::{MissedTickBehavior, interval, timeout};
-use tokio_postgres::Client;
+use tokio_postgres::{Client, Statement, error::SqlState};
 
-use super::{CHANNEL, sweep::Sweep};
+use super::{
+    CHANNEL,
+    clock::{Clock, ClockCheck},
+    recorded::{NOT_NOTIFIED, Seen},
+    sweep::Sweep,
+};
 use crate::{
     Change, StoreError, Topic,
     postgres::{PostgresDatabase, connect::Notifications},
@@ -13,15 +18,28 @@ use crate::{
 
 /// A server tells those who listen at once, or does not tell them at all.
 const PROBE: Duration = Duration::from_secs(1);
-/// How often the server is asked whether it is still there, and how long it has to say so: a connection that was
-/// cut off without a word would be silent for ever.
-const HEARTBEAT: Duration = Duration::from_secs(1);
+/// How often the server is asked for changes that nobody was notified of: half of the second that a change may take.
+/// Also whether it is still there: a connection that was cut off without a word would be silent for ever.
+const HEARTBEAT: Duration = Duration::from_millis(500);
+/// How long the server has to answer that.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How long reading them waits for a lock on the table, as a migration takes one: less than the server has to answer.
+/// Nothing can be recorded meanwhile, so nothing is missed.
+const LOCK_TIMEOUT: Duration = Duration::from_millis(250);
+const NOT_NOTIFIED_WARNING: &str = "another process cannot notify of what it changes in the store: its role may not \
+    call pg_notify. Its changes are read twice a second meanwhile; give all roles the same rights";
 
 /// A connection that listens.
 pub(super) struct Listener {
     database: PostgresDatabase,
     client: Client,
     notifications: Notifications,
+    /// Reads what nobody was notified of.
+    not_notified: Option<Statement>,
+    seen: Seen,
+    sweep: Sweep,
+    clock_check: ClockCheck,
 }
 
 impl Listener {
@@ -31,15 +49,24 @@ impl Listener {
         database: &PostgresDatabase,
         client: Client,
         notifications: Notifications,
+        clock: &Clock,
     ) -> Result<Result<Self, Client>, StoreError> {
         let mut listener = Self {
             database: database.clone(),
             client,
             notifications,
+            not_notified: None,
+            seen: Seen::default(),
+            sweep: Sweep::new(),
+            clock_check: ClockCheck::new(clock.clone()),
         };
         let hears = timeout(database.patience(), listener.hears());
         match hears.await.map_err(|_| StoreError::TimedOut)?? {
-            true => Ok(Ok(listener)),
+            true => {
+                let prepared = timeout(database.patience(), listener.prepare());
+                prepared.await.map_err(|_| StoreError::TimedOut)??;
+                Ok(Ok(listener))
+            }
             false => Ok(Err(listener.client)),
         }
     }
@@ -68,6 +95,31 @@ impl Listener {
         Ok(timeout(PROBE, heard).await.unwrap_or(false))
     }
 
+    /// Makes ready to read what nobody was notified of. What is recorded already is no news.
+    async fn prepare(&mut self) -> Result<(), StoreError> {
+        let limit = format!("SET lock_timeout = {}", LOCK_TIMEOUT.as_millis());
+        match self.client.batch_execute(&limit).await {
+            // An engine without this setting.
+            Err(error) if error.as_db_error().is_none() => return Err(error.into()),
+            _ => {}
+        }
+        self.not_notified = Some(self.client.prepare(NOT_NOTIFIED).await?);
+        self.news().await.map(drop)
+    }
+
+    /// What was changed since the last time and nobody was notified of.
+    async fn news(&mut self) -> Result<Vec<Change>, StoreError> {
+        let Some(statement) = &self.not_notified else {
+            return Ok(Vec::new());
+        };
+        let rows = timeout(ANSWER_TIMEOUT, self.client.query(statement, &[])).await;
+        match rows.map_err(|_| StoreError::TimedOut)? {
+            Ok(rows) => self.seen.news(&rows),
+            Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => Ok(Vec::new()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Tells of each change, until the connection fails.
     pub(super) async fn run(
         &mut self,
@@ -75,7 +127,7 @@ impl Listener {
     ) -> Result<Infallible, StoreError> {
         let mut heartbeat = interval(HEARTBEAT);
         heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut sweep = Sweep::new();
+        let mut is_warned = false;
         loop {
             tokio::select! {
                 notification = self.notifications.recv() => {
@@ -85,9 +137,14 @@ impl Listener {
                     }
                 }
                 _ = heartbeat.tick() => {
-                    let beat = timeout(HEARTBEAT, self.client.batch_execute("SELECT 1")).await;
-                    beat.map_err(|_| StoreError::TimedOut)??;
-                    sweep.begin_if_due(&self.database);
+                    let news = self.news().await?;
+                    if !news.is_empty() && !is_warned {
+                        is_warned = true;
+                        tracing::warn!("{NOT_NOTIFIED_WARNING}");
+                    }
+                    news.into_iter().for_each(&mut *on_change);
+                    self.sweep.begin_if_due(&self.database);
+                    self.clock_check.begin_if_due(&self.database);
                 }
             }
         }

@@ -4,7 +4,7 @@ use std::{sync::mpsc, thread, time::Duration};
 
 use tokio::time::Instant;
 
-use super::{listen::Listener, poll::Poller};
+use super::{clock::Clock, listen::Listener, poll::Poller};
 use crate::{Change, StoreError, changes::Watch, postgres::PostgresDatabase};
 
 /// Between two attempts to begin anew: a server that comes back is heard of soon, and asking hurts nobody.
@@ -18,6 +18,7 @@ const LISTEN_AGAIN: Duration = Duration::from_secs(10);
 /// Watches until the watch is dropped; returns once nothing can be missed any more.
 pub(crate) fn watch(
     database: &PostgresDatabase,
+    clock: Clock,
     mut on_change: impl FnMut(Change) + Send + 'static,
 ) -> Result<Watch, StoreError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -28,12 +29,12 @@ pub(crate) fn watch(
     let (begun, is_begun) = mpsc::channel();
     let database = database.clone();
     let follow = async move {
-        let feed = Feed::begin(&database, Sharing::Allowed).await;
+        let feed = Feed::begin(&database, &clock, Sharing::Allowed).await;
         let Ok(feed) = feed.map_err(|error| begun.send(Err(error))) else {
             return;
         };
         if begun.send(Ok(())).is_ok() {
-            follow(&database, feed, &mut on_change).await;
+            follow(&database, &clock, feed, &mut on_change).await;
         }
     };
     let run = move || {
@@ -53,14 +54,19 @@ pub(crate) fn watch(
 }
 
 /// Follows one feed after the other, for ever.
-async fn follow(database: &PostgresDatabase, first: Feed, on_change: &mut impl FnMut(Change)) {
+async fn follow(
+    database: &PostgresDatabase,
+    clock: &Clock,
+    first: Feed,
+    on_change: &mut impl FnMut(Change),
+) {
     let mut feed = first;
     loop {
-        feed = match feed.run(on_change).await {
+        feed = match feed.run(clock, on_change).await {
             Ok(next) => next,
             Err(error) => {
                 on_change(Change::Lost);
-                begun_anew(database, error).await
+                begun_anew(database, clock, error).await
             }
         };
         on_change(Change::Everything);
@@ -68,7 +74,7 @@ async fn follow(database: &PostgresDatabase, first: Feed, on_change: &mut impl F
 }
 
 /// Tries until it is done. What is in the way is told when it changes.
-async fn begun_anew(database: &PostgresDatabase, error: StoreError) -> Feed {
+async fn begun_anew(database: &PostgresDatabase, clock: &Clock, error: StoreError) -> Feed {
     let began = Instant::now();
     let mut told = String::new();
     let mut cause = error;
@@ -84,7 +90,7 @@ async fn begun_anew(database: &PostgresDatabase, error: StoreError) -> Feed {
         } else {
             Sharing::Allowed
         };
-        match Feed::begin(database, sharing).await {
+        match Feed::begin(database, clock, sharing).await {
             Ok(feed) => {
                 tracing::info!("the store's changes are heard of again");
                 return feed;
@@ -108,20 +114,24 @@ enum Feed {
 }
 
 impl Feed {
-    async fn begin(database: &PostgresDatabase, sharing: Sharing) -> Result<Self, StoreError> {
+    async fn begin(
+        database: &PostgresDatabase,
+        clock: &Clock,
+        sharing: Sharing,
+    ) -> Result<Self, StoreError> {
         let (poller, may_listen) = match database.connect().await {
             Ok((client, notifications)) if database.notifies() => {
-                let listener = Listener::begin(database, client, notifications).await?;
+                let listener = Listener::begin(database, client, notifications, clock).await?;
                 match listener {
                     Ok(listener) => return Ok(Self::Listening(listener)),
-                    Err(client) => (Poller::begin(database, Some(client)).await?, false),
+                    Err(client) => (Poller::begin(database, Some(client), clock).await?, false),
                 }
             }
-            Ok((client, _)) => (Poller::begin(database, Some(client)).await?, false),
+            Ok((client, _)) => (Poller::begin(database, Some(client), clock).await?, false),
             Err(cause) if sharing == Sharing::TooSoon => return Err(cause),
             // There may be none for us though the server is well.
             Err(cause) => {
-                let poller = Poller::begin(database, None).await;
+                let poller = Poller::begin(database, None, clock).await;
                 (poller.map_err(|_| cause)?, true)
             }
         };
@@ -130,7 +140,11 @@ impl Feed {
     }
 
     /// Tells of changes until the server fails to answer, or a better feed is to be had.
-    async fn run(&mut self, on_change: &mut impl FnMut(Change)) -> Result<Self, StoreError> {
+    async fn run(
+        &mut self,
+        clock: &Clock,
+        on_change: &mut impl FnMut(Change),
+    ) -> Result<Self, StoreError> {
         let (poller, may_listen) = match self {
             Self::Listening(listener) => {
                 return listener.run(on_change).await.map(|never| match never {});
@@ -143,7 +157,8 @@ impl Feed {
             if may_listen && poller.database().notifies() {
                 let database = poller.database().clone();
                 if let Ok((client, notifications)) = database.connect().await
-                    && let Ok(listener) = Listener::begin(&database, client, notifications).await?
+                    && let Ok(listener) =
+                        Listener::begin(&database, client, notifications, clock).await?
                 {
                     return Ok(Self::Listening(listener));
                 }

@@ -9,7 +9,7 @@ const DEADLINE: Duration = Duration::from_secs(1);
 
 fn watched(database: &PostgresDatabase) -> (Receiver<Change>, Watch) {
     let (sender, receiver) = mpsc::channel();
-    let watch = changes::watch(database, move |change| {
+    let watch = changes::watch(database, Arc::new(Duration::default), move |change| {
         // The test may be over.
         let _ = sender.send(change);
     });
@@ -68,6 +68,62 @@ async fn also_where_nobody_can_notify() {
             item(Topic::Login, key)
         );
     }
+}
+
+/// Two processes that share a database under roles of which only one may notify.
+#[tokio::test]
+async fn a_listener_hears_of_what_another_process_cannot_notify_of() {
+    let store = TestStore::postgres();
+    let address = without_notify(&store);
+    let theirs = PostgresDatabase::open(&address, &settings()).await.unwrap();
+    // The owner of the function may call it still.
+    let ours = open(&store).await;
+    assert!(ours.notifies() && !theirs.notifies());
+    record(&theirs, Topic::Login, b"before").await;
+    let (changes, _watch) = watched(&ours);
+    let (polled, _poller) = watched(&theirs);
+    for key in [b"one", b"two"] {
+        record(&theirs, Topic::Login, key).await;
+        let expected = item(Topic::Login, key);
+        assert_eq!(changes.recv_timeout(DEADLINE).unwrap(), expected);
+        assert_eq!(polled.recv_timeout(DEADLINE).unwrap(), expected);
+    }
+    record(&ours, Topic::Login, b"three").await;
+    let expected = item(Topic::Login, b"three");
+    assert_eq!(changes.recv_timeout(DEADLINE).unwrap(), expected);
+    assert_eq!(polled.recv_timeout(DEADLINE).unwrap(), expected);
+}
+
+#[tokio::test]
+async fn a_table_that_is_locked_for_a_while_is_no_lost_server() {
+    let store = TestStore::postgres();
+    let database = open(&store).await;
+    let (changes, _watch) = watched(&database);
+    let (mut other, _) = database.connect().await.unwrap();
+    let lock = other.transaction().await.unwrap();
+    let exclusive = "LOCK TABLE changes IN ACCESS EXCLUSIVE MODE";
+    lock.batch_execute(exclusive).await.unwrap();
+    let quiet = changes.recv_timeout(Duration::from_secs(3));
+    assert_eq!(quiet, Err(mpsc::RecvTimeoutError::Timeout));
+    lock.commit().await.unwrap();
+    record(&database, Topic::Login, b"later").await;
+    assert_eq!(
+        changes.recv_timeout(DEADLINE).unwrap(),
+        item(Topic::Login, b"later")
+    );
+}
+
+#[tokio::test]
+async fn a_clock_that_is_off_is_noticed() {
+    let store = TestStore::postgres();
+    let database = open(&store).await;
+    #[expect(clippy::disallowed_methods, reason = "a test compares real clocks")]
+    let now = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let right: changes::Clock = Arc::new(move || now().unwrap());
+    let ahead: changes::Clock = Arc::new(move || now().unwrap() + Duration::from_secs(3600));
+    assert_eq!(changes::compare(&database, &right).await.unwrap(), None);
+    let by = changes::compare(&database, &ahead).await.unwrap().unwrap();
+    assert!((3_590_000..3_610_000).contains(&by), "{by}");
 }
 
 #[tokio::test]

@@ -98,7 +98,9 @@ async fn a_silent_server_is_noticed_by_those_who_listen() {
     let store = TestStore::postgres();
     let (database, mut wire) = through_a_wire(&store).await;
     let (sender, changes) = std::sync::mpsc::channel();
-    let _watch = changes::watch(&database, move |change| sender.send(change).unwrap()).unwrap();
+    let clock: changes::Clock = Arc::new(Duration::default);
+    let told = move |change| sender.send(change).unwrap();
+    let _watch = changes::watch(&database, clock, told).unwrap();
     let before = *wire.accepted.borrow_and_update();
     wire.is_blocked.send_replace(true);
     let patience = Duration::from_secs(5);

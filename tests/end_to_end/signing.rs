@@ -1,5 +1,7 @@
 //! CONTRACT 3, as a client meets it: `time`, `sign`, profiles, hints and the replay memory.
 
+use std::collections::BTreeSet;
+
 use end_to_end::{
     clock::now_ms,
     program::Program,
@@ -215,20 +217,21 @@ async fn a_wrong_sign_is_refused_and_tells_nothing() {
     let (stack, backend) = Stack::recording().await;
     let client = stack.client();
     let call = || client.get("/x").param("a", "1");
-    let wrong = [
-        &"0".repeat(32),
-        "",
-        "xyz",
-        &"0".repeat(31),
-        &"0".repeat(64),
-        &"g".repeat(32),
+    let unexplained = [
+        "0".repeat(32),
+        "1".repeat(40),
+        "2".repeat(64),
+        "3".repeat(128),
     ];
-    for sign in wrong {
-        let problem = call()
-            .sign_given(sign)
-            .send()
-            .await
-            .problem(403, "sign_mismatch");
+    let mut hints = BTreeSet::new();
+    for sign in &unexplained {
+        let answer = call().sign_given(sign).send().await;
+        let problem = answer.problem(403, "sign_mismatch");
+        hints.insert(problem["hint"].as_str().unwrap().to_owned());
+    }
+    for sign in ["", "xyz", &"0".repeat(31), &"g".repeat(32)] {
+        let answer = call().sign_given(sign).send().await;
+        let problem = answer.problem(403, "sign_mismatch");
         assert_eq!(problem.get("hint"), None, "{problem}");
     }
     let other_key = client.with_key(&"1".repeat(64));
@@ -238,7 +241,10 @@ async fn a_wrong_sign_is_refused_and_tells_nothing() {
         .send()
         .await
         .problem(403, "sign_mismatch");
-    assert_eq!(problem.get("hint"), None, "{problem}");
+    hints.insert(problem["hint"].as_str().unwrap().to_owned());
+    // The same words whatever the sign was.
+    assert_eq!(hints.len(), 1, "{hints:?}");
+    assert!(hints.first().unwrap().contains("key is another one"));
     let log = stack.log(Program::Gateway);
     assert!(
         !log.contains(APP_KEY) && !log.contains(&"0".repeat(31)),
@@ -270,7 +276,7 @@ async fn a_changed_parameter_is_noticed() {
 }
 
 /// The common slips of CONTRACT 3, each with the right key. `T` stands for the time.
-const SLIPS: [(&str, &str, &str); 9] = [
+const SLIPS: [(&str, &str, &str); 12] = [
     ("unsorted", "z=1&a=%E5%BC%A0", "z=1&a=%E5%BC%A0&time=T{KEY}"),
     ("empty dropped", "z=&a=1", "a=1&time=T{KEY}"),
     ("decoded", "a=%E5%BC%A0", "a=张&time=T{KEY}"),
@@ -284,6 +290,9 @@ const SLIPS: [(&str, &str, &str); 9] = [
         "a=%E5%BC%A0",
         "a=%e5%bc%a0&time=T{KEY}",
     ),
+    ("time not signed", "b=2&a=1", "a=1&b=2{KEY}"),
+    ("+ sent, %20 signed", "a=x+y", "a=x%20y&time=T{KEY}"),
+    ("%20 sent, + signed", "a=x%20y", "a=x+y&time=T{KEY}"),
 ];
 
 #[tokio::test]
@@ -301,6 +310,35 @@ async fn a_common_slip_is_explained() {
         );
         assert!(!problem.to_string().contains(APP_KEY), "{slip}: {problem}");
     }
+    assert_eq!(backend.connections(), 0);
+}
+
+#[tokio::test]
+async fn a_form_that_is_signed_without_the_query_is_explained() {
+    let (stack, backend) = Stack::recording().await;
+    let form = format!("c=3&time={}", now_ms());
+    let sign = md5_hex(&format!("{form}{APP_KEY}"));
+    let answer = send_form(&stack.url("/x?a=1"), &format!("{form}&sign={sign}")).await;
+    let problem = answer.problem(403, "sign_mismatch");
+    assert!(
+        problem["hint"].as_str().unwrap().contains("query"),
+        "{problem}"
+    );
+    assert_eq!(backend.connections(), 0);
+}
+
+#[tokio::test]
+async fn microseconds_are_told_to_be_such() {
+    let (stack, backend) = Stack::recording().await;
+    let client = stack.client();
+    let call = client.get("/x").param("a", "1");
+    let answer = call.time(&format!("{}000", now_ms())).send().await;
+    let problem = answer.problem(403, "time_out_of_window");
+    assert!(
+        problem["hint"].as_str().unwrap().contains("Microseconds"),
+        "{problem}"
+    );
+    assert!(problem["server_time"].is_u64(), "{problem}");
     assert_eq!(backend.connections(), 0);
 }
 

@@ -95,6 +95,7 @@ provider_timeout = The login provider did not answer in time
 ## Hints
 
 hint_seconds = Seconds? "time" is in milliseconds.
+hint_microseconds = Microseconds? "time" is in milliseconds.
 hint_unsorted = The pairs were not sorted by key before signing.
 hint_empty_dropped = Pairs with an empty value were left out; they must be signed too.
 hint_empty_kept = Pairs with an empty value were signed; they must be left out.
@@ -108,8 +109,14 @@ hint_trailing_newline = A line break was signed along at the end.
 hint_escape_case = Percent-escapes were signed in another letter case than they were sent.
 hint_cover = Method and path are either missing from the signed string or do not belong there.
 hint_algorithm = Another hash algorithm was used than this application's sign profile says.
+hint_hmac_hash = HMAC was used with another hash than this application's sign profile says.
+hint_time_not_signed = "time" was not signed; it must be signed like every other parameter.
+hint_space_as_escape = A space was sent as "+" but signed as "%20"; sign exactly what is sent.
+hint_space_as_plus = A space was sent as "%20" but signed as "+"; sign exactly what is sent.
+hint_query_left_out = The parameters of the query were not signed; sign those of query and form together.
 hint_preset = The request was signed by the rules of the preset "{ $preset }", which is not this application's.
 hint_previous_key = The request was signed with the previous key, which is no longer valid.
+hint_key_or_value = No common slip explains this sign. Probably the key is another one, or a signed value differs from the one that was sent.
 
 ## Pages and login
 

@@ -94,6 +94,7 @@ provider_timeout = ログインプロバイダーが時間内に応答しませ�
 ## Hints
 
 hint_seconds = 秒ではありませんか。「time」の単位はミリ秒です。
+hint_microseconds = マイクロ秒ではありませんか。「time」の単位はミリ秒です。
 hint_unsorted = 署名の前にキー順に並べ替えられていません。
 hint_empty_dropped = 値が空のパラメーターが省かれています。それらも署名に含めます。
 hint_empty_kept = 値が空のパラメーターが署名に含まれています。それらは省きます。
@@ -107,8 +108,14 @@ hint_trailing_newline = 末尾の改行まで署名に含まれています。
 hint_escape_case = パーセントエンコードの大文字と小文字が、送信時と署名時で異なります。
 hint_cover = 署名した文字列にメソッドとパスが欠けているか、余分に含まれています。
 hint_algorithm = このアプリケーションの署名規則とは別のハッシュアルゴリズムが使われています。
+hint_hmac_hash = HMACのハッシュ関数が、このアプリケーションの署名規則と異なります。
+hint_time_not_signed = 「time」が署名に含まれていません。ほかのパラメーターと同じように署名します。
+hint_space_as_escape = 空白を「+」で送り、「%20」として署名しています。送るとおりのまま署名します。
+hint_space_as_plus = 空白を「%20」で送り、「+」として署名しています。送るとおりのまま署名します。
+hint_query_left_out = クエリのパラメーターが署名に含まれていません。クエリとフォームのパラメーターを合わせて署名します。
 hint_preset = プリセット「{ $preset }」の規則で署名されていますが、このアプリケーションのものではありません。
 hint_previous_key = 以前の鍵で署名されていますが、その鍵はもう無効です。
+hint_key_or_value = よくある間違いには当てはまりません。鍵が違うか、署名した値と送った値が異なる可能性があります。
 
 ## Pages and login
 

@@ -94,6 +94,7 @@ provider_timeout = 로그인 제공자가 제때 응답하지 않았습니다
 ## Hints
 
 hint_seconds = 초인가요? "time"의 단위는 밀리초입니다.
+hint_microseconds = 마이크로초인가요? "time"의 단위는 밀리초입니다.
 hint_unsorted = 서명하기 전에 키 순서로 정렬하지 않았습니다.
 hint_empty_dropped = 값이 빈 쌍이 빠졌습니다. 그것들도 서명해야 합니다.
 hint_empty_kept = 값이 빈 쌍이 서명되었습니다. 그것들은 빼야 합니다.
@@ -107,8 +108,14 @@ hint_trailing_newline = 끝의 줄바꿈까지 서명되었습니다.
 hint_escape_case = 퍼센트 인코딩의 대소문자가 보낼 때와 서명할 때 다릅니다.
 hint_cover = 서명한 문자열에 메서드와 경로가 빠졌거나, 있어서는 안 되는데 들어 있습니다.
 hint_algorithm = 이 애플리케이션의 서명 규칙과 다른 해시 알고리즘이 쓰였습니다.
+hint_hmac_hash = HMAC에 이 애플리케이션의 서명 규칙과 다른 해시 함수가 쓰였습니다.
+hint_time_not_signed = "time"이 서명에서 빠졌습니다. 다른 매개변수와 마찬가지로 서명해야 합니다.
+hint_space_as_escape = 공백을 "+"로 보냈지만 "%20"으로 서명했습니다. 보내는 그대로 서명하세요.
+hint_space_as_plus = 공백을 "%20"으로 보냈지만 "+"로 서명했습니다. 보내는 그대로 서명하세요.
+hint_query_left_out = 쿼리의 매개변수가 서명에서 빠졌습니다. 쿼리와 폼의 매개변수를 함께 서명하세요.
 hint_preset = 프리셋 "{ $preset }"의 규칙으로 서명되었지만, 이 애플리케이션의 규칙이 아닙니다.
 hint_previous_key = 더 이상 유효하지 않은 이전 키로 서명되었습니다.
+hint_key_or_value = 흔한 실수에는 해당하지 않습니다. 키가 다르거나, 서명한 값과 보낸 값이 다를 가능성이 큽니다.
 
 ## Pages and login
 

@@ -94,6 +94,7 @@ provider_timeout = 登录提供方未及时回应
 ## Hints
 
 hint_seconds = 是秒吗？“time”以毫秒为单位。
+hint_microseconds = 是微秒吗？“time”以毫秒为单位。
 hint_unsorted = 签名前没有按键排序。
 hint_empty_dropped = 空值的参数被略去了；它们也必须参与签名。
 hint_empty_kept = 空值的参数参与了签名；它们必须略去。
@@ -107,8 +108,14 @@ hint_trailing_newline = 末尾的换行符也参与了签名。
 hint_escape_case = 签名时百分号编码的大小写与发送时不同。
 hint_cover = 被签名的字符串中缺少请求方法和路径，或者它们不应出现。
 hint_algorithm = 使用的散列算法与此应用的签名规则不同。
+hint_hmac_hash = HMAC 使用的散列函数与此应用的签名规则不同。
+hint_time_not_signed = “time”没有参与签名；它和其他参数一样必须参与签名。
+hint_space_as_escape = 空格发送为“+”，签名时却写成“%20”；请按发送时的原样签名。
+hint_space_as_plus = 空格发送为“%20”，签名时却写成“+”；请按发送时的原样签名。
+hint_query_left_out = 查询字符串中的参数没有参与签名；请把查询字符串和表单的参数一起签名。
 hint_preset = 请求按预设“{ $preset }”的规则签名，而此应用用的不是它。
 hint_previous_key = 请求用旧密钥签名，旧密钥已失效。
+hint_key_or_value = 没有发现常见的签名错误。很可能是密钥不同，或者签名时的某个值与发送的不一致。
 
 ## Pages and login
 

@@ -94,6 +94,7 @@ provider_timeout = 登入提供者未及時回應
 ## Hints
 
 hint_seconds = 是秒嗎？「time」以毫秒為單位。
+hint_microseconds = 是微秒嗎？「time」以毫秒為單位。
 hint_unsorted = 簽章前沒有依鍵排序。
 hint_empty_dropped = 空值的參數被略去了；它們也必須參與簽章。
 hint_empty_kept = 空值的參數參與了簽章；它們必須略去。
@@ -107,8 +108,14 @@ hint_trailing_newline = 末尾的換行符號也參與了簽章。
 hint_escape_case = 簽章時百分號編碼的大小寫與傳送時不同。
 hint_cover = 被簽章的字串中缺少請求方法與路徑，或者它們不應出現。
 hint_algorithm = 使用的雜湊演算法與此應用程式的簽章規則不同。
+hint_hmac_hash = HMAC 使用的雜湊函式與此應用程式的簽章規則不同。
+hint_time_not_signed = 「time」沒有參與簽章；它和其他參數一樣必須參與簽章。
+hint_space_as_escape = 空格傳送為「+」，簽章時卻寫成「%20」；請依傳送時的原樣簽章。
+hint_space_as_plus = 空格傳送為「%20」，簽章時卻寫成「+」；請依傳送時的原樣簽章。
+hint_query_left_out = 查詢字串中的參數沒有參與簽章；請將查詢字串與表單的參數一併簽章。
 hint_preset = 請求依預設「{ $preset }」的規則簽章，而此應用程式用的不是它。
 hint_previous_key = 請求用舊金鑰簽章，舊金鑰已失效。
+hint_key_or_value = 沒有發現常見的簽章錯誤。很可能是金鑰不同，或者簽章時的某個值與傳送的不一致。
 
 ## Pages and login
 

@@ -124,7 +124,11 @@ impl KeyStart {
 
 /// All pairs of a request in order of appearance, the query's before the body's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Params<'a>(SmallVec<[Param<'a>; INLINE]>);
+pub struct Params<'a> {
+    pairs: SmallVec<[Param<'a>; INLINE]>,
+    /// How many of them stand in the query.
+    in_query: usize,
+}
 
 impl<'a> Params<'a> {
     /// Takes `query` and `body` apart. Empty pairs (`&&`) are skipped; a pair without `=` has an empty value.
@@ -136,6 +140,7 @@ impl<'a> Params<'a> {
     pub fn parse(query: &'a [u8], body: &'a [u8], limit: usize) -> Result<Self, ParamsError> {
         let mut params = Self::default();
         params.read(query, limit)?;
+        params.in_query = params.pairs.len();
         params.read(body, limit)?;
         Ok(params)
     }
@@ -143,12 +148,22 @@ impl<'a> Params<'a> {
     /// Whether there is no pair at all.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.pairs.is_empty()
     }
 
     /// The pairs in order of appearance.
     pub fn iter(&self) -> std::slice::Iter<'_, Param<'a>> {
-        self.0.iter()
+        self.pairs.iter()
+    }
+
+    /// The pairs in order of appearance.
+    pub(crate) fn all(&self) -> &[Param<'a>] {
+        &self.pairs
+    }
+
+    /// The pairs of the body, in order of appearance.
+    pub(crate) fn in_body(&self) -> &[Param<'a>] {
+        &self.pairs[self.in_query..]
     }
 
     /// The one pair of this decoded key, if there is one.
@@ -158,7 +173,10 @@ impl<'a> Params<'a> {
     /// The key appears more than once.
     #[inline]
     pub fn single(&self, key: &str) -> Result<Option<&Param<'a>>, DuplicatedParam> {
-        let mut found = self.0.iter().filter(|param| param.is_named(key.as_bytes()));
+        let mut found = self
+            .pairs
+            .iter()
+            .filter(|param| param.is_named(key.as_bytes()));
         match (found.next(), found.next()) {
             (one, None) => Ok(one),
             _ => Err(DuplicatedParam),
@@ -206,7 +224,7 @@ impl<'a> Params<'a> {
         if pair.is_empty() {
             return Ok(());
         }
-        if self.0.len() == limit {
+        if self.pairs.len() == limit {
             return Err(ParamsError::TooMany);
         }
         let (wire_key_length, in_key, in_value) = match open.key {
@@ -223,7 +241,7 @@ impl<'a> Params<'a> {
         if in_key != Part::PLAIN || in_value != Part::PLAIN {
             param.take_encoded(in_key, in_value)?;
         }
-        self.0.push(param);
+        self.pairs.push(param);
         Ok(())
     }
 }

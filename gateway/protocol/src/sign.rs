@@ -24,7 +24,7 @@ use md5::{Digest, Md5};
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
-use self::canonical::{Canonical, Order, Sink};
+use self::canonical::{Canonical, Extent, Order, Sink};
 use crate::param::{Params, hex_value};
 
 /// The parameter that carries the sign.
@@ -117,6 +117,7 @@ pub fn sign(
         path,
         params,
         order: Order::Sorted,
+        extent: Extent::All,
     };
     digest(profile.algorithm, key, |sink| canonical.write(key, sink))
 }
@@ -136,6 +137,7 @@ pub fn canonical_for_display(
         path,
         params,
         order: Order::Sorted,
+        extent: Extent::All,
     };
     canonical.write(&AppKey::placeholder(), &mut written);
     written

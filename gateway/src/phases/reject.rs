@@ -150,7 +150,14 @@ fn problem(
     let problem = Problem::new(code, to.manner.language, to.request_id.as_str());
     let problem = problem.detail_args(&arguments);
     match rejection {
-        Rejection::TimeOutOfWindow { now, .. } => problem.member("server_time", now.as_millis()),
+        Rejection::TimeOutOfWindow { time, now, .. } => {
+            let problem = problem.member("server_time", now.as_millis());
+            if time.looks_like_microseconds() {
+                problem.hint(text(to.manner.language, "hint_microseconds", &[]))
+            } else {
+                problem
+            }
+        }
         Rejection::TimeInvalid {
             looks_like_seconds: true,
         } => problem.hint(text(to.manner.language, "hint_seconds", &[])),

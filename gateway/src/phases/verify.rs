@@ -10,7 +10,7 @@ use gateway_protocol::{
     param::{DuplicatedParam, Param, Params},
     sign::{
         AppKey, ParseSignTimeError, ReplayPolicy, SIGN, Sign, SignTime, TIME,
-        explain::{Slip, explain},
+        explain::{GivenSign, Slip, explain},
         sign,
     },
 };
@@ -113,8 +113,13 @@ impl Verifier {
         }
         let time = self.check_time(params, now)?;
         let given = single(params, SIGN)?.ok_or(Rejection::SignMissing)?;
-        let given = Sign::from_hex(&given.value());
-        let given = given.ok_or(Rejection::SignMismatch { slip: None })?;
+        let digits = given.value();
+        let Some(given) = Sign::from_hex(&digits) else {
+            // No algorithm of ours, but perhaps one that clients use by mistake.
+            let slip = GivenSign::from_hex(&digits)
+                .and_then(|given| self.explain(&given, &app, None, method, target, params, now));
+            return Err(Rejection::SignMismatch { slip });
+        };
         self.check_sign(&given, &app, method, target, params, now)?;
         if app.profile.replay == ReplayPolicy::Reject {
             self.remember(app.id, &given, time, now)?;
@@ -162,14 +167,15 @@ impl Verifier {
         if matches(&app.key) || overlapping.is_some_and(matches) {
             return Ok(());
         }
-        let slip = self.explain(given, app, ended, method, target, params, now);
+        let given = GivenSign::from(*given);
+        let slip = self.explain(&given, app, ended, method, target, params, now);
         Err(Rejection::SignMismatch { slip })
     }
 
     #[expect(clippy::too_many_arguments, reason = "they are what a sign is made of")]
     fn explain(
         &self,
-        given: &Sign,
+        given: &GivenSign,
         app: &App,
         ended_key: Option<&AppKey>,
         method: Method,

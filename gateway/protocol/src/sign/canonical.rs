@@ -8,7 +8,7 @@ use sha2::Sha256;
 use smallvec::SmallVec;
 
 use super::{
-    AppKey, SIGN, SignAlgorithm, SignCover, SignEmpty, SignLayout, SignProfile, SignValues,
+    AppKey, SIGN, SignAlgorithm, SignCover, SignEmpty, SignLayout, SignProfile, SignValues, TIME,
 };
 use crate::param::{Param, Params};
 
@@ -96,6 +96,15 @@ pub(super) enum Order {
     Appearance,
 }
 
+/// Which pairs are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// Those of query and body: the contract's.
+    All,
+    /// Those of the body, and `time`: a slip.
+    Body,
+}
+
 /// Everything a canonical string is made of but the key.
 #[derive(Clone, Copy)]
 pub(super) struct Canonical<'a, 'p> {
@@ -104,6 +113,7 @@ pub(super) struct Canonical<'a, 'p> {
     pub(super) path: &'a str,
     pub(super) params: &'a Params<'p>,
     pub(super) order: Order,
+    pub(super) extent: Extent,
 }
 
 impl Canonical<'_, '_> {
@@ -145,7 +155,17 @@ impl Canonical<'_, '_> {
     /// Tells whether there was any pair.
     fn put_pairs(&self, out: &mut Gather<'_>) -> bool {
         let mut pairs = SmallVec::<[&Param<'_>; 16]>::new();
-        for param in self.params.iter() {
+        if self.extent == Extent::Body
+            && let Ok(Some(time)) = self.params.single(TIME)
+            && !self.params.in_body().contains(time)
+        {
+            pairs.push(time);
+        }
+        let params = match self.extent {
+            Extent::All => self.params.all(),
+            Extent::Body => self.params.in_body(),
+        };
+        for param in params {
             if self.is_signed(param) {
                 pairs.push(param);
             }

@@ -1,15 +1,58 @@
 //! A mismatch explains itself: what a caller with the right key did differently. CONTRACT 3.
 //!
-//! Only who holds the key can produce such a match, so telling it gives nothing away.
+//! Only who holds the key can produce such a match, so telling it gives nothing away. That nothing matched gives nothing
+//! away either: it is told in the same words whatever the sign was.
+
+use std::fmt;
+
+use hmac::{Hmac, KeyInit, Mac};
+use md5::Md5;
+use sha1::Sha1;
+use sha2::Sha512;
+use subtle::ConstantTimeEq;
 
 use super::{
     AppKey, Canonical, Order, Sign, SignAlgorithm, SignCover, SignEmpty, SignLayout, SignProfile,
-    SignValues, Sink, canonical::respell_escapes, digest,
+    SignValues, Sink, TIME,
+    canonical::{Extent, respell_escapes},
+    digest,
 };
 use crate::param::Params;
 
-/// The longest canonical string that a search is made for, in bytes: it hashes it some thirty times.
+/// The longest canonical string that a search is made for, in bytes: it is hashed some thirty times.
 pub const LONGEST_CANONICAL: usize = 8 * 1024;
+
+/// A sign as a client gave it: of a length that one of the algorithms makes which clients use, ours or not. Not to be
+/// logged, so its `Debug` is silent.
+pub struct GivenSign(Vec<u8>);
+
+impl GivenSign {
+    /// Bytes of MD5, SHA-1, SHA-256 and SHA-512.
+    const LENGTHS: [usize; 4] = [16, 20, 32, 64];
+
+    /// Reads hex of either letter case; `None` for anything that no such algorithm produces.
+    #[must_use]
+    pub fn from_hex(hex_digits: &[u8]) -> Option<Self> {
+        let is_possible = |bytes: &Vec<u8>| Self::LENGTHS.contains(&bytes.len());
+        hex::decode(hex_digits).ok().filter(is_possible).map(Self)
+    }
+
+    fn is(&self, digest: &[u8]) -> bool {
+        self.0.ct_eq(digest).into()
+    }
+}
+
+impl From<Sign> for GivenSign {
+    fn from(sign: Sign) -> Self {
+        Self(sign.as_bytes().to_vec())
+    }
+}
+
+impl fmt::Debug for GivenSign {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("GivenSign(…)")
+    }
+}
 
 /// What was done differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,10 +83,22 @@ pub enum Slip {
     Cover,
     /// The other algorithm.
     Algorithm,
+    /// HMAC, but with another hash.
+    HmacHash,
+    /// `time` was left out.
+    TimeNotSigned,
+    /// A space was sent as `+` and signed as `%20`.
+    SpaceAsEscape,
+    /// A space was sent as `%20` and signed as `+`.
+    SpaceAsPlus,
+    /// The pairs of the query were left out.
+    QueryLeftOut,
     /// Another preset as a whole.
     Preset(&'static str),
     /// The previous key, after its overlap.
     PreviousKey,
+    /// None of these: the key or a value is probably another one.
+    KeyOrValue,
 }
 
 impl Slip {
@@ -64,19 +119,25 @@ impl Slip {
             Self::EscapeCase => "hint_escape_case",
             Self::Cover => "hint_cover",
             Self::Algorithm => "hint_algorithm",
+            Self::HmacHash => "hint_hmac_hash",
+            Self::TimeNotSigned => "hint_time_not_signed",
+            Self::SpaceAsEscape => "hint_space_as_escape",
+            Self::SpaceAsPlus => "hint_space_as_plus",
+            Self::QueryLeftOut => "hint_query_left_out",
             Self::Preset(_) => "hint_preset",
             Self::PreviousKey => "hint_previous_key",
+            Self::KeyOrValue => "hint_key_or_value",
         }
     }
 }
 
 /// Looks for the one difference, or the other preset, that `given` comes from.
 ///
-/// `previous_key` is one that is valid no more. `None` when nothing matches, or the parameters are
-/// larger than [`LONGEST_CANONICAL`].
+/// `previous_key` is one that is valid no more. [`Slip::KeyOrValue`] when nothing matches; `None` when no search was
+/// made, since the parameters are larger than [`LONGEST_CANONICAL`].
 #[must_use]
 pub fn explain(
-    given: &Sign,
+    given: &GivenSign,
     profile: &SignProfile,
     key: &AppKey,
     previous_key: Option<&AppKey>,
@@ -95,24 +156,26 @@ pub fn explain(
         path,
         params,
     };
+    let previous = || {
+        let key = previous_key?;
+        let previous = Search { key, ..search };
+        previous
+            .matches(profile, Order::Sorted)
+            .then_some(Slip::PreviousKey)
+    };
     search
         .other_profile(profile)
         .or_else(|| search.other_writing(profile))
+        .or_else(|| search.other_pairs(profile))
+        .or_else(|| search.other_hmac(profile))
         .or_else(|| search.other_preset(profile))
-        .or_else(|| {
-            let previous = Search {
-                key: previous_key?,
-                ..search
-            };
-            previous
-                .matches(profile, Order::Sorted)
-                .then_some(Slip::PreviousKey)
-        })
+        .or_else(previous)
+        .or(Some(Slip::KeyOrValue))
 }
 
 #[derive(Clone, Copy)]
 struct Search<'a, 'p> {
-    given: &'a Sign,
+    given: &'a GivenSign,
     key: &'a AppKey,
     method: &'a str,
     path: &'a str,
@@ -207,19 +270,58 @@ impl<'p> Search<'_, 'p> {
         // The key itself could hold a `%`; a hint missed for such a key is no loss.
         let lower_case = respell_escapes(&written, u8::to_ascii_lowercase);
         let upper_case = respell_escapes(&written, u8::to_ascii_uppercase);
+        let escaped_spaces = replace(&written, b"+", b"%20");
+        let plus_spaces = replace(&written, b"%20", b"+");
         [
             (&key_in_front[..], Slip::KeyInFront),
             (&with_newline, Slip::TrailingNewline),
             (&with_crlf, Slip::TrailingNewline),
             (&lower_case, Slip::EscapeCase),
             (&upper_case, Slip::EscapeCase),
+            (&escaped_spaces, Slip::SpaceAsEscape),
+            (&plus_spaces, Slip::SpaceAsPlus),
         ]
         .into_iter()
         .find_map(|(string, slip)| {
             let sign = digest(profile.algorithm, self.key, |sink: &mut dyn Sink| {
                 sink.put(string)
             });
-            sign.matches(self.given).then_some(slip)
+            self.given.is(sign.as_bytes()).then_some(slip)
+        })
+    }
+
+    /// The profile is right, but pairs are missing.
+    fn other_pairs(&self, profile: &SignProfile) -> Option<Slip> {
+        let mut without_time = profile.clone();
+        without_time.leave_out.push(TIME.to_owned());
+        if self.matches(&without_time, Order::Sorted) {
+            return Some(Slip::TimeNotSigned);
+        }
+        let body = Canonical {
+            extent: Extent::Body,
+            ..self.canonical(profile, Order::Sorted)
+        };
+        self.is_of(&body).then_some(Slip::QueryLeftOut)
+    }
+
+    /// HMAC, with a hash that is none of ours.
+    fn other_hmac(&self, profile: &SignProfile) -> Option<Slip> {
+        let hmac = SignProfile {
+            algorithm: SignAlgorithm::HmacSha256,
+            ..profile.clone()
+        };
+        let mut written = Vec::new();
+        self.canonical(&hmac, Order::Sorted)
+            .write(self.key, &mut written);
+        let is_other = match self.given.0.len() {
+            16 => self.given.is(&mac::<Hmac<Md5>>(self.key, &written)),
+            20 => self.given.is(&mac::<Hmac<Sha1>>(self.key, &written)),
+            64 => self.given.is(&mac::<Hmac<Sha512>>(self.key, &written)),
+            _ => false,
+        };
+        is_other.then_some(match profile.algorithm {
+            SignAlgorithm::Md5 => Slip::Algorithm,
+            SignAlgorithm::HmacSha256 => Slip::HmacHash,
         })
     }
 
@@ -236,11 +338,14 @@ impl<'p> Search<'_, 'p> {
     }
 
     fn matches(&self, profile: &SignProfile, order: Order) -> bool {
-        let canonical = self.canonical(profile, order);
-        let sign = digest(profile.algorithm, self.key, |sink| {
+        self.is_of(&self.canonical(profile, order))
+    }
+
+    fn is_of(&self, canonical: &Canonical<'_, '_>) -> bool {
+        let sign = digest(canonical.profile.algorithm, self.key, |sink| {
             canonical.write(self.key, sink)
         });
-        sign.matches(self.given)
+        self.given.is(sign.as_bytes())
     }
 
     fn canonical<'s>(&'s self, profile: &'s SignProfile, order: Order) -> Canonical<'s, 'p> {
@@ -250,6 +355,29 @@ impl<'p> Search<'_, 'p> {
             path: self.path,
             params: self.params,
             order,
+            extent: Extent::All,
         }
     }
+}
+
+fn mac<M: Mac + KeyInit>(key: &AppKey, written: &[u8]) -> Vec<u8> {
+    let mut mac =
+        <M as KeyInit>::new_from_slice(key.as_bytes()).expect("HMAC takes keys of any length");
+    mac.update(written);
+    mac.finalize().into_bytes().to_vec()
+}
+
+fn replace(written: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
+    let mut replaced = Vec::with_capacity(written.len());
+    let mut rest = written;
+    while let Some((&first, after)) = rest.split_first() {
+        if let Some(after) = rest.strip_prefix(old) {
+            replaced.extend_from_slice(new);
+            rest = after;
+        } else {
+            replaced.push(first);
+            rest = after;
+        }
+    }
+    replaced
 }

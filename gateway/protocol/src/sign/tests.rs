@@ -5,7 +5,7 @@ mod naive;
 use serde::Deserialize;
 
 use super::{
-    explain::{Slip, explain},
+    explain::{GivenSign, Slip, explain},
     *,
 };
 
@@ -128,7 +128,7 @@ fn explained(profile: &SignProfile, query: &str, string: &str) -> Option<Slip> {
     });
     let previous: AppKey = "previous-key-0123456789".parse().unwrap();
     explain(
-        &given,
+        &given.into(),
         profile,
         &key(),
         Some(&previous),
@@ -228,8 +228,61 @@ fn without_the_key_nothing_is_explained() {
             "b=2&a=1&time=1732104000000",
             string
         ),
-        None
+        Some(Slip::KeyOrValue)
     );
+}
+
+/// Made by a program that shares nothing with this one.
+#[test]
+fn every_hint_vector_is_met() {
+    #[derive(Deserialize)]
+    struct Vectors {
+        cases: Vec<Case>,
+    }
+    #[derive(Deserialize)]
+    struct Case {
+        name: String,
+        method: String,
+        path: String,
+        query: String,
+        body: String,
+        app_key: String,
+        profile: SignProfile,
+        sign: String,
+        hint: String,
+    }
+    let vectors = include_str!("../../../../tests/vectors/hint-vectors.json");
+    let vectors: Vectors = serde_json::from_str(vectors).unwrap();
+    assert_eq!(vectors.cases.len(), 36);
+    for case in vectors.cases {
+        let slip = explain(
+            &GivenSign::from_hex(case.sign.as_bytes()).unwrap(),
+            &case.profile,
+            &case.app_key.parse().unwrap(),
+            None,
+            (&case.method, &case.path),
+            &Params::parse(case.query.as_bytes(), case.body.as_bytes(), 99).unwrap(),
+        );
+        assert_eq!(slip.map(Slip::text_id), Some(&*case.hint), "{}", case.name);
+    }
+}
+
+#[test]
+fn a_given_sign_has_a_length_that_some_algorithm_makes() {
+    for (digits, is_one) in [
+        ("0".repeat(32), true),
+        ("A".repeat(40), true),
+        ("f".repeat(64), true),
+        ("0".repeat(128), true),
+        (String::new(), false),
+        ("0".repeat(31), false),
+        ("0".repeat(48), false),
+        ("g".repeat(32), false),
+    ] {
+        let given = GivenSign::from_hex(digits.as_bytes());
+        assert_eq!(given.is_some(), is_one, "{digits}");
+        assert!(!format!("{given:?}").contains('0'));
+    }
 }
 
 #[test]

@@ -19,6 +19,12 @@ impl SignTime {
         self.0
     }
 
+    /// Whether it has sixteen digits: microseconds, most likely. As milliseconds that would be in 30,000 years.
+    #[must_use]
+    pub const fn looks_like_microseconds(self) -> bool {
+        matches!(self.0, 1_000_000_000_000_000..=9_999_999_999_999_999)
+    }
+
     /// The distance between two times, whichever is later.
     #[must_use]
     pub fn distance(self, other: Self) -> Duration {
@@ -142,6 +148,19 @@ mod tests {
             "17321040000".parse::<SignTime>().unwrap().as_millis(),
             17_321_040_000
         );
+    }
+
+    #[test]
+    fn sixteen_digits_look_like_microseconds() {
+        for (digits, looks) in [
+            ("1732104000000", false),
+            ("173210400000000", false),
+            ("1732104000000000", true),
+            ("17321040000000000", false),
+        ] {
+            let time: SignTime = digits.parse().unwrap();
+            assert_eq!(time.looks_like_microseconds(), looks, "{digits}");
+        }
     }
 
     #[test]

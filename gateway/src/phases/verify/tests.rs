@@ -175,6 +175,22 @@ fn another_sign_does_not_match() {
         signed.replace("a=1", "a=2"),
         format!("{signed}&b=1"),
         signed_with(OLD_KEY, &format!("a=1&time={NOW}")),
+        format!("a=1&time={NOW}&sign={}", "0".repeat(40)),
+        format!("a=1&time={NOW}&sign={}", "0".repeat(64)),
+        format!("a=1&time={NOW}&sign={}", "0".repeat(128)),
+    ] {
+        assert!(
+            matches!(
+                case.post(&wrong),
+                Err(Rejection::SignMismatch {
+                    slip: Some(Slip::KeyOrValue)
+                })
+            ),
+            "{wrong}"
+        );
+    }
+    // What is no sign at all needs no explanation.
+    for wrong in [
         format!("a=1&time={NOW}&sign="),
         format!("a=1&time={NOW}&sign=nonsense"),
         format!("{signed}00"),
@@ -256,4 +272,10 @@ fn explanations_are_bounded_in_number() {
         })
         .count();
     assert_eq!(explained as u64, EXPLANATIONS_A_SECOND);
+    // Where no search was made, nothing is said of its outcome.
+    let other_key = signed_with(OLD_KEY, &format!("a=1&time={NOW}"));
+    assert!(matches!(
+        case.post(&other_key),
+        Err(Rejection::SignMismatch { slip: None })
+    ));
 }

@@ -72,13 +72,7 @@ async fn requests_that_are_reset_leave_nothing_behind_in_the_store() {
         durations.len(),
         durations[durations.len() / 2],
     );
-    #[expect(
-        clippy::print_stderr,
-        reason = "the test runner keeps this with the test"
-    )]
-    {
-        eprintln!("{figures}");
-    }
+    eprintln!("{figures}");
     assert!(resets > 100, "no flood: {figures}");
     assert!(slowest < IN_TIME, "{figures}");
     let bound = before.plus(Usage {

@@ -1,7 +1,11 @@
 //! Chunked bodies decoded, by a strict reading of RFC 9112 section 7.1. No I/O.
 
-/// As many bytes of chunk extensions and trailers are read past; both end at the gateway.
-const LONGEST_ASIDE: usize = 1024;
+use super::head::{is_field_name_byte, is_field_value_byte};
+
+/// Most bytes of chunk extensions and trailer fields together; both end at the gateway.
+const MAX_ASIDE: usize = 1024;
+/// Most trailer fields. Hardly anybody sends one.
+const MAX_TRAILERS: u32 = 16;
 /// Sixteen hex digits would overflow nothing, but no body of ours is that long.
 const MOST_SIZE_DIGITS: u32 = 8;
 
@@ -10,6 +14,7 @@ const MOST_SIZE_DIGITS: u32 = 8;
 pub struct ChunkDecoder {
     state: State,
     aside: usize,
+    trailers: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +39,9 @@ enum State {
     DataLineFeed,
     /// At the start of a line behind the last chunk: a trailer, or the end.
     TrailerStart,
-    Trailer,
+    /// In a trailer field's name, of which there is at least a byte.
+    TrailerName,
+    TrailerValue,
     TrailerLineFeed,
     EndLineFeed,
     Done,
@@ -52,6 +59,7 @@ impl ChunkDecoder {
         Self {
             state: State::Size { digits: 0, size: 0 },
             aside: 0,
+            trailers: 0,
         }
     }
 
@@ -111,19 +119,35 @@ impl ChunkDecoder {
             (State::DataReturn, b'\r') => State::DataLineFeed,
             (State::DataLineFeed, b'\n') => State::Size { digits: 0, size: 0 },
             (State::TrailerStart, b'\r') => State::EndLineFeed,
-            // A line that begins with white space would continue the one before.
-            (State::TrailerStart, b'!'..=b'~') => self.aside(State::Trailer)?,
-            (State::Trailer, b'\r') => State::TrailerLineFeed,
-            (State::Trailer, b'\t' | b' '..=b'~' | 0x80..) => self.aside(State::Trailer)?,
+            // The grammar of a header field: a token, a colon at once behind it, then anything without control
+            // characters. A line that begins with white space would continue the one before.
+            (State::TrailerStart, _) if is_field_name_byte(byte) => self.trailer()?,
+            (State::TrailerName, b':') => self.aside(State::TrailerValue)?,
+            (State::TrailerName, _) if is_field_name_byte(byte) => {
+                self.aside(State::TrailerName)?
+            }
+            (State::TrailerValue, b'\r') => State::TrailerLineFeed,
+            (State::TrailerValue, _) if is_field_value_byte(byte) => {
+                self.aside(State::TrailerValue)?
+            }
             (State::TrailerLineFeed, b'\n') => State::TrailerStart,
             (State::EndLineFeed, b'\n') => State::Done,
             _ => return Err(MalformedChunks),
         })
     }
 
+    /// At the first byte of a trailer field.
+    fn trailer(&mut self) -> Result<State, MalformedChunks> {
+        self.trailers += 1;
+        if self.trailers > MAX_TRAILERS {
+            return Err(MalformedChunks);
+        }
+        self.aside(State::TrailerName)
+    }
+
     fn aside(&mut self, next: State) -> Result<State, MalformedChunks> {
         self.aside += 1;
-        if self.aside > LONGEST_ASIDE {
+        if self.aside > MAX_ASIDE {
             Err(MalformedChunks)
         } else {
             Ok(next)
@@ -220,9 +244,48 @@ mod tests {
     }
 
     #[test]
+    fn a_trailer_line_that_is_no_field_is_malformed() {
+        for bad in [
+            &b"GET /x\r\n"[..],
+            b"GET /x HTTP/1.1\r\nHost: a\r\n",
+            b"X-T : 1\r\n",
+            b": x\r\n",
+            b"X\xff: 1\r\n",
+            b"X(: 1\r\n",
+            b"X\r\n",
+            b"X: 1\r\nY\r\n",
+            b"X: \x7f\r\n",
+            b"X: \x00\r\n",
+        ] {
+            let body = [b"0\r\n", bad, b"\r\n"].concat();
+            for size in [1, body.len()] {
+                let (mut decoder, mut data) = (ChunkDecoder::new(), Vec::new());
+                let decoded = body
+                    .chunks(size)
+                    .try_for_each(|piece| decoder.decode(piece, &mut data).map(drop));
+                assert_eq!(decoded, Err(MalformedChunks), "{}", bad.escape_ascii());
+            }
+        }
+        for good in ["X:\r\n", "X:1\r\n", "X-T:\t \u{fc}\r\nx!#$: a:b\r\n"] {
+            let whole = format!("0\r\n{good}\r\n");
+            assert_eq!(length(&whole), Ok(Some(whole.len())), "{good:?}");
+        }
+    }
+
+    #[test]
+    fn trailer_fields_are_bounded_in_number() {
+        let with = |count: u32| {
+            let trailers = "T:\r\n".repeat(count as usize);
+            length(&format!("0\r\n{trailers}\r\n"))
+        };
+        assert!(with(MAX_TRAILERS).is_ok());
+        assert_eq!(with(MAX_TRAILERS + 1), Err(MalformedChunks));
+    }
+
+    #[test]
     fn asides_are_bounded() {
-        assert!(length(&format!("1;{}", "x".repeat(LONGEST_ASIDE))).is_ok());
-        assert!(length(&format!("1;{}", "x".repeat(LONGEST_ASIDE + 1))).is_err());
-        assert!(length(&format!("0\r\n{}", "T: u\r\n".repeat(400))).is_err());
+        assert!(length(&format!("1;{}", "x".repeat(MAX_ASIDE))).is_ok());
+        assert!(length(&format!("1;{}", "x".repeat(MAX_ASIDE + 1))).is_err());
+        assert!(length(&format!("0\r\nT: {}\r\n", "u".repeat(MAX_ASIDE))).is_err());
     }
 }

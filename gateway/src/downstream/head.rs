@@ -491,6 +491,16 @@ const HOST: u8 = 16;
 
 static CLASSES: [u8; 256] = classes();
 
+/// Whether a byte may stand in a field's name: `tchar` of RFC 9110 section 5.6.2.
+pub(super) fn is_field_name_byte(byte: u8) -> bool {
+    is(byte, TOKEN)
+}
+
+/// Whether a byte may stand in a field's value: anything but control characters, of which tabs are allowed.
+pub(super) const fn is_field_value_byte(byte: u8) -> bool {
+    matches!(byte, b'\t' | b' '..=b'~' | 0x80..)
+}
+
 fn is(byte: u8, class: u8) -> bool {
     CLASSES[usize::from(byte)] & class != 0
 }

@@ -108,10 +108,28 @@ impl Balancer {
         }
     }
 
+    /// The version whose addresses these are.
+    #[must_use]
+    pub const fn version(&self) -> &Version {
+        &self.version
+    }
+
     /// By what requests are shared out.
     #[must_use]
     pub const fn balance(&self) -> Balance {
         self.balance
+    }
+
+    /// How many addresses there are, healthy or not.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.addresses.load().len()
+    }
+
+    /// Whether no address is known.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// Finds out which addresses there are.

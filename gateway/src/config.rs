@@ -15,7 +15,7 @@ mod versions;
 pub use self::{
     applications::{Applications, MasterKey, MultiApplications},
     error::ConfigError,
-    limits::{Limits, Timeouts},
+    limits::{Limits, Rate, Timeouts, UnsignedLimits},
     secret::{Secret, SecretSource},
     sign::{AlwaysSigned, SignConfig, weaknesses},
     versions::{

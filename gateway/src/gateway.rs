@@ -16,10 +16,11 @@ use crate::{
     drain::Drain,
     phases::{
         address::Addressing,
-        admit::{Admission, admit, closes},
+        admit::{Admission, Admitted, admit, closes},
         forward::Forwarding,
         identify_app::identify_app,
-        origin::Peer,
+        limit::{AddressLimiter, TooMany, is_unsigned},
+        origin::{Peer, client},
         read_params::read_params,
         record::AccessLog,
         route::route,
@@ -29,6 +30,7 @@ use crate::{
     rejection::Rejection,
     request_context::RequestContext,
     request_ids::RequestIds,
+    secret_refusals::SecretRefusals,
 };
 
 /// Everything that a request meets on its way.
@@ -37,6 +39,8 @@ pub struct Gateway {
     pub addressing: Addressing,
     /// What admission goes by.
     pub admission: Admission,
+    /// Counts unsigned requests by the client's network, unless that is switched off.
+    pub limiter: Option<AddressLimiter>,
     /// Where applications are looked up.
     pub apps: AppDirectory,
     /// What verification goes by, and remembers.
@@ -47,6 +51,8 @@ pub struct Gateway {
     pub balancers: Vec<Option<Arc<Balancer>>>,
     /// What forwarding goes by.
     pub forwarding: Forwarding,
+    /// Backends that do not accept the gateway's secret.
+    pub refusals: Arc<SecretRefusals>,
     /// How large requests may be.
     pub limits: Limits,
     /// How long anything may take.
@@ -101,6 +107,10 @@ impl Gateway {
                 largest_body: config.limits.body,
                 limits: config.limits.head,
             },
+            limiter: config
+                .limits
+                .unsigned
+                .map(|limits| AddressLimiter::new(&limits, Instant::now())),
             apps,
             verifier: Verifier::new(config.sign),
             balancers: config
@@ -110,6 +120,7 @@ impl Gateway {
                 .collect(),
             versions: config.versions,
             forwarding: Forwarding { names, secret },
+            refusals: Arc::new(SecretRefusals::default()),
             limits: config.limits,
             timeouts: config.timeouts,
             ids: RequestIds::default(),
@@ -140,14 +151,17 @@ impl Gateway {
     ) -> Result<(), Rejection> {
         context.is_last = head.is_http_1_0() || self.drain.is_draining();
         let (target, framing) = (head.target(), head.framing());
-        // `Connection: close` holds whatever becomes of the request.
-        let admitted = admit(head.method(), head, framing, peer, &self.admission)
-            .inspect_err(|_| context.is_last |= closes(head))?;
+        let admitted = self.admit(head, peer).inspect_err(|_| {
+            // `Connection: close` holds whatever becomes of the request.
+            context.is_last |= closes(head);
+            context.client = client(peer, head, &self.admission.trusted_proxies);
+        })?;
         if let Some(theirs) = admitted.request_id {
             context.request_id = theirs;
         }
         context.is_last |= admitted.closes;
         context.traceparent = admitted.traceparent;
+        context.client = admitted.origin.client;
         context.origin = Some(admitted.origin);
         context.passing = admitted.passing;
         let method = admitted.method;
@@ -173,6 +187,21 @@ impl Gateway {
         context.body_length = form.length();
         context.route = Some(route(&verified, admitted.version, &self.versions)?);
         Ok(())
+    }
+
+    /// Admits a request that its client's network may still make. CONTRACT 7: the address' rate comes behind the method,
+    /// and before anything else that the headers could be refused for.
+    fn admit<'h>(&self, head: &'h Head, peer: &Peer) -> Result<Admitted<'h>, Rejection> {
+        let (method, rules) = (head.method(), &self.admission);
+        if let Some(limiter) = &self.limiter
+            && is_unsigned(method, head.target(), self.verifier.config())
+        {
+            let client = client(peer, head, &rules.trusted_proxies);
+            let counted = limiter.count(client, Instant::now());
+            counted
+                .map_err(|TooMany { retry_after }| Rejection::AddressRateLimited { retry_after })?;
+        }
+        admit(method, head, head.framing(), peer, rules)
     }
 }
 

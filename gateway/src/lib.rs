@@ -16,6 +16,7 @@
 //! | [`apps`] | applications: store, cache, keys at rest |
 //! | [`replay`] | the replay memory |
 //! | [`rejection`] | every reason not to serve a request |
+//! | [`secret_refusals`] | backends that do not accept the gateway's secret |
 //! | [`management`] | health and readiness |
 //! | [`logging`] | how the log is written |
 //! | [`server`] | the running program |
@@ -39,6 +40,7 @@ pub mod replay;
 pub mod request;
 pub mod request_context;
 pub mod request_ids;
+pub mod secret_refusals;
 pub mod server;
 pub mod stall;
 pub mod upstream;

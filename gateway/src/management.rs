@@ -1,6 +1,10 @@
 //! The management listener: `/healthz` and `/readyz`. CONTRACT 10.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use async_trait::async_trait;
 use http::{Response, StatusCode, header};
@@ -8,7 +12,7 @@ use pingora::{apps::http_app::ServeHttp, protocols::http::ServerSession};
 
 use tokio::net::TcpStream;
 
-use crate::apps::store::AppStore;
+use crate::{apps::store::AppStore, balance::Balancer, secret_refusals::SecretRefusals};
 
 /// Connecting to ourselves takes no time, unless nobody listens.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -19,6 +23,10 @@ pub struct Management {
     pub listen: SocketAddr,
     /// The store that serving needs; none in single-application mode.
     pub store: Option<Arc<dyn AppStore>>,
+    /// Backends that do not accept the gateway's secret.
+    pub refusals: Arc<SecretRefusals>,
+    /// The addresses of versions that have more than one.
+    pub balancers: Vec<Arc<Balancer>>,
 }
 
 #[async_trait]
@@ -42,21 +50,33 @@ impl Management {
         if !matches!(accepts, Ok(Ok(_))) {
             return text(StatusCode::SERVICE_UNAVAILABLE, "not listening yet\n");
         }
-        let Some(store) = &self.store else {
-            return text(StatusCode::OK, "ready\n");
-        };
-        match store.check().await {
-            Ok(()) => text(StatusCode::OK, "ready\n"),
-            Err(_) => text(
+        if let Some(store) = &self.store
+            && store.check().await.is_err()
+        {
+            return text(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "the store does not answer\n",
+            );
+        }
+        let addresses = |version: &str| {
+            let of_version = |balancer: &&Arc<Balancer>| balancer.version().as_str() == version;
+            let balancer = self.balancers.iter().find(of_version);
+            balancer.map_or(1, |balancer| balancer.len())
+        };
+        match self.refusals.report(Instant::now(), addresses) {
+            None => text(StatusCode::OK, "ready\n"),
+            Some(report) if report.is_down => text(
+                StatusCode::SERVICE_UNAVAILABLE,
+                format!("{}\n", report.text),
             ),
+            Some(report) => text(StatusCode::OK, format!("ready, but {}\n", report.text)),
         }
     }
 }
 
-fn text(status: StatusCode, body: &'static str) -> Response<Vec<u8>> {
-    let mut response = Response::new(body.as_bytes().to_vec());
+fn text(status: StatusCode, body: impl Into<String>) -> Response<Vec<u8>> {
+    let body = body.into();
+    let mut response = Response::new(body.clone().into_bytes());
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(

@@ -3,6 +3,7 @@
 //! | module | from | to |
 //! | --- | --- | --- |
 //! | [`address`] | path and headers | in which language and form errors are told |
+//! | [`limit`] | method, target and the client's address | whether too many unsigned requests came from there |
 //! | [`admit`] | method and headers | [`Admitted`](admit::Admitted) |
 //! | [`origin`] | proxy headers | [`Origin`](origin::Origin): who the client is |
 //! | [`way_in`] | the target | whether it is the provider's redirect, which is unsigned |
@@ -20,6 +21,7 @@ pub mod admit;
 pub mod answer;
 pub mod forward;
 pub mod identify_app;
+pub mod limit;
 pub mod origin;
 pub mod read_params;
 pub mod record;

@@ -10,11 +10,15 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use async_trait::async_trait;
-use gateway_protocol::version::Version;
+use gateway_protocol::{
+    header::{REFUSED_SECRET, X_GATEWAY_PROBLEM, X_GATEWAY_REFUSED},
+    log_text,
+    version::Version,
+};
 use http::header;
 use pingora::{
     Error,
@@ -28,6 +32,7 @@ use pingora::{
 use self::reason::{Reason, broke, had_ended, is_theirs};
 use crate::{
     balance::{Balancer, attempts::Attempts, key::Key},
+    config::Backend,
     gateway::Gateway,
     phases::{
         address::address,
@@ -44,6 +49,9 @@ use crate::{
 
 /// Idle connections to a backend are kept so long.
 const UPSTREAM_IDLE: Duration = Duration::from_secs(90);
+
+/// The longest code of a backend's problem that is logged, in bytes.
+const MAX_CODE_BYTES: usize = 64;
 
 /// The gateway's part in pingora's proxy: the phases behind the route.
 pub struct Proxying {
@@ -178,8 +186,12 @@ impl ProxyHttp for Proxying {
         &self,
         session: &mut Session,
         response: &mut ResponseHeader,
-        _exchange: &mut Self::CTX,
+        exchange: &mut Self::CTX,
     ) -> pingora::Result<()> {
+        self.note_secret_refused(response, exchange)?;
+        if let Some(exchange) = exchange {
+            exchange.context.backend_problem = backend_problem(response);
+        }
         if response.status == http::StatusCode::SWITCHING_PROTOCOLS {
             // Nobody asked for it: `Upgrade` ends here.
             let why = "a 101 that was not asked for".to_owned();
@@ -247,7 +259,7 @@ impl ProxyHttp for Proxying {
     /// pingora's own would log the query.
     fn request_summary(&self, _session: &Session, exchange: &Self::CTX) -> String {
         exchange.as_ref().map_or_else(String::new, |exchange| {
-            let path = exchange.head.target().path;
+            let path = log_text::path(exchange.head.target().path);
             format!("{path}, request.id={}", exchange.context.request_id)
         })
     }
@@ -305,8 +317,7 @@ impl Proxying {
             route: Some(Route { backend, .. }),
             attempts,
             app,
-            origin,
-            peer,
+            client,
             ..
         }) = context
         else {
@@ -320,12 +331,33 @@ impl Proxying {
         }
         let balancer = self.gateway.balancers[backend.number].as_ref();
         let balancer = balancer.ok_or_else(unrouted)?;
-        let client = origin.as_ref().map_or(*peer, |origin| origin.client);
-        let key = Key::of(balancer.balance(), app.as_deref(), client);
+        let key = Key::of(balancer.balance(), app.as_deref(), *client);
         let address = balancer
             .choose(key.as_bytes(), attempts)
             .ok_or_else(|| none_left(&backend.version, attempts))?;
         Ok(Next { address, is_new })
+    }
+
+    /// A backend that refuses the gateway's secret refuses the gateway, not its client. CONTRACT 9.
+    fn note_secret_refused(
+        &self,
+        response: &ResponseHeader,
+        exchange: &Option<Box<Exchange>>,
+    ) -> Result<(), Box<Error>> {
+        let refusals = &self.gateway.refusals;
+        let is_refused = refuses_secret(response);
+        if !is_refused && refusals.is_empty() {
+            return Ok(());
+        }
+        let Some((backend, address)) = served_by(exchange) else {
+            return Ok(());
+        };
+        if !is_refused {
+            refusals.forget(&backend.version, address);
+            return Ok(());
+        }
+        refusals.note(&backend.version, address, Instant::now());
+        Err(Rejection::SecretRefused.into())
     }
 
     /// Who chooses among addresses for this request, and those that it was sent to; `None` where there is no choice.
@@ -400,6 +432,31 @@ fn verified(exchange: &Option<Box<Exchange>>) -> Result<(&Exchange, &Route), Box
         .as_deref()
         .and_then(|exchange| Some((exchange, exchange.context.route.as_ref()?)))
         .ok_or_else(unrouted)
+}
+
+/// The version and the address that a request was sent to.
+fn served_by(exchange: &Option<Box<Exchange>>) -> Option<(&Backend, SocketAddr)> {
+    let context = &exchange.as_deref()?.context;
+    let backend = &context.route.as_ref()?.backend;
+    let balanced = || context.attempts.last().map(|address| address.socket());
+    Some((backend, backend.upstream.fixed().or_else(balanced)?))
+}
+
+/// Whether the backend says in its answer that it does not accept the gateway's secret.
+fn refuses_secret(response: &ResponseHeader) -> bool {
+    response.status == http::StatusCode::FORBIDDEN
+        && response
+            .headers
+            .get(X_GATEWAY_REFUSED)
+            .is_some_and(|why| why == REFUSED_SECRET)
+}
+
+/// The code of the problem in a backend's answer: a word of `[a-z0-9_]`, [`MAX_CODE_BYTES`] at most.
+fn backend_problem(response: &ResponseHeader) -> Option<String> {
+    let is_of_code = |byte: &u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_');
+    let code = response.headers.get(X_GATEWAY_PROBLEM)?.to_str().ok()?;
+    let is_code = code.len() <= MAX_CODE_BYTES && code.as_bytes().iter().all(is_of_code);
+    is_code.then(|| code.to_owned())
 }
 
 /// Why there is no address for a request.

@@ -3,6 +3,7 @@
 use std::{borrow::Cow, error::Error as StdError, time::Duration};
 
 use gateway_protocol::{
+    log_text,
     problem::ProblemCode,
     sign::{SignTime, Window, explain::Slip},
     version::Version,
@@ -83,10 +84,16 @@ pub enum Rejection {
     },
     /// The caller's: an ident that no application has.
     #[error("no application of that ident")]
-    AppNotFound,
+    AppNotFound {
+        /// The ident as sent, fit for a log.
+        sent: Box<str>,
+    },
     /// An operator switched the application off.
     #[error("the application is disabled")]
-    AppDisabled,
+    AppDisabled {
+        /// Its ident.
+        ident: Box<str>,
+    },
     /// The caller's: parameters without a time.
     #[error("no time")]
     TimeMissing,
@@ -124,6 +131,12 @@ pub enum Rejection {
         /// When there is room again, at the latest.
         retry_after: Duration,
     },
+    /// The caller's, or a neighbour's: too many unsigned requests from its network.
+    #[error("too many unsigned requests from the client's network")]
+    AddressRateLimited {
+        /// When the next one is served.
+        retry_after: Duration,
+    },
     /// The caller's: a version that there is not.
     #[error("no such version")]
     VersionUnknown {
@@ -145,6 +158,9 @@ pub enum Rejection {
         /// Whose.
         version: Version,
     },
+    /// The operator's: the backend does not accept the gateway's secret.
+    #[error("the backend refuses this gateway's gateway_secret")]
+    SecretRefused,
     /// Ours: the backend is silent.
     #[error("the backend did not answer in time")]
     BackendTimeout,
@@ -176,25 +192,61 @@ impl Rejection {
             Self::ContentTypeUnsupported => ProblemCode::ContentTypeUnsupported,
             Self::BodyTooLarge { .. } => ProblemCode::BodyTooLarge,
             Self::AppMissing { .. } => ProblemCode::AppMissing,
-            Self::AppNotFound => ProblemCode::AppNotFound,
-            Self::AppDisabled => ProblemCode::AppDisabled,
+            Self::AppNotFound { .. } => ProblemCode::AppNotFound,
+            Self::AppDisabled { .. } => ProblemCode::AppDisabled,
             Self::TimeMissing => ProblemCode::TimeMissing,
             Self::TimeInvalid { .. } => ProblemCode::TimeInvalid,
             Self::TimeOutOfWindow { .. } => ProblemCode::TimeOutOfWindow,
             Self::SignMissing => ProblemCode::SignMissing,
             Self::SignMismatch { .. } => ProblemCode::SignMismatch,
             Self::RequestReplayed => ProblemCode::RequestReplayed,
-            Self::RateLimited { .. } => ProblemCode::RateLimited,
+            Self::RateLimited { .. } | Self::AddressRateLimited { .. } => ProblemCode::RateLimited,
             Self::VersionUnknown { .. } => ProblemCode::VersionUnknown,
             Self::StoreUnavailable(_) => ProblemCode::StoreUnavailable,
-            Self::BackendUnreachable { .. } => ProblemCode::BackendUnreachable,
+            Self::BackendUnreachable { .. } | Self::SecretRefused => {
+                ProblemCode::BackendUnreachable
+            }
             Self::NoHealthyBackend { .. } => ProblemCode::NoHealthyBackend,
             Self::BackendTimeout => ProblemCode::BackendTimeout,
             Self::Internal(_) => ProblemCode::Internal,
         })
     }
 
-    /// Whether an operator should look into it each time. That no address is healthy, the balancer tells once.
+    /// A request of an ident that no application has.
+    #[must_use]
+    pub fn app_not_found(sent: &[u8]) -> Self {
+        Self::AppNotFound {
+            sent: log_text::ident(sent).into(),
+        }
+    }
+
+    /// The ident that the request named, of an application that cannot be used.
+    #[must_use]
+    pub fn app_ident(&self) -> Option<&str> {
+        match self {
+            Self::AppNotFound { sent: ident } | Self::AppDisabled { ident } => Some(ident),
+            _ => None,
+        }
+    }
+
+    /// The name of the hint that the answer gives, if it gives one: its key in the language files, and the preset that
+    /// matched. CONTRACT 3.
+    #[must_use]
+    pub fn hint(&self) -> Option<Cow<'static, str>> {
+        match self {
+            Self::TimeInvalid {
+                looks_like_seconds: true,
+            } => Some("hint_seconds".into()),
+            Self::SignMismatch {
+                slip: Some(Slip::Preset(name)),
+            } => Some(format!("hint_preset:{name}").into()),
+            Self::SignMismatch { slip: Some(slip) } => Some(slip.text_id().into()),
+            _ => None,
+        }
+    }
+
+    /// Whether it is logged as an error each time. That no address is healthy, the balancer logs once, and that a
+    /// backend refuses the secret, [`SecretRefusals`](crate::secret_refusals::SecretRefusals) once a minute.
     #[must_use]
     pub fn is_ours(&self) -> bool {
         matches!(

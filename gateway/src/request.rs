@@ -44,13 +44,14 @@ pub trait Headers {
     fn each(&self) -> impl Iterator<Item = Header<'_>>;
 }
 
-/// The headers of a head in bytes, checked or not: lines that are none are left out.
+/// The headers of a head in bytes, checked or not: lines that are none are left out, and one whose end has not come.
 #[derive(Clone, Copy, Debug)]
 pub struct RawHeaders<'a>(pub &'a [u8]);
 
 impl Headers for RawHeaders<'_> {
     fn each(&self) -> impl Iterator<Item = Header<'_>> {
-        self.0
+        let end = memchr::memrchr(b'\n', self.0).map_or(0, |end| end + 1);
+        self.0[..end]
             .split(|&byte| byte == b'\n')
             .skip(1)
             .filter_map(|line| {

@@ -39,9 +39,9 @@ pub struct RequestContext {
     pub request_id: RequestId,
     /// The trace that a trusted proxy is part of.
     pub traceparent: Option<HeaderValue>,
-    /// The connection's other end.
-    pub peer: IpAddr,
-    /// Who the client is; known once the request is admitted.
+    /// The client's address, as far as it is known: the connection's other end, or whom trusted proxies say it is.
+    pub client: IpAddr,
+    /// Where the request comes from, for the backend; known once the request is admitted.
     pub origin: Option<Origin>,
     /// The headers that go on to the backend as they are.
     pub passing: Passing,
@@ -53,6 +53,8 @@ pub struct RequestContext {
     pub body_length: Option<usize>,
     /// Where the request goes. Set once, when it is verified.
     pub route: Option<Route>,
+    /// The code of the problem that the backend answered, as it says in `X-Gateway-Problem`.
+    pub backend_problem: Option<String>,
     /// How it was sent: to which addresses, where there are several.
     pub attempts: Attempts,
     /// The connection to the backend, as far as this request is concerned; the last one, where it was sent again.
@@ -67,13 +69,14 @@ impl RequestContext {
             started,
             request_id,
             traceparent: None,
-            peer: peer.address,
+            client: peer.address,
             origin: None,
             passing: Passing::new(),
             is_last: false,
             app: None,
             body_length: None,
             route: None,
+            backend_problem: None,
             attempts: Attempts::default(),
             sending: None,
         }
@@ -84,13 +87,5 @@ impl RequestContext {
     pub fn duration(&self) -> Duration {
         self.started
             .map_or(Duration::ZERO, |started| started.elapsed())
-    }
-
-    /// The client's address, as far as it is known.
-    #[must_use]
-    pub fn client(&self) -> IpAddr {
-        self.origin
-            .as_ref()
-            .map_or(self.peer, |origin| origin.client)
     }
 }

@@ -57,6 +57,7 @@ pub fn run(config: Config) -> anyhow::Result<()> {
         access_log.clone(),
     )?;
     let balancers: Vec<_> = gateway.balancers.iter().flatten().cloned().collect();
+    let refusals = Arc::clone(&gateway.refusals);
     let mut clients = clients_service(gateway, &server.configuration);
     // Heads and bodies are read into buffers of our own: one more for each connection would only cost memory.
     let unbuffered_reads = L4BufferSettings::default().read(0);
@@ -66,6 +67,8 @@ pub fn run(config: Config) -> anyhow::Result<()> {
         Management {
             listen,
             store: apps.store,
+            refusals,
+            balancers: balancers.clone(),
         },
     );
     health.add_tcp(&management.to_string());

@@ -18,6 +18,13 @@ pub const X_GATEWAY_VERSION: HeaderName = HeaderName::from_static("x-gateway-ver
 /// Why that version: a [`VersionSource`](crate::version::VersionSource).
 pub const X_GATEWAY_VERSION_SOURCE: HeaderName =
     HeaderName::from_static("x-gateway-version-source");
+/// In an answer to the gateway: the [code](crate::problem::ProblemCode) of the problem that the answer carries, for the
+/// gateway's access log. Never sent to clients, as all of its family.
+pub const X_GATEWAY_PROBLEM: HeaderName = HeaderName::from_static("x-gateway-problem");
+/// In an answer to the gateway: the backend refused the gateway itself; the value is [`REFUSED_SECRET`]. CONTRACT 9.
+pub const X_GATEWAY_REFUSED: HeaderName = HeaderName::from_static("x-gateway-refused");
+/// The value of [`X_GATEWAY_REFUSED`]: the request had no `X-Gateway-Secret`, or a wrong one.
+pub const REFUSED_SECRET: &str = "secret";
 /// A [`RequestId`](crate::request_id::RequestId).
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Addresses the request came through; the leftmost is the client's, as far as the gateway trusts it.
@@ -34,13 +41,10 @@ pub const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 /// Every header whose lower-case name starts with this is the gateway's own, in both directions.
 pub const INTERNAL_PREFIX: &str = "x-gateway-";
 
-/// Headers that tell where a request came from: kept from a trusted proxy, removed from anybody else.
-pub const PROXY_HEADERS: [&str; 12] = [
+/// Headers that tell where a request came from: kept from a trusted proxy, removed from anybody else. CONTRACT 1.
+pub const PROXY_HEADERS: [&str; 9] = [
     "forwarded",
     "x-forwarded",
-    "x-client-ip",
-    "x-cluster-client-ip",
-    "true-client-ip",
     "x-forwarded-for",
     "x-forwarded-proto",
     "x-forwarded-host",
@@ -53,20 +57,53 @@ pub const PROXY_HEADERS: [&str; 12] = [
 /// Starts the rest of the family that [`PROXY_HEADERS`] names members of.
 pub const FORWARDED_PREFIX: &str = "x-forwarded-";
 
-/// Headers by which a client could make a backend see another request than the one that was verified;
-/// removed whoever sends them.
-pub const OVERRIDE_HEADERS: [&str; 10] = [
-    "x-original-uri",
-    "x-original-host",
-    "x-host",
-    "x-http-path-override",
-    "x-original-url",
-    "x-rewrite-url",
-    "x-original-method",
-    "x-http-method-override",
-    "x-http-method",
-    "x-method-override",
+/// Further headers that some proxies and content networks write the client's address into; removed whoever sends them.
+///
+/// From a trusted proxy, too: one that does not write such a header passes on what its own client sent. The address
+/// that counts is in `X-Forwarded-For`, of which the gateway keeps only what trusted proxies wrote.
+pub const CLIENT_ADDRESS_HEADERS: [&str; 22] = [
+    "cf-connecting-ip",
+    "cf-connecting-ipv6",
+    "cf-pseudo-ipv4",
+    "client-ip",
+    "cluster-client-ip",
+    "fastly-client-ip",
+    "forwarded-for",
+    "http-client-ip",
+    "http-x-forwarded-for",
+    "proxy-client-ip",
+    "remote-addr",
+    "true-client-ip",
+    "wl-proxy-client-ip",
+    "x-azure-clientip",
+    "x-azure-socketip",
+    "x-client-ip",
+    "x-cluster-client-ip",
+    "x-envoy-external-address",
+    "x-originating-ip",
+    "x-proxyuser-ip",
+    "x-remote-addr",
+    "x-remote-ip",
 ];
+
+/// Headers by which a client could make a backend see another request than the one that was verified;
+/// removed whoever sends them. CONTRACT 1.
+pub const OVERRIDE_HEADERS: [&str; 10] = [
+    "x-host",
+    "x-http-host-override",
+    "x-http-method",
+    "x-http-method-override",
+    "x-http-path-override",
+    "x-method",
+    "x-method-override",
+    "x-override-method",
+    "x-override-uri",
+    "x-override-url",
+];
+
+/// What families of such headers begin with, and those in which a proxy keeps what it replaced: `X-Original-URL`,
+/// `X-Original-Forwarded-For`, `X-Rewrite-URL`, `X-Envoy-Original-Path`. Removed whoever sends them, too.
+pub const OVERRIDE_PREFIXES: [&str; 3] = ["x-original-", "x-rewrite-", "x-envoy-original-"];
 
 /// Headers of one connection only (RFC 9110 section 7.6.1), and those that end at the gateway. CONTRACT 2.
 pub const HOP_BY_HOP_HEADERS: [&str; 11] = [
@@ -257,6 +294,8 @@ pub enum HeaderRole {
     RequestId,
     /// `traceparent`; the gateway writes its own.
     Traceparent,
+    /// `tracestate`; passes with a trusted proxy's `traceparent` only.
+    Tracestate,
     /// `X-Forwarded-For`; the gateway writes its own.
     ForwardedFor,
     /// `X-Forwarded-Proto`; the gateway writes its own.
@@ -292,6 +331,7 @@ impl HeaderRole {
             | Self::Expect
             | Self::RequestId
             | Self::Traceparent
+            | Self::Tracestate
             | Self::ForwardedFor
             | Self::ForwardedProto
             | Self::ForwardedHost
@@ -326,6 +366,7 @@ impl Roles {
             ("expect", HeaderRole::Expect),
             (X_REQUEST_ID.as_str(), HeaderRole::RequestId),
             (TRACEPARENT.as_str(), HeaderRole::Traceparent),
+            (TRACESTATE.as_str(), HeaderRole::Tracestate),
             (X_FORWARDED_FOR.as_str(), HeaderRole::ForwardedFor),
             (X_FORWARDED_PROTO.as_str(), HeaderRole::ForwardedProto),
             (X_FORWARDED_HOST.as_str(), HeaderRole::ForwardedHost),
@@ -337,7 +378,11 @@ impl Roles {
         for name in PROXY_HEADERS {
             roles.add(name, HeaderRole::OfProxies);
         }
-        for name in HOP_BY_HOP_HEADERS.iter().chain(&OVERRIDE_HEADERS) {
+        for name in HOP_BY_HOP_HEADERS
+            .iter()
+            .chain(&OVERRIDE_HEADERS)
+            .chain(&CLIENT_ADDRESS_HEADERS)
+        {
             roles.add(name, HeaderRole::Barred);
         }
         roles
@@ -383,7 +428,7 @@ impl Roles {
             .map_or(&[][..], Vec::as_slice);
         if let Some((_, role)) = alike.iter().find(|(known, _)| known.as_bytes() == name) {
             *role
-        } else if name.starts_with(INTERNAL_PREFIX.as_bytes()) {
+        } else if name.starts_with(INTERNAL_PREFIX.as_bytes()) || is_override(name) {
             HeaderRole::Barred
         } else if name.starts_with(FORWARDED_PREFIX.as_bytes()) {
             HeaderRole::OfProxies
@@ -421,6 +466,13 @@ impl HeaderNamesError {
     }
 }
 
+/// Whether a name (in lower case) is of one of the [`OVERRIDE_PREFIXES`].
+fn is_override(name: &[u8]) -> bool {
+    OVERRIDE_PREFIXES
+        .iter()
+        .any(|prefix| name.starts_with(prefix.as_bytes()))
+}
+
 /// Whether a name (in lower case) means something already, or could be mistaken for one that does.
 fn is_spoken_for(name: &str) -> bool {
     name.contains('_')
@@ -441,6 +493,8 @@ fn is_spoken_for(name: &str) -> bool {
         || PROXY_HEADERS.contains(&name)
         || HOP_BY_HOP_HEADERS.contains(&name)
         || OVERRIDE_HEADERS.contains(&name)
+        || CLIENT_ADDRESS_HEADERS.contains(&name)
+        || is_override(name.as_bytes())
 }
 
 impl fmt::Display for Prefix {
@@ -489,6 +543,8 @@ mod tests {
             "x-request-id",
             "x_app",
             "x-original-url",
+            "cf-connecting-ip",
+            "x-method",
             "acme-x-version",
             "acme-x-version-source",
             "accept-language",

@@ -14,11 +14,13 @@
 //! | [`language`] | the five languages and how one is chosen |
 //! | [`text`] | every text that a user may see, one Fluent file per language |
 //! | [`problem`] | error codes, their status, and RFC 9457 problem details |
+//! | [`log_text`] | what a log line shows of a method, a path and an ident, cut to a bounded length |
 //! | [`request_id`] | the identifier that follows a request through all programs |
 
 pub mod app;
 pub mod header;
 pub mod language;
+pub mod log_text;
 pub mod login_state;
 pub mod param;
 pub mod problem;

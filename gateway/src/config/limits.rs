@@ -1,6 +1,6 @@
-//! How large requests may be, and how long anything may take. CONTRACT 2.
+//! How large requests may be, how often unsigned ones may come, and how long anything may take. CONTRACT 2, 3 and 8.
 
-use std::time::Duration;
+use std::{num::NonZeroU32, time::Duration};
 
 use super::table::Section;
 use crate::downstream::head::HeadLimits;
@@ -11,7 +11,17 @@ const LARGEST_BODY: usize = 64 * 1024;
 /// pingora reads no head with more than 256 of them (0.9.1).
 const MOST_HEADERS: usize = 250;
 
-/// How large requests may be.
+/// Unsigned requests a second from one address, all day. A login takes three or four.
+const UNSIGNED_PER_SECOND: usize = 20;
+
+/// Unsigned requests at once from one address: an office of 150 people behind one, all of whom log in at nine o'clock.
+const UNSIGNED_BURST: usize = 500;
+
+/// An IPv6 /48, which is what a site gets and a provider hands out by the thousand, may do so many times as much as one
+/// of its 65,536 networks.
+const NETWORKS_OF_SITE: usize = 4;
+
+/// How large requests may be, and how often unsigned ones may come.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// The head's.
@@ -20,6 +30,74 @@ pub struct Limits {
     pub body: usize,
     /// Parameters, query and body together. Default 256.
     pub params: usize,
+    /// How often requests that nobody signed may come from one network; `None`: as often as they like.
+    pub unsigned: Option<UnsignedLimits>,
+}
+
+/// How often unsigned requests may come. CONTRACT 3 and 8.
+#[derive(Clone, Copy, Debug)]
+pub struct UnsignedLimits {
+    /// From one IPv4 address, or one IPv6 /64. Default 20 a second, 500 at once.
+    pub network: Rate,
+    /// From one IPv6 /48. Default four times that.
+    pub site: Rate,
+}
+
+/// How often something may happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    /// All the time.
+    pub per_second: NonZeroU32,
+    /// At once, after as long a rest as that takes to be regained.
+    pub burst: NonZeroU32,
+}
+
+impl UnsignedLimits {
+    #[expect(
+        clippy::option_option,
+        reason = "outer: whether all is well; inner: whether there is a limit"
+    )]
+    fn from_section(mut section: Section<'_>) -> Option<Option<Self>> {
+        let enabled = section.flag("enabled", true);
+        let mut rate = |seconds_key, burst_key, least: (usize, usize), default: (usize, usize)| {
+            let per_second = section.number(seconds_key, least.0..=MAX_PER_SECOND, default.0);
+            let burst = section.number(burst_key, least.1..=MAX_BURST, default.1);
+            Some((per_second?, burst?))
+        };
+        let network = rate(
+            "per_second",
+            "burst",
+            (1, 1),
+            (UNSIGNED_PER_SECOND, UNSIGNED_BURST),
+        );
+        // A site that may do less than one of its networks would be a network.
+        let least = network.unwrap_or((1, 1));
+        let default = (
+            (least.0 * NETWORKS_OF_SITE).min(MAX_PER_SECOND),
+            (least.1 * NETWORKS_OF_SITE).min(MAX_BURST),
+        );
+        let site = rate("ipv6_48_per_second", "ipv6_48_burst", least, default);
+        let limits = Self {
+            network: Rate::new(network?)?,
+            site: Rate::new(site?)?,
+        };
+        Some(enabled?.then_some(limits))
+    }
+}
+
+/// The highest rate that can be set: more than one machine serves.
+const MAX_PER_SECOND: usize = 1_000_000;
+/// The largest burst that can be set.
+const MAX_BURST: usize = 10_000_000;
+
+impl Rate {
+    fn new((per_second, burst): (usize, usize)) -> Option<Self> {
+        let positive = |number| NonZeroU32::new(u32::try_from(number).ok()?);
+        Some(Self {
+            per_second: positive(per_second)?,
+            burst: positive(burst)?,
+        })
+    }
 }
 
 impl Limits {
@@ -29,6 +107,7 @@ impl Limits {
         let query = section.number("query_bytes", 64..=HeadLimits::MOST_BYTES, 8 * 1024);
         let body = section.number("body_bytes", 64..=LARGEST_BODY, LARGEST_BODY);
         let params = section.number("params", 2..=10_000, 256);
+        let unsigned = UnsignedLimits::from_section(section.section("unsigned"));
         let head = HeadLimits {
             bytes: bytes?,
             headers: headers?,
@@ -38,6 +117,7 @@ impl Limits {
             head,
             body: body?,
             params: params?,
+            unsigned: unsigned?,
         })
     }
 }

@@ -23,6 +23,11 @@ pub(crate) fn sign_config(section: &str) -> SignConfig {
     load(&format!("{MINIMAL}[sign]\n{section}\n")).unwrap().sign
 }
 
+/// The limits, for tests of the phases.
+pub(crate) fn limits(section: &str) -> Limits {
+    load(&format!("{MINIMAL}{section}\n")).unwrap().limits
+}
+
 /// The versions, for tests of the phases.
 pub(crate) fn versions(toml: &str) -> Versions {
     let start = MINIMAL.replace("[application]\nkey = '4283fefc63f0cd0e873a0000c6d07ef7'\n[versions.v1]\nbackend = '127.0.0.1:7001'\n", "");
@@ -58,6 +63,32 @@ fn a_minimal_file_has_the_contracts_defaults() {
     assert_eq!(config.limits.head.bytes, 32 * 1024);
     assert_eq!(config.limits.body, 64 * 1024);
     assert_eq!(config.timeouts.head.as_secs(), 10);
+}
+
+#[test]
+fn unsigned_requests_are_limited_unless_that_is_switched_off() {
+    let rate = |section: &str| {
+        limits(section).unsigned.map(|limits| {
+            [limits.network, limits.site].map(|rate| (rate.per_second.get(), rate.burst.get()))
+        })
+    };
+    assert_eq!(rate(""), Some([(20, 500), (80, 2000)]));
+    assert_eq!(
+        rate("[limits.unsigned]\nper_second = 5\nipv6_48_burst = 501"),
+        Some([(5, 500), (20, 501)])
+    );
+    assert_eq!(rate("[limits.unsigned]\nenabled = false"), None);
+    let told = problems(&format!(
+        "{MINIMAL}[limits.unsigned]\nper_second = 0\nburst = 100\nipv6_48_burst = 99\nper_minute = 1\n"
+    ));
+    for (key, found) in [
+        ("per_second", "0"),
+        ("ipv6_48_burst", "99"),
+        ("per_minute", "an unknown key"),
+    ] {
+        let expected = format!("limits.unsigned.{key}: found {found}");
+        assert!(told.contains(&expected), "{expected} in:\n{told}");
+    }
 }
 
 #[test]

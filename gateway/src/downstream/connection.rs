@@ -25,7 +25,7 @@ use crate::{
     phases::{
         address::address,
         answer::announcement,
-        origin::Peer,
+        origin::{Peer, client as client_of},
         record::{Served, record},
         reject::{Addressee, Answer, reject},
     },
@@ -252,12 +252,14 @@ impl Http1Connections {
     /// Answers a head that is none, and closes.
     async fn refuse(&self, mut client: Box<Client>, peer: &Peer, refused: Refused) {
         let Refused { rejection, came } = refused;
-        let context = self.gateway.context(peer);
+        let headers = RawHeaders(&came);
+        let mut context = self.gateway.context(peer);
+        context.client = client_of(peer, &headers, &self.gateway.admission.trusted_proxies);
         let line = peek_request_line(&came);
         let rejected = Rejected {
             method: line.map_or(&b"-"[..], |line| line.method),
             path: line.and_then(|line| path_of(line.target)).unwrap_or("-"),
-            headers: &RawHeaders(&came),
+            headers: &headers,
             context: &context,
             goes_on: false,
         };

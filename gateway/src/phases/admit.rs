@@ -43,7 +43,7 @@ pub struct Admitted<'a> {
     /// Whether the client waits for `100 Continue`.
     pub expects_continue: bool,
     /// The application header.
-    pub app: AppHeader,
+    pub app: AppHeader<'a>,
     /// The version header's value; empty where there is none.
     pub version: &'a [u8],
     /// The id that a trusted proxy gave.
@@ -63,13 +63,13 @@ pub type Passing = SmallVec<[u16; 16]>;
 
 /// The application header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AppHeader {
+pub enum AppHeader<'a> {
     /// There is none.
     Absent,
     /// It has the form of an ident.
     Ident(AppIdent),
-    /// It has not, so no application has it.
-    Malformed,
+    /// It has not, so no application has it; as sent.
+    Malformed(&'a [u8]),
 }
 
 /// Admits a request, or says why not.
@@ -93,20 +93,24 @@ pub fn admit<'a>(
     let found = Found::gather(headers, peer.is_trusted, rules)?;
     check_body(method, framing, &found, rules)?;
     let trusted = |value| text(value).filter(|_| peer.is_trusted);
-    let app = match found.app.map(AppIdent::try_from) {
-        None => AppHeader::Absent,
-        Some(Ok(ident)) => AppHeader::Ident(ident),
-        Some(Err(_)) => AppHeader::Malformed,
-    };
+    let app = found.app.map_or(AppHeader::Absent, |sent| {
+        AppIdent::try_from(sent).map_or(AppHeader::Malformed(sent), AppHeader::Ident)
+    });
+    let traceparent = trusted(found.traceparent)
+        .filter(|given| found.traceparents == 1 && is_traceparent(given))
+        .and_then(|given| HeaderValue::from_str(given).ok());
+    let mut passing = found.passing;
+    // W3C Trace Context section 3.3: it means nothing without the `traceparent` that it came with.
+    if traceparent.is_some() {
+        passing.extend(found.tracestates);
+    }
     Ok(Admitted {
         method,
         expects_continue: found.expects_continue,
         app,
         version: found.version.unwrap_or_default(),
         request_id: trusted(found.request_id).and_then(|id| id.parse().ok()),
-        traceparent: trusted(found.traceparent)
-            .filter(|given| is_traceparent(given))
-            .and_then(|given| HeaderValue::from_str(given).ok()),
+        traceparent,
         origin: Origin::new(
             peer,
             &found.proxy,
@@ -114,7 +118,7 @@ pub fn admit<'a>(
             rules.scheme,
             &rules.trusted_proxies,
         ),
-        passing: found.passing,
+        passing,
         closes: found.closes,
     })
 }
@@ -123,7 +127,8 @@ fn text(value: Option<&[u8]>) -> Option<&str> {
     value.and_then(|value| std::str::from_utf8(value).ok())
 }
 
-/// `version-trace_id-parent_id-flags` of W3C Trace Context, as level 1 has it.
+/// `version-trace_id-parent_id-flags` of W3C Trace Context section 3.2, as level 1 has it: version `ff` and ids of all
+/// zeros are invalid.
 fn is_traceparent(given: &str) -> bool {
     let is_hex = |part: &str, length| {
         part.len() == length
@@ -132,8 +137,9 @@ fn is_traceparent(given: &str) -> bool {
                 .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
     };
     let parts: SmallVec<[&str; 5]> = given.split('-').take(5).collect();
+    let is_id = |part: &str, length| is_hex(part, length) && part.bytes().any(|byte| byte != b'0');
     matches!(parts[..], [version, trace, parent, flags]
-        if is_hex(version, 2) && is_hex(trace, 32) && is_hex(parent, 16) && is_hex(flags, 2))
+        if is_hex(version, 2) && version != "ff" && is_id(trace, 32) && is_id(parent, 16) && is_hex(flags, 2))
 }
 
 fn check_body(
@@ -170,6 +176,9 @@ struct Found<'a> {
     closes: bool,
     request_id: Option<&'a [u8]>,
     traceparent: Option<&'a [u8]>,
+    traceparents: u32,
+    /// The places of `tracestate`, if it could pass.
+    tracestates: SmallVec<[u16; 1]>,
     proxy: ProxyHeaders<'a>,
     passing: Passing,
 }
@@ -193,9 +202,15 @@ impl<'a> Found<'a> {
             if !(is_nominated && is_absent_if_nominated(role)) {
                 found.take(role, place, value, &rules.names)?;
             }
-            if role.passes(is_from_trusted_proxy) && !is_nominated {
-                // A head has no more bytes than that.
-                found.passing.extend(u16::try_from(place).ok());
+            if is_nominated {
+                continue;
+            }
+            // A head has no more bytes than that.
+            let place = u16::try_from(place).ok();
+            if role.passes(is_from_trusted_proxy) {
+                found.passing.extend(place);
+            } else if role == HeaderRole::Tracestate {
+                found.tracestates.extend(place);
             }
         }
         Ok(found)
@@ -229,7 +244,10 @@ impl<'a> Found<'a> {
                 self.content_types += 1;
             }
             HeaderRole::ContentEncoding => self.has_content_encoding = true,
-            HeaderRole::Traceparent => self.traceparent = Some(value),
+            HeaderRole::Traceparent => {
+                self.traceparent = Some(value);
+                self.traceparents += 1;
+            }
             HeaderRole::RequestId => self.request_id = Some(value),
             HeaderRole::ForwardedFor => self.proxy.forwarded_for.push(value),
             HeaderRole::Forwarded => self.proxy.forwarded.push(value),
@@ -237,6 +255,7 @@ impl<'a> Found<'a> {
             HeaderRole::ForwardedProto => self.proxy.proto = Some(value),
             HeaderRole::ContentLength
             | HeaderRole::Connection
+            | HeaderRole::Tracestate
             | HeaderRole::OfProxies
             | HeaderRole::Barred
             | HeaderRole::Ordinary => {}

@@ -20,7 +20,7 @@ const APP: &str = "app";
 ///
 /// No application named, none of that ident, a disabled one, or a store that is away.
 pub async fn identify_app(
-    header: AppHeader,
+    header: AppHeader<'_>,
     target: Target<'_>,
     browser_paths: &[String],
     names: &HeaderNames,
@@ -32,7 +32,7 @@ pub async fn identify_app(
     };
     let ident = match header {
         AppHeader::Ident(ident) => ident,
-        AppHeader::Malformed => return Err(Rejection::AppNotFound),
+        AppHeader::Malformed(sent) => return Err(Rejection::app_not_found(sent)),
         AppHeader::Absent if browser_paths.iter().any(|path| path == target.path) => {
             ident_of_query(target.query)?.ok_or_else(|| missing(names))?
         }
@@ -41,10 +41,12 @@ pub async fn identify_app(
     let found = apps.find(ident).await;
     let app = found
         .map_err(|cause| Rejection::StoreUnavailable(Box::new(cause)))?
-        .ok_or(Rejection::AppNotFound)?;
+        .ok_or_else(|| Rejection::app_not_found(ident.as_str().as_bytes()))?;
     match app.state {
         AppState::Active => Ok(app),
-        AppState::Disabled => Err(Rejection::AppDisabled),
+        AppState::Disabled => Err(Rejection::AppDisabled {
+            ident: ident.as_str().into(),
+        }),
     }
 }
 
@@ -61,6 +63,6 @@ fn ident_of_query(query: &str) -> Result<Option<AppIdent>, Rejection> {
     let app = params
         .single(APP)
         .map_err(|_| Rejection::ParamDuplicated { name: APP })?;
-    app.map(|app| AppIdent::try_from(&*app.value()).map_err(|_| Rejection::AppNotFound))
-        .transpose()
+    let ident = |sent: &[u8]| AppIdent::try_from(sent).map_err(|_| Rejection::app_not_found(sent));
+    app.map(|app| ident(&app.value())).transpose()
 }

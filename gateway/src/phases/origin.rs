@@ -2,9 +2,17 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use gateway_protocol::header::X_FORWARDED_FOR;
 use http::HeaderValue;
 use ipnet::IpNet;
 use smallvec::SmallVec;
+
+use crate::request::{Headers, is_named};
+
+/// Most addresses of `X-Forwarded-For` that are looked at, from its end. If all of them are trusted proxies', the client
+/// is the leftmost one of them, as where the header ends there; what stands before goes to nobody. No chain of proxies
+/// is a tenth as long.
+pub const MAX_HOPS: usize = 32;
 
 /// The other end of a connection; the same for all its requests.
 #[derive(Clone, Debug)]
@@ -79,7 +87,7 @@ impl Origin {
                 forwarded: None,
             };
         }
-        let hops = hops(said, trusted_proxies);
+        let hops = hops(&said.forwarded_for, trusted_proxies);
         let chain: Vec<_> = hops
             .iter()
             .chain([&peer.address])
@@ -97,6 +105,20 @@ impl Origin {
             forwarded: forwarded(said, peer.address),
         }
     }
+}
+
+/// The client's address, of a request that may not have been admitted: as [`Origin`] has it.
+#[must_use]
+pub fn client(peer: &Peer, headers: &(impl Headers + ?Sized), trusted_proxies: &[IpNet]) -> IpAddr {
+    if !peer.is_trusted {
+        return peer.address;
+    }
+    let lines = headers
+        .each()
+        .filter(|(name, _)| is_named(name, &X_FORWARDED_FOR));
+    let lines: SmallVec<[&[u8]; 1]> = lines.map(|(_, value)| value).collect();
+    let hops = hops(&lines, trusted_proxies);
+    hops.first().copied().unwrap_or(peer.address)
 }
 
 fn visible(addresses: String) -> HeaderValue {
@@ -118,22 +140,24 @@ fn forwarded(said: &ProxyHeaders<'_>, peer: IpAddr) -> Option<HeaderValue> {
 }
 
 /// The part of `X-Forwarded-For` that can be believed: from its end, trusted proxies and the first address
-/// before them, which is the client. What stands left of that, the client may have made up.
-fn hops(said: &ProxyHeaders<'_>, trusted: &[IpNet]) -> SmallVec<[IpAddr; 4]> {
+/// before them, which is the client; [`MAX_HOPS`] at most. What stands left of that, the client may have made up.
+fn hops(forwarded_for: &[&[u8]], trusted: &[IpNet]) -> SmallVec<[IpAddr; 4]> {
     let mut hops = SmallVec::new();
-    let lines = said.forwarded_for.iter().rev();
+    let lines = forwarded_for.iter().rev();
     for hop in lines
         .flat_map(|line| line.rsplit(|&byte| byte == b','))
         .map(<[u8]>::trim_ascii)
+        .take(MAX_HOPS)
     {
         let Some(hop) = std::str::from_utf8(hop).ok().and_then(address) else {
             break;
         };
-        hops.insert(0, hop);
+        hops.push(hop);
         if !trusted.iter().any(|proxies| proxies.contains(&hop)) {
             break;
         }
     }
+    hops.reverse();
     hops
 }
 
@@ -149,6 +173,7 @@ fn address(hop: &str) -> Option<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::request::RawHeaders;
 
     /// The places of the headers that tell the host: ours, and a proxy's.
     const OURS: u16 = 1;
@@ -213,6 +238,31 @@ mod tests {
             let origin = origin(peer, said);
             assert_eq!(origin.client.to_string(), client, "{peer} {said:?}");
             assert_eq!(origin.forwarded_for, chain, "{peer} {said:?}");
+        }
+    }
+
+    #[test]
+    fn only_the_last_hops_are_looked_at() {
+        let mut said = vec!["10.9.9.9"; 5000];
+        said[0] = "198.51.100.7";
+        let long = origin("10.0.0.1", &[&said.join(",")]);
+        assert_eq!(long.client.to_string(), "10.9.9.9");
+        let chain = long.forwarded_for.to_str().unwrap().split(", ").count();
+        assert_eq!(chain, MAX_HOPS + 1);
+        let whole = [&said[..1], &said[..0]].concat().join(",");
+        let fits = vec!["10.9.9.9"; MAX_HOPS - 1].join(",");
+        let fits = origin("10.0.0.1", &[&whole, &fits]);
+        assert_eq!(fits.client.to_string(), "198.51.100.7");
+    }
+
+    #[test]
+    fn the_client_of_a_request_that_is_not_admitted_is_the_same() {
+        let trusted = ["10.0.0.0/8".parse().unwrap()];
+        let head = b"BREW / HTTP/1.1\r\nX-Forwarded-For: 1.1.1.1\r\nx-forwarded-for: 198.51.100.7, 10.0.0.2\r\nX-Forwar";
+        for (peer, expected) in [("10.0.0.1", "198.51.100.7"), ("192.0.2.1", "192.0.2.1")] {
+            let peer = Peer::new(peer.parse().unwrap(), &trusted);
+            let found = client(&peer, &RawHeaders(head), &trusted);
+            assert_eq!(found.to_string(), expected);
         }
     }
 

@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gateway_protocol::{problem::ProblemCode, request_id::RequestId};
+use gateway_protocol::{log_text, problem::ProblemCode, request_id::RequestId};
 
 use super::route::Route;
 use crate::{
@@ -61,13 +61,18 @@ struct Line {
     request_id: RequestId,
     client: IpAddr,
     app: Option<Arc<App>>,
+    /// The ident that the request named, of an application that cannot be used.
+    unusable_app: Option<Box<str>>,
     route: Option<Route>,
     /// The address that served it, one of several.
     address: Option<Arc<Address>>,
     method: Cow<'static, str>,
     path: Box<str>,
     status: u16,
-    code: Option<&'static str>,
+    /// The problem that was answered: the gateway's, or the backend's.
+    code: Option<Cow<'static, str>>,
+    /// What the answer said beside it.
+    hint: Option<Cow<'static, str>>,
     size: usize,
     duration: Duration,
 }
@@ -89,18 +94,20 @@ impl AccessLog {
     fn write(&self, served: Served<'_>, context: &RequestContext, rejection: Option<&Rejection>) {
         let line = Line {
             request_id: context.request_id,
-            client: context.client(),
+            client: context.client,
             app: context.app.clone(),
+            unusable_app: rejection.and_then(Rejection::app_ident).map(Box::from),
             route: context.route.clone(),
             address: context.attempts.last().cloned(),
             method: match served.method {
                 "GET" => Cow::Borrowed("GET"),
                 "POST" => Cow::Borrowed("POST"),
-                other => Cow::Owned(other.to_owned()),
+                other => Cow::Owned(log_text::method(other).into_owned()),
             },
-            path: served.path.into(),
+            path: log_text::path(served.path).into(),
             status: served.status,
-            code: rejection.and_then(Rejection::code).map(ProblemCode::as_str),
+            code: problem_code(context, rejection),
+            hint: rejection.and_then(Rejection::hint),
             size: served.size,
             duration: served.duration,
         };
@@ -136,7 +143,7 @@ pub fn record(
     if let Some(log) = log {
         log.write(served, context, rejection);
     }
-    let Served { method, path, .. } = served;
+    let (method, path) = (log_text::method(served.method), log_text::path(served.path));
     match rejection {
         Some(rejection) if rejection.is_ours() => {
             let cause = std::error::Error::source(rejection).map(|cause| cause.to_string());
@@ -146,6 +153,16 @@ pub fn record(
             tracing::debug!(request.id = %context.request_id, "refused: {why}");
         }
         _ => {}
+    }
+}
+
+fn problem_code(
+    context: &RequestContext,
+    rejection: Option<&Rejection>,
+) -> Option<Cow<'static, str>> {
+    match rejection.and_then(Rejection::code) {
+        Some(code) => Some(Cow::Borrowed(ProblemCode::as_str(code))),
+        None => context.backend_problem.clone().map(Cow::Owned),
     }
 }
 
@@ -161,10 +178,10 @@ fn write(entries: &Receiver<Entry>) {
 
 impl Line {
     fn write(&self) {
-        let Self { method, path, .. } = self;
         let status = self.status;
         let duration_ms = self.duration.as_secs_f64() * 1000.0;
         let ident = self.app.as_ref().and_then(|app| app.ident.as_ref());
+        let ident = ident.map(|ident| ident.as_str());
         let route = self.route.as_ref();
         let place = self.address.as_ref().map(|address| address.socket());
         let place = place.or_else(|| route?.backend.upstream.fixed());
@@ -173,18 +190,19 @@ impl Line {
             {
             request.id = %self.request_id,
             client.addr = %self.client,
-            app.ident = ident.map(tracing::field::display),
+            app.ident = ident.or(self.unusable_app.as_deref()).map(tracing::field::display),
             version = route.map(|route| tracing::field::display(&route.backend.version)),
             version.source = route.map(|route| route.source.as_str()),
             backend.addr = place.map(tracing::field::display),
-            http.method = &**method,
-            http.path = &**path,
+            http.method = %self.method,
+            http.path = %self.path,
             http.status_code = status,
-            problem.code = self.code,
+            problem.code = self.code.as_deref().map(tracing::field::display),
+            problem.hint = self.hint.as_deref().map(tracing::field::display),
             size_bytes = self.size,
             duration_ms
             },
-            "{method} {path} {status} in {duration_ms:.1} ms",
+            "answered {status} in {duration_ms:.1} ms",
         );
     }
 }

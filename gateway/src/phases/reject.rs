@@ -81,7 +81,7 @@ pub fn reject(rejection: &Rejection, to: Addressee<'_>) -> Answer {
         Rejection::MethodNotAllowed => {
             headers.push((header::ALLOW, HeaderValue::from_static("GET, POST")));
         }
-        Rejection::RateLimited { retry_after } => {
+        Rejection::RateLimited { retry_after } | Rejection::AddressRateLimited { retry_after } => {
             let seconds = retry_after.as_millis().div_ceil(1000);
             headers.push((header::RETRY_AFTER, value(&seconds.to_string())));
         }

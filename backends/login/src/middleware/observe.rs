@@ -7,7 +7,10 @@ use axum::{
     middleware::Next,
     response::Response,
 };
-use gateway_protocol::header::{X_GATEWAY_APP, X_REQUEST_ID};
+use gateway_protocol::{
+    header::{X_GATEWAY_APP, X_GATEWAY_PROBLEM, X_REQUEST_ID},
+    log_text,
+};
 use http::{
     HeaderName, HeaderValue,
     header::{CACHE_CONTROL, CONTENT_LANGUAGE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS},
@@ -33,8 +36,8 @@ pub(super) async fn observe(
         version = %serving.version,
         app.ident = field::Empty,
         account.id = field::Empty,
-        http.method = %parts.method,
-        http.path = parts.uri.path(),
+        http.method = %log_text::method(parts.method.as_str()),
+        http.path = %log_text::path(parts.uri.path()),
     );
     if let Some(ident) = parts
         .headers
@@ -43,11 +46,11 @@ pub(super) async fn observe(
     {
         span.record("app.ident", ident);
     }
-    let line = format!("{} {}", parts.method, parts.uri.path());
+    let is_health = matches!(parts.uri.path(), "/healthz" | "/readyz");
     let request = Request::from_parts(parts, body);
     let mut response = next.run(request).instrument(span.clone()).await;
     add_headers(&mut response, &info);
-    record(&span, &line, &response, begun_at);
+    record(&span, is_health, &response, begun_at);
     response
 }
 
@@ -68,32 +71,29 @@ fn add_headers(response: &mut Response, info: &RequestInfo) {
     if let Ok(id) = HeaderValue::from_str(info.id.as_str()) {
         headers.insert(X_REQUEST_ID, id);
     }
+    if let Some(Unrendered(error)) = response.extensions().get() {
+        // For the gateway's access log; the gateway removes it.
+        let code = HeaderValue::from_static(error.code().as_str());
+        response.headers_mut().insert(X_GATEWAY_PROBLEM, code);
+    }
 }
 
-/// The access line. Path only: queries hold states, codes and signs.
-fn record(span: &Span, line: &str, response: &Response, begun_at: Instant) {
+/// The access line: the span has method and path. Not the query: it holds states, codes and signs.
+fn record(span: &Span, is_health: bool, response: &Response, begun_at: Instant) {
     let _entered = span.enter();
     let status = response.status().as_u16();
     let duration_ms = u64::try_from(begun_at.elapsed().as_millis()).unwrap_or(u64::MAX);
     match response.extensions().get::<Unrendered>() {
-        Some(Unrendered(error)) => record_problem(line, error, status, duration_ms),
+        Some(Unrendered(error)) => record_problem(error, status, duration_ms),
         // Asked every few seconds by whoever watches the process.
-        None if line.ends_with("/healthz") || line.ends_with("/readyz") => {
-            tracing::debug!(
-                http.status_code = status,
-                duration_ms,
-                "{line} answered {status}"
-            );
+        None if is_health => {
+            tracing::debug!(http.status_code = status, duration_ms, "answered {status}");
         }
-        None => tracing::info!(
-            http.status_code = status,
-            duration_ms,
-            "{line} answered {status}"
-        ),
+        None => tracing::info!(http.status_code = status, duration_ms, "answered {status}"),
     }
 }
 
-fn record_problem(line: &str, error: &LoginError, status: u16, duration_ms: u64) {
+fn record_problem(error: &LoginError, status: u16, duration_ms: u64) {
     let code = error.code().as_str();
     let cause = error.source().map(chain).map(field::display);
     // The provider's faults were logged where they were met; what is left of 5xx is ours.
@@ -103,14 +103,14 @@ fn record_problem(line: &str, error: &LoginError, status: u16, duration_ms: u64)
             problem.code = code,
             duration_ms,
             cause,
-            "{line} answered {status}: {error}"
+            "answered {status}: {error}"
         );
     } else {
         tracing::info!(
             http.status_code = status,
             problem.code = code,
             duration_ms,
-            "{line} answered {status}: {error}"
+            "answered {status}: {error}"
         );
     }
 }

@@ -5,12 +5,15 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use gateway_protocol::header::X_GATEWAY_SECRET;
+use gateway_protocol::header::{REFUSED_SECRET, X_GATEWAY_REFUSED, X_GATEWAY_SECRET};
 
 use crate::{config::Gateway, error::LoginError, service::Serving};
 
 /// Lets through what carries the gateway's secret; everything, if there is none, since then the address is
 /// loopback.
+///
+/// What is refused is marked: a gateway that sees the mark knows that it is its own secret that is wrong, and not its
+/// client's request.
 pub(super) async fn require_gateway(
     State(serving): State<Serving>,
     request: Request,
@@ -23,6 +26,10 @@ pub(super) async fn require_gateway(
     if is_trusted {
         next.run(request).await
     } else {
-        LoginError::GatewayRequired.into_response()
+        (
+            [(X_GATEWAY_REFUSED, REFUSED_SECRET)],
+            LoginError::GatewayRequired,
+        )
+            .into_response()
     }
 }

@@ -75,7 +75,7 @@ fn convention_headers_are_read_in_any_letter_case() {
     assert_eq!(admitted.version, b"v2");
     assert_eq!(
         get(&[("Acme-X-App", "short")]).unwrap().app,
-        AppHeader::Malformed
+        AppHeader::Malformed(b"short")
     );
 }
 
@@ -179,9 +179,33 @@ fn ids_are_taken_from_trusted_proxies_only() {
         "",
         &TRACE.to_uppercase(),
         &format!("{TRACE}-x"),
+        &TRACE.replace("0af7651916cd43dd8448eb211c80319c", &"0".repeat(32)),
+        &TRACE.replace("b7ad6b7169203331", &"0".repeat(16)),
+        &TRACE.replacen("00", "ff", 1),
     ] {
         assert!(!is_traceparent(bad), "{bad}");
     }
+}
+
+#[test]
+fn an_invalid_trace_is_ignored_and_its_state_with_it() {
+    const TRUSTED: [&str; 1] = ["127.0.0.0/8"];
+    let zero = TRACE.replace("b7ad6b7169203331", &"0".repeat(16));
+    let state = ("tracestate", "a=b");
+    assert_eq!(
+        passing(&[state, ("traceparent", TRACE)], &TRUSTED),
+        ["tracestate"]
+    );
+    for headers in [
+        &[state][..],
+        &[state, ("traceparent", &zero)],
+        &[("traceparent", TRACE), state, ("traceparent", TRACE)],
+    ] {
+        assert_eq!(passing(headers, &TRUSTED), [""; 0], "{headers:?}");
+    }
+    let headers = [("traceparent", &*zero)];
+    let admitted = admit_with("GET", &headers, Framing::None, &rules(&TRUSTED)).unwrap();
+    assert_eq!(admitted.traceparent, None);
 }
 
 /// Which headers go on to the backend.
@@ -221,6 +245,18 @@ fn a_client_can_neither_set_nor_imitate_what_a_backend_trusts() {
         "content_length",
         "x-original-uri",
         "true-client-ip",
+        "x-override-url",
+        "x-envoy-original-path",
+        "x-original-forwarded-for",
+        "x_original_anything",
+        "cf-connecting-ip",
+        "cf_connecting_ip",
+        "client-ip",
+        "x-client-ip",
+        "x_client-ip",
+        "x-cluster-client-ip",
+        "x-method",
+        "x_method",
         "connection",
         "keep-alive",
         "te",
@@ -251,7 +287,7 @@ fn a_client_can_neither_set_nor_imitate_what_a_backend_trusts() {
 #[test]
 fn a_trusted_proxy_may_tell_where_a_request_comes_from_and_no_more() {
     const TRUSTED: [&str; 1] = ["127.0.0.0/8"];
-    for name in ["tracestate", "x-real-ip", "x-forwarded-port"] {
+    for name in ["x-real-ip", "x-forwarded-port"] {
         assert_eq!(passing(&[(name, "a")], &TRUSTED), [name]);
     }
     for name in [
@@ -261,6 +297,10 @@ fn a_trusted_proxy_may_tell_where_a_request_comes_from_and_no_more() {
         "transfer_encoding",
         "content_length",
         "x-original-uri",
+        "x-client-ip",
+        "cf-connecting-ip",
+        "x-override-url",
+        "x-envoy-original-path",
         "connection",
     ] {
         assert_eq!(passing(&[(name, "a")], &TRUSTED), [""; 0], "{name}");

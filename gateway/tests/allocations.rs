@@ -8,6 +8,7 @@ use std::{
     pin::pin,
     sync::Arc,
     task::{Context, Poll, Waker},
+    time::Instant,
 };
 
 use allocation_counter::AllocationInfo;
@@ -148,6 +149,31 @@ fn nor_does_a_verified_post() {
         form.len()
     ));
     assert!(cost.count_total <= MOST, "{cost:?}");
+}
+
+#[test]
+fn nor_does_a_signed_get_where_unsigned_ones_are_counted() {
+    let phases = Phases::new();
+    let query = phases.signed("provider=bitbucket&return_to=https://a.example/");
+    let cost = phases.cost(&format!("GET /login?{query} HTTP/1.1\r\n{HEADERS}\r\n"));
+    assert!(cost.count_total <= MOST, "{cost:?}");
+}
+
+#[test]
+fn counting_an_unsigned_request_allocates_nothing() {
+    let phases = Phases::new();
+    let limiter = phases.gateway.limiter.as_ref().unwrap();
+    let now = Instant::now();
+    for client in ["192.0.2.1", "2001:db8::1"] {
+        let client = client.parse().unwrap();
+        let cost = allocation_counter::measure(|| {
+            for _ in 0..1000 {
+                // The last ones are refused.
+                let _ = limiter.count(client, now);
+            }
+        });
+        assert_eq!(cost.count_total, 0, "{client}: {cost:?}");
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! script that makes them in a container, and the programs run with the very configuration that containers get.
 
 mod compose;
+mod front;
 mod images;
 mod installation;
 mod places;

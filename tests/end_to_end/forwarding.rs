@@ -470,3 +470,58 @@ async fn a_request_whose_answer_began_is_not_sent_again() {
     }
     assert_eq!(statuses, [200, 502]);
 }
+
+#[tokio::test]
+async fn headers_that_name_another_client_or_another_target_arrive_from_nobody() {
+    let removed = [
+        "X-Override-URL: /admin",
+        "X-Envoy-Original-Path: /admin",
+        "X-Original-Forwarded-For: 203.0.113.9",
+        "X_Original_Forwarded_For: 203.0.113.9",
+        "CF-Connecting-IP: 203.0.113.9",
+        "cf_connecting_ip: 203.0.113.9",
+        "Client-IP: 203.0.113.9",
+        "X-Client-IP: 203.0.113.9",
+        "True-Client-IP: 203.0.113.9",
+        "X-Cluster-Client-IP: 203.0.113.9",
+        "X-Method: DELETE",
+        "X_Method: DELETE",
+    ];
+    for trusted in ["", "trusted_proxies = [\"127.0.0.1\"]"] {
+        let backend = RecordingBackend::start().await;
+        let stack = Stack::builder().in_front_of(&backend).gateway(trusted);
+        let stack = stack.start().await;
+        let arrived = pass(&stack, &backend, &request("GET", "/x", &removed, b"")).await;
+        for line in removed {
+            let (name, _) = line.split_once(':').unwrap();
+            let name = name.to_lowercase();
+            assert_eq!(arrived.value(&name), None, "{name} {trusted}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_trusted_proxys_trace_goes_on_only_if_it_is_valid() {
+    let backend = RecordingBackend::start().await;
+    let stack = Stack::builder().in_front_of(&backend);
+    let stack = stack.gateway("trusted_proxies = [\"127.0.0.1\"]");
+    let stack = stack.start().await;
+    let (trace, parent) = ("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331");
+    let (no_trace, no_parent) = ("0".repeat(32), "0".repeat(16));
+    for (version, trace, parent, goes_on) in [
+        ("00", trace, parent, true),
+        ("00", &no_trace, parent, false),
+        ("00", trace, &no_parent, false),
+        ("ff", trace, parent, false),
+    ] {
+        let given = format!("{version}-{trace}-{parent}-01");
+        let line = format!("traceparent: {given}");
+        let bytes = request("GET", "/x", &[&line, "tracestate: a=b"], b"");
+        let arrived = pass(&stack, &backend, &bytes).await;
+        let passed_on = arrived.value("traceparent").unwrap();
+        assert_eq!(passed_on == given, goes_on, "{given}");
+        assert!(!passed_on.contains(&*no_parent), "{passed_on}");
+        let state = goes_on.then_some("a=b");
+        assert_eq!(arrived.value("tracestate"), state, "{given}");
+    }
+}

@@ -28,6 +28,12 @@ mod answers;
 mod desync;
 // The provider's redirect, and nothing but it, passes unsigned.
 mod unsigned_way;
+// How often unsigned requests may come from one address.
+mod address_limit;
+// What a log says of a request that was refused, and who it says sent it.
+mod why_rejected;
+// A client that reads nothing.
+mod unread_answers;
 
 // The whole installation.
 

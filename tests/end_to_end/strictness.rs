@@ -473,5 +473,43 @@ async fn a_client_that_leaves_in_the_middle_of_its_form_leaves_a_line() {
     let begun = request("POST", "/left", &headers, b"a=1");
     connection.send(&begun).await;
     drop(connection);
-    stack.log_with(Program::Gateway, "POST /left 0 in").await;
+    stack.log_with(Program::Gateway, "http.path=/left").await;
+}
+
+#[tokio::test]
+async fn a_trailer_line_that_is_no_field_is_no_http() {
+    let (stack, backend) = stack("").await;
+    let (_, form) = stack.client().post("/x").param("a", "1").parts();
+    let headers = [
+        "Content-Type: application/x-www-form-urlencoded",
+        "Transfer-Encoding: chunked",
+    ];
+    let body = |trailers: &[u8]| {
+        let chunk = format!("{:x}\r\n{form}\r\n0\r\n", form.len());
+        [chunk.as_bytes(), trailers, b"\r\n"].concat()
+    };
+    let no_fields: [&[u8]; 5] = [
+        b"GET /x\r\n",
+        b"X-T : 1\r\n",
+        b": x\r\n",
+        b"X\xff: 1\r\n",
+        b"X: 1\r\nGET /x HTTP/1.1\r\n",
+    ];
+    for trailers in no_fields {
+        let mut connection = stack.raw().await;
+        connection
+            .send(&request("POST", "/x", &headers, &body(trailers)))
+            .await;
+        let answers = connection.answers_until_close().await;
+        let statuses: Vec<_> = answers.iter().map(|answer| answer.status).collect();
+        assert_eq!(statuses, [400], "{}", trailers.escape_ascii());
+    }
+    assert_eq!(backend.bytes(), 0);
+    let mut connection = stack.raw().await;
+    let fields = body(b"X-T: 1\r\nx-u:\r\n");
+    connection
+        .send(&request("POST", "/x", &headers, &fields))
+        .await;
+    assert_eq!(connection.answer().await.unwrap().status, 200);
+    assert_eq!(backend.request_number(1).await.value("x-t"), None);
 }

@@ -1,10 +1,14 @@
 //! A connection that sends bytes as they are, for what no client library would send.
 
-use std::{net::SocketAddr, str, time::Duration};
+use std::{
+    net::{IpAddr, SocketAddr},
+    str,
+    time::Duration,
+};
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
+    net::{TcpSocket, TcpStream},
     time::timeout,
 };
 
@@ -37,6 +41,29 @@ impl RawConnection {
     /// When nobody listens.
     pub async fn open(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address)
+            .await
+            .expect("the gateway accepts connections");
+        stream
+            .set_nodelay(true)
+            .expect("a connection has this option");
+        Self {
+            stream,
+            read: Vec::new(),
+        }
+    }
+
+    /// Connects from another address of this machine: all of 127.0.0.0/8 are its own.
+    ///
+    /// # Panics
+    ///
+    /// When nobody listens.
+    pub async fn open_from(source: IpAddr, address: SocketAddr) -> Self {
+        let socket = TcpSocket::new_v4().expect("the system has a socket left");
+        socket
+            .bind(SocketAddr::new(source, 0))
+            .expect("the address is this machine's");
+        let stream = socket
+            .connect(address)
             .await
             .expect("the gateway accepts connections");
         stream

@@ -149,7 +149,7 @@ fn write_secrets(store: &dyn Store, folder: &Path) {
     }
 }
 
-fn start_front(folder: &Path) -> Child {
+pub(super) fn start_front(folder: &Path) -> Child {
     let log = File::create(folder.join("front.log")).unwrap();
     Command::new("haproxy")
         .args(["-db", "-f", "haproxy.cfg"])

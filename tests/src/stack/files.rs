@@ -189,6 +189,11 @@ default_version = \"v1\"
 [management]
 listen = \"$MANAGEMENT\"
 
+# Tests begin hundreds of logins from one address, as nobody else does.
+[limits.unsigned]
+per_second = 10000
+burst = 100000
+
 [versions.v1]
 backend = \"$V1\"
 

@@ -59,27 +59,27 @@ impl UnsignedLimits {
     )]
     fn from_section(mut section: Section<'_>) -> Option<Option<Self>> {
         let enabled = section.flag("enabled", true);
-        let mut rate = |seconds_key, burst_key, least: (usize, usize), default: (usize, usize)| {
-            let per_second = section.number(seconds_key, least.0..=MAX_PER_SECOND, default.0);
-            let burst = section.number(burst_key, least.1..=MAX_BURST, default.1);
-            Some((per_second?, burst?))
-        };
-        let network = rate(
-            "per_second",
-            "burst",
-            (1, 1),
-            (UNSIGNED_PER_SECOND, UNSIGNED_BURST),
-        );
+        let mut number =
+            |key, least: usize, most, default| section.number(key, least..=most, default);
+        let per_second = number("per_second", 1, MAX_PER_SECOND, UNSIGNED_PER_SECOND);
+        let burst = number("burst", 1, MAX_BURST, UNSIGNED_BURST);
         // A site that may do less than one of its networks would be a network.
-        let least = network.unwrap_or((1, 1));
-        let default = (
-            (least.0 * NETWORKS_OF_SITE).min(MAX_PER_SECOND),
-            (least.1 * NETWORKS_OF_SITE).min(MAX_BURST),
+        let (least, least_burst) = (per_second.unwrap_or(1), burst.unwrap_or(1));
+        let site_per_second = number(
+            "ipv6_48_per_second",
+            least,
+            MAX_PER_SECOND,
+            (least * NETWORKS_OF_SITE).min(MAX_PER_SECOND),
         );
-        let site = rate("ipv6_48_per_second", "ipv6_48_burst", least, default);
+        let site_burst = number(
+            "ipv6_48_burst",
+            least_burst,
+            MAX_BURST,
+            (least_burst * NETWORKS_OF_SITE).min(MAX_BURST),
+        );
         let limits = Self {
-            network: Rate::new(network?)?,
-            site: Rate::new(site?)?,
+            network: Rate::new(per_second?, burst?)?,
+            site: Rate::new(site_per_second?, site_burst?)?,
         };
         Some(enabled?.then_some(limits))
     }
@@ -91,7 +91,7 @@ const MAX_PER_SECOND: usize = 1_000_000;
 const MAX_BURST: usize = 10_000_000;
 
 impl Rate {
-    fn new((per_second, burst): (usize, usize)) -> Option<Self> {
+    fn new(per_second: usize, burst: usize) -> Option<Self> {
         let positive = |number| NonZeroU32::new(u32::try_from(number).ok()?);
         Some(Self {
             per_second: positive(per_second)?,

@@ -21,7 +21,7 @@ async fn line(stack: &Stack, path: &str) -> String {
     let log = stack.log_with(Program::Gateway, &path).await;
     let found = log
         .lines()
-        .find(|line| line.contains(&path) && line.contains("signpost::access"));
+        .find(|line| line.contains(&path) && line.contains("answered "));
     found.expect("the path is in an access line").to_owned()
 }
 

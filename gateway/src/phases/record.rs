@@ -61,20 +61,41 @@ struct Line {
     request_id: RequestId,
     client: IpAddr,
     app: Option<Arc<App>>,
-    /// The ident that the request named, of an application that cannot be used.
-    unusable_app: Option<Box<str>>,
     route: Option<Route>,
     /// The address that served it, one of several.
     address: Option<Arc<Address>>,
     method: Cow<'static, str>,
     path: Box<str>,
     status: u16,
-    /// The problem that was answered: the gateway's, or the backend's.
-    code: Option<Cow<'static, str>>,
-    /// What the answer said beside it.
-    hint: Option<Cow<'static, str>>,
+    /// Why it was refused; few are, so few lines carry it.
+    problem: Option<Box<Problem>>,
     size: usize,
     duration: Duration,
+}
+
+/// Why a request was refused.
+#[derive(Debug)]
+struct Problem {
+    /// The code that was answered: the gateway's, or the backend's.
+    code: Cow<'static, str>,
+    /// The name of the hint that stood beside it.
+    hint: Option<Cow<'static, str>>,
+    /// The ident that the request named, of an application that cannot be used.
+    app_ident: Option<Box<str>>,
+}
+
+impl Problem {
+    fn new(context: &RequestContext, rejection: Option<&Rejection>) -> Option<Self> {
+        let code = match rejection.and_then(Rejection::code) {
+            Some(code) => Cow::Borrowed(ProblemCode::as_str(code)),
+            None => Cow::Owned(context.backend_problem.clone()?),
+        };
+        Some(Self {
+            code,
+            hint: rejection.and_then(Rejection::hint),
+            app_ident: rejection.and_then(Rejection::app_ident).map(Box::from),
+        })
+    }
 }
 
 impl AccessLog {
@@ -96,7 +117,6 @@ impl AccessLog {
             request_id: context.request_id,
             client: context.client,
             app: context.app.clone(),
-            unusable_app: rejection.and_then(Rejection::app_ident).map(Box::from),
             route: context.route.clone(),
             address: context.attempts.last().cloned(),
             method: match served.method {
@@ -106,8 +126,7 @@ impl AccessLog {
             },
             path: log_text::path(served.path).into(),
             status: served.status,
-            code: problem_code(context, rejection),
-            hint: rejection.and_then(Rejection::hint),
+            problem: Problem::new(context, rejection).map(Box::new),
             size: served.size,
             duration: served.duration,
         };
@@ -156,16 +175,6 @@ pub fn record(
     }
 }
 
-fn problem_code(
-    context: &RequestContext,
-    rejection: Option<&Rejection>,
-) -> Option<Cow<'static, str>> {
-    match rejection.and_then(Rejection::code) {
-        Some(code) => Some(Cow::Borrowed(ProblemCode::as_str(code))),
-        None => context.backend_problem.clone().map(Cow::Owned),
-    }
-}
-
 fn write(entries: &Receiver<Entry>) {
     for entry in entries {
         match entry {
@@ -182,6 +191,9 @@ impl Line {
         let duration_ms = self.duration.as_secs_f64() * 1000.0;
         let ident = self.app.as_ref().and_then(|app| app.ident.as_ref());
         let ident = ident.map(|ident| ident.as_str());
+        let problem = self.problem.as_deref();
+        let ident = ident.or_else(|| problem?.app_ident.as_deref());
+        let hint = problem.and_then(|problem| problem.hint.as_deref());
         let route = self.route.as_ref();
         let place = self.address.as_ref().map(|address| address.socket());
         let place = place.or_else(|| route?.backend.upstream.fixed());
@@ -190,15 +202,15 @@ impl Line {
             {
             request.id = %self.request_id,
             client.addr = %self.client,
-            app.ident = ident.or(self.unusable_app.as_deref()).map(tracing::field::display),
+            app.ident = ident.map(tracing::field::display),
             version = route.map(|route| tracing::field::display(&route.backend.version)),
             version.source = route.map(|route| route.source.as_str()),
             backend.addr = place.map(tracing::field::display),
             http.method = %self.method,
             http.path = %self.path,
             http.status_code = status,
-            problem.code = self.code.as_deref().map(tracing::field::display),
-            problem.hint = self.hint.as_deref().map(tracing::field::display),
+            problem.code = problem.map(|problem| tracing::field::display(&problem.code)),
+            problem.hint = hint.map(tracing::field::display),
             size_bytes = self.size,
             duration_ms
             },

@@ -1,4 +1,4 @@
-//! The front of docker-compose.yml, HAProxy with conf/compose/haproxy.cfg, in front of a recording backend.
+//! The front of docker-compose.yml, `haproxy` with conf/compose/haproxy.cfg, in front of a recording backend.
 
 use std::{
     fs, io,

@@ -1,0 +1,149 @@
+//! One connection, from its first byte to its close.
+
+use std::{
+    convert::Infallible,
+    error::Error,
+    future::poll_fn,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{HeaderValue, Request, Response, header::CONNECTION};
+use http_body::Body;
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::TokioIo;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    sync::watch,
+    time::{Instant, Sleep, sleep_until, timeout},
+};
+
+use super::{
+    HttpTimeouts,
+    progress::{Progress, Stage},
+    watched::{WatchedBody, WatchedStream},
+};
+use crate::shutdown::Phase;
+
+/// Lingering close: after an answer that closes the connection, bytes that still come are read, for so long and so many at
+/// most. A close with unread bytes resets the connection, and the other end may lose the answer.
+const LINGER: Duration = Duration::from_secs(1);
+const MAX_LINGER_BYTES: usize = 256 * 1024;
+
+/// What a head that took too long is answered by. There is no request yet, so it has neither language nor form.
+const TIMED_OUT: &[u8] =
+    b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+
+/// How a connection ended.
+enum Ended {
+    /// By either side's HTTP, or by an error.
+    Closed,
+    /// A deadline passed.
+    TimedOut,
+    /// The program stops, and no request has begun.
+    Stopped,
+}
+
+/// Serves the requests of a connection.
+pub(super) async fn serve_connection<H, F, B>(
+    stream: TcpStream,
+    timeouts: HttpTimeouts,
+    phase: watch::Receiver<Phase>,
+    handler: H,
+) where
+    H: Fn(Request<Incoming>) -> F,
+    F: Future<Output = Response<B>>,
+    B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + 'static,
+{
+    let progress = Arc::new(Progress::new(timeouts));
+    let stream = WatchedStream {
+        stream,
+        progress: Arc::clone(&progress),
+    };
+    let mut closing = phase.clone();
+    let service = service_fn(|request| {
+        progress.begin_request();
+        let answered = handler(request);
+        let (progress, phase) = (Arc::clone(&progress), phase.clone());
+        async move {
+            let mut response = answered.await.map(|body| WatchedBody::new(body, progress));
+            if *phase.borrow() != Phase::Serving {
+                let close = HeaderValue::from_static("close");
+                response.headers_mut().insert(CONNECTION, close);
+            }
+            Ok::<_, Infallible>(response)
+        }
+    });
+    let mut connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+    let mut closing = pin!(closing.wait_for(|phase| *phase >= Phase::Closing));
+    let mut is_closing = false;
+    let mut alarm = pin!(sleep_until(Instant::now() + timeouts.head));
+    let ended = poll_fn(|context| {
+        if !is_closing && closing.as_mut().poll(context).is_ready() {
+            is_closing = true;
+            if let Stage::Idle { .. } = progress.stage() {
+                return Poll::Ready(Ended::Stopped);
+            }
+            Pin::new(&mut connection).graceful_shutdown();
+        }
+        if Pin::new(&mut connection).poll(context).is_ready() {
+            return Poll::Ready(Ended::Closed);
+        }
+        poll_deadline(&progress, alarm.as_mut(), context).map(|()| Ended::TimedOut)
+    })
+    .await;
+    let stage = progress.stage();
+    let saw_end = progress.saw_end();
+    let stream = connection.into_parts().io.into_inner().stream;
+    match (ended, stage) {
+        (Ended::Closed, _) if !saw_end => linger(stream).await,
+        (Ended::TimedOut, Stage::Head { .. }) => refuse_late(stream).await,
+        _ => {}
+    }
+}
+
+/// Ready once the connection's deadline has passed. The alarm is set anew only if it would go off too late, so that a
+/// request that comes in one piece costs no timer.
+fn poll_deadline(
+    progress: &Progress,
+    mut alarm: Pin<&mut Sleep>,
+    context: &mut Context<'_>,
+) -> Poll<()> {
+    let Some(deadline) = progress.deadline() else {
+        return Poll::Pending;
+    };
+    if alarm.deadline() > deadline || alarm.is_elapsed() {
+        alarm.as_mut().reset(deadline);
+    }
+    while alarm.as_mut().poll(context).is_ready() {
+        if Instant::now() >= deadline {
+            return Poll::Ready(());
+        }
+        alarm.as_mut().reset(deadline);
+    }
+    Poll::Pending
+}
+
+async fn linger(mut stream: TcpStream) {
+    let read_rest = async {
+        let mut piece = [0; 4096];
+        let mut rest = 0;
+        while rest < MAX_LINGER_BYTES {
+            match stream.read(&mut piece).await {
+                Ok(length) if length > 0 => rest += length,
+                _ => return,
+            }
+        }
+    };
+    // The other end had time to read the answer.
+    let _ = timeout(LINGER, read_rest).await;
+}
+
+async fn refuse_late(mut stream: TcpStream) {
+    // The other end may have gone.
+    let _ = timeout(LINGER, stream.write_all(TIMED_OUT)).await;
+}

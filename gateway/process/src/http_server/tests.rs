@@ -1,0 +1,253 @@
+use http_body_util::{BodyExt, Full};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::*;
+
+const SHORT: Duration = Duration::from_millis(200);
+const LONG: Duration = Duration::from_secs(3600);
+const TIMEOUTS: HttpTimeouts = HttpTimeouts {
+    head: SHORT,
+    idle: LONG,
+    send: LONG,
+};
+
+/// A server whose handler waits for the body, or, at `/slow`, for ever.
+struct Server {
+    address: SocketAddr,
+    phase: watch::Sender<Phase>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Server {
+    async fn start(max_connections: usize, timeouts: HttpTimeouts) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (phase, phases) = watch::channel(Phase::Serving);
+        let settings = HttpSettings {
+            name: "test",
+            max_connections,
+            timeouts,
+        };
+        let task = tokio::spawn(serve(listener, settings, phases, answer));
+        Self {
+            address,
+            phase,
+            task,
+        }
+    }
+
+    async fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.address).await.unwrap()
+    }
+}
+
+async fn answer(request: Request<Incoming>, _: SocketAddr) -> Response<Full<Bytes>> {
+    match request.uri().path() {
+        "/refuse" => {
+            let mut response = Response::new(Full::from("refused"));
+            let close = http::HeaderValue::from_static("close");
+            response.headers_mut().insert("connection", close);
+            response
+        }
+        "/large" => Response::new(Full::from(vec![b'x'; 32 * 1024 * 1024])),
+        path => {
+            if path == "/slow" {
+                tokio::time::sleep(2 * SHORT).await;
+            }
+            let body = request.into_body().collect().await;
+            Response::new(Full::from(body.unwrap().to_bytes()))
+        }
+    }
+}
+
+async fn send(stream: &mut TcpStream, bytes: &[u8]) {
+    stream.write_all(bytes).await.unwrap();
+}
+
+/// All that comes until the connection ends.
+async fn read_to_end(stream: &mut TcpStream) -> String {
+    let mut read = Vec::new();
+    // A reset is an end, too.
+    let _ = tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut read))
+        .await
+        .expect("the connection ends in time");
+    String::from_utf8_lossy(&read).into_owned()
+}
+
+async fn read_answer(stream: &mut TcpStream) -> String {
+    let mut read = Vec::new();
+    while !read.windows(4).any(|window| window == b"\r\n\r\n") {
+        assert!(stream.read_buf(&mut read).await.unwrap() > 0, "{read:?}");
+    }
+    String::from_utf8_lossy(&read).into_owned()
+}
+
+const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: test\r\n\r\n";
+
+#[tokio::test]
+async fn a_silent_connection_ends() {
+    let server = Server::start(10, TIMEOUTS).await;
+    let mut stream = server.connect().await;
+    assert_eq!(read_to_end(&mut stream).await, "");
+}
+
+#[tokio::test]
+async fn an_unfinished_head_ends_however_it_dribbles() {
+    let server = Server::start(10, TIMEOUTS).await;
+    let (mut read, mut write) = server.connect().await.into_split();
+    let dribble = async {
+        loop {
+            if write.write_all(b"G").await.is_err() {
+                return;
+            }
+            tokio::time::sleep(SHORT / 10).await;
+        }
+    };
+    let mut answer = String::new();
+    tokio::select! {
+        () = dribble => {}
+        _ = read.read_to_string(&mut answer) => {}
+    }
+    assert!(
+        answer.is_empty() || answer.starts_with("HTTP/1.1 4"),
+        "{answer}"
+    );
+    let mut stream = server.connect().await;
+    send(&mut stream, &GET[..20]).await;
+    let answer = read_to_end(&mut stream).await;
+    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+}
+
+#[tokio::test]
+async fn a_connection_may_be_idle_for_longer_than_a_head_takes() {
+    let server = Server::start(10, TIMEOUTS).await;
+    let mut stream = server.connect().await;
+    send(&mut stream, GET).await;
+    assert!(read_answer(&mut stream).await.starts_with("HTTP/1.1 200 "));
+    tokio::time::sleep(2 * SHORT).await;
+    send(&mut stream, GET).await;
+    assert!(read_answer(&mut stream).await.starts_with("HTTP/1.1 200 "));
+    // And a head on it that is not finished ends all the same.
+    send(&mut stream, &GET[..20]).await;
+    let answer = read_to_end(&mut stream).await;
+    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+}
+
+#[tokio::test]
+async fn an_idle_connection_ends() {
+    let idle = HttpTimeouts {
+        head: LONG,
+        idle: SHORT,
+        send: LONG,
+    };
+    let server = Server::start(10, idle).await;
+    let mut stream = server.connect().await;
+    send(&mut stream, GET).await;
+    let answer = read_to_end(&mut stream).await;
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+}
+
+#[tokio::test]
+async fn a_handler_may_take_its_time() {
+    let server = Server::start(10, TIMEOUTS).await;
+    let mut stream = server.connect().await;
+    send(&mut stream, b"GET /slow HTTP/1.1\r\nHost: test\r\n\r\n").await;
+    assert!(read_answer(&mut stream).await.starts_with("HTTP/1.1 200 "));
+}
+
+#[tokio::test]
+async fn an_answer_that_nobody_takes_ends_the_connection() {
+    let server = Server::start(
+        1,
+        HttpTimeouts {
+            head: LONG,
+            idle: LONG,
+            send: SHORT,
+        },
+    )
+    .await;
+    let mut stream = server.connect().await;
+    send(&mut stream, b"GET /large HTTP/1.1\r\nHost: test\r\n\r\n").await;
+    // Its slot is free again once it has ended.
+    served_in_the_end(&server).await;
+    drop(stream);
+}
+
+#[tokio::test]
+async fn one_connection_too_many_is_closed_at_once() {
+    let server = Server::start(
+        2,
+        HttpTimeouts {
+            head: LONG,
+            idle: LONG,
+            send: LONG,
+        },
+    )
+    .await;
+    let mut kept = [server.connect().await, server.connect().await];
+    for stream in &mut kept {
+        send(stream, GET).await;
+        assert!(read_answer(stream).await.starts_with("HTTP/1.1 200 "));
+    }
+    assert_eq!(read_to_end(&mut server.connect().await).await, "");
+    drop(kept);
+    served_in_the_end(&server).await;
+}
+
+/// A new connection is served as soon as there is a slot.
+async fn served_in_the_end(server: &Server) {
+    let until_served = async {
+        loop {
+            let mut stream = server.connect().await;
+            let once = b"GET / HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n";
+            if stream.write_all(once).await.is_ok()
+                && read_to_end(&mut stream).await.starts_with("HTTP/1.1 200 ")
+            {
+                return;
+            }
+            tokio::time::sleep(SHORT / 10).await;
+        }
+    };
+    let served = tokio::time::timeout(Duration::from_secs(20), until_served);
+    served.await.expect("a slot gets free");
+}
+
+#[tokio::test]
+async fn an_answer_that_overtakes_the_body_arrives() {
+    let server = Server::start(10, TIMEOUTS).await;
+    let mut stream = server.connect().await;
+    send(
+        &mut stream,
+        b"POST /refuse HTTP/1.1\r\nHost: test\r\nContent-Length: 200000\r\n\r\n",
+    )
+    .await;
+    // More than the server has read when it answers.
+    let _ = stream.write_all(&vec![b'x'; 200_000]).await;
+    let answer = read_to_end(&mut stream).await;
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    assert!(answer.ends_with("refused"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_stop_lets_requests_end_and_closes_the_rest() {
+    let server = Server::start(10, TIMEOUTS).await;
+    let mut idle = server.connect().await;
+    send(&mut idle, GET).await;
+    read_answer(&mut idle).await;
+    let mut fresh = server.connect().await;
+    let mut busy = server.connect().await;
+    send(&mut busy, b"GET /slow HTTP/1.1\r\nHost: test\r\n\r\n").await;
+    // While it drains, new work is served, and told that the connection ends.
+    server.phase.send_replace(Phase::Draining);
+    let mut late = server.connect().await;
+    send(&mut late, GET).await;
+    let answer = read_to_end(&mut late).await;
+    assert!(answer.contains("connection: close"), "{answer}");
+    server.phase.send_replace(Phase::Closing);
+    assert_eq!(read_to_end(&mut idle).await, "");
+    assert_eq!(read_to_end(&mut fresh).await, "");
+    assert!(read_to_end(&mut busy).await.starts_with("HTTP/1.1 200 "));
+    let ended = tokio::time::timeout(Duration::from_secs(20), server.task).await;
+    ended.expect("the server ends").unwrap();
+    assert!(TcpStream::connect(server.address).await.is_err());
+}

@@ -1,0 +1,60 @@
+//! Log lines that are written at most once a minute, since clients can cause them as often as they like.
+
+use std::{
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+/// Often enough to be seen, seldom enough not to drown the log.
+const INTERVAL: Duration = Duration::from_secs(60);
+
+/// Counts how often something happened, and says when to log that.
+#[derive(Debug, Default)]
+pub struct OnceAMinute(Mutex<Counted>);
+
+#[derive(Debug, Default)]
+struct Counted {
+    logged_at: Option<Instant>,
+    unlogged: u64,
+}
+
+impl OnceAMinute {
+    /// Nothing happened yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(Mutex::new(Counted {
+            logged_at: None,
+            unlogged: 0,
+        }))
+    }
+
+    /// It happened once more. The number of times since the last line, this one included, if a line is due.
+    #[must_use]
+    pub fn count(&self, now: Instant) -> Option<u64> {
+        let mut counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        counted.unlogged += 1;
+        let is_due = counted
+            .logged_at
+            .is_none_or(|logged_at| now.saturating_duration_since(logged_at) >= INTERVAL);
+        is_due.then(|| {
+            counted.logged_at = Some(now);
+            std::mem::take(&mut counted.unlogged)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_due_once_a_minute() {
+        let now = Instant::now();
+        let lines = OnceAMinute::new();
+        assert_eq!(lines.count(now), Some(1));
+        assert_eq!(lines.count(now), None);
+        assert_eq!(lines.count(now + INTERVAL / 2), None);
+        assert_eq!(lines.count(now + INTERVAL), Some(3));
+        assert_eq!(lines.count(now + INTERVAL), None);
+    }
+}

@@ -12,6 +12,7 @@ mod store;
 use std::{future::Future, path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
+use signpost_process::log_writer::write_last_words;
 
 pub use self::parse::parse;
 use crate::{
@@ -73,8 +74,8 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     match arguments.command {
         Command::Run(file) => {
             let config = file.load()?;
-            logging::start(&config.log)?;
-            server::run(config)?;
+            let log = logging::start(&config.log)?;
+            server::run(config, log)?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Check(file) => check(&file),
@@ -108,8 +109,7 @@ fn say(line: &str) {
     println!("{line}");
 }
 
-/// Prints a line beside the output.
-#[expect(clippy::print_stderr, reason = "the output of a command")]
+/// Prints a line beside the output. A standard error that nobody reads does not keep the process from ending.
 pub fn complain(line: &str) {
-    eprintln!("{line}");
+    write_last_words(line.to_owned());
 }

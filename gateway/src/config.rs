@@ -28,6 +28,7 @@ use std::{net::SocketAddr, path::Path, sync::Arc};
 
 use gateway_protocol::header::{HeaderNames, HeaderOverrides, Prefix};
 use ipnet::IpNet;
+use signpost_process::shutdown::{self, ShutdownSettings};
 use signpost_store::StoreSettings;
 use url::Url;
 
@@ -70,6 +71,8 @@ pub struct Config {
     pub trusted_proxies: Vec<IpNet>,
     /// Worker threads. Default: one for each processor.
     pub threads: usize,
+    /// How long an orderly stop takes.
+    pub shutdown: ShutdownSettings,
     /// How the log is written.
     pub log: Log,
 }
@@ -131,6 +134,7 @@ impl Config {
             },
         );
         let threads = root.number("threads", 0..=1024, 0);
+        let shutdown = shutdown(root.section("shutdown"));
         let log = log(root.section("log"));
         Some(Self {
             headers: names?,
@@ -146,6 +150,7 @@ impl Config {
             gateway_secret: gateway_secret?,
             trusted_proxies: trusted_proxies?,
             threads: processors_unless(threads?),
+            shutdown: shutdown?,
             log: log?,
         })
     }
@@ -229,6 +234,23 @@ fn management(mut section: Section<'_>, listen: Option<SocketAddr>) -> Option<So
         "a loopback address, or insecure = true beside it",
     );
     None
+}
+
+fn shutdown(mut section: Section<'_>) -> Option<ShutdownSettings> {
+    let drain_delay = section.seconds(
+        "drain_delay_seconds",
+        0..=shutdown::MAX_DRAIN_DELAY_SECONDS as usize,
+        shutdown::DRAIN_DELAY_SECONDS as usize,
+    );
+    let grace = section.seconds(
+        "grace_seconds",
+        1..=shutdown::MAX_GRACE_SECONDS as usize,
+        shutdown::GRACE_SECONDS as usize,
+    );
+    Some(ShutdownSettings {
+        drain_delay: drain_delay?,
+        grace: grace?,
+    })
 }
 
 fn log(mut section: Section<'_>) -> Option<Log> {

@@ -20,7 +20,8 @@
 //! | [`management`] | health and readiness |
 //! | [`logging`] | how the log is written |
 //! | [`server`] | the running program |
-//! | [`drain`] | its orderly end |
+//! | [`drain`] | its orderly stop |
+//! | [`descriptor_reserve`] | descriptors that clients cannot use up |
 //! | [`cli`] | the commands |
 
 pub mod apps;
@@ -28,6 +29,7 @@ pub mod balance;
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod descriptor_reserve;
 pub mod downstream;
 pub mod drain;
 pub mod gateway;

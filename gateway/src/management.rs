@@ -1,21 +1,34 @@
 //! The management listener: `/healthz` and `/readyz`. CONTRACT 10.
+//!
+//! It has a thread and descriptors of its own, so that it answers however much clients ask of the gateway.
 
 use std::{
-    net::SocketAddr,
+    net::{SocketAddr, TcpListener},
     sync::Arc,
+    thread,
     time::{Duration, Instant},
 };
 
-use async_trait::async_trait;
-use http::{Response, StatusCode, header};
-use pingora::{apps::http_app::ServeHttp, protocols::http::ServerSession};
+use anyhow::Context;
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use signpost_process::{
+    descriptors::Descriptors,
+    http_server::{self, HttpSettings, HttpTimeouts},
+    shutdown::Phase,
+};
+use tokio::{net::TcpStream, sync::watch};
 
-use tokio::net::TcpStream;
-
-use crate::{apps::store::AppStore, balance::Balancer, secret_refusals::SecretRefusals};
+use crate::{
+    apps::store::AppStore, balance::Balancer, config::Timeouts, drain::Drain,
+    secret_refusals::SecretRefusals,
+};
 
 /// Connecting to ourselves takes no time, unless nobody listens.
-const PATIENCE: Duration = Duration::from_secs(1);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Connections at once: orchestrators, balancers and monitors, each with a few. At most half of the reserve of
+/// descriptors, which the store and the backends need, too.
+const MAX_CONNECTIONS: usize = 256;
 
 /// Answers whether the gateway is alive, and whether it can serve.
 pub struct Management {
@@ -27,26 +40,83 @@ pub struct Management {
     pub refusals: Arc<SecretRefusals>,
     /// The addresses of versions that have more than one.
     pub balancers: Vec<Arc<Balancer>>,
+    /// Knows whether a stop has begun.
+    pub drain: Arc<Drain>,
 }
 
-#[async_trait]
-impl ServeHttp for Management {
-    async fn response(&self, session: &mut ServerSession) -> Response<Vec<u8>> {
-        let request = session.req_header();
-        let is_get = request.method == http::Method::GET;
-        match (is_get, request.uri.path()) {
+impl Management {
+    /// Serves on a thread of its own until the process ends: through an orderly stop, too.
+    ///
+    /// # Errors
+    ///
+    /// The address is taken, or there is no thread left.
+    pub fn start(
+        self,
+        address: SocketAddr,
+        timeouts: &Timeouts,
+        descriptors: Descriptors,
+    ) -> anyhow::Result<()> {
+        let half = usize::try_from(descriptors.reserve() / 2).unwrap_or(MAX_CONNECTIONS);
+        let settings = HttpSettings {
+            name: "management",
+            max_connections: MAX_CONNECTIONS.min(half),
+            timeouts: HttpTimeouts {
+                head: timeouts.head,
+                idle: timeouts.idle,
+                send: timeouts.send,
+            },
+        };
+        let listener = TcpListener::bind(address)
+            .and_then(|listener| {
+                listener.set_nonblocking(true)?;
+                Ok(listener)
+            })
+            .with_context(|| format!("cannot listen on {address} (management.listen)"))?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .context("cannot start management")?;
+        thread::Builder::new()
+            .name("management".to_owned())
+            .spawn(move || runtime.block_on(self.serve(listener, settings)))
+            .context("cannot start management")?;
+        Ok(())
+    }
+
+    async fn serve(self, listener: TcpListener, settings: HttpSettings) {
+        let listener = match tokio::net::TcpListener::from_std(listener) {
+            Ok(listener) => listener,
+            Err(cause) => return tracing::error!(%cause, "management cannot listen"),
+        };
+        let management = Arc::new(self);
+        // Never closed: whoever watches the gateway sees it stop.
+        let (_phase, phases) = watch::channel(Phase::Serving);
+        let answer = move |request: Request<_>, _| {
+            let management = Arc::clone(&management);
+            async move {
+                management
+                    .answer(request.method(), request.uri().path())
+                    .await
+            }
+        };
+        http_server::serve(listener, settings, phases, answer).await;
+    }
+
+    async fn answer(&self, method: &Method, path: &str) -> Response<String> {
+        match (method == Method::GET, path) {
             (true, "/healthz") => text(StatusCode::OK, "alive\n"),
             (true, "/readyz") => self.readiness().await,
             (false, "/healthz" | "/readyz") => text(StatusCode::METHOD_NOT_ALLOWED, "use GET\n"),
             _ => text(StatusCode::NOT_FOUND, "there are /healthz and /readyz\n"),
         }
     }
-}
 
-impl Management {
-    async fn readiness(&self) -> Response<Vec<u8>> {
-        // pingora starts its listeners one by one: this one may be up before the clients' is.
-        let accepts = tokio::time::timeout(PATIENCE, TcpStream::connect(self.listen)).await;
+    async fn readiness(&self) -> Response<String> {
+        if self.drain.is_draining() {
+            return text(StatusCode::SERVICE_UNAVAILABLE, "stopping\n");
+        }
+        // This listener may be up before the clients' is.
+        let accepts = tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(self.listen)).await;
         if !matches!(accepts, Ok(Ok(_))) {
             return text(StatusCode::SERVICE_UNAVAILABLE, "not listening yet\n");
         }
@@ -74,19 +144,12 @@ impl Management {
     }
 }
 
-fn text(status: StatusCode, body: impl Into<String>) -> Response<Vec<u8>> {
-    let body = body.into();
-    let mut response = Response::new(body.clone().into_bytes());
+fn text(status: StatusCode, body: impl Into<String>) -> Response<String> {
+    let mut response = Response::new(body.into());
     *response.status_mut() = status;
     let headers = response.headers_mut();
-    headers.insert(
-        header::CONTENT_TYPE,
-        header::HeaderValue::from_static("text/plain; charset=utf-8"),
-    );
-    headers.insert(header::CONTENT_LENGTH, body.len().into());
-    headers.insert(
-        header::CACHE_CONTROL,
-        header::HeaderValue::from_static("no-store"),
-    );
+    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+    headers.insert(header::CONTENT_TYPE, plain);
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }

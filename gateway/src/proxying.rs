@@ -180,6 +180,7 @@ impl ProxyHttp for Proxying {
         let mut error = error.more_context(format!("Peer: {peer}"));
         let is_sent_again = session.req_header().method == http::Method::GET
             && !is_answered
+            && !self.gateway.drain.is_giving_up()
             && (broke(&error) && self.has_another(exchange)
                 || is_reused && had_ended(&error) && stay(exchange));
         error.set_retry(is_sent_again);

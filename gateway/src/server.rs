@@ -18,12 +18,15 @@ use pingora::{
     services::{background::GenBackgroundService, listening::Service},
 };
 
+use signpost_process::{descriptors::Descriptors, log_writer::LogWriter};
+
 use crate::{
     apps::open::open_apps,
     balance::{Balancer, watching, watching::Watching},
     config::Config,
+    descriptor_reserve::DescriptorReserve,
     downstream::connection::{Http1Connections, Proxy},
-    drain::{Drain, Signals},
+    drain::{Drain, Stop},
     gateway::Gateway,
     management::Management,
     phases::record::AccessLog,
@@ -33,18 +36,21 @@ use crate::{
 
 /// Idle connections to backends that are kept: more than one machine's clients have under way at once.
 const UPSTREAM_POOL: usize = 1024;
+/// pingora stops its runtimes after this. The process has ended long before: a stop takes ten minutes at most.
+const PINGORA_GRACE_SECONDS: u64 = 3600;
 
 /// What the kernel may hold of an answer that a client has not taken, in bytes; Linux counts twice as much, for what it
 /// needs beside the data. Without a bound it grows to 4 MiB a connection, of which a client that reads nothing, or claims
 /// to have a large window, pins all. More than nearly every answer has; and a connection of 100 ms still gets 2.5 MB/s.
 const SEND_BUFFER: usize = 256 * 1024;
 
-/// Serves until a signal ends the process.
+/// Serves until a signal ends the process. `log` is what the process logs to.
 ///
 /// # Errors
 ///
 /// The store cannot be opened, or an address is taken.
-pub fn run(config: Config) -> anyhow::Result<()> {
+pub fn run(config: Config, log: LogWriter) -> anyhow::Result<()> {
+    let descriptors = Descriptors::raise_limit();
     // pingora panics when it cannot listen; this says why, before anything else happens.
     probe(&config)?;
     // Its watch lasts as long as this function, which is as long as the process.
@@ -54,7 +60,9 @@ pub fn run(config: Config) -> anyhow::Result<()> {
     let (listen, management) = (config.listen, config.management);
     let public_url = config.public_url.clone();
     let drain = Arc::new(Drain::new());
-    let access_log = config.log.access.then(AccessLog::start).transpose()?;
+    let (timeouts, settings) = (config.timeouts, config.shutdown);
+    let access_log = config.log.access.then(|| AccessLog::start(log.clone()));
+    let access_log = access_log.transpose()?;
     let gateway = Gateway::new(
         config,
         apps.directory,
@@ -64,6 +72,7 @@ pub fn run(config: Config) -> anyhow::Result<()> {
     let balancers: Vec<_> = gateway.balancers.iter().flatten().cloned().collect();
     let refusals = Arc::clone(&gateway.refusals);
     let mut clients = clients_service(gateway, &server.configuration);
+    clients.set_connection_filter(Arc::new(DescriptorReserve::new(descriptors)));
     // Heads and bodies are read into buffers of our own: one more for each connection would only cost memory.
     let unbuffered_reads = L4BufferSettings::default().read(0);
     let mut socket = TcpSocketOptions::default();
@@ -73,19 +82,15 @@ pub fn run(config: Config) -> anyhow::Result<()> {
             .l4_buffer(unbuffered_reads)
             .tcp_socket_options(socket),
     );
-    let mut health = Service::new(
-        "management".to_owned(),
-        Management {
-            listen,
-            store: apps.store,
-            refusals,
-            balancers: balancers.clone(),
-        },
-    );
-    health.add_tcp(&management.to_string());
-    health.threads = Some(1);
     server.add_service(clients);
-    server.add_service(health);
+    let health = Management {
+        listen,
+        store: apps.store,
+        refusals,
+        balancers: balancers.clone(),
+        drain: Arc::clone(&drain),
+    };
+    health.start(management, &timeouts, descriptors)?;
     if !balancers.is_empty() {
         look_up(&balancers)?;
         let watching = Arc::new(Watching(balancers));
@@ -93,20 +98,22 @@ pub fn run(config: Config) -> anyhow::Result<()> {
     }
     tracing::info!(%listen, %management, %public_url, "signpost is serving");
     let (end, ended) = mpsc::channel();
-    let signals = Signals {
+    let stop = Stop {
+        settings,
         drain,
         access_log,
+        log,
         end,
     };
     thread::Builder::new()
         .name("server".to_owned())
         .spawn(move || {
             server.run(RunArgs {
-                shutdown_signal: Box::new(signals),
+                shutdown_signal: Box::new(stop),
             });
         })
         .context("cannot start the server")?;
-    // Nothing is under way any more when the end is told, so nobody waits for pingora's runtimes to stop: the threads
+    // Nothing is in flight any more when the end is told, so nobody waits for pingora's runtimes to stop: the threads
     // of one without work stealing go on accepting, and failing to, for ever (0.9.1).
     ended.recv().context("the server stopped by itself")
 }
@@ -154,6 +161,7 @@ fn clients_service(
     let connector = BackendConnector {
         connector: TransportConnector::new(Some(connector_options)),
         patience: gateway.timeouts.forward,
+        drain: Arc::clone(&gateway.drain),
     };
     let proxying = Proxying::new(Arc::clone(&gateway));
     let connections = Arc::new(Http1Connections { gateway });
@@ -180,6 +188,7 @@ fn pingora_conf(config: &Config) -> ServerConf {
         // Requests are short and alike: a thread that looks for others' work loses more than it wins.
         work_stealing: false,
         upstream_keepalive_pool_size: UPSTREAM_POOL,
+        grace_period_seconds: Some(PINGORA_GRACE_SECONDS),
         ..ServerConf::default()
     }
 }

@@ -37,7 +37,10 @@ use pingora::{
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::stall::Stall;
+use crate::{
+    drain::{Drain, GiveUp},
+    stall::Stall,
+};
 
 /// What a peer must say it speaks for pingora to connect through a [`BackendConnector`]. It is HTTP/1.1; nobody
 /// but pingora sees this.
@@ -64,6 +67,8 @@ pub struct BackendConnector {
     pub connector: TransportConnector,
     /// A backend may take nothing of a request for so long.
     pub patience: Duration,
+    /// Tells when the grace of a stop is almost over.
+    pub drain: Arc<Drain>,
 }
 
 #[async_trait]
@@ -75,7 +80,7 @@ impl Connector for BackendConnector {
         peer: &P,
     ) -> pingora::Result<(Connection<()>, bool)> {
         let stream = self.connector.new_stream(peer).await?;
-        let connection = BackendConnection::new(stream, self.patience)?;
+        let connection = BackendConnection::new(stream, self.patience, &self.drain)?;
         Ok((Connection::Stream(Box::new(connection)), false))
     }
 
@@ -145,10 +150,11 @@ struct BackendConnection {
     sent: usize,
     awaits_form: bool,
     stall: Stall,
+    give_up: GiveUp,
 }
 
 impl BackendConnection {
-    fn new(stream: Stream, patience: Duration) -> pingora::Result<Self> {
+    fn new(stream: Stream, patience: Duration, drain: &Arc<Drain>) -> pingora::Result<Self> {
         let sending = Arc::new(Sending::default());
         let data: Box<dyn Any + Send + Sync> = Box::new(Arc::clone(&sending));
         let no_answer = Box::new(ResponseHeader::build_no_case(200, Some(0))?);
@@ -160,6 +166,7 @@ impl BackendConnection {
             sent: 0,
             awaits_form: false,
             stall: Stall::new(patience),
+            give_up: GiveUp::new(Arc::clone(drain)),
         })
     }
 
@@ -264,7 +271,11 @@ impl AsyncRead for BackendConnection {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
-        ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if read.is_pending() && !self.sending.is_answered() {
+            return self.give_up.watch(context, read);
+        }
+        ready!(read)?;
         if buffer.filled().len() > before {
             self.sending.is_answered.store(true, Ordering::Relaxed);
         }

@@ -63,6 +63,22 @@ fn a_minimal_file_has_the_contracts_defaults() {
     assert_eq!(config.limits.head.bytes, 32 * 1024);
     assert_eq!(config.limits.body, 64 * 1024);
     assert_eq!(config.timeouts.head.as_secs(), 10);
+    assert_eq!(config.shutdown, ShutdownSettings::default());
+}
+
+#[test]
+fn a_stop_takes_as_long_as_the_file_says() {
+    let stop = "[shutdown]\ndrain_delay_seconds = 5\ngrace_seconds = 20\n";
+    let config = load(&format!("{MINIMAL}{stop}")).unwrap();
+    assert_eq!(config.shutdown.drain_delay.as_secs(), 5);
+    assert_eq!(config.shutdown.grace.as_secs(), 20);
+    let wrong = "[shutdown]\ndrain_delay_seconds = 301\ngrace_seconds = 0\n";
+    let told = problems(&format!("{MINIMAL}{wrong}"));
+    assert!(
+        told.contains("shutdown.drain_delay_seconds: found 301"),
+        "{told}"
+    );
+    assert!(told.contains("shutdown.grace_seconds: found 0"), "{told}");
 }
 
 #[test]

@@ -88,7 +88,12 @@ impl Http1Connections {
         loop {
             if client.ahead().is_empty() {
                 let first_bytes = timeout(first_byte_patience, client.receive());
-                if !first_bytes.await.unwrap_or(false) {
+                let has_come = tokio::select! {
+                    biased;
+                    has_come = first_bytes => has_come.unwrap_or(false),
+                    () = self.gateway.drain.closing() => false,
+                };
+                if !has_come {
                     return Ok(None);
                 }
             }

@@ -1,7 +1,7 @@
 //! The one access line of a request. Never a query, a body, a sign, a token, a code or a credential.
 //!
-//! Lines are put into words and written by a thread of their own: that costs a fifth of what forwarding a request
-//! does. When that thread falls behind by thousands of lines, requests wait for it; none is lost.
+//! Lines are put into words by a thread of their own: that costs a fifth of what forwarding a request does. If that
+//! thread falls behind by thousands of lines, further ones are dropped and counted: no request waits for the log.
 
 use std::{
     borrow::Cow,
@@ -15,6 +15,7 @@ use std::{
 };
 
 use gateway_protocol::{log_text, problem::ProblemCode, request_id::RequestId};
+use signpost_process::log_writer::{FLUSH_TIMEOUT, LogWriter};
 
 use super::route::Route;
 use crate::{
@@ -24,10 +25,8 @@ use crate::{
 /// The `target` of access lines, for filters.
 pub const TARGET: &str = "signpost::access";
 
-/// So many lines may wait to be written.
-const MOST_WAITING: usize = 4096;
-/// So long the end of the program waits for them.
-const LONGEST_FLUSH: Duration = Duration::from_secs(2);
+/// Lines that wait to be put into words. A fifth of a second of a busy gateway, in some megabytes.
+const MAX_QUEUED_LINES: usize = 8192;
 
 /// What the line says beside the context.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +45,11 @@ pub struct Served<'a> {
 
 /// Where access lines go.
 #[derive(Clone, Debug)]
-pub struct AccessLog(SyncSender<Entry>);
+pub struct AccessLog {
+    entries: SyncSender<Entry>,
+    /// Where the lines go in the end, and dropped ones are counted.
+    writer: LogWriter,
+}
 
 #[derive(Debug)]
 enum Entry {
@@ -99,17 +102,17 @@ impl Problem {
 }
 
 impl AccessLog {
-    /// Starts the thread that writes.
+    /// Starts the thread that puts lines into words. `writer` is what the process logs to.
     ///
     /// # Errors
     ///
     /// The system has no thread left.
-    pub fn start() -> std::io::Result<Self> {
-        let (sender, entries) = sync_channel(MOST_WAITING);
+    pub fn start(writer: LogWriter) -> std::io::Result<Self> {
+        let (entries, received) = sync_channel(MAX_QUEUED_LINES);
         thread::Builder::new()
             .name("access-log".to_owned())
-            .spawn(move || write(&entries))?;
-        Ok(Self(sender))
+            .spawn(move || write(&received))?;
+        Ok(Self { entries, writer })
     }
 
     fn write(&self, served: Served<'_>, context: &RequestContext, rejection: Option<&Rejection>) {
@@ -130,23 +133,23 @@ impl AccessLog {
             size: served.size,
             duration: served.duration,
         };
-        // Nobody could be told that the thread is gone, but by the thread.
-        let _ = self.0.send(Entry::Line(line));
+        if self.entries.try_send(Entry::Line(line)).is_err() {
+            self.writer.count_dropped(1);
+        }
     }
 
-    /// Waits until everything is written that was recorded before, but not for long.
+    /// Waits until every line that was recorded before is in the log's queue, for [`FLUSH_TIMEOUT`] at most.
     pub fn flush(&self) {
         let (mark, written) = sync_channel(1);
-        let deadline = Instant::now() + LONGEST_FLUSH;
+        let deadline = Instant::now() + FLUSH_TIMEOUT;
         let mut entry = Entry::Mark(mark);
-        while let Err(TrySendError::Full(unsent)) = self.0.try_send(entry) {
+        while let Err(TrySendError::Full(unsent)) = self.entries.try_send(entry) {
             if Instant::now() > deadline {
                 return;
             }
             entry = unsent;
             thread::sleep(Duration::from_millis(5));
         }
-        // Nobody is told when it does not come: the log is what is stuck.
         let _ = written.recv_timeout(deadline.saturating_duration_since(Instant::now()));
     }
 }

@@ -40,7 +40,9 @@ fn rejection_of(error: &Error) -> Rejection {
     match (error.esource(), error.etype()) {
         (ErrorSource::Downstream, _) => Rejection::ClientGone,
         (_, ErrorType::ReadTimedout | ErrorType::WriteTimedout) => Rejection::BackendTimeout,
-        (ErrorSource::Upstream, ErrorType::WriteError) if is_stalled(error) => {
+        (ErrorSource::Upstream, ErrorType::ReadError | ErrorType::WriteError)
+            if is_stalled(error) =>
+        {
             Rejection::BackendTimeout
         }
         // A client's head was checked before, so what is no HTTP is the backend's.

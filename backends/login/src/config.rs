@@ -13,6 +13,7 @@ mod provider;
 mod public_url;
 pub mod raw;
 mod secret_text;
+mod serving;
 mod store;
 
 use std::{net::SocketAddr, path::Path};
@@ -31,6 +32,7 @@ pub use self::{
     provider::{ProviderConfig, ProviderKind, ProviderName, Providers},
     public_url::PublicUrl,
     secret_text::SecretText,
+    serving::Serving,
 };
 use self::{
     problems::Problems,
@@ -58,6 +60,7 @@ pub struct Config {
     polling: Polling,
     limits: LoginLimits,
     providers: Providers,
+    serving: Serving,
     log: LogConfig,
 }
 
@@ -124,6 +127,12 @@ impl Config {
     #[must_use]
     pub fn gateway(&self) -> &Gateway {
         &self.gateway
+    }
+
+    /// How connections are served, and how long a stop takes.
+    #[must_use]
+    pub fn serving(&self) -> &Serving {
+        &self.serving
     }
 
     /// Threads that serve requests.
@@ -197,6 +206,12 @@ impl TryFrom<RawConfig> for Config {
         let application = SingleApplication::read(raw.application, &mut problems);
         let lifetimes = Lifetimes::read(raw.login, &raw.events, &mut problems);
         let polling = Polling::read(raw.polling, &mut problems);
+        let serving = Serving::read(
+            raw.limits.connections,
+            &raw.timeouts,
+            &raw.shutdown,
+            &mut problems,
+        );
         let limits = LoginLimits::read(&raw.limits, &mut problems);
         let providers = Providers::read(
             raw.providers,
@@ -237,6 +252,7 @@ impl TryFrom<RawConfig> for Config {
             polling,
             limits,
             providers,
+            serving,
             log,
         })
     }

@@ -1,5 +1,7 @@
 //! Everything that can go wrong with a request, sorted by whose fault it is, and the code it is answered by.
 
+use std::time::Duration;
+
 use gateway_protocol::problem::ProblemCode;
 use signpost_store::StoreError;
 
@@ -24,6 +26,12 @@ pub enum LoginError {
     /// A larger form than a gateway lets through.
     #[error("the body is too large, or broke off")]
     BodyTooLarge,
+    /// A body that did not come whole in time.
+    #[error("the body took longer than {limit:?}")]
+    RequestTimeout {
+        /// How long it may take.
+        limit: Duration,
+    },
     /// A body that is no form.
     #[error("the body is no form")]
     ContentTypeUnsupported,
@@ -125,6 +133,7 @@ impl LoginError {
             Self::ParamsMalformed => ProblemCode::ParamsMalformed,
             Self::ParamsTooMany => ProblemCode::ParamsTooMany,
             Self::BodyTooLarge => ProblemCode::BodyTooLarge,
+            Self::RequestTimeout { .. } => ProblemCode::RequestTimeout,
             Self::ContentTypeUnsupported => ProblemCode::ContentTypeUnsupported,
             Self::BodyNotAllowed => ProblemCode::BodyNotAllowed,
             Self::ParamMissing { .. } => ProblemCode::ParamMissing,

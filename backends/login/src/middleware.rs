@@ -18,8 +18,8 @@ use crate::service::Serving;
 pub(crate) fn around_api(api: Router, serving: &Serving) -> Router {
     api
         // Before anything is answered: an answer must not overtake the request's body.
-        .layer(from_fn(take_body::take_body))
-        // Before anything is read: what does not come from the gateway was not verified.
+        .layer(from_fn_with_state(serving.clone(), take_body::take_body))
+        // Before any of the body is read: what does not come from the gateway was not verified.
         .layer(from_fn_with_state(
             serving.clone(),
             require_gateway::require_gateway,

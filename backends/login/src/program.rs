@@ -9,6 +9,7 @@ use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 use anyhow::Context;
 use axum::Router;
 use clap::{Arg, ArgAction, Command, value_parser};
+use signpost_process::log_writer::write_last_words;
 use signpost_store::{Store, changes::Watch};
 
 use crate::{
@@ -92,7 +93,7 @@ fn try_run(program: &Program) -> anyhow::Result<ExitCode> {
             ExitCode::FAILURE
         });
     }
-    logging::start(config.log());
+    let log = logging::start(config.log())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(config.worker_threads())
         .enable_all()
@@ -105,6 +106,7 @@ fn try_run(program: &Program) -> anyhow::Result<ExitCode> {
     });
     // What still runs was given its time by the server.
     runtime.shutdown_background();
+    log.flush();
     served.map(|()| ExitCode::SUCCESS)
 }
 
@@ -140,10 +142,6 @@ fn say(line: &str) {
     println!("{line}");
 }
 
-#[expect(
-    clippy::print_stderr,
-    reason = "there may be no log yet, and whoever starts the program looks here"
-)]
 fn complain(error: &anyhow::Error) {
-    eprintln!("{error:#}");
+    write_last_words(format!("{error:#}"));
 }

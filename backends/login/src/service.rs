@@ -3,8 +3,13 @@
 use std::sync::Arc;
 
 use gateway_protocol::version::Version;
+use signpost_process::shutdown::{Phase, reached};
 use signpost_store::{Change, PostgresDatabase, SqliteDatabase, Store, StoreError, Topic};
-use tokio::sync::{OnceCell, watch};
+use tokio::{
+    sync::{OnceCell, watch},
+    task::JoinHandle,
+};
+use tokio_util::task::TaskTracker;
 
 use crate::{
     accounts::{AccountStore, PostgresAccounts, SqliteAccounts},
@@ -84,7 +89,8 @@ pub struct Service {
     clock: Arc<dyn Clock>,
     /// Read from the store when the first redirect login needs it.
     seal: OnceCell<LoginSeal>,
-    stopping: watch::Sender<bool>,
+    phase: watch::Sender<Phase>,
+    tasks: TaskTracker,
 }
 
 /// What handlers share: the service, and the version that their router serves.
@@ -122,7 +128,8 @@ impl Service {
             config,
             clock,
             seal: OnceCell::new(),
-            stopping: watch::Sender::new(false),
+            phase: watch::Sender::new(Phase::Serving),
+            tasks: TaskTracker::new(),
         }))
     }
 
@@ -184,18 +191,44 @@ impl Service {
         }
     }
 
-    /// Tells requests that wait that the process ends; they answer with what they know.
-    pub fn stop(&self) {
-        self.stopping.send_replace(true);
+    /// Tells everybody how far a stop has come.
+    pub fn enter(&self, phase: Phase) {
+        self.phase.send_replace(phase);
     }
 
-    /// Waits until [`Self::stop`] is called.
+    /// Follows how far a stop has come.
+    #[must_use]
+    pub fn phases(&self) -> watch::Receiver<Phase> {
+        self.phase.subscribe()
+    }
+
+    /// Whether a stop has begun: then new requests should go elsewhere.
+    pub(crate) fn is_draining(&self) -> bool {
+        *self.phase.borrow() >= Phase::Draining
+    }
+
+    /// Waits until nothing new is accepted: long polls are answered with what is known.
     pub(crate) async fn stopped(&self) {
-        // An error would mean that the sender is gone, which this very borrow rules out.
-        let _ = self
-            .stopping
-            .subscribe()
-            .wait_for(|stopping| *stopping)
-            .await;
+        reached(&self.phase, Phase::Closing).await;
+    }
+
+    /// Waits until shortly before the grace of a stop is over: what still waits for a provider gives up, so that the
+    /// store can be told how it ended.
+    pub(crate) async fn ending(&self) {
+        reached(&self.phase, Phase::GivingUp).await;
+    }
+
+    /// Runs something to its end, whether or not anybody waits for it. A stop waits for it as long as the grace lasts.
+    pub(crate) fn spawn_to_end<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> JoinHandle<T> {
+        self.tasks.spawn(work)
+    }
+
+    /// Waits until all that was begun by [`Self::spawn_to_end`] has ended.
+    pub(crate) async fn finished(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
     }
 }

@@ -28,6 +28,8 @@ pub struct RawConfig {
     pub(super) polling: RawPolling,
     pub(super) limits: RawLimits,
     pub(super) events: RawEvents,
+    pub(super) timeouts: RawTimeouts,
+    pub(super) shutdown: RawShutdown,
     pub(super) postgres: RawPostgres,
     pub(super) log: RawLog,
     pub(super) providers: BTreeMap<String, RawProvider>,
@@ -87,6 +89,7 @@ pub(super) struct RawPolling {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawLimits {
+    pub(super) connections: Option<i64>,
     pub(super) starts_per_second: Option<i64>,
     pub(super) starts_burst: Option<i64>,
     pub(super) callbacks_per_second: Option<i64>,
@@ -99,6 +102,23 @@ pub(super) struct RawLimits {
 #[serde(deny_unknown_fields)]
 pub(super) struct RawEvents {
     pub(super) retention_days: Option<i64>,
+}
+
+/// `[timeouts]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawTimeouts {
+    pub(super) head_seconds: Option<i64>,
+    pub(super) body_seconds: Option<i64>,
+    pub(super) idle_seconds: Option<i64>,
+}
+
+/// `[shutdown]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawShutdown {
+    pub(super) drain_delay_seconds: Option<i64>,
+    pub(super) grace_seconds: Option<i64>,
 }
 
 /// `[postgres]`: how a Postgres is spoken to.
@@ -168,6 +188,8 @@ impl RawConfig {
         let polling = section(&mut table, "polling", &mut problems);
         let limits = section(&mut table, "limits", &mut problems);
         let events = section(&mut table, "events", &mut problems);
+        let timeouts = section(&mut table, "timeouts", &mut problems);
+        let shutdown = section(&mut table, "shutdown", &mut problems);
         let postgres = section(&mut table, "postgres", &mut problems);
         let log = section(&mut table, "log", &mut problems);
         let providers = sections(&mut table, "providers", &mut problems);
@@ -188,6 +210,8 @@ impl RawConfig {
             polling,
             limits,
             events,
+            timeouts,
+            shutdown,
             postgres,
             log,
             providers,

@@ -2,6 +2,8 @@
 
 use std::{path::Path, time::Duration};
 
+use signpost_process::shutdown::ShutdownSettings;
+
 use super::*;
 use crate::testing::config_text_with_provider;
 
@@ -38,6 +40,11 @@ fn a_provider_is_enough_and_the_rest_are_the_contracts_defaults() {
         Duration::from_secs(30 * 24 * 3600)
     );
     assert!(config.polling().confirm);
+    assert_eq!(config.serving().max_connections, 1024);
+    assert_eq!(config.serving().timeouts.head.as_secs(), 10);
+    assert_eq!(config.serving().timeouts.idle.as_secs(), 120);
+    assert_eq!(config.serving().body_timeout.as_secs(), 10);
+    assert_eq!(config.serving().shutdown, ShutdownSettings::default());
     let provider = config.providers().iter().next().unwrap();
     assert_eq!(provider.issuer, "https://provider.example");
     assert_eq!(
@@ -301,4 +308,23 @@ fn of_several_providers_none_is_the_default_unless_said() {
     );
     let config = Config::parse(&format!("default_provider = \"other\"\n{two}")).unwrap();
     assert_eq!(config.providers().default_name().unwrap().as_str(), "other");
+}
+
+#[test]
+fn what_serving_cannot_be_is_told_by_its_key() {
+    let text = format!(
+        "{}[limits]\nconnections = 0\n[timeouts]\nhead_seconds = 0\nbody_seconds = 3601\nidle_seconds = 0\n\
+         [shutdown]\ndrain_delay_seconds = -1\ngrace_seconds = 0\n",
+        good()
+    );
+    let (keys, message) = problems(&text);
+    let expected = [
+        "limits.connections",
+        "timeouts.head_seconds",
+        "timeouts.body_seconds",
+        "timeouts.idle_seconds",
+        "shutdown.drain_delay_seconds",
+        "shutdown.grace_seconds",
+    ];
+    assert_eq!(keys, expected, "{message}");
 }

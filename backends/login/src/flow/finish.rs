@@ -79,13 +79,13 @@ pub(crate) async fn finish_login(
     }
     let permit = service.limits.admit_callback(visit.client)?;
     let remove_cookie = LoginCookie::remove(&login.state, service.config.public_url());
-    // In a task of its own: a browser that goes away must not leave the login half done.
-    let (service, grant) = (Arc::clone(service), callback.grant.clone());
+    // In a task of its own: a browser that goes away must not leave the login half done, nor a stop of the program.
+    let (own, grant) = (Arc::clone(service), callback.grant.clone());
     let settled = async move {
         let _permit = permit;
-        settle(&service, login, application, grant, &cookie).await
+        settle(&own, login, application, grant, &cookie).await
     };
-    let task = tokio::spawn(settled.instrument(Span::current()));
+    let task = service.spawn_to_end(settled.instrument(Span::current()));
     let broken_off = |_| LoginError::Internal {
         what: "a login's last step broke off",
     };
@@ -264,7 +264,14 @@ async fn identify(
         tracing::warn!(provider = %login.provider, "a login's provider {} is configured no more", login.provider);
         return Ok(Err(FailureReason::ProviderFailed));
     };
-    match provider.identify(code, cookie).await {
+    let identified = tokio::select! {
+        identified = provider.identify(code, cookie) => identified,
+        () = service.ending() => {
+            tracing::warn!(provider = %login.provider, "provider {} did not answer before the program stopped", login.provider);
+            return Ok(Err(FailureReason::ProviderTimeout));
+        }
+    };
+    match identified {
         Ok(username) => {
             let config = provider.config();
             let now = service.now();

@@ -77,6 +77,9 @@ fn problem(
         }
         LoginError::HeaderDuplicated { name } => problem.detail_args(&[("name", name)]),
         LoginError::BodyTooLarge => problem.detail_args(&[("limit", &MAX_BODY_BYTES.to_string())]),
+        LoginError::RequestTimeout { limit } => {
+            problem.detail_args(&[("seconds", &limit.as_secs().to_string())])
+        }
         LoginError::ParamsTooMany => problem.detail_args(&[("limit", &MAX_PARAMETERS.to_string())]),
         _ => problem,
     }

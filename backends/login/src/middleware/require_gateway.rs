@@ -3,9 +3,12 @@
 use axum::{
     extract::{Request, State},
     middleware::Next,
-    response::{IntoResponse, Response},
+    response::Response,
 };
 use gateway_protocol::header::{REFUSED_SECRET, X_GATEWAY_REFUSED, X_GATEWAY_SECRET};
+
+use super::take_body::closing;
+use http::HeaderValue;
 
 use crate::{config::Gateway, error::LoginError, service::Serving};
 
@@ -26,10 +29,10 @@ pub(super) async fn require_gateway(
     if is_trusted {
         next.run(request).await
     } else {
-        (
-            [(X_GATEWAY_REFUSED, REFUSED_SECRET)],
-            LoginError::GatewayRequired,
-        )
-            .into_response()
+        // Nothing of the body was read, so the connection cannot go on.
+        let mut refusal = closing(LoginError::GatewayRequired);
+        let reason = HeaderValue::from_static(REFUSED_SECRET);
+        refusal.headers_mut().insert(X_GATEWAY_REFUSED, reason);
+        refusal
     }
 }

@@ -1,7 +1,10 @@
-//! The log: one line per event, for people or as JSON, to standard output.
+//! The log: one line per event, for people or as JSON, to standard output, by a thread of its own: no line blocks the
+//! thread that logs.
 
 use std::io::IsTerminal;
 
+use anyhow::Context;
+use signpost_process::log_writer::{LogWriter, log_panics};
 use tracing_log::{AsLog, LogTracer};
 use tracing_subscriber::{
     Layer, Registry,
@@ -22,11 +25,13 @@ const STORE_LIBRARIES: [(&str, LevelFilter); 4] = [
 ];
 
 /// Installs the log for the whole process, for libraries that speak `log` too.
-pub(super) fn start(config: LogConfig) {
+pub(super) fn start(config: LogConfig) -> anyhow::Result<LogWriter> {
+    let writer = LogWriter::to_stdout().context("cannot write to standard output")?;
     let format: Box<dyn Layer<Registry> + Send + Sync> = match config.format {
         LogFormat::Human => fmt::layer()
             .with_target(false)
             .with_ansi(std::io::stdout().is_terminal())
+            .with_writer(writer.clone())
             .boxed(),
         // One flat object a line: the event's fields beside those of the request's span.
         LogFormat::Json => fmt::layer()
@@ -34,6 +39,7 @@ pub(super) fn start(config: LogConfig) {
             .flatten_event(true)
             .with_current_span(true)
             .with_span_list(false)
+            .with_writer(writer.clone())
             .boxed(),
     };
     let layered = tracing_subscriber::registry().with(format.with_filter(levels(config.level)));
@@ -44,6 +50,8 @@ pub(super) fn start(config: LogConfig) {
         // Narrates every start, migrations or not.
         .ignore_crate("refinery_core")
         .init();
+    log_panics();
+    Ok(writer)
 }
 
 /// What is written at `level`: of the store's libraries so much at most, whoever is hunting for whatever.

@@ -1,5 +1,7 @@
 //! Polling mode, its page, and what must not work.
 
+use signpost_process::shutdown::Phase;
+
 use super::*;
 
 /// A polling login that a client has begun.
@@ -412,7 +414,7 @@ async fn a_waiting_check_answers_when_the_process_stops() {
     let setup = Setup::new().await;
     let begun = begin(&setup).await;
     let target = format!("/check?token={}&wait=30", begun.token);
-    setup.service.stop();
+    setup.service.enter(Phase::Closing);
     let answer =
         tokio::time::timeout(Duration::from_secs(10), setup.call("POST", &target, &[])).await;
     assert_eq!(answer.unwrap().json()["status"], "pending");

@@ -65,6 +65,12 @@ mod sessions;
 mod applications;
 // Wrong configuration.
 mod configuration;
+// A log that nobody reads.
+mod stalled_log;
+// Connections that somebody leaves open.
+mod open_connections;
+// What becomes of everything in flight when a program is told to stop.
+mod orderly_stop;
 // Memory and start.
 mod footprint;
 // The command line, and the log.

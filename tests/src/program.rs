@@ -3,6 +3,7 @@
 use std::{
     env, fmt,
     fs::{self, File},
+    io::{PipeReader, pipe},
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Output, Stdio},
     sync::mpsc,
@@ -73,7 +74,19 @@ impl Program {
     /// A command that runs it, in a folder, without what the surroundings have set for it.
     #[must_use]
     pub fn command(self, folder: &Path) -> Command {
-        let mut command = Command::new(self.path());
+        Self::in_folder(Command::new(self.path()), folder)
+    }
+
+    /// The same, with so many file descriptors at most: soft and hard limit.
+    #[must_use]
+    pub fn command_with_descriptors(self, folder: &Path, limit: u32) -> Command {
+        let mut command = Command::new("sh");
+        let script = format!("ulimit -n {limit}; exec \"$0\" \"$@\"");
+        command.args(["-c", &script]).arg(self.path());
+        Self::in_folder(command, folder)
+    }
+
+    fn in_folder(mut command: Command, folder: &Path) -> Command {
         command
             .current_dir(folder)
             .env_remove("RUST_LOG")
@@ -156,12 +169,30 @@ impl Running {
     /// When it cannot be started.
     #[must_use]
     pub fn start(instance: Instance, folder: &Path, arguments: &[String]) -> Self {
-        let log = folder.join(format!("{instance}.log"));
+        Self::start_as(
+            instance,
+            instance.program.command(folder),
+            folder,
+            arguments,
+        )
+    }
+
+    /// Starts a program by a command of its own; otherwise as [`Self::start`].
+    ///
+    /// # Panics
+    ///
+    /// When it cannot be started.
+    #[must_use]
+    pub fn start_as(
+        instance: Instance,
+        mut command: Command,
+        folder: &Path,
+        arguments: &[String],
+    ) -> Self {
+        let log = log_of(instance, folder);
         let output = File::options().create(true).append(true).open(&log);
         let output = output.expect("a log can be written");
-        let child = instance
-            .program
-            .command(folder)
+        let child = command
             .args(arguments)
             .stdout(output.try_clone().expect("a file has a second handle"))
             .stderr(output)
@@ -172,6 +203,35 @@ impl Running {
             child,
             log,
         }
+    }
+
+    /// Starts a program that writes into a pipe, which is read by nobody but the caller.
+    ///
+    /// # Panics
+    ///
+    /// When it cannot be started.
+    #[must_use]
+    pub fn start_into_pipe(
+        instance: Instance,
+        folder: &Path,
+        arguments: &[String],
+    ) -> (Self, PipeReader) {
+        let (reader, output) = pipe().expect("a pipe can be made");
+        let child = instance
+            .program
+            .command(folder)
+            .args(arguments)
+            .stdout(output.try_clone().expect("a pipe has a second handle"))
+            .stderr(output)
+            .spawn()
+            .expect("a built program starts");
+        let log = log_of(instance, folder);
+        let running = Self {
+            instance,
+            child,
+            log,
+        };
+        (running, reader)
     }
 
     /// The process's number.
@@ -248,6 +308,10 @@ impl Drop for Running {
             }
         }
     }
+}
+
+fn log_of(instance: Instance, folder: &Path) -> PathBuf {
+    folder.join(format!("{instance}.log"))
 }
 
 /// Characters of a log that a failure shows, from its end.

@@ -12,7 +12,12 @@ mod application;
 mod builder;
 mod files;
 
-use std::{collections::BTreeMap, path::Path, process::Output};
+use std::{
+    collections::BTreeMap,
+    io::PipeReader,
+    path::Path,
+    process::{ExitStatus, Output},
+};
 
 use reqwest::Client;
 use serde_json::Value;
@@ -185,6 +190,56 @@ impl Stack {
         if let Err(ended) = self.ready(instance).await {
             panic!("{instance} ended at its second start:\n{}", ended.log);
         }
+    }
+
+    /// Starts a program once more, with so many file descriptors at most, and waits until it is ready.
+    ///
+    /// # Panics
+    ///
+    /// When it does not get ready.
+    pub async fn restart_with_descriptors(&mut self, instance: impl Into<Instance>, limit: u32) {
+        let instance = instance.into();
+        self.running.remove(&instance);
+        let folder = self.folder();
+        let command = instance.program.command_with_descriptors(folder, limit);
+        let arguments = &self.arguments[&instance];
+        let running = Running::start_as(instance, command, folder, arguments);
+        self.running.insert(instance, running);
+        if let Err(ended) = self.ready(instance).await {
+            panic!("{instance} ended at its second start:\n{}", ended.log);
+        }
+    }
+
+    /// Starts a program once more, which from now on writes into a pipe, and waits until it is ready.
+    ///
+    /// # Panics
+    ///
+    /// When it does not get ready.
+    pub async fn restart_into_pipe(&mut self, instance: impl Into<Instance>) -> PipeReader {
+        let instance = instance.into();
+        self.running.remove(&instance);
+        let arguments = &self.arguments[&instance];
+        let (running, reader) = Running::start_into_pipe(instance, self.folder(), arguments);
+        self.running.insert(instance, running);
+        if self.ready(instance).await.is_err() {
+            panic!("{instance} ended at its second start");
+        }
+        reader
+    }
+
+    /// Waits until a program has ended by itself.
+    ///
+    /// # Panics
+    ///
+    /// When it does not end in time.
+    pub async fn end_of(&mut self, instance: impl Into<Instance>) -> ExitStatus {
+        let instance = instance.into();
+        let running = self.running(instance);
+        until(&format!("the end of {instance}"), || {
+            let ended = running.ended();
+            async move { ended }
+        })
+        .await
     }
 
     /// Runs one of the command line's own commands against the same files.

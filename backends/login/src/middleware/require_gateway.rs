@@ -6,10 +6,9 @@ use axum::{
     response::Response,
 };
 use gateway_protocol::header::{REFUSED_SECRET, X_GATEWAY_REFUSED, X_GATEWAY_SECRET};
-
-use super::take_body::closing;
 use http::HeaderValue;
 
+use super::take_body::closing;
 use crate::{config::Gateway, error::LoginError, service::Serving};
 
 /// Lets through what carries the gateway's secret; everything, if there is none, since then the address is

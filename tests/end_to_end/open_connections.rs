@@ -1,0 +1,189 @@
+//! Whoever leaves connections open, at a backend or at the management listener, is not waited for; and out of
+//! descriptors the gateway still says that it is alive. #9
+
+use std::{
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
+
+use end_to_end::{
+    program::Program,
+    raw_connection::{RawConnection, request},
+    signed_client::http_client_without_kept_connections,
+    stack::Stack,
+    waiting::until,
+};
+
+const SHORT: &str = "[timeouts]\nhead_seconds = 1\nbody_seconds = 1\nidle_seconds = 2";
+/// More than a second, on a machine with other tests.
+const SOON: Duration = Duration::from_secs(8);
+const SECRET: &str = "gateway_secret = \"8b1a9953c4611296a827abf8c47804d7\"";
+
+#[tokio::test]
+async fn a_backend_waits_for_heads_in_bounds() {
+    let stack = Stack::builder().backends(SHORT).start().await;
+    heads_are_bounded(stack.addresses().v1, "/healthz").await;
+}
+
+#[tokio::test]
+async fn management_waits_for_heads_in_bounds() {
+    let stack = Stack::builder().gateway(SHORT).start().await;
+    heads_are_bounded(stack.addresses().management, "/healthz").await;
+}
+
+async fn heads_are_bounded(address: SocketAddr, path: &str) {
+    let start = Instant::now();
+    // Silence from the beginning.
+    let mut silent = RawConnection::open(address).await;
+    // A head that is not finished, at first and behind a request.
+    let mut unfinished = RawConnection::open(address).await;
+    unfinished.send(b"GET / HTTP/1.1\r\nHost:").await;
+    let mut second = RawConnection::open(address).await;
+    second.send(&request("GET", path, &[], b"")).await;
+    assert_eq!(second.answer().await.unwrap().status, 200);
+    second.send(b"GET / HTTP/1.1\r\nHost:").await;
+    // Silence behind a request.
+    let mut idle = RawConnection::open(address).await;
+    idle.send(&request("GET", path, &[], b"")).await;
+    assert_eq!(idle.answer().await.unwrap().status, 200);
+    assert!(silent.is_closed().await);
+    for connection in [&mut unfinished, &mut second] {
+        let answers = connection.answers_until_close().await;
+        let statuses: Vec<_> = answers.iter().map(|answer| answer.status).collect();
+        assert_eq!(statuses, [408]);
+    }
+    assert!(idle.is_closed().await);
+    assert!(start.elapsed() < SOON, "{:?}", start.elapsed());
+}
+
+#[tokio::test]
+async fn a_backend_waits_for_bodies_in_bounds() {
+    let stack = Stack::builder().backends(SHORT).start().await;
+    let mut connection = RawConnection::open(stack.addresses().v1).await;
+    let headers = [
+        "Content-Type: application/x-www-form-urlencoded",
+        "Content-Length: 100",
+    ];
+    let start = Instant::now();
+    connection
+        .send(&request("POST", "/login", &headers, b"a=1"))
+        .await;
+    let answers = connection.answers_until_close().await;
+    assert_eq!(answers.len(), 1, "{answers:?}");
+    assert_eq!(answers[0].status, 408);
+    assert_eq!(answers[0].code().as_deref(), Some("request_timeout"));
+    assert_eq!(answers[0].header("connection"), Some("close"));
+    assert!(start.elapsed() < SOON, "{:?}", start.elapsed());
+}
+
+#[tokio::test]
+async fn the_secret_is_looked_at_before_the_body() {
+    let stack = Stack::builder().gateway(SECRET).backends(SECRET).start();
+    let stack = stack.await;
+    let mut connection = RawConnection::open(stack.addresses().v1).await;
+    let headers = [
+        "Content-Type: application/x-www-form-urlencoded",
+        "Content-Length: 100",
+        "X-Gateway-Secret: another",
+    ];
+    // Its body never comes, and would have 10 s.
+    let start = Instant::now();
+    connection
+        .send(&request("POST", "/login", &headers, b""))
+        .await;
+    let answer = connection.answer().await.unwrap();
+    assert!(start.elapsed() < SOON, "{:?}", start.elapsed());
+    assert_eq!(answer.code().as_deref(), Some("gateway_required"));
+    assert_eq!(answer.header("connection"), Some("close"));
+}
+
+#[tokio::test]
+async fn connections_to_a_backend_are_limited() {
+    let stack = Stack::builder()
+        .program(Program::V1, "[limits]\nconnections = 4")
+        .start()
+        .await;
+    let v1 = stack.addresses().v1;
+    full_at(v1, 4).await;
+    let log = stack.log_with(Program::V1, "connections are in use").await;
+    let lines = log
+        .lines()
+        .filter(|line| line.contains("connections are in use"));
+    assert_eq!(lines.count(), 1, "{log}");
+}
+
+#[tokio::test]
+async fn connections_to_management_are_limited() {
+    let stack = Stack::start().await;
+    full_at(stack.addresses().management, 256).await;
+    stack
+        .log_with(Program::Gateway, "connections are in use")
+        .await;
+}
+
+/// Opens connections until one is closed at once, which is within the limit; those before it are served, and there is
+/// room again once they are gone.
+async fn full_at(address: SocketAddr, limit: usize) {
+    // Those of others, who asked whether the program is ready, count, too.
+    let mut open = Vec::new();
+    let closed = loop {
+        let mut connection = RawConnection::open(address).await;
+        connection.send(&request("GET", "/healthz", &[], b"")).await;
+        match connection.answer().await {
+            Some(answer) => assert_eq!(answer.status, 200),
+            None => break open.len(),
+        }
+        open.push(connection);
+    };
+    assert!(closed <= limit && closed + 3 > limit, "{closed} were open");
+    for _ in 0..5 {
+        assert!(RawConnection::open(address).await.is_closed().await);
+    }
+    drop(open);
+    until("room for a connection", || async {
+        let mut connection = RawConnection::open(address).await;
+        connection.send(&request("GET", "/healthz", &[], b"")).await;
+        connection.answer().await.map(drop)
+    })
+    .await;
+}
+
+/// `ulimit -n`.
+const DESCRIPTORS: u32 = 256;
+
+#[tokio::test]
+async fn a_gateway_out_of_descriptors_says_that_it_is_alive() {
+    let (mut stack, _backend) = Stack::recording().await;
+    stack
+        .restart_with_descriptors(Program::Gateway, DESCRIPTORS)
+        .await;
+    let gateway = stack.addresses().gateway;
+    let healthz = format!("http://{}/healthz", stack.addresses().management);
+    let watch = tokio::spawn(async move {
+        let mut longest = Duration::ZERO;
+        for _ in 0..100 {
+            let start = Instant::now();
+            let answer = http_client_without_kept_connections().get(&healthz).send();
+            assert_eq!(answer.await.unwrap().status(), 200);
+            longest = longest.max(start.elapsed());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        longest
+    });
+    let mut silent = Vec::new();
+    for _ in 0..400 {
+        silent.push(RawConnection::open(gateway).await);
+    }
+    let log = stack.log_with(Program::Gateway, "file descriptors").await;
+    assert!(!log.contains("Too many open files"), "{log}");
+    let longest = watch.await.unwrap();
+    assert!(longest < Duration::from_secs(1), "{longest:?}");
+    drop(silent);
+    until("a request to be served", || async {
+        let mut connection = stack.raw().await;
+        connection.send(&request("GET", "/x", &[], b"")).await;
+        let answer = connection.answer().await?;
+        (answer.status == 200).then_some(())
+    })
+    .await;
+}

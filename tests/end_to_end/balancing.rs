@@ -586,13 +586,16 @@ async fn with_all_out_the_answer_comes_at_once() {
     }
     assert!(refused > 20, "{refused} of 40 were refused at once");
     // Each is in the access log; that it is so was told once.
-    let log = stack.log(Program::Gateway);
+    let log = until("the access lines", || async {
+        let log = stack.log(Program::Gateway);
+        (log.matches("no_healthy_backend").count() > 20).then_some(log)
+    })
+    .await;
     assert_eq!(
         log.matches("no address of v1 is healthy").count(),
         1,
         "{log}"
     );
-    assert!(log.matches("no_healthy_backend").count() > 20, "{log}");
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use end_to_end::{
     raw_connection::{RawConnection, request},
     recording_backend::{Behaviour, Manner, RecordingBackend},
     signed_client::{Call, SignedClient, http_client},
-    stack::Stack,
+    stack::{APP_KEY, Stack},
     waiting::until,
 };
 use gateway_protocol::{
@@ -167,7 +167,11 @@ impl World {
                     .param("return_to", "https://evil.example/");
                 said(call, language).await
             }
-            ProblemCode::GatewayRequired => said(client.get("/user").version("v2"), language).await,
+            ProblemCode::GatewayRequired => {
+                // Past the gateway, which keeps it from its own clients: they cannot do anything about it.
+                let backend = format!("http://{}", self.single.addresses().v2);
+                said(SignedClient::new(&backend, APP_KEY).get("/user"), language).await
+            }
             ProblemCode::AppNotFound => {
                 let unknown = self.multi.client().with_app(&"x".repeat(24));
                 said(unknown.get("/x"), language).await

@@ -19,19 +19,20 @@ use end_to_end::{
 };
 use tokio::{io::AsyncWriteExt, net::TcpStream, task::JoinSet};
 
-/// How long another process holds the store's lock, and how long the flood goes on then.
-const LOCKED: Duration = Duration::from_secs(2);
+/// How long another process holds the store's lock (a SQLite call waits 5 s for it, a statement of Postgres runs 3 s), and
+/// how long the flood goes on then.
+const LOCKED: Duration = Duration::from_secs(4);
 const UNLOCKED: Duration = Duration::from_secs(3);
 /// Connections that the flood has open at once.
 const CLIENTS: usize = 60;
 /// Between two requests of the client that is to be served meanwhile.
 const PAUSE: Duration = Duration::from_millis(20);
-/// SQLite: four pooled connections and one that watches, of up to three files each. Postgres has sockets only.
-const MAX_STORE_FILES: usize = 5 * 3;
-/// The store's four blocking threads, and as many for whatever else blocks (DNS, files).
-const MAX_FURTHER_THREADS: usize = 8;
-/// One per client at the gateway, some that are just being closed, and the pool of a Postgres.
-const MAX_FURTHER_SOCKETS: usize = 3 * CLIENTS + 16;
+/// SQLite's pool: four connections, each with a blocking thread, and of up to three files. Postgres has sockets only. The
+/// runtime may start a thread while another one has just finished its work.
+const MAX_FURTHER_THREADS: usize = 2 * 4;
+const MAX_FURTHER_FILES: usize = 4 * 3;
+/// The gateway's idle connections, and the pool of a Postgres.
+const MAX_IDLE_SOCKETS: usize = CLIENTS + 16;
 /// Far more than a call takes, on two processors that many tests share.
 const IN_TIME: Duration = Duration::from_secs(5);
 
@@ -75,23 +76,21 @@ async fn requests_that_are_reset_leave_nothing_behind_in_the_store() {
     eprintln!("{figures}");
     assert!(resets > 100, "no flood: {figures}");
     assert!(slowest < IN_TIME, "{figures}");
-    let bound = before.plus(Usage {
-        threads: MAX_FURTHER_THREADS,
-        files: MAX_STORE_FILES,
-        sockets: MAX_FURTHER_SOCKETS,
-    });
-    assert_eq!(largest.max(bound), bound, "{figures}");
-    // Blocking threads that have nothing to do end after 10 s, connections of the gateway some time later.
-    let afterwards = Usage {
-        sockets: usize::MAX,
-        ..before.plus(Usage {
-            threads: 4,
-            files: MAX_STORE_FILES,
-            sockets: 0,
-        })
-    };
-    until("threads and files to be as before", || async {
-        (process.usage().max(afterwards) == afterwards).then_some(())
+    assert!(
+        largest.threads <= before.threads + MAX_FURTHER_THREADS,
+        "{figures}"
+    );
+    assert!(
+        largest.files <= before.files + MAX_FURTHER_FILES,
+        "{figures}"
+    );
+    // Connections that were reset are closed, and blocking threads that have nothing to do end after 10 s.
+    until("all to be as before", || async {
+        let now = process.usage();
+        let is_as_before = now.threads <= before.threads + MAX_FURTHER_THREADS
+            && now.files <= before.files + MAX_FURTHER_FILES
+            && now.sockets <= before.sockets + MAX_IDLE_SOCKETS;
+        is_as_before.then_some(())
     })
     .await;
     event(&client, credential).send().await.ok();
@@ -158,7 +157,7 @@ async fn send_and_reset(
 }
 
 /// What a process has, by proc(5).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 struct Usage {
     threads: usize,
     /// All descriptors but sockets.
@@ -174,14 +173,6 @@ impl Usage {
             sockets: self.sockets.max(other.sockets),
         }
     }
-
-    fn plus(self, further: Self) -> Self {
-        Self {
-            threads: self.threads + further.threads,
-            files: self.files + further.files,
-            sockets: self.sockets + further.sockets,
-        }
-    }
 }
 
 struct Process(u32);
@@ -192,12 +183,10 @@ impl Process {
             let folder = fs::read_dir(format!("/proc/{}/{what}", self.0));
             folder.expect("a running process has this").flatten()
         };
-        let is_socket = |entry: &fs::DirEntry| {
-            // It may be closed by now.
-            fs::read_link(entry.path())
-                .is_ok_and(|target| target.to_string_lossy().starts_with("socket:"))
-        };
-        let (sockets, files): (Vec<_>, Vec<_>) = entries("fd").partition(is_socket);
+        // What has been closed by now has no target.
+        let targets = entries("fd").filter_map(|entry| fs::read_link(entry.path()).ok());
+        let (sockets, files): (Vec<_>, Vec<_>) =
+            targets.partition(|target| target.to_string_lossy().starts_with("socket:"));
         Usage {
             threads: entries("task").count(),
             files: files.len(),

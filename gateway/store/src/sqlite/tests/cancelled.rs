@@ -20,11 +20,12 @@ struct Gauge {
 }
 
 impl Gauge {
-    fn work(&self) {
+    fn work(&self) -> rusqlite::Result<()> {
         let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
         self.largest.fetch_max(now, Ordering::SeqCst);
         thread::sleep(Duration::from_millis(1));
         self.now.fetch_sub(1, Ordering::SeqCst);
+        Ok(())
     }
 }
 
@@ -57,7 +58,7 @@ async fn calls_that_are_dropped_never_use_more_connections_than_there_are() {
             // Every moment from before the permit to after the work.
             let moment = Duration::from_micros((round * 50 + number) * 7919 % 3000);
             tokio::spawn(tokio::time::timeout(moment, async move {
-                let work = move || Ok(gauge.work());
+                let work = move || gauge.work();
                 if number % 2 == 0 {
                     database.write(move |_| work()).await
                 } else {
@@ -98,7 +99,10 @@ fn work_whose_caller_has_left_before_it_began_is_not_done() {
         let (release, released) = mpsc::channel::<()>();
         let busy = tokio::task::spawn_blocking(move || released.recv());
         let run = Arc::clone(&was_run);
-        let call = database.write(move |_| Ok(run.store(true, Ordering::SeqCst)));
+        let call = database.write(move |_| {
+            run.store(true, Ordering::SeqCst);
+            Ok(())
+        });
         let dropped = tokio::time::timeout(Duration::from_millis(50), call).await;
         assert!(dropped.is_err(), "nobody could do the work");
         assert!(
@@ -128,13 +132,12 @@ async fn work_that_panics_gives_back_what_it_had() {
 async fn calls_beside_the_limit_leave_no_more_idle_connections_than_there_may_be() {
     let folder = Folder::new("surplus");
     let database = SqliteDatabase::open(&folder.file()).unwrap();
-    fn nested(database: &SqliteDatabase, depth: usize) {
-        if depth > 0 {
-            database
-                .call_now(|_| Ok(nested(database, depth - 1)))
-                .unwrap();
+    fn nested(database: &SqliteDatabase, depth: usize) -> rusqlite::Result<()> {
+        if depth == 0 {
+            return Ok(());
         }
+        database.call_now(|_| nested(database, depth - 1))
     }
-    nested(&database, 2 * CONNECTIONS);
+    nested(&database, 2 * CONNECTIONS).unwrap();
     assert_eq!(database.pool.idle_connections(), CONNECTIONS);
 }

@@ -2,12 +2,21 @@
 
 use std::{fmt, str::FromStr};
 
-const IDENT_LENGTH: usize = 24;
+/// An ident's length at most, in bytes.
+const MAX_IDENT_LENGTH: usize = 64;
+/// The length of an ident that we make: about 142 random bits.
+const GENERATED_LENGTH: usize = 24;
 const ALPHABET: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
-/// APP_IDENT: what a client names its application by. 24 characters of `[A-Za-z0-9]`.
+/// APP_IDENT: what a client names its application by. `[A-Za-z0-9._-]{1,64}`, compared byte for byte.
+///
+/// Those that we make are 24 characters of `[A-Za-z0-9]`; an import brings along those that clients have already.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct AppIdent([u8; IDENT_LENGTH]);
+pub struct AppIdent {
+    /// Zero behind the ident, so that equal idents are equal bytes.
+    letters: [u8; MAX_IDENT_LENGTH],
+    length: u8,
+}
 
 impl AppIdent {
     /// How many random bytes [`Self::generate`] wants.
@@ -20,22 +29,23 @@ impl AppIdent {
     #[must_use]
     pub fn generate(random: &[u8; Self::RANDOM_BYTES]) -> Option<Self> {
         const FAIR: usize = 256 - 256 % ALPHABET.len();
-        let mut letters = random
+        let mut fair = random
             .iter()
             .map(|&byte| usize::from(byte))
             .filter(|&byte| byte < FAIR)
             .map(|byte| ALPHABET[byte % ALPHABET.len()]);
-        let mut ident = [0; IDENT_LENGTH];
-        for place in &mut ident {
-            *place = letters.next()?;
+        let mut generated = [0; GENERATED_LENGTH];
+        for place in &mut generated {
+            *place = fair.next()?;
         }
-        Some(Self(ident))
+        Self::try_from(&generated[..]).ok()
     }
 
-    /// The ident's 24 letters.
+    /// The ident's letters.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        std::str::from_utf8(&self.0).expect("made of ASCII letters and digits only")
+        let letters = &self.letters[..usize::from(self.length)];
+        std::str::from_utf8(letters).expect("made of ASCII letters, digits and signs only")
     }
 }
 
@@ -51,12 +61,18 @@ impl TryFrom<&[u8]> for AppIdent {
     type Error = ParseAppIdentError;
 
     fn try_from(ident: &[u8]) -> Result<Self, Self::Error> {
-        let letters: [u8; IDENT_LENGTH] = ident.try_into().map_err(|_| ParseAppIdentError)?;
-        if letters.iter().all(u8::is_ascii_alphanumeric) {
-            Ok(Self(letters))
-        } else {
-            Err(ParseAppIdentError)
+        let is_allowed =
+            |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+        let is_fit = (1..=MAX_IDENT_LENGTH).contains(&ident.len());
+        if !is_fit || !ident.iter().all(is_allowed) {
+            return Err(ParseAppIdentError);
         }
+        let mut letters = [0; MAX_IDENT_LENGTH];
+        letters[..ident.len()].copy_from_slice(ident);
+        Ok(Self {
+            letters,
+            length: u8::try_from(ident.len()).expect("at most 64"),
+        })
     }
 }
 
@@ -72,9 +88,9 @@ impl fmt::Debug for AppIdent {
     }
 }
 
-/// The ident is not 24 letters and digits, so no application has it.
+/// The text is not an ident, so no application has it.
 #[derive(Debug, thiserror::Error)]
-#[error("24 letters and digits")]
+#[error("1 to 64 letters, digits, dots, underscores or hyphens")]
 pub struct ParseAppIdentError;
 
 /// APP_ID: the internal id. It never leaves the private side, so it has no `Display` and a silent `Debug`.
@@ -109,23 +125,42 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_ident_is_24_letters_and_digits() {
-        assert!("abcdefghijklmnopqrstuvw1".parse::<AppIdent>().is_ok());
-        for bad in [
-            "",
-            "abc",
-            "abcdefghijklmnopqrstuvw-",
-            "abcdefghijklmnopqrstuvw12",
-            "ｱbcdefghijklmnopqrstuv",
+    fn an_ident_is_1_to_64_letters_digits_and_signs() {
+        let longest = "x".repeat(64);
+        for good in [
+            "a",
+            "abcdefghijklmnopqrstuvw1",
+            "team-1.mobile_app",
+            ".",
+            &longest,
         ] {
+            assert_eq!(good.parse::<AppIdent>().unwrap().as_str(), good);
+        }
+        for bad in ["", &"x".repeat(65), "a b", "a/b", "a\\b", "a\0", "ｱbc"] {
             assert!(bad.parse::<AppIdent>().is_err(), "{bad}");
         }
     }
 
     #[test]
-    fn a_generated_ident_parses() {
+    fn idents_are_compared_byte_for_byte() {
+        let ident = |text: &str| text.parse::<AppIdent>().unwrap();
+        assert_eq!(ident("team-1"), ident("team-1"));
+        for other in ["Team-1", "team-", "team-10"] {
+            assert_ne!(ident("team-1"), ident(other));
+        }
+    }
+
+    #[test]
+    fn a_generated_ident_is_24_letters_and_digits() {
         let random: [u8; AppIdent::RANDOM_BYTES] = std::array::from_fn(|place| (place * 37) as u8);
         let ident = AppIdent::generate(&random).unwrap();
+        assert_eq!(ident.as_str().len(), 24);
+        assert!(
+            ident
+                .as_str()
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric())
+        );
         assert_eq!(ident.as_str().parse::<AppIdent>().unwrap(), ident);
     }
 

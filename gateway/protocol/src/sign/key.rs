@@ -30,12 +30,7 @@ impl AppKey {
     ///
     /// The key has fewer than 128 bits, as far as its length and letters tell.
     pub fn check_strength(&self) -> Result<KeyStrength, WeakKey> {
-        let bits = self.bits();
-        if bits < KeyStrength::LEAST_BITS {
-            Err(WeakKey { bits })
-        } else {
-            Ok(KeyStrength { bits })
-        }
+        KeyStrength::of(&self.0)
     }
 
     pub(super) fn as_bytes(&self) -> &[u8] {
@@ -44,36 +39,6 @@ impl AppKey {
 
     pub(super) fn placeholder() -> Self {
         Self("<APP_KEY>".into())
-    }
-
-    /// The most bits that a random text of these letters and this length can have.
-    fn bits(&self) -> u32 {
-        let all = |is_of: fn(&u8) -> bool| self.0.as_bytes().iter().all(is_of);
-        let bits_per_letter = if all(u8::is_ascii_digit) {
-            3.32
-        } else if all(u8::is_ascii_hexdigit) {
-            4.0
-        } else if all(u8::is_ascii_alphanumeric) {
-            5.95
-        } else {
-            6.5
-        };
-        let distinct = self
-            .0
-            .bytes()
-            .collect::<std::collections::BTreeSet<_>>()
-            .len();
-        if distinct < 6 {
-            return 0;
-        }
-        let length = u32::try_from(self.0.len()).unwrap_or(u32::MAX).min(4096);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "small and positive"
-        )]
-        let bits = (f64::from(length) * bits_per_letter) as u32;
-        bits
     }
 }
 
@@ -113,6 +78,49 @@ pub struct KeyStrength {
 impl KeyStrength {
     /// What a key must have at least.
     pub const LEAST_BITS: u32 = 128;
+
+    /// The strength of a secret text, an application's key or any other.
+    ///
+    /// # Errors
+    ///
+    /// It has fewer than 128 bits, as far as its length and letters tell.
+    pub fn of(text: &str) -> Result<Self, WeakKey> {
+        let bits = bits(text);
+        if bits < Self::LEAST_BITS {
+            Err(WeakKey { bits })
+        } else {
+            Ok(Self { bits })
+        }
+    }
+}
+
+/// The most bits that a random text of these letters and this length can have.
+fn bits(text: &str) -> u32 {
+    let all = |is_of: fn(&u8) -> bool| text.as_bytes().iter().all(is_of);
+    let bits_per_letter = if all(u8::is_ascii_digit) {
+        3.32
+    } else if all(u8::is_ascii_hexdigit) {
+        4.0
+    } else if all(u8::is_ascii_alphanumeric) {
+        5.95
+    } else {
+        6.5
+    };
+    let distinct = text
+        .bytes()
+        .collect::<std::collections::BTreeSet<_>>()
+        .len();
+    if distinct < 6 {
+        return 0;
+    }
+    let length = u32::try_from(text.len()).unwrap_or(u32::MAX).min(4096);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "small and positive"
+    )]
+    let bits = (f64::from(length) * bits_per_letter) as u32;
+    bits
 }
 
 /// A key that is too short or too plain.

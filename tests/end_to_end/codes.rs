@@ -55,7 +55,7 @@ impl World {
             "[login]\nlogin_ttl_seconds = 1\n[limits]\nstarts_per_second = 1\nstarts_burst = 1";
         let (single, hasty, multi, strict) = tokio::join!(
             Stack::builder()
-                .program(Program::V2, "gateway_secret = \"unknown\"")
+                .program(Program::V2, "gateway_secret = \"unknown-4283fefc63f0cd0e\"")
                 .start(),
             Stack::builder().backends(hasty).start(),
             Stack::builder().in_front_of(&backend).multi().start(),

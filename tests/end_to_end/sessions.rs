@@ -196,7 +196,7 @@ async fn an_unknown_path_is_not_found() {
 
 #[tokio::test]
 async fn a_backend_that_wants_the_gateways_secret_serves_nobody_else() {
-    let secret = "gateway_secret = \"between-us\"";
+    let secret = "gateway_secret = \"between-us-4283fefc63f0cd0e\"";
     let stack = Stack::builder()
         .gateway(secret)
         .backends(secret)
@@ -214,9 +214,9 @@ async fn a_backend_that_wants_the_gateways_secret_serves_nobody_else() {
     for wrong in [
         None,
         Some(""),
-        Some("between-u"),
-        Some("between-us ."),
-        Some("BETWEEN-US"),
+        Some("between-us-4283fefc63f0cd0"),
+        Some("between-us-4283fefc63f0cd0e ."),
+        Some("BETWEEN-US-4283FEFC63F0CD0E"),
     ] {
         let answer = direct(wrong).send().await.unwrap();
         Answer::read(answer).await.problem(403, "gateway_required");

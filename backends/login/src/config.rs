@@ -99,6 +99,13 @@ impl Config {
         }
     }
 
+    /// What the configuration allows and a careful operator should know: told at the start, and by `--check`.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let store = self.store.address.weakness().map(str::to_owned);
+        store.into_iter().chain(self.providers.warnings()).collect()
+    }
+
     /// The convention headers.
     #[must_use]
     pub fn headers(&self) -> &HeaderNames {

@@ -55,9 +55,6 @@ pub async fn start(config: Config) -> anyhow::Result<(Arc<Service>, Watch)> {
     let store = Store::open(config.store()).await?;
     let address = &config.store().address;
     tracing::info!(store = %address, "the store is {address}");
-    if let Some(weakness) = address.weakness() {
-        tracing::warn!(store = %address, "{weakness}");
-    }
     let stores = Stores::of(&store);
     let service = Service::new(config, stores, Arc::new(SystemClock))
         .context("no HTTP client for the providers")?;
@@ -78,8 +75,8 @@ fn try_run(program: &Program) -> anyhow::Result<ExitCode> {
     let file: &PathBuf = arguments.get_one("config").expect("it has a default");
     let config = Config::load(file)?;
     if arguments.get_flag("check") {
-        if let Some(weakness) = config.store().address.weakness() {
-            say(&format!("warning: {weakness}"));
+        for warning in config.warnings() {
+            say(&format!("warning: {warning}"));
         }
         say(&format!("{}: nothing to complain about", file.display()));
         return Ok(ExitCode::SUCCESS);
@@ -94,6 +91,9 @@ fn try_run(program: &Program) -> anyhow::Result<ExitCode> {
         });
     }
     let log = logging::start(config.log())?;
+    for warning in config.warnings() {
+        tracing::warn!("{warning}");
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(config.worker_threads())
         .enable_all()

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use gateway_protocol::sign::KeyStrength;
 use http::HeaderValue;
 
 use super::{SecretText, problems::Problems};
@@ -50,8 +51,15 @@ impl Gateway {
                 );
                 None
             }
-            (Some(source), false) => SecretText::read("gateway_secret", &source, problems)
-                .map(|text| Self::Secret(GatewaySecret(text))),
+            (Some(source), false) => {
+                let text = SecretText::read("gateway_secret", &source, problems)?;
+                if let Err(weak) = KeyStrength::of(text.expose()) {
+                    let allowed = "a random text of at least 128 bits, of openssl rand -hex 32 say: env:NAME, file:PATH, or the secret itself";
+                    problems.add("gateway_secret", &format!("a weak secret: {weak}"), allowed);
+                    return None;
+                }
+                Some(Self::Secret(GatewaySecret(text)))
+            }
             (None, _) if !is_loopback => {
                 let allowed = "the gateway's secret, since \"listen\" is not a loopback address: env:NAME, file:PATH, or the secret itself";
                 problems.add("gateway_secret", "nothing", allowed);
@@ -66,6 +74,8 @@ impl Gateway {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const SECRET: &str = "4283fefc63f0cd0e873a0000c6d07ef7";
 
     fn gateway(secret: Option<&str>, without: Option<bool>, listen: &str) -> Option<Gateway> {
         let listen = listen.parse().ok();
@@ -89,23 +99,43 @@ mod tests {
         ));
         assert!(gateway(None, None, "0.0.0.0:1").is_none());
         assert!(gateway(None, Some(true), "0.0.0.0:1").is_none());
-        assert!(gateway(Some("s"), Some(true), "127.0.0.1:1").is_none());
+        assert!(gateway(Some(SECRET), Some(true), "127.0.0.1:1").is_none());
         assert!(matches!(
-            gateway(Some("s"), None, "0.0.0.0:1"),
+            gateway(Some(SECRET), None, "0.0.0.0:1"),
             Some(Gateway::Secret(_))
         ));
     }
 
     #[test]
+    fn a_weak_secret_is_refused_and_not_told() {
+        for weak in [
+            "s",
+            "hunter2hunter2",
+            "4283fefc63f0cd0e873a0000c6d07ef",
+            &"ab".repeat(40),
+        ] {
+            let mut problems = Problems::default();
+            let read = Gateway::read(Some(weak.to_owned()), None, None, &mut problems);
+            assert!(read.is_none(), "{weak}");
+            let told = crate::config::ConfigProblems::from(problems).to_string();
+            assert!(
+                told.contains("gateway_secret: found a weak secret"),
+                "{told}"
+            );
+            assert!(weak.len() < 2 || !told.contains(weak), "{told}");
+        }
+    }
+
+    #[test]
     fn only_the_secret_itself_will_do() {
-        let Some(Gateway::Secret(secret)) = gateway(Some("s3cret"), None, "0.0.0.0:1") else {
+        let Some(Gateway::Secret(secret)) = gateway(Some(SECRET), None, "0.0.0.0:1") else {
             panic!("a secret was given");
         };
-        assert!(secret.is(Some(&HeaderValue::from_static("s3cret"))));
+        assert!(secret.is(Some(&HeaderValue::from_static(SECRET))));
         for wrong in [
             None,
             Some(HeaderValue::from_static("")),
-            Some(HeaderValue::from_static("s3cretx")),
+            Some(HeaderValue::from_static(&SECRET[1..])),
         ] {
             assert!(!secret.is(wrong.as_ref()));
         }

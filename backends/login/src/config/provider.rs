@@ -2,13 +2,16 @@
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
-use url::Url;
+use url::{Host, Url};
 
 use super::{
     SecretText,
     problems::Problems,
     raw::{RawProvider, RawProviderKind},
 };
+
+/// The client secret of the sandbox provider, as everybody can read it in its source: by it the sandbox is known.
+const SANDBOX_SECRET: &str = "sandbox-only-secret";
 
 const PATH: &str = "a path that begins with /";
 const BASE: &str = "an http or https address, \"https://provider.example\" say";
@@ -140,6 +143,8 @@ pub struct ProviderConfig {
     pub sends_redirect_uri: bool,
     /// Whether PKCE (S256) is used; default as the kind.
     pub pkce: bool,
+    /// What is sent to the provider, and comes from it, can be read on the way: an http address beyond this machine.
+    is_readable: bool,
     /// What `iss` must be when it is sent (RFC 9207); default the origin of `auth_url`.
     pub issuer: String,
 }
@@ -176,7 +181,20 @@ impl ProviderConfig {
         let secret_source = raw.client_secret.unwrap_or_default();
         let client_secret = SecretText::read(&key("client_secret"), &secret_source, problems);
         let (kind, auth_url, api_url) = (kind?, auth_url?, api_url?);
+        let is_sandbox = client_secret.as_ref().is_some_and(is_sandboxs);
+        let addresses = [("auth_url", &auth_url), ("api_url", &api_url)];
+        for (field, url) in addresses {
+            if is_sandbox && !is_loopback(url) && !raw.allow_sandbox.unwrap_or(false) {
+                problems.add(
+                    &key(field),
+                    "the sandbox provider, which lets everybody in, on another machine",
+                    "a loopback address, or a name below localhost; or allow_sandbox = true beside it",
+                );
+            }
+        }
+        let is_readable = |url: &Url| url.scheme() == "http" && !is_loopback(url);
         Some(Self {
+            is_readable: addresses.into_iter().any(|(_, url)| is_readable(url)),
             name: own_name?,
             authorize_url: below(&auth_url, &kind.authorize_path),
             token_url: below(&auth_url, &kind.token_path),
@@ -193,6 +211,43 @@ impl ProviderConfig {
     }
 }
 
+impl ProviderConfig {
+    /// What a careful operator should know of it.
+    fn warnings(&self) -> impl Iterator<Item = String> + use<> {
+        let section = format!("providers.{}", self.name);
+        let clear_text = self.is_readable.then(|| {
+            format!(
+                "{section}: auth_url or api_url is http and not on this machine: the client secret, codes and tokens can \
+                 be read on the way, and answers changed; prefer https"
+            )
+        });
+        let sandbox = is_sandboxs(&self.client_secret).then(|| {
+            format!(
+                "{section}: client_secret is the sandbox provider's, which everybody knows, and the sandbox lets \
+                 everybody in as anybody: for trying things out only"
+            )
+        });
+        [clear_text, sandbox].into_iter().flatten()
+    }
+}
+
+fn is_sandboxs(secret: &SecretText) -> bool {
+    secret.expose() == SANDBOX_SECRET
+}
+
+/// Whether an address is on this machine: a loopback address, or a name that is one (RFC 6761, section 6.3).
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        Some(Host::Domain(name)) => {
+            let name = name.trim_end_matches('.');
+            name == "localhost" || name.ends_with(".localhost")
+        }
+        None => false,
+    }
+}
+
 /// All configured providers, at least one.
 #[derive(Clone, Debug)]
 pub struct Providers {
@@ -204,6 +259,10 @@ impl Providers {
     /// All of them, by name.
     pub fn iter(&self) -> std::slice::Iter<'_, ProviderConfig> {
         self.all.iter()
+    }
+
+    pub(super) fn warnings(&self) -> impl Iterator<Item = String> {
+        self.all.iter().flat_map(ProviderConfig::warnings)
     }
 
     /// The one for a login that names none: the configured default, or the only one there is.

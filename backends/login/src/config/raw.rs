@@ -153,6 +153,7 @@ pub(super) struct RawProvider {
     pub(super) redirect_uri: Option<bool>,
     pub(super) pkce: Option<bool>,
     pub(super) issuer: Option<String>,
+    pub(super) allow_sandbox: Option<bool>,
 }
 
 /// `[provider_kinds.NAME]`.

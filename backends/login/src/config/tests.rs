@@ -328,3 +328,61 @@ fn what_serving_cannot_be_is_told_by_its_key() {
     ];
     assert_eq!(keys, expected, "{message}");
 }
+
+fn provider_at(address: &str, secret: &str, more: &str) -> String {
+    let provider = config_text_with_provider(address, more);
+    let provider = provider.replace("\"secret\"", &format!("{secret:?}"));
+    format!("prefix = \"Acme\"\n{provider}")
+}
+
+#[test]
+fn the_sandbox_is_refused_beyond_loopback_unless_it_is_allowed() {
+    for address in [
+        "http://127.0.0.1:7100",
+        "http://127.1.2.3",
+        "http://[::1]:7100",
+        "http://localhost:7100",
+        "http://provider.localhost:7100",
+    ] {
+        let config = Config::parse(&provider_at(address, "sandbox-only-secret", "")).unwrap();
+        let told = config.warnings().join("\n");
+        assert!(told.contains("sandbox") && !told.contains("http"), "{told}");
+    }
+    for address in [
+        "http://10.0.0.1:7100",
+        "https://provider.example",
+        "http://[2001:db8::1]",
+        "http://localhost.example",
+        "http://notlocalhost",
+    ] {
+        let refused = provider_at(address, "sandbox-only-secret", "");
+        let (keys, message) = problems(&refused);
+        let expected = ["auth_url", "api_url"].map(|key| format!("providers.sandbox.{key}"));
+        assert_eq!(keys, expected, "{message}");
+        assert!(message.contains("allow_sandbox = true"), "{message}");
+        assert!(!message.contains("sandbox-only-secret"), "{message}");
+        let allowed = provider_at(address, "sandbox-only-secret", "allow_sandbox = true");
+        Config::parse(&allowed).unwrap();
+        Config::parse(&provider_at(address, "a secret of its own", "")).unwrap();
+    }
+}
+
+#[test]
+fn a_provider_in_clear_text_elsewhere_is_warned_of() {
+    let warnings = |address: &str| {
+        let config = Config::parse(&provider_at(address, "a secret of its own", ""));
+        config.unwrap().warnings()
+    };
+    for quiet in [
+        "https://provider.example",
+        "http://127.0.0.1:1",
+        "http://a.localhost",
+    ] {
+        assert_eq!(warnings(quiet), Vec::<String>::new(), "{quiet}");
+    }
+    let told = warnings("http://provider.example").join("\n");
+    assert!(
+        told.contains("providers.sandbox") && told.contains("https"),
+        "{told}"
+    );
+}

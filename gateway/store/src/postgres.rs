@@ -72,6 +72,35 @@ impl PostgresDatabase {
         })
     }
 
+    /// Connects without applying the migrations, to look at what is there: nothing is made or changed.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::open`], but for migrations.
+    pub async fn open_as_it_is(
+        address: &PostgresAddress,
+        settings: &PostgresSettings,
+    ) -> Result<Self, OpenError> {
+        let tls = connect::tls(address, settings)?;
+        let config = connect::config(address, settings);
+        let connected = connect::connect(&config, &tls, settings).await;
+        connected.map_err(|cause| OpenError::Server {
+            server: address.to_string(),
+            cause,
+        })?;
+        let shared = Shared {
+            pool: pool(&config, &tls, settings),
+            settings: settings.clone(),
+            config,
+            tls,
+            // Nobody is told of what is not written.
+            notifies: false,
+        };
+        Ok(Self {
+            shared: Arc::new(shared),
+        })
+    }
+
     /// A connection, for as long as the caller keeps it.
     ///
     /// # Errors

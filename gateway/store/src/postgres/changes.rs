@@ -51,6 +51,23 @@ pub fn telling(database: &PostgresDatabase, topic: Topic, write: &str) -> String
     )
 }
 
+/// As [`telling`], for a statement that changes many things of a topic: it tells once, with an empty key, that any of
+/// them may have changed. Its rows need only be given back; the whole gives back how many there were.
+#[must_use]
+pub fn telling_of_all(database: &PostgresDatabase, topic: Topic, write: &str) -> String {
+    let topic = topic.as_str();
+    let tell = if database.notifies() {
+        format!("pg_notify('{CHANNEL}', '{topic}:')")
+    } else {
+        "1".to_owned()
+    };
+    format!(
+        "WITH changed AS ({write}), \
+         recorded AS (INSERT INTO changes (topic, key) SELECT '{topic}', ''::bytea WHERE EXISTS (SELECT 1 FROM changed)) \
+         SELECT count, {tell} FROM (SELECT count(*) AS count FROM changed) AS counted WHERE count > 0"
+    )
+}
+
 /// Whether there is a `pg_notify` that we may call.
 pub(super) async fn can_notify(client: &Client) -> Result<bool, StoreError> {
     let tried = client

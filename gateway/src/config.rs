@@ -26,7 +26,11 @@ pub use self::{
 
 use std::{net::SocketAddr, path::Path, sync::Arc};
 
-use gateway_protocol::header::{HeaderNames, HeaderOverrides, Prefix};
+use gateway_protocol::{
+    header::{HeaderNames, HeaderOverrides, Prefix},
+    sign::KeyStrength,
+};
+use http::HeaderValue;
 use ipnet::IpNet;
 use signpost_process::shutdown::{self, ShutdownSettings};
 use signpost_store::StoreSettings;
@@ -123,7 +127,7 @@ impl Config {
         let versions = Versions::from_root(root, [listen, management]);
         let limits = Limits::from_section(root.section("limits"));
         let timeouts = Timeouts::from_section(root.section("timeouts"));
-        let gateway_secret = root.secret("gateway_secret");
+        let gateway_secret = gateway_secret(root);
         let trusted_proxies = root.list(
             "trusted_proxies",
             "addresses or networks, \"10.0.0.0/8\" say",
@@ -186,6 +190,28 @@ impl Config {
         }
         warnings
     }
+}
+
+/// What backends know the gateway by. It is of the operator's own making, so that there is no reason to take a weak one.
+fn gateway_secret(root: &mut Section<'_>) -> Option<Option<Secret>> {
+    let secret = root.secret("gateway_secret")?;
+    let Some(text) = secret.as_ref().map(Secret::expose) else {
+        return Some(None);
+    };
+    let problem = if HeaderValue::from_str(text).is_err() {
+        Some("a text with characters that no header can have".to_owned())
+    } else {
+        KeyStrength::of(text)
+            .err()
+            .map(|weak| format!("a weak secret: {weak}"))
+    };
+    if let Some(found) = problem {
+        let allowed = "a random text of at least 128 bits, of openssl rand -hex 32 say: \"env:NAME\", \"file:PATH\" \
+                       or the secret itself";
+        root.problem("gateway_secret", &found, allowed);
+        return None;
+    }
+    Some(secret)
 }
 
 fn names(

@@ -256,14 +256,14 @@ async fn the_gateways_secret_reaches_the_backend_and_nobody_else() {
     let backend = RecordingBackend::start().await;
     let stack = Stack::builder()
         .in_front_of(&backend)
-        .gateway("gateway_secret = \"hush-hush\"");
+        .gateway("gateway_secret = \"hush-hush-4283fefc63f0\"");
     let stack = stack.start().await;
     let answer = stack.client().get("/x").send().await;
     answer.ok();
     assert!(!format!("{:?}", answer.headers).contains("hush"));
     assert_eq!(
         backend.requests()[0].value("x-gateway-secret"),
-        Some("hush-hush")
+        Some("hush-hush-4283fefc63f0")
     );
 }
 

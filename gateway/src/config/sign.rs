@@ -96,6 +96,14 @@ pub fn weaknesses(profile: &SignProfile) -> impl Iterator<Item = &'static str> +
             "layout is concat: two parameter lists can share one sign ('a=bc' and 'ab=c'); prefer pairs",
         ),
         (
+            profile.empty == SignEmpty::Drop,
+            "empty is drop: pairs without a value are not signed, so that anybody can add or remove them; prefer keep",
+        ),
+        (
+            !profile.leave_out.is_empty(),
+            "leave_out names keys that are not signed: anybody can change their values; leave out none",
+        ),
+        (
             profile.replay == ReplayPolicy::Allow,
             "replay is allow: who reads a request can send it again within the window; prefer reject",
         ),

@@ -260,6 +260,26 @@ fn a_weak_key_is_refused_unless_it_is_allowed() {
 }
 
 #[test]
+fn a_weak_gateway_secret_is_refused_and_not_told() {
+    let with = |secret: &str| format!("gateway_secret = '{secret}'\n{MINIMAL}");
+    for weak in ["hush", "hunter2hunter2", "4283fefc63f0cd0e873a0000c6d07ef"] {
+        let told = problems(&with(weak));
+        assert!(
+            told.contains("gateway_secret: found a weak secret"),
+            "{told}"
+        );
+        assert!(!told.contains(weak), "{told}");
+        // What is of our own making has no reason to be weak, unlike keys that clients have already.
+        let told = problems(&format!("{}[sign]\nallow_weak_key = true\n", with(weak)));
+        assert!(told.contains("gateway_secret"), "{told}");
+    }
+    let bell = "gateway_secret = \"4283fefc63f0cd0e873a0000c6d07ef7\\u0007\"\n";
+    let told = problems(&format!("{bell}{MINIMAL}"));
+    assert!(told.contains("no header can have"), "{told}");
+    load(&with("4283fefc63f0cd0e873a0000c6d07ef7")).unwrap();
+}
+
+#[test]
 fn there_is_one_application_or_there_are_many() {
     let neither = MINIMAL.replace(
         "[application]\nkey = '4283fefc63f0cd0e873a0000c6d07ef7'\n",
@@ -291,6 +311,11 @@ fn weak_choices_are_warned_of() {
         .warnings()
         .join("\n");
     for word in ["md5", "decoded", "concat", "replay"] {
+        assert!(warnings.contains(word), "{word} in {warnings}");
+    }
+    let alipay = load(&format!("{MINIMAL}[sign]\npreset = 'alipay'\n"));
+    let warnings = alipay.unwrap().warnings().join("\n");
+    for word in ["empty is drop", "leave_out names keys"] {
         assert!(warnings.contains(word), "{word} in {warnings}");
     }
     let strong = "[sign]\nalgorithm = 'hmac-sha256'\nreplay = 'reject'\n";

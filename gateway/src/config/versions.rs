@@ -175,6 +175,13 @@ impl Versions {
             .find(|backend| backend.version.is_named_by(name))
     }
 
+    /// The names of all of them.
+    #[must_use]
+    pub fn names(&self) -> Vec<Version> {
+        let names = self.iter().map(|backend| backend.version.clone());
+        names.collect()
+    }
+
     /// All of them.
     pub fn iter(&self) -> std::slice::Iter<'_, Arc<Backend>> {
         self.backends.iter()

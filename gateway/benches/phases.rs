@@ -18,7 +18,10 @@ use gateway::{
     apps::{
         App, AppState,
         directory::CachedApps,
-        store::{AppStore, AppStoreError, AppSummary, NewApp, Rotated, Rotation},
+        store::{
+            AppStore, AppStoreError, AppSummary, AppUpdate, ImportOutcome, NewApp, Rotated,
+            Rotation,
+        },
     },
     balance::{Balancer, attempts::Attempts},
     config::{Config, Versions},
@@ -204,6 +207,22 @@ impl AppStore for EveryIdent {
     }
 
     async fn create(&self, _: NewApp) -> Result<(), AppStoreError> {
+        Err(READ_ONLY)
+    }
+
+    async fn import(&self, _: Vec<NewApp>) -> Result<ImportOutcome, AppStoreError> {
+        Err(READ_ONLY)
+    }
+
+    async fn taken(&self, _: Vec<AppIdent>) -> Result<Vec<AppIdent>, AppStoreError> {
+        Err(READ_ONLY)
+    }
+
+    async fn update(&self, _: AppUpdate) -> Result<bool, AppStoreError> {
+        Err(READ_ONLY)
+    }
+
+    async fn forget_previous(&self, _: SignTime) -> Result<u64, AppStoreError> {
         Err(READ_ONLY)
     }
 

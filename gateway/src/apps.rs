@@ -6,14 +6,21 @@
 //! | [`sqlite`], [`postgres`] | the embedded store, and the one on a server |
 //! | [`open`] | which of them, with the master key |
 //! | [`directory`] | how a request finds its application: one for all, or cached records |
+//! | [`administration`] | what operators may do, by which rules |
+//! | [`import`] | applications from a file |
+//! | [`inspect`] | looking at a store without changing it |
 //! | [`seal`] | keys at rest |
 
+pub mod administration;
 pub mod directory;
 mod freshness;
+pub mod import;
 mod in_flight;
+pub mod inspect;
 pub mod open;
 pub mod postgres;
 mod record;
+mod reseal;
 pub mod seal;
 pub mod sqlite;
 pub mod store;

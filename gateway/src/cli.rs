@@ -16,7 +16,11 @@ use signpost_process::log_writer::write_last_words;
 
 pub use self::parse::parse;
 use crate::{
-    config::{Config, ConfigError},
+    apps::{
+        administration::unknown_defaults_warning,
+        inspect::{Inspected, inspect},
+    },
+    config::{Applications, Config, ConfigError},
     logging, server,
 };
 
@@ -75,10 +79,13 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Run(file) => {
             let config = file.load()?;
             let log = logging::start(&config.log)?;
+            for warning in config.warnings() {
+                tracing::warn!("{warning}");
+            }
             server::run(config, log)?;
             Ok(ExitCode::SUCCESS)
         }
-        Command::Check(file) => check(&file),
+        Command::Check(file) => wait_for(check(&file)),
         Command::Health(file) => health::run(file.load()?.management),
         Command::App { command } => wait_for(app::run(command)),
         Command::Store { command } => wait_for(store::run(command)),
@@ -87,9 +94,21 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn check(file: &ConfigFile) -> anyhow::Result<ExitCode> {
+async fn check(file: &ConfigFile) -> anyhow::Result<ExitCode> {
     let config = file.load()?;
-    for warning in config.warnings() {
+    let mut warnings = config.warnings();
+    if let Applications::Multi(multi) = &config.applications {
+        match inspect(&config, multi).await? {
+            Inspected::Unreachable(error) => warnings.push(format!(
+                "the store cannot be looked at now, so that the master key and default versions were not checked: {error:#}"
+            )),
+            Inspected::Missing => {}
+            Inspected::Seen { unknown_defaults } => {
+                warnings.extend(unknown_defaults_warning(&unknown_defaults));
+            }
+        }
+    }
+    for warning in warnings {
         say(&format!("warning: {warning}"));
     }
     say(&format!("{}: in order", file.config.display()));

@@ -22,6 +22,9 @@ use super::{
     store::{AppStore, AppStoreError},
 };
 
+/// The key of a change that concerns all applications: an import tells of itself once, however many it brings.
+pub(super) const ALL_APPLICATIONS: &[u8] = b"";
+
 /// Where applications are looked up.
 pub enum AppDirectory {
     /// One for all requests.
@@ -157,9 +160,13 @@ impl CachedApps {
                 key,
             } => {
                 self.changes.fetch_add(1, Ordering::AcqRel);
-                if let Ok(ident) = AppIdent::try_from(&key[..]) {
-                    self.cache.invalidate(&ident);
-                    self.in_flight.forget(ident);
+                match AppIdent::try_from(&key[..]) {
+                    Ok(ident) => {
+                        self.cache.invalidate(&ident);
+                        self.in_flight.forget(ident);
+                    }
+                    // `ALL_APPLICATIONS`, or what only a newer release knows.
+                    Err(_) => self.forget_all(),
                 }
             }
             Change::Item {
@@ -169,12 +176,16 @@ impl CachedApps {
             Change::Lost => self.freshness.lose((self.timer)()),
             Change::Everything => {
                 self.changes.fetch_add(1, Ordering::AcqRel);
-                self.cache.invalidate_all();
-                self.in_flight.forget_all();
+                self.forget_all();
                 // Last: what was remembered is not to serve once more.
                 self.freshness.regain();
             }
         }
+    }
+
+    fn forget_all(&self) {
+        self.cache.invalidate_all();
+        self.in_flight.forget_all();
     }
 
     /// Whether the store answers.

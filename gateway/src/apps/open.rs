@@ -4,11 +4,14 @@ use std::{sync::Arc, time::Duration};
 
 use anyhow::Context;
 use gateway_protocol::app::AppIdent;
-use signpost_store::{Store, changes::Watch};
+use signpost_store::{Store, StoreSettings, changes::Watch};
 
 use super::{
+    administration::unknown_defaults_warning,
     directory::{AppDirectory, CachedApps},
-    postgres::PostgresAppStore,
+    inspect::unknown_defaults,
+    postgres::{BULK_STATEMENT_TIMEOUT, PostgresAppStore},
+    reseal::{Format, format_of},
     seal::Sealer,
     sqlite::SqliteAppStore,
     store::AppStore,
@@ -52,6 +55,7 @@ pub fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
         // What was connected on this runtime would end with it.
         postgres.disconnect();
     }
+    warn_of_unknown_defaults(config, &database);
     let apps = Arc::new(CachedApps::new(Arc::clone(&store), multi.cache_entries));
     let told = Arc::clone(&apps);
     let watch = database
@@ -62,6 +66,35 @@ pub fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
         store: Some(store),
         watch: Some(watch),
     })
+}
+
+/// Warns of applications whose default version is none of the configuration's, from a thread of its own: no start waits
+/// until all applications were looked at.
+fn warn_of_unknown_defaults(config: &Config, database: &Store) {
+    let (settings, known) = (config.store.clone(), config.versions.names());
+    let database = database.clone();
+    let look = move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let found = runtime.block_on(unknown_defaults(&settings, &database, &known))?;
+        if let Some(warning) = unknown_defaults_warning(&found) {
+            tracing::warn!("{warning}");
+        }
+        anyhow::Ok(())
+    };
+    let look = move || {
+        if let Err(error) = look() {
+            tracing::debug!(
+                "default versions of applications were not looked at: {:#}",
+                error
+            );
+        }
+    };
+    // Without a thread there is no warning.
+    let _ = std::thread::Builder::new()
+        .name("default-versions".to_owned())
+        .spawn(look);
 }
 
 /// Opens the store of applications, having made sure that the master key is the one that its keys are sealed under.
@@ -77,12 +110,27 @@ pub async fn open_store(
     let profile = config.sign.profile.clone();
     let store: Arc<dyn AppStore> = match database.clone() {
         Store::Sqlite(sqlite) => {
-            let sealer = sealer(multi, SqliteAppStore::any_sealed_key(&sqlite)?)?;
-            Arc::new(SqliteAppStore::new(sqlite, sealer, profile))
+            let newest =
+                sqlite.call_now(|connection| SqliteAppStore::newest_sealed_key(connection))?;
+            let (sealer, format) = sealer(multi, newest)?;
+            let store = SqliteAppStore::new(sqlite, sealer, profile);
+            if format == Format::Unbound {
+                tell_of_resealed(store.reseal().await?);
+            }
+            Arc::new(store)
         }
         Store::Postgres(postgres) => {
-            let sealer = sealer(multi, PostgresAppStore::any_sealed_key(&postgres).await?)?;
-            Arc::new(PostgresAppStore::new(postgres, sealer, profile))
+            let newest = PostgresAppStore::newest_sealed_key(&postgres).await?;
+            let (sealer, format) = sealer(multi, newest)?;
+            let store = PostgresAppStore::new(postgres, sealer, profile);
+            if format == Format::Unbound {
+                let mut patient = config.store.clone();
+                allow_bulk(&mut patient);
+                if let Store::Postgres(patient) = Store::open(&patient).await? {
+                    tell_of_resealed(store.through(patient).reseal().await?);
+                }
+            }
+            Arc::new(store)
         }
     };
     Ok((database, store))
@@ -92,15 +140,38 @@ fn since_epoch() -> Duration {
     Duration::from_millis(SystemClock.now().as_millis())
 }
 
+/// Lets statements run long enough to write many applications at once.
+pub fn allow_bulk(store: &mut StoreSettings) {
+    let statement = &mut store.postgres.statement;
+    *statement = (*statement).max(BULK_STATEMENT_TIMEOUT);
+}
+
+/// The sealer, and the format of the newest record: that of all, unless somebody other than Signpost wrote them.
 fn sealer(
     multi: &MultiApplications,
-    sealed: Option<(AppIdent, Vec<u8>)>,
-) -> anyhow::Result<Sealer> {
-    let sealer = Sealer::from_config(&multi.master_key, sealed.is_some())?;
-    if let Some((ident, key)) = sealed {
-        sealer.open(&key, ident).context(
-            "the master key is not the one that the store's applications are sealed under: restore that one",
-        )?;
+    newest: Option<(AppIdent, Vec<u8>)>,
+) -> anyhow::Result<(Sealer, Format)> {
+    let sealer = Sealer::from_config(&multi.master_key, newest.is_some())?;
+    let format = match newest {
+        Some((ident, key)) => format_of(&sealer, ident, &key).context(OTHER_MASTER_KEY)?,
+        None => Format::Bound,
+    };
+    Ok((sealer, format))
+}
+
+/// What to do about a master key that does not open what is stored.
+pub(super) const OTHER_MASTER_KEY: &str = "the master key is not the one that the store's applications are sealed under: restore that one";
+
+fn tell_of_resealed(records: Option<usize>) {
+    match records {
+        Some(records) => tracing::info!(
+            records,
+            "sealed the keys of {records} applications anew: they are bound to their slots now, and older releases \
+             do not open them any more"
+        ),
+        None => tracing::error!(
+            "the newest application's key is sealed as only releases did that this store has outgrown: an old key was \
+             put back, or an older release writes to the store; such applications are refused"
+        ),
     }
-    Ok(sealer)
 }

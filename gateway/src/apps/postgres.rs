@@ -9,22 +9,39 @@ use async_trait::async_trait;
 use gateway_protocol::{
     app::AppIdent,
     sign::{SignProfile, SignTime},
+    version::Version,
 };
 use signpost_store::{
     PostgresDatabase, StoreError, Topic,
-    postgres::{Parameters, changes::telling},
+    postgres::{
+        Parameters,
+        changes::{telling, telling_of_all},
+    },
 };
-use tokio_postgres::Row;
+use tokio_postgres::{Row, error::SqlState};
 
 use super::{
     App, AppState,
-    record::{RECORD, Record, Records, SUMMARY, SummaryRow, millis, stored},
-    seal::Sealer,
-    store::{AppStore, AppStoreError, AppSummary, NewApp, Rotated, Rotation},
+    record::{
+        NewRecord, RECORD, Record, Records, SUMMARY, SummaryRow, UpdateRecord, millis, stored,
+    },
+    reseal::{Resealed, StoredKeys, reseal},
+    seal::{Sealer, Slot},
+    store::{
+        AppStore, AppStoreError, AppSummary, AppUpdate, ImportOutcome, NewApp, Rotated, Rotation,
+        UnknownDefault,
+    },
 };
 
 /// Whoever asks whether the store answers wants to know now.
 const CHECK: Duration = Duration::from_secs(1);
+
+/// How long a statement may run that writes many applications at once: 100,000 take about 2 s on an ordinary machine,
+/// and only operators wait for it.
+pub const BULK_STATEMENT_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How often a rotation starts over because somebody else rotated the same application in between.
+const MAX_ROTATION_ATTEMPTS: usize = 8;
 
 /// Applications that are listed by one statement: far fewer than the shortest time for one allows.
 const PAGE: i64 = 10_000;
@@ -48,12 +65,12 @@ impl PostgresAppStore {
         }
     }
 
-    /// An application's key as it is sealed, if there is any: what a master key proves itself by.
+    /// The newest application's key as it is sealed, if there is any: what a master key proves itself by.
     ///
     /// # Errors
     ///
     /// The database's own.
-    pub async fn any_sealed_key(
+    pub async fn newest_sealed_key(
         database: &PostgresDatabase,
     ) -> Result<Option<(AppIdent, Vec<u8>)>, StoreError> {
         let query = "SELECT ident, key_sealed FROM applications ORDER BY id DESC LIMIT 1";
@@ -74,15 +91,76 @@ impl PostgresAppStore {
         session.query_opt(sql, &[&ident.as_str()]).await
     }
 
-    /// Why the key was not changed.
-    async fn not_rotated(&self, ident: AppIdent, now: SignTime) -> Result<Rotated, AppStoreError> {
-        let Some(row) = self.row(&self.statements.overlap, ident).await? else {
-            return Ok(Rotated::Unknown);
+    /// The same applications through another connection pool.
+    pub(super) fn through(&self, database: PostgresDatabase) -> Self {
+        Self {
+            database,
+            ..self.clone()
+        }
+    }
+
+    /// Seals all keys anew that an older release sealed, in one statement. How many records there were; none where
+    /// it was done before.
+    ///
+    /// # Errors
+    ///
+    /// The database's own, or the system has no random bytes.
+    pub(super) async fn reseal(&self) -> Result<Option<usize>, AppStoreError> {
+        let session = self.database.session().await?;
+        let query =
+            "SELECT id, ident, key_sealed, previous_sealed, previous_until FROM applications";
+        let all: Result<Vec<_>, _> = session
+            .query(query, &[])
+            .await?
+            .iter()
+            .map(stored_keys)
+            .collect();
+        let all = all.map_err(StoreError::from)?;
+        let Some(resealed) = reseal(self.records.sealer(), all)? else {
+            return Ok(None);
         };
-        let until: Option<i64> = row.try_get(0).map_err(StoreError::from)?;
-        // None: whoever else rotates has ended the overlap since.
-        let until = until.map_or(now.as_millis(), millis);
-        Ok(Rotated::Overlapping { until })
+        let column = |of: fn(&Resealed) -> &Vec<u8>| resealed.iter().map(of).collect::<Vec<_>>();
+        let ids: Vec<i64> = resealed.iter().map(|keys| keys.id).collect();
+        let (old, current) = (column(|keys| &keys.old), column(|keys| &keys.current));
+        let previous: Vec<_> = resealed.iter().map(|keys| &keys.previous).collect();
+        // Another gateway may do the same at the same time: then its keys stay.
+        let update = "UPDATE applications SET key_sealed = fresh.key, previous_sealed = fresh.previous \
+                      FROM unnest($1::bigint[], $2::bytea[], $3::bytea[], $4::bytea[]) \
+                      AS fresh (id, old, key, previous) \
+                      WHERE applications.id = fresh.id AND applications.key_sealed = fresh.old";
+        let values: Parameters<'_> = &[&ids, &old, &current, &previous];
+        session.execute(update, values).await?;
+        Ok(Some(resealed.len()))
+    }
+
+    /// Applications whose default version is none of these, oldest first, at most so many.
+    pub(super) async fn unknown_defaults_in(
+        database: &PostgresDatabase,
+        known: &[Version],
+        limit: u32,
+    ) -> Result<Vec<UnknownDefault>, StoreError> {
+        let known: Vec<&str> = known.iter().map(Version::as_str).collect();
+        let query = "SELECT ident, default_version FROM applications \
+                     WHERE default_version IS NOT NULL AND default_version <> ALL ($1) ORDER BY id LIMIT $2";
+        let session = database.session().await?;
+        let rows = session.query(query, &[&known, &i64::from(limit)]).await?;
+        rows.iter()
+            .map(|row| {
+                let (ident, version) = (row.try_get(0)?, row.try_get(1)?);
+                Ok(UnknownDefault { ident, version })
+            })
+            .collect()
+    }
+
+    async fn taken_of(&self, idents: &[&str]) -> Result<Vec<AppIdent>, AppStoreError> {
+        let session = self.database.session().await?;
+        let rows = session.query(TAKEN, &[&idents]).await?;
+        let idents: Result<Vec<String>, _> = rows.iter().map(|row| row.try_get(0)).collect();
+        let idents = idents.map_err(StoreError::from)?;
+        Ok(idents
+            .iter()
+            .filter_map(|ident| ident.parse().ok())
+            .collect())
     }
 }
 
@@ -108,6 +186,66 @@ impl AppStore for PostgresAppStore {
             &record.default_version,
         ];
         self.change(&self.statements.create, values).await.map(drop)
+    }
+
+    async fn import(&self, apps: Vec<NewApp>) -> Result<ImportOutcome, AppStoreError> {
+        let records: Result<Vec<_>, _> = apps
+            .into_iter()
+            .map(|app| self.records.new_record(app))
+            .collect();
+        let columns = Columns::of(records?);
+        let idents: Vec<&str> = columns.idents.iter().map(AppIdent::as_str).collect();
+        let taken = self.taken_of(&idents).await?;
+        if !taken.is_empty() {
+            return Ok(ImportOutcome::Taken(taken));
+        }
+        let values: Parameters<'_> = &[
+            &idents,
+            &columns.names,
+            &columns.created_at,
+            &columns.keys_sealed,
+            &columns.sign_profiles,
+            &columns.return_to_origins,
+            &columns.default_versions,
+        ];
+        let session = self.database.session().await?;
+        match session.execute(&self.statements.import, values).await {
+            Ok(_) => Ok(ImportOutcome::Done),
+            // Somebody else has just taken an ident: nothing was written.
+            Err(StoreError::Postgres(error))
+                if error.sql_state() == Some(&SqlState::UNIQUE_VIOLATION) =>
+            {
+                self.taken_of(&idents).await.map(ImportOutcome::Taken)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn taken(&self, idents: Vec<AppIdent>) -> Result<Vec<AppIdent>, AppStoreError> {
+        let idents: Vec<&str> = idents.iter().map(AppIdent::as_str).collect();
+        self.taken_of(&idents).await
+    }
+
+    async fn update(&self, update: AppUpdate) -> Result<bool, AppStoreError> {
+        let ident = update.ident;
+        let record = UpdateRecord::of(update)?;
+        let values: Parameters<'_> = &[
+            &ident.as_str(),
+            &record.name,
+            &record.return_to_origins,
+            &record.sign_profile.is_change(),
+            &record.sign_profile.value(),
+            &record.default_version.is_change(),
+            &record.default_version.value(),
+        ];
+        self.change(&self.statements.update, values).await
+    }
+
+    async fn forget_previous(&self, ended_before: SignTime) -> Result<u64, AppStoreError> {
+        let forget = "UPDATE applications SET previous_sealed = NULL, previous_until = NULL \
+                      WHERE previous_until < $1";
+        let session = self.database.session().await?;
+        Ok(session.execute(forget, &[&stored(ended_before)]).await?)
     }
 
     async fn summary(&self, ident: AppIdent) -> Result<Option<AppSummary>, AppStoreError> {
@@ -142,18 +280,29 @@ impl AppStore for PostgresAppStore {
             now,
         } = rotation;
         let overlap = i64::try_from(overlap.as_millis()).unwrap_or(i64::MAX);
-        let values: Parameters<'_> = &[
-            &ident.as_str(),
-            &stored(now).saturating_add(overlap),
-            &self.records.seal(&key, ident)?,
-            &stored(now),
-            &ends_running_overlap,
-        ];
-        if self.change(&self.statements.rotate, values).await? {
-            Ok(Rotated::Done)
-        } else {
-            self.not_rotated(ident, now).await
+        let until = stored(now).saturating_add(overlap);
+        let sealed = self.records.seal(&key, ident, Slot::Current)?;
+        for _ in 0..MAX_ROTATION_ATTEMPTS {
+            let Some(row) = self.row(&self.statements.rotating, ident).await? else {
+                return Ok(Rotated::Unknown);
+            };
+            let running: Option<i64> = row.try_get(0).map_err(StoreError::from)?;
+            match running.filter(|running| *running >= stored(now)) {
+                Some(until) if !ends_running_overlap => {
+                    let until = millis(until);
+                    return Ok(Rotated::Overlapping { until });
+                }
+                _ => {}
+            }
+            let current: Vec<u8> = row.try_get(1).map_err(StoreError::from)?;
+            let previous = self.records.seal_as_previous(&current, ident, until)?;
+            let values: Parameters<'_> = &[&ident.as_str(), &previous, &until, &sealed, &current];
+            // Otherwise somebody else has rotated it meanwhile.
+            if self.change(&self.statements.rotate, values).await? {
+                return Ok(Rotated::Done);
+            }
         }
+        Err(StoreError::Busy.into())
     }
 
     async fn set_state(&self, ident: AppIdent, state: AppState) -> Result<bool, AppStoreError> {
@@ -177,14 +326,49 @@ impl AppStore for PostgresAppStore {
     }
 }
 
+const INSERT: &str = "INSERT INTO applications (ident, name, state, created_at, key_sealed, sign_profile, \
+                      return_to_origins, default_version)";
+
+const TAKEN: &str = "SELECT ident FROM applications WHERE ident = ANY ($1)";
+
+/// Records column by column, as one statement takes them.
+#[derive(Default)]
+struct Columns {
+    idents: Vec<AppIdent>,
+    names: Vec<String>,
+    created_at: Vec<i64>,
+    keys_sealed: Vec<Vec<u8>>,
+    sign_profiles: Vec<Option<String>>,
+    return_to_origins: Vec<String>,
+    default_versions: Vec<Option<String>>,
+}
+
+impl Columns {
+    fn of(records: Vec<NewRecord>) -> Self {
+        let mut columns = Self::default();
+        for record in records {
+            columns.idents.push(record.ident);
+            columns.names.push(record.name);
+            columns.created_at.push(record.created_at);
+            columns.keys_sealed.push(record.key_sealed);
+            columns.sign_profiles.push(record.sign_profile);
+            columns.return_to_origins.push(record.return_to_origins);
+            columns.default_versions.push(record.default_version);
+        }
+        columns
+    }
+}
+
 /// The statements, whole: those that tell others of a change depend on the server.
 #[derive(Debug)]
 struct Statements {
     find: String,
     summary: String,
     list: String,
-    overlap: String,
+    rotating: String,
     create: String,
+    import: String,
+    update: String,
     rotate: String,
     set_state: String,
     delete: String,
@@ -192,7 +376,7 @@ struct Statements {
 
 impl Statements {
     fn of(database: &PostgresDatabase) -> Self {
-        // The key that is told is the ident's bytes: letters and digits, which no cast reads otherwise.
+        // The key that is told is the ident's bytes: none of them is a backslash, which alone a cast reads otherwise.
         let telling = |write: &str| {
             let write = format!("{write} RETURNING ident::bytea AS key");
             telling(database, Topic::Application, &write)
@@ -203,19 +387,46 @@ impl Statements {
             list: format!(
                 "SELECT {SUMMARY}, id FROM applications WHERE id > $1 ORDER BY id LIMIT $2"
             ),
-            overlap: "SELECT previous_until FROM applications WHERE ident = $1".to_owned(),
-            create: telling(
-                "INSERT INTO applications (ident, name, state, created_at, key_sealed, sign_profile, \
-                 return_to_origins, default_version) VALUES ($1, $2, 'active', $3, $4, $5, $6, $7)",
+            rotating: "SELECT previous_until, key_sealed FROM applications WHERE ident = $1"
+                .to_owned(),
+            create: telling(&format!(
+                "{INSERT} VALUES ($1, $2, 'active', $3, $4, $5, $6, $7)"
+            )),
+            import: telling_of_all(
+                database,
+                Topic::Application,
+                &format!(
+                    "{INSERT} SELECT ident, name, 'active', created_at, key_sealed, sign_profile, \
+                     return_to_origins, default_version \
+                     FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bytea[], $5::text[], $6::text[], \
+                     $7::text[]) AS given (ident, name, created_at, key_sealed, sign_profile, \
+                     return_to_origins, default_version) RETURNING 1"
+                ),
+            ),
+            update: telling(
+                "UPDATE applications SET name = coalesce($2, name), \
+                 return_to_origins = coalesce($3, return_to_origins), \
+                 sign_profile = CASE WHEN $4 THEN $5 ELSE sign_profile END, \
+                 default_version = CASE WHEN $6 THEN $7 ELSE default_version END WHERE ident = $1",
             ),
             rotate: telling(
-                "UPDATE applications SET previous_sealed = key_sealed, previous_until = $2, key_sealed = $3 \
-                 WHERE ident = $1 AND ($5 OR previous_until IS NULL OR previous_until < $4)",
+                "UPDATE applications SET previous_sealed = $2, previous_until = $3, key_sealed = $4 \
+                 WHERE ident = $1 AND key_sealed = $5",
             ),
             set_state: telling("UPDATE applications SET state = $2 WHERE ident = $1"),
             delete: telling("DELETE FROM applications WHERE ident = $1"),
         }
     }
+}
+
+fn stored_keys(row: &Row) -> Result<StoredKeys, tokio_postgres::Error> {
+    Ok(StoredKeys {
+        id: row.try_get(0)?,
+        ident: row.try_get(1)?,
+        current: row.try_get(2)?,
+        previous: row.try_get(3)?,
+        previous_until: row.try_get(4)?,
+    })
 }
 
 fn record(row: &Row) -> Result<Record, tokio_postgres::Error> {

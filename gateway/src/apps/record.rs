@@ -7,8 +7,8 @@ use gateway_protocol::{
 
 use super::{
     App, AppState, PreviousKey,
-    seal::Sealer,
-    store::{AppStoreError, AppSummary, NewApp},
+    seal::{SealError, Sealer, Slot},
+    store::{AppStoreError, AppSummary, AppUpdate, Edit, NewApp},
 };
 
 /// The columns that a request needs, in the order of [`Record`].
@@ -38,6 +38,14 @@ pub(super) struct NewRecord {
     pub(super) sign_profile: Option<String>,
     pub(super) return_to_origins: String,
     pub(super) default_version: Option<String>,
+}
+
+/// What is to be changed of an application; `None` stays, and so do [`Edit`]s that say so.
+pub(super) struct UpdateRecord {
+    pub(super) name: Option<String>,
+    pub(super) return_to_origins: Option<String>,
+    pub(super) sign_profile: Edit<String>,
+    pub(super) default_version: Edit<String>,
 }
 
 /// An application as it was read. Its keys are sealed.
@@ -73,27 +81,41 @@ impl Records {
     }
 
     pub(super) fn new_record(&self, app: NewApp) -> Result<NewRecord, AppStoreError> {
-        if app.name.contains(NUL) {
-            return Err(AppStoreError::Name);
-        }
-        let profile = app.profile.map(|profile| {
-            serde_json::to_string(&profile).expect("words and a list of words always serialize")
-        });
-        let origins = serde_json::to_string(&app.return_to_origins)
-            .expect("a list of texts always serializes");
+        refuse_nul(&app.name)?;
         Ok(NewRecord {
             ident: app.ident,
             name: app.name,
             created_at: stored(app.created_at),
-            key_sealed: self.seal(&app.key, app.ident)?,
-            sign_profile: profile,
-            return_to_origins: origins,
+            key_sealed: self.seal(&app.key, app.ident, Slot::Current)?,
+            sign_profile: app.profile.as_ref().map(profile_json),
+            return_to_origins: origins_json(&app.return_to_origins),
             default_version: app.default_version.map(|version| version.to_string()),
         })
     }
 
-    pub(super) fn seal(&self, key: &AppKey, ident: AppIdent) -> Result<Vec<u8>, AppStoreError> {
-        Ok(self.sealer.seal(key, ident)?)
+    pub(super) fn seal(
+        &self,
+        key: &AppKey,
+        ident: AppIdent,
+        slot: Slot,
+    ) -> Result<Vec<u8>, SealError> {
+        self.sealer.seal(key, ident, slot)
+    }
+
+    /// The current key of a record, sealed as the previous one for an overlap that lasts until then.
+    pub(super) fn seal_as_previous(
+        &self,
+        key_sealed: &[u8],
+        ident: AppIdent,
+        until: i64,
+    ) -> Result<Vec<u8>, SealError> {
+        let key = self.sealer.open(key_sealed, ident, Slot::Current)?;
+        self.seal(&key, ident, previous(until))
+    }
+
+    /// What seals and opens the records' keys.
+    pub(super) const fn sealer(&self) -> &Sealer {
+        &self.sealer
     }
 
     pub(super) fn open(&self, ident: AppIdent, record: Record) -> Result<App, AppStoreError> {
@@ -105,7 +127,7 @@ impl Records {
         };
         let previous_key = match (record.previous_sealed, record.previous_until) {
             (Some(sealed), Some(until)) => Some(PreviousKey {
-                key: self.sealer.open(&sealed, ident)?,
+                key: self.sealer.open(&sealed, ident, previous(until))?,
                 until: SignTime::from_millis(millis(until)),
             }),
             _ => None,
@@ -120,7 +142,7 @@ impl Records {
             id: AppId::new(record.id),
             ident: Some(ident),
             state,
-            key: self.sealer.open(&record.key_sealed, ident)?,
+            key: self.sealer.open(&record.key_sealed, ident, Slot::Current)?,
             previous_key,
             profile,
             default_version: default_version
@@ -128,6 +150,41 @@ impl Records {
                 .map_err(|_| AppStoreError::Malformed("default_version"))?,
         })
     }
+}
+
+impl UpdateRecord {
+    pub(super) fn of(update: AppUpdate) -> Result<Self, AppStoreError> {
+        update.name.as_deref().map(refuse_nul).transpose()?;
+        let origins = update.return_to_origins;
+        Ok(Self {
+            name: update.name,
+            return_to_origins: origins.map(|origins| origins_json(&origins)),
+            sign_profile: update.profile.map(|profile| profile_json(&profile)),
+            default_version: update.default_version.map(|version| version.to_string()),
+        })
+    }
+}
+
+fn refuse_nul(name: &str) -> Result<(), AppStoreError> {
+    if name.contains(NUL) {
+        Err(AppStoreError::Name)
+    } else {
+        Ok(())
+    }
+}
+
+fn profile_json(profile: &SignProfile) -> String {
+    serde_json::to_string(profile).expect("words and a list of words always serialize")
+}
+
+fn origins_json(origins: &[String]) -> String {
+    serde_json::to_string(origins).expect("a list of texts always serializes")
+}
+
+/// The slot of a key before a rotation, by the end of its overlap as it is stored.
+pub(super) fn previous(until: i64) -> Slot {
+    let until = SignTime::from_millis(millis(until));
+    Slot::Previous { until }
 }
 
 impl From<SummaryRow> for AppSummary {

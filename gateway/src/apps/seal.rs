@@ -1,13 +1,20 @@
-//! Keys at rest: ChaCha20-Poly1305 (RFC 8439) under the master key, bound to the application's ident.
+//! Keys at rest: ChaCha20-Poly1305 (RFC 8439) under the master key, bound to the application's ident and to the slot.
+//!
+//! Whoever can write to the database but does not have the master key cannot use one application's key for another,
+//! put a rotated key back as the current one, or extend an overlap. What remains: a record's own earlier bytes, copied
+//! before a rotation, open again when they are put back, since nothing outside the database says which are newer.
 
 use std::{
-    fs::{self, OpenOptions},
+    fs::{self, File},
     io::{self, Write},
-    os::unix::fs::{OpenOptionsExt, PermissionsExt},
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
 
-use gateway_protocol::{app::AppIdent, sign::AppKey};
+use gateway_protocol::{
+    app::AppIdent,
+    sign::{AppKey, SignTime},
+};
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use zeroize::Zeroizing;
 
@@ -15,8 +22,36 @@ use crate::config::MasterKey;
 
 const MASTER_KEY_BYTES: usize = 32;
 
+/// What the authenticated data of a sealed key begins with. No ident has a colon, and older releases authenticated the
+/// ident alone, so that neither format passes for the other.
+const FORMAT: &[u8] = b"signpost:application-key:2:";
+
 /// Seals and opens application keys.
 pub struct Sealer(LessSafeKey);
+
+/// Where in a record a sealed key stands; it opens in that place only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slot {
+    /// The key that clients sign with.
+    Current,
+    /// The key before the last rotation.
+    Previous {
+        /// The last millisecond of its overlap.
+        until: SignTime,
+    },
+}
+
+impl Slot {
+    /// What is authenticated beside the key: the parts in front of the ident have fixed lengths.
+    fn authenticated(self, ident: AppIdent) -> Vec<u8> {
+        let (slot, until) = match self {
+            Self::Current => (b'c', 0),
+            Self::Previous { until } => (b'p', until.as_millis()),
+        };
+        let ident = ident.as_str().as_bytes();
+        [FORMAT, &[slot], &until.to_be_bytes(), ident].concat()
+    }
+}
 
 impl Sealer {
     /// Reads the master key, making its file (mode 0600) where it is the gateway's to make.
@@ -32,27 +67,43 @@ impl Sealer {
         seals_something: bool,
     ) -> Result<Self, MasterKeyError> {
         match master_key {
-            MasterKey::Given(secret) => Self::from_hex(secret.expose()),
-            MasterKey::File(path) | MasterKey::SharedFile(path)
-                if seals_something && !path.exists() =>
-            {
-                Err(MasterKeyError::Lost { path: path.clone() })
-            }
-            MasterKey::SharedFile(path) if !path.exists() => {
-                Err(MasterKeyError::NotShared { path: path.clone() })
-            }
-            MasterKey::SharedFile(path) => Self::from_file(path),
-            MasterKey::File(path) => {
+            MasterKey::File(path) if !seals_something => {
                 make_unless_there(path).map_err(|cause| MasterKeyError::NotMade {
                     path: path.clone(),
                     cause,
                 })?;
-                Self::from_file(path)
+                Self::from_file(path, seals_something)
+            }
+            _ => {
+                let existing = Self::existing(master_key, seals_something)?;
+                Ok(existing.expect("only a file that may be made is missing without an error"))
             }
         }
     }
 
-    fn from_file(path: &Path) -> Result<Self, MasterKeyError> {
+    /// Reads the master key and makes nothing. `None` where its file is missing and the gateway would make it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::from_config`].
+    pub fn existing(
+        master_key: &MasterKey,
+        seals_something: bool,
+    ) -> Result<Option<Self>, MasterKeyError> {
+        match master_key {
+            MasterKey::Given(secret) => Self::from_hex(secret.expose()).map(Some),
+            MasterKey::File(path) | MasterKey::SharedFile(path) if path.exists() => {
+                Self::from_file(path, seals_something).map(Some)
+            }
+            MasterKey::File(path) | MasterKey::SharedFile(path) if seals_something => {
+                Err(MasterKeyError::Lost { path: path.clone() })
+            }
+            MasterKey::SharedFile(path) => Err(MasterKeyError::NotShared { path: path.clone() }),
+            MasterKey::File(_) => Ok(None),
+        }
+    }
+
+    fn from_file(path: &Path, seals_something: bool) -> Result<Self, MasterKeyError> {
         if fs::metadata(path).is_ok_and(|file| file.permissions().mode() & 0o077 != 0) {
             tracing::warn!(path = %path.display(), "other users may read the master key: chmod 600 it");
         }
@@ -61,9 +112,12 @@ impl Sealer {
             path: path.to_owned(),
             cause,
         })?;
-        Self::from_hex(text.trim()).map_err(|_| MasterKeyError::NoKeyIn {
-            path: path.to_owned(),
-        })
+        let path = path.to_owned();
+        match text.trim() {
+            "" if seals_something => Err(MasterKeyError::Emptied { path }),
+            "" => Err(MasterKeyError::Empty { path }),
+            digits => Self::from_hex(digits).map_err(|_| MasterKeyError::NoKeyIn { path }),
+        }
     }
 
     fn from_hex(digits: &str) -> Result<Self, MasterKeyError> {
@@ -74,28 +128,45 @@ impl Sealer {
         Ok(Self(LessSafeKey::new(key)))
     }
 
-    /// Seals a key for `ident`: a random nonce, then the sealed key and its tag.
+    /// Seals a key for a slot of `ident`'s record: a random nonce, then the sealed key and its tag.
     ///
     /// # Errors
     ///
     /// The system has no random bytes.
-    pub fn seal(&self, key: &AppKey, ident: AppIdent) -> Result<Vec<u8>, SealError> {
+    pub fn seal(&self, key: &AppKey, ident: AppIdent, slot: Slot) -> Result<Vec<u8>, SealError> {
+        self.seal_with(key, &slot.authenticated(ident))
+    }
+
+    /// Opens what [`Self::seal`] sealed for the same ident and slot.
+    ///
+    /// # Errors
+    ///
+    /// Another master key sealed it, or for another ident or slot, or it was changed.
+    pub fn open(&self, sealed: &[u8], ident: AppIdent, slot: Slot) -> Result<AppKey, SealError> {
+        self.open_with(sealed, &slot.authenticated(ident))
+    }
+
+    /// Opens what a release sealed that did not bind keys to their slots. Only to seal it anew: see
+    /// [`reseal`](super::reseal).
+    pub(super) fn open_unbound(&self, sealed: &[u8], ident: AppIdent) -> Result<AppKey, SealError> {
+        self.open_with(sealed, ident.as_str().as_bytes())
+    }
+
+    fn seal_with(&self, key: &AppKey, authenticated: &[u8]) -> Result<Vec<u8>, SealError> {
         let mut nonce = [0; NONCE_LEN];
         getrandom::fill(&mut nonce).map_err(|_| SealError::NoRandomness)?;
         let mut sealed = key.expose().as_bytes().to_vec();
-        let aad = Aad::from(ident.as_str());
         self.0
-            .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), aad, &mut sealed)
+            .seal_in_place_append_tag(
+                Nonce::assume_unique_for_key(nonce),
+                Aad::from(authenticated),
+                &mut sealed,
+            )
             .map_err(|_| SealError::NotSealed)?;
         Ok([&nonce[..], &sealed].concat())
     }
 
-    /// Opens what [`Self::seal`] sealed for the same ident.
-    ///
-    /// # Errors
-    ///
-    /// Another master key or another ident sealed it, or it was changed.
-    pub fn open(&self, sealed: &[u8], ident: AppIdent) -> Result<AppKey, SealError> {
+    fn open_with(&self, sealed: &[u8], authenticated: &[u8]) -> Result<AppKey, SealError> {
         let (nonce, sealed) = sealed
             .split_at_checked(NONCE_LEN)
             .ok_or(SealError::NotOpened)?;
@@ -103,12 +174,19 @@ impl Sealer {
         let mut opened = Zeroizing::new(sealed.to_vec());
         let key = self
             .0
-            .open_in_place(nonce, Aad::from(ident.as_str()), &mut opened);
+            .open_in_place(nonce, Aad::from(authenticated), &mut opened);
         let key = key.map_err(|_| SealError::NotOpened)?;
         std::str::from_utf8(key)
             .ok()
             .and_then(|key| key.parse().ok())
             .ok_or(SealError::NotOpened)
+    }
+
+    /// Seals as releases did that did not bind keys to their slots.
+    #[cfg(test)]
+    pub(super) fn seal_unbound(&self, key: &AppKey, ident: AppIdent) -> Vec<u8> {
+        self.seal_with(key, ident.as_str().as_bytes())
+            .expect("the system has random bytes")
     }
 }
 
@@ -118,35 +196,35 @@ impl std::fmt::Debug for Sealer {
     }
 }
 
-/// Makes a file with a random key. Of several processes that try at once, one makes it: it is written
-/// aside and linked into place, so nobody sees half a key.
+/// Makes a file with a random key, mode 0600. Of several processes that try at once, one makes it.
+///
+/// The key is written to a file of another name, which is random, so that one that a crash leaves behind is in nobody's
+/// way; only when it is on the disk does it get its name, unless a file of that name is there by then.
 fn make_unless_there(path: &Path) -> io::Result<()> {
     if path.exists() {
         return Ok(());
     }
-    if let Some(folder) = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-    {
-        fs::create_dir_all(folder)?;
-    }
-    let aside = path.with_extension(format!("key.{}", std::process::id()));
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    fs::create_dir_all(folder)?;
     let mut random = Zeroizing::new([0; MASTER_KEY_BYTES]);
     getrandom::fill(&mut *random).map_err(io::Error::other)?;
     let text = Zeroizing::new(format!("{}\n", hex::encode(random.as_slice())));
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&aside)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    let linked = fs::hard_link(&aside, path);
-    fs::remove_file(&aside)?;
-    match linked {
-        Err(cause) if cause.kind() != io::ErrorKind::AlreadyExists => Err(cause),
-        _ => Ok(()),
+    let mut aside = tempfile::Builder::new()
+        .prefix(".master-key.")
+        .permissions(fs::Permissions::from_mode(0o600))
+        .tempfile_in(folder)?;
+    aside.write_all(text.as_bytes())?;
+    aside.as_file().sync_all()?;
+    match aside.persist_noclobber(path) {
+        Ok(_) => {}
+        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(error.error),
     }
+    // Its name is on the disk when the folder is.
+    File::open(folder)?.sync_all()
 }
 
 /// Why there is no master key.
@@ -158,6 +236,26 @@ pub enum MasterKeyError {
     /// What the file holds is no key.
     #[error("{} does not hold a master key of {} hex digits", path.display(), MASTER_KEY_BYTES * 2)]
     NoKeyIn {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is empty, as a start leaves it that was cut off while it made the key; nothing is sealed yet.
+    #[error(
+        "the master key {0} is empty: it was not finished when it was made. No application is sealed under it yet: \
+         delete {0}, and the next start makes it anew; on a Postgres, put the key there that all gateways share",
+        path.display()
+    )]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is empty, and applications were sealed under what it held.
+    #[error(
+        "the master key {} is empty, and the store has applications whose keys only the lost key opens: restore the \
+         file from a backup",
+        path.display()
+    )]
+    Emptied {
         /// The file.
         path: PathBuf,
     },
@@ -210,8 +308,8 @@ pub enum SealError {
     /// The key is too long to be sealed.
     #[error("the key could not be sealed")]
     NotSealed,
-    /// Another master key or another ident sealed it, or it was changed.
-    #[error("sealed under another master key, or changed since")]
+    /// Another master key sealed it, or for another application or slot, or it was changed.
+    #[error("sealed under another master key or for another place, or changed since")]
     NotOpened,
 }
 
@@ -249,32 +347,96 @@ mod tests {
         letter.to_string().repeat(24).parse().unwrap()
     }
 
+    const CURRENT: Slot = Slot::Current;
+
+    fn previous(until: u64) -> Slot {
+        let until = SignTime::from_millis(until);
+        Slot::Previous { until }
+    }
+
     #[test]
     fn a_sealed_key_opens_for_its_own_ident_and_master_key_only() {
         let sealer = Sealer::from_hex(&"ab".repeat(32)).unwrap();
         let key = new_app_key().unwrap();
-        let sealed = sealer.seal(&key, ident('a')).unwrap();
+        let sealed = sealer.seal(&key, ident('a'), CURRENT).unwrap();
         assert!(
             !sealed
                 .windows(8)
                 .any(|piece| key.expose().as_bytes().starts_with(piece))
         );
-        assert!(sealer.open(&sealed, ident('a')).unwrap() == key);
+        assert!(sealer.open(&sealed, ident('a'), CURRENT).unwrap() == key);
         assert_eq!(
-            sealer.open(&sealed, ident('b')).unwrap_err(),
+            sealer.open(&sealed, ident('b'), CURRENT).unwrap_err(),
             SealError::NotOpened
         );
         let other = Sealer::from_hex(&"cd".repeat(32)).unwrap();
         assert_eq!(
-            other.open(&sealed, ident('a')).unwrap_err(),
+            other.open(&sealed, ident('a'), CURRENT).unwrap_err(),
             SealError::NotOpened
         );
         for place in 0..sealed.len() {
             let mut changed = sealed.clone();
             changed[place] ^= 1;
-            assert!(sealer.open(&changed, ident('a')).is_err());
+            assert!(sealer.open(&changed, ident('a'), CURRENT).is_err());
         }
-        assert!(sealer.open(&sealed[..4], ident('a')).is_err());
+        assert!(sealer.open(&sealed[..4], ident('a'), CURRENT).is_err());
+    }
+
+    #[test]
+    fn a_sealed_key_opens_in_its_own_slot_until_its_own_end_only() {
+        let sealer = Sealer::from_hex(&"ab".repeat(32)).unwrap();
+        let key = new_app_key().unwrap();
+        let slots = [CURRENT, previous(0), previous(1000), previous(1001)];
+        for sealed_for in slots {
+            let sealed = sealer.seal(&key, ident('a'), sealed_for).unwrap();
+            for slot in slots {
+                let opened = sealer.open(&sealed, ident('a'), slot);
+                assert_eq!(
+                    opened.is_ok(),
+                    slot == sealed_for,
+                    "{sealed_for:?} {slot:?}"
+                );
+            }
+            assert!(sealer.open_unbound(&sealed, ident('a')).is_err());
+        }
+    }
+
+    #[test]
+    fn what_is_bound_to_no_slot_opens_in_none() {
+        let sealer = Sealer::from_hex(&"ab".repeat(32)).unwrap();
+        let key = new_app_key().unwrap();
+        let sealed = sealer.seal_unbound(&key, ident('a'));
+        assert!(sealer.open_unbound(&sealed, ident('a')).unwrap() == key);
+        for slot in [CURRENT, previous(0)] {
+            assert!(sealer.open(&sealed, ident('a'), slot).is_err());
+        }
+    }
+
+    #[test]
+    fn what_a_crash_left_behind_stops_no_start() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("signpost.key");
+        // As releases left it that named it by the process, which is always the same in a container.
+        let left = file.with_extension(format!("key.{}", std::process::id()));
+        fs::write(&left, "").unwrap();
+        fs::write(folder.path().join(".master-key.abcdef"), "ab").unwrap();
+        Sealer::from_config(&MasterKey::File(file.clone()), false).unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap().trim().len(), 64);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
+    }
+
+    #[test]
+    fn an_empty_master_key_says_what_to_do() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("signpost.key");
+        fs::write(&file, "\n").unwrap();
+        let master_key = MasterKey::File(file.clone());
+        let empty = Sealer::from_config(&master_key, false).unwrap_err();
+        assert!(empty.to_string().contains("delete"), "{empty}");
+        let emptied = Sealer::from_config(&master_key, true).unwrap_err();
+        assert!(emptied.to_string().contains("backup"), "{emptied}");
+        // Nothing was put into its place.
+        assert_eq!(fs::read_to_string(&file).unwrap(), "\n");
     }
 
     #[test]
@@ -289,8 +451,8 @@ mod tests {
         );
         let second = Sealer::from_config(&master_key, false).unwrap();
         let key = new_app_key().unwrap();
-        let sealed = first.seal(&key, ident('a')).unwrap();
-        assert!(second.open(&sealed, ident('a')).unwrap() == key);
+        let sealed = first.seal(&key, ident('a'), CURRENT).unwrap();
+        assert!(second.open(&sealed, ident('a'), CURRENT).unwrap() == key);
         fs::write(&file, "not a key").unwrap();
         let error = Sealer::from_config(&master_key, false).unwrap_err();
         assert!(error.to_string().contains("signpost.key"), "{error}");

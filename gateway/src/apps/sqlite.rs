@@ -3,15 +3,26 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gateway_protocol::{app::AppIdent, sign::SignProfile};
-use rusqlite::{OptionalExtension, Row, Transaction, named_params, params};
+use gateway_protocol::{
+    app::AppIdent,
+    sign::{SignProfile, SignTime},
+    version::Version,
+};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, named_params, params};
 use signpost_store::{SqliteDatabase, Topic, sqlite::changes};
 
 use super::{
     App, AppState,
-    record::{RECORD, Record, Records, SUMMARY, SummaryRow, millis, stored},
-    seal::Sealer,
-    store::{AppStore, AppStoreError, AppSummary, NewApp, Rotated, Rotation},
+    directory::ALL_APPLICATIONS,
+    record::{
+        NewRecord, RECORD, Record, Records, SUMMARY, SummaryRow, UpdateRecord, millis, stored,
+    },
+    reseal::{StoredKeys, reseal},
+    seal::{Sealer, Slot},
+    store::{
+        AppStore, AppStoreError, AppSummary, AppUpdate, ImportOutcome, NewApp, Rotated, Rotation,
+        UnknownDefault,
+    },
 };
 
 /// Applications in SQLite.
@@ -31,24 +42,68 @@ impl SqliteAppStore {
         }
     }
 
-    /// An application's key as it is sealed, if there is any: what a master key proves itself by.
+    /// The newest application's key as it is sealed, if there is any: what a master key proves itself by.
     ///
     /// # Errors
     ///
     /// The database's own.
-    pub fn any_sealed_key(
-        database: &SqliteDatabase,
+    pub fn newest_sealed_key(
+        connection: &Connection,
     ) -> rusqlite::Result<Option<(AppIdent, Vec<u8>)>> {
-        database.call_now(|connection| {
-            let query = "SELECT ident, key_sealed FROM applications ORDER BY id DESC LIMIT 1";
-            let found = connection.query_row(query, [], |row| {
-                let ident: String = row.get(0)?;
-                Ok((ident.parse().ok(), row.get(1)?))
-            });
-            Ok(found
-                .optional()?
-                .and_then(|(ident, key)| Some((ident?, key))))
-        })
+        let query = "SELECT ident, key_sealed FROM applications ORDER BY id DESC LIMIT 1";
+        let found = connection.query_row(query, [], |row| {
+            let ident: String = row.get(0)?;
+            Ok((ident.parse().ok(), row.get(1)?))
+        });
+        Ok(found
+            .optional()?
+            .and_then(|(ident, key)| Some((ident?, key))))
+    }
+
+    /// Applications whose default version is none of these, oldest first, at most so many.
+    pub(super) fn unknown_defaults_in(
+        connection: &Connection,
+        known: &[Version],
+        limit: u32,
+    ) -> rusqlite::Result<Vec<UnknownDefault>> {
+        let known: Vec<&str> = known.iter().map(Version::as_str).collect();
+        let known = serde_json::to_string(&known).expect("a list of texts always serializes");
+        connection
+            .prepare(
+                "SELECT ident, default_version FROM applications WHERE default_version IS NOT NULL \
+                 AND default_version NOT IN (SELECT value FROM json_each(?1)) ORDER BY id LIMIT ?2",
+            )?
+            .query_map(params![known, limit], |row| {
+                let (ident, version) = (row.get(0)?, row.get(1)?);
+                Ok(UnknownDefault { ident, version })
+            })?
+            .collect()
+    }
+
+    /// Seals all keys anew that an older release sealed, in one transaction. How many records there were; none where
+    /// it was done before.
+    ///
+    /// # Errors
+    ///
+    /// The database's own, or the system has no random bytes.
+    pub(super) async fn reseal(&self) -> Result<Option<usize>, AppStoreError> {
+        let records = Arc::clone(&self.records);
+        let resealed = self.database.write(move |transaction| {
+            let all = stored_keys(transaction)?;
+            let resealed = match reseal(records.sealer(), all) {
+                Ok(Some(resealed)) => resealed,
+                Ok(None) => return Ok(Ok(None)),
+                Err(error) => return Ok(Err(error)),
+            };
+            let mut update = transaction.prepare(
+                "UPDATE applications SET key_sealed = ?2, previous_sealed = ?3 WHERE id = ?1",
+            )?;
+            for keys in &resealed {
+                update.execute(params![keys.id, keys.current, keys.previous])?;
+            }
+            Ok(Ok(Some(resealed.len())))
+        });
+        Ok(resealed.await??)
     }
 
     /// Writes in one transaction, and tells every process that the application changed if a row did.
@@ -87,24 +142,73 @@ impl AppStore for SqliteAppStore {
     async fn create(&self, app: NewApp) -> Result<(), AppStoreError> {
         let record = self.records.new_record(app)?;
         self.change(record.ident, move |transaction| {
-            transaction.execute(
-                "INSERT INTO applications (ident, name, state, created_at, key_sealed, \
-                 sign_profile, return_to_origins, default_version) \
-                 VALUES (:ident, :name, 'active', :created_at, :key_sealed, :sign_profile, \
-                 :return_to_origins, :default_version)",
-                named_params! {
-                    ":ident": record.ident.as_str(),
-                    ":name": record.name,
-                    ":created_at": record.created_at,
-                    ":key_sealed": record.key_sealed,
-                    ":sign_profile": record.sign_profile,
-                    ":return_to_origins": record.return_to_origins,
-                    ":default_version": record.default_version,
-                },
-            )
+            insert(transaction, &record).map(|()| 1)
         })
         .await
         .map(drop)
+    }
+
+    async fn import(&self, apps: Vec<NewApp>) -> Result<ImportOutcome, AppStoreError> {
+        let records: Result<Vec<_>, _> = apps
+            .into_iter()
+            .map(|app| self.records.new_record(app))
+            .collect();
+        let records = records?;
+        let imported = self.database.write(move |transaction| {
+            let taken = taken(transaction, records.iter().map(|record| record.ident))?;
+            if !taken.is_empty() {
+                return Ok(ImportOutcome::Taken(taken));
+            }
+            for record in &records {
+                insert(transaction, record)?;
+            }
+            if !records.is_empty() {
+                changes::record(transaction, Topic::Application, ALL_APPLICATIONS)?;
+            }
+            Ok(ImportOutcome::Done)
+        });
+        Ok(imported.await?)
+    }
+
+    async fn taken(&self, idents: Vec<AppIdent>) -> Result<Vec<AppIdent>, AppStoreError> {
+        let taken = self
+            .database
+            .call(move |connection| taken(connection, idents));
+        Ok(taken.await?)
+    }
+
+    async fn update(&self, update: AppUpdate) -> Result<bool, AppStoreError> {
+        let ident = update.ident;
+        let record = UpdateRecord::of(update)?;
+        self.change(ident, move |transaction| {
+            transaction.execute(
+                "UPDATE applications SET name = coalesce(?2, name), \
+                 return_to_origins = coalesce(?3, return_to_origins), \
+                 sign_profile = CASE WHEN ?4 THEN ?5 ELSE sign_profile END, \
+                 default_version = CASE WHEN ?6 THEN ?7 ELSE default_version END WHERE ident = ?1",
+                params![
+                    ident.as_str(),
+                    record.name,
+                    record.return_to_origins,
+                    record.sign_profile.is_change(),
+                    record.sign_profile.value(),
+                    record.default_version.is_change(),
+                    record.default_version.value(),
+                ],
+            )
+        })
+        .await
+    }
+
+    async fn forget_previous(&self, ended_before: SignTime) -> Result<u64, AppStoreError> {
+        let forgotten = self.database.write(move |transaction| {
+            transaction.execute(
+                "UPDATE applications SET previous_sealed = NULL, previous_until = NULL \
+                 WHERE previous_until < ?1",
+                [stored(ended_before)],
+            )
+        });
+        Ok(forgotten.await? as u64)
     }
 
     async fn summary(&self, ident: AppIdent) -> Result<Option<AppSummary>, AppStoreError> {
@@ -137,33 +241,38 @@ impl AppStore for SqliteAppStore {
             ends_running_overlap,
             now,
         } = rotation;
-        let sealed = self.records.seal(&key, ident)?;
+        let sealed = self.records.seal(&key, ident, Slot::Current)?;
+        let records = Arc::clone(&self.records);
         let overlap = i64::try_from(overlap.as_millis()).unwrap_or(i64::MAX);
         let until = stored(now).saturating_add(overlap);
         let rotated = self.database.write(move |transaction| {
-            let running: Option<Option<i64>> = transaction
-                .prepare("SELECT previous_until FROM applications WHERE ident = ?1")?
-                .query_row([ident.as_str()], |row| row.get(0))
+            let found: Option<(Option<i64>, Vec<u8>)> = transaction
+                .prepare("SELECT previous_until, key_sealed FROM applications WHERE ident = ?1")?
+                .query_row([ident.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
                 .optional()?;
-            let Some(running) = running else {
-                return Ok(Rotated::Unknown);
+            let Some((running, current)) = found else {
+                return Ok(Ok(Rotated::Unknown));
             };
             match running.filter(|running| *running >= stored(now)) {
                 Some(until) if !ends_running_overlap => {
                     let until = millis(until);
-                    return Ok(Rotated::Overlapping { until });
+                    return Ok(Ok(Rotated::Overlapping { until }));
                 }
                 _ => {}
             }
+            let previous = match records.seal_as_previous(&current, ident, until) {
+                Ok(previous) => previous,
+                Err(error) => return Ok(Err(error)),
+            };
             transaction.execute(
-                "UPDATE applications SET previous_sealed = key_sealed, previous_until = ?2, \
-                 key_sealed = ?3 WHERE ident = ?1",
-                params![ident.as_str(), until, sealed],
+                "UPDATE applications SET previous_sealed = ?2, previous_until = ?3, \
+                 key_sealed = ?4 WHERE ident = ?1",
+                params![ident.as_str(), previous, until, sealed],
             )?;
             changes::record(transaction, Topic::Application, ident.as_str().as_bytes())?;
-            Ok(Rotated::Done)
+            Ok(Ok(Rotated::Done))
         });
-        Ok(rotated.await?)
+        Ok(rotated.await??)
     }
 
     async fn set_state(&self, ident: AppIdent, state: AppState) -> Result<bool, AppStoreError> {
@@ -193,6 +302,55 @@ impl AppStore for SqliteAppStore {
             .await?;
         Ok(())
     }
+}
+
+fn insert(transaction: &Transaction<'_>, record: &NewRecord) -> rusqlite::Result<()> {
+    let mut insert = transaction.prepare_cached(
+        "INSERT INTO applications (ident, name, state, created_at, key_sealed, \
+         sign_profile, return_to_origins, default_version) \
+         VALUES (:ident, :name, 'active', :created_at, :key_sealed, :sign_profile, \
+         :return_to_origins, :default_version)",
+    )?;
+    let inserted = insert.execute(named_params! {
+        ":ident": record.ident.as_str(),
+        ":name": record.name,
+        ":created_at": record.created_at,
+        ":key_sealed": record.key_sealed,
+        ":sign_profile": record.sign_profile,
+        ":return_to_origins": record.return_to_origins,
+        ":default_version": record.default_version,
+    });
+    inserted.map(drop)
+}
+
+fn taken(
+    connection: &Connection,
+    idents: impl IntoIterator<Item = AppIdent>,
+) -> rusqlite::Result<Vec<AppIdent>> {
+    let mut find = connection.prepare_cached("SELECT 1 FROM applications WHERE ident = ?1")?;
+    let mut taken = Vec::new();
+    for ident in idents {
+        if find.exists([ident.as_str()])? {
+            taken.push(ident);
+        }
+    }
+    Ok(taken)
+}
+
+fn stored_keys(connection: &Connection) -> rusqlite::Result<Vec<StoredKeys>> {
+    let query = "SELECT id, ident, key_sealed, previous_sealed, previous_until FROM applications ORDER BY id";
+    connection
+        .prepare(query)?
+        .query_map([], |row| {
+            Ok(StoredKeys {
+                id: row.get(0)?,
+                ident: row.get(1)?,
+                current: row.get(2)?,
+                previous: row.get(3)?,
+                previous_until: row.get(4)?,
+            })
+        })?
+        .collect()
 }
 
 fn record(row: &Row<'_>) -> rusqlite::Result<Record> {

@@ -30,6 +30,75 @@ pub struct NewApp {
     pub created_at: SignTime,
 }
 
+/// What an operator changes of an application. What is not named stays as it is.
+#[derive(Clone, Debug)]
+pub struct AppUpdate {
+    /// Whose.
+    pub ident: AppIdent,
+    /// What people call it.
+    pub name: Option<String>,
+    /// Origins that a login may return to: all of them.
+    pub return_to_origins: Option<Vec<String>>,
+    /// Its own sign profile.
+    pub profile: Edit<SignProfile>,
+    /// The version of requests that name none.
+    pub default_version: Edit<Version>,
+}
+
+/// What becomes of something that an application may have or not have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Edit<T> {
+    /// It stays as it is.
+    #[default]
+    Keep,
+    /// It is this from now on.
+    Set(T),
+    /// The application has none any more.
+    Unset,
+}
+
+impl<T> Edit<T> {
+    /// The same with what is set turned into something else.
+    pub fn map<U>(self, turn: impl FnOnce(T) -> U) -> Edit<U> {
+        match self {
+            Self::Keep => Edit::Keep,
+            Self::Set(value) => Edit::Set(turn(value)),
+            Self::Unset => Edit::Unset,
+        }
+    }
+
+    /// Whether anything changes.
+    pub const fn is_change(&self) -> bool {
+        !matches!(self, Self::Keep)
+    }
+
+    /// The new value; none where there is none, or where it does not change.
+    pub const fn value(&self) -> Option<&T> {
+        match self {
+            Self::Set(value) => Some(value),
+            Self::Keep | Self::Unset => None,
+        }
+    }
+}
+
+/// What became of an import.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ImportOutcome {
+    /// All applications are there.
+    Done,
+    /// None is: these idents are taken.
+    Taken(Vec<AppIdent>),
+}
+
+/// An application whose default version is none that the gateway has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownDefault {
+    /// Whose.
+    pub ident: String,
+    /// The version.
+    pub version: String,
+}
+
 /// A new key for an application.
 #[derive(Clone, Debug)]
 pub struct Rotation {
@@ -96,6 +165,34 @@ pub trait AppStore: Send + Sync {
     ///
     /// The store is away, or the name holds U+0000.
     async fn create(&self, app: NewApp) -> Result<(), AppStoreError>;
+
+    /// Adds all of these applications, or none of them.
+    ///
+    /// # Errors
+    ///
+    /// The store is away, or a name holds U+0000.
+    async fn import(&self, apps: Vec<NewApp>) -> Result<ImportOutcome, AppStoreError>;
+
+    /// Those of these idents that are taken.
+    ///
+    /// # Errors
+    ///
+    /// The store is away.
+    async fn taken(&self, idents: Vec<AppIdent>) -> Result<Vec<AppIdent>, AppStoreError>;
+
+    /// Changes an application. `false`: no such application.
+    ///
+    /// # Errors
+    ///
+    /// The store is away, or the name holds U+0000.
+    async fn update(&self, update: AppUpdate) -> Result<bool, AppStoreError>;
+
+    /// Forgets keys whose overlap ended before then. How many there were.
+    ///
+    /// # Errors
+    ///
+    /// The store is away.
+    async fn forget_previous(&self, ended_before: SignTime) -> Result<u64, AppStoreError>;
 
     /// One application.
     ///

@@ -15,9 +15,9 @@ use super::{
     AppState,
     directory::CachedApps,
     postgres::PostgresAppStore,
-    seal::{Sealer, new_app_ident, new_app_key},
+    seal::{SealError, Sealer, new_app_ident, new_app_key},
     sqlite::SqliteAppStore,
-    store::{AppStore, AppStoreError, NewApp, Rotated, Rotation},
+    store::{AppStore, AppStoreError, AppUpdate, Edit, ImportOutcome, NewApp, Rotated, Rotation},
 };
 use crate::config::{MasterKey, SecretSource};
 
@@ -319,4 +319,289 @@ fn connections_outlive_no_runtime_and_serve_on_others() {
     );
     stop.send(()).unwrap();
     worker.join().unwrap();
+}
+
+fn no_change(ident: AppIdent) -> AppUpdate {
+    AppUpdate {
+        ident,
+        name: None,
+        return_to_origins: None,
+        profile: Edit::Keep,
+        default_version: Edit::Keep,
+    }
+}
+
+#[tokio::test]
+async fn an_update_changes_what_is_named_and_nothing_else() {
+    let place = TestStore::chosen();
+    let apps = apps(&place).await;
+    let app = NewApp {
+        profile: SignProfile::preset("wechat"),
+        return_to_origins: vec!["https://app.example".to_owned()],
+        default_version: Some("v2".parse().unwrap()),
+        ..new_app("one")
+    };
+    apps.create(app.clone()).await.unwrap();
+    let shown = async || serde_json::to_value(apps.summary(app.ident).await.unwrap()).unwrap();
+    let mut expected = shown().await;
+    let edits: [(AppUpdate, &str, serde_json::Value); 6] = [
+        (
+            AppUpdate {
+                name: Some("two".to_owned()),
+                ..no_change(app.ident)
+            },
+            "name",
+            "two".into(),
+        ),
+        (
+            AppUpdate {
+                return_to_origins: Some(vec!["https://b.example".to_owned()]),
+                ..no_change(app.ident)
+            },
+            "return_to",
+            serde_json::json!(["https://b.example"]),
+        ),
+        (
+            AppUpdate {
+                default_version: Edit::Set("v1".parse().unwrap()),
+                ..no_change(app.ident)
+            },
+            "default_version",
+            "v1".into(),
+        ),
+        (
+            AppUpdate {
+                default_version: Edit::Unset,
+                ..no_change(app.ident)
+            },
+            "default_version",
+            serde_json::Value::Null,
+        ),
+        (
+            AppUpdate {
+                profile: Edit::Set(SignProfile::preset("top").unwrap()),
+                ..no_change(app.ident)
+            },
+            "sign_profile",
+            serde_json::to_value(SignProfile::preset("top")).unwrap(),
+        ),
+        (
+            AppUpdate {
+                profile: Edit::Unset,
+                ..no_change(app.ident)
+            },
+            "sign_profile",
+            serde_json::Value::Null,
+        ),
+    ];
+    for (update, member, value) in edits {
+        assert!(apps.update(update).await.unwrap());
+        expected[member] = value;
+        assert_eq!(shown().await, expected, "{member}");
+    }
+    assert!(apps.find(app.ident).await.unwrap().unwrap().key == app.key);
+    let unknown = no_change(new_app_ident().unwrap());
+    assert!(!apps.update(unknown).await.unwrap());
+    let refused = AppUpdate {
+        name: Some("a\0b".to_owned()),
+        ..no_change(app.ident)
+    };
+    assert!(matches!(
+        apps.update(refused).await,
+        Err(AppStoreError::Name)
+    ));
+}
+
+#[tokio::test]
+async fn an_import_brings_all_or_nothing_and_is_told_once() {
+    let place = TestStore::chosen();
+    let apps = apps(&place).await;
+    let there = create(&apps, "there").await;
+    let store = place.open().await;
+    let (told, changes) = mpsc::channel();
+    let _watch = store
+        .watch(Duration::default, move |change| told.send(change).unwrap())
+        .unwrap();
+    let named = |ident: &str, name: &str| NewApp {
+        ident: ident.parse().unwrap(),
+        default_version: Some("v2".parse().unwrap()),
+        ..new_app(name)
+    };
+    let (one, two) = (named("team-1", "one"), named(&"x".repeat(64), "two"));
+    let with_taken = vec![one.clone(), there.clone(), two.clone()];
+    let refused = apps.import(with_taken).await.unwrap();
+    assert_eq!(refused, ImportOutcome::Taken(vec![there.ident]));
+    assert!(apps.find(one.ident).await.unwrap().is_none());
+
+    let imported = apps.import(vec![one.clone(), two.clone()]).await.unwrap();
+    assert_eq!(imported, ImportOutcome::Done);
+    for app in [&one, &two] {
+        let found = apps.find(app.ident).await.unwrap().unwrap();
+        assert!(found.key == app.key && found.default_version == app.default_version);
+    }
+    let change = Change::Item {
+        topic: Topic::Application,
+        key: Vec::new(),
+    };
+    assert_eq!(changes.recv_timeout(Duration::from_secs(1)), Ok(change));
+    let further = changes.recv_timeout(Duration::from_millis(200));
+    assert_eq!(further, Err(mpsc::RecvTimeoutError::Timeout));
+    let idents = vec![one.ident, new_app_ident().unwrap()];
+    assert_eq!(apps.taken(idents).await.unwrap(), [one.ident]);
+    assert_eq!(apps.import(Vec::new()).await.unwrap(), ImportOutcome::Done);
+}
+
+/// Somebody who may write to the database, and does not have the master key.
+async fn tamper(store: &Store, statement: &str) {
+    match store {
+        Store::Sqlite(database) => {
+            let statement = statement.to_owned();
+            let written = database.write(move |transaction| transaction.execute(&statement, []));
+            written.await.unwrap();
+        }
+        Store::Postgres(database) => {
+            let session = database.session().await.unwrap();
+            session.execute(statement, &[]).await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_rotated_key_cannot_be_put_back_nor_its_overlap_extended() {
+    let place = TestStore::chosen();
+    let store = place.open().await;
+    let apps = apps_of(&store);
+    for statement in [
+        "UPDATE applications SET key_sealed = previous_sealed",
+        "UPDATE applications SET previous_until = previous_until + 1",
+        "UPDATE applications SET previous_sealed = key_sealed",
+    ] {
+        let app = create(&apps, "one").await;
+        let rotation = rotation(app.ident, 1000, HOUR);
+        assert_eq!(apps.rotate(rotation).await.unwrap(), Rotated::Done);
+        apps.find(app.ident).await.unwrap().unwrap();
+        tamper(&store, statement).await;
+        let error = apps.find(app.ident).await.unwrap_err();
+        let is_refused = matches!(error, AppStoreError::Seal(SealError::NotOpened));
+        assert!(is_refused, "{statement}: {error}");
+        apps.delete(app.ident).await.unwrap();
+    }
+}
+
+async fn reseal(store: &Store) -> Option<usize> {
+    let profile = SignProfile::default();
+    match store.clone() {
+        Store::Sqlite(database) => {
+            SqliteAppStore::new(database, sealer(), profile)
+                .reseal()
+                .await
+        }
+        Store::Postgres(database) => {
+            PostgresAppStore::new(database, sealer(), profile)
+                .reseal()
+                .await
+        }
+    }
+    .unwrap()
+}
+
+/// Puts a key into a column as an older release sealed it.
+async fn put_unbound(
+    store: &Store,
+    column: &str,
+    app: &NewApp,
+    key: &gateway_protocol::sign::AppKey,
+) {
+    let digits = hex::encode(sealer().seal_unbound(key, app.ident));
+    let bytes = match store {
+        Store::Sqlite(_) => format!("x'{digits}'"),
+        Store::Postgres(_) => format!("'\\x{digits}'::bytea"),
+    };
+    let ident = app.ident;
+    let statement = format!("UPDATE applications SET {column} = {bytes} WHERE ident = '{ident}'");
+    tamper(store, &statement).await;
+}
+
+#[tokio::test]
+async fn keys_of_older_releases_are_sealed_anew_once_and_never_again() {
+    let place = TestStore::chosen();
+    let store = place.open().await;
+    let apps = apps_of(&store);
+    let (one, two) = (create(&apps, "one").await, create(&apps, "two").await);
+    let newer = rotation(one.ident, 1000, HOUR);
+    apps.rotate(newer.clone()).await.unwrap();
+    put_unbound(&store, "key_sealed", &one, &newer.key).await;
+    put_unbound(&store, "previous_sealed", &one, &one.key).await;
+    put_unbound(&store, "key_sealed", &two, &two.key).await;
+    // Requests never accept the old format.
+    assert!(apps.find(one.ident).await.is_err() && apps.find(two.ident).await.is_err());
+
+    assert_eq!(reseal(&store).await, Some(2));
+    let found = apps.find(one.ident).await.unwrap().unwrap();
+    assert!(found.key == newer.key);
+    let previous = found.previous_key.unwrap();
+    assert!(previous.key == one.key && previous.until.as_millis() == 3_601_000);
+    assert!(apps.find(two.ident).await.unwrap().unwrap().key == two.key);
+
+    // An old key that comes back in the old format, after everything was sealed anew.
+    put_unbound(&store, "key_sealed", &one, &one.key).await;
+    put_unbound(&store, "previous_sealed", &one, &one.key).await;
+    assert_eq!(reseal(&store).await, None);
+    assert!(apps.find(one.ident).await.is_err());
+    assert!(apps.find(two.ident).await.unwrap().unwrap().key == two.key);
+}
+
+#[tokio::test]
+async fn keys_whose_overlap_ended_long_ago_are_forgotten() {
+    let place = TestStore::chosen();
+    let apps = apps(&place).await;
+    let (one, two) = (create(&apps, "one").await, create(&apps, "two").await);
+    apps.rotate(rotation(one.ident, 1000, HOUR)).await.unwrap();
+    apps.rotate(rotation(two.ident, 2000, HOUR)).await.unwrap();
+    assert_eq!(apps.forget_previous(at(3_601_001)).await.unwrap(), 1);
+    let previous = async |app: &NewApp| apps.find(app.ident).await.unwrap().unwrap().previous_key;
+    assert!(previous(&one).await.is_none() && previous(&two).await.is_some());
+}
+
+/// Issue 9: in less than a minute, on either store, though this is built without optimisation.
+#[tokio::test]
+async fn a_hundred_thousand_applications_are_imported_in_less_than_a_minute() {
+    const MANY: usize = 100_000;
+    let place = TestStore::chosen();
+    let mut settings = signpost_store::StoreSettings::of(place.address().clone());
+    super::open::allow_bulk(&mut settings);
+    let apps = apps_of(&Store::open(&settings).await.unwrap());
+    let administration = super::administration::tests::administration(Arc::clone(&apps));
+    let mut file = "ident,key,name,origins,profile,default_version\n".to_owned();
+    for number in 0..MANY {
+        use std::fmt::Write as _;
+        let key = new_app_key().unwrap();
+        let key = key.expose();
+        writeln!(
+            file,
+            "team-{number},{key},Team {number},https://{number}.example,,v1"
+        )
+        .unwrap();
+    }
+    let begun = Instant::now();
+    let imported = administration.import(file.as_bytes(), false, at(1)).await;
+    let took = begun.elapsed();
+    assert_eq!(imported.unwrap().applications, MANY);
+    assert!(took < Duration::from_secs(60), "{took:?}");
+    let last = "team-99999".parse().unwrap();
+    let found = apps.find(last).await.unwrap().unwrap();
+    let key = file
+        .trim_end()
+        .rsplit('\n')
+        .next()
+        .unwrap()
+        .split(',')
+        .nth(1);
+    assert_eq!(Some(found.key.expose()), key);
+    let again = administration.import(file.as_bytes(), false, at(1)).await;
+    let told = again.unwrap_err().to_string();
+    assert!(
+        told.starts_with("line 2: ident: the store has") && told.ends_with("99950 more problems"),
+        "{told}"
+    );
 }

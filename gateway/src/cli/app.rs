@@ -7,37 +7,45 @@
     reason = "these comments are the help that a terminal shows"
 )]
 
-use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
-
-use anyhow::{anyhow, bail};
-use clap::{Args, Subcommand};
-use gateway_protocol::{
-    app::AppIdent,
-    sign::{AppKey, SignProfile},
-    version::Version,
+use std::{
+    fs::File,
+    io,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+    time::Duration,
 };
-use serde_json::{Value, json};
-use url::Url;
 
-use super::{say, sign::SignRules};
+use anyhow::{Context, anyhow, bail};
+use clap::{Args, Subcommand};
+use gateway_protocol::{app::AppIdent, sign::SignProfile, version::Version};
+use serde_json::{Value, json};
+
+use super::{complain, say, sign::SignRules};
 use crate::{
     apps::{
         AppState,
-        open::open_store,
-        seal::{new_app_ident, new_app_key},
-        store::{AppStore, AppSummary, NewApp, Rotated, Rotation},
+        administration::{
+            Administration, AppDescription, AppEdit, AppName, MAX_OVERLAP, NewKey, Origin, Rules,
+        },
+        import::{ImportError, read_file},
+        open::{allow_bulk, open_store},
+        store::{AppStore, AppSummary, Edit},
     },
     clock::{Clock, SystemClock},
     config::{Applications, Config, weaknesses},
 };
 
-/// The longest overlap of two keys, in hours: 30 days. CONTRACT 4.
-const LONGEST_OVERLAP_HOURS: u64 = 30 * 24;
+const MAX_OVERLAP_HOURS: u64 = MAX_OVERLAP.as_secs() / 3600;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum AppCommand {
     /// Add an application. Its key is printed once and never again.
     Create(Create),
+    /// Add the applications of a file, with the idents and keys that they have already: all of them, or none.
+    Import(Import),
+    /// Change an application. What is not named stays as it is.
+    Update(Box<Update>),
     /// List all applications.
     List(Common),
     /// Show one application.
@@ -73,16 +81,75 @@ pub(super) struct One {
 #[derive(Debug, Args)]
 pub(super) struct Create {
     /// What people call it; shown to those who log in.
-    name: String,
+    name: AppName,
     /// An origin that a login may return to, "https://app.example.com" say; may be given again.
-    #[arg(long, value_name = "ORIGIN", value_parser = origin)]
-    return_to: Vec<String>,
+    #[arg(long, value_name = "ORIGIN")]
+    return_to: Vec<Origin>,
     /// A sign profile of its own; what is not said is as the gateway's.
     #[command(flatten)]
     rules: SignRules,
-    /// The version of its requests that name none.
+    /// The version of its requests that name none: one of the gateway's.
     #[arg(long, value_name = "NAME")]
     default_version: Option<Version>,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// The file is CSV with a header row, or JSON lines (an object a line), in UTF-8; its first character tells which:
+///
+///   ident,key,name,origins,profile,default_version
+///   team-1,4283fefc63f0cd0e873a0000c6d07ef7,First team,https://a.example https://b.example,wechat,v2
+///
+///   {"ident":"team-1","key":"4283…","name":"First team","origins":["https://a.example"],"profile":"wechat"}
+///
+/// ident            needed: 1 to 64 of A-Z a-z 0-9 . _ -
+/// key              needed: the key that its clients sign with, without white space, of at least 128 bits (32 hex digits)
+/// name             needed: 1 to 64 characters
+/// origins          origins that a login may return to: in CSV separated by spaces, in JSON a list
+/// profile          a sign profile of its own: plain, decoded, bilibili, alipay, wechat or top, which keep the gateway's
+///                  algorithm, cover and replay; or an object, as app list --json shows it. Default: the gateway's
+/// default_version  one of the gateway's versions
+///
+/// The columns may come in any order, and the last three may be left out or empty. Every problem is told, by its line,
+/// and then nothing is imported. At most 250,000 applications and 64 MiB; 100,000 take some seconds. Running gateways
+/// accept the applications within a second. The file holds keys: keep it from others, and delete it afterwards.
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(super) struct Import {
+    /// The file; "-" is the standard input.
+    file: PathBuf,
+    /// Take keys under 128 bits, too, as allow_weak_key in [sign] of the configuration does.
+    #[arg(long)]
+    allow_weak_key: bool,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Update {
+    /// The application's ident.
+    ident: AppIdent,
+    /// What people call it; shown to those who log in.
+    #[arg(long)]
+    name: Option<AppName>,
+    /// An origin that a login may return to, in place of all that there are; may be given again.
+    #[arg(long, value_name = "ORIGIN")]
+    return_to: Vec<Origin>,
+    /// Let logins return nowhere.
+    #[arg(long, conflicts_with = "return_to")]
+    no_return_to: bool,
+    /// Its own sign profile; what is not said is as it was.
+    #[command(flatten)]
+    rules: SignRules,
+    /// Sign as the gateway's configuration says, without a profile of its own.
+    #[arg(long, conflicts_with_all = ["preset", "algorithm", "cover", "replay"])]
+    no_profile: bool,
+    /// The version of its requests that name none: one of the gateway's.
+    #[arg(long, value_name = "NAME")]
+    default_version: Option<Version>,
+    /// Send its requests that name no version where the gateway's configuration says.
+    #[arg(long, conflicts_with = "default_version")]
+    no_default_version: bool,
     #[command(flatten)]
     common: Common,
 }
@@ -92,7 +159,7 @@ pub(super) struct Rotate {
     /// The application's ident.
     ident: AppIdent,
     /// How long the old key stays valid, in hours.
-    #[arg(long, value_name = "HOURS", default_value_t = 24, value_parser = clap::value_parser!(u64).range(0..=LONGEST_OVERLAP_HOURS))]
+    #[arg(long, value_name = "HOURS", default_value_t = 24, value_parser = clap::value_parser!(u64).range(0..=MAX_OVERLAP_HOURS))]
     overlap: u64,
     /// End the validity of the key before the last rotation, if it is still valid.
     #[arg(long)]
@@ -104,6 +171,8 @@ pub(super) struct Rotate {
 pub(super) async fn run(command: AppCommand) -> anyhow::Result<ExitCode> {
     match command {
         AppCommand::Create(create) => self::create(create).await?,
+        AppCommand::Import(import) => self::import(import).await?,
+        AppCommand::Update(update) => self::update(*update).await?,
         AppCommand::List(common) => {
             let all = store(&common).await?.list().await?;
             if common.json {
@@ -113,13 +182,11 @@ pub(super) async fn run(command: AppCommand) -> anyhow::Result<ExitCode> {
             }
         }
         AppCommand::Show(one) => {
-            let summary = store(&one.common).await?.summary(one.ident).await?;
-            let summary = summary.ok_or_else(|| unknown(one.ident))?;
-            if one.common.json {
-                say(&json!(summary).to_string())
-            } else {
-                details(&summary)
-            }
+            let summary = administration(&one.common)
+                .await?
+                .summary(one.ident)
+                .await?;
+            show(&summary, &one.common);
         }
         AppCommand::Rotate(rotate) => self::rotate(rotate).await?,
         AppCommand::Disable(one) => set_state(&one, AppState::Disabled).await?,
@@ -136,55 +203,110 @@ pub(super) async fn run(command: AppCommand) -> anyhow::Result<ExitCode> {
 }
 
 async fn create(create: Create) -> anyhow::Result<()> {
-    let name = create.name.trim();
-    if name.is_empty() || name.chars().count() > 64 || name.chars().any(char::is_control) {
-        bail!("the name must have 1 to 64 characters");
-    }
-    let (config, store) = open(&create.common).await?;
-    let profile = create
-        .rules
-        .is_given()
-        .then(|| create.rules.profile(config.sign.profile));
-    for weakness in profile.iter().flat_map(weaknesses) {
-        super::complain(&format!("warning: {weakness}"));
-    }
-    let (ident, key) = (new_app_ident()?, new_app_key()?);
-    let app = NewApp {
-        ident,
-        key: key.clone(),
-        name: name.to_owned(),
-        profile,
-        return_to_origins: create.return_to,
+    let administration = administration(&create.common).await?;
+    let described = AppDescription {
+        name: create.name,
+        return_to: create.return_to,
+        profile: create.rules.choice(),
         default_version: create.default_version,
-        created_at: SystemClock.now(),
     };
-    store.create(app).await?;
-    show_key(ident, &key, &create.common);
+    warn_of(administration.profile_of(&described.profile).as_ref());
+    let created = administration.create(described, SystemClock.now()).await?;
+    show_key(&created, &create.common);
     Ok(())
 }
 
-async fn rotate(rotate: Rotate) -> anyhow::Result<()> {
-    let key = new_app_key()?;
-    let rotation = Rotation {
-        ident: rotate.ident,
-        key: key.clone(),
-        overlap: Duration::from_secs(rotate.overlap * 3600),
-        ends_running_overlap: rotate.end_running_overlap,
-        now: SystemClock.now(),
-    };
-    match store(&rotate.common).await?.rotate(rotation).await? {
-        Rotated::Done => show_key(rotate.ident, &key, &rotate.common),
-        Rotated::Unknown => return Err(unknown(rotate.ident)),
-        Rotated::Overlapping { until } => {
-            let minutes = until
-                .saturating_sub(SystemClock.now().as_millis())
-                .div_ceil(60_000);
-            bail!(
-                "the key before the last rotation is valid for another {minutes} minutes: wait, or end it \
-                 now with --end-running-overlap"
-            )
+async fn import(import: Import) -> anyhow::Result<()> {
+    let mut config = Config::load(&import.common.config)?;
+    allow_bulk(&mut config.store);
+    let file = read(&import.file).with_context(|| name_of(&import.file))?;
+    let administration = opened(&config, &import.common).await?;
+    let imported = administration.import(&file, import.allow_weak_key, SystemClock.now());
+    let imported = imported.await.map_err(|error| match error {
+        ImportError::Problems(problems) => {
+            let name = name_of(&import.file);
+            let lines = problems.to_string().replace('\n', &format!("\n{name}: "));
+            anyhow!("{name}: {lines}\nnothing was imported")
         }
+        other => anyhow::Error::new(other).context(name_of(&import.file)),
+    })?;
+    for (weakness, count) in &imported.weaknesses {
+        complain(&format!("warning: {count} applications: {weakness}"));
     }
+    if imported.weak_keys > 0 {
+        complain(&format!(
+            "warning: {} applications have keys under 128 bits, which can be guessed from one signed request",
+            imported.weak_keys
+        ));
+    }
+    if import.common.json {
+        say(&json!({ "imported": imported.applications }).to_string());
+    } else {
+        say(&format!("imported {} applications", imported.applications));
+    }
+    Ok(())
+}
+
+fn read(file: &Path) -> Result<impl std::ops::Deref<Target = Vec<u8>> + use<>, ImportError> {
+    if file == Path::new("-") {
+        return read_file(io::stdin().lock(), 0);
+    }
+    let file = File::open(file)?;
+    let length = file.metadata()?.len();
+    read_file(file, usize::try_from(length).unwrap_or(usize::MAX))
+}
+
+fn name_of(file: &Path) -> String {
+    if file == Path::new("-") {
+        "standard input".to_owned()
+    } else {
+        file.display().to_string()
+    }
+}
+
+async fn update(update: Update) -> anyhow::Result<()> {
+    let choice = update.rules.choice();
+    let edit = AppEdit {
+        name: update.name,
+        return_to: (update.no_return_to || !update.return_to.is_empty())
+            .then_some(update.return_to),
+        profile: match (update.no_profile, choice.is_any()) {
+            (true, _) => Edit::Unset,
+            (false, true) => Edit::Set(choice),
+            (false, false) => Edit::Keep,
+        },
+        default_version: match (update.no_default_version, update.default_version) {
+            (true, _) => Edit::Unset,
+            (false, Some(version)) => Edit::Set(version),
+            (false, None) => Edit::Keep,
+        },
+    };
+    let changes_profile = edit.profile.value().is_some();
+    let administration = administration(&update.common).await?;
+    let updated = administration.update(update.ident, edit).await?;
+    warn_of(updated.sign_profile.as_ref().filter(|_| changes_profile));
+    show(&updated, &update.common);
+    Ok(())
+}
+
+fn warn_of(profile: Option<&SignProfile>) {
+    for weakness in profile.into_iter().flat_map(weaknesses) {
+        complain(&format!("warning: {weakness}"));
+    }
+}
+
+async fn rotate(rotate: Rotate) -> anyhow::Result<()> {
+    let administration = administration(&rotate.common).await?;
+    let overlap = Duration::from_secs(rotate.overlap * 3600);
+    let rotated = administration
+        .rotate(
+            rotate.ident,
+            overlap,
+            rotate.end_running_overlap,
+            SystemClock.now(),
+        )
+        .await?;
+    show_key(&rotated, &rotate.common);
     Ok(())
 }
 
@@ -200,20 +322,25 @@ async fn set_state(one: &One, state: AppState) -> anyhow::Result<()> {
 }
 
 async fn store(common: &Common) -> anyhow::Result<Arc<dyn AppStore>> {
-    Ok(open(common).await?.1)
+    Ok(Arc::clone(administration(common).await?.store()))
 }
 
-/// The configuration, and the store that it names.
-async fn open(common: &Common) -> anyhow::Result<(Config, Arc<dyn AppStore>)> {
-    let config = Config::load(&common.config)?;
-    let store = match &config.applications {
-        Applications::Multi(multi) => open_store(&config, multi).await?.1,
+/// The applications of the configuration's store.
+async fn administration(common: &Common) -> anyhow::Result<Administration> {
+    opened(&Config::load(&common.config)?, common).await
+}
+
+async fn opened(config: &Config, common: &Common) -> anyhow::Result<Administration> {
+    match &config.applications {
+        Applications::Multi(multi) => {
+            let (_, store) = open_store(config, multi).await?;
+            Ok(Administration::new(store, Rules::of(config)))
+        }
         Applications::Single(_) => bail!(
             "{} serves a single application: replace [application] by [applications] to manage many",
             common.config.display()
         ),
-    };
-    Ok((config, store))
+    }
 }
 
 fn done(is_done: bool, one: &One, state: &str) -> anyhow::Result<()> {
@@ -233,14 +360,20 @@ fn unknown(ident: AppIdent) -> anyhow::Error {
 }
 
 /// The one time that a key is shown.
-fn show_key(ident: AppIdent, key: &AppKey, common: &Common) {
+fn show_key(NewKey { ident, key }: &NewKey, common: &Common) {
     if common.json {
         say(&json!({ "ident": ident.as_str(), "key": key.expose() }).to_string());
     } else {
         say(&format!("APP_IDENT  {ident}\nAPP_KEY    {}", key.expose()));
-        super::complain(
-            "The key is shown this once: keep it where only the application can read it.",
-        );
+        complain("The key is shown this once: keep it where only the application can read it.");
+    }
+}
+
+fn show(app: &AppSummary, common: &Common) {
+    if common.json {
+        say(&json!(app).to_string());
+    } else {
+        details(app);
     }
 }
 
@@ -293,17 +426,4 @@ fn profile(app: &AppSummary) -> String {
         .find(is_own)
         .unwrap_or("its own")
         .to_owned()
-}
-
-fn origin(text: &str) -> Result<String, String> {
-    let allowed = "an origin: http or https, a host, a port perhaps, and no more";
-    let url = Url::parse(text).map_err(|_| allowed.to_owned())?;
-    let is_bare =
-        matches!(url.path(), "" | "/") && url.query().is_none() && url.fragment().is_none();
-    let is_plain = url.username().is_empty() && url.password().is_none();
-    if matches!(url.scheme(), "http" | "https") && is_bare && is_plain && url.has_host() {
-        Ok(url.origin().ascii_serialization())
-    } else {
-        Err(allowed.to_owned())
-    }
 }

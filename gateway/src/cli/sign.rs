@@ -19,7 +19,10 @@ use gateway_protocol::{
 };
 
 use super::{complain, key::KeySource, say};
-use crate::clock::{Clock, SystemClock};
+use crate::{
+    apps::administration::ProfileChoice,
+    clock::{Clock, SystemClock},
+};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct SignArguments {
@@ -78,42 +81,28 @@ enum Cover {
 }
 
 impl SignRules {
-    /// Whether anything was chosen.
-    pub(super) fn is_given(&self) -> bool {
-        self.preset.is_some()
-            || self.algorithm.is_some()
-            || self.cover.is_some()
-            || self.replay.is_some()
+    /// What was chosen.
+    pub(super) fn choice(&self) -> ProfileChoice {
+        ProfileChoice {
+            preset: self.preset.clone(),
+            algorithm: self.algorithm.map(|chosen| match chosen {
+                Algorithm::Md5 => SignAlgorithm::Md5,
+                Algorithm::HmacSha256 => SignAlgorithm::HmacSha256,
+            }),
+            cover: self.cover.map(|chosen| match chosen {
+                Cover::Parameters => SignCover::Parameters,
+                Cover::Request => SignCover::Request,
+            }),
+            replay: self.replay.map(|chosen| match chosen {
+                Replay::Allow => ReplayPolicy::Allow,
+                Replay::Reject => ReplayPolicy::Reject,
+            }),
+        }
     }
 
-    /// The profile that was chosen, starting from `usual`. A preset is a family's way to write the string; it
-    /// does not undo what makes the usual profile stronger.
+    /// The profile that was chosen, starting from `usual`.
     pub(super) fn profile(&self, usual: SignProfile) -> SignProfile {
-        let SignProfile {
-            algorithm,
-            cover,
-            replay,
-            ..
-        } = usual;
-        let written = self.preset.clone().unwrap_or(usual);
-        let chosen_algorithm = self.algorithm.map(|chosen| match chosen {
-            Algorithm::Md5 => SignAlgorithm::Md5,
-            Algorithm::HmacSha256 => SignAlgorithm::HmacSha256,
-        });
-        let chosen_cover = self.cover.map(|chosen| match chosen {
-            Cover::Parameters => SignCover::Parameters,
-            Cover::Request => SignCover::Request,
-        });
-        let chosen_replay = self.replay.map(|chosen| match chosen {
-            Replay::Allow => ReplayPolicy::Allow,
-            Replay::Reject => ReplayPolicy::Reject,
-        });
-        SignProfile {
-            algorithm: chosen_algorithm.unwrap_or(algorithm),
-            cover: chosen_cover.unwrap_or(cover),
-            replay: chosen_replay.unwrap_or(replay),
-            ..written
-        }
+        self.choice().over(usual)
     }
 }
 

@@ -9,13 +9,14 @@ use std::{
 };
 
 use async_trait::async_trait;
+use gateway_protocol::sign::SignTime;
 use signpost_store::StoreError;
 use tokio::sync::Notify;
 
 use super::*;
 use crate::apps::{
     freshness::{LONGEST_MEMORY, PAUSE},
-    store::{AppSummary, NewApp, Rotated, Rotation},
+    store::{AppSummary, AppUpdate, ImportOutcome, NewApp, Rotated, Rotation},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -76,6 +77,22 @@ impl AppStore for FakeStore {
 
     async fn create(&self, _: NewApp) -> Result<(), AppStoreError> {
         unreachable!("requests create nothing")
+    }
+
+    async fn import(&self, _: Vec<NewApp>) -> Result<ImportOutcome, AppStoreError> {
+        unreachable!("requests administer nothing")
+    }
+
+    async fn taken(&self, _: Vec<AppIdent>) -> Result<Vec<AppIdent>, AppStoreError> {
+        unreachable!("requests administer nothing")
+    }
+
+    async fn update(&self, _: AppUpdate) -> Result<bool, AppStoreError> {
+        unreachable!("requests administer nothing")
+    }
+
+    async fn forget_previous(&self, _: SignTime) -> Result<u64, AppStoreError> {
+        unreachable!("requests administer nothing")
     }
 
     async fn summary(&self, _: AppIdent) -> Result<Option<AppSummary>, AppStoreError> {
@@ -263,6 +280,19 @@ async fn what_changed_while_it_was_read_again_does_not_serve() {
     });
     scene.store.let_go.notify_one();
     first.await.unwrap_err();
+}
+
+#[tokio::test]
+async fn a_change_of_all_applications_makes_all_be_read_again() {
+    for manner in [Manner::Has(1), Manner::HasNone] {
+        let scene = Scene::remembering(manner).await;
+        scene.becomes(Manner::Has(2));
+        scene.hears(&Change::Item {
+            topic: Topic::Application,
+            key: ALL_APPLICATIONS.to_vec(),
+        });
+        assert!(scene.finds_id(2).await);
+    }
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use gateway::{
-    apps::seal::{Sealer, new_app_ident, new_app_key},
+    apps::seal::{Sealer, Slot, new_app_ident, new_app_key},
     config::MasterKey,
 };
 
@@ -29,7 +29,7 @@ pub fn settle(
     let every = (count / calling).max(1);
     let mut records = (0..count).map(|place| {
         let (ident, key) = (new_app_ident()?, new_app_key()?);
-        let key_sealed = sealer.seal(&key, ident)?;
+        let key_sealed = sealer.seal(&key, ident, Slot::Current)?;
         let ident = ident.to_string();
         if place % every == 0 && callers.len() < calling {
             callers.push(Caller {

@@ -1,0 +1,171 @@
+//! The rules, over a store of its own.
+
+use signpost_store::{Store, testing::TestStore};
+
+use super::*;
+use crate::{
+    apps::{postgres::PostgresAppStore, seal::Sealer, sqlite::SqliteAppStore},
+    config::{MasterKey, SecretSource},
+};
+
+/// Of a gateway that has v1 and v2, and replays rejected.
+pub(crate) fn administration(store: Arc<dyn AppStore>) -> Administration {
+    let rules = Rules {
+        versions: ["v1", "v2"].map(|name| name.parse().unwrap()).to_vec(),
+        gateway_profile: SignProfile {
+            replay: ReplayPolicy::Reject,
+            ..SignProfile::default()
+        },
+        allows_weak_keys: false,
+    };
+    Administration::new(store, rules)
+}
+
+/// The same over an empty store.
+pub(crate) async fn empty(place: &TestStore) -> Administration {
+    let key = SecretSource::from(&*"ab".repeat(32)).read().unwrap();
+    let sealer = Sealer::from_config(&MasterKey::Given(key), false).unwrap();
+    let profile = SignProfile::default();
+    administration(match place.open().await {
+        Store::Sqlite(database) => Arc::new(SqliteAppStore::new(database, sealer, profile)),
+        Store::Postgres(database) => Arc::new(PostgresAppStore::new(database, sealer, profile)),
+    })
+}
+
+fn described(name: &str) -> AppDescription {
+    AppDescription {
+        name: name.parse().unwrap(),
+        return_to: Vec::new(),
+        profile: ProfileChoice::default(),
+        default_version: None,
+    }
+}
+
+const NOW: SignTime = SignTime::from_millis(1_700_000_000_000);
+
+#[tokio::test]
+async fn a_default_version_is_one_that_the_gateway_has() {
+    let place = TestStore::chosen();
+    let apps = empty(&place).await;
+    let unknown = AppDescription {
+        default_version: Some("v3".parse().unwrap()),
+        ..described("one")
+    };
+    let refused = apps.create(unknown, NOW).await.unwrap_err();
+    assert!(refused.to_string().contains("v1, v2"), "{refused}");
+    assert!(apps.store().list().await.unwrap().is_empty());
+    let ident = apps.create(described("one"), NOW).await.unwrap().ident;
+    let default = |name: &str| AppEdit {
+        default_version: Edit::Set(name.parse().unwrap()),
+        ..AppEdit::default()
+    };
+    let updated = apps.update(ident, default("V2")).await.unwrap();
+    assert_eq!(updated.default_version.as_deref(), Some("v2"));
+    let refused = apps.update(ident, default("v3")).await.unwrap_err();
+    assert!(matches!(
+        refused,
+        AdministrationError::UnknownVersion { .. }
+    ));
+    let unset = AppEdit {
+        default_version: Edit::Unset,
+        ..AppEdit::default()
+    };
+    assert_eq!(
+        apps.update(ident, unset).await.unwrap().default_version,
+        None
+    );
+}
+
+#[tokio::test]
+async fn what_is_not_chosen_of_a_profile_stays_as_the_application_has_it() {
+    let place = TestStore::chosen();
+    let apps = empty(&place).await;
+    let ident = apps.create(described("one"), NOW).await.unwrap().ident;
+    let update = async |choice: ProfileChoice| {
+        let edit = AppEdit {
+            profile: Edit::Set(choice),
+            ..AppEdit::default()
+        };
+        apps.update(ident, edit)
+            .await
+            .unwrap()
+            .sign_profile
+            .unwrap()
+    };
+    let wechat = SignProfile::preset("wechat").unwrap();
+    let first = update(ProfileChoice::of_preset(wechat.clone())).await;
+    let expected = SignProfile {
+        replay: ReplayPolicy::Reject,
+        ..wechat
+    };
+    assert_eq!(first, expected, "the gateway's strength stays");
+    let second = update(ProfileChoice {
+        algorithm: Some(SignAlgorithm::HmacSha256),
+        ..ProfileChoice::default()
+    })
+    .await;
+    let expected = SignProfile {
+        algorithm: SignAlgorithm::HmacSha256,
+        ..expected
+    };
+    assert_eq!(second, expected);
+}
+
+#[tokio::test]
+async fn an_update_names_something_and_an_application_that_is_there() {
+    let place = TestStore::chosen();
+    let apps = empty(&place).await;
+    let ident = apps.create(described("one"), NOW).await.unwrap().ident;
+    let nothing = apps.update(ident, AppEdit::default()).await.unwrap_err();
+    assert!(matches!(nothing, AdministrationError::NothingToChange));
+    let renaming = AppEdit {
+        name: Some("two".parse().unwrap()),
+        ..AppEdit::default()
+    };
+    let nobody = "nobody".parse().unwrap();
+    let unknown = apps.update(nobody, renaming).await.unwrap_err();
+    assert!(matches!(unknown, AdministrationError::Unknown { .. }));
+}
+
+#[test]
+fn names_and_origins_have_a_form() {
+    let longest = "é".repeat(64);
+    for good in [" a ", &longest] {
+        assert_eq!(good.parse::<AppName>().unwrap().0, good.trim());
+    }
+    for bad in ["", "  ", "a\nb", "a\0b", &"x".repeat(65)] {
+        assert!(bad.parse::<AppName>().is_err(), "{bad:?}");
+    }
+    let origin = |text: &str| text.parse::<Origin>().map(|origin| origin.to_string());
+    assert_eq!(
+        origin("HTTPS://App.Example:443/").unwrap(),
+        "https://app.example"
+    );
+    for bad in [
+        "",
+        "app.example",
+        "https://a/b",
+        "https://u@a",
+        "ftp://a",
+        "https://a?x",
+    ] {
+        assert!(origin(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn a_warning_names_some_applications_and_says_that_there_are_more() {
+    let found = |count: u32| -> Vec<UnknownDefault> {
+        (0..count)
+            .map(|number| UnknownDefault {
+                ident: format!("app-{number}"),
+                version: "v9".to_owned(),
+            })
+            .collect()
+    };
+    assert_eq!(unknown_defaults_warning(&[]), None);
+    let one = unknown_defaults_warning(&found(1)).unwrap();
+    assert!(one.contains("app-0 (v9)") && !one.contains("more"), "{one}");
+    let many = unknown_defaults_warning(&found(MAX_NAMED_DEFAULTS + 1)).unwrap();
+    assert!(many.contains("app-9 (v9), and more"), "{many}");
+}

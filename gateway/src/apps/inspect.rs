@@ -1,0 +1,159 @@
+//! Looking at a store without changing it: whether the master key opens what is stored, and which default versions there
+//! are. Nothing is made or migrated, neither database nor key. For `signpost check`.
+
+use std::path::Path;
+
+use anyhow::Context;
+use gateway_protocol::{app::AppIdent, version::Version};
+use rusqlite::{Connection, OpenFlags};
+use signpost_store::{PostgresDatabase, Store, StoreAddress, StoreError, StoreSettings};
+use tokio_postgres::error::SqlState;
+
+use super::{
+    administration::MAX_NAMED_DEFAULTS, open::OTHER_MASTER_KEY, postgres::PostgresAppStore,
+    reseal::format_of, seal::Sealer, sqlite::SqliteAppStore, store::UnknownDefault,
+};
+use crate::config::{Config, MultiApplications};
+
+/// What was found.
+#[derive(Debug)]
+pub enum Inspected {
+    /// The store cannot be looked at now, so that nothing is known of it.
+    Unreachable(anyhow::Error),
+    /// There is no store yet; the first start makes it.
+    Missing,
+    /// The master key is the right one, as far as anything is stored.
+    Seen {
+        /// Applications whose default version is none of the configuration's.
+        unknown_defaults: Vec<UnknownDefault>,
+    },
+}
+
+/// What there is to see in a store.
+#[derive(Default)]
+struct Contents {
+    newest: Option<(AppIdent, Vec<u8>)>,
+    unknown_defaults: Vec<UnknownDefault>,
+}
+
+/// Looks at the store that a configuration names.
+///
+/// # Errors
+///
+/// The master key is not to be had, or not the one that the store's applications are sealed under: what keeps the
+/// gateway from starting.
+pub async fn inspect(config: &Config, multi: &MultiApplications) -> anyhow::Result<Inspected> {
+    let known = config.versions.names();
+    let contents = match &config.store.address {
+        StoreAddress::Sqlite(path) => sqlite_contents(path, &known),
+        StoreAddress::Postgres(address) => {
+            match PostgresDatabase::open_as_it_is(address, &config.store.postgres).await {
+                Ok(database) => postgres_contents(&database, &known).await.map(Some),
+                Err(error) => Err(error.into()),
+            }
+        }
+    };
+    let contents = match contents {
+        Ok(contents) => contents,
+        Err(error) => {
+            Sealer::existing(&multi.master_key, false)?;
+            return Ok(Inspected::Unreachable(error));
+        }
+    };
+    let is_missing = contents.is_none();
+    let Contents {
+        newest,
+        unknown_defaults,
+    } = contents.unwrap_or_default();
+    let sealer = Sealer::existing(&multi.master_key, newest.is_some())?;
+    if let (Some(sealer), Some((ident, key))) = (sealer, newest) {
+        format_of(&sealer, ident, &key).context(OTHER_MASTER_KEY)?;
+    }
+    if is_missing {
+        return Ok(Inspected::Missing);
+    }
+    Ok(Inspected::Seen { unknown_defaults })
+}
+
+/// Applications of an open store whose default version is none of these.
+pub(super) async fn unknown_defaults(
+    settings: &StoreSettings,
+    store: &Store,
+    known: &[Version],
+) -> anyhow::Result<Vec<UnknownDefault>> {
+    let limit = MAX_NAMED_DEFAULTS + 1;
+    match (store, &settings.address) {
+        (Store::Sqlite(database), _) => {
+            let known = known.to_vec();
+            let found = database.call(move |connection| {
+                SqliteAppStore::unknown_defaults_in(connection, &known, limit)
+            });
+            Ok(found.await?)
+        }
+        // On connections of its own, which end with this call: requests never meet one that ends while they use it.
+        (Store::Postgres(_), StoreAddress::Postgres(address)) => {
+            let database = PostgresDatabase::open_as_it_is(address, &settings.postgres).await?;
+            Ok(PostgresAppStore::unknown_defaults_in(&database, known, limit).await?)
+        }
+        (Store::Postgres(_), StoreAddress::Sqlite(_)) => Ok(Vec::new()),
+    }
+}
+
+fn sqlite_contents(path: &Path, known: &[Version]) -> anyhow::Result<Option<Contents>> {
+    if !path.try_exists()? {
+        return Ok(None);
+    }
+    let connection = read_only(path)?;
+    let query = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'applications'";
+    let tables: u32 = connection.query_row(query, [], |row| row.get(0))?;
+    if tables == 0 {
+        return Ok(None);
+    }
+    Ok(Some(Contents {
+        newest: SqliteAppStore::newest_sealed_key(&connection)?,
+        unknown_defaults: SqliteAppStore::unknown_defaults_in(
+            &connection,
+            known,
+            MAX_NAMED_DEFAULTS + 1,
+        )?,
+    }))
+}
+
+/// Opens a file to be read. Where no other process has it open, SQLite would make two files beside it, which its owner
+/// might not be able to open later: then the file is read as one that nobody changes.
+fn read_only(path: &Path) -> anyhow::Result<Connection> {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    let is_in_use = Path::new(&log).try_exists()?;
+    let path = std::path::absolute(path)?;
+    let mut address = url::Url::from_file_path(&path)
+        .ok()
+        .context("the database's path is not absolute")?;
+    if !is_in_use {
+        address.set_query(Some("immutable=1"));
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_URI;
+    Ok(Connection::open_with_flags(address.as_str(), flags)?)
+}
+
+async fn postgres_contents(
+    database: &PostgresDatabase,
+    known: &[Version],
+) -> anyhow::Result<Contents> {
+    let newest = match PostgresAppStore::newest_sealed_key(database).await {
+        Err(StoreError::Postgres(error))
+            if error.sql_state() == Some(&SqlState::UNDEFINED_TABLE) =>
+        {
+            // Nothing was ever started on it.
+            return Ok(Contents::default());
+        }
+        newest => newest?,
+    };
+    let limit = MAX_NAMED_DEFAULTS + 1;
+    Ok(Contents {
+        newest,
+        unknown_defaults: PostgresAppStore::unknown_defaults_in(database, known, limit).await?,
+    })
+}

@@ -63,6 +63,8 @@ mod provider_faults;
 mod sessions;
 // Many applications, and the commands that manage them.
 mod applications;
+// Changing applications, and bringing them along.
+mod administration;
 // Wrong configuration.
 mod configuration;
 // A log that nobody reads.
@@ -71,6 +73,8 @@ mod stalled_log;
 mod open_connections;
 // What becomes of everything in flight when a program is told to stop.
 mod orderly_stop;
+// What both programs warn of, and refuse, before anything is served.
+mod warnings;
 // Memory and start.
 mod footprint;
 // The command line, and the log.

@@ -1,0 +1,149 @@
+//! What both programs warn of, and refuse, before anything is served; and `check`, which says so without a start.
+//! Issue 9, rows 9, 14 and 19.
+
+use std::process::Output;
+
+use end_to_end::{
+    program::Program,
+    stack::{Files, Stack},
+};
+
+fn said(output: &Output) -> String {
+    let texts = [&output.stdout, &output.stderr];
+    texts.map(|text| String::from_utf8_lossy(text)).concat()
+}
+
+fn check(files: &Files, program: Program) -> Output {
+    let config = files.config(program);
+    let arguments: &[&str] = match program {
+        Program::Gateway => &["check", "--config", &config],
+        _ => &["--check", "--config", &config],
+    };
+    program.run(files.path(), arguments)
+}
+
+#[tokio::test]
+async fn both_programs_log_at_the_start_what_check_warns_of() {
+    let stack = Stack::builder().gateway("[sign]\npreset = \"alipay\"");
+    let files = stack.write_files();
+    let stack = stack.start().await;
+    for (program, words) in [
+        (
+            Program::Gateway,
+            &["md5", "empty is drop", "leave_out names"][..],
+        ),
+        (Program::V1, &["client_secret is the sandbox provider's"]),
+    ] {
+        let checked = said(&check(&files, program));
+        let log = stack.log_with(program, words[0]).await;
+        for word in words {
+            let is_warned = |line: &str| line.contains("WARN") && line.contains(word);
+            assert!(log.lines().any(is_warned), "{word}: {log}");
+            let is_checked = |line: &str| line.starts_with("warning: ") && line.contains(word);
+            assert!(checked.lines().any(is_checked), "{word}: {checked}");
+        }
+    }
+}
+
+#[test]
+fn a_weak_gateway_secret_and_a_sandbox_elsewhere_are_refused() {
+    for program in [Program::Gateway, Program::V1] {
+        let files = Stack::builder()
+            .program(program, "gateway_secret = \"hush\"")
+            .write_files();
+        let checked = check(&files, program);
+        let said = said(&checked);
+        assert_eq!(checked.status.code(), Some(1), "{said}");
+        assert!(
+            said.contains("gateway_secret: found a weak secret"),
+            "{said}"
+        );
+        assert!(!said.contains("hush"), "{said}");
+    }
+    let elsewhere = "[providers.bitbucket]\nauth_url = \"http://192.0.2.1\"";
+    let files = Stack::builder().backends(elsewhere).write_files();
+    let refused = said(&check(&files, Program::V1));
+    assert!(
+        refused.contains("providers.bitbucket.auth_url"),
+        "{refused}"
+    );
+    assert!(refused.contains("allow_sandbox = true"), "{refused}");
+    let allowed = format!("{elsewhere}\nallow_sandbox = true");
+    let files = Stack::builder().backends(&allowed).write_files();
+    let allowed = check(&files, Program::V1);
+    assert!(allowed.status.success(), "{}", said(&allowed));
+    assert!(
+        said(&allowed).contains("prefer https"),
+        "{}",
+        said(&allowed)
+    );
+}
+
+#[tokio::test]
+async fn check_finds_a_wrong_master_key_and_changes_nothing() {
+    let mut stack = Stack::builder().multi().start().await;
+    stack.create_application("known", &[]);
+    let right = stack.command(&["check"]);
+    assert!(right.status.success(), "{}", said(&right));
+    for program in [Program::Gateway, Program::V1, Program::V2] {
+        stack.kill(program);
+    }
+    let key = stack.folder().join("master.key");
+    let content = std::fs::read_to_string(&key).unwrap();
+    for (written, word) in [
+        (Some("ab".repeat(32)), "is not the one"),
+        (Some("\n".to_owned()), "is empty"),
+        (None, "is missing"),
+    ] {
+        match written {
+            Some(written) => std::fs::write(&key, written).unwrap(),
+            None => std::fs::remove_file(&key).unwrap(),
+        }
+        let wrong = stack.command(&["check"]);
+        let said = said(&wrong);
+        assert_eq!(wrong.status.code(), Some(1), "{said}");
+        assert!(said.contains("master key") && said.contains(word), "{said}");
+        assert_eq!(key.exists(), word != "is missing");
+    }
+    std::fs::write(&key, content).unwrap();
+    stack.store().take_away();
+    let away = stack.command(&["check"]);
+    assert!(away.status.success(), "{}", said(&away));
+    stack.store().bring_back();
+    let back = stack.command(&["check"]);
+    assert!(back.status.success(), "{}", said(&back));
+}
+
+#[test]
+fn check_makes_neither_store_nor_key() {
+    let files = Stack::builder().multi().write_files();
+    let key = files.path().join("master.key");
+    let had_key = key.exists();
+    let names = || {
+        let folder = std::fs::read_dir(files.path()).unwrap();
+        let mut names: Vec<_> = folder.map(|file| file.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let before = names();
+    let checked = check(&files, Program::Gateway);
+    assert!(checked.status.success(), "{}", said(&checked));
+    assert_eq!(names(), before);
+    assert_eq!(key.exists(), had_key);
+}
+
+#[test]
+fn a_master_key_that_was_left_empty_says_what_to_do() {
+    let files = Stack::builder().multi().write_files();
+    std::fs::write(files.path().join("master.key"), "").unwrap();
+    let config = files.config(Program::Gateway);
+    for command in ["run", "check"] {
+        let refused = Program::Gateway.run(files.path(), &[command, "--config", &config]);
+        let said = said(&refused);
+        assert_eq!(refused.status.code(), Some(1), "{said}");
+        assert!(
+            said.contains("master.key is empty") && said.contains("delete"),
+            "{said}"
+        );
+    }
+}

@@ -204,6 +204,12 @@ async fn an_import_with_problems_tells_all_by_line_and_brings_nothing() {
     let allowed = ["app", "import", &path, "--allow-weak-key"];
     assert!(succeeded(&stack, &allowed).contains("imported 1"));
     comes_to_be_served_by(&stack, &application("weak", "hush"), ("v1", "default")).await;
+    let help = Program::Gateway.run(stack.folder(), &["app", "import", "--help"]);
+    let help = String::from_utf8_lossy(&help.stdout);
+    assert!(
+        help.contains("ident,key,name,origins,profile,default_version"),
+        "{help}"
+    );
     let missing = refused(&stack, &["app", "import", "nowhere.csv"]);
     assert!(missing.contains("nowhere.csv"), "{missing}");
 }

@@ -38,11 +38,32 @@ use crate::{
 
 const MAX_OVERLAP_HOURS: u64 = MAX_OVERLAP.as_secs() / 3600;
 
+/// What `signpost app import --help` says of the file.
+const IMPORT_FILE: &str = r#"The file is CSV with a header row, or JSON lines (an object a line), in UTF-8; its first character tells which:
+
+  ident,key,name,origins,profile,default_version
+  team-1,4283fefc63f0cd0e873a0000c6d07ef7,First team,https://a.example https://b.example,wechat,v2
+
+  {"ident":"team-1","key":"4283…","name":"First team","origins":["https://a.example"],"profile":"wechat"}
+
+ident            needed: 1 to 64 of A-Z a-z 0-9 . _ -
+key              needed: the key that its clients sign with, without white space, of at least 128 bits (32 hex digits)
+name             needed: 1 to 64 characters
+origins          origins that a login may return to: in CSV separated by spaces, in JSON a list
+profile          a sign profile of its own: plain, decoded, bilibili, alipay, wechat or top, which keep the gateway's
+                 algorithm, cover and replay; or an object, as app list --json shows it. Default: the gateway's
+default_version  one of the gateway's versions
+
+The columns may come in any order, and the last three may be left out or empty. Every problem is told, by its line,
+and then nothing is imported. At most 250,000 applications and 64 MiB; 100,000 take some seconds. Running gateways
+accept the applications within a second. The file holds keys: keep it from others, and delete it afterwards."#;
+
 #[derive(Debug, Subcommand)]
 pub(super) enum AppCommand {
     /// Add an application. Its key is printed once and never again.
     Create(Create),
     /// Add the applications of a file, with the idents and keys that they have already: all of them, or none.
+    #[command(after_help = IMPORT_FILE)]
     Import(Import),
     /// Change an application. What is not named stays as it is.
     Update(Box<Update>),
@@ -95,30 +116,11 @@ pub(super) struct Create {
     common: Common,
 }
 
-/// The file is CSV with a header row, or JSON lines (an object a line), in UTF-8; its first character tells which:
-///
-///   ident,key,name,origins,profile,default_version
-///   team-1,4283fefc63f0cd0e873a0000c6d07ef7,First team,https://a.example https://b.example,wechat,v2
-///
-///   {"ident":"team-1","key":"4283…","name":"First team","origins":["https://a.example"],"profile":"wechat"}
-///
-/// ident            needed: 1 to 64 of A-Z a-z 0-9 . _ -
-/// key              needed: the key that its clients sign with, without white space, of at least 128 bits (32 hex digits)
-/// name             needed: 1 to 64 characters
-/// origins          origins that a login may return to: in CSV separated by spaces, in JSON a list
-/// profile          a sign profile of its own: plain, decoded, bilibili, alipay, wechat or top, which keep the gateway's
-///                  algorithm, cover and replay; or an object, as app list --json shows it. Default: the gateway's
-/// default_version  one of the gateway's versions
-///
-/// The columns may come in any order, and the last three may be left out or empty. Every problem is told, by its line,
-/// and then nothing is imported. At most 250,000 applications and 64 MiB; 100,000 take some seconds. Running gateways
-/// accept the applications within a second. The file holds keys: keep it from others, and delete it afterwards.
 #[derive(Debug, Args)]
-#[command(verbatim_doc_comment)]
 pub(super) struct Import {
     /// The file; "-" is the standard input.
     file: PathBuf,
-    /// Take keys under 128 bits, too, as allow_weak_key in [sign] of the configuration does.
+    /// Take keys under 128 bits, too, as allow_weak_key = true of the configuration does.
     #[arg(long)]
     allow_weak_key: bool,
     #[command(flatten)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use signpost_store::{StoreAddress, StoreSettings};
+use signpost_store::{SqliteDatabase, StoreAddress, StoreSettings};
 
 use super::{Login, Status};
 use crate::clock::Timestamp;
@@ -11,8 +11,8 @@ use crate::clock::Timestamp;
 const PROVIDER: Duration = Duration::from_secs(10);
 /// Also what two machines' clocks may differ by has room in it.
 const LEAST: Duration = Duration::from_secs(30);
-/// Longest that a write to SQLite takes: its one deadline for everything it waits for, and what the disk may need.
-const SQLITE_CALL: Duration = Duration::from_secs(5 + 1);
+/// What the disk may need for a commit, beyond the one deadline of a call to SQLite.
+const SQLITE_COMMIT: Duration = Duration::from_secs(1);
 /// What a call to Postgres may take beyond its own limits, for the answer's way.
 const GRACE: Duration = Duration::from_millis(500);
 
@@ -31,7 +31,7 @@ impl ClaimTerms {
     #[must_use]
     pub fn of(store: &StoreSettings) -> Self {
         let call = match store.address {
-            StoreAddress::Sqlite(_) => SQLITE_CALL,
+            StoreAddress::Sqlite(_) => SqliteDatabase::CALL_TIMEOUT + SQLITE_COMMIT,
             StoreAddress::Postgres(_) => store.postgres.wait + store.postgres.statement + GRACE,
         };
         Self {

@@ -15,7 +15,7 @@ mod versions;
 pub use self::{
     applications::{Applications, MasterKey, MultiApplications},
     error::ConfigError,
-    limits::{Limits, Rate, Timeouts, UnsignedLimits},
+    limits::{Limits, Timeouts, UnsignedLimits},
     secret::{Secret, SecretSource},
     sign::{AlwaysSigned, SignConfig, weaknesses},
     versions::{

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Instant};
 
 use http::HeaderValue;
+use signpost_process::rate_limit::{NetworkLimiter, TooMany};
 
 use crate::{
     apps::directory::AppDirectory,
@@ -19,7 +20,7 @@ use crate::{
         admit::{Admission, Admitted, admit, closes},
         forward::Forwarding,
         identify_app::identify_app,
-        limit::{AddressLimiter, TooMany, is_unsigned},
+        limit::is_unsigned,
         origin::{Peer, client},
         read_params::read_params,
         record::AccessLog,
@@ -40,7 +41,7 @@ pub struct Gateway {
     /// What admission goes by.
     pub admission: Admission,
     /// Counts unsigned requests by the client's network, unless that is switched off.
-    pub limiter: Option<AddressLimiter>,
+    pub limiter: Option<NetworkLimiter>,
     /// Where applications are looked up.
     pub apps: AppDirectory,
     /// What verification goes by, and remembers.
@@ -110,7 +111,7 @@ impl Gateway {
             limiter: config
                 .limits
                 .unsigned
-                .map(|limits| AddressLimiter::new(&limits, Instant::now())),
+                .map(|limits| NetworkLimiter::new(limits.network, limits.site, Instant::now())),
             apps,
             verifier: Verifier::new(config.sign),
             balancers: config

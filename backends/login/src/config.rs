@@ -26,7 +26,7 @@ pub use self::{
     application::{Origin, SingleApplication},
     gateway_secret::{Gateway, GatewaySecret},
     lifetimes::Lifetimes,
-    limits::{LoginLimits, Polling, Rate},
+    limits::{LoginLimits, Polling},
     log::{LogConfig, LogFormat},
     problems::{ConfigProblem, ConfigProblems},
     provider::{ProviderConfig, ProviderKind, ProviderName, Providers},

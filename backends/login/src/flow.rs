@@ -13,7 +13,7 @@ mod claim;
 mod finish;
 mod outcome;
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use gateway_protocol::{app::AppId, version::Version};
 use http::HeaderValue;
@@ -28,7 +28,6 @@ pub(crate) use self::{
 use crate::{
     accounts::Account,
     applications::Application,
-    client_address::ClientAddress,
     clock::Timestamp,
     credentials::Credential,
     error::LoginError,
@@ -58,8 +57,8 @@ pub(crate) struct Visit<'a> {
     pub(crate) state: &'a str,
     /// The application that the gateway names, which it does unless the request is unsigned.
     pub(crate) application: Option<AppId>,
-    /// The network that the browser is in.
-    pub(crate) client: ClientAddress,
+    /// The browser's address, for limits.
+    pub(crate) client: IpAddr,
     /// The browser's cookies among others.
     pub(crate) headers: &'a http::HeaderMap,
 }

@@ -19,7 +19,6 @@
 
 pub mod accounts;
 pub mod applications;
-pub mod client_address;
 pub mod clock;
 pub mod config;
 pub mod credentials;

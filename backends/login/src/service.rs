@@ -121,7 +121,7 @@ impl Service {
             ),
             credentials: Credentials::new(stores.credentials, Arc::clone(&clock)),
             events: stores.events,
-            limits: Limits::new(config.limits(), config.lifetimes().login),
+            limits: Limits::new(config.limits(), config.lifetimes().login, clock.instant()),
             logins: Logins::new(stores.logins),
             providers,
             readiness: stores.readiness,
@@ -143,6 +143,11 @@ impl Service {
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.clock.now()
+    }
+
+    /// The moment now, for limits.
+    pub(crate) fn instant(&self) -> std::time::Instant {
+        self.clock.instant()
     }
 
     /// What seals redirect logins, the same in every process.

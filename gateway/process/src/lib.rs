@@ -5,6 +5,7 @@
 //! | [`log_writer`] | a log that never blocks: a bounded queue and one thread that writes |
 //! | [`http_server`] | an HTTP/1.1 listener with timeouts and a limit on connections |
 //! | [`descriptors`] | the limit on open files, and a reserve below it |
+//! | [`rate_limit`] | how often a network or an application may do something |
 //! | [`shutdown`] | the phases of an orderly stop, and the signals that begin it |
 //! | [`once_a_minute`] | log lines that an attacker could otherwise repeat at will |
 
@@ -12,4 +13,5 @@ pub mod descriptors;
 pub mod http_server;
 pub mod log_writer;
 pub mod once_a_minute;
+pub mod rate_limit;
 pub mod shutdown;

@@ -1,6 +1,8 @@
 //! How large requests may be, how often unsigned ones may come, and how long anything may take. CONTRACT 2, 3 and 8.
 
-use std::{num::NonZeroU32, time::Duration};
+use std::time::Duration;
+
+use signpost_process::rate_limit::Rate;
 
 use super::table::Section;
 use crate::downstream::head::HeadLimits;
@@ -43,15 +45,6 @@ pub struct UnsignedLimits {
     pub site: Rate,
 }
 
-/// How often something may happen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rate {
-    /// All the time.
-    pub per_second: NonZeroU32,
-    /// At once, after as long a rest as that takes to be regained.
-    pub burst: NonZeroU32,
-}
-
 impl UnsignedLimits {
     #[expect(
         clippy::option_option,
@@ -78,8 +71,8 @@ impl UnsignedLimits {
             (least_burst * NETWORKS_OF_SITE).min(MAX_BURST),
         );
         let limits = Self {
-            network: Rate::new(per_second?, burst?)?,
-            site: Rate::new(site_per_second?, site_burst?)?,
+            network: rate(per_second?, burst?)?,
+            site: rate(site_per_second?, site_burst?)?,
         };
         Some(enabled?.then_some(limits))
     }
@@ -90,14 +83,8 @@ const MAX_PER_SECOND: usize = 1_000_000;
 /// The largest burst that can be set.
 const MAX_BURST: usize = 10_000_000;
 
-impl Rate {
-    fn new(per_second: usize, burst: usize) -> Option<Self> {
-        let positive = |number| NonZeroU32::new(u32::try_from(number).ok()?);
-        Some(Self {
-            per_second: positive(per_second)?,
-            burst: positive(burst)?,
-        })
-    }
+fn rate(per_second: usize, burst: usize) -> Option<Rate> {
+    Rate::new(per_second.try_into().ok()?, burst.try_into().ok()?)
 }
 
 impl Limits {

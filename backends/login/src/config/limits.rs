@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use signpost_process::rate_limit::Rate;
+
 use super::{
     problems::Problems,
     raw::{RawLimits, RawPolling},
@@ -54,41 +56,16 @@ pub struct LoginLimits {
     pub provider_calls: usize,
 }
 
-/// A rate that may be exceeded for a while.
-#[derive(Clone, Copy, Debug)]
-pub struct Rate {
-    /// On average.
-    pub per_second: f64,
-    /// At once, after a pause.
-    pub burst: u32,
-}
-
-impl Rate {
-    /// `factor` times as generous.
-    #[must_use]
-    pub fn times(self, factor: u32) -> Self {
-        Self {
-            per_second: self.per_second * f64::from(factor),
-            burst: self.burst.saturating_mul(factor),
-        }
-    }
-}
-
 impl LoginLimits {
     pub(super) fn read(raw: &RawLimits, problems: &mut Problems) -> Self {
         let mut number = |key: &str, given, default, most| {
             let number = problems.within(&format!("limits.{key}"), given, default, 1..=most);
             u32::try_from(number).unwrap_or(u32::MAX)
         };
-        let mut rate = |name: &str, (per_second, burst), defaults: (u64, u64)| Rate {
-            per_second: number(
-                &format!("{name}_per_second"),
-                per_second,
-                defaults.0,
-                100_000,
-            )
-            .into(),
-            burst: number(&format!("{name}_burst"), burst, defaults.1, 1_000_000),
+        let mut rate = |name: &str, (per_second, burst), (usual, usual_burst): (u64, u64)| {
+            let per_second = number(&format!("{name}_per_second"), per_second, usual, 100_000);
+            let burst = number(&format!("{name}_burst"), burst, usual_burst, 1_000_000);
+            Rate::new(per_second, burst).expect("the ranges begin with 1")
         };
         Self {
             starts: rate(

@@ -74,7 +74,8 @@ pub(crate) async fn begin_polling(
     beginning: Beginning<'_>,
 ) -> Result<PollingBegun, LoginError> {
     let provider = provider(service, beginning.provider)?;
-    service.limits.admit_start(beginning.application.id)?;
+    let application = beginning.application.id;
+    service.limits.admit_start(application, service.instant())?;
     let token = LoginToken::generate(beginning.version);
     let user_code = UserCode::generate();
     let now = service.now();

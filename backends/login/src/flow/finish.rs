@@ -77,7 +77,9 @@ pub(crate) async fn finish_login(
     if !callback.iss.is_none_or(is_issuer) {
         return Err(LoginError::LoginMismatch);
     }
-    let permit = service.limits.admit_callback(visit.client)?;
+    let permit = service
+        .limits
+        .admit_callback(visit.client, service.instant())?;
     let remove_cookie = LoginCookie::remove(&login.state, service.config.public_url());
     // In a task of its own: a browser that goes away must not leave the login half done, nor a stop of the program.
     let (own, grant) = (Arc::clone(service), callback.grant.clone());

@@ -30,7 +30,9 @@ pub(super) async fn fail(
     login: &Login,
     reason: FailureReason,
 ) -> Result<(), LoginError> {
-    if matches!(login.mode, Mode::Redirect { .. }) && !service.limits.keeps_failure() {
+    if matches!(login.mode, Mode::Redirect { .. })
+        && !service.limits.keeps_failure(service.instant())
+    {
         let unclaim = || service.logins.store().unclaim_redirect(login.state.hash());
         return Ok(patiently(unclaim).await?);
     }

@@ -14,7 +14,7 @@ use http::{
     request::Parts,
 };
 
-use crate::{client_address::ClientAddress, error::LoginError, secret::random};
+use crate::{error::LoginError, secret::random};
 
 /// Read once, by the outermost layer, from headers that the gateway vouches for.
 #[derive(Clone, Debug)]
@@ -27,8 +27,8 @@ pub(crate) struct RequestInfo {
     pub(crate) page_language: Language,
     /// Whether a problem is best shown as a page: a browser navigates to `/login`.
     pub(crate) wants_page: bool,
-    /// The client's network.
-    pub(crate) client_address: ClientAddress,
+    /// The client's address, for limits.
+    pub(crate) client_address: IpAddr,
 }
 
 impl RequestInfo {
@@ -68,7 +68,7 @@ impl<S: Sync> FromRequestParts<S> for RequestInfo {
 }
 
 /// The leftmost forwarded address, for which the gateway vouches; else the peer's.
-fn client_address(parts: &Parts) -> ClientAddress {
+fn client_address(parts: &Parts) -> IpAddr {
     let forwarded = text(&parts.headers, &X_FORWARDED_FOR)
         .and_then(|list| list.split(',').next())
         .and_then(|first| first.trim().parse::<IpAddr>().ok());
@@ -78,10 +78,7 @@ fn client_address(parts: &Parts) -> ClientAddress {
             .get::<ConnectInfo<SocketAddr>>()
             .map(|ConnectInfo(peer)| peer.ip())
     };
-    forwarded
-        .or_else(peer)
-        .unwrap_or(IpAddr::from([0; 4]))
-        .into()
+    forwarded.or_else(peer).unwrap_or(IpAddr::from([0; 4]))
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &http::HeaderName) -> Option<&'a str> {
@@ -143,7 +140,7 @@ mod tests {
         let forwarded = info("/", &[("x-forwarded-for", "192.0.2.1, 10.0.0.1")]);
         assert_eq!(
             forwarded.client_address,
-            "192.0.2.1".parse::<IpAddr>().unwrap().into()
+            "192.0.2.1".parse::<IpAddr>().unwrap()
         );
     }
 

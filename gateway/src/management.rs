@@ -10,6 +10,7 @@ use std::{
 };
 
 use anyhow::Context;
+use gateway_protocol::version::Version;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use signpost_process::{
     descriptors::Descriptors,
@@ -38,6 +39,8 @@ pub struct Management {
     pub store: Option<Arc<dyn AppStore>>,
     /// Backends that do not accept the gateway's secret.
     pub refusals: Arc<SecretRefusals>,
+    /// All versions.
+    pub versions: Vec<Version>,
     /// The addresses of versions that have more than one.
     pub balancers: Vec<Arc<Balancer>>,
     /// Knows whether a stop has begun.
@@ -128,12 +131,15 @@ impl Management {
                 "the store does not answer\n",
             );
         }
-        let addresses = |version: &str| {
-            let of_version = |balancer: &&Arc<Balancer>| balancer.version().as_str() == version;
+        let versions = self.versions.iter().map(|version| {
+            let of_version = |balancer: &&Arc<Balancer>| balancer.version() == version;
             let balancer = self.balancers.iter().find(of_version);
-            balancer.map_or(1, |balancer| balancer.len())
-        };
-        match self.refusals.report(Instant::now(), addresses) {
+            (
+                version.as_str(),
+                balancer.map_or(1, |balancer| balancer.len()),
+            )
+        });
+        match self.refusals.report(Instant::now(), versions) {
             None => text(StatusCode::OK, "ready\n"),
             Some(report) if report.is_down => text(
                 StatusCode::SERVICE_UNAVAILABLE,

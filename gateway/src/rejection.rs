@@ -237,6 +237,9 @@ impl Rejection {
             Self::TimeInvalid {
                 looks_like_seconds: true,
             } => Some("hint_seconds".into()),
+            Self::TimeOutOfWindow { time, .. } if time.looks_like_microseconds() => {
+                Some("hint_microseconds".into())
+            }
             Self::SignMismatch {
                 slip: Some(Slip::Preset(name)),
             } => Some(format!("hint_preset:{name}").into()),

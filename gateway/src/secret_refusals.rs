@@ -1,7 +1,7 @@
 //! Backends that do not accept the gateway's secret: noticed in their answers, logged, and told by `/readyz`. CONTRACT 9.
 //!
 //! A login service marks such an answer, and the gateway's client gets a 502 for it. What is noted ends with the next
-//! answer of the same backend that is not so marked, or [`NOTED_FOR`] after the last that was: a gateway that is sent
+//! answer of the same backend that is not so marked, or `NOTED_FOR` after the last that was: a gateway that is sent
 //! nothing because it is not ready must get another chance.
 
 use std::{
@@ -98,18 +98,22 @@ impl SecretRefusals {
         current.map(|(key, _)| key.clone()).collect()
     }
 
-    /// What `/readyz` says of them, and whether a version cannot be served at all: `addresses` tells how many
-    /// addresses a version has. `None` where there is nothing to say.
+    /// What `/readyz` says of them, and whether nothing can be served: `versions` are all that there are, each with
+    /// its number of addresses. `None` where there is nothing to say. One version that is set up wrong does not make the
+    /// gateway unready for the others.
     #[must_use]
-    pub fn report(&self, now: Instant, addresses: impl Fn(&str) -> usize) -> Option<Report> {
+    pub fn report<'v>(
+        &self,
+        now: Instant,
+        mut versions: impl Iterator<Item = (&'v str, usize)>,
+    ) -> Option<Report> {
         let current = self.current(now);
         let refusing = |version: &str| current.iter().filter(|(of, _)| of == version).count();
-        let is_down = |version: &str| refusing(version) >= addresses(version);
         let named = |(version, address): &(String, SocketAddr)| format!("{version} at {address}");
         let named: Vec<_> = current.iter().map(named).collect();
         (!named.is_empty()).then(|| Report {
             text: format!("gateway_secret is refused by {}", named.join(", ")),
-            is_down: current.iter().any(|(version, _)| is_down(version)),
+            is_down: versions.all(|(version, addresses)| refusing(version) >= addresses),
         })
     }
 
@@ -135,8 +139,12 @@ mod tests {
         refusals.note(&version, one, now);
         refusals.note(&version, other, now);
         assert_eq!(refusals.current(now).len(), 2);
-        for (addresses, is_down) in [(2, true), (3, false)] {
-            let report = refusals.report(now, |_| addresses).unwrap();
+        for (versions, is_down) in [
+            (vec![("v1", 2)], true),
+            (vec![("v1", 3)], false),
+            (vec![("v1", 2), ("v2", 1)], false),
+        ] {
+            let report = refusals.report(now, versions.into_iter()).unwrap();
             assert_eq!(report.is_down, is_down);
             assert!(
                 report
@@ -148,7 +156,7 @@ mod tests {
         assert_eq!(refusals.current(now), [("v1".to_owned(), one)]);
         refusals.forget(&version, one);
         assert!(refusals.is_empty());
-        assert!(refusals.report(now, |_| 1).is_none());
+        assert!(refusals.report(now, [("v1", 1)].into_iter()).is_none());
     }
 
     #[test]

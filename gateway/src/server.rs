@@ -71,6 +71,8 @@ pub fn run(config: Config, log: LogWriter) -> anyhow::Result<()> {
     )?;
     let balancers: Vec<_> = gateway.balancers.iter().flatten().cloned().collect();
     let refusals = Arc::clone(&gateway.refusals);
+    let versions = gateway.versions.iter();
+    let versions = versions.map(|backend| backend.version.clone()).collect();
     let mut clients = clients_service(gateway, &server.configuration);
     clients.set_connection_filter(Arc::new(DescriptorReserve::new(descriptors)));
     // Heads and bodies are read into buffers of our own: one more for each connection would only cost memory.
@@ -87,6 +89,7 @@ pub fn run(config: Config, log: LogWriter) -> anyhow::Result<()> {
         listen,
         store: apps.store,
         refusals,
+        versions,
         balancers: balancers.clone(),
         drain: Arc::clone(&drain),
     };

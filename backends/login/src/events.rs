@@ -90,4 +90,27 @@ mod tests {
             assert!(bad.parse::<EventName>().is_err(), "{bad}");
         }
     }
+
+    #[tokio::test]
+    async fn old_events_are_swept_oldest_first() {
+        let store = crate::testing::TestStore::new().await;
+        let events = store.stores().events;
+        let account = store.account("person").await;
+        for millis in [1, 2, 3, 4] {
+            let event = NewEvent {
+                account: account.id,
+                application: AppId::SINGLE,
+                name: "a".parse().unwrap(),
+                data: None,
+                received_at: Timestamp::from_millis(millis),
+            };
+            events.keep(event).await.unwrap();
+        }
+        let sweep = |before, limit| events.sweep(Timestamp::from_millis(before), limit);
+        assert_eq!(sweep(1, 10).await.unwrap(), 0);
+        assert_eq!(sweep(4, 2).await.unwrap(), 2);
+        assert_eq!(sweep(4, 2).await.unwrap(), 1);
+        assert_eq!(sweep(4, 2).await.unwrap(), 0);
+        assert_eq!(store.count("events").await, 1);
+    }
 }

@@ -26,7 +26,7 @@ use crate::{config::LoginLimits, error::LoginError};
 /// An IPv6 /48 may do so many times what a /64 may.
 const SITE_FACTOR: NonZeroU32 = NonZeroU32::new(4).expect("not zero");
 /// A site may have this part of the calls to providers that may be in flight.
-const SITE_SHARE: usize = 4;
+const SITE_SHARE: usize = 16;
 /// Failed redirect logins that this process keeps at once, so that a second callback hears `login_used`: 20 MB of rows.
 const MAX_KEPT_FAILURES: NonZeroU32 = NonZeroU32::new(50_000).expect("not zero");
 
@@ -212,17 +212,17 @@ mod tests {
     #[test]
     fn one_site_cannot_take_all_calls_to_providers() {
         let now = Instant::now();
-        let limits = limits(1000, 8, now);
+        let limits = limits(1000, 32, now);
         let hers = client("192.0.2.1");
         let held: Vec<_> = (0..2)
             .map(|_| limits.admit_callback(hers, now).unwrap())
             .collect();
         assert!(limits.admit_callback(hers, now).is_err());
-        let others: Vec<_> = (2..8)
+        let others: Vec<_> = (2..32)
             .map(|index| limits.admit_callback(client(&format!("192.0.2.{index}")), now))
             .collect();
         assert!(others.iter().all(Result::is_ok));
-        assert!(limits.admit_callback(client("192.0.2.9"), now).is_err());
+        assert!(limits.admit_callback(client("192.0.2.99"), now).is_err());
         drop(held);
         assert!(limits.admit_callback(hers, now).is_ok());
         drop(others);

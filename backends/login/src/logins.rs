@@ -31,7 +31,7 @@ use gateway_protocol::app::AppId;
 use signpost_store::StoreError;
 use url::Url;
 
-pub(crate) use self::cookie::set_sealed;
+pub(crate) use self::cookie::{remove_oldest, set_sealed};
 pub use self::{
     claim::{Claim, ClaimTerms},
     cookie::{CookieHash, LoginCookie, login_cookie_value},

@@ -58,6 +58,9 @@ pub async fn start(config: Config) -> anyhow::Result<(Arc<Service>, Watch)> {
     let stores = Stores::of(&store);
     let service = Service::new(config, stores, Arc::new(SystemClock))
         .context("no HTTP client for the providers")?;
+    // Not by the first request that needs it: many would wait for each other where the store hangs.
+    let sealed = service.seal().await.map(drop);
+    sealed.context("the key of redirect logins cannot be read")?;
     let watched = Arc::clone(&service);
     let watch = store.watch(since_epoch, move |change| watched.on_change(&change));
     Ok((

@@ -41,7 +41,10 @@ impl ReturnTo {
         let has_outcome = url
             .query_pairs()
             .any(|(name, _)| OUTCOMES.contains(&&*name));
-        let is_allowed = !has_outcome && allowed.iter().any(|origin| origin.is_of(&url));
+        // The parser escapes what may not stand there, so that the address can have grown.
+        let is_short = url.as_str().len() <= MAX_BYTES;
+        let is_allowed =
+            is_short && !has_outcome && allowed.iter().any(|origin| origin.is_of(&url));
         is_allowed.then_some(Self(url))
     }
 

@@ -117,7 +117,10 @@ impl NetworkLimiter {
         match Network::site_of(client) {
             // An IPv4 address is its own site, which has been counted.
             site if site == network => Ok(()),
-            site => self.debts.take(&site, self.site, now),
+            site => self
+                .debts
+                .take(&site, self.site, now)
+                .inspect_err(|_| self.debts.give_back(&network, self.network)),
         }
     }
 }
@@ -193,16 +196,28 @@ impl Debts {
         }
     }
 
-    fn take(&self, key: &impl Hash, pace: Pace, now: Instant) -> Result<(), TooMany> {
-        let now = u64::try_from(now.saturating_duration_since(self.started).as_nanos());
-        let now = now.unwrap_or(u64::MAX / 2);
+    /// Undoes a [`Self::take`] that was just made.
+    fn give_back(&self, key: &impl Hash, pace: Pace) {
         let key = self.hasher.hash_one(key);
+        let mut slots = self.set(key).lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(slot) = slots.iter_mut().find(|slot| slot.key == key) {
+            slot.paid_at = slot.paid_at.saturating_sub(pace.cost);
+        }
+    }
+
+    fn set(&self, key: u64) -> &Mutex<[Slot; WAYS]> {
         #[expect(
             clippy::cast_possible_truncation,
             reason = "the lower bits of a hash are as good as any"
         )]
-        let set = &self.sets[key as usize % SETS];
-        let mut slots = set.lock().unwrap_or_else(PoisonError::into_inner);
+        &self.sets[key as usize % SETS]
+    }
+
+    fn take(&self, key: &impl Hash, pace: Pace, now: Instant) -> Result<(), TooMany> {
+        let now = u64::try_from(now.saturating_duration_since(self.started).as_nanos());
+        let now = now.unwrap_or(u64::MAX / 2);
+        let key = self.hasher.hash_one(key);
+        let mut slots = self.set(key).lock().unwrap_or_else(PoisonError::into_inner);
         let known = slots.iter().position(|slot| slot.key == key);
         let index = known.unwrap_or_else(|| {
             let owed = |index: &usize| slots[*index].paid_at;
@@ -345,5 +360,18 @@ mod tests {
             assert_eq!(limiter.count(&key, now).is_ok(), is_served, "{key}");
         }
         assert!(limiter.count(&1, now + Duration::from_secs(1)).is_ok());
+    }
+
+    #[test]
+    fn a_site_that_is_full_costs_its_networks_nothing() {
+        let now = Instant::now();
+        let limiter = limiter(now);
+        for network in ["2001:db8:0:1::1", "2001:db8:0:2::1"] {
+            served(&limiter, network, 5, now);
+        }
+        assert_eq!(served(&limiter, "2001:db8:0:3::1", 9, now).0, 0);
+        // By then the site has room for 10, and the third network all of its own.
+        let later = now + Duration::from_millis(400);
+        assert_eq!(served(&limiter, "2001:db8:0:3::1", 9, later).0, 5);
     }
 }

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use crate::sign::KeyStrength;
+
 /// Longest method in a log line, in bytes; no method of HTTP has more than half of that.
 pub const MAX_METHOD_BYTES: usize = 32;
 /// Longest path in a log line, in bytes. A head, and so a path, may have 64 KiB.
@@ -11,8 +13,8 @@ pub const MAX_IDENT_BYTES: usize = 64;
 
 /// Stands where a text was cut.
 const CUT: &str = "…";
-/// An application's key as Signpost makes it has so many hex digits. CONTRACT 4.
-const KEY_DIGITS: usize = 64;
+/// A text of so many characters can hold a key of 128 bits; an ident that Signpost makes has 24. CONTRACT 4.
+const KEY_CHARACTERS: usize = 32;
 /// So much is shown of what could be a key.
 const SHOWN_OF_KEY: usize = 6;
 
@@ -30,10 +32,11 @@ pub fn path(path: &str) -> Cow<'_, str> {
 
 /// What a client named its application by: escaped, and cut at [`MAX_IDENT_BYTES`].
 ///
-/// Of 64 hex digits, which is how a key looks, only the first six are shown: it may be the key, sent in the wrong header.
+/// Of 32 or more characters that could be a key's, only the first six are shown: it may be the key, sent in the wrong header.
 #[must_use]
 pub fn ident(sent: &[u8]) -> String {
-    if sent.len() == KEY_DIGITS && sent.iter().all(u8::is_ascii_hexdigit) {
+    let is_key = |text: &str| text.len() >= KEY_CHARACTERS && KeyStrength::of(text).is_ok();
+    if std::str::from_utf8(sent).is_ok_and(is_key) {
         return format!("{}{CUT}", sent[..SHOWN_OF_KEY].escape_ascii());
     }
     let start = &sent[..sent.len().min(MAX_IDENT_BYTES)];
@@ -78,5 +81,11 @@ mod tests {
     #[test]
     fn what_looks_like_a_key_is_not_shown() {
         assert_eq!(ident(&"4283fe".repeat(11).as_bytes()[..64]), "4283fe…");
+        // A key as other teams have them, and an ident as Signpost makes it.
+        assert_eq!(ident(b"8934e7d15453e97507ef794cf7b0519d"), "8934e7…");
+        assert_eq!(
+            ident(b"Qb7Zk2mVx9LrT4wYc8NdPf3s"),
+            "Qb7Zk2mVx9LrT4wYc8NdPf3s"
+        );
     }
 }

@@ -29,6 +29,8 @@ pub const MAX_FILE_BYTES: usize = 64 * 1024 * 1024;
 pub const MAX_APPLICATIONS: usize = 250_000;
 /// Problems that are told one by one.
 const MAX_TOLD_PROBLEMS: usize = 50;
+/// More problems are neither kept nor counted: a file of nothing else would have millions.
+const MAX_KEPT_PROBLEMS: usize = 10_000;
 /// The longest key, in bytes.
 const MAX_KEY_BYTES: usize = 1024;
 
@@ -411,6 +413,9 @@ impl Reading<'_> {
     }
 
     fn problem(&mut self, line: u64, field: Option<Field>, what: impl Into<Cow<'static, str>>) {
+        if self.problems.len() >= MAX_KEPT_PROBLEMS {
+            return;
+        }
         self.problems.push(Problem {
             line,
             field,

@@ -171,7 +171,7 @@ fn tell_of_resealed(records: Option<usize>) {
         ),
         None => tracing::error!(
             "the newest application's key is sealed as only releases did that this store has outgrown: an old key was \
-             put back, or an older release writes to the store; such applications are refused"
+             put back, an older release writes to the store, or a record is damaged and must be deleted; such applications are refused"
         ),
     }
 }

@@ -54,8 +54,8 @@ pub(super) fn format_of(
     }
 }
 
-/// All keys of the store, sealed anew; nothing if one of them is in the present format, so that no other can be in the
-/// old one by right.
+/// All keys of the store, sealed anew; nothing unless every one of them is in the old format: as soon as one is not, no other
+/// can be in it by right.
 ///
 /// # Errors
 ///
@@ -66,15 +66,13 @@ pub(super) fn reseal(
 ) -> Result<Option<Vec<Resealed>>, SealError> {
     let mut resealed = Vec::with_capacity(all.len());
     for keys in all {
-        // A record that nothing opens is left as it is, and its application refused.
         let Ok(ident) = keys.ident.parse::<AppIdent>() else {
-            continue;
-        };
-        if sealer.open(&keys.current, ident, Slot::Current).is_ok() {
             return Ok(None);
-        }
+        };
+        // Either it is in the present format, or nothing opens it: whoever can write the database could have spoiled it, to
+        // hide that the old format is over.
         let Ok(current) = sealer.open_unbound(&keys.current, ident) else {
-            continue;
+            return Ok(None);
         };
         let previous = match (keys.previous, keys.previous_until) {
             (Some(sealed), Some(until)) => match sealer.open_unbound(&sealed, ident) {

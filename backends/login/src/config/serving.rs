@@ -13,7 +13,7 @@ use super::{
 };
 
 /// More than several gateways have open to a backend that keeps up; few enough for memory and descriptors.
-const CONNECTIONS: u64 = 1024;
+const CONNECTIONS: u64 = 8192;
 /// As at the gateway: nobody who means it needs longer for a head or a form of 64 KiB.
 const HEAD_SECONDS: u64 = 10;
 const BODY_SECONDS: u64 = 10;
@@ -27,7 +27,7 @@ const SEND_TIMEOUT: Duration = Duration::from_secs(60);
 /// Connections, and how long anything may take on one.
 #[derive(Clone, Copy, Debug)]
 pub struct Serving {
-    /// Connections at once, default 1024.
+    /// Connections at once, default 8192.
     pub max_connections: usize,
     /// A whole head, 10 s; silence between two requests, 120 s; a wait while an answer is sent, 60 s.
     pub timeouts: HttpTimeouts,

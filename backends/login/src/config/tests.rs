@@ -40,7 +40,7 @@ fn a_provider_is_enough_and_the_rest_are_the_contracts_defaults() {
         Duration::from_secs(30 * 24 * 3600)
     );
     assert!(config.polling().confirm);
-    assert_eq!(config.serving().max_connections, 1024);
+    assert_eq!(config.serving().max_connections, 8192);
     assert_eq!(config.serving().timeouts.head.as_secs(), 10);
     assert_eq!(config.serving().timeouts.idle.as_secs(), 120);
     assert_eq!(config.serving().body_timeout.as_secs(), 10);

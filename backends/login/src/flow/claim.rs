@@ -44,7 +44,7 @@ pub(crate) async fn check(
 ) -> Result<Checked, LoginError> {
     let token: LoginToken = token.parse().map_err(|_| LoginError::LoginUnknown)?;
     let waiter = service.logins.listen(token.hash());
-    let deadline = tokio::time::Instant::now() + wait;
+    let mut deadline = tokio::time::Instant::now() + wait;
     loop {
         let woken = waiter.woken();
         let login = look(service, &token, application).await?;
@@ -65,9 +65,8 @@ pub(crate) async fn check(
         tokio::select! {
             () = woken => {}
             () = tokio::time::sleep_until(deadline.min(own_end)) => {}
-            () = service.stopped() => {
-                return Ok(Checked { status: CheckedStatus::Pending, answers_until });
-            }
+            // The store is asked once more: another process may have completed the login.
+            () = service.stopped() => deadline = tokio::time::Instant::now(),
         }
     }
 }

@@ -67,12 +67,8 @@ pub(crate) async fn finish_login(
     visit: &Visit<'_>,
     callback: &Callback<'_>,
 ) -> Result<Finished, LoginError> {
-    let Opened {
-        login,
-        application,
-        cookie,
-    } = open(service, visit).await?;
-    let provider = service.providers.find(&login.provider);
+    let opened = open(service, visit).await?;
+    let provider = service.providers.find(&opened.login.provider);
     let is_issuer = |iss: &str| provider.is_some_and(|provider| provider.is_issuer(iss));
     if !callback.iss.is_none_or(is_issuer) {
         return Err(LoginError::LoginMismatch);
@@ -80,12 +76,12 @@ pub(crate) async fn finish_login(
     let permit = service
         .limits
         .admit_callback(visit.client, service.instant())?;
-    let remove_cookie = LoginCookie::remove(&login.state, service.config.public_url());
+    let remove_cookie = LoginCookie::remove(&opened.login.state, service.config.public_url());
     // In a task of its own: a browser that goes away must not leave the login half done, nor a stop of the program.
     let (own, grant) = (Arc::clone(service), callback.grant.clone());
     let settled = async move {
         let _permit = permit;
-        settle(&own, login, application, grant, &cookie).await
+        settle(&own, opened, grant).await
     };
     let task = service.spawn_to_end(settled.instrument(Span::current()));
     let broken_off = |_| LoginError::Internal {
@@ -100,8 +96,18 @@ pub(crate) async fn finish_login(
 /// A login that this callback may finish, and the cookie that proves it.
 struct Opened {
     login: Login,
+    origin: Origin,
     application: Arc<Application>,
     cookie: LoginCookie,
+}
+
+/// Where a login was before its callback.
+#[derive(Clone, Copy)]
+enum Origin {
+    /// In the browser's sealed cookie: a redirect login.
+    Cookie,
+    /// In the store: a polling login, or a redirect login that an older release began.
+    Store,
 }
 
 /// Finds the login of a callback: a redirect login in the browser's cookie, a polling login in the store.
@@ -150,6 +156,7 @@ async fn open_redirect(
     };
     Ok(Opened {
         login,
+        origin: Origin::Cookie,
         application,
         cookie: sealed.cookie,
     })
@@ -164,22 +171,23 @@ async fn open_polling(service: &Service, visit: &Visit<'_>) -> Result<Opened, Lo
         .ok_or(LoginError::LoginMismatch)?;
     Ok(Opened {
         login,
+        origin: Origin::Store,
         application,
         cookie,
     })
 }
 
 /// Claims the login, and brings it to its end.
-async fn settle(
-    service: &Service,
-    mut login: Login,
-    application: Arc<Application>,
-    grant: Grant,
-    cookie: &LoginCookie,
-) -> Result<End, LoginError> {
-    login.status = Status::Exchanging(claim(service, &login, cookie).await?);
+async fn settle(service: &Service, opened: Opened, grant: Grant) -> Result<End, LoginError> {
+    let Opened {
+        mut login,
+        origin,
+        application,
+        cookie,
+    } = opened;
+    login.status = Status::Exchanging(claim(service, &login, origin, &cookie).await?);
     match grant {
-        Grant::Code(code) => exchange(service, login, application, code, cookie).await,
+        Grant::Code(code) => exchange(service, login, application, code, &cookie).await,
         Grant::Error(error) => {
             let reason = if error == "access_denied" {
                 FailureReason::AccessDenied
@@ -196,15 +204,16 @@ async fn settle(
 async fn claim(
     service: &Service,
     login: &Login,
+    origin: Origin,
     cookie: &LoginCookie,
 ) -> Result<Claim, LoginError> {
     let store = service.logins.store();
     let now = service.now();
     let terms = ClaimTerms::of(service.config.store());
     let claim = terms.begin(now, login.expires_at, service.config.lifetimes().claim);
-    let is_claimed = match login.mode {
-        Mode::Redirect { .. } => store.claim_redirect(login, claim, now).await?,
-        Mode::Polling { .. } => {
+    let is_claimed = match origin {
+        Origin::Cookie => store.claim_redirect(login, claim, now).await?,
+        Origin::Store => {
             let (state, cookie) = (login.state.hash(), cookie.hash());
             store.claim(state, &cookie, claim, now).await?
         }

@@ -24,7 +24,7 @@ pub(crate) async fn login<V: Views>(
     parameters: Parameters,
 ) -> Result<Response, LoginError> {
     let Some(state) = parameters.optional("state")? else {
-        return begin_redirect(&serving, application, &parameters).await;
+        return begin_redirect(&serving, application, &parameters, &headers).await;
     };
     let visit = Visit {
         version: &serving.version,

@@ -125,12 +125,7 @@ pub fn login_cookie_value<'a>(
     public_url: &PublicUrl,
 ) -> Option<&'a str> {
     let name = name(state, public_url);
-    let mut values = headers
-        .get_all(COOKIE)
-        .into_iter()
-        .filter_map(|header| header.to_str().ok())
-        .flat_map(|header| header.split(';'))
-        .filter_map(|pair| pair.trim().split_once('='))
+    let mut values = pairs(headers)
         .filter(|(given, _)| *given == name)
         .map(|(_, value)| value);
     match (values.next(), values.next()) {
@@ -150,21 +145,58 @@ pub(crate) fn set_sealed(
     header(state, public_url, sealed, expires_at.seconds_from(now))
 }
 
+/// Login cookies that a browser may bring along to a login that it begins; the oldest of more are taken away. Of logins that
+/// were never finished there could be so many, up to 3 KB each, that a proxy refuses the browser's requests.
+const MAX_LOGIN_COOKIES: usize = 8;
+
+/// The `Set-Cookie`s that take away the oldest login cookies of a browser that has too many: browsers send older cookies first
+/// (RFC 6265 section 5.4).
+#[must_use]
+pub(crate) fn remove_oldest(headers: &HeaderMap, public_url: &PublicUrl) -> Vec<HeaderValue> {
+    let (prefix, _) = name_and_scope(public_url);
+    let ours = |name: &&str| {
+        let id = name.strip_prefix(prefix);
+        let id = id.and_then(|name| name.strip_prefix("login-"));
+        id.is_some_and(|id| id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    };
+    let names: Vec<&str> = pairs(headers).map(|(name, _)| name).filter(ours).collect();
+    let too_many = (names.len() + 1).saturating_sub(MAX_LOGIN_COOKIES);
+    let remove = |name: &&str| set_cookie(name, public_url, "", 0);
+    names[..too_many].iter().map(remove).collect()
+}
+
+fn pairs(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
+    headers
+        .get_all(COOKIE)
+        .into_iter()
+        .filter_map(|header| header.to_str().ok())
+        .flat_map(|header| header.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='))
+}
+
 /// Says which login it is of, without saying its `state`: a cookie's name shows up in more places.
 fn name(state: &LoginState, public_url: &PublicUrl) -> String {
     let id = hex::encode(&sha256(state.hash().as_bytes())[..8]);
-    // A browser accepts this prefix only with `Secure` and `Path=/`, and never from a subdomain.
-    let prefix = if public_url.is_https() { "__Host-" } else { "" };
+    let (prefix, _) = name_and_scope(public_url);
     format!("{prefix}login-{id}")
 }
 
-fn header(state: &LoginState, public_url: &PublicUrl, value: &str, seconds: u64) -> HeaderValue {
-    let name = name(state, public_url);
-    let scope = if public_url.is_https() {
-        "Path=/; Secure"
+/// What a login cookie's name begins with, and where it is sent. A browser accepts this prefix only with `Secure` and
+/// `Path=/`, and never from a subdomain.
+fn name_and_scope(public_url: &PublicUrl) -> (&'static str, &'static str) {
+    if public_url.is_https() {
+        ("__Host-", "Path=/; Secure")
     } else {
-        "Path=/login"
-    };
+        ("", "Path=/login")
+    }
+}
+
+fn header(state: &LoginState, public_url: &PublicUrl, value: &str, seconds: u64) -> HeaderValue {
+    set_cookie(&name(state, public_url), public_url, value, seconds)
+}
+
+fn set_cookie(name: &str, public_url: &PublicUrl, value: &str, seconds: u64) -> HeaderValue {
+    let (_, scope) = name_and_scope(public_url);
     let cookie = format!("{name}={value}; Max-Age={seconds}; {scope}; HttpOnly; SameSite=Lax");
     HeaderValue::try_from(cookie).expect("hex, base64url and our own words are header characters")
 }
@@ -260,5 +292,34 @@ mod tests {
         assert!(!cookie.is_confirmed_by(&LoginCookie::generate().confirm()));
         assert!(!cookie.is_confirmed_by(""));
         assert_ne!(cookie.confirm(), cookie.code_verifier());
+    }
+
+    #[test]
+    fn the_oldest_of_too_many_login_cookies_are_taken_away() {
+        let public_url = plain();
+        let pairs: Vec<_> = (0..10)
+            .map(|_| pair(&LoginCookie::generate(), &state(), &public_url))
+            .collect();
+        let headers = sent(&["other=1; login-x=2", &pairs.join("; ")]);
+        let removed: Vec<_> = remove_oldest(&headers, &public_url)
+            .iter()
+            .map(|header| {
+                header
+                    .to_str()
+                    .unwrap()
+                    .split('=')
+                    .next()
+                    .unwrap()
+                    .to_owned()
+            })
+            .collect();
+        let oldest: Vec<_> = pairs[..3]
+            .iter()
+            .map(|pair| pair.split('=').next().unwrap())
+            .collect();
+        assert_eq!(removed, oldest);
+        assert!(remove_oldest(&sent(&[&pairs[..7].join("; ")]), &public_url).is_empty());
+        let https = "https://login.example".parse().unwrap();
+        assert!(remove_oldest(&headers, &https).is_empty());
     }
 }

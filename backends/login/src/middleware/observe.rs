@@ -39,12 +39,9 @@ pub(super) async fn observe(
         http.method = %log_text::method(parts.method.as_str()),
         http.path = %log_text::path(parts.uri.path()),
     );
-    if let Some(ident) = parts
-        .headers
-        .get(X_GATEWAY_APP)
-        .and_then(|ident| ident.to_str().ok())
-    {
-        span.record("app.ident", ident);
+    if let Some(ident) = parts.headers.get(X_GATEWAY_APP) {
+        // Not yet known to come from the gateway.
+        span.record("app.ident", log_text::ident(ident.as_bytes()));
     }
     let is_health = matches!(parts.uri.path(), "/healthz" | "/readyz");
     let request = Request::from_parts(parts, body);

@@ -13,23 +13,36 @@ const EVERY: Duration = Duration::from_secs(60);
 const LOGINS_KEPT: Duration = Duration::from_secs(60 * 60);
 /// Rows of one transaction: short enough that no login waits noticeably for the write lock.
 const BATCH: usize = 500;
-/// Batches of one round; the rest waits for the next.
+/// Batches of one round, between which a stop is noticed.
 const BATCHES: usize = 100;
 
 /// Sweeps now and then until the process stops.
 pub(super) async fn sweep_until_stopped(service: Arc<Service>) {
     loop {
-        if let Err(error) = sweep(&service).await {
-            tracing::warn!(cause = %error, "old logins, credentials and events could not be swept");
-        }
+        let pause = match sweep(&service).await {
+            Ok(Swept::All) => EVERY,
+            Ok(Swept::Part) => Duration::ZERO,
+            Err(error) => {
+                tracing::warn!(cause = %error, "old logins, credentials and events could not be swept");
+                EVERY
+            }
+        };
         tokio::select! {
-            () = tokio::time::sleep(EVERY) => {}
+            () = tokio::time::sleep(pause) => {}
             () = service.stopped() => return,
         }
     }
 }
 
-async fn sweep(service: &Service) -> Result<(), StoreError> {
+/// How far a round came.
+enum Swept {
+    /// Nothing old is left.
+    All,
+    /// There is more: rows are written faster than one round removes them.
+    Part,
+}
+
+async fn sweep(service: &Service) -> Result<Swept, StoreError> {
     for _ in 0..BATCHES {
         let now = service.now();
         let logins = service
@@ -43,8 +56,8 @@ async fn sweep(service: &Service) -> Result<(), StoreError> {
             None => 0,
         };
         if logins.max(credentials).max(events) < BATCH {
-            break;
+            return Ok(Swept::All);
         }
     }
-    Ok(())
+    Ok(Swept::Part)
 }

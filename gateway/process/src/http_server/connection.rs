@@ -32,6 +32,8 @@ use crate::shutdown::Phase;
 /// Lingering close: after an answer that closes the connection, bytes that still come are read, for so long and so many at
 /// most. A close with unread bytes resets the connection, and the other end may lose the answer.
 const LINGER: Duration = Duration::from_secs(1);
+/// What is read of a connection at once, and so the largest head: twice what the gateway sends.
+const MAX_BUFFER: usize = 128 * 1024;
 const MAX_LINGER_BYTES: usize = 256 * 1024;
 
 /// What a head that took too long is answered by. There is no request yet, so it has neither language nor form.
@@ -78,20 +80,26 @@ pub(super) async fn serve_connection<H, F, B>(
             Ok::<_, Infallible>(response)
         }
     });
-    let mut connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+    let mut connection = http1::Builder::new()
+        .max_buf_size(MAX_BUFFER)
+        .serve_connection(TokioIo::new(stream), service);
     let mut closing = pin!(closing.wait_for(|phase| *phase >= Phase::Closing));
     let mut is_closing = false;
     let mut alarm = pin!(sleep_until(Instant::now() + timeouts.head));
     let ended = poll_fn(|context| {
+        // First, so that a request that has arrived by now is served before a stop ends idle connections.
+        if Pin::new(&mut connection).poll(context).is_ready() {
+            return Poll::Ready(Ended::Closed);
+        }
         if !is_closing && closing.as_mut().poll(context).is_ready() {
             is_closing = true;
             if let Stage::Idle { .. } = progress.stage() {
                 return Poll::Ready(Ended::Stopped);
             }
             Pin::new(&mut connection).graceful_shutdown();
-        }
-        if Pin::new(&mut connection).poll(context).is_ready() {
-            return Poll::Ready(Ended::Closed);
+            if Pin::new(&mut connection).poll(context).is_ready() {
+                return Poll::Ready(Ended::Closed);
+            }
         }
         poll_deadline(&progress, alarm.as_mut(), context).map(|()| Ended::TimedOut)
     })

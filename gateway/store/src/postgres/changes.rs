@@ -56,14 +56,17 @@ pub fn telling(database: &PostgresDatabase, topic: Topic, write: &str) -> String
 #[must_use]
 pub fn telling_of_all(database: &PostgresDatabase, topic: Topic, write: &str) -> String {
     let topic = topic.as_str();
-    let tell = if database.notifies() {
-        format!("pg_notify('{CHANNEL}', '{topic}:')")
+    let (columns, id, tell) = if database.notifies() {
+        let tell = format!("pg_notify('{CHANNEL}', '{topic}:')");
+        ("topic, key", String::new(), tell)
     } else {
-        "1".to_owned()
+        let id = format!("{NOT_NOTIFIED_ID}, ");
+        ("id, topic, key", id, "1".to_owned())
     };
     format!(
         "WITH changed AS ({write}), \
-         recorded AS (INSERT INTO changes (topic, key) SELECT '{topic}', ''::bytea WHERE EXISTS (SELECT 1 FROM changed)) \
+         recorded AS (INSERT INTO changes ({columns}) \
+             SELECT {id}'{topic}', ''::bytea WHERE EXISTS (SELECT 1 FROM changed)) \
          SELECT count, {tell} FROM (SELECT count(*) AS count FROM changed) AS counted WHERE count > 0"
     )
 }

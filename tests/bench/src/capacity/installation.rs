@@ -26,7 +26,8 @@ const INTERVAL: Duration = Duration::from_millis(1);
 
 /// All logins of a run are one application's, and all callbacks come from one address.
 const LIMITS: &str = "[limits]\nstarts_per_second = 100000\nstarts_burst = 1000000\n\
-                      callbacks_per_second = 100000\ncallbacks_burst = 1000000";
+                      callbacks_per_second = 100000\ncallbacks_burst = 1000000\n\
+                      provider_calls = 10000";
 
 /// Who signs requests.
 #[derive(Clone, Copy, Debug)]

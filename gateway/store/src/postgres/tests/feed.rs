@@ -88,6 +88,14 @@ async fn a_listener_hears_of_what_another_process_cannot_notify_of() {
         assert_eq!(changes.recv_timeout(DEADLINE).unwrap(), expected);
         assert_eq!(polled.recv_timeout(DEADLINE).unwrap(), expected);
     }
+    // Many changes at once are one, with an empty key.
+    let write = "UPDATE applications SET name = 'x' RETURNING ident";
+    let sql = changes::telling_of_all(&theirs, Topic::Application, write);
+    let session = theirs.session().await.unwrap();
+    session.query(&sql, &[]).await.unwrap();
+    let expected = item(Topic::Application, b"");
+    assert_eq!(changes.recv_timeout(DEADLINE).unwrap(), expected);
+    assert_eq!(polled.recv_timeout(DEADLINE).unwrap(), expected);
     record(&ours, Topic::Login, b"three").await;
     let expected = item(Topic::Login, b"three");
     assert_eq!(changes.recv_timeout(DEADLINE).unwrap(), expected);

@@ -155,7 +155,7 @@ const PEOPLE: usize = 20;
 #[tokio::test]
 async fn first_logins_of_one_person_at_once_make_one_account() {
     let stack = two_of_each()
-        .backends("[limits]\ncallbacks_burst = 1000")
+        .backends("[limits]\ncallbacks_burst = 1000\nprovider_calls = 10000")
         .start()
         .await;
     let mut preparing = JoinSet::new();

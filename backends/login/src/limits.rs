@@ -26,7 +26,9 @@ use crate::{config::LoginLimits, error::LoginError};
 /// An IPv6 /48 may do so many times what a /64 may.
 const SITE_FACTOR: NonZeroU32 = NonZeroU32::new(4).expect("not zero");
 /// A site may have this part of the calls to providers that may be in flight.
-const SITE_SHARE: usize = 16;
+const SITE_SHARE: usize = 8;
+/// How long a callback waits for others to end, before it is refused.
+const PERMIT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Failed redirect logins that this process keeps at once, so that a second callback hears `login_used`: 20 MB of rows.
 const MAX_KEPT_FAILURES: NonZeroU32 = NonZeroU32::new(50_000).expect("not zero");
 
@@ -72,13 +74,13 @@ impl Limits {
     /// # Errors
     ///
     /// [`LoginError::RateLimited`]: too many of its network or site, or too many calls in flight.
-    pub(crate) fn admit_callback(
+    pub(crate) async fn admit_callback(
         &self,
         client: IpAddr,
         now: Instant,
     ) -> Result<ProviderPermit, LoginError> {
         self.callbacks.count(client, now)?;
-        let permit = self.provider_calls.begin(Network::site_of(client));
+        let permit = self.provider_calls.begin(Network::site_of(client)).await;
         permit.ok_or(LoginError::RateLimited { retry_after: 1 })
     }
 
@@ -97,15 +99,17 @@ impl From<TooMany> for LoginError {
     }
 }
 
-/// Calls to providers in flight: so many in all, and for each site a share, so that one site cannot take all.
+/// Calls to providers in flight: so many in all, and for each site a share, so that one site cannot take all. Callbacks
+/// beyond that wait for a moment, each site's in order of arrival.
 struct ProviderCalls {
     in_all: Arc<Semaphore>,
     site_limit: usize,
     sites: Arc<Sites>,
 }
 
+/// The permits of each site that has a call in flight or waiting.
 #[derive(Default)]
-struct Sites(Mutex<HashMap<Network, usize>>);
+struct Sites(Mutex<HashMap<Network, Arc<Semaphore>>>);
 
 impl ProviderCalls {
     fn new(limit: usize) -> Self {
@@ -116,46 +120,61 @@ impl ProviderCalls {
         }
     }
 
-    fn begin(&self, site: Network) -> Option<ProviderPermit> {
-        let in_all = Arc::clone(&self.in_all).try_acquire_owned().ok()?;
-        let mut sites = self.sites.lock();
-        let in_flight = sites.entry(site).or_default();
-        if *in_flight >= self.site_limit {
-            return None;
-        }
-        *in_flight += 1;
-        drop(sites);
+    /// `None` if no call may begin within the timeout.
+    async fn begin(&self, site: Network) -> Option<ProviderPermit> {
+        let place = self.sites.enter(site, self.site_limit);
+        let permits = async {
+            let of_site = Arc::clone(&place.permits).acquire_owned().await.ok()?;
+            let in_all = Arc::clone(&self.in_all).acquire_owned().await.ok()?;
+            Some((of_site, in_all))
+        };
+        let permits = tokio::time::timeout(PERMIT_TIMEOUT, permits).await;
         Some(ProviderPermit {
-            _in_all: in_all,
-            site,
-            sites: Arc::clone(&self.sites),
+            _permits: permits.ok()??,
+            _place: place,
         })
     }
 }
 
 impl Sites {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Network, usize>> {
+    fn enter(self: &Arc<Self>, site: Network, limit: usize) -> SitePlace {
+        let mut sites = self.lock();
+        let permits = sites
+            .entry(site)
+            .or_insert_with(|| Arc::new(Semaphore::new(limit)));
+        SitePlace {
+            permits: Arc::clone(permits),
+            site,
+            sites: Arc::clone(self),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Network, Arc<Semaphore>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One call of a site, in flight or waiting; the last one takes the site's entry away when dropped.
+struct SitePlace {
+    permits: Arc<Semaphore>,
+    site: Network,
+    sites: Arc<Sites>,
+}
+
+impl Drop for SitePlace {
+    fn drop(&mut self) {
+        let mut sites = self.sites.lock();
+        // The map's own and this one: permits, which hold another, are dropped before.
+        if Arc::strong_count(&self.permits) == 2 {
+            sites.remove(&self.site);
+        }
     }
 }
 
 /// The right to one call to a provider; its end gives it back.
 pub(crate) struct ProviderPermit {
-    _in_all: OwnedSemaphorePermit,
-    site: Network,
-    sites: Arc<Sites>,
-}
-
-impl Drop for ProviderPermit {
-    fn drop(&mut self) {
-        let mut sites = self.sites.lock();
-        if let Some(in_flight) = sites.get_mut(&self.site) {
-            *in_flight -= 1;
-            if *in_flight == 0 {
-                sites.remove(&self.site);
-            }
-        }
-    }
+    _permits: (OwnedSemaphorePermit, OwnedSemaphorePermit),
+    _place: SitePlace,
 }
 
 #[cfg(test)]
@@ -176,56 +195,54 @@ mod tests {
         Limits::new(limits, Duration::from_secs(600), now)
     }
 
-    #[test]
-    fn a_network_that_uses_up_its_callbacks_disturbs_no_other() {
+    #[tokio::test]
+    async fn a_network_that_uses_up_its_callbacks_disturbs_no_other() {
         let now = Instant::now();
         let limits = limits(2, 100, now);
         let hers = client("192.0.2.1");
         for _ in 0..2 {
-            assert!(limits.admit_callback(hers, now).is_ok());
+            assert!(limits.admit_callback(hers, now).await.is_ok());
         }
-        let Err(LoginError::RateLimited { retry_after }) = limits.admit_callback(hers, now) else {
+        let refused = limits.admit_callback(hers, now).await;
+        let Err(LoginError::RateLimited { retry_after }) = refused else {
             panic!("the burst is used up");
         };
         assert_eq!(retry_after, 1);
-        assert!(limits.admit_callback(client("192.0.2.2"), now).is_ok());
+        let others = client("192.0.2.2");
+        assert!(limits.admit_callback(others, now).await.is_ok());
     }
 
-    #[test]
-    fn the_networks_of_one_site_share_a_larger_allowance() {
+    #[tokio::test]
+    async fn the_networks_of_one_site_share_a_larger_allowance() {
         let now = Instant::now();
         let limits = limits(2, 100, now);
-        let admitted = (0..100)
-            .filter(|index| {
-                let address = client(&format!("2001:db8:0:{index:x}::1"));
-                limits.admit_callback(address, now).is_ok()
-            })
-            .count();
+        let mut admitted = 0;
+        for index in 0..100 {
+            let address = client(&format!("2001:db8:0:{index:x}::1"));
+            admitted += usize::from(limits.admit_callback(address, now).await.is_ok());
+        }
         assert_eq!(admitted, 8);
-        assert!(
-            limits
-                .admit_callback(client("2001:db8:1:1::1"), now)
-                .is_ok()
-        );
+        let elsewhere = client("2001:db8:1:1::1");
+        assert!(limits.admit_callback(elsewhere, now).await.is_ok());
     }
 
-    #[test]
-    fn one_site_cannot_take_all_calls_to_providers() {
+    #[tokio::test(start_paused = true)]
+    async fn one_site_cannot_take_all_calls_to_providers() {
         let now = Instant::now();
-        let limits = limits(1000, 32, now);
+        let limits = limits(1000, 16, now);
         let hers = client("192.0.2.1");
-        let held: Vec<_> = (0..2)
-            .map(|_| limits.admit_callback(hers, now).unwrap())
-            .collect();
-        assert!(limits.admit_callback(hers, now).is_err());
-        let others: Vec<_> = (2..32)
-            .map(|index| limits.admit_callback(client(&format!("192.0.2.{index}")), now))
-            .collect();
-        assert!(others.iter().all(Result::is_ok));
-        assert!(limits.admit_callback(client("192.0.2.99"), now).is_err());
-        drop(held);
-        assert!(limits.admit_callback(hers, now).is_ok());
-        drop(others);
+        let begin = async |address| limits.admit_callback(address, now).await;
+        let (one, other) = (begin(hers).await.unwrap(), begin(hers).await.unwrap());
+        assert!(begin(hers).await.is_err(), "after the timeout");
+        let mut others = Vec::new();
+        for index in 2..16 {
+            others.push(begin(client(&format!("192.0.2.{index}"))).await.unwrap());
+        }
+        assert!(begin(client("192.0.2.99")).await.is_err());
+        // Who waits goes on as soon as there is room.
+        let (waiting, ()) = tokio::join!(begin(hers), async { drop(one) });
+        assert!(waiting.is_ok());
+        drop((waiting, other, others));
         assert!(limits.provider_calls.sites.lock().is_empty());
     }
 

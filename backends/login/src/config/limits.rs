@@ -52,7 +52,7 @@ pub struct LoginLimits {
     /// Callbacks of one client address (IPv6: one /64; a /48 may do four times as much) that ask a provider; default 2 a
     /// second, 200 at once.
     pub callbacks: Rate,
-    /// Calls to providers in flight, 1 to 10,000, default 256. One client address (IPv6: one /48) has a sixteenth at most.
+    /// Calls to providers in flight, 1 to 10,000, default 256. One client address (IPv6: one /48) has an eighth at most.
     pub provider_calls: usize,
 }
 

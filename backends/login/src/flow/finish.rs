@@ -73,9 +73,10 @@ pub(crate) async fn finish_login(
     if !callback.iss.is_none_or(is_issuer) {
         return Err(LoginError::LoginMismatch);
     }
-    let permit = service
+    let admitted = service
         .limits
-        .admit_callback(visit.client, service.instant())?;
+        .admit_callback(visit.client, service.instant());
+    let permit = admitted.await?;
     let remove_cookie = LoginCookie::remove(&opened.login.state, service.config.public_url());
     // In a task of its own: a browser that goes away must not leave the login half done, nor a stop of the program.
     let (own, grant) = (Arc::clone(service), callback.grant.clone());

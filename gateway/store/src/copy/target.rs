@@ -41,6 +41,8 @@ impl<'c> Target<'c> {
             });
         }
         let mut tables = Vec::new();
+        // A program that was started on the target has made a key there: that alone is not in use yet.
+        transaction.batch_execute("DELETE FROM login_keys").await?;
         for table in TABLES {
             let query = format!("SELECT EXISTS (SELECT 1 FROM {table})");
             if transaction.query_one(&query, &[]).await?.try_get(0)? {

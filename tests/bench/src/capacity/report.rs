@@ -107,7 +107,7 @@ fn head(results: &Results) -> String {
     let _ = writeln!(
         text,
         "One gateway, one v1 and the sandbox provider, and for Postgres its server, share these processors with the load. \
-         Programs are configured as they come (access lines are written), but for the bounds on pending logins. HTTP over \
+         Programs are configured as they come (access lines are written), but for the limits on logins and callbacks. HTTP over \
          loopback, kept-alive connections, signed requests. {} are under way at once, each followed by the next as soon as it \
          is answered, so latencies are those of a machine that is fully used; {} s of each cell count, after {} s of \
          warm-up. Every answer is checked: one that is not as it should be fails the run.\n",
@@ -133,7 +133,7 @@ fn operation_table(results: &Results, operation: Operation) -> String {
              requests of clients, and two that v1 sends to the provider. Latency is that of the whole."
         }
         Operation::Check => {
-            "`POST /check` without `wait`, of 1000 pending logins in turn. A backend remembers a pending login for up to 5 s."
+            "`POST /check` without `wait`, of 1000 pending logins in turn. Each asks the store."
         }
         Operation::Event => {
             "`POST /event/send` with a credential and 44 bytes of `data`: each event is stored before it is answered. \

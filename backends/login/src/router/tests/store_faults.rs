@@ -97,7 +97,19 @@ async fn a_login_that_is_remembered_is_not_told_without_the_store() {
     let told = setup.call("POST", &target, &[]).await;
     told.assert_problem(503, "store_unavailable");
     setup.store.place().bring_back();
-    assert_eq!(check(&setup, &begun.token).await["status"], "pending");
+    // A pooled connection that the server ended can still fail one call.
+    let back = async {
+        loop {
+            let told = setup.call("POST", &target, &[]).await;
+            if told.status == StatusCode::OK {
+                return told.json();
+            }
+            told.assert_problem(503, "store_unavailable");
+            tokio::task::yield_now().await;
+        }
+    };
+    let told = tokio::time::timeout(Duration::from_secs(10), back).await;
+    assert_eq!(told.unwrap()["status"], "pending");
 }
 
 #[tokio::test]

@@ -176,19 +176,9 @@ async fn check_with_wait(client: &SignedClient, token: &str) -> Answer {
 #[tokio::test]
 async fn a_login_that_is_being_finished_completes() {
     for leaves in [false, true] {
-        let mut stack = stack_with_slow_provider(7, "").await;
-        let (token, browser) = callback_under_way(&stack).await;
-        let stopped_at = Instant::now();
-        stack.running(Program::V1).terminate();
-        if leaves {
-            browser.abort();
-        } else {
-            assert_eq!(browser.await.unwrap(), 200);
-        }
-        assert!(stack.end_of(Program::V1).await.success());
-        let longest = Duration::from_secs(10) + SLACK;
-        assert!(stopped_at.elapsed() < longest, "{:?}", stopped_at.elapsed());
-        let checked = check_at_v2(&stack, &token).await;
+        let stack = stack_with_slow_provider(7, "").await;
+        let grace = Duration::from_secs(10);
+        let checked = stop_in_callback(stack, grace, (!leaves).then_some(200)).await;
         assert_eq!(checked["status"], "complete", "left: {leaves}: {checked}");
     }
 }
@@ -196,22 +186,27 @@ async fn a_login_that_is_being_finished_completes() {
 #[tokio::test]
 async fn a_login_whose_provider_outlasts_the_grace_fails_at_once() {
     for leaves in [false, true] {
-        let mut stack = stack_with_slow_provider(30, "[shutdown]\ngrace_seconds = 4").await;
-        let (token, browser) = callback_under_way(&stack).await;
-        let stopped_at = Instant::now();
-        stack.running(Program::V1).terminate();
-        if leaves {
-            browser.abort();
-        } else {
-            assert_eq!(browser.await.unwrap(), 504);
-        }
-        assert!(stack.end_of(Program::V1).await.success());
-        let longest = Duration::from_secs(4) + SLACK;
-        assert!(stopped_at.elapsed() < longest, "{:?}", stopped_at.elapsed());
-        let checked = check_at_v2(&stack, &token).await;
+        let stack = stack_with_slow_provider(30, "[shutdown]\ngrace_seconds = 4").await;
+        let grace = Duration::from_secs(4);
+        let checked = stop_in_callback(stack, grace, (!leaves).then_some(504)).await;
         assert_eq!(checked["status"], "failed", "left: {leaves}: {checked}");
         assert_eq!(checked["reason"], "provider_timeout", "{checked}");
     }
+}
+
+/// Stops v1 while it finishes a login, and asks v2 what became of it. The browser leaves, or gets this status.
+async fn stop_in_callback(mut stack: Stack, grace: Duration, told: Option<u16>) -> Value {
+    let (token, browser) = callback_under_way(&stack).await;
+    let stopped_at = Instant::now();
+    stack.running(Program::V1).terminate();
+    match told {
+        None => browser.abort(),
+        Some(status) => assert_eq!(browser.await.unwrap(), status),
+    }
+    assert!(stack.end_of(Program::V1).await.success());
+    let longest = grace + SLACK;
+    assert!(stopped_at.elapsed() < longest, "{:?}", stopped_at.elapsed());
+    check_at_v2(&stack, &token).await
 }
 
 async fn stack_with_slow_provider(seconds: u64, backends: &str) -> Stack {

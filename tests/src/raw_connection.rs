@@ -43,13 +43,7 @@ impl RawConnection {
         let stream = TcpStream::connect(address)
             .await
             .expect("the gateway accepts connections");
-        stream
-            .set_nodelay(true)
-            .expect("a connection has this option");
-        Self {
-            stream,
-            read: Vec::new(),
-        }
+        Self::over(stream)
     }
 
     /// Connects from another address of this machine: all of 127.0.0.0/8 are its own.
@@ -66,6 +60,10 @@ impl RawConnection {
             .connect(address)
             .await
             .expect("the gateway accepts connections");
+        Self::over(stream)
+    }
+
+    fn over(stream: TcpStream) -> Self {
         stream
             .set_nodelay(true)
             .expect("a connection has this option");

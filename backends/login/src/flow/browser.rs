@@ -34,7 +34,7 @@ pub(crate) struct Page {
 
 /// Somebody opens a polling login's address.
 ///
-/// Changes nothing in the store: who only looks at the page, a link preview say, disturbs nobody who is at the provider
+/// Changes nothing in the store: a link preview that opens the page does not disturb a browser that is at the provider
 /// already. Any browser that was shown the page may confirm; the one that confirmed last may complete.
 pub(crate) async fn show_page(service: &Service, visit: &Visit<'_>) -> Result<Shown, LoginError> {
     let (login, application) = locate(service, visit).await?;

@@ -18,8 +18,8 @@ use crate::{
     clock::Timestamp,
     error::LoginError,
     logins::{
-        Claim, ClaimTerms, Completion, FailureReason, Login, LoginCookie, LoginState, Mode,
-        Outcome, Status, Ticket, login_cookie_value,
+        Claim, ClaimTerms, Completion, FailureReason, Login, LoginCookie, LoginSeal, LoginState,
+        Mode, Outcome, Status, Ticket, login_cookie_value,
     },
     oauth::ProviderFault,
     return_to::{with_error, with_ticket},
@@ -114,8 +114,9 @@ enum Origin {
 /// Finds the login of a callback: a redirect login in the browser's cookie, a polling login in the store.
 async fn open(service: &Service, visit: &Visit<'_>) -> Result<Opened, LoginError> {
     let state = visit.state()?;
-    match service.seal().await?.expiry_of(&state) {
-        Some(expires_at) => open_redirect(service, visit, state, expires_at).await,
+    let seal = service.seal().await?;
+    match seal.expiry_of(&state) {
+        Some(expires_at) => open_redirect(service, visit, seal, state, expires_at).await,
         None => open_polling(service, visit).await,
     }
 }
@@ -123,11 +124,11 @@ async fn open(service: &Service, visit: &Visit<'_>) -> Result<Opened, LoginError
 async fn open_redirect(
     service: &Service,
     visit: &Visit<'_>,
+    seal: &LoginSeal,
     state: LoginState,
     expires_at: Timestamp,
 ) -> Result<Opened, LoginError> {
     let value = login_cookie_value(visit.headers, &state, service.config.public_url());
-    let seal = service.seal().await?;
     let has_expired = service.now() >= expires_at;
     let Some(sealed) = value.and_then(|value| seal.open(&state, value)) else {
         // A browser that has been back already has no cookie any more.

@@ -23,7 +23,6 @@ use gateway::{
             Rotation,
         },
     },
-    balance::{Balancer, attempts::Attempts},
     config::{Config, Versions},
     phases::{
         route::route,
@@ -31,6 +30,7 @@ use gateway::{
     },
     replay::ReplayMemory,
     request::{Method, Target},
+    routing::{Balancer, attempts::Attempts},
 };
 use gateway_protocol::{
     app::{AppId, AppIdent},
@@ -107,8 +107,10 @@ fn replay(bencher: Bencher<'_, '_>, live: u64, apps: u64) {
 
 #[divan::bench]
 fn the_route(bencher: Bencher<'_, '_>) {
-    let (versions, verified) = prepared();
-    bencher.bench(|| route(&verified, black_box(b"v2"), &versions));
+    let (versions, verifier) = prepared();
+    bencher
+        .with_inputs(|| verified(&verifier))
+        .bench_values(|verified| route(verified, black_box(b"v2"), &versions));
 }
 
 /// One of five addresses, all of them well, for a request that begins and ends.
@@ -136,20 +138,19 @@ fn load(text: &str, name: &str) -> Config {
     Config::load(&file).expect("a good configuration")
 }
 
-fn prepared() -> (Versions, VerifiedRequest) {
+fn prepared() -> (Versions, Verifier) {
     let config = load(CONFIG, "phases.toml");
+    (config.versions, Verifier::new(config.sign))
+}
+
+fn verified(verifier: &Verifier) -> VerifiedRequest {
     let target = Target {
         path: "/",
         query: "",
     };
-    let verified = Verifier::new(config.sign).verify(
-        app(0),
-        Method::Get,
-        target,
-        &Params::default(),
-        SignTime::from_millis(NOW),
-    );
-    (config.versions, verified.expect("it has no parameters"))
+    let now = SignTime::from_millis(NOW);
+    let verified = verifier.verify(app(0), Method::Get, target, &Params::default(), now);
+    verified.expect("it has no parameters")
 }
 
 /// `SplitMix64`: the same on every run.

@@ -43,8 +43,7 @@ const LISTEN: &str = "127.0.0.1:8080";
 /// Where management listens unless told otherwise. CONTRACT 10.
 const MANAGEMENT: &str = "127.0.0.1:8081";
 /// Our own lines, and of pingora what somebody should act on.
-const LOG_FILTER: &str =
-    "info,pingora_core=warn,pingora_proxy=warn,pingora_load_balancing=error,deadpool=error";
+const LOG_FILTER: &str = "info,pingora_core=warn,pingora_load_balancing=error,deadpool=error";
 
 /// Everything a running gateway is told.
 #[derive(Debug)]

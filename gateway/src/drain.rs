@@ -1,43 +1,24 @@
-//! An orderly stop: what is in flight is finished first, within bounds.
-//!
-//! pingora's own way is a fixed wait, whether or not there is anything to wait for.
+//! How far a stop has come, and how many requests are in flight.
 
 use std::{
-    io,
     pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-        mpsc::Sender,
-    },
+    sync::atomic::{AtomicU8, AtomicUsize, Ordering},
     task::{Context, Poll},
     time::Duration,
 };
 
-use async_trait::async_trait;
-use pingora::server::{ShutdownSignal, ShutdownSignalWatch};
-use signpost_process::{
-    log_writer::LogWriter,
-    shutdown::{Phase, ShutdownSettings, StopSignals},
-};
-use tokio::{
-    sync::{Notify, watch},
-    time::{Instant, Sleep, sleep, sleep_until},
-};
+use signpost_process::shutdown::Phase;
+use tokio::sync::Notify;
 
-use crate::phases::record::AccessLog;
-
-/// Connections that were accepted last have so long to begin their request.
-const SETTLING: Duration = Duration::from_millis(50);
-/// How often a request that waits for its backend looks whether the grace is over.
-const GIVE_UP_INTERVAL: Duration = Duration::from_millis(500);
+/// Connections that were accepted last have this long to begin their request when idle ones are closed.
+pub const SETTLING: Duration = Duration::from_millis(50);
 
 /// Counts requests in flight, and knows how far a stop has come.
 #[derive(Debug)]
 pub struct Drain {
     in_flight: AtomicUsize,
     none_left: Notify,
-    phase: watch::Sender<Phase>,
+    phase: AtomicU8,
     closing: Notify,
 }
 
@@ -52,7 +33,7 @@ impl Drain {
         Self {
             in_flight: AtomicUsize::new(0),
             none_left: Notify::new(),
-            phase: watch::Sender::new(Phase::Serving),
+            phase: AtomicU8::new(Phase::Serving as u8),
             closing: Notify::new(),
         }
     }
@@ -63,10 +44,22 @@ impl Drain {
         InFlight(self)
     }
 
+    /// How many requests are in flight.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.load(Ordering::SeqCst)
+    }
+
     /// Whether a stop has begun: then the gateway is not ready any more, and keeps no connection for a next request.
     #[must_use]
     pub fn is_draining(&self) -> bool {
         self.has_reached(Phase::Draining)
+    }
+
+    /// Whether idle connections are to be closed.
+    #[must_use]
+    pub fn is_closing(&self) -> bool {
+        self.has_reached(Phase::Closing)
     }
 
     /// Whether the grace is almost over: then requests give up that still wait for their backends.
@@ -77,32 +70,34 @@ impl Drain {
 
     /// Waits until idle connections are to be closed.
     pub async fn closing(&self) {
-        // Made before the phase is looked at, so that a stop in between does not go unnoticed.
+        // Made before the phase is looked at, so that it notices a stop in between.
         let closing = self.closing.notified();
-        if !self.has_reached(Phase::Closing) {
+        if !self.is_closing() {
             closing.await;
         }
     }
 
-    fn has_reached(&self, phase: Phase) -> bool {
-        *self.phase.borrow() >= phase
-    }
-
-    fn enter(&self, phase: Phase) {
-        self.phase.send_replace(phase);
+    /// Enters a phase of the stop.
+    pub fn enter(&self, phase: Phase) {
+        self.phase.store(phase as u8, Ordering::SeqCst);
         if phase >= Phase::Closing {
             self.closing.notify_waiters();
         }
     }
 
-    async fn finished(&self) {
+    /// Waits until no request is in flight.
+    pub async fn finished(&self) {
         let none_left = self.none_left.notified();
         tokio::pin!(none_left);
         // Registered before it is looked at, so that the last request cannot end unnoticed in between.
         none_left.as_mut().enable();
-        if self.in_flight.load(Ordering::SeqCst) > 0 {
+        if self.in_flight() > 0 {
             none_left.await;
         }
+    }
+
+    fn has_reached(&self, phase: Phase) -> bool {
+        self.phase.load(Ordering::SeqCst) >= phase as u8
     }
 }
 
@@ -121,135 +116,43 @@ impl Drop for InFlight<'_> {
     }
 }
 
-/// Ends waiting for a backend when the grace of a stop is almost over, so that the client still gets an answer.
-#[derive(Debug)]
-pub struct GiveUp {
-    drain: Arc<Drain>,
-    /// Made when something is first waited for. It runs on from wait to wait, so that most cost nothing.
-    next_look: Option<Pin<Box<Sleep>>>,
+/// Tells one connection, for all of its life, when idle connections are to be closed.
+///
+/// Every wait of a connection is a wait of the same task. So the task is registered once, and each wait only looks at
+/// the phase: a lock that all threads share is taken once a connection, and not once a request.
+pub struct ClosingWatch<'d> {
+    drain: &'d Drain,
+    closing: Pin<&'d mut (dyn Future<Output = ()> + Send)>,
+    is_registered: bool,
 }
 
-impl GiveUp {
-    /// For one connection.
-    #[must_use]
-    pub const fn new(drain: Arc<Drain>) -> Self {
+impl<'d> ClosingWatch<'d> {
+    /// Watches `drain`; `closing` is [`Drain::closing`] of it.
+    pub fn new(drain: &'d Drain, closing: Pin<&'d mut (dyn Future<Output = ()> + Send)>) -> Self {
         Self {
             drain,
-            next_look: None,
+            closing,
+            is_registered: false,
         }
     }
 
-    /// A read that is pending, or an error once the grace is almost over.
-    pub fn watch(
-        &mut self,
-        context: &mut Context<'_>,
-        pending: Poll<io::Result<()>>,
-    ) -> Poll<io::Result<()>> {
-        let next_look = self
-            .next_look
-            .get_or_insert_with(|| Box::pin(sleep(GIVE_UP_INTERVAL)));
-        while next_look.as_mut().poll(context).is_ready() {
-            if self.drain.is_giving_up() {
-                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
-            }
-            next_look.as_mut().reset(Instant::now() + GIVE_UP_INTERVAL);
+    /// Ready once idle connections are to be closed. Always to be polled by the same task.
+    pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if !self.is_registered {
+            self.is_registered = true;
+            return self.closing.as_mut().poll(context);
         }
-        pending
-    }
-}
-
-/// Stops the gateway on SIGTERM or SIGINT; a second signal ends it at once.
-#[derive(Debug)]
-pub struct Stop {
-    /// How long it takes.
-    pub settings: ShutdownSettings,
-    /// Told how far the stop has come, and waited for.
-    pub drain: Arc<Drain>,
-    /// Written to its end.
-    pub access_log: Option<AccessLog>,
-    /// Written to its end.
-    pub log: LogWriter,
-    /// Told when nothing is left to do.
-    pub end: Sender<()>,
-}
-
-#[async_trait]
-impl ShutdownSignalWatch for Stop {
-    /// Returns when pingora is to close the listeners.
-    async fn recv(&self) -> ShutdownSignal {
-        let Ok(mut signals) = StopSignals::listen() else {
-            // Without handlers, signals end the process as they always do.
-            return std::future::pending().await;
-        };
-        signals.next().await;
-        self.drain.enter(Phase::Draining);
-        let ShutdownSettings { drain_delay, grace } = self.settings;
-        tracing::info!(
-            "stopping: new requests are served for another {} s, then those in flight have {} s",
-            drain_delay.as_secs(),
-            grace.as_secs()
-        );
-        tokio::select! {
-            () = sleep(drain_delay) => {}
-            () = signals.next() => self.end().await,
+        if self.drain.is_closing() {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
         }
-        self.drain.enter(Phase::Closing);
-        let stop = Self {
-            settings: self.settings,
-            drain: Arc::clone(&self.drain),
-            access_log: self.access_log.clone(),
-            log: self.log.clone(),
-            end: self.end.clone(),
-        };
-        tokio::spawn(async move {
-            tokio::select! {
-                () = stop.finish() => {}
-                () = signals.next() => {}
-            }
-            stop.end().await;
-        });
-        ShutdownSignal::GracefulTerminate
-    }
-}
-
-impl Stop {
-    /// Waits for the requests in flight, as long as the grace lasts.
-    async fn finish(&self) {
-        let closed_at = Instant::now();
-        let all = async {
-            sleep(SETTLING).await;
-            self.drain.finished().await;
-        };
-        let give_up = async {
-            sleep_until(closed_at + self.settings.patience()).await;
-            self.drain.enter(Phase::GivingUp);
-            sleep_until(closed_at + self.settings.grace).await;
-        };
-        tokio::select! {
-            () = all => {}
-            () = give_up => {
-                let left = self.drain.in_flight.load(Ordering::SeqCst);
-                let grace = self.settings.grace.as_secs();
-                tracing::warn!("{left} requests were still in flight after {grace} s, and are cut off");
-            }
-        }
-    }
-
-    /// Ends the process.
-    async fn end(&self) {
-        if let Some(access_log) = &self.access_log {
-            access_log.flush();
-        }
-        self.log.flush();
-        // Whoever is told ends the process.
-        let _ = self.end.send(());
-        std::future::pending().await
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::future::poll_fn;
+    use std::{future::poll_fn, pin::pin, sync::Arc};
 
     use super::*;
 
@@ -260,48 +163,48 @@ mod tests {
         let one = drain.begin();
         let other = drain.begin();
         drop(one);
-        assert!(
-            tokio::time::timeout(Duration::from_millis(20), drain.finished())
-                .await
-                .is_err()
-        );
-        let end = drain.finished();
-        tokio::pin!(end);
-        assert!(
-            tokio::time::timeout(Duration::ZERO, &mut end)
-                .await
-                .is_err()
-        );
+        let mut end = pin!(drain.finished());
+        assert!(is_pending(end.as_mut()).await);
         drop(other);
         end.await;
     }
 
     #[tokio::test]
-    async fn idle_connections_are_kept_while_it_drains() {
-        let drain = Drain::new();
-        assert!(!drain.is_draining());
-        let closing = drain.closing();
-        tokio::pin!(closing);
+    async fn a_watch_that_was_polled_before_ends_with_the_closing_phase_and_not_before() {
+        let drain = Arc::new(Drain::new());
+        let watched = Arc::clone(&drain);
+        let watching = tokio::spawn(async move {
+            let closing = pin!(watched.closing());
+            let mut watch = ClosingWatch::new(&watched, closing);
+            // As requests of one connection wait, one after the other.
+            for _ in 0..3 {
+                let first = poll_fn(|context| Poll::Ready(watch.poll(context))).await;
+                assert!(first.is_pending());
+            }
+            poll_fn(|context| watch.poll(context)).await;
+            watched.is_closing()
+        });
         drain.enter(Phase::Draining);
-        assert!(drain.is_draining());
-        let waited = tokio::time::timeout(Duration::from_millis(20), &mut closing).await;
-        assert!(waited.is_err());
+        // Long enough for the task to end, if it did so too early.
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        assert!(!watching.is_finished());
         drain.enter(Phase::Closing);
-        closing.await;
-        drain.closing().await;
+        let ended = tokio::time::timeout(Duration::from_secs(60), watching).await;
+        assert!(ended.unwrap().unwrap());
     }
 
     #[tokio::test]
-    async fn what_waits_gives_up_before_the_grace_is_over() {
-        let drain = Arc::new(Drain::new());
-        let mut give_up = GiveUp::new(Arc::clone(&drain));
-        let mut wait = async |limit| {
-            let waited = poll_fn(|context| give_up.watch(context, Poll::Pending));
-            tokio::time::timeout(limit, waited).await
-        };
-        assert!(wait(2 * GIVE_UP_INTERVAL).await.is_err());
-        drain.enter(Phase::GivingUp);
-        let ended = wait(20 * GIVE_UP_INTERVAL).await.unwrap().unwrap_err();
-        assert_eq!(ended.kind(), io::ErrorKind::TimedOut);
+    async fn a_watch_that_begins_during_the_closing_phase_ends_at_once() {
+        let drain = Drain::new();
+        drain.enter(Phase::Closing);
+        let closing = pin!(drain.closing());
+        let mut watch = ClosingWatch::new(&drain, closing);
+        poll_fn(|context| watch.poll(context)).await;
+    }
+
+    async fn is_pending(mut future: Pin<&mut impl Future<Output = ()>>) -> bool {
+        poll_fn(|context| Poll::Ready(future.as_mut().poll(context).is_pending())).await
     }
 }

@@ -1,48 +1,58 @@
 //! Signpost's gateway: verifies signed requests and forwards them to a backend by version.
 //!
-//! A request's way, top to bottom: [`downstream`] reads and checks it; [`gateway`] lists the phases up to its
-//! route, each in its own file under [`phases`]; by [`proxying`], pingora forwards it and brings the answer back.
+//! A request's way, top to bottom: [`http1`] reads and checks its head; [`gateway`] lists the phases, each in its own file
+//! under [`phases`]; [`backend`] forwards it and relays the answer; [`observe`] records how it ended.
 //!
 //! | module | subject |
 //! | --- | --- |
 //! | [`config`] | the configuration file and what it means |
-//! | [`downstream`] | strict HTTP/1 framing on the client's side |
+//! | [`syntax`] | the syntax of HTTP/1.1 messages |
+//! | [`io`] | reading, writing and deadlines on a connection |
+//! | [`request`] | a request as the phases see it |
+//! | [`client`] | what the gateway asks of the client's side |
+//! | [`http1`] | the client's side: strict HTTP/1.1 |
 //! | [`gateway`] | the phases in order |
-//! | [`proxying`] | forwarding by pingora, and the phases behind the route |
 //! | [`phases`] | one file a phase |
-//! | [`balance`] | which of a version's addresses gets a request |
-//! | [`upstream`] | connections to backends |
-//! | [`stall`] | writes that make no progress |
+//! | [`backend`] | the backend's side: pool, exchange, retries, relay |
+//! | [`routing`] | which of a version's addresses gets a request |
+//! | [`observe`] | how each request ended, and the access log |
 //! | [`apps`] | applications: store, cache, keys at rest |
 //! | [`replay`] | the replay memory |
+//! | [`request_ids`] | request ids and trace ids |
+//! | [`clock`] | the wall clock |
 //! | [`rejection`] | every reason not to serve a request |
 //! | [`secret_refusals`] | backends that do not accept the gateway's secret |
 //! | [`management`] | health and readiness |
 //! | [`logging`] | how the log is written |
 //! | [`server`] | the running program |
-//! | [`drain`] | its orderly stop |
+//! | [`drain`] | requests in flight, and how far a stop has come |
+//! | [`stop`] | the orderly stop |
 //! | [`descriptor_reserve`] | descriptors that clients cannot use up |
 //! | [`cli`] | the commands |
 
 pub mod apps;
-pub mod balance;
+pub mod backend;
 pub mod cli;
+pub mod client;
 pub mod clock;
 pub mod config;
 pub mod descriptor_reserve;
-pub mod downstream;
 pub mod drain;
 pub mod gateway;
+pub mod http1;
+pub mod io;
 pub mod logging;
 pub mod management;
+pub mod observe;
 pub mod phases;
-pub mod proxying;
 pub mod rejection;
 pub mod replay;
 pub mod request;
-pub mod request_context;
 pub mod request_ids;
+pub mod routing;
+#[cfg(test)]
+mod scripted;
 pub mod secret_refusals;
 pub mod server;
-pub mod stall;
-pub mod upstream;
+pub mod stop;
+pub mod syntax;

@@ -5,8 +5,7 @@ use std::process::ExitCode;
 use gateway::cli;
 use mimalloc::MiMalloc;
 
-/// A request makes dozens of small allocations, most of them in pingora. Against the system's allocator this
-/// saves a sixth of the CPU time per request, for 9 MiB of idle memory.
+/// An allocation takes fewer instructions than with the system's allocator.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

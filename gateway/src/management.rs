@@ -20,7 +20,7 @@ use signpost_process::{
 use tokio::{net::TcpStream, sync::watch};
 
 use crate::{
-    apps::store::AppStore, balance::Balancer, config::Timeouts, drain::Drain,
+    apps::store::AppStore, config::Timeouts, drain::Drain, routing::Balancer,
     secret_refusals::SecretRefusals,
 };
 

@@ -1,6 +1,119 @@
-//! What the phases see of a request: borrowed from whoever read it, and nothing of its framework.
+//! A request as the phases see it, independent of HTTP version and framework.
+
+use std::fmt;
 
 use http::HeaderName;
+
+use crate::syntax::field::{Fields, NameAndValue, Span};
+
+/// Limits of a request's head.
+#[derive(Clone, Copy, Debug)]
+pub struct HeadLimits {
+    /// Bytes, request line and closing empty line included. Default 32 KiB.
+    pub bytes: usize,
+    /// Header fields. Default 100.
+    pub headers: usize,
+    /// Bytes of the query, without `?`. Default 8 KiB.
+    pub query: usize,
+}
+
+impl HeadLimits {
+    /// Limit of what can be configured: an offset in a head has two bytes.
+    pub const MAX_BYTES: usize = 64 * 1024;
+}
+
+/// What the head says about the length of the body that follows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyLength {
+    /// No body follows.
+    None,
+    /// This many bytes follow; at least one.
+    Known(u64),
+    /// A body follows, and only its end tells how long it is.
+    Unknown,
+}
+
+/// A request's head, as received and checked: its bytes, and where its parts are in them.
+pub struct Head {
+    bytes: Vec<u8>,
+    target: Span,
+    host: Span,
+    body: BodyLength,
+    fields: Fields,
+}
+
+impl Head {
+    /// The head in `bytes`: `METHOD SP target SP version`, then the fields. The caller has checked all of it. CONTRACT 2.
+    #[must_use]
+    pub const fn new(
+        bytes: Vec<u8>,
+        target: Span,
+        host: Span,
+        body: BodyLength,
+        fields: Fields,
+    ) -> Self {
+        Self {
+            bytes,
+            target,
+            host,
+            body,
+            fields,
+        }
+    }
+
+    /// The method, a token.
+    #[must_use]
+    pub fn method(&self) -> &[u8] {
+        &self.bytes[..self.target.start() - 1]
+    }
+
+    /// Method and target as sent, with the space between them.
+    #[must_use]
+    pub fn method_and_target(&self) -> &[u8] {
+        let end = self.target.start() + self.target.of(&self.bytes).len();
+        &self.bytes[..end]
+    }
+
+    /// The value of `Host`.
+    #[must_use]
+    pub fn host(&self) -> &[u8] {
+        self.host.of(&self.bytes)
+    }
+
+    /// The target.
+    #[must_use]
+    pub fn target(&self) -> Target<'_> {
+        // The target was checked against RFC 3986, so it is ASCII.
+        Target::parse(self.target.of(&self.bytes)).unwrap_or_default()
+    }
+
+    /// How long the body is that follows.
+    #[must_use]
+    pub const fn body(&self) -> BodyLength {
+        self.body
+    }
+
+    /// The fields at these places of [`each`](Headers::each).
+    pub fn at<'a>(&'a self, places: &'a [u16]) -> impl Iterator<Item = NameAndValue<'a>> {
+        let fields = places
+            .iter()
+            .filter_map(|&place| self.fields.get(usize::from(place)));
+        fields.map(|field| field.of(&self.bytes))
+    }
+}
+
+impl Headers for Head {
+    fn each(&self) -> impl Iterator<Item = NameAndValue<'_>> {
+        self.fields.iter().map(|field| field.of(&self.bytes))
+    }
+}
+
+/// Silent: a head holds credentials.
+impl fmt::Debug for Head {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Head(…)")
+    }
+}
 
 /// The target as sent: a path, and a query without its `?`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -12,7 +125,7 @@ pub struct Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    /// Takes a target apart that was checked to be of RFC 3986; `None` for any other.
+    /// Splits a target that was checked against RFC 3986; `None` for any other.
     #[must_use]
     pub fn parse(target: &'a [u8]) -> Option<Self> {
         let target = std::str::from_utf8(target).ok()?;
@@ -21,35 +134,24 @@ impl<'a> Target<'a> {
     }
 }
 
-/// A header as sent: name, and value without the white space around it.
-pub type Header<'a> = (&'a [u8], &'a [u8]);
-
 /// Whether a header's name as sent is this one.
 #[must_use]
 pub fn is_named(name: &[u8], known: &HeaderName) -> bool {
     name.eq_ignore_ascii_case(known.as_str().as_bytes())
 }
 
-/// Writes a header as a line of a head.
-pub fn write_line(head: &mut Vec<u8>, name: &[u8], value: &[u8]) {
-    head.reserve(name.len() + value.len() + 4);
-    for part in [name, b": ", value, b"\r\n"] {
-        head.extend_from_slice(part);
-    }
-}
-
-/// A request's headers, whoever holds them; names in any letter case.
+/// A request's headers; names in any letter case.
 pub trait Headers {
     /// All of them, in order.
-    fn each(&self) -> impl Iterator<Item = Header<'_>>;
+    fn each(&self) -> impl Iterator<Item = NameAndValue<'_>>;
 }
 
-/// The headers of a head in bytes, checked or not: lines that are none are left out, and one whose end has not come.
+/// The headers of a head in bytes, checked or not. It skips lines that are none, and one whose end has not arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct RawHeaders<'a>(pub &'a [u8]);
 
 impl Headers for RawHeaders<'_> {
-    fn each(&self) -> impl Iterator<Item = Header<'_>> {
+    fn each(&self) -> impl Iterator<Item = NameAndValue<'_>> {
         let end = memchr::memrchr(b'\n', self.0).map_or(0, |end| end + 1);
         self.0[..end]
             .split(|&byte| byte == b'\n')
@@ -64,7 +166,7 @@ impl Headers for RawHeaders<'_> {
 /// Headers as tests write them.
 #[cfg(test)]
 impl Headers for [(&str, &str)] {
-    fn each(&self) -> impl Iterator<Item = Header<'_>> {
+    fn each(&self) -> impl Iterator<Item = NameAndValue<'_>> {
         self.iter()
             .map(|(name, value)| (name.as_bytes(), value.trim_ascii().as_bytes()))
     }

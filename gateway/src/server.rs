@@ -2,18 +2,16 @@
 
 use std::{
     net::{SocketAddr, TcpListener},
-    pin::Pin,
     sync::{Arc, mpsc},
     thread,
 };
 
 use anyhow::Context;
+use async_trait::async_trait;
 use pingora::{
-    apps::HttpServerOptions,
-    connectors::{ConnectorOptions, TransportConnector},
+    apps::ServerApp,
     listeners::{L4BufferSettings, ListenerConfig, TcpSocketOptions},
     protocols::Stream,
-    proxy::{HttpProxy, ProxyServiceBuilder},
     server::{RunArgs, Server, ShutdownWatch, configuration::ServerConf},
     services::{background::GenBackgroundService, listening::Service},
 };
@@ -22,20 +20,18 @@ use signpost_process::{descriptors::Descriptors, log_writer::LogWriter};
 
 use crate::{
     apps::open::open_apps,
-    balance::{Balancer, watching, watching::Watching},
     config::Config,
     descriptor_reserve::DescriptorReserve,
-    downstream::connection::{Http1Connections, Proxy},
-    drain::{Drain, Stop},
+    drain::Drain,
     gateway::Gateway,
+    http1::connection::Http1Connections,
     management::Management,
-    phases::record::AccessLog,
-    proxying::Proxying,
-    upstream::BackendConnector,
+    observe::access_log::AccessLog,
+    phases::origin::Peer,
+    routing::{Balancer, watching, watching::Watching},
+    stop::Stop,
 };
 
-/// Idle connections to backends that are kept: more than one machine's clients have under way at once.
-const UPSTREAM_POOL: usize = 1024;
 /// pingora stops its runtimes after this. The process has ended long before: a stop takes ten minutes at most.
 const PINGORA_GRACE_SECONDS: u64 = 3600;
 
@@ -55,9 +51,9 @@ pub fn run(config: Config, log: LogWriter) -> anyhow::Result<()> {
     probe(&config)?;
     // Its watch lasts as long as this function, which is as long as the process.
     let apps = open_apps(&config)?;
-    let mut server = Server::new_with_opt_and_conf(None, pingora_conf(&config));
+    let mut server = Server::new_with_opt_and_conf(None, pingora_conf());
     server.bootstrap();
-    let (listen, management) = (config.listen, config.management);
+    let (listen, management, threads) = (config.listen, config.management, config.threads);
     let public_url = config.public_url.clone();
     let drain = Arc::new(Drain::new());
     let (timeouts, settings) = (config.timeouts, config.shutdown);
@@ -73,18 +69,9 @@ pub fn run(config: Config, log: LogWriter) -> anyhow::Result<()> {
     let refusals = Arc::clone(&gateway.refusals);
     let versions = gateway.versions.iter();
     let versions = versions.map(|backend| backend.version.clone()).collect();
-    let mut clients = clients_service(gateway, &server.configuration);
-    clients.set_connection_filter(Arc::new(DescriptorReserve::new(descriptors)));
-    // Heads and bodies are read into buffers of our own: one more for each connection would only cost memory.
-    let unbuffered_reads = L4BufferSettings::default().read(0);
-    let mut socket = TcpSocketOptions::default();
-    socket.tcp_snd_buf = Some(SEND_BUFFER);
-    clients.add_listener(
-        ListenerConfig::tcp(listen.to_string())
-            .l4_buffer(unbuffered_reads)
-            .tcp_socket_options(socket),
-    );
-    server.add_service(clients);
+    for service in client_services(gateway, listen, threads, descriptors) {
+        server.add_service(service);
+    }
     let health = Management {
         listen,
         store: apps.store,
@@ -116,8 +103,8 @@ pub fn run(config: Config, log: LogWriter) -> anyhow::Result<()> {
             });
         })
         .context("cannot start the server")?;
-    // Nothing is in flight any more when the end is told, so nobody waits for pingora's runtimes to stop: the threads
-    // of one without work stealing go on accepting, and failing to, for ever (0.9.1).
+    // The process ends without waiting for pingora's runtimes: the threads of one without work stealing go on accepting,
+    // and failing to, for ever (0.9.1).
     ended.recv().context("the server stopped by itself")
 }
 
@@ -152,46 +139,95 @@ fn look_up(balancers: &[Arc<Balancer>]) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn clients_service(
+/// Serves clients: for each thread a service of its own, with a listening socket of its own (`SO_REUSEPORT`).
+///
+/// The kernel gives each new connection to one of them. Everything of a connection then happens on that one thread, its
+/// connections to backends included: a service of several threads accepts on one, and wakes the others for every byte.
+fn client_services(
     gateway: Gateway,
-    server_conf: &Arc<ServerConf>,
-) -> Service<HttpProxy<Proxying, BackendConnector>> {
+    listen: SocketAddr,
+    threads: usize,
+    descriptors: Descriptors,
+) -> Vec<Service<Clients>> {
     let gateway = Arc::new(gateway);
-    // pingora hands over each connection as it comes, and takes back requests that are whole and verified.
-    let mut options = HttpServerOptions::default();
-    options.force_custom = true;
-    let connector_options = ConnectorOptions::from_server_conf(server_conf);
-    let connector = BackendConnector {
-        connector: TransportConnector::new(Some(connector_options)),
-        patience: gateway.timeouts.forward,
-        drain: Arc::clone(&gateway.drain),
+    let reserve = Arc::new(DescriptorReserve::new(descriptors));
+    let service = |number: usize| {
+        let connections = Http1Connections {
+            gateway: Arc::clone(&gateway),
+        };
+        let mut service = Service::new(format!("clients-{number}"), Clients(connections));
+        service.threads = Some(1);
+        service.set_connection_filter(Arc::clone(&reserve) as _);
+        let mut socket = TcpSocketOptions::default();
+        socket.tcp_snd_buf = Some(SEND_BUFFER);
+        socket.so_reuseport = Some(true);
+        service.add_listener(
+            ListenerConfig::tcp(listener_name(listen, number))
+                // The gateway reads and writes whole pieces: further buffers would only cost memory.
+                .l4_buffer(L4BufferSettings::unbuffered())
+                .tcp_socket_options(socket),
+        );
+        service
     };
-    let proxying = Proxying::new(Arc::clone(&gateway));
-    let connections = Arc::new(Http1Connections { gateway });
-    let serve = move |proxy: Proxy, stream: Stream, shutdown: &ShutdownWatch| -> Serving {
-        let (connections, shutdown) = (Arc::clone(&connections), shutdown.clone());
-        Box::pin(async move {
-            connections.serve(stream, proxy, shutdown).await;
-            None
-        })
-    };
-    ProxyServiceBuilder::new(server_conf, proxying)
-        .name("clients")
-        .custom(connector, Arc::new(serve))
-        .server_options(options)
-        .build()
+    (0..threads).map(service).collect()
 }
 
-/// A connection being served. None is given back.
-type Serving = Pin<Box<dyn Future<Output = Option<Stream>> + Send>>;
+/// The address, written with as many zeros in front of its port as there are listeners before it: pingora takes two
+/// listeners of one name for one socket, and closes that twice (0.9.1).
+fn listener_name(address: SocketAddr, number: usize) -> String {
+    let text = address.to_string();
+    let (host, port) = text.rsplit_once(':').unwrap_or((&text, ""));
+    format!("{host}:{}{port}", "0".repeat(number))
+}
 
-fn pingora_conf(config: &Config) -> ServerConf {
+/// Serves the connections that pingora accepts.
+struct Clients(Http1Connections);
+
+#[async_trait]
+impl ServerApp for Clients {
+    async fn process_new(self: &Arc<Self>, stream: Stream, _: &ShutdownWatch) -> Option<Stream> {
+        let digest = stream.get_socket_digest();
+        let address = digest
+            .as_ref()
+            .and_then(|digest| digest.peer_addr()?.as_inet());
+        if let Some(address) = address {
+            let trusted_proxies = &self.0.gateway.admission.trusted_proxies;
+            let peer = Peer::new(address.ip(), trusted_proxies);
+            drop(digest);
+            self.0.serve(stream, peer).await;
+        }
+        None
+    }
+}
+
+fn pingora_conf() -> ServerConf {
     ServerConf {
-        threads: config.threads,
-        // Requests are short and alike: a thread that looks for others' work loses more than it wins.
+        // Connections stay on the thread that accepted them.
         work_stealing: false,
-        upstream_keepalive_pool_size: UPSTREAM_POOL,
         grace_period_seconds: Some(PINGORA_GRACE_SECONDS),
         ..ServerConf::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::ToSocketAddrs;
+
+    use super::*;
+
+    #[test]
+    fn listeners_of_one_address_have_different_names() {
+        for address in ["127.0.0.1:8080", "[::1]:443", "[fe80::1%2]:80", "0.0.0.0:1"] {
+            let address: SocketAddr = address.parse().unwrap();
+            let names: Vec<_> = (0..64)
+                .map(|number| listener_name(address, number))
+                .collect();
+            let different: std::collections::BTreeSet<_> = names.iter().collect();
+            assert_eq!(different.len(), names.len());
+            for name in names {
+                let found: Vec<_> = name.to_socket_addrs().unwrap().collect();
+                assert_eq!(found, [address], "{name}");
+            }
+        }
     }
 }

@@ -14,19 +14,22 @@ use std::{
 use allocation_counter::AllocationInfo;
 use gateway::{
     apps::directory::AppDirectory,
-    balance::{Balancer, attempts::Attempts},
     config::{Applications, Config},
-    downstream::{client::Client, form::Form, head::Head},
     drain::Drain,
     gateway::Gateway,
-    phases::{answer::announcement, forward::forward, origin::Peer},
-    request_context::Exchange,
+    http1::{
+        exchange::Http1Exchange,
+        head::{RequestScanner, read_head},
+        response::Recipient,
+        stream::{ClientConnection, Waited},
+    },
+    phases::origin::Peer,
+    routing::{Balancer, attempts::Attempts},
 };
 use gateway_protocol::{param::Params, sign::sign};
-use tokio::io::AsyncWrite;
+use tokio::io::{AsyncWrite, DuplexStream};
 
-/// The request's bytes, and what shares them out (2); what is kept of the request while it is served (1); what
-/// every answer to it says (1).
+/// The request's head, its form, and the head that its backend gets, which may grow once.
 const MOST: u64 = 4;
 
 const CONFIG: &str = r#"
@@ -75,40 +78,45 @@ impl Phases {
     /// What it costs to take in the second of two such requests.
     fn cost(&self, request: &str) -> AllocationInfo {
         let (here, mut there) = tokio::io::duplex(4096);
-        let mut client = Client::new(Box::new(here), self.gateway.timeouts.send);
-        // As a connection to a backend keeps them.
-        let mut lines = Vec::new();
+        let mut connection = ClientConnection::new(here, self.gateway.timeouts.send);
         let mut serve = || {
             let request = request.as_bytes();
             let context = &mut Context::from_waker(Waker::noop());
             let sent = pin!(&mut there).poll_write(context, request);
             assert!(matches!(sent, Poll::Ready(Ok(length)) if length == request.len()));
-            allocation_counter::measure(|| self.take_in(&mut client, &mut lines))
+            allocation_counter::measure(|| self.take_in(&mut connection))
         };
         serve();
         serve()
     }
 
-    fn take_in(&self, client: &mut Client, lines: &mut Vec<u8>) {
-        assert!(at_once(client.receive()));
-        let ahead = client.ahead();
-        let end = memchr::memmem::find(ahead, b"\r\n\r\n").unwrap() + 4;
-        let head = Head::parse(client.take(end), &self.gateway.limits.head).unwrap();
-        let context = self.gateway.context(&self.peer);
-        let mut exchange = Box::new(Exchange { head, context });
-        let Exchange { head, context } = &mut *exchange;
-        let mut form = Form::new(client, head.framing());
-        let received = self.gateway.receive(head, &self.peer, &mut form, context);
-        at_once(received).unwrap();
-        form.finish();
-        assert!(!announcement(context, &self.gateway.forwarding.names).is_empty());
-        let route = exchange.context.route.as_ref().unwrap();
+    fn take_in(&self, connection: &mut ClientConnection<DuplexStream>) {
         let Gateway {
-            forwarding, ids, ..
+            backend_headers,
+            drain,
+            ids,
+            limits,
+            ..
         } = &self.gateway;
-        lines.clear();
-        forward(&exchange, route, forwarding, ids, lines);
-        assert!(lines.len() > 200);
+        let received = connection.receive(Instant::now().into());
+        assert_eq!(at_once(received), Waited::Received);
+        let end = RequestScanner::default().scan(connection.ahead(), &limits.head);
+        let bytes = connection.take(end.unwrap().unwrap());
+        let head = read_head(bytes, &limits.head).unwrap().head;
+        let recipient = Recipient {
+            is_http_1_0: false,
+            is_head: false,
+        };
+        let mut client = Http1Exchange::new(connection, drain, recipient, head.body(), false);
+        let mut request =
+            self.gateway
+                .received(head.method(), head.target().path, &head, &self.peer);
+        let accepted = self
+            .gateway
+            .receive(&head, &self.peer, &mut request, &mut client);
+        let accepted = at_once(accepted).unwrap();
+        let out = accepted.backend_head(request.id(), backend_headers, ids);
+        assert!(out.len() > 200);
     }
 }
 

@@ -5,13 +5,13 @@ use std::time::Duration;
 use signpost_process::rate_limit::Rate;
 
 use super::table::Section;
-use crate::downstream::head::HeadLimits;
+use crate::request::HeadLimits;
 
-/// pingora resends a body of this size intact and hangs on one byte more (0.9.1), so more cannot be allowed.
-const LARGEST_BODY: usize = 64 * 1024;
+/// Forms are verified, and so held in memory, whole.
+const MAX_BODY: usize = 64 * 1024;
 
-/// pingora reads no head with more than 256 of them (0.9.1).
-const MOST_HEADERS: usize = 250;
+/// No client needs more; each is compared with every name in `Connection`.
+const MAX_HEADERS: usize = 250;
 
 /// Unsigned requests a second from one address, all day. A login takes three or four.
 const UNSIGNED_PER_SECOND: usize = 20;
@@ -89,10 +89,10 @@ fn rate(per_second: usize, burst: usize) -> Option<Rate> {
 
 impl Limits {
     pub(super) fn from_section(mut section: Section<'_>) -> Option<Self> {
-        let bytes = section.number("head_bytes", 1024..=HeadLimits::MOST_BYTES, 32 * 1024);
-        let headers = section.number("headers", 10..=MOST_HEADERS, 100);
-        let query = section.number("query_bytes", 64..=HeadLimits::MOST_BYTES, 8 * 1024);
-        let body = section.number("body_bytes", 64..=LARGEST_BODY, LARGEST_BODY);
+        let bytes = section.number("head_bytes", 1024..=HeadLimits::MAX_BYTES, 32 * 1024);
+        let headers = section.number("headers", 10..=MAX_HEADERS, 100);
+        let query = section.number("query_bytes", 64..=HeadLimits::MAX_BYTES, 8 * 1024);
+        let body = section.number("body_bytes", 64..=MAX_BODY, MAX_BODY);
         let params = section.number("params", 2..=10_000, 256);
         let unsigned = UnsignedLimits::from_section(section.section("unsigned"));
         let head = HeadLimits {

@@ -15,12 +15,12 @@ use smallvec::SmallVec;
 
 use super::origin::{Origin, Peer, ProxyHeaders};
 use crate::{
-    downstream::head::{Framing, HeadLimits},
     rejection::Rejection,
-    request::{Headers, Method, is_named},
+    request::{BodyLength, HeadLimits, Headers, Method, is_named},
+    syntax::field::connection_options,
 };
 
-/// What admission goes by; the same for every request.
+/// Rules for [`admit`]; the same for every request.
 #[derive(Debug)]
 pub struct Admission {
     /// The convention headers' names.
@@ -54,8 +54,6 @@ pub struct Admitted<'a> {
     pub origin: Origin,
     /// The headers that go on to the backend as they are, by their place in the head.
     pub passing: Passing,
-    /// Whether `Connection: close` was among the headers.
-    pub closes: bool,
 }
 
 /// Places of headers in a head.
@@ -81,7 +79,7 @@ pub enum AppHeader<'a> {
 pub fn admit<'a>(
     method: &[u8],
     headers: &'a (impl Headers + ?Sized),
-    framing: Framing,
+    body: BodyLength,
     peer: &Peer,
     rules: &Admission,
 ) -> Result<Admitted<'a>, Rejection> {
@@ -91,7 +89,7 @@ pub fn admit<'a>(
         _ => return Err(Rejection::MethodNotAllowed),
     };
     let found = Found::gather(headers, peer.is_trusted, rules)?;
-    check_body(method, framing, &found, rules)?;
+    check_body(method, body, &found, rules)?;
     let trusted = |value| text(value).filter(|_| peer.is_trusted);
     let app = found.app.map_or(AppHeader::Absent, |sent| {
         AppIdent::try_from(sent).map_or(AppHeader::Malformed(sent), AppHeader::Ident)
@@ -119,7 +117,6 @@ pub fn admit<'a>(
             &rules.trusted_proxies,
         ),
         passing,
-        closes: found.closes,
     })
 }
 
@@ -144,15 +141,15 @@ fn is_traceparent(given: &str) -> bool {
 
 fn check_body(
     method: Method,
-    framing: Framing,
+    body: BodyLength,
     found: &Found<'_>,
     rules: &Admission,
 ) -> Result<(), Rejection> {
-    match (method, framing) {
-        (_, Framing::None) => Ok(()),
+    match (method, body) {
+        (_, BodyLength::None) => Ok(()),
         (Method::Get, _) => Err(Rejection::BodyNotAllowed),
         (Method::Post, _) if !found.is_plain_form() => Err(Rejection::ContentTypeUnsupported),
-        (Method::Post, Framing::Length(length)) if length > rules.largest_body as u64 => {
+        (Method::Post, BodyLength::Known(length)) if length > rules.largest_body as u64 => {
             Err(Rejection::BodyTooLarge {
                 limit: rules.largest_body,
             })
@@ -173,7 +170,6 @@ struct Found<'a> {
     content_types: u32,
     has_content_encoding: bool,
     expects_continue: bool,
-    closes: bool,
     request_id: Option<&'a [u8]>,
     traceparent: Option<&'a [u8]>,
     traceparents: u32,
@@ -195,7 +191,6 @@ impl<'a> Found<'a> {
             let HeadLimits { bytes, headers, .. } = rules.limits;
             return Err(Rejection::HeadTooLarge { bytes, headers });
         }
-        found.closes = nominated.includes(b"close");
         for (place, (name, value)) in headers.each().enumerate() {
             let role = rules.names.role_of(name);
             let is_nominated = nominated.includes(name) && !is_essential(role);
@@ -282,7 +277,7 @@ impl<'a> Found<'a> {
     }
 }
 
-/// Every header is compared with every name in `Connection`, so there may not be many.
+/// Limit of names in `Connection`: every header is compared with each of them.
 const MOST_NOMINATED: usize = 64;
 
 /// The headers that `Connection` names: they are of this connection only, and count as absent.
@@ -306,20 +301,6 @@ impl<'a> Nominated<'a> {
 #[must_use]
 pub fn nominates(headers: &(impl Headers + ?Sized), name: &HeaderName) -> bool {
     Nominated::from_headers(headers).includes(name.as_str().as_bytes())
-}
-
-/// Whether the client says that this is its connection's last request (RFC 9112 section 9.6).
-#[must_use]
-pub fn closes(headers: &(impl Headers + ?Sized)) -> bool {
-    Nominated::from_headers(headers).includes(b"close")
-}
-
-/// The names in a `Connection` header's value.
-pub(super) fn connection_options(value: &[u8]) -> impl Iterator<Item = &[u8]> {
-    value
-        .split(|&byte| byte == b',')
-        .map(<[u8]>::trim_ascii)
-        .filter(|name| !name.is_empty())
 }
 
 /// A header that `Connection` names counts as absent if nothing but what it says hangs on it.

@@ -25,7 +25,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Whoever is at `address`.
+    /// The peer at `address`.
     #[must_use]
     pub fn new(address: IpAddr, trusted_proxies: &[IpNet]) -> Self {
         let address = address.to_canonical();

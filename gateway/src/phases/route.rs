@@ -6,9 +6,32 @@ use gateway_protocol::version::VersionSource;
 
 use super::verify::VerifiedRequest;
 use crate::{
+    apps::App,
     config::{Backend, UnknownVersion, Versions},
     rejection::Rejection,
 };
+
+/// A verified request that has a route. Only [`route`] makes one; what identifies a request to its backend is read from
+/// here, and not from what the client claimed.
+#[derive(Debug)]
+pub struct RoutedRequest {
+    verified: VerifiedRequest,
+    route: Route,
+}
+
+impl RoutedRequest {
+    /// The application whose request it is; none for a callback.
+    #[must_use]
+    pub fn app(&self) -> Option<&Arc<App>> {
+        self.verified.app()
+    }
+
+    /// Where it goes, and why there.
+    #[must_use]
+    pub const fn route(&self) -> &Route {
+        &self.route
+    }
+}
 
 /// Where a request goes, and why there.
 #[derive(Clone, Debug)]
@@ -25,6 +48,15 @@ pub struct Route {
 ///
 /// An unknown version, where those are rejected.
 pub fn route(
+    verified: VerifiedRequest,
+    asked: &[u8],
+    versions: &Versions,
+) -> Result<RoutedRequest, Rejection> {
+    let route = choose(&verified, asked, versions)?;
+    Ok(RoutedRequest { verified, route })
+}
+
+fn choose(
     verified: &VerifiedRequest,
     asked: &[u8],
     versions: &Versions,
@@ -73,11 +105,10 @@ fn to(backend: &Arc<Backend>, source: VersionSource) -> Route {
 mod tests {
     use super::*;
     use crate::{
-        apps::{App, directory::AppDirectory},
+        apps::directory::AppDirectory,
         config::tests::{sign_config, versions},
-        downstream::head::Framing,
         phases::{verify::Verifier, way_in::callback},
-        request::{Method, Target},
+        request::{BodyLength, Method, Target},
     };
 
     const TWO: &str =
@@ -103,8 +134,9 @@ mod tests {
             .unwrap()
     }
 
-    fn routed(verified: &VerifiedRequest, asked: &str, config: &str) -> (String, VersionSource) {
-        let route = route(verified, asked.as_bytes(), &versions(config)).unwrap();
+    fn routed(verified: VerifiedRequest, asked: &str, config: &str) -> (String, VersionSource) {
+        let routed = route(verified, asked.as_bytes(), &versions(config)).unwrap();
+        let route = routed.route();
         (route.backend.version.to_string(), route.source)
     }
 
@@ -112,7 +144,7 @@ mod tests {
     fn the_header_names_the_version_in_any_letter_case() {
         for (asked, version) in [("v1", "v1"), ("v2", "v2"), ("V2", "v2")] {
             assert_eq!(
-                routed(&verified(None), asked, TWO),
+                routed(verified(None), asked, TWO),
                 (version.to_owned(), VersionSource::Header)
             );
         }
@@ -121,19 +153,19 @@ mod tests {
     #[test]
     fn without_a_header_the_applications_default_comes_before_the_gateways() {
         assert_eq!(
-            routed(&verified(None), "", TWO),
+            routed(verified(None), "", TWO),
             ("v1".to_owned(), VersionSource::Default)
         );
         assert_eq!(
-            routed(&verified(Some("v2")), "", TWO),
+            routed(verified(Some("v2")), "", TWO),
             ("v2".to_owned(), VersionSource::App)
         );
         assert_eq!(
-            routed(&verified(Some("v2")), "v1", TWO),
+            routed(verified(Some("v2")), "v1", TWO),
             ("v1".to_owned(), VersionSource::Header)
         );
         assert_eq!(
-            routed(&verified(Some("v9")), "", TWO),
+            routed(verified(Some("v9")), "", TWO),
             ("v1".to_owned(), VersionSource::Default)
         );
     }
@@ -142,7 +174,7 @@ mod tests {
     fn an_unknown_version_goes_to_the_default_route() {
         for asked in ["v3", "v1 ", "v1,v2", "\u{e4}", "v2.", "../v2"] {
             assert_eq!(
-                routed(&verified(None), asked, TWO),
+                routed(verified(None), asked, TWO),
                 ("v1".to_owned(), VersionSource::Unknown),
                 "{asked}"
             );
@@ -152,7 +184,7 @@ mod tests {
     #[test]
     fn or_is_rejected_naming_those_that_there_are() {
         let versions = versions(&format!("unknown = 'reject'\n{TWO}"));
-        let rejection = route(&verified(None), b"v3", &versions).unwrap_err();
+        let rejection = route(verified(None), b"v3", &versions).unwrap_err();
         let Rejection::VersionUnknown { known } = rejection else {
             panic!("{rejection}")
         };
@@ -168,10 +200,11 @@ mod tests {
                 path: "/login",
                 query: &query,
             };
-            let callback = callback(Method::Get, Framing::None, target, verifier.config()).unwrap();
+            let callback =
+                callback(Method::Get, BodyLength::None, target, verifier.config()).unwrap();
             let verified = verifier.pass_callback(callback);
             assert_eq!(
-                routed(&verified, "v1", TWO),
+                routed(verified, "v1", TWO),
                 (version.to_owned(), VersionSource::State)
             );
         }

@@ -10,8 +10,7 @@ use gateway_protocol::{
 
 use crate::{
     config::SignConfig,
-    downstream::head::Framing,
-    request::{Method, Target},
+    request::{BodyLength, Method, Target},
 };
 
 /// Names that providers add to a redirect, each at most once.
@@ -47,12 +46,12 @@ impl Callback {
 #[must_use]
 pub fn callback(
     method: Method,
-    framing: Framing,
+    body: BodyLength,
     target: Target<'_>,
     config: &SignConfig,
 ) -> Option<Callback> {
     let is_callback_path = config.callback_paths.iter().any(|path| path == target.path);
-    if method != Method::Get || framing != Framing::None || !is_callback_path {
+    if method != Method::Get || body != BodyLength::None || !is_callback_path {
         return None;
     }
     // A redirect has a handful of parameters; a request with more is no redirect.
@@ -91,9 +90,9 @@ mod tests {
     use super::*;
     use crate::config::tests::sign_config;
 
-    fn way_in(method: Method, framing: Framing, target: &str) -> Option<Callback> {
+    fn way_in(method: Method, body: BodyLength, target: &str) -> Option<Callback> {
         let target = Target::parse(target.as_bytes()).unwrap();
-        callback(method, framing, target, &sign_config(""))
+        callback(method, body, target, &sign_config(""))
     }
 
     #[test]
@@ -108,7 +107,7 @@ mod tests {
             "/login?%73tate=v1.abc&code=",
             "/login?&state=v1.abc&",
         ] {
-            let callback = way_in(Method::Get, Framing::None, target);
+            let callback = way_in(Method::Get, BodyLength::None, target);
             assert_eq!(
                 callback,
                 Some(Callback {
@@ -143,25 +142,29 @@ mod tests {
             "/login;x?state=a",
             "/check?state=a",
         ] {
-            assert_eq!(way_in(Method::Get, Framing::None, target), None, "{target}");
+            assert_eq!(
+                way_in(Method::Get, BodyLength::None, target),
+                None,
+                "{target}"
+            );
         }
         assert_eq!(
-            way_in(Method::Post, Framing::None, "/login?state=a&code=b"),
+            way_in(Method::Post, BodyLength::None, "/login?state=a&code=b"),
             None
         );
         assert_eq!(
-            way_in(Method::Get, Framing::Length(1), "/login?state=a&code=b"),
+            way_in(Method::Get, BodyLength::Known(1), "/login?state=a&code=b"),
             None
         );
         assert_eq!(
-            way_in(Method::Get, Framing::Chunked, "/login?state=a&code=b"),
+            way_in(Method::Get, BodyLength::Unknown, "/login?state=a&code=b"),
             None
         );
     }
 
     #[test]
     fn a_state_without_a_version_is_on_it_all_the_same() {
-        let callback = way_in(Method::Get, Framing::None, "/login?state=abc");
+        let callback = way_in(Method::Get, BodyLength::None, "/login?state=abc");
         assert_eq!(callback, Some(Callback { version: None }));
     }
 }

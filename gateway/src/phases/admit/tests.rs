@@ -30,7 +30,7 @@ fn rules(trusted_proxies: &[&str]) -> Admission {
 fn admit_with<'a>(
     method: &str,
     headers: &'a [(&'a str, &'a str)],
-    framing: Framing,
+    framing: BodyLength,
     rules: &Admission,
 ) -> Result<Admitted<'a>, Rejection> {
     let peer = Peer::new(PEER, &rules.trusted_proxies);
@@ -38,10 +38,10 @@ fn admit_with<'a>(
 }
 
 fn get<'a>(headers: &'a [(&'a str, &'a str)]) -> Result<Admitted<'a>, Rejection> {
-    admit_with("GET", headers, Framing::None, &rules(&[]))
+    admit_with("GET", headers, BodyLength::None, &rules(&[]))
 }
 
-fn post(content_type: &[&str], framing: Framing) -> Result<(), Rejection> {
+fn post(content_type: &[&str], framing: BodyLength) -> Result<(), Rejection> {
     let headers: Vec<_> = content_type
         .iter()
         .map(|value| ("Content-Type", *value))
@@ -55,7 +55,7 @@ fn get_and_post_are_all_there_is() {
     for method in [
         "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE", "get", "CONNECT",
     ] {
-        let rejection = admit_with(method, &[], Framing::None, &rules(&[])).unwrap_err();
+        let rejection = admit_with(method, &[], BodyLength::None, &rules(&[])).unwrap_err();
         assert!(matches!(rejection, Rejection::MethodNotAllowed), "{method}");
     }
 }
@@ -115,7 +115,7 @@ fn look_alikes_with_underscores_are_not_read() {
 #[test]
 fn a_get_has_no_body() {
     let rules = rules(&[]);
-    for framing in [Framing::Length(1), Framing::Chunked] {
+    for framing in [BodyLength::Known(1), BodyLength::Unknown] {
         let rejection = admit_with("GET", &[], framing, &rules).unwrap_err();
         assert!(matches!(rejection, Rejection::BodyNotAllowed));
     }
@@ -129,7 +129,7 @@ fn a_body_is_a_utf8_form() {
         "application/x-www-form-urlencoded; charset=UTF-8",
         "application/x-www-form-urlencoded;charset=\"utf-8\"",
     ] {
-        assert!(post(&[good], Framing::Length(1)).is_ok(), "{good}");
+        assert!(post(&[good], BodyLength::Known(1)).is_ok(), "{good}");
     }
     for bad in [
         &[][..],
@@ -141,7 +141,7 @@ fn a_body_is_a_utf8_form() {
             "application/x-www-form-urlencoded",
         ],
     ] {
-        let rejection = post(bad, Framing::Chunked).unwrap_err();
+        let rejection = post(bad, BodyLength::Unknown).unwrap_err();
         assert!(
             matches!(rejection, Rejection::ContentTypeUnsupported),
             "{bad:?}"
@@ -151,19 +151,19 @@ fn a_body_is_a_utf8_form() {
         ("Content-Type", "application/x-www-form-urlencoded"),
         ("Content-Encoding", "identity"),
     ];
-    assert!(admit_with("POST", &headers, Framing::Length(1), &rules(&[])).is_err());
+    assert!(admit_with("POST", &headers, BodyLength::Known(1), &rules(&[])).is_err());
 }
 
 #[test]
 fn without_a_body_the_content_type_does_not_matter() {
-    assert!(post(&["application/json"], Framing::None).is_ok());
+    assert!(post(&["application/json"], BodyLength::None).is_ok());
 }
 
 #[test]
 fn a_declared_length_is_bounded_at_its_edge() {
     let form = &["application/x-www-form-urlencoded"];
-    assert!(post(form, Framing::Length(100)).is_ok());
-    let rejection = post(form, Framing::Length(101)).unwrap_err();
+    assert!(post(form, BodyLength::Known(100)).is_ok());
+    let rejection = post(form, BodyLength::Known(101)).unwrap_err();
     assert!(matches!(rejection, Rejection::BodyTooLarge { limit: 100 }));
 }
 
@@ -171,7 +171,7 @@ fn a_declared_length_is_bounded_at_its_edge() {
 fn ids_are_taken_from_trusted_proxies_only() {
     let headers = [("X-Request-Id", "theirs"), ("traceparent", TRACE)];
     assert!(get(&headers).unwrap().request_id.is_none());
-    let admitted = admit_with("GET", &headers, Framing::None, &rules(&["127.0.0.0/8"])).unwrap();
+    let admitted = admit_with("GET", &headers, BodyLength::None, &rules(&["127.0.0.0/8"])).unwrap();
     assert_eq!(admitted.request_id.unwrap().as_str(), "theirs");
     assert_eq!(admitted.traceparent.unwrap(), TRACE);
     for bad in [
@@ -204,7 +204,7 @@ fn an_invalid_trace_is_ignored_and_its_state_with_it() {
         assert_eq!(passing(headers, &TRUSTED), [""; 0], "{headers:?}");
     }
     let headers = [("traceparent", &*zero)];
-    let admitted = admit_with("GET", &headers, Framing::None, &rules(&TRUSTED)).unwrap();
+    let admitted = admit_with("GET", &headers, BodyLength::None, &rules(&TRUSTED)).unwrap();
     assert_eq!(admitted.traceparent, None);
 }
 
@@ -212,7 +212,7 @@ fn an_invalid_trace_is_ignored_and_its_state_with_it() {
 fn passing(headers: &[(&str, &str)], trusted_proxies: &[&str]) -> Vec<String> {
     let rules = rules(trusted_proxies);
     let peer = Peer::new(PEER, &rules.trusted_proxies);
-    let admitted = admit(b"GET", headers, Framing::None, &peer, &rules).unwrap();
+    let admitted = admit(b"GET", headers, BodyLength::None, &peer, &rules).unwrap();
     let places = admitted.passing.iter();
     places
         .map(|&place| headers[usize::from(place)].0.to_owned())
@@ -325,21 +325,6 @@ fn what_connection_names_is_stripped_but_not_the_host() {
 fn whoever_writes_the_head_says_host_and_length() {
     let headers = [("Host", "h"), ("Content-Length", "0"), ("X-Kept", "a")];
     assert_eq!(passing(&headers, &[]), ["X-Kept"]);
-}
-
-#[test]
-fn a_client_may_end_its_connection() {
-    for (connection, closes) in [
-        ("close", true),
-        ("Keep-Alive, CLOSE", true),
-        ("keep-alive", false),
-    ] {
-        assert_eq!(
-            get(&[("Connection", connection)]).unwrap().closes,
-            closes,
-            "{connection}"
-        );
-    }
 }
 
 #[test]

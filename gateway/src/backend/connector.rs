@@ -1,0 +1,74 @@
+//! New connections to backends.
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    time::Duration,
+};
+
+use pingora::{
+    ErrorType,
+    connectors::TransportConnector,
+    protocols::{Stream, TcpKeepalive, l4::socket},
+    upstreams::peer::HttpPeer,
+};
+
+use super::failure::Failure;
+use crate::routing::in_short;
+
+/// Receive buffer of a backend connection, in bytes. Without a limit, Linux lets it grow to 6 MiB or more, which a client
+/// that reads nothing could pin. With half of it, a large answer costs a quarter more.
+const RECEIVE_BUFFER: usize = 512 * 1024;
+
+/// Establishes connections to backends.
+pub struct Connector {
+    transport: TransportConnector,
+    /// Options of every backend; the address is set for each connection.
+    peer: HttpPeer,
+}
+
+impl Connector {
+    /// `timeout` is the limit for establishing each connection.
+    #[must_use]
+    pub fn new(timeout: Duration) -> Self {
+        let mut peer = HttpPeer::new((Ipv4Addr::UNSPECIFIED, 0), false, String::new());
+        peer.options.total_connection_timeout = Some(timeout);
+        peer.options.tcp_recv_buf = Some(RECEIVE_BUFFER);
+        peer.options.tcp_keepalive = Some(TcpKeepalive {
+            idle: Duration::from_secs(60),
+            interval: Duration::from_secs(5),
+            count: 5,
+            #[cfg(target_os = "linux")]
+            user_timeout: Duration::ZERO,
+        });
+        Self {
+            transport: TransportConnector::new(None),
+            peer,
+        }
+    }
+
+    /// A new connection to `address`.
+    ///
+    /// # Errors
+    ///
+    /// The connection cannot be established.
+    pub async fn connect(&self, address: SocketAddr) -> Result<Stream, Failure> {
+        let mut peer = self.peer.clone();
+        peer._address = socket::SocketAddr::Inet(address);
+        let connected = self.transport.new_stream(&peer).await;
+        connected.map_err(|error| Failure::NotConnected {
+            is_theirs: is_theirs(error.etype()),
+            why: in_short(&error),
+        })
+    }
+}
+
+/// Whether the backend refused the connection or did not answer. Otherwise the cause is on this machine.
+const fn is_theirs(kind: &ErrorType) -> bool {
+    matches!(
+        kind,
+        ErrorType::ConnectTimedout
+            | ErrorType::ConnectRefused
+            | ErrorType::ConnectNoRoute
+            | ErrorType::ConnectError
+    )
+}

@@ -1,0 +1,61 @@
+//! What failed between the gateway and a backend, by cause.
+
+use std::io;
+
+use crate::rejection::Rejection;
+
+/// Why a request got no answer, or an incomplete one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// No connection could be established. Nothing was sent.
+    NotConnected {
+        /// Whether the backend refused it or did not answer; otherwise the cause is on this machine.
+        is_theirs: bool,
+        /// The cause, as the system reports it. It contains nothing of the request.
+        why: String,
+    },
+    /// The connection was closed or reset.
+    Ended {
+        /// The cause, as the system reports it. It contains nothing of the request.
+        why: String,
+    },
+    /// A timeout passed while the request was sent, or while the answer was awaited or read.
+    TimedOut,
+    /// The answer is malformed, or two readers could parse it differently.
+    Malformed(&'static str),
+    /// The client left.
+    ClientGone,
+}
+
+impl Failure {
+    /// The connection ended before the answer did.
+    #[must_use]
+    pub fn ended(why: &str) -> Self {
+        Self::Ended {
+            why: why.to_owned(),
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Ended {
+            why: error.to_string(),
+        }
+    }
+}
+
+impl From<Failure> for Rejection {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::NotConnected { why, .. } | Failure::Ended { why } => {
+                Self::BackendUnreachable { why }
+            }
+            Failure::TimedOut => Self::BackendTimeout,
+            Failure::Malformed(why) => Self::BackendUnreachable {
+                why: format!("malformed answer: {why}"),
+            },
+            Failure::ClientGone => Self::ClientGone,
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Bodies of every framing, in pieces of every size, whole and broken off at every byte.
+
+use super::*;
+use crate::{
+    backend::answer_head::{AnswerHead, AnswerScanner},
+    scripted::{Script, ScriptedClient, Step},
+};
+
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// What came of a relay.
+#[derive(Debug)]
+struct Relayed {
+    outcome: Result<(), Failure>,
+    client: ScriptedClient,
+    passed: u64,
+    is_released: bool,
+}
+
+impl Relayed {
+    fn body(&self) -> String {
+        self.client.sent.concat()
+    }
+}
+
+fn received(head: &str, arrived: &[u8]) -> ReceivedHead {
+    let length = AnswerScanner::default().scan(head.as_bytes());
+    let length = length.unwrap().unwrap();
+    let head_read = AnswerHead::read(head.as_bytes()).unwrap();
+    ReceivedHead {
+        keeps_alive: head_read.keeps_alive,
+        head: head_read,
+        length,
+        bytes: [head.as_bytes(), arrived].concat(),
+    }
+}
+
+async fn relayed_to(
+    mut client: ScriptedClient,
+    head: &str,
+    arrived: &[u8],
+    steps: Vec<Step>,
+) -> Relayed {
+    let relay = Relay::new(Script::new(steps), received(head, arrived), TIMEOUT);
+    let (mut passed, mut is_released) = (0, false);
+    let outcome = relay
+        .run(&mut client, &mut passed, |_| is_released = true)
+        .await;
+    Relayed {
+        outcome,
+        client,
+        passed,
+        is_released,
+    }
+}
+
+async fn relayed(head: &str, arrived: &[u8], steps: Vec<Step>) -> Relayed {
+    relayed_to(ScriptedClient::default(), head, arrived, steps).await
+}
+
+const LENGTH: &str = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n";
+const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+const UNTIL_CLOSE: &str = "HTTP/1.1 200 OK\r\n\r\n";
+const NO_CONTENT: &str = "HTTP/1.1 204 No Content\r\n\r\n";
+const CHUNKS: &[u8] = b"3\r\n012\r\n7;e=1\r\n3456789\r\n0\r\nX-Gateway-App-Id: 7\r\n\r\n";
+const BODY: &str = "0123456789";
+
+#[tokio::test(start_paused = true)]
+async fn a_body_arrives_whole_however_it_is_cut() {
+    for (head, wire) in [(LENGTH, BODY.as_bytes()), (CHUNKED, CHUNKS)] {
+        for at_first in 0..wire.len() {
+            for size in [1, 3, wire.len()] {
+                let rest = Script::giving(&wire[at_first..], size);
+                let relayed = relayed(head, &wire[..at_first], rest).await;
+                assert_eq!(relayed.outcome, Ok(()), "{head} {at_first} {size}");
+                assert_eq!(relayed.body(), BODY);
+                assert_eq!(relayed.passed, 10);
+                assert!(relayed.client.is_finished && relayed.is_released);
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_came_with_its_head_goes_out_with_it() {
+    for (head, wire) in [(LENGTH, BODY.as_bytes()), (CHUNKED, CHUNKS)] {
+        let relayed = relayed(head, wire, vec![]).await;
+        assert_eq!(relayed.client.sent, [BODY]);
+        assert!(relayed.is_released);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_head_does_not_wait_for_a_body_that_is_still_being_made() {
+    let steps = vec![Step::Wait, Step::Wait, Step::Give(BODY.into())];
+    let relayed = relayed(LENGTH, b"", steps).await;
+    assert_eq!(relayed.client.sent, ["", BODY]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_broken_off_at_any_byte_is_not_finished() {
+    for (head, wire) in [(LENGTH, BODY.as_bytes()), (CHUNKED, CHUNKS)] {
+        for length in 0..wire.len() {
+            for end in [Step::End, Step::FailRead] {
+                let steps = vec![Step::Wait, end];
+                let relayed = relayed(head, &wire[..length], steps).await;
+                assert!(matches!(relayed.outcome, Err(Failure::Ended { .. })));
+                assert!(!relayed.client.is_finished, "{head} {length}");
+                assert!(!relayed.is_released);
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_until_the_close_ends_there_and_not_with_a_reset() {
+    let steps = |end| vec![Step::Wait, Step::Give(BODY[4..].into()), end];
+    let whole = relayed(UNTIL_CLOSE, &BODY.as_bytes()[..4], steps(Step::End)).await;
+    assert_eq!(whole.outcome, Ok(()));
+    assert_eq!(whole.body(), BODY);
+    assert!(whole.client.is_finished && !whole.is_released);
+    let reset = relayed(UNTIL_CLOSE, &BODY.as_bytes()[..4], steps(Step::FailRead)).await;
+    assert!(reset.outcome.is_err() && !reset.client.is_finished);
+}
+
+#[tokio::test(start_paused = true)]
+async fn bytes_behind_a_body_are_dropped_with_their_connection() {
+    let more = b"HTTP/1.1 200 OK\r\n\r\n";
+    for (head, wire, body) in [
+        (LENGTH, BODY.as_bytes(), BODY),
+        (CHUNKED, CHUNKS, BODY),
+        (NO_CONTENT, b"", ""),
+    ] {
+        let clean = relayed(head, wire, vec![]).await;
+        assert!(clean.is_released, "{head}");
+        let relayed = relayed(head, &[wire, more].concat(), vec![]).await;
+        assert_eq!(relayed.body(), body);
+        assert!(relayed.client.is_finished && !relayed.is_released, "{head}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn malformed_chunks_end_the_answer() {
+    for wire in [
+        "x\r\n",
+        "3\r\n0123",
+        "3\n012",
+        "3\r\n012\r\n-1\r\n",
+        "0\r\n fold\r\n\r\n",
+    ] {
+        let relayed = relayed(CHUNKED, wire.as_bytes(), vec![Step::End]).await;
+        assert!(
+            matches!(relayed.outcome, Err(Failure::Malformed(_))),
+            "{wire:?}"
+        );
+        assert!(!relayed.client.is_finished && !relayed.is_released);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn silence_within_a_body_ends_it_after_the_timeout() {
+    let start = Instant::now();
+    let steps = vec![Step::Wait, Step::Give(BODY[..3].into())];
+    let relayed = relayed(LENGTH, b"", steps).await;
+    assert_eq!(relayed.outcome, Err(Failure::TimedOut));
+    assert_eq!(relayed.passed, 3);
+    assert_eq!(start.elapsed().as_secs(), TIMEOUT.as_secs());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_leaves_ends_the_reading() {
+    let gone = ScriptedClient {
+        leaves: true,
+        ..ScriptedClient::default()
+    };
+    let waiting = relayed_to(gone, LENGTH, b"012", vec![]).await;
+    assert_eq!(waiting.outcome, Err(Failure::ClientGone));
+    let full = ScriptedClient {
+        most_pieces: Some(1),
+        ..ScriptedClient::default()
+    };
+    let steps = Script::giving(&BODY.as_bytes()[3..], 1);
+    let taking_no_more = relayed_to(full, LENGTH, b"012", steps).await;
+    assert_eq!(taking_no_more.outcome, Err(Failure::ClientGone));
+    assert!(!taking_no_more.client.is_finished && !taking_no_more.is_released);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_is_to_be_closed_is_not_released() {
+    let head = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 10\r\n\r\n";
+    let relayed = relayed(head, BODY.as_bytes(), vec![]).await;
+    assert!(relayed.client.is_finished && !relayed.is_released);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_large_body_is_held_in_pieces() {
+    let wire = vec![b'x'; 5 * MAX_PIECE + 1];
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", wire.len());
+    let steps = vec![Step::Give(wire.clone())];
+    let relayed = relayed(&head, b"", steps).await;
+    assert_eq!(relayed.outcome, Ok(()));
+    assert_eq!(relayed.passed, wire.len() as u64);
+    let largest = relayed.client.sent.iter().map(String::len).max();
+    assert!(largest <= Some(MAX_PIECE), "{largest:?}");
+}

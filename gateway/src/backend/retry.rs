@@ -1,0 +1,161 @@
+//! Which failed requests are retried, and where. CONTRACT 5.
+//!
+//! | failure | GET | POST |
+//! | --- | --- | --- |
+//! | no connection could be established | on another address | on another address |
+//! | closed, reset or timed out, before any byte of an answer | on another address | not |
+//! | an idle connection turned out to be closed, and there is no other address | once on a new connection to the same | not |
+//! | after the first byte of an answer; malformed; the client left | not | not |
+//!
+//! While a stop gives up, a request that was sent is not retried.
+
+use super::failure::Failure;
+
+/// What a retry depends on, beside the failure.
+#[derive(Clone, Copy, Debug)]
+pub struct Attempt {
+    /// Whether the request is a GET: sending it twice does no harm.
+    pub is_get: bool,
+    /// Whether its connection came from the pool.
+    pub is_reused: bool,
+    /// Whether any byte of an answer has arrived.
+    pub is_answered: bool,
+    /// Whether another address would take it.
+    pub has_another: bool,
+    /// Whether it was already sent again to the same address.
+    pub was_repeated: bool,
+    /// Whether a stop is about to cut off what is in flight.
+    pub is_giving_up: bool,
+}
+
+/// Where a failed request goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retry {
+    /// Nowhere.
+    No,
+    /// To another address.
+    OtherAddress,
+    /// To the same address, on a new connection: what closed one idle connection may have closed them all.
+    SameAddress,
+}
+
+/// Where a request goes whose attempt failed like this.
+#[must_use]
+pub fn retry(failure: &Failure, attempt: Attempt) -> Retry {
+    let Attempt {
+        is_get,
+        is_reused,
+        is_answered,
+        has_another,
+        was_repeated,
+        is_giving_up,
+    } = attempt;
+    let may_be_repeated = is_get && !is_answered && !is_giving_up;
+    match failure {
+        Failure::NotConnected { .. } if has_another => Retry::OtherAddress,
+        Failure::Ended { .. } | Failure::TimedOut if may_be_repeated && has_another => {
+            Retry::OtherAddress
+        }
+        Failure::Ended { .. } if may_be_repeated && is_reused && !was_repeated => {
+            Retry::SameAddress
+        }
+        _ => Retry::No,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A GET on an idle connection; nothing arrived, and there is no other address.
+    const GET: Attempt = Attempt {
+        is_get: true,
+        is_reused: true,
+        is_answered: false,
+        has_another: false,
+        was_repeated: false,
+        is_giving_up: false,
+    };
+    const POST: Attempt = Attempt {
+        is_get: false,
+        ..GET
+    };
+
+    fn another(attempt: Attempt) -> Attempt {
+        Attempt {
+            has_another: true,
+            ..attempt
+        }
+    }
+
+    fn not_connected() -> Failure {
+        Failure::NotConnected {
+            is_theirs: true,
+            why: "refused".to_owned(),
+        }
+    }
+
+    #[test]
+    fn without_a_connection_any_request_goes_to_another_address() {
+        let failure = not_connected();
+        for attempt in [GET, POST] {
+            assert_eq!(retry(&failure, another(attempt)), Retry::OtherAddress);
+            assert_eq!(retry(&failure, attempt), Retry::No);
+        }
+        let stopping = Attempt {
+            is_giving_up: true,
+            ..another(POST)
+        };
+        assert_eq!(retry(&failure, stopping), Retry::OtherAddress);
+    }
+
+    #[test]
+    fn a_get_goes_to_another_address_until_its_answer_begins() {
+        let answered = Attempt {
+            is_answered: true,
+            ..another(GET)
+        };
+        let stopping = Attempt {
+            is_giving_up: true,
+            ..another(GET)
+        };
+        for failure in [Failure::ended("reset"), Failure::TimedOut] {
+            assert_eq!(retry(&failure, another(GET)), Retry::OtherAddress);
+            for attempt in [answered, stopping, another(POST)] {
+                assert_eq!(retry(&failure, attempt), Retry::No, "{attempt:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_get_on_an_idle_connection_that_was_closed_is_repeated_once() {
+        let closed = Failure::ended("closed");
+        assert_eq!(retry(&closed, GET), Retry::SameAddress);
+        let on_new = Attempt {
+            is_reused: false,
+            ..GET
+        };
+        let repeated = Attempt {
+            was_repeated: true,
+            ..GET
+        };
+        let answered = Attempt {
+            is_answered: true,
+            ..GET
+        };
+        for attempt in [on_new, repeated, answered, POST] {
+            assert_eq!(retry(&closed, attempt), Retry::No, "{attempt:?}");
+        }
+        // Silence is not a closed connection.
+        assert_eq!(retry(&Failure::TimedOut, GET), Retry::No);
+    }
+
+    #[test]
+    fn nothing_else_is_retried() {
+        for failure in [Failure::Malformed("x"), Failure::ClientGone] {
+            for attempt in [another(GET), another(POST)] {
+                assert_eq!(retry(&failure, attempt), Retry::No, "{failure:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! One request: to an address, to the next one if that fails, and the head of its answer.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use pingora::protocols::Stream as BoxedStream;
+
+use super::{
+    answer_head::AnswerHead,
+    connector::Connector,
+    exchange::{BackendRequest, ExchangeTimeouts, NoAnswer, ReceivedHead, exchange},
+    failure::Failure,
+    pool,
+    relay::Relay,
+    retry::{Attempt, Retry, retry},
+};
+use crate::{
+    client::Client, config::Timeouts, drain::Drain, rejection::Rejection,
+    routing::destination::Destination,
+};
+
+/// Sends requests to backends.
+pub struct BackendClient {
+    connector: Connector,
+    timeouts: ExchangeTimeouts,
+    drain: Arc<Drain>,
+}
+
+/// The beginning of a backend's answer. Its body is still on the way.
+pub struct Answer {
+    received: ReceivedHead,
+    stream: BoxedStream,
+    address: SocketAddr,
+    timeout: Duration,
+}
+
+/// A connection to send a request on.
+struct Connection {
+    stream: BoxedStream,
+    is_reused: bool,
+}
+
+impl BackendClient {
+    /// Backends that are spoken to within `timeouts`.
+    #[must_use]
+    pub fn new(timeouts: &Timeouts, drain: Arc<Drain>) -> Self {
+        Self {
+            connector: Connector::new(timeouts.connect),
+            timeouts: ExchangeTimeouts {
+                send: timeouts.forward,
+                receive: timeouts.answer,
+            },
+            drain,
+        }
+    }
+
+    /// Sends a request, retries it where that is allowed, and waits for the head of its answer.
+    ///
+    /// # Errors
+    ///
+    /// No address is healthy, or the last one that was tried gave no answer; or the client left.
+    pub async fn send<C: Client>(
+        &self,
+        request: BackendRequest<'_>,
+        destination: &mut Destination<'_>,
+        client: &mut C,
+    ) -> Result<Answer, Rejection> {
+        let mut address = destination.choose()?;
+        let mut was_repeated = false;
+        loop {
+            let (failure, is_reused, is_answered) =
+                match self.connect(address, request.is_get, was_repeated).await {
+                    Ok(Connection {
+                        mut stream,
+                        is_reused,
+                    }) => {
+                        // An idle connection says nothing of the address before it brings an answer.
+                        if !is_reused {
+                            destination.restore();
+                        }
+                        let answer =
+                            exchange(&mut stream, request, client, self.timeouts, &self.drain);
+                        match answer.await {
+                            Ok(received) => {
+                                if is_reused {
+                                    destination.restore();
+                                }
+                                return Ok(Answer {
+                                    received,
+                                    stream,
+                                    address,
+                                    timeout: self.timeouts.receive,
+                                });
+                            }
+                            Err(NoAnswer {
+                                failure,
+                                is_answered,
+                            }) => (failure, is_reused, is_answered),
+                        }
+                    }
+                    Err(failure) => (failure, false, false),
+                };
+            if let Failure::NotConnected {
+                is_theirs: true,
+                why,
+            } = &failure
+            {
+                destination.eject(why);
+            }
+            let attempt = Attempt {
+                is_get: request.is_get,
+                is_reused,
+                is_answered,
+                has_another: destination.has_another(),
+                was_repeated,
+                is_giving_up: self.drain.is_giving_up(),
+            };
+            match retry(&failure, attempt) {
+                Retry::No => return Err(failure.into()),
+                Retry::OtherAddress => address = destination.choose()?,
+                Retry::SameAddress => was_repeated = true,
+            }
+        }
+    }
+
+    /// A connection: an idle one, unless the request is repeated; otherwise a new one.
+    ///
+    /// It is established even if the client leaves meanwhile: what becomes of it says whether the address is healthy.
+    async fn connect(
+        &self,
+        address: SocketAddr,
+        is_get: bool,
+        is_repeated: bool,
+    ) -> Result<Connection, Failure> {
+        let idle = match (is_repeated, is_get) {
+            (true, _) => None,
+            (false, true) => pool::take(address),
+            (false, false) => pool::take_checked(address).await,
+        };
+        if let Some(stream) = idle {
+            return Ok(Connection {
+                stream,
+                is_reused: true,
+            });
+        }
+        Ok(Connection {
+            // On the heap, since most requests need no new connection and no room for one.
+            stream: Box::pin(self.connector.connect(address)).await?,
+            is_reused: false,
+        })
+    }
+}
+
+impl Answer {
+    /// Its head, and the bytes that the head's parts are in.
+    #[must_use]
+    pub fn head(&self) -> (&AnswerHead, &[u8]) {
+        (&self.received.head, &self.received.bytes)
+    }
+
+    /// The address that gave it.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Passes its body on to the client, counting the bytes in `passed`.
+    ///
+    /// # Errors
+    ///
+    /// The body is not whole, or is malformed, or the client left.
+    pub async fn relay<C: Client>(self, client: &mut C, passed: &mut u64) -> Result<(), Failure> {
+        let address = self.address;
+        let release = |stream| pool::put(address, stream);
+        let relay = Relay::new(self.stream, self.received, self.timeout);
+        relay.run(client, passed, release).await
+    }
+}

@@ -1,0 +1,17 @@
+//! The client's side: strict HTTP/1.1. CONTRACT 2.
+//!
+//! | module | subject |
+//! | --- | --- |
+//! | [`connection`] | the connection loop: read a head, serve the request, read the next head |
+//! | [`head`] | where a head ends, and whether a strict reading accepts it |
+//! | [`body`] | a request's body, read whole |
+//! | [`exchange`] | one request: its body, its answer, and whether the connection goes on |
+//! | [`response`] | the one writer of answers' heads and framing |
+//! | [`stream`] | the socket, what was read ahead of it, and its timer |
+
+pub mod body;
+pub mod connection;
+pub mod exchange;
+pub mod head;
+pub mod response;
+pub mod stream;

@@ -1,0 +1,196 @@
+//! One request on a client's connection: its body, its answer, and whether the connection goes on behind it.
+
+use std::task::{Context, Poll};
+
+use tokio::time::Instant;
+
+use super::{
+    body::read_body,
+    response::{Framing, Recipient, write_chunk_size, write_head, write_length},
+    stream::ClientConnection,
+};
+use crate::{
+    client::{BodyLimits, Client, Gone, ResponseHead},
+    drain::Drain,
+    io::Stream,
+    rejection::Rejection,
+    request::BodyLength,
+    syntax::field::NameAndValue,
+};
+
+/// Limit of what is held of an answer to an HTTP/1.0 client to find out its length, in bytes.
+const MAX_HELD: usize = 256 * 1024;
+/// The line end behind a chunk's data.
+const CHUNK_END: &[u8] = b"\r\n";
+/// The last chunk, behind another one's data.
+const LAST_CHUNK: &[u8] = b"\r\n0\r\n\r\n";
+/// The last chunk alone.
+const ONLY_CHUNK: &[u8] = b"0\r\n\r\n";
+
+/// One request on a client's connection.
+pub struct Http1Exchange<'c, S> {
+    connection: &'c mut ClientConnection<S>,
+    drain: &'c Drain,
+    recipient: Recipient,
+    body: BodyLength,
+    body_is_read: bool,
+    is_last: bool,
+    /// Whether the gateway ends the connection, so that the client may be sending its next request.
+    ends_early: bool,
+    /// What HTTP/1.0 waits for: the beginning of a body whose length is not known yet.
+    held: Vec<u8>,
+    /// The answer's head, or a chunk's size, that goes out with the next piece.
+    out: Vec<u8>,
+    framing: Framing,
+    progress: Progress,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    Unanswered,
+    Sending,
+    Finished,
+}
+
+/// What becomes of a connection behind a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// It serves the next request.
+    GoesOn,
+    /// It closes; the client has nothing more to send.
+    Close,
+    /// It closes while the client may still be sending.
+    CloseLingering,
+    /// The client has left, or must see that its answer is not whole.
+    BreakOff,
+}
+
+impl<'c, S: Stream> Http1Exchange<'c, S> {
+    /// A request whose head was read. `is_last` if the head says that the connection ends with it.
+    pub fn new(
+        connection: &'c mut ClientConnection<S>,
+        drain: &'c Drain,
+        recipient: Recipient,
+        body: BodyLength,
+        is_last: bool,
+    ) -> Self {
+        Self {
+            connection,
+            drain,
+            recipient,
+            body,
+            body_is_read: body == BodyLength::None,
+            is_last,
+            ends_early: false,
+            held: Vec::new(),
+            out: Vec::new(),
+            framing: Framing::None,
+            progress: Progress::Unanswered,
+        }
+    }
+
+    /// What becomes of the connection.
+    #[must_use]
+    pub fn next(&self) -> Next {
+        match self.progress {
+            Progress::Finished if !self.body_is_read || self.ends_early => Next::CloseLingering,
+            Progress::Finished if self.is_last => Next::Close,
+            Progress::Finished => Next::GoesOn,
+            Progress::Unanswered | Progress::Sending => Next::BreakOff,
+        }
+    }
+}
+
+impl<S: Stream> Client for Http1Exchange<'_, S> {
+    async fn read_body(
+        &mut self,
+        expects_continue: bool,
+        limits: BodyLimits,
+    ) -> Result<Vec<u8>, Rejection> {
+        // RFC 9110 section 10.1.1: an HTTP/1.0 client does not know what a 100 is.
+        let expects_continue = expects_continue && !self.recipient.is_http_1_0;
+        let body = read_body(self.connection, self.body, expects_continue, limits).await?;
+        self.body_is_read = true;
+        Ok(body)
+    }
+
+    fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        self.connection.poll_gone(context)
+    }
+
+    fn poll_deadline(&mut self, context: &mut Context<'_>, deadline: Instant) -> Poll<()> {
+        self.connection.poll_deadline(context, deadline)
+    }
+
+    fn is_answered(&self) -> bool {
+        self.progress != Progress::Unanswered
+    }
+
+    fn begin<'f>(
+        &mut self,
+        head: ResponseHead<'_>,
+        fields: impl Iterator<Item = NameAndValue<'f>>,
+    ) {
+        self.framing = self.recipient.framing(head.body);
+        self.ends_early = !self.is_last && self.drain.is_draining();
+        self.is_last |= !self.body_is_read || self.ends_early;
+        self.out.clear();
+        self.held.clear();
+        write_head(&mut self.out, head, fields, self.framing, !self.is_last);
+    }
+
+    async fn send(&mut self, piece: &[u8]) -> Result<(), Gone> {
+        if self.framing == Framing::Held {
+            self.held.extend_from_slice(piece);
+            if self.held.len() <= MAX_HELD {
+                return Ok(());
+            }
+            self.framing = Framing::UntilClose;
+            self.out.extend_from_slice(b"\r\n");
+            let held = std::mem::take(&mut self.held);
+            self.progress = Progress::Sending;
+            self.connection.send([&self.out, &held]).await?;
+            self.out.clear();
+            return Ok(());
+        }
+        let (piece, end) = match self.framing {
+            Framing::None => (&b""[..], &b""[..]),
+            Framing::Chunked if !piece.is_empty() => {
+                write_chunk_size(&mut self.out, piece.len());
+                (piece, CHUNK_END)
+            }
+            Framing::Chunked | Framing::Length | Framing::UntilClose | Framing::Held => {
+                (piece, &b""[..])
+            }
+        };
+        self.progress = Progress::Sending;
+        self.connection.send([&self.out, piece, end]).await?;
+        self.out.clear();
+        Ok(())
+    }
+
+    async fn finish(&mut self, last_piece: &[u8]) -> Result<(), Gone> {
+        if self.framing == Framing::Held {
+            write_length(&mut self.out, (self.held.len() + last_piece.len()) as u64);
+            self.out.extend_from_slice(b"\r\n");
+            self.progress = Progress::Sending;
+            let parts = [&*self.out, &self.held, last_piece];
+            self.connection.send(parts).await?;
+            self.progress = Progress::Finished;
+            return Ok(());
+        }
+        let (piece, end) = match self.framing {
+            Framing::None => (&b""[..], &b""[..]),
+            Framing::Chunked if last_piece.is_empty() => (last_piece, ONLY_CHUNK),
+            Framing::Chunked => {
+                write_chunk_size(&mut self.out, last_piece.len());
+                (last_piece, LAST_CHUNK)
+            }
+            Framing::Length | Framing::UntilClose | Framing::Held => (last_piece, &b""[..]),
+        };
+        self.progress = Progress::Sending;
+        self.connection.send([&self.out, piece, end]).await?;
+        self.progress = Progress::Finished;
+        Ok(())
+    }
+}

@@ -1,0 +1,302 @@
+//! The head of an HTTP/1 request: where it ends, and whether a strict reading accepts it.
+//!
+//! Sources: RFC 9112 (message syntax), RFC 9110 sections 5 and 7.2 (fields, Host), RFC 3986 (targets),
+//! CONTRACT 2. No I/O.
+
+use memchr::{memchr, memmem};
+
+use crate::{
+    request::{BodyLength, Head, HeadLimits},
+    syntax::{
+        bytes::{HOST, PATH, QUERY, TOKEN, content_length, has_control, is, is_made_of},
+        field::{Field, FieldFault, Fields, NameAndValue, Span, connection_options, read_fields},
+        scan::{BareLineFeed, HeadScanner},
+    },
+};
+
+/// What is wrong with a head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HeadFault {
+    /// It is not HTTP, or frames its body in a way that two readers could take differently.
+    #[error("not HTTP: {0}")]
+    NotHttp(&'static str),
+    /// The path, or the Host, is not of RFC 3986.
+    #[error("the target is malformed")]
+    Target,
+    /// The query is not of RFC 3986.
+    #[error("the query is malformed")]
+    Query,
+    /// The query is longer than allowed.
+    #[error("the query is too long")]
+    QueryTooLong,
+    /// More bytes or more headers than allowed.
+    #[error("the head is too large")]
+    TooLarge,
+}
+
+impl From<FieldFault> for HeadFault {
+    fn from(fault: FieldFault) -> Self {
+        match fault {
+            FieldFault::Malformed(why) => Self::NotHttp(why),
+            FieldFault::TooFar => Self::TooLarge,
+        }
+    }
+}
+
+/// Finds the end of a request's head as it arrives, within its limit.
+#[derive(Debug, Default)]
+pub struct RequestScanner(HeadScanner);
+
+impl RequestScanner {
+    /// Scans what has arrived since the last call; `Some` is the head's length, its closing empty line included.
+    ///
+    /// # Errors
+    ///
+    /// No method in front, a line feed without a carriage return before it, or more bytes than allowed.
+    pub fn scan(&mut self, buffer: &[u8], limits: &HeadLimits) -> Result<Option<usize>, HeadFault> {
+        // A client that speaks TLS, for example, would otherwise wait for an answer as long as the gateway for a line.
+        if buffer
+            .first()
+            .is_some_and(|&first| !is(first, TOKEN) && first != b'\r')
+        {
+            return Err(HeadFault::NotHttp("it does not begin with a method"));
+        }
+        let found = self
+            .0
+            .scan(buffer)
+            .map_err(|BareLineFeed| HeadFault::NotHttp("a line feed without a carriage return"))?;
+        match found {
+            Some(length) if length <= limits.bytes => Ok(Some(length)),
+            None if buffer.len() < limits.bytes => Ok(None),
+            // The request line alone fills the head: then it is the query that is too long.
+            None if self.0.is_in_first_line() && memchr(b'?', buffer).is_some() => {
+                Err(HeadFault::QueryTooLong)
+            }
+            _ => Err(HeadFault::TooLarge),
+        }
+    }
+}
+
+/// A head, and what it says about its connection.
+#[derive(Debug)]
+pub struct ReadHead {
+    /// What the phases see.
+    pub head: Head,
+    /// Whether the client speaks HTTP/1.0.
+    pub is_http_1_0: bool,
+    /// Whether this is the connection's last request: `Connection: close`, or HTTP/1.0.
+    pub is_last: bool,
+}
+
+/// Checks a whole head, as [`RequestScanner`] found it.
+///
+/// # Errors
+///
+/// The first fault of this order: what makes it no HTTP, the limits, the target, the query; and the bytes.
+pub fn read_head(bytes: Vec<u8>, limits: &HeadLimits) -> Result<ReadHead, (HeadFault, Vec<u8>)> {
+    match check_head(&bytes, limits) {
+        Ok(Checked {
+            target,
+            host,
+            body,
+            is_http_1_0,
+            is_last,
+            fields,
+        }) => Ok(ReadHead {
+            head: Head::new(bytes, target, host, body, fields),
+            is_http_1_0,
+            is_last,
+        }),
+        Err(fault) => Err((fault, bytes)),
+    }
+}
+
+/// Where the parts of a good head are.
+struct Checked {
+    target: Span,
+    host: Span,
+    body: BodyLength,
+    is_http_1_0: bool,
+    is_last: bool,
+    fields: Fields,
+}
+
+fn check_head(bytes: &[u8], limits: &HeadLimits) -> Result<Checked, HeadFault> {
+    // The scanner saw to it that a carriage return stands before each line feed.
+    let line_end = memchr(b'\n', bytes).and_then(|line_feed| line_feed.checked_sub(1));
+    let line_end = line_end.ok_or(HeadFault::NotHttp("no request line"))?;
+    let (line, is_http_1_0) = request_line(&bytes[..line_end])?;
+    let (mut found, mut fields) = (Found::default(), Fields::new());
+    read_fields(bytes, line_end + 2, &mut fields, |field, parts| {
+        found.take(field, parts)
+    })?;
+    let body = found.body(is_http_1_0)?;
+    if fields.len() > limits.headers {
+        return Err(HeadFault::TooLarge);
+    }
+    check_target(line.target, limits)?;
+    if !found.host_is_valid {
+        return Err(HeadFault::Target);
+    }
+    let start = line.method.len() + 1;
+    let target = Span::new(start, start + line.target.len()).ok_or(HeadFault::TooLarge)?;
+    Ok(Checked {
+        target,
+        host: found.host,
+        body,
+        is_http_1_0,
+        is_last: is_http_1_0 || found.closes,
+        fields,
+    })
+}
+
+/// The parts of a request line, as sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestLine<'a> {
+    /// A token.
+    pub method: &'a [u8],
+    /// Anything without a space.
+    pub target: &'a [u8],
+}
+
+/// Splits a request line.
+///
+/// # Errors
+///
+/// Not `token SP target SP HTTP/1.x`.
+fn request_line(line: &[u8]) -> Result<(RequestLine<'_>, bool), HeadFault> {
+    let parts = memchr(b' ', line).and_then(|end| {
+        let (method, rest) = (&line[..end], &line[end + 1..]);
+        let end = memchr(b' ', rest)?;
+        let (target, version) = (&rest[..end], &rest[end + 1..]);
+        (!version.contains(&b' ')).then_some((method, target, version))
+    });
+    let (method, target, version) =
+        parts.ok_or(HeadFault::NotHttp("the request line has not three parts"))?;
+    if method.is_empty() || !method.iter().all(|&byte| is(byte, TOKEN)) {
+        return Err(HeadFault::NotHttp("the method is no token"));
+    }
+    if target.is_empty() || has_control(target) {
+        return Err(HeadFault::NotHttp(
+            "no target, or a control character in it",
+        ));
+    }
+    match version {
+        b"HTTP/1.1" => Ok((RequestLine { method, target }, false)),
+        b"HTTP/1.0" => Ok((RequestLine { method, target }, true)),
+        _ => Err(HeadFault::NotHttp("neither HTTP/1.1 nor HTTP/1.0")),
+    }
+}
+
+/// The request line of a head that may be malformed, if the line has arrived and is one: for the log.
+#[must_use]
+pub fn peek_request_line(buffer: &[u8]) -> Option<RequestLine<'_>> {
+    let line_end = memmem::find(buffer, b"\r\n")?;
+    request_line(&buffer[..line_end]).ok().map(|(line, _)| line)
+}
+
+fn check_target(target: &[u8], limits: &HeadLimits) -> Result<(), HeadFault> {
+    let (path, query) = match memchr(b'?', target) {
+        Some(mark) => (&target[..mark], &target[mark + 1..]),
+        None => (target, &b""[..]),
+    };
+    if query.len() > limits.query {
+        return Err(HeadFault::QueryTooLong);
+    }
+    if path.first() != Some(&b'/') || !is_made_of(path, PATH) {
+        return Err(HeadFault::Target);
+    }
+    if is_made_of(query, QUERY) {
+        Ok(())
+    } else {
+        Err(HeadFault::Query)
+    }
+}
+
+/// What framing, routing and the connection depend on, gathered in one pass over the fields.
+#[derive(Default)]
+struct Found {
+    content_length: Option<u64>,
+    is_chunked: bool,
+    hosts: u32,
+    host: Span,
+    host_is_valid: bool,
+    closes: bool,
+}
+
+impl Found {
+    fn take(&mut self, field: Field, (name, value): NameAndValue<'_>) -> Result<(), HeadFault> {
+        match name.len() {
+            4 if name.eq_ignore_ascii_case(b"host") => {
+                self.hosts += 1;
+                self.host = field.value();
+                self.host_is_valid = self.hosts == 1 && is_host(value);
+            }
+            10 if name.eq_ignore_ascii_case(b"connection") => {
+                let is_close = |option: &[u8]| option.eq_ignore_ascii_case(b"close");
+                self.closes |= connection_options(value).any(is_close);
+            }
+            14 if name.eq_ignore_ascii_case(b"content-length") => {
+                let length = content_length(value).filter(|_| self.content_length.is_none());
+                let fault = HeadFault::NotHttp("Content-Length is not one number");
+                self.content_length = Some(length.ok_or(fault)?);
+            }
+            17 if name.eq_ignore_ascii_case(b"transfer-encoding") => {
+                if self.is_chunked || !value.eq_ignore_ascii_case(b"chunked") {
+                    let why = "Transfer-Encoding is not exactly chunked";
+                    return Err(HeadFault::NotHttp(why));
+                }
+                self.is_chunked = true;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn body(&self, is_http_1_0: bool) -> Result<BodyLength, HeadFault> {
+        match (self.content_length, self.is_chunked) {
+            (Some(_), true) => Err(HeadFault::NotHttp(
+                "both Content-Length and Transfer-Encoding",
+            )),
+            (None, true) if is_http_1_0 => Err(HeadFault::NotHttp("Transfer-Encoding in HTTP/1.0")),
+            (None, true) => Ok(BodyLength::Unknown),
+            (Some(0) | None, false) => Ok(BodyLength::None),
+            (Some(length), false) => Ok(BodyLength::Known(length)),
+        }
+    }
+}
+
+/// `uri-host [":" port]` of RFC 9110 section 7.2: a name, an IPv4 address, or an IP literal in brackets.
+fn is_host(host: &[u8]) -> bool {
+    let (name, port) = if host.first() == Some(&b'[') {
+        let Some(close) = memchr(b']', host) else {
+            return false;
+        };
+        let literal = std::str::from_utf8(&host[1..close]).ok();
+        if literal.is_none_or(|literal| literal.parse::<std::net::Ipv6Addr>().is_err()) {
+            return false;
+        }
+        (&host[..=close], &host[close + 1..])
+    } else {
+        let end = memchr(b':', host).unwrap_or(host.len());
+        if !is_made_of(&host[..end], HOST) {
+            return false;
+        }
+        host.split_at(end)
+    };
+    let port_is_valid = match port {
+        [] => true,
+        [b':'] => true,
+        [b':', digits @ ..] => {
+            let digits = std::str::from_utf8(digits)
+                .ok()
+                .filter(|digits| digits.bytes().all(|digit| digit.is_ascii_digit()));
+            digits.is_some_and(|digits| digits.parse::<u16>().is_ok())
+        }
+        _ => false,
+    };
+    !name.is_empty() && port_is_valid
+}
+
+#[cfg(test)]
+mod tests;

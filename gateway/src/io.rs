@@ -1,0 +1,119 @@
+//! Reading, writing and waiting on a connection, the same for both sides.
+
+use std::{
+    io::{self, IoSlice},
+    mem::MaybeUninit,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    time::{Instant, Sleep, sleep_until},
+};
+
+/// Bytes that one read asks for: the head of nearly every message, and a small body.
+pub const USUAL_READ: usize = 8 * 1024;
+
+/// A connection's stream.
+pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
+
+/// Reads what has arrived, [`USUAL_READ`] bytes at most, and appends it to `buffer`; `0` at the end of the stream.
+///
+/// The read goes through the stack, so that a connection that waits holds no buffer.
+///
+/// # Errors
+///
+/// The connection failed.
+pub fn poll_receive(
+    stream: &mut impl Stream,
+    context: &mut Context<'_>,
+    buffer: &mut Vec<u8>,
+) -> Poll<io::Result<usize>> {
+    let mut space = [MaybeUninit::uninit(); USUAL_READ];
+    let mut piece = ReadBuf::uninit(&mut space);
+    ready!(Pin::new(stream).poll_read(context, &mut piece))?;
+    buffer.extend_from_slice(piece.filled());
+    Poll::Ready(Ok(piece.filled().len()))
+}
+
+/// Writes a message that is in several parts, in as few writes as the stream takes.
+pub struct PartsWriter<'p, const PARTS: usize> {
+    parts: [&'p [u8]; PARTS],
+}
+
+impl<'p, const PARTS: usize> PartsWriter<'p, PARTS> {
+    /// Nothing of it is written yet.
+    #[must_use]
+    pub const fn new(parts: [&'p [u8]; PARTS]) -> Self {
+        Self { parts }
+    }
+
+    /// Makes one write; tells how many bytes it took. Ready with 0 once all is written and flushed.
+    ///
+    /// # Errors
+    ///
+    /// The connection failed.
+    pub fn poll_write(
+        &mut self,
+        stream: &mut impl Stream,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        let stream = Pin::new(stream);
+        let mut left = self.parts.iter().filter(|part| !part.is_empty());
+        let written = match (left.next(), left.next()) {
+            (None, _) => return stream.poll_flush(context).map_ok(|()| 0),
+            (Some(only), None) => ready!(stream.poll_write(context, only))?,
+            _ => {
+                let slices = self.parts.map(IoSlice::new);
+                ready!(stream.poll_write_vectored(context, &slices))?
+            }
+        };
+        if written == 0 {
+            return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+        }
+        self.advance(written);
+        Poll::Ready(Ok(written))
+    }
+
+    fn advance(&mut self, mut written: usize) {
+        for part in &mut self.parts {
+            let of_part = written.min(part.len());
+            *part = &part[of_part..];
+            written -= of_part;
+        }
+    }
+}
+
+/// A timer for deadlines that hardly ever pass.
+///
+/// It is not set anew for each deadline: as long as it runs out before the next deadline, it stays, and looks at the
+/// clock when it has run out. So thousands of requests on a connection cost one timer every few seconds.
+#[derive(Debug, Default)]
+pub struct Timer {
+    sleep: Option<Pin<Box<Sleep>>>,
+}
+
+impl Timer {
+    /// Ready once `deadline` has passed.
+    pub fn poll(&mut self, context: &mut Context<'_>, deadline: Instant) -> Poll<()> {
+        let sleep = self
+            .sleep
+            .get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+        if sleep.deadline() > deadline {
+            sleep.as_mut().reset(deadline);
+        }
+        loop {
+            ready!(sleep.as_mut().poll(context));
+            if Instant::now() >= deadline {
+                return Poll::Ready(());
+            }
+            sleep.as_mut().reset(deadline);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,121 @@
+//! The headers that a backend gets; nothing else writes `X-Gateway-*`. CONTRACT 1 and 9.
+//!
+//! They are written as the lines of a head, so that what passes goes on byte for byte.
+
+use std::{io::Write, sync::Arc};
+
+use gateway_protocol::{
+    header::{
+        HeaderNames, TRACEPARENT, X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO,
+        X_GATEWAY_APP, X_GATEWAY_APP_ID, X_GATEWAY_SECRET, X_GATEWAY_VERSION,
+        X_GATEWAY_VERSION_SOURCE, X_REQUEST_ID,
+    },
+    request_id::RequestId,
+};
+use http::{HeaderName, HeaderValue, header::FORWARDED};
+
+use super::{admit::Admitted, route::RoutedRequest};
+use crate::{request::Head, request_ids::RequestIds, syntax::field::write_line};
+
+/// Settings of the phase; the same for every request.
+#[derive(Debug)]
+pub struct BackendHeaderRules {
+    /// The convention headers' names.
+    pub names: Arc<HeaderNames>,
+    /// What backends know the gateway by.
+    pub secret: Option<HeaderValue>,
+}
+
+/// Writes the beginning of a backend's head: request line, `Host`, and the form's length. The header lines and the empty
+/// line follow. The backend is spoken to in HTTP/1.1, whatever the client speaks.
+pub fn write_request_line(head: &Head, form: &[u8], out: &mut Vec<u8>) {
+    let (line, host) = (head.method_and_target(), head.host());
+    out.reserve(line.len() + host.len() + 512);
+    out.extend_from_slice(line);
+    out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
+    out.extend_from_slice(host);
+    out.extend_from_slice(b"\r\n");
+    // RFC 9110 section 8.6: a POST without a body says so.
+    if head.method() == b"POST" {
+        out.extend_from_slice(b"Content-Length: ");
+        out.extend_from_slice(form.len().to_string().as_bytes());
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// Writes the header lines that a backend gets: those of the client that pass, then the gateway's own. `Host` and the
+/// form's length are the head writer's.
+pub fn write_backend_headers(
+    routed: &RoutedRequest,
+    head: &Head,
+    admitted: &Admitted<'_>,
+    request_id: &RequestId,
+    rules: &BackendHeaderRules,
+    ids: &RequestIds,
+    lines: &mut Vec<u8>,
+) {
+    // The head was checked to have no line ends in names and values.
+    for (name, value) in head.at(&admitted.passing) {
+        write_line(lines, name, value);
+    }
+    let mut own = |name: HeaderName, value: &[u8]| {
+        write_line(lines, name.as_str().as_bytes(), value);
+    };
+    if let Some(secret) = &rules.secret {
+        own(X_GATEWAY_SECRET, secret.as_bytes());
+    }
+    if let Some(ident) = routed.app().and_then(|app| app.ident.as_ref()) {
+        own(X_GATEWAY_APP, ident.as_str().as_bytes());
+    }
+    let route = routed.route();
+    own(X_GATEWAY_VERSION, route.backend.version.as_str().as_bytes());
+    own(X_GATEWAY_VERSION_SOURCE, route.source.as_str().as_bytes());
+    own(X_REQUEST_ID, request_id.as_bytes());
+    match &admitted.traceparent {
+        Some(theirs) => own(TRACEPARENT, theirs.as_bytes()),
+        None => own(TRACEPARENT, &ids.traceparent(request_id)),
+    }
+    let origin = &admitted.origin;
+    if let Some(chain) = &origin.forwarded {
+        own(FORWARDED, chain.as_bytes());
+    }
+    own(X_FORWARDED_FOR, origin.forwarded_for.as_bytes());
+    own(X_FORWARDED_PROTO, origin.proto.as_bytes());
+    for (_, host) in head.at(&[origin.host]) {
+        own(X_FORWARDED_HOST, host);
+    }
+    if let Some(app) = routed.app() {
+        // Writing to a Vec cannot fail.
+        let _ = write!(lines, "{X_GATEWAY_APP_ID}: {}\r\n", app.id.get());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{request::BodyLength, syntax::field::Span};
+
+    #[test]
+    fn a_request_begins_with_its_line_host_and_length() {
+        let head = |text: &str, target: &str| {
+            let start = text.find(target).unwrap();
+            let host = text.find("Host: ").unwrap() + "Host: ".len();
+            let host_end = host + text[host..].find("\r\n").unwrap();
+            let target = Span::new(start, start + target.len()).unwrap();
+            let host = Span::new(host, host_end).unwrap();
+            let bytes = text.as_bytes().to_vec();
+            Head::new(bytes, target, host, BodyLength::None, Default::default())
+        };
+        let mut out = Vec::new();
+        let get = head(
+            "GET /a?b=%20 HTTP/1.0\r\nHost: h:1\r\nContent-Length: 0\r\n\r\n",
+            "/a?b=%20",
+        );
+        write_request_line(&get, b"", &mut out);
+        assert_eq!(out, b"GET /a?b=%20 HTTP/1.1\r\nHost: h:1\r\n");
+        out.clear();
+        let post = head("POST /p HTTP/1.1\r\nHost: h\r\n\r\n", "/p");
+        write_request_line(&post, b"a=1", &mut out);
+        assert_eq!(out, b"POST /p HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n");
+    }
+}

@@ -1,0 +1,118 @@
+//! The language and the form of a request's errors. CONTRACT 6 and 7.
+
+use std::sync::Arc;
+
+use gateway_protocol::{header::HeaderNames, language::Language};
+use http::header;
+
+use super::admit::nominates;
+use crate::request::{Headers, is_named};
+
+/// Settings of the phase; the same for every request.
+#[derive(Debug)]
+pub struct ErrorFormatRules {
+    /// The convention headers' names.
+    pub names: Arc<HeaderNames>,
+    /// Paths that browsers navigate to: there an error is a page.
+    pub browser_paths: Vec<String>,
+}
+
+/// The language and the form of a request's errors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ErrorFormat {
+    /// The language of the texts.
+    pub language: Language,
+    /// Whether a person looks at them in a browser.
+    pub wants_page: bool,
+}
+
+/// The error format of a request, admitted or not.
+#[must_use]
+pub fn error_format(
+    method: &[u8],
+    path: &str,
+    headers: &(impl Headers + ?Sized),
+    rules: &ErrorFormatRules,
+) -> ErrorFormat {
+    let accepts_html = |(name, value): (&[u8], &[u8])| {
+        is_named(name, &header::ACCEPT) && memchr::memmem::find(value, b"text/html").is_some()
+    };
+    let wants_page = method == b"GET"
+        && rules.browser_paths.iter().any(|browsers| browsers == path)
+        && headers.each().any(accepts_html);
+    let first = |wanted: &http::HeaderName| {
+        headers
+            .each()
+            .find(|(name, _)| is_named(name, wanted))
+            .map(|(_, value)| value.trim_ascii())
+    };
+    let name = rules.names.language();
+    let language = match first(name).filter(|_| !nominates(headers, name)) {
+        None if wants_page => {
+            let accepted =
+                first(&header::ACCEPT_LANGUAGE).and_then(|value| std::str::from_utf8(value).ok());
+            Language::from_accept_language(accepted.unwrap_or_default())
+        }
+        named => Language::from_header(named),
+    };
+    ErrorFormat {
+        language,
+        wants_page,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gateway_protocol::header::HeaderOverrides;
+
+    use super::*;
+
+    fn format_of(method: &str, path: &str, headers: &[(&str, &str)]) -> (Language, bool) {
+        let names =
+            HeaderNames::new(&"Acme".parse().unwrap(), &HeaderOverrides::default()).unwrap();
+        let rules = ErrorFormatRules {
+            names: names.into(),
+            browser_paths: vec!["/login".to_owned()],
+        };
+        let format = error_format(method.as_bytes(), path, headers, &rules);
+        (format.language, format.wants_page)
+    }
+
+    const HTML: (&str, &str) = ("Accept", "text/html,application/xhtml+xml");
+    const KOREAN: (&str, &str) = ("Accept-Language", "ko-KR,ko;q=0.9");
+
+    #[test]
+    fn a_browser_gets_pages_in_its_own_language() {
+        assert_eq!(
+            format_of("GET", "/login", &[HTML, KOREAN]),
+            (Language::Ko, true)
+        );
+        assert_eq!(format_of("GET", "/login", &[HTML]), (Language::En, true));
+        assert_eq!(
+            format_of("GET", "/login", &[HTML, KOREAN, ("acme-x-language", "ja")]),
+            (Language::Ja, true)
+        );
+    }
+
+    #[test]
+    fn anybody_else_gets_problems_in_the_headers_language() {
+        assert_eq!(
+            format_of("GET", "/user", &[HTML, KOREAN]),
+            (Language::En, false)
+        );
+        assert_eq!(
+            format_of("POST", "/login", &[HTML, KOREAN]),
+            (Language::En, false)
+        );
+        assert_eq!(
+            format_of("GET", "/login", &[KOREAN, ("Acme-X-Language", "zh-tw")]),
+            (Language::ZhTw, false)
+        );
+    }
+
+    #[test]
+    fn a_language_header_that_connection_names_counts_as_absent() {
+        let headers = [("Acme-X-Language", "ja"), ("Connection", "Acme-X-Language")];
+        assert_eq!(format_of("GET", "/user", &headers), (Language::En, false));
+    }
+}

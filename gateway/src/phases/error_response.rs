@@ -1,0 +1,340 @@
+//! The one place where the gateway writes error bodies. CONTRACT 7.
+//!
+//! A rejection becomes an [`ErrorResponse`]: RFC 9457 problem details, a page with the same code for a browser, or
+//! a bare 400 where there was no HTTP. The client's side of the connection writes it.
+
+use std::sync::LazyLock;
+
+use base64::Engine;
+use bytes::Bytes;
+use gateway_protocol::{
+    language::Language,
+    problem::{self, Problem, ProblemCode},
+    request_id::RequestId,
+    sign::explain::Slip,
+    text::text,
+};
+use http::{HeaderName, HeaderValue, StatusCode, header};
+
+use super::error_format::ErrorFormat;
+use crate::{rejection::Rejection, syntax::field::NameAndValue};
+
+/// An answer of the gateway's own, ready to be written.
+#[derive(Debug)]
+pub struct ErrorResponse {
+    /// The status.
+    pub status: StatusCode,
+    /// Its headers, but for those that every answer has, and those of the connection and the body's length.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// The body.
+    pub body: Bytes,
+}
+
+/// Who is answered, and how.
+#[derive(Clone, Copy)]
+struct Addressee<'a> {
+    request_id: &'a RequestId,
+    format: ErrorFormat,
+}
+
+impl ErrorResponse {
+    /// Its headers, as fields of a head.
+    pub fn fields(&self) -> impl Iterator<Item = NameAndValue<'_>> {
+        self.headers
+            .iter()
+            .map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()))
+    }
+}
+
+/// The reason phrase of a status.
+#[must_use]
+pub fn reason(status: StatusCode) -> &'static [u8] {
+    status.canonical_reason().unwrap_or_default().as_bytes()
+}
+
+/// The answer to a rejected request.
+#[must_use]
+pub fn error_response(
+    rejection: &Rejection,
+    format: ErrorFormat,
+    request_id: &RequestId,
+) -> ErrorResponse {
+    let to = Addressee { format, request_id };
+    let Some(code) = rejection.code() else {
+        return bare();
+    };
+    let arguments = arguments(rejection);
+    let (media_type, body) = if to.format.wants_page {
+        let page = page(&problem(rejection, code, &arguments, to), to);
+        ("text/html; charset=utf-8", page.into_bytes())
+    } else if arguments.is_empty() && !has_more_to_tell(rejection) {
+        let body = problem::plain_json(code, to.format.language, to.request_id);
+        (problem::MEDIA_TYPE, body)
+    } else {
+        let body = problem(rejection, code, &arguments, to).to_json();
+        (problem::MEDIA_TYPE, body)
+    };
+    let mut headers = vec![
+        (header::CONTENT_TYPE, HeaderValue::from_static(media_type)),
+        (
+            header::CONTENT_LANGUAGE,
+            HeaderValue::from_static(to.format.language.tag()),
+        ),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    ];
+    if to.format.wants_page {
+        headers.push((header::CONTENT_SECURITY_POLICY, PAGE_POLICY.clone()));
+        headers.push((header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")));
+        headers.push((
+            header::X_CONTENT_TYPE_OPTIONS,
+            HeaderValue::from_static("nosniff"),
+        ));
+        headers.push((
+            header::REFERRER_POLICY,
+            HeaderValue::from_static("no-referrer"),
+        ));
+    }
+    match rejection {
+        Rejection::MethodNotAllowed => {
+            headers.push((header::ALLOW, HeaderValue::from_static("GET, POST")));
+        }
+        Rejection::RateLimited { retry_after } | Rejection::AddressRateLimited { retry_after } => {
+            let seconds = retry_after.as_millis().div_ceil(1000);
+            headers.push((header::RETRY_AFTER, value(&seconds.to_string())));
+        }
+        _ => {}
+    }
+    ErrorResponse {
+        status: code.status(),
+        headers,
+        body: body.into(),
+    }
+}
+
+fn bare() -> ErrorResponse {
+    ErrorResponse {
+        status: StatusCode::BAD_REQUEST,
+        headers: Vec::new(),
+        body: Bytes::new(),
+    }
+}
+
+/// What the text of the problem names.
+fn arguments(rejection: &Rejection) -> Vec<(&'static str, String)> {
+    match rejection {
+        Rejection::ParamsTooMany { limit }
+        | Rejection::QueryTooLong { limit }
+        | Rejection::BodyTooLarge { limit } => vec![("limit", limit.to_string())],
+        Rejection::HeadTooLarge { bytes, headers } => {
+            vec![("limit", bytes.to_string()), ("count", headers.to_string())]
+        }
+        Rejection::RequestTimeout { limit } => vec![("seconds", limit.as_secs().to_string())],
+        Rejection::ParamDuplicated { name } => vec![("name", (*name).to_owned())],
+        Rejection::HeaderDuplicated { name } | Rejection::AppMissing { header: name } => {
+            vec![("name", name.clone())]
+        }
+        Rejection::TimeOutOfWindow { window, .. } => {
+            vec![("window", window.duration().as_secs().to_string())]
+        }
+        Rejection::VersionUnknown { known } => vec![("versions", known.clone())],
+        _ => Vec::new(),
+    }
+}
+
+/// Whether the problem has a hint or a member of its own.
+fn has_more_to_tell(rejection: &Rejection) -> bool {
+    matches!(
+        rejection,
+        Rejection::TimeOutOfWindow { .. }
+            | Rejection::TimeInvalid {
+                looks_like_seconds: true
+            }
+            | Rejection::SignMismatch { slip: Some(_) }
+    )
+}
+
+fn problem(
+    rejection: &Rejection,
+    code: ProblemCode,
+    arguments: &[(&'static str, String)],
+    to: Addressee<'_>,
+) -> Problem {
+    let arguments: Vec<_> = arguments
+        .iter()
+        .map(|(name, value)| (*name, &**value))
+        .collect();
+    let problem = Problem::new(code, to.format.language, to.request_id.as_str());
+    let problem = problem.detail_args(&arguments);
+    match rejection {
+        Rejection::TimeOutOfWindow { time, now, .. } => {
+            let problem = problem.member("server_time", now.as_millis());
+            if time.looks_like_microseconds() {
+                problem.hint(text(to.format.language, "hint_microseconds", &[]))
+            } else {
+                problem
+            }
+        }
+        Rejection::TimeInvalid {
+            looks_like_seconds: true,
+        } => problem.hint(text(to.format.language, "hint_seconds", &[])),
+        Rejection::SignMismatch { slip: Some(slip) } => {
+            problem.hint(hint(*slip, to.format.language))
+        }
+        _ => problem,
+    }
+}
+
+fn hint(slip: Slip, language: Language) -> String {
+    match slip {
+        Slip::Preset(name) => text(language, slip.text_id(), &[("preset", name)]),
+        _ => text(language, slip.text_id(), &[]),
+    }
+}
+
+/// A page may show its own style, and nothing else may happen on it.
+static PAGE_POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
+    let hash = ring::digest::digest(&ring::digest::SHA256, STYLE.as_bytes());
+    let hash = base64::engine::general_purpose::STANDARD.encode(hash);
+    let policy = format!(
+        "default-src 'none'; style-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'; \
+         frame-ancestors 'none'"
+    );
+    HeaderValue::try_from(policy).expect("base64 and our own words are visible ASCII")
+});
+
+fn page(problem: &Problem, to: Addressee<'_>) -> String {
+    format!(
+        "<!doctype html><html lang=\"{language}\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
+         <title>{title}</title><style>{STYLE}</style></head><body><main><h1>{title}</h1>\
+         <p>{detail}</p>{hint}<p><small>{code} · {request_id}</small></p></main></body></html>",
+        language = to.format.language.tag(),
+        title = escape(problem.title()),
+        detail = escape(problem.detail()),
+        hint = problem
+            .hinted()
+            .map(|hint| format!("<p>{}</p>", escape(hint)))
+            .unwrap_or_default(),
+        code = problem.code().as_str(),
+        request_id = to.request_id,
+    )
+}
+
+/// As the login's pages look, since a person takes both for one service.
+const STYLE: &str = ":root{color-scheme:light dark}\
+    body{margin:0;min-height:100vh;display:grid;place-items:center;background:#f3f5f7;color:#1b1f24;\
+    font:1rem/1.6 system-ui,sans-serif}\
+    main{box-sizing:border-box;width:min(27rem,calc(100vw - 2rem));padding:2rem;background:#fff;\
+    border:1px solid #d8dde3;border-radius:.75rem;overflow-wrap:anywhere}\
+    h1{margin:0 0 1rem;font-size:1.4rem}small{color:#576171}\
+    @media(prefers-color-scheme:dark){body{background:#14171b;color:#e8ebef}\
+    main{background:#1d2127;border-color:#343b45}small{color:#9aa5b4}}";
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}
+
+fn value(text: &str) -> HeaderValue {
+    HeaderValue::from_str(text).expect("ids, versions and numbers are visible ASCII")
+}
+
+#[cfg(test)]
+mod tests {
+    use gateway_protocol::sign::SignTime;
+
+    use super::*;
+
+    fn rejected(
+        rejection: &Rejection,
+        language: Language,
+        wants_page: bool,
+    ) -> (ErrorResponse, String) {
+        let request_id = "r-1".parse().unwrap();
+        let format = ErrorFormat {
+            language,
+            wants_page,
+        };
+        let answer = error_response(rejection, format, &request_id);
+        let body = String::from_utf8(answer.body.to_vec()).unwrap();
+        (answer, body)
+    }
+
+    fn header<'a>(answer: &'a ErrorResponse, name: &HeaderName) -> Option<&'a str> {
+        let found = answer.headers.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.to_str().unwrap())
+    }
+
+    #[test]
+    fn a_rejection_is_a_localized_problem() {
+        let rejection = Rejection::TimeOutOfWindow {
+            time: SignTime::from_millis(1),
+            now: SignTime::from_millis(1_732_104_000_000),
+            window: Default::default(),
+        };
+        let (answer, body) = rejected(&rejection, Language::Ja, false);
+        assert_eq!(answer.status, 403);
+        assert_eq!(
+            header(&answer, &header::CONTENT_TYPE),
+            Some("application/problem+json")
+        );
+        assert_eq!(header(&answer, &header::CONTENT_LANGUAGE), Some("ja"));
+        let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+        assert_eq!(body["code"], "time_out_of_window");
+        assert_eq!(body["server_time"], 1_732_104_000_000_u64);
+        assert!(body["detail"].as_str().unwrap().contains("60"), "{body}");
+    }
+
+    #[test]
+    fn a_browser_gets_a_page_with_the_same_code() {
+        let rejection = Rejection::HeaderDuplicated {
+            name: "<script>".to_owned(),
+        };
+        let (answer, body) = rejected(&rejection, Language::En, true);
+        assert_eq!(
+            header(&answer, &header::CONTENT_TYPE),
+            Some("text/html; charset=utf-8")
+        );
+        assert!(
+            header(&answer, &header::CONTENT_SECURITY_POLICY)
+                .unwrap()
+                .contains("frame-ancestors 'none'")
+        );
+        assert!(
+            body.contains("header_duplicated") && body.contains("&lt;script&gt;"),
+            "{body}"
+        );
+        assert!(!body.contains("<script>"));
+    }
+
+    #[test]
+    fn what_is_no_http_gets_a_bare_400() {
+        let (answer, body) = rejected(&Rejection::NotHttp("x"), Language::En, false);
+        assert_eq!(
+            (answer.status, body.as_str()),
+            (StatusCode::BAD_REQUEST, "")
+        );
+    }
+
+    #[test]
+    fn a_wrong_method_is_told_the_right_ones() {
+        let (answer, _) = rejected(&Rejection::MethodNotAllowed, Language::En, false);
+        assert_eq!(header(&answer, &header::ALLOW), Some("GET, POST"));
+    }
+
+    #[test]
+    fn a_wait_is_rounded_up() {
+        let rejection = Rejection::RateLimited {
+            retry_after: std::time::Duration::from_millis(1001),
+        };
+        assert_eq!(
+            header(
+                &rejected(&rejection, Language::En, false).0,
+                &header::RETRY_AFTER
+            ),
+            Some("2")
+        );
+    }
+}

@@ -1,0 +1,226 @@
+//! Which of a version's addresses gets a request. CONTRACT 5.
+//!
+//! | module | subject |
+//! | --- | --- |
+//! | `discovery` | which addresses there are: configured ones, and those of resolved names |
+//! | [`address`] | one of them: its requests in flight, and whether it is ejected |
+//! | `selection` | the rule by which one is chosen |
+//! | [`destination`] | where a request goes, and where it is retried |
+//! | [`attempts`] | the addresses that a request was sent to |
+//! | [`key`] | what the hash rules hash |
+//! | `check` | active health checks |
+//! | [`watching`] | when names are resolved and addresses checked |
+//!
+//! pingora-load-balancing finds and checks addresses. The gateway chooses among them itself: pingora's choice costs an
+//! allocation or two per request, gives one address all its turns in a row, and knows no least connections.
+//!
+//! Two things keep requests from an address:
+//!
+//! - Its health checks fail, by pingora's thresholds. That lasts until checks pass.
+//! - No connection to it could be established. It is ejected for 200 ms, then a single request tries it. If that fails, it is
+//!   ejected for twice as long, and so on up to `out_seconds`. A connection, or a check that passes, ends it. So a short
+//!   failure costs little even at the last address that is left. If all addresses of a version are ejected, its requests are
+//!   rejected at once, except those that try. An address that is the only one is never ejected.
+//!
+//! A name that is no longer found keeps its last addresses. Names are resolved every 10 s; every second as long as one was
+//! never found, or if requests find no healthy address.
+
+pub mod address;
+pub mod attempts;
+mod check;
+pub mod destination;
+mod discovery;
+pub mod key;
+mod selection;
+pub mod watching;
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use arc_swap::ArcSwap;
+use gateway_protocol::version::Version;
+use pingora::lb::Backends;
+use tokio::sync::Notify;
+
+pub use self::check::in_short;
+use self::{
+    address::Address,
+    attempts::Attempts,
+    check::Check,
+    discovery::{Discovery, Name},
+    selection::Addresses,
+};
+use crate::config::{Backend, Balance, Balancing, Upstream};
+
+/// Chooses among the addresses of one version.
+pub struct Balancer {
+    version: Version,
+    balance: Balance,
+    /// pingora's: which there are, and which are healthy.
+    backends: Backends,
+    addresses: Arc<ArcSwap<Addresses>>,
+    check_interval: Option<Duration>,
+    names: Arc<[Name]>,
+    /// Notified when names should be resolved: a request found no healthy address.
+    wants_look_up: Notify,
+    /// No address served a request, and none has since.
+    is_lost: AtomicBool,
+    /// Limit of an ejection, in milliseconds.
+    out_ms: u64,
+    started: Instant,
+}
+
+impl Balancer {
+    /// One for the version, if there is anything to choose. It knows no address before [`Self::look_up`].
+    #[must_use]
+    pub fn of(backend: &Backend) -> Option<Arc<Self>> {
+        match &backend.upstream {
+            Upstream::Fixed(_) => None,
+            Upstream::Balanced(balancing) => Some(Arc::new(Self::new(&backend.version, balancing))),
+        }
+    }
+
+    fn new(version: &Version, balancing: &Balancing) -> Self {
+        let discovery = Discovery::new(version, &balancing.addresses);
+        let names = discovery.names();
+        let addresses = ArcSwap::from_pointee(Addresses::none(balancing.balance));
+        let addresses = Arc::new(addresses);
+        let mut backends = Backends::new(Box::new(discovery));
+        if let Some(checks) = &balancing.checks {
+            let check = Check::new(version, checks, Arc::clone(&addresses));
+            backends.set_health_check(Box::new(check));
+        }
+        Self {
+            version: version.clone(),
+            balance: balancing.balance,
+            backends,
+            addresses,
+            check_interval: balancing.checks.as_ref().map(|checks| checks.interval),
+            names,
+            wants_look_up: Notify::new(),
+            is_lost: AtomicBool::new(false),
+            out_ms: u64::try_from(balancing.out.as_millis()).unwrap_or(u64::MAX),
+            started: Instant::now(),
+        }
+    }
+
+    /// The version whose addresses these are.
+    #[must_use]
+    pub const fn version(&self) -> &Version {
+        &self.version
+    }
+
+    /// By what requests are shared out.
+    #[must_use]
+    pub const fn balance(&self) -> Balance {
+        self.balance
+    }
+
+    /// How many addresses there are, healthy or not.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.addresses.load().len()
+    }
+
+    /// Whether no address is known.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Finds out which addresses there are.
+    pub async fn look_up(&self) {
+        let update = self.backends.update(|found| {
+            let addresses = Addresses::new(self.balance, &found, &self.addresses.load());
+            self.addresses.store(Arc::new(addresses));
+        });
+        if let Err(error) = update.await {
+            tracing::error!(version = %self.version, "cannot look up addresses: {}", error.etype().as_str());
+        }
+    }
+
+    /// The next address for a request: none that it was sent to already. `key` is what it is shared out by, where
+    /// that matters.
+    ///
+    /// Costs no allocation and no lock.
+    pub fn choose(&self, key: &[u8], attempts: &mut Attempts) -> Option<SocketAddr> {
+        attempts.give_up();
+        let addresses = self.addresses.load();
+        loop {
+            let serves = |address: &Address| self.serves(address, attempts);
+            let chosen = match attempts.last() {
+                None => addresses.choose(key, serves),
+                Some(_) => addresses.choose_another(key, serves),
+            };
+            let Some(chosen) = chosen else {
+                self.note_lost(attempts);
+                return None;
+            };
+            // Another request may have been faster to try an address that was ejected.
+            if chosen.outage.begin_request(|| self.now_ms(), self.out_ms) {
+                return Some(attempts.begin(chosen));
+            }
+        }
+    }
+
+    /// Whether a request that failed at one address could go to another.
+    #[must_use]
+    pub fn has_another(&self, attempts: &Attempts) -> bool {
+        let addresses = self.addresses.load();
+        addresses
+            .iter()
+            .any(|address| self.serves(address, attempts))
+    }
+
+    /// No connection to the request's current address could be established: it is ejected, unless it is the only one.
+    pub fn take_out(&self, attempts: &Attempts, why: &str) {
+        let Some(address) = attempts.current() else {
+            return;
+        };
+        if self.addresses.load().len() > 1 {
+            address.take_out(&self.version, self.now_ms(), why);
+        }
+        if !self.has_another(attempts) {
+            self.wants_look_up.notify_one();
+        }
+    }
+
+    /// A connection to the request's current address is available: it is no longer ejected.
+    pub fn bring_back(&self, attempts: &Attempts) {
+        if let Some(address) = attempts.current() {
+            address.bring_back(&self.version);
+        }
+        if self.is_lost.load(Ordering::Relaxed) && self.is_lost.swap(false, Ordering::Relaxed) {
+            let version = &self.version;
+            tracing::info!(%version, "{version} is served again");
+        }
+    }
+
+    /// No address serves a request. Logged once: the access log has each request.
+    fn note_lost(&self, attempts: &Attempts) {
+        self.wants_look_up.notify_one();
+        if attempts.last().is_none() && !self.is_lost.swap(true, Ordering::Relaxed) {
+            let version = &self.version;
+            tracing::error!(%version, "no address of {version} is healthy: its requests are refused");
+        }
+    }
+
+    fn serves(&self, address: &Address, attempts: &Attempts) -> bool {
+        attempts.may_try(address)
+            && !address.outage.holds(|| self.now_ms())
+            && self.backends.ready(&address.backend)
+    }
+
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,243 @@
+//! One address of a version: its requests in flight, and whether it is ejected.
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+};
+
+use gateway_protocol::version::Version;
+use pingora::{lb::Backend, protocols::l4::socket};
+
+/// Initial back-off, in milliseconds: short enough that a client's retry succeeds.
+const FIRST_MS: u64 = 200;
+/// Time until another request may try an ejected address, in milliseconds: most connections are established by then.
+const TRIAL_MS: u64 = 2000;
+
+/// One address of a version. It stays the same as long as it is found under that address.
+#[derive(Debug)]
+pub struct Address {
+    /// What pingora knows it by.
+    pub(super) backend: Backend,
+    socket: SocketAddr,
+    under_way: AtomicUsize,
+    /// Whether it is ejected.
+    pub(super) outage: Outage,
+    /// Why the last check of it failed.
+    complaint: Mutex<String>,
+}
+
+/// A request in flight to an address, as long as this lives.
+#[derive(Debug)]
+pub(super) struct UnderWay(Arc<Address>);
+
+/// Whether, and until when, an address is ejected because no connection could be established.
+///
+/// When the time is over, one request tries the address, which stays ejected for the others until that one has a
+/// connection. If it gets none, the next outage is twice as long.
+#[derive(Debug, Default)]
+pub(super) struct Outage {
+    /// Milliseconds since the balancer was made; 0: it is not ejected.
+    until_ms: AtomicU64,
+    /// Length of the outage after the next failure, if it is ejected.
+    length_ms: AtomicU64,
+    is_told: AtomicBool,
+}
+
+impl Address {
+    /// An address that is not ejected, with nothing in flight. `None` if `backend` has no IP address.
+    pub(super) fn new(backend: &Backend) -> Option<Arc<Self>> {
+        let socket::SocketAddr::Inet(socket) = backend.addr else {
+            return None;
+        };
+        Some(Arc::new(Self {
+            backend: backend.clone(),
+            socket,
+            under_way: AtomicUsize::new(0),
+            outage: Outage::default(),
+            complaint: Mutex::default(),
+        }))
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub const fn socket(&self) -> SocketAddr {
+        self.socket
+    }
+
+    /// Requests in flight.
+    #[must_use]
+    pub fn under_way(&self) -> usize {
+        self.under_way.load(Ordering::Relaxed)
+    }
+
+    /// No connection to it could be established: ejects it. Only a change is logged.
+    pub(super) fn take_out(&self, version: &Version, now_ms: u64, why: &str) {
+        if self.outage.begin(now_ms) {
+            let place = self.socket;
+            tracing::warn!(%version, backend.addr = %place, why, "{version} at {place} is unreachable and out: {why}");
+        }
+    }
+
+    /// A connection to it is available: ends the ejection. Only a change is logged.
+    pub(super) fn bring_back(&self, version: &Version) {
+        if self.outage.end() {
+            let place = self.socket;
+            tracing::info!(%version, backend.addr = %place, "{version} at {place} is reachable again");
+        }
+    }
+
+    /// Keeps why a check of it failed, for [`Self::complaint`].
+    pub(super) fn complain(&self, why: String) {
+        *self
+            .complaint
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = why;
+    }
+
+    /// Why the last check of it failed.
+    pub(super) fn complaint(&self) -> String {
+        std::mem::take(
+            &mut self
+                .complaint
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        )
+    }
+
+    /// Whether it has less to do than another, for its weight, if it got one request more.
+    pub(super) fn is_lighter_than(&self, other: &Self) -> bool {
+        let load = |one: &Self, weight: usize| (one.under_way() + 1).saturating_mul(weight);
+        load(self, other.backend.weight) < load(other, self.backend.weight)
+    }
+}
+
+impl UnderWay {
+    pub(super) fn begin(address: &Arc<Address>) -> Self {
+        address.under_way.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(address))
+    }
+
+    pub(super) const fn address(&self) -> &Arc<Address> {
+        &self.0
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.under_way.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Outage {
+    /// Whether the address gets no requests. The time is asked for only where it matters.
+    pub(super) fn holds(&self, now_ms: impl FnOnce() -> u64) -> bool {
+        match self.until_ms.load(Ordering::Relaxed) {
+            0 => false,
+            until => now_ms() < until,
+        }
+    }
+
+    /// Lets a request through: any if the address is not ejected, one when an outage is over. If that one fails, the next
+    /// outage is twice as long, up to `longest_ms`.
+    pub(super) fn begin_request(&self, now_ms: impl FnOnce() -> u64, longest_ms: u64) -> bool {
+        let until = self.until_ms.load(Ordering::Relaxed);
+        if until == 0 {
+            return true;
+        }
+        let now_ms = now_ms();
+        let trial_ms = now_ms.saturating_add(TRIAL_MS.min(longest_ms));
+        let is_first = now_ms >= until
+            && self
+                .until_ms
+                .compare_exchange(until, trial_ms, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok();
+        if is_first {
+            let length_ms = self.length_ms.load(Ordering::Relaxed).saturating_mul(2);
+            self.length_ms
+                .store(length_ms.min(longest_ms), Ordering::Relaxed);
+        }
+        is_first
+    }
+
+    /// Ejects the address; returns whether that is to be logged.
+    pub(super) fn begin(&self, now_ms: u64) -> bool {
+        if self.until_ms.load(Ordering::Relaxed) == 0 {
+            self.length_ms.store(FIRST_MS, Ordering::Relaxed);
+        }
+        let until_ms = now_ms.saturating_add(self.length_ms.load(Ordering::Relaxed));
+        self.until_ms.store(until_ms, Ordering::Relaxed);
+        !self.is_told.swap(true, Ordering::Relaxed)
+    }
+
+    /// Ends the ejection; returns whether that is to be logged.
+    pub(super) fn end(&self) -> bool {
+        if self.until_ms.load(Ordering::Relaxed) == 0 {
+            return false;
+        }
+        self.until_ms.store(0, Ordering::Relaxed);
+        self.is_told.swap(false, Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_outage_lasts_its_time_and_then_one_request_tries() {
+        let outage = Outage::default();
+        assert!(!outage.holds(|| unreachable!("an address that is in asks for no time")));
+        assert!(outage.begin(1000));
+        assert!(outage.holds(|| 1199) && !outage.begin_request(|| 1199, 5000));
+        assert!(!outage.holds(|| 1200));
+        assert!(outage.begin_request(|| 1200, 5000));
+        assert!(!outage.begin_request(|| 1201, 5000));
+        // Nothing is known of that request, so another tries after a while.
+        assert!(outage.holds(|| 3199));
+        assert!(outage.begin_request(|| 3200, 5000));
+        // The second time is no news, until it was back.
+        assert!(!outage.begin(3300));
+        assert!(outage.end() && !outage.end());
+        assert!(!outage.holds(|| 0));
+        assert!(outage.begin(1));
+    }
+
+    #[test]
+    fn outages_are_short_at_first_and_longer_each_time_that_a_try_fails() {
+        let outage = Outage::default();
+        for _ in 0..2 {
+            let mut now = 7;
+            let mut lengths = Vec::new();
+            outage.begin(now);
+            for _ in 0..5 {
+                let length = (0..).find(|length| !outage.holds(|| now + length)).unwrap();
+                lengths.push(length);
+                now += length;
+                assert!(outage.begin_request(|| now, 1500));
+                // As does one that was under way for longer.
+                outage.begin(now);
+                outage.begin(now);
+            }
+            assert_eq!(lengths, [200, 400, 800, 1500, 1500]);
+            outage.end();
+        }
+    }
+
+    #[test]
+    fn what_is_under_way_counts_for_its_weight() {
+        let address = |weight| {
+            let backend = Backend::new_with_weight("127.0.0.1:1", weight).unwrap();
+            Address::new(&backend).unwrap()
+        };
+        let (light, heavy) = (address(1), address(3));
+        assert!(heavy.is_lighter_than(&light) && !light.is_lighter_than(&heavy));
+        let under_way: Vec<_> = (0..3).map(|_| UnderWay::begin(&heavy)).collect();
+        assert!(light.is_lighter_than(&heavy) && !heavy.is_lighter_than(&light));
+        drop(under_way);
+        assert_eq!(heavy.under_way(), 0);
+        assert!(!light.is_lighter_than(&light));
+    }
+}

@@ -1,0 +1,13 @@
+//! The syntax of HTTP/1.1 messages that both sides share: bytes, lines and fields, by a strict reading of RFC 9112. No I/O.
+//!
+//! | module | subject |
+//! | --- | --- |
+//! | [`bytes`] | byte classes |
+//! | [`scan`] | finding the end of a head as it arrives |
+//! | [`field`] | a field line, and where its parts are |
+//! | [`chunked`] | decoding a chunked body |
+
+pub mod bytes;
+pub mod chunked;
+pub mod field;
+pub mod scan;

@@ -1,0 +1,119 @@
+//! Byte classes: RFC 9110 section 5 (tokens, field values), RFC 3986 (targets, hosts).
+
+/// `tchar` of RFC 9110 section 5.6.2.
+pub const TOKEN: u8 = 1;
+/// `pchar` and `/` of RFC 3986, without `%`.
+pub const PATH: u8 = 2;
+/// [`PATH`] and `?`, `[`, `]`.
+pub const QUERY: u8 = 4;
+/// `reg-name` of RFC 3986, without `%` and `,`.
+pub const HOST: u8 = 16;
+
+static CLASSES: [u8; 256] = classes();
+
+/// Whether a byte is of one of the classes.
+#[must_use]
+pub fn is(byte: u8, class: u8) -> bool {
+    CLASSES[usize::from(byte)] & class != 0
+}
+
+/// Whether every byte is of the class, and two hex digits follow each `%`.
+#[must_use]
+pub fn is_made_of(text: &[u8], class: u8) -> bool {
+    let mut place = 0;
+    while let Some(&byte) = text.get(place) {
+        if byte == b'%' {
+            let digits = text.get(place + 1..place + 3);
+            if !digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)) {
+                return false;
+            }
+            place += 3;
+        } else if is(byte, class) {
+            place += 1;
+        } else {
+            return false;
+        }
+    }
+    true
+}
+
+/// Whether a byte may stand in a field's value: no control character but the tab.
+#[must_use]
+pub const fn is_field_value_byte(byte: u8) -> bool {
+    matches!(byte, b'\t' | b' '..=b'~' | 0x80..)
+}
+
+/// Whether there is a control character other than the tab. The loop has no early exit, so that the compiler can
+/// vectorize it.
+#[must_use]
+pub fn has_control_but_tabs(text: &[u8]) -> bool {
+    text.iter().fold(false, |found, &byte| {
+        found | ((byte < b' ') & (byte != b'\t')) | (byte == 0x7f)
+    })
+}
+
+/// Whether there is a control character.
+#[must_use]
+pub fn has_control(text: &[u8]) -> bool {
+    text.iter()
+        .fold(false, |found, &byte| found | (byte < b' ') | (byte == 0x7f))
+}
+
+/// The value of `Content-Length`: 1 to 18 digits. `None` for anything else, a list included.
+#[must_use]
+pub fn content_length(value: &[u8]) -> Option<u64> {
+    let is_number = (1..=18).contains(&value.len()) && value.iter().all(u8::is_ascii_digit);
+    let add = |sum: u64, digit: &u8| sum * 10 + u64::from(digit - b'0');
+    is_number.then(|| value.iter().fold(0, add))
+}
+
+const fn classes() -> [u8; 256] {
+    let mut classes = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        #[expect(clippy::cast_possible_truncation, reason = "the loop ends at 255")]
+        let letter = byte as u8;
+        let is_alphanumeric = letter.is_ascii_alphanumeric();
+        let is_unreserved = is_alphanumeric || matches!(letter, b'-' | b'.' | b'_' | b'~');
+        let is_sub_delim = matches!(
+            letter,
+            b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',' | b';' | b'='
+        );
+        let is_path = is_unreserved || is_sub_delim || matches!(letter, b':' | b'@' | b'/');
+        let is_token = is_alphanumeric
+            || matches!(
+                letter,
+                b'!' | b'#'
+                    | b'$'
+                    | b'%'
+                    | b'&'
+                    | b'\''
+                    | b'*'
+                    | b'+'
+                    | b'-'
+                    | b'.'
+                    | b'^'
+                    | b'_'
+                    | b'`'
+                    | b'|'
+                    | b'~'
+            );
+        let mut class = 0;
+        if is_token {
+            class |= TOKEN;
+        }
+        if is_path {
+            class |= PATH | QUERY;
+        }
+        if matches!(letter, b'?' | b'[' | b']') {
+            class |= QUERY;
+        }
+        // A comma is what two `Host` fields look like once an intermediary joined them.
+        if (is_unreserved || is_sub_delim) && letter != b',' {
+            class |= HOST;
+        }
+        classes[byte] = class;
+        byte += 1;
+    }
+    classes
+}

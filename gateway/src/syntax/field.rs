@@ -1,0 +1,140 @@
+//! A field line, and where its parts are in a head. RFC 9112 section 5.
+
+use memchr::memchr;
+use smallvec::SmallVec;
+
+use super::bytes::{TOKEN, has_control_but_tabs, is};
+
+/// As many fields as most heads have; more go to the heap.
+const USUAL_FIELDS: usize = 16;
+
+/// The fields of a head, in order.
+pub type Fields = SmallVec<[Field; USUAL_FIELDS]>;
+
+/// A field's name, and its value without the white space around it.
+pub type NameAndValue<'a> = (&'a [u8], &'a [u8]);
+
+/// A stretch of a head. A head has at most 65,535 bytes, so that two bytes hold a place in it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Span {
+    start: u16,
+    end: u16,
+}
+
+/// Where a field's name and value are.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Field {
+    name: Span,
+    value: Span,
+}
+
+/// What is wrong with a field line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldFault {
+    /// Anything that RFC 9112 has no reading for, in words for the log.
+    Malformed(&'static str),
+    /// It lies beyond the 65,535th byte.
+    TooFar,
+}
+
+impl Span {
+    /// From `start` up to `end`.
+    #[must_use]
+    pub fn new(start: usize, end: usize) -> Option<Self> {
+        Some(Self {
+            start: u16::try_from(start).ok()?,
+            end: u16::try_from(end).ok()?,
+        })
+    }
+
+    /// That stretch of `head`.
+    #[must_use]
+    pub fn of(self, head: &[u8]) -> &[u8] {
+        &head[usize::from(self.start)..usize::from(self.end)]
+    }
+
+    /// Its first place.
+    #[must_use]
+    pub fn start(self) -> usize {
+        usize::from(self.start)
+    }
+}
+
+impl Field {
+    /// Name and value, in the head that it was found in.
+    #[must_use]
+    pub fn of(self, head: &[u8]) -> NameAndValue<'_> {
+        (self.name.of(head), self.value.of(head))
+    }
+
+    /// Where the value is.
+    #[must_use]
+    pub const fn value(self) -> Span {
+        self.value
+    }
+}
+
+/// Reads the field lines of a whole head, from `start` to its empty line, calling `each` for every field.
+///
+/// The head was scanned by [`HeadScanner`](super::scan::HeadScanner): a carriage return stands before each line feed.
+///
+/// # Errors
+///
+/// The first malformed line, or the first error of `each`.
+pub fn read_fields<E: From<FieldFault>>(
+    head: &[u8],
+    mut start: usize,
+    fields: &mut Fields,
+    mut each: impl FnMut(Field, NameAndValue<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    while let Some(found) = memchr(b'\n', &head[start..]) {
+        let end = start + found.saturating_sub(1);
+        if end == start {
+            break;
+        }
+        let field = read_field(head, start, end)?;
+        each(field, field.of(head))?;
+        fields.push(field);
+        start = end + 2;
+    }
+    Ok(())
+}
+
+fn read_field(head: &[u8], start: usize, end: usize) -> Result<Field, FieldFault> {
+    let line = &head[start..end];
+    // A line that begins with white space (an obsolete fold) has no token before its colon either.
+    let name_length = line.iter().position(|&byte| !is(byte, TOKEN));
+    let colon = match name_length {
+        Some(length) if length > 0 && line[length] == b':' => length,
+        _ if line.contains(&b':') => {
+            return Err(FieldFault::Malformed("a header's name is no token"));
+        }
+        _ => return Err(FieldFault::Malformed("a header without a colon")),
+    };
+    let padded = &line[colon + 1..];
+    if has_control_but_tabs(padded) {
+        return Err(FieldFault::Malformed("a control character in a header"));
+    }
+    let value = padded.trim_ascii();
+    let value_start = end - padded.trim_ascii_start().len();
+    Span::new(start, start + colon)
+        .zip(Span::new(value_start, value_start + value.len()))
+        .map(|(name, value)| Field { name, value })
+        .ok_or(FieldFault::TooFar)
+}
+
+/// The names in a `Connection` header's value. RFC 9110 section 7.6.1.
+pub fn connection_options(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value
+        .split(|&byte| byte == b',')
+        .map(<[u8]>::trim_ascii)
+        .filter(|name| !name.is_empty())
+}
+
+/// Writes a field as a line of a head.
+pub fn write_line(head: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    head.reserve(name.len() + value.len() + 4);
+    for part in [name, b": ", value, b"\r\n"] {
+        head.extend_from_slice(part);
+    }
+}

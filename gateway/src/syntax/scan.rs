@@ -1,0 +1,41 @@
+//! Finding the end of a head as it arrives.
+
+use memchr::memchr_iter;
+
+/// Finds the empty line that ends a head. Looks at each byte once, however the head is split into reads.
+#[derive(Debug, Default)]
+pub struct HeadScanner {
+    scanned: usize,
+    line_start: usize,
+}
+
+/// A line feed without a carriage return before it: RFC 9112 section 2.2 allows to take it for a line end, and two
+/// readers may differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BareLineFeed;
+
+impl HeadScanner {
+    /// Scans what has arrived since the last call; `Some` is the head's length, its closing empty line included.
+    ///
+    /// # Errors
+    ///
+    /// A bare line feed, or an empty first line that is none.
+    pub fn scan(&mut self, buffer: &[u8]) -> Result<Option<usize>, BareLineFeed> {
+        for found in memchr_iter(b'\n', &buffer[self.scanned..]) {
+            let line_feed = self.scanned + found;
+            match buffer[self.line_start..line_feed].split_last() {
+                Some((b'\r', [])) if self.line_start > 0 => return Ok(Some(line_feed + 1)),
+                Some((b'\r', _)) => self.line_start = line_feed + 1,
+                _ => return Err(BareLineFeed),
+            }
+        }
+        self.scanned = buffer.len();
+        Ok(None)
+    }
+
+    /// Whether the first line has not ended yet.
+    #[must_use]
+    pub const fn is_in_first_line(&self) -> bool {
+        self.line_start == 0
+    }
+}

@@ -1,0 +1,155 @@
+//! Imports between the gateway's modules run one way.
+
+#![cfg(test)]
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
+
+type Imports = BTreeMap<String, BTreeSet<String>>;
+
+/// The Rust files below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// A file's code: without comments, and without its tests.
+fn code(path: &Path) -> String {
+    let text = fs::read_to_string(path).unwrap();
+    let text = text.split("#[cfg(test)]\nmod tests").next().unwrap();
+    let lines = text.lines().map(|line| line.split("//").next().unwrap());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The names that stand directly behind `prefix`, in a path or in the outermost level of a group.
+fn names_behind(code: &str, prefix: &str) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for rest in code.split(prefix).skip(1) {
+        let Some(group) = rest.strip_prefix('{') else {
+            names.extend(first_name(rest));
+            continue;
+        };
+        let mut depth = 0;
+        let mut item = String::new();
+        for letter in group.chars() {
+            match letter {
+                '{' => depth += 1,
+                '}' if depth == 0 => break,
+                '}' => depth -= 1,
+                ',' if depth == 0 => names.extend(first_name(&std::mem::take(&mut item))),
+                _ => {}
+            }
+            if depth == 0 && letter != ',' {
+                item.push(letter);
+            }
+        }
+        names.extend(first_name(&item));
+    }
+    names
+}
+
+fn first_name(text: &str) -> Option<String> {
+    let name: String = text
+        .trim()
+        .chars()
+        .take_while(|letter| letter.is_alphanumeric() || *letter == '_')
+        .collect();
+    (!name.is_empty()).then_some(name)
+}
+
+/// What each of the gateway's modules imports of the others.
+fn imports() -> Imports {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut imports = Imports::new();
+    for path in files(&source) {
+        let module = path.strip_prefix(&source).unwrap().iter().next().unwrap();
+        let module = module.to_str().unwrap().trim_end_matches(".rs").to_owned();
+        let is_tests = path
+            .iter()
+            .any(|part| part == "tests" || part == "tests.rs");
+        if !is_tests && !["lib", "main", "scripted"].contains(&&*module) {
+            let mut names = names_behind(&code(&path), "crate::");
+            names.remove(&module);
+            imports.entry(module).or_default().extend(names);
+        }
+    }
+    imports
+}
+
+/// A way from a module back to itself, if there is one.
+fn circle(imports: &Imports) -> Option<Vec<String>> {
+    fn walk(imports: &Imports, way: &mut Vec<String>, done: &mut BTreeSet<String>) -> bool {
+        let module = way.last().unwrap().clone();
+        for next in imports.get(&module).into_iter().flatten() {
+            if let Some(start) = way.iter().position(|passed| passed == next) {
+                way.drain(..start);
+                return true;
+            }
+            if !done.contains(next) {
+                way.push(next.clone());
+                if walk(imports, way, done) {
+                    return true;
+                }
+                way.pop();
+            }
+        }
+        done.insert(module);
+        false
+    }
+    let mut done = BTreeSet::new();
+    imports.keys().find_map(|module| {
+        let mut way = vec![module.clone()];
+        walk(imports, &mut way, &mut done).then_some(way)
+    })
+}
+
+#[test]
+fn no_module_imports_itself_by_way_of_others() {
+    let imports = imports();
+    assert!(imports.len() > 15, "{imports:?}");
+    assert_eq!(circle(&imports), None);
+}
+
+#[test]
+fn the_phases_know_neither_a_framework_nor_a_side_of_the_connection() {
+    let imports = imports();
+    assert!(imports["gateway"].contains("phases") && imports["http1"].contains("gateway"));
+    for module in ["http1", "backend", "gateway", "server", "observe"] {
+        assert!(!imports["phases"].contains(module), "{module}");
+    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/phases");
+    let phases = files(&folder);
+    assert!(phases.len() > 10);
+    for path in phases {
+        assert!(!code(&path).contains("pingora"), "{}", path.display());
+    }
+}
+
+#[test]
+fn groups_and_paths_are_found_and_circles_too() {
+    let code = "use crate::{a::{b, c}, d, e::f as g};\nuse crate::h::i;\nfn x() -> crate::j::K {}";
+    let names: Vec<_> = names_behind(code, "crate::").into_iter().collect();
+    assert_eq!(names, ["a", "d", "e", "h", "j"]);
+    let of = |pairs: &[(&str, &str)]| {
+        let mut imports = Imports::new();
+        for (one, other) in pairs {
+            let names = imports.entry((*one).to_owned()).or_default();
+            names.insert((*other).to_owned());
+        }
+        imports
+    };
+    assert_eq!(circle(&of(&[("a", "b"), ("b", "c"), ("a", "c")])), None);
+    let found = circle(&of(&[("a", "b"), ("b", "c"), ("c", "b")])).unwrap();
+    assert_eq!(found, ["b", "c"]);
+}

@@ -24,6 +24,8 @@ mod forwarding;
 mod strictness;
 // What a backend answers, and what of it a client sees.
 mod answers;
+// Malformed and hostile answers of a backend.
+mod hostile_answers;
 // Bytes that could be read in two ways.
 mod desync;
 // The provider's redirect, and nothing but it, passes unsigned.

@@ -15,7 +15,8 @@
 //! - [`crowd`] is many people at once, with a record of all that became of what they did
 //! - [`answer`] is what any of them gets back
 //! - [`raw_connection`] sends bytes as they are, for what no client library would send
-//! - [`recording_backend`] stands in for a backend and keeps every byte it receives
+//! - [`recording_backend`] stands in for a backend and keeps every byte it receives; [`scripted_backend`] answers with
+//!   bytes that no backend should send
 //! - [`waiting`] waits for a condition, never for a fixed time; [`clock`] is the one clock
 //! - [`sandbox_provider`] is the provider, also a program of its own
 
@@ -34,6 +35,7 @@ pub mod real_browser;
 pub mod recording_backend;
 pub mod rows;
 pub mod sandbox_provider;
+pub mod scripted_backend;
 pub mod signed_client;
 pub mod signer;
 pub mod stack;

@@ -129,6 +129,12 @@ impl RawConnection {
         answers
     }
 
+    /// What came and is no whole answer: once there is no further answer, where the last one broke off.
+    #[must_use]
+    pub fn unread(&self) -> &[u8] {
+        &self.read
+    }
+
     /// Whether the other side closed, without sending anything more.
     ///
     /// # Panics
@@ -199,9 +205,7 @@ pub fn request(method: &str, target: &str, headers: &[&str], body: &[u8]) -> Vec
 /// An answer at the start of the bytes, with its length; `None` when more is needed.
 fn parse(bytes: &[u8], is_end: bool) -> Option<(RawAnswer, usize)> {
     let head_length = bytes.windows(4).position(|window| window == b"\r\n\r\n")? + 4;
-    let head = str::from_utf8(&bytes[..head_length])
-        .expect("an answer's head is text")
-        .to_owned();
+    let head = text(&bytes[..head_length]);
     let status: u16 = head
         .strip_prefix("HTTP/1.")
         .and_then(|rest| rest.get(2..5))
@@ -216,7 +220,8 @@ fn parse(bytes: &[u8], is_end: bool) -> Option<(RawAnswer, usize)> {
     if status < 200 || status == 204 || status == 304 {
         return Some((answer, head_length));
     }
-    let chunked = answer.header("transfer-encoding") == Some("chunked");
+    let encoding = answer.header("transfer-encoding");
+    let chunked = encoding.is_some_and(|encoding| encoding.eq_ignore_ascii_case("chunked"));
     let length = answer
         .header("content-length")
         .and_then(|length| length.parse().ok());
@@ -239,6 +244,14 @@ fn parse(bytes: &[u8], is_end: bool) -> Option<(RawAnswer, usize)> {
         }
     };
     Some((answer, head_length + used))
+}
+
+/// Bytes that are no UTF-8 are read as ISO-8859-1, of which each byte is a letter (RFC 9110 section 5.5).
+fn text(bytes: &[u8]) -> String {
+    match str::from_utf8(bytes) {
+        Ok(text) => text.to_owned(),
+        Err(_) => bytes.iter().copied().map(char::from).collect(),
+    }
 }
 
 /// A chunked body without extensions or trailers, as our own programs send it.

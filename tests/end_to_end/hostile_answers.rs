@@ -1,0 +1,395 @@
+//! Malformed and hostile answers: a backend's answer is passed on whole, or not as a whole one.
+//!
+//! Each case is what a backend writes in answer to one request. It is judged by what the client gets, by the next
+//! requests of the same client, and by which backend connection those come over: nothing of one answer may ever be part
+//! of another, and a connection whose framing is in doubt is closed.
+
+mod cases;
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use end_to_end::{
+    raw_connection::{RawAnswer, RawConnection, request},
+    scripted_backend::{Arrival, Pace, Script, ScriptedBackend, Start},
+    signed_client::SignedClient,
+    stack::Stack,
+    waiting::until,
+};
+use tokio::{task::JoinSet, time::timeout};
+
+use self::cases::{Case, Expected, Reuse, cases};
+
+/// A request that a case's answer is given to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    /// A GET.
+    Get,
+    /// A GET of an HTTP/1.0 client.
+    OldGet,
+    /// A small form; one of 60 KiB, if it is not to be read.
+    Form,
+}
+
+/// A gateway that reuses connections, in front of a backend that knows them.
+struct Setup {
+    stack: Stack,
+    backend: ScriptedBackend,
+    client: SignedClient,
+}
+
+/// Nothing fewer: the list must not shrink unnoticed.
+const LEAST_CASES: usize = 200;
+
+/// What is longer is not written in single bytes.
+const SHORT: usize = 400;
+
+/// Gateways that the single bytes are shared out to.
+const SETUPS: usize = 6;
+
+/// For one case: longer than the gateway waits for a backend.
+const IN_TIME: Duration = Duration::from_secs(10);
+
+#[tokio::test]
+async fn no_answer_to_a_get_is_taken_for_another() {
+    let cases = cases().into_iter().filter(is_after_the_request).collect();
+    judge_all(cases, Asked::Get, Pace::AtOnce, 1).await;
+}
+
+#[tokio::test]
+async fn no_answer_to_a_form_is_taken_for_another() {
+    judge_all(cases(), Asked::Form, Pace::AtOnce, 1).await;
+}
+
+#[tokio::test]
+async fn no_answer_in_single_bytes_is_taken_for_another() {
+    let mut cases = cases();
+    cases.retain(|case| is_after_the_request(case) && !case.has_excess && case.bytes.len() < SHORT);
+    judge_all(cases, Asked::Get, Pace::SingleBytes, SETUPS).await;
+}
+
+/// Without a length, a truncated answer cannot be told from a whole one.
+#[tokio::test]
+async fn an_http_1_0_client_gets_every_answer_without_chunks() {
+    let mut cases = cases();
+    cases.retain(|case| {
+        let has_length = String::from_utf8_lossy(&case.bytes).contains("Content-Length");
+        let can_be_told = match case.expected {
+            Expected::Unreachable => false,
+            Expected::Truncated => has_length,
+            Expected::Passed { .. } => true,
+        };
+        can_be_told && is_after_the_request(case)
+    });
+    assert!(cases.len() > 40, "{}", cases.len());
+    judge_all(cases, Asked::OldGet, Pace::AtOnce, 1).await;
+}
+
+#[test]
+fn the_list_of_cases_is_long_enough() {
+    let cases = cases();
+    assert!(cases.len() >= LEAST_CASES, "{}", cases.len());
+    for (what, least) in [("Unreachable", 100), ("Truncated", 40), ("Passed", 50)] {
+        let of_this = cases
+            .iter()
+            .filter(|case| format!("{:?}", case.expected).starts_with(what));
+        let count = of_this.count();
+        assert!(count >= least, "{what}: {count}");
+    }
+}
+
+#[tokio::test]
+async fn bytes_on_an_idle_connection_answer_no_request() {
+    let unsolicited = [
+        "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nEVIL",
+        "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 100 Continue\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nX-Evil: 1\r\n",
+        "H",
+        "\r\n",
+    ];
+    let setup = Setup::start().await;
+    let mut connection = setup.stack.raw().await;
+    for (number, bytes) in unsolicited.into_iter().enumerate() {
+        for asked in [Asked::Get, Asked::Form] {
+            let first = format!("/{number}/{asked:?}");
+            setup.next(&mut connection, &first).await.unwrap();
+            let used = setup.arrivals(&first)[0].connection;
+            setup.backend.write(used, bytes.as_bytes()).await;
+            // The gateway has been at work since.
+            let refused = setup
+                .client
+                .get("/x")
+                .param("a", "1")
+                .unsigned()
+                .send()
+                .await;
+            refused.problem(403, "time_missing");
+            let second = format!("{first}/next");
+            connection.send(&setup.request(asked, &second, false)).await;
+            let answer = connection.answer().await;
+            let is_right = answer
+                .as_ref()
+                .is_some_and(|answer| is_echo(answer, &second));
+            assert!(is_right, "{asked:?} after {bytes:?}: {answer:?}");
+            assert_ne!(setup.arrivals(&second)[0].connection, used, "{bytes:?}");
+            setup.closes(used).await;
+        }
+    }
+}
+
+fn is_after_the_request(case: &Case) -> bool {
+    case.start == Start::AfterRequest
+}
+
+/// Judges every case, one after another at each of so many gateways, and tells all that is wrong at once.
+async fn judge_all(cases: Vec<Case>, asked: Asked, pace: Pace, setups: usize) {
+    assert!(!cases.is_empty());
+    let count = cases.len();
+    let mut judging = JoinSet::new();
+    for cases in cases.chunks(count.div_ceil(setups)) {
+        let cases = cases.to_vec();
+        judging.spawn(async move {
+            let setup = Arc::new(Setup::start().await);
+            let mut wrong = Vec::new();
+            for (number, case) in cases.into_iter().enumerate() {
+                let (setup, shown) = (Arc::clone(&setup), case.to_string());
+                // A panic of one case, as for an answer that is no HTTP, is not the end of the others.
+                let judging = tokio::spawn(async move {
+                    let judging = setup.judge(number, &case, asked, pace);
+                    let is_late = |_| "neither an answer nor a close in time".to_owned();
+                    timeout(IN_TIME, judging).await.map_err(is_late).flatten()
+                });
+                let judged = judging.await;
+                match judged.map_err(|panic| panic.to_string()).flatten() {
+                    Ok(()) => {}
+                    Err(what) => wrong.push(format!("{shown}\n    {what}")),
+                }
+            }
+            wrong
+        });
+    }
+    let wrong = judging.join_all().await.concat();
+    assert!(
+        wrong.is_empty(),
+        "{} of {count}:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+}
+
+impl Setup {
+    async fn start() -> Self {
+        let backend = ScriptedBackend::start().await;
+        // One thread, so that there is one pool of connections; a case that hangs is soon found.
+        let stack = Stack::builder()
+            .in_front_of_address(backend.address())
+            .gateway("threads = 1\n[timeouts]\nanswer_seconds = 3")
+            .start()
+            .await;
+        let client = stack.client();
+        Self {
+            stack,
+            backend,
+            client,
+        }
+    }
+
+    /// What is wrong with what becomes of a case.
+    async fn judge(
+        &self,
+        number: usize,
+        case: &Case,
+        asked: Asked,
+        pace: Pace,
+    ) -> Result<(), String> {
+        let target = format!("/{number}");
+        let script = Script {
+            bytes: case.bytes.clone(),
+            pace,
+            start: case.start,
+            ending: case.ending,
+        };
+        self.backend.script(&target, script);
+        let mut connection = self.stack.raw().await;
+        connection
+            .send(&self.request(asked, &target, case.start == Start::AfterHead))
+            .await;
+        let answer = connection.answer().await;
+        judge_answer(case, asked, answer.as_ref(), connection.unread())?;
+        if answer.is_none() {
+            connection = self.stack.raw().await;
+        }
+        if asked == Asked::OldGet && answer.is_some() && !connection.is_closed().await {
+            return Err("an HTTP/1.0 client's connection stays open".to_owned());
+        }
+
+        let nexts: Vec<_> = (0..3).map(|next| format!("{target}/next-{next}")).collect();
+        for next in &nexts {
+            self.next(&mut connection, next).await?;
+        }
+        connection.finish().await;
+        let stray = connection.answers_until_close().await;
+        if !stray.is_empty() || !connection.unread().is_empty() {
+            return Err(format!("behind the last answer: {stray:?}"));
+        }
+        self.judge_connections(case, asked, &target, &nexts).await
+    }
+
+    /// Sends another request, on a new connection if the old one is closed, and takes the answer that is its own.
+    async fn next(&self, connection: &mut RawConnection, target: &str) -> Result<(), String> {
+        let bytes = self.request(Asked::Get, target, false);
+        connection.send(&bytes).await;
+        let mut answer = connection.answer().await;
+        if answer.is_none() && connection.unread().is_empty() {
+            *connection = self.stack.raw().await;
+            connection.send(&bytes).await;
+            answer = connection.answer().await;
+        }
+        match answer {
+            Some(answer) if is_echo(&answer, target) => Ok(()),
+            other => Err(format!("{target} is answered by {other:?}")),
+        }
+    }
+
+    /// How often the case's request was sent, and what else came over its connection.
+    async fn judge_connections(
+        &self,
+        case: &Case,
+        asked: Asked,
+        target: &str,
+        nexts: &[String],
+    ) -> Result<(), String> {
+        let sent = self.arrivals(target);
+        // RFC 9110 section 9.2.2: a GET may be sent again, if no byte of an answer came.
+        let most = if case.bytes.is_empty() && asked != Asked::Form {
+            2
+        } else {
+            1
+        };
+        if !(1..=most).contains(&sent.len()) {
+            return Err(format!("sent {} times", sent.len()));
+        }
+        let used: BTreeSet<_> = sent.iter().map(|arrival| arrival.connection).collect();
+        let is_reused = |next: &String| {
+            let arrivals = self.arrivals(next);
+            arrivals
+                .iter()
+                .any(|arrival| used.contains(&arrival.connection))
+        };
+        match case.reuse {
+            Reuse::Optional => {}
+            Reuse::Required if is_reused(&nexts[0]) => {}
+            Reuse::Required => return Err("the backend connection is not reused".to_owned()),
+            Reuse::Never if nexts.iter().any(is_reused) => {
+                return Err("the backend connection is reused".to_owned());
+            }
+            // The backend does not look whether the gateway closes a connection of which it reads nothing.
+            Reuse::Never if case.start == Start::AfterHead => {}
+            Reuse::Never => {
+                for connection in used {
+                    self.closes(connection).await;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until a backend connection has ended.
+    async fn closes(&self, connection: usize) {
+        until("the gateway to close the backend connection", || async {
+            (!self.backend.is_open(connection)).then_some(())
+        })
+        .await;
+    }
+
+    fn arrivals(&self, target: &str) -> Vec<Arrival> {
+        let mut arrivals = self.backend.arrivals();
+        arrivals.retain(|arrival| arrival.target == target);
+        arrivals
+    }
+
+    fn request(&self, asked: Asked, target: &str, is_large: bool) -> Vec<u8> {
+        match asked {
+            Asked::Get => request("GET", target, &[], b""),
+            Asked::OldGet => {
+                format!("GET {target} HTTP/1.0\r\nHost: gateway.example\r\n\r\n").into_bytes()
+            }
+            Asked::Form => {
+                let value = "y".repeat(if is_large { 60 * 1024 } else { 1 });
+                self.client.post(target).param("a", &value).bytes(&[])
+            }
+        }
+    }
+}
+
+/// What is wrong with the answer to a case's request; `rest` is what came of one that broke off.
+fn judge_answer(
+    case: &Case,
+    asked: Asked,
+    answer: Option<&RawAnswer>,
+    rest: &[u8],
+) -> Result<(), String> {
+    let is_refused = answer.is_some_and(|answer| {
+        answer.status == 502 && answer.code().as_deref() == Some("backend_unreachable")
+    });
+    let is_right = match (&case.expected, answer) {
+        (Expected::Unreachable, _) => is_refused,
+        (Expected::Truncated, Some(_)) => is_refused,
+        // It began, and the connection was closed before its end.
+        (Expected::Truncated, None) => rest.starts_with(b"HTTP/1.1 200 "),
+        (Expected::Passed { .. }, None) => false,
+        (
+            Expected::Passed {
+                status,
+                body,
+                has,
+                lacks,
+            },
+            Some(answer),
+        ) => {
+            answer.status == *status
+                && answer.body == *body
+                && is_framed_for(asked, answer)
+                && has
+                    .iter()
+                    .all(|(name, value)| answer.header(name) == Some(value))
+                && lacks.iter().all(|name| answer.header(name).is_none())
+        }
+    };
+    if is_right {
+        return Ok(());
+    }
+    let rest = &rest[..rest.len().min(300)];
+    let got = answer.map(|answer| {
+        let shown: String = answer.head.chars().take(300).collect();
+        let body = &answer.body[..answer.body.len().min(300)];
+        format!("{shown:?} {}", body.escape_ascii())
+    });
+    Err(format!(
+        "the client gets {got:?}, then {:?}",
+        rest.escape_ascii().to_string()
+    ))
+}
+
+/// Whether a client can read the framing in one way only, and knows of it.
+fn is_framed_for(asked: Asked, answer: &RawAnswer) -> bool {
+    let lines = answer.head.lines().filter_map(|line| line.split_once(':'));
+    let framing: Vec<_> = lines
+        .filter(|(name, _)| {
+            name.eq_ignore_ascii_case("content-length")
+                || name.eq_ignore_ascii_case("transfer-encoding")
+        })
+        .collect();
+    let encoding = answer.header("transfer-encoding");
+    let is_known = match asked {
+        Asked::OldGet => encoding.is_none(),
+        Asked::Get | Asked::Form => {
+            encoding.is_none_or(|encoding| encoding.eq_ignore_ascii_case("chunked"))
+        }
+    };
+    framing.len() <= 1 && is_known
+}
+
+fn is_echo(answer: &RawAnswer, target: &str) -> bool {
+    answer.status == 200 && answer.body == target.as_bytes()
+}

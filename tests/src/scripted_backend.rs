@@ -1,0 +1,303 @@
+//! A backend that answers chosen targets with exactly the bytes of a script, and every other with its own target.
+//!
+//! It knows which connection each request came over, so that a test can tell whether a gateway reused one.
+
+use std::{
+    collections::HashMap,
+    io,
+    net::SocketAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{
+        TcpListener, TcpSocket, TcpStream,
+        tcp::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    sync::oneshot,
+    task::{JoinHandle, JoinSet},
+};
+
+use crate::recording_backend::{Reading, read_request};
+
+/// A scripted backend. It ends when dropped.
+#[derive(Debug)]
+pub struct ScriptedBackend {
+    address: SocketAddr,
+    state: Arc<Mutex<State>>,
+    end: Option<oneshot::Sender<()>>,
+    accepting: JoinHandle<()>,
+}
+
+/// What becomes of a request for one target.
+#[derive(Clone, Debug)]
+pub struct Script {
+    /// The whole answer, as it is.
+    pub bytes: Vec<u8>,
+    /// How the bytes are written.
+    pub pace: Pace,
+    /// When they are written.
+    pub start: Start,
+    /// What becomes of the connection afterwards.
+    pub ending: Ending,
+}
+
+/// How an answer's bytes are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// All at once.
+    AtOnce,
+    /// Each in a segment of its own.
+    SingleBytes,
+}
+
+/// When an answer is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// Once the whole request has been read.
+    AfterRequest,
+    /// Once its head has been read. Nothing more is read from the connection.
+    AfterHead,
+}
+
+/// What becomes of a connection after a scripted answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// It stays open, and later requests on it are answered.
+    Open,
+    /// It is closed. A reset, if something is unread.
+    Close,
+    /// Only the direction to the gateway is closed.
+    Finish,
+}
+
+/// A request that arrived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// The number of its connection.
+    pub connection: usize,
+    /// Its target.
+    pub target: String,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    scripts: HashMap<String, Script>,
+    arrivals: Vec<Arrival>,
+    /// By the connection's number. Absent once the connection has ended.
+    open: HashMap<usize, Arc<tokio::sync::Mutex<OwnedWriteHalf>>>,
+}
+
+/// Between two single bytes: longer than the gateway takes to read one.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Small, so that a form of 60 KiB does not fit.
+const RECEIVE_BUFFER: u32 = 4 * 1024;
+
+impl ScriptedBackend {
+    /// Starts one on a free port.
+    ///
+    /// # Panics
+    ///
+    /// When no port is free.
+    pub async fn start() -> Self {
+        Self::start_at(SocketAddr::from(([127, 0, 0, 1], 0))).await
+    }
+
+    /// Starts one at an address, where there may have been one before.
+    ///
+    /// # Panics
+    ///
+    /// When the address is taken.
+    pub async fn start_at(address: SocketAddr) -> Self {
+        let socket = TcpSocket::new_v4().expect("the system has a socket left");
+        socket
+            .set_reuseaddr(true)
+            .expect("a socket has this option");
+        socket
+            .set_recv_buffer_size(RECEIVE_BUFFER)
+            .expect("a socket has this option");
+        socket.bind(address).expect("the address is free");
+        let listener = socket.listen(64).expect("a bound socket can listen");
+        let address = listener.local_addr().expect("a listener has an address");
+        let state = Arc::new(Mutex::new(State::default()));
+        let (end, ended) = oneshot::channel();
+        let accepting = tokio::spawn(accept(listener, Arc::clone(&state), ended));
+        Self {
+            address,
+            state,
+            end: Some(end),
+            accepting,
+        }
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Ends it, as a crash would: nobody listens, and every connection ends.
+    pub async fn end(&mut self) {
+        drop(self.end.take());
+        // It cannot fail but by a panic, which was shown.
+        let _ = (&mut self.accepting).await;
+    }
+
+    /// From now on requests for the target are answered by the script.
+    pub fn script(&self, target: &str, script: Script) {
+        let mut state = locked(&self.state);
+        state.scripts.insert(target.to_owned(), script);
+    }
+
+    /// All requests so far, in the order in which they arrived.
+    #[must_use]
+    pub fn arrivals(&self) -> Vec<Arrival> {
+        locked(&self.state).arrivals.clone()
+    }
+
+    /// Whether a connection is open, as far as this end knows.
+    #[must_use]
+    pub fn is_open(&self, connection: usize) -> bool {
+        locked(&self.state).open.contains_key(&connection)
+    }
+
+    /// Writes bytes on an open connection, whatever happens on it otherwise.
+    ///
+    /// # Panics
+    ///
+    /// When the connection has ended.
+    pub async fn write(&self, connection: usize, bytes: &[u8]) {
+        let stream = locked(&self.state).open.get(&connection).cloned();
+        let stream = stream.expect("the connection is open");
+        let written = stream.lock().await.write_all(bytes).await;
+        written.expect("the gateway holds the connection");
+    }
+}
+
+impl Drop for ScriptedBackend {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn accept(listener: TcpListener, state: Arc<Mutex<State>>, mut ended: oneshot::Receiver<()>) {
+    let mut conversations = JoinSet::new();
+    let mut number = 0;
+    loop {
+        let stream = tokio::select! {
+            _ = &mut ended => break,
+            Some(_) = conversations.join_next() => continue,
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => stream,
+                Err(_) => break,
+            },
+        };
+        let state = Arc::clone(&state);
+        conversations.spawn(async move {
+            // How it ended is seen at the other end.
+            let _ = converse(stream, number, &state).await;
+            locked(&state).open.remove(&number);
+        });
+        number += 1;
+    }
+    drop(listener);
+    conversations.shutdown().await;
+    locked(&state).open.clear();
+}
+
+async fn converse(stream: TcpStream, connection: usize, state: &Mutex<State>) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let (mut reader, writer) = stream.into_split();
+    let writer = Arc::new(tokio::sync::Mutex::new(writer));
+    locked(state).open.insert(connection, Arc::clone(&writer));
+    let mut received = Vec::new();
+    loop {
+        let (target, script) = next_request(&mut reader, &mut received, state).await?;
+        let arrival = Arrival {
+            connection,
+            target: target.clone(),
+        };
+        locked(state).arrivals.push(arrival);
+        let script = script.unwrap_or_else(|| Script::echo(&target));
+        write(&mut *writer.lock().await, &script).await?;
+        match script.ending {
+            Ending::Open if script.start == Start::AfterRequest => {}
+            Ending::Close => return Ok(()),
+            Ending::Finish => {
+                writer.lock().await.shutdown().await?;
+                std::future::pending().await
+            }
+            Ending::Open => std::future::pending().await,
+        }
+    }
+}
+
+/// A request's target and its script, if it has one; taken from what was received.
+async fn next_request(
+    reader: &mut OwnedReadHalf,
+    received: &mut Vec<u8>,
+    state: &Mutex<State>,
+) -> io::Result<(String, Option<Script>)> {
+    loop {
+        if let Some(target) = target_of_head(received) {
+            let script = locked(state).scripts.get(&target).cloned();
+            let is_early = |script: &Script| script.start == Start::AfterHead;
+            if script.as_ref().is_some_and(is_early) {
+                return Ok((target, script));
+            }
+            if let Reading::Whole(request) = read_request(received) {
+                received.drain(..request.raw.len());
+                return Ok((target, script));
+            }
+        }
+        // Little at once: what is not read stays in the kernel.
+        let mut buffer = [0; 512];
+        match reader.read(&mut buffer).await? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            length => received.extend_from_slice(&buffer[..length]),
+        }
+    }
+}
+
+fn target_of_head(received: &[u8]) -> Option<String> {
+    received.windows(4).position(|end| end == b"\r\n\r\n")?;
+    let line = received.split(|byte| *byte == b'\r').next()?;
+    let target = line.split(|byte| *byte == b' ').nth(1)?;
+    Some(String::from_utf8_lossy(target).into_owned())
+}
+
+async fn write(stream: &mut OwnedWriteHalf, script: &Script) -> io::Result<()> {
+    match script.pace {
+        Pace::AtOnce => stream.write_all(&script.bytes).await?,
+        Pace::SingleBytes => {
+            for byte in &script.bytes {
+                stream.write_all(&[*byte]).await?;
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Script {
+    /// The usual answer: the target is its body.
+    fn echo(target: &str) -> Self {
+        let length = target.len();
+        let answer = format!(
+            "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\n\r\n{target}"
+        );
+        Self {
+            bytes: answer.into_bytes(),
+            pace: Pace::AtOnce,
+            start: Start::AfterRequest,
+            ending: Ending::Open,
+        }
+    }
+}

@@ -104,10 +104,18 @@ mod tests {
             "https://app.example/path",
             "https://u@app.example",
             "file:///x",
-            "https://*",
         ] {
-            let parsed = bad.parse::<Origin>();
-            assert!(parsed.is_err() || bad == "https://*", "{bad}");
+            assert!(bad.parse::<Origin>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_asterisk_stands_for_no_other_host() {
+        for wildcard in ["https://*", "https://*.example"] {
+            let origin: Origin = wildcard.parse().unwrap();
+            for address in ["https://app.example/", "https://example/"] {
+                assert!(!origin.is_of(&Url::parse(address).unwrap()), "{wildcard}");
+            }
         }
     }
 }

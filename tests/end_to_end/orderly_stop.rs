@@ -78,6 +78,35 @@ const DRAINING: &str = "[shutdown]\ndrain_delay_seconds = 3";
 const DRAIN_DELAY: Duration = Duration::from_secs(3);
 
 #[tokio::test]
+async fn idle_connections_serve_while_the_gateway_drains_and_are_closed_afterwards() {
+    let backend = RecordingBackend::start().await;
+    let stack = Stack::builder().gateway(DRAINING).in_front_of(&backend);
+    let mut stack = stack.start().await;
+    let (mut idle, mut used) = (stack.raw().await, stack.raw().await);
+    for connection in [&mut idle, &mut used] {
+        connection.send(&request("GET", "/before", &[], b"")).await;
+        let answer = connection.answer().await.unwrap();
+        assert_eq!(answer.status, 200);
+        assert_ne!(answer.header("connection"), Some("close"));
+    }
+    let stopped_at = Instant::now();
+    stack.running(Program::Gateway).terminate();
+    stack.log_with(Program::Gateway, "stopping").await;
+    used.send(&request("GET", "/while", &[], b"")).await;
+    let answer = used.answer().await.expect("it is served");
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.header("connection"), Some("close"));
+    assert!(used.is_closed().await);
+    assert_eq!(backend.request_number(3).await.target, "/while");
+    assert!(idle.is_closed().await);
+    assert!(
+        stopped_at.elapsed() >= DRAIN_DELAY,
+        "it was closed too early"
+    );
+    assert!(stack.end_of(Program::Gateway).await.success());
+}
+
+#[tokio::test]
 async fn listeners_close_while_requests_are_finished() {
     let (mut stack, backend) = Stack::recording().await;
     let slowly = Manner::After(Duration::from_secs(3));

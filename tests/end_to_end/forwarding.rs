@@ -348,7 +348,7 @@ async fn another_prefix_is_another_convention() {
 }
 
 #[tokio::test]
-async fn an_odd_connection_header_gets_an_answer() {
+async fn an_odd_connection_header_does_no_harm() {
     let (stack, _backend) = Stack::recording().await;
     let many = format!("Connection: close{}", ", x-y".repeat(40));
     let lines = [
@@ -368,7 +368,7 @@ async fn an_odd_connection_header_gets_an_answer() {
         let mut connection = stack.raw().await;
         connection.send(&request("GET", "/x", &[line], b"")).await;
         let status = connection.answer().await.map(|answer| answer.status);
-        if !matches!(status, Some(200 | 400)) {
+        if status != Some(200) {
             wrong.push(format!("{line}: {status:?}"));
         }
     }

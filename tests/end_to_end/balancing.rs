@@ -541,11 +541,16 @@ async fn a_backend_is_back_once_it_passes_its_checks() {
 async fn refusal<'c>(call: impl Fn() -> Call<'c>) -> (Answer, Duration) {
     let call = &call;
     until("a refusal", || async move {
-        let start = Instant::now();
-        let answer = call().send().await;
-        (answer.status == 503).then(|| (answer, start.elapsed()))
+        let (answer, took) = timed(call()).await;
+        (answer.status == 503).then_some((answer, took))
     })
     .await
+}
+
+async fn timed(call: Call<'_>) -> (Answer, Duration) {
+    let start = Instant::now();
+    let answer = call.send().await;
+    (answer, start.elapsed())
 }
 
 #[tokio::test]
@@ -557,8 +562,15 @@ async fn with_all_out_the_answer_comes_at_once() {
     let client = stack.client();
     let get = || client.get("/x");
     get().send().await.problem(502, "backend_unreachable");
+    // What the gateway answers by itself shows how fast this machine is at the moment.
+    let mut slowest_by_itself = Duration::ZERO;
+    for _ in 0..20 {
+        let (answer, took) = timed(get().param("a", "1").unsigned()).await;
+        answer.problem(403, "time_missing");
+        slowest_by_itself = slowest_by_itself.max(took);
+    }
     let mut fastest = Duration::MAX;
-    for is_get in [true, false, true] {
+    for is_get in [true, false].repeat(5) {
         let post = || client.post("/x").param("a", "1");
         let (answer, took) = match is_get {
             true => refusal(get).await,
@@ -568,7 +580,10 @@ async fn with_all_out_the_answer_comes_at_once() {
         answer.problem(503, "no_healthy_backend");
         assert_eq!(answer.header("acme-x-version"), Some("v1"));
     }
-    assert!(fastest < Duration::from_millis(100), "{fastest:?}");
+    assert!(
+        fastest <= 2 * slowest_by_itself,
+        "{fastest:?}, {slowest_by_itself:?}"
+    );
     // The unsigned way in is no other way.
     let callback = || {
         client

@@ -17,6 +17,7 @@
 //! - [`raw_connection`] sends bytes as they are, for what no client library would send
 //! - [`recording_backend`] stands in for a backend and keeps every byte it receives; [`scripted_backend`] answers with
 //!   bytes that no backend should send
+//! - [`faulty_backend`] is a backend that dies or freezes in the middle of an exchange
 //! - [`waiting`] waits for a condition, never for a fixed time; [`clock`] is the one clock
 //! - [`sandbox_provider`] is the provider, also a program of its own
 
@@ -24,6 +25,7 @@ pub mod answer;
 pub mod browser;
 pub mod clock;
 pub mod crowd;
+pub mod faulty_backend;
 pub mod folder;
 pub mod html;
 pub mod logins;

@@ -56,19 +56,7 @@ impl Program {
     /// When it has not been built.
     #[must_use]
     pub fn path(self) -> PathBuf {
-        let test = env::current_exe().expect("a test knows where it is");
-        // The test itself is one folder further down, in `deps`.
-        let folder = test
-            .parent()
-            .and_then(Path::parent)
-            .expect("a test lies in a target folder");
-        let path = folder.join(self.name());
-        assert!(
-            path.is_file(),
-            "{} is not there: run scripts/test, or cargo build --workspace --bins",
-            path.display()
-        );
-        path
+        path_of(self.name())
     }
 
     /// A command that runs it, in a folder, without what the surroundings have set for it.
@@ -119,6 +107,27 @@ impl Program {
             }
         }
     }
+}
+
+/// Where a program of this name was built: beside the running test.
+///
+/// # Panics
+///
+/// When it has not been built.
+pub(crate) fn path_of(name: &str) -> PathBuf {
+    let test = env::current_exe().expect("a test knows where it is");
+    // The test itself is one folder further down, in `deps`.
+    let folder = test
+        .parent()
+        .and_then(Path::parent)
+        .expect("a test lies in a target folder");
+    let path = folder.join(name);
+    assert!(
+        path.is_file(),
+        "{} is not there: run scripts/test, or cargo build --workspace --bins",
+        path.display()
+    );
+    path
 }
 
 /// One process of a program of which there may be several. The first, number 0, is meant wherever a program is named alone.
@@ -317,7 +326,8 @@ fn log_of(instance: Instance, folder: &Path) -> PathBuf {
 /// Characters of a log that a failure shows, from its end.
 const MOST_SHOWN: usize = 16_000;
 
-fn signal(id: u32, signal: &str) {
+/// Sends a signal by its name, without `SIG`.
+pub(crate) fn signal(id: u32, signal: &str) {
     let status = Command::new("kill")
         .args([&format!("-{signal}"), &id.to_string()])
         .status();

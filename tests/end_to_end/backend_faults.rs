@@ -1,0 +1,461 @@
+//! A backend's process that is killed, ends or freezes: at every moment of an exchange, with and without another address.
+//!
+//! CONTRACT 5: retried on another address are a GET, as long as no byte of an answer has come, and any request for which
+//! no connection could be established. Everything else is answered by 502 or 504, or visibly incomplete.
+
+use std::{fmt, net::SocketAddr, sync::Arc};
+
+use end_to_end::{
+    faulty_backend::{FaultyBackend, has_unread_bytes},
+    port::free_address,
+    program::Program,
+    raw_connection::{RawAnswer, RawConnection, request},
+    recording_backend::{Behaviour, Manner, RecordingBackend},
+    signed_client::SignedClient,
+    stack::Stack,
+    waiting::until,
+};
+use tokio::{
+    sync::Semaphore,
+    task::{JoinHandle, JoinSet},
+};
+
+/// One fault at one moment of one exchange.
+#[derive(Clone, Copy)]
+struct Case {
+    method: &'static str,
+    moment: Moment,
+    /// Whether the version has another address, which is healthy.
+    has_other: bool,
+    fault: Fault,
+}
+
+/// When the fault strikes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Moment {
+    /// Before there is any connection.
+    Before,
+    /// With an idle connection in the gateway's pool.
+    WhileIdle,
+    RequestHead,
+    Form,
+    NoAnswer,
+    AnswerHead,
+    AnswerBody,
+}
+
+/// What becomes of the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    /// `SIGKILL`
+    Kill,
+    /// It ends by itself.
+    End,
+    /// `SIGSTOP`
+    Freeze,
+    /// `SIGSTOP`, then `SIGCONT`
+    Pause,
+}
+
+/// What a client gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Expected {
+    /// The whole answer.
+    Answered,
+    /// An answer that is visibly incomplete.
+    Truncated,
+    /// A problem.
+    Refused(u16, &'static str),
+}
+
+/// A gateway with a version for each case.
+struct Setup {
+    stack: Stack,
+    /// Answers with the target.
+    other: RecordingBackend,
+    cases: Vec<(Case, SocketAddr)>,
+}
+
+/// Cases at once: each is a process or two.
+const AT_ONCE: usize = 16;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_killed_backend_leaves_is_retried_or_refused() {
+    judge_all(Fault::Kill, "").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_backend_leaves_that_ends_is_retried_or_refused() {
+    judge_all(Fault::End, "").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_frozen_backend_keeps_is_retried_or_refused() {
+    judge_all(Fault::Freeze, "[timeouts]\nanswer_seconds = 2").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backend_that_was_frozen_for_a_moment_answers() {
+    judge_all(Fault::Pause, "").await;
+}
+
+fn cases(fault: Fault) -> Vec<Case> {
+    let moments = [
+        Moment::Before,
+        Moment::WhileIdle,
+        Moment::RequestHead,
+        Moment::Form,
+        Moment::NoAnswer,
+        Moment::AnswerHead,
+        Moment::AnswerBody,
+    ];
+    let mut cases = Vec::new();
+    for moment in moments {
+        for method in ["GET", "POST"] {
+            for has_other in [false, true] {
+                if !(method == "GET" && moment == Moment::Form) {
+                    cases.push(Case {
+                        method,
+                        moment,
+                        has_other,
+                        fault,
+                    });
+                }
+            }
+        }
+    }
+    cases
+}
+
+/// Judges every case, some at once, and tells all that is wrong.
+async fn judge_all(fault: Fault, gateway: &str) {
+    let cases = cases(fault);
+    assert_eq!(cases.len(), 26);
+    let setup = Arc::new(Setup::start(cases, gateway).await);
+    let permits = Arc::new(Semaphore::new(AT_ONCE));
+    let mut judging = JoinSet::new();
+    for number in 0..setup.cases.len() {
+        let (setup, permits) = (Arc::clone(&setup), Arc::clone(&permits));
+        judging.spawn(async move {
+            let _permit = permits.acquire().await;
+            let case = setup.cases[number].0.to_string();
+            // A panic of one case is not the end of the others.
+            let judged = tokio::spawn(async move { setup.judge(number).await }).await;
+            match judged.map_err(|panic| panic.to_string()).flatten() {
+                Ok(()) => None,
+                Err(what) => Some(format!("{case}: {what}")),
+            }
+        });
+    }
+    let judged = judging.join_all().await;
+    let count = judged.len();
+    let wrong: Vec<_> = judged.into_iter().flatten().collect();
+    assert!(
+        wrong.is_empty(),
+        "{} of {count}:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+}
+
+impl Case {
+    fn expected(&self) -> Expected {
+        let refused = match self.fault {
+            Fault::Pause => return Expected::Answered,
+            Fault::Kill | Fault::End => Expected::Refused(502, "backend_unreachable"),
+            Fault::Freeze => Expected::Refused(504, "backend_timeout"),
+        };
+        // A frozen process still has its connections accepted, by the kernel.
+        let is_connected = match self.moment {
+            Moment::Before | Moment::WhileIdle => self.fault == Fault::Freeze,
+            _ => true,
+        };
+        let is_get = self.method == "GET";
+        match self.moment {
+            Moment::AnswerBody => Expected::Truncated,
+            Moment::AnswerHead => refused,
+            _ if self.has_other && (is_get || !is_connected) => Expected::Answered,
+            _ => refused,
+        }
+    }
+
+    /// The backend's own name for the moment.
+    const fn stop(&self) -> &'static str {
+        match self.moment {
+            Moment::Before | Moment::WhileIdle => "never",
+            Moment::RequestHead => "request-head",
+            Moment::Form => "form",
+            Moment::NoAnswer => "no-answer",
+            Moment::AnswerHead => "answer-head",
+            Moment::AnswerBody => "answer-body",
+        }
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            method,
+            moment,
+            has_other,
+            fault,
+        } = self;
+        let addresses = if *has_other {
+            "two addresses"
+        } else {
+            "one address"
+        };
+        write!(f, "{method}, {addresses}, {fault:?} at {moment:?}")
+    }
+}
+
+impl Setup {
+    async fn start(cases: Vec<Case>, gateway: &str) -> Self {
+        let other = RecordingBackend::start().await;
+        other.behave(Behaviour::answering(Manner::Echoing));
+        let cases: Vec<_> = cases
+            .into_iter()
+            .map(|case| (case, free_address()))
+            .collect();
+        let mut config = format!("threads = 1\ndefault_version = \"c0\"\n{gateway}\n");
+        for (number, (case, address)) in cases.iter().enumerate() {
+            let mut backends = vec![address.to_string()];
+            backends.extend(case.has_other.then(|| other.address().to_string()));
+            config.push_str(&format!(
+                "[versions.c{number}]\nbackends = {backends:?}\nhealth = {{ active = false }}\n"
+            ));
+        }
+        let stack = Stack::builder()
+            .in_front_of_address(free_address())
+            .without(Program::Gateway, "versions")
+            .gateway(&config)
+            .start()
+            .await;
+        Self {
+            stack,
+            other,
+            cases,
+        }
+    }
+
+    async fn judge(&self, number: usize) -> Result<(), String> {
+        let (case, address) = self.cases[number];
+        let mut backend = FaultyBackend::start(address, case.stop()).await;
+        let client = Client::new(self, number);
+        match case.moment {
+            Moment::Before => {
+                self.strike_before(&case, address, &mut backend, &client)
+                    .await?
+            }
+            Moment::WhileIdle => {
+                // Each address in its turn.
+                for _ in 0..2 {
+                    client.is_answered("GET", "/first").await?;
+                }
+                self.strike_before(&case, address, &mut backend, &client)
+                    .await?;
+            }
+            _ => strike_within(&case, &mut backend, &client).await?,
+        }
+        // What is left serves at once; a frozen one still takes connections and forms.
+        if case.has_other && case.fault != Fault::Freeze {
+            client.is_answered("POST", "/left").await?;
+        }
+        if case.has_other {
+            client.is_answered("GET", "/left").await?;
+        }
+        backend.kill().await;
+        let _again = FaultyBackend::start(address, "never").await;
+        for method in ["GET", "POST", "GET", "POST"] {
+            client.is_answered(method, "/again").await?;
+        }
+        Ok(())
+    }
+
+    /// Strikes before the request, and sends it until each address has had its turn.
+    async fn strike_before(
+        &self,
+        case: &Case,
+        address: SocketAddr,
+        backend: &mut FaultyBackend,
+        client: &Client,
+    ) -> Result<(), String> {
+        match case.fault {
+            Fault::Kill => backend.kill().await,
+            Fault::End => backend.end().await,
+            Fault::Freeze | Fault::Pause => backend.freeze().await,
+        }
+        let mut met = 0;
+        for turn in 0..=usize::from(case.has_other) {
+            let target = format!("/struck-{turn}");
+            let mut exchange = client.begin(case.method, &target);
+            if case.fault == Fault::Pause {
+                until("the request to arrive", || async {
+                    (has_unread_bytes(address) || exchange.is_finished()).then_some(())
+                })
+                .await;
+                // Unless this is the other's turn.
+                if has_unread_bytes(address) {
+                    backend.thaw();
+                }
+            }
+            let outcome = (&mut exchange).await.expect("the client does not panic");
+            let is_elsewhere = case.has_other && !self.arrived(client.number, &target).is_empty();
+            match judge(&outcome, case.expected()) {
+                Ok(()) => met += 1,
+                // This was the other's turn.
+                Err(_) if is_elsewhere && outcome.is_whole(client.number, &target) => {}
+                Err(what) => return Err(what),
+            }
+        }
+        if met == 0 {
+            Err("the fault was never met".to_owned())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The requests for a target that arrived at the other address.
+    fn arrived(&self, number: usize, target: &str) -> Vec<String> {
+        let target = target_of(number, target);
+        let arrived = self
+            .other
+            .requests()
+            .into_iter()
+            .map(|request| request.target);
+        arrived.filter(|arrived| *arrived == target).collect()
+    }
+}
+
+/// Strikes once the exchange has got to its moment.
+async fn strike_within(
+    case: &Case,
+    backend: &mut FaultyBackend,
+    client: &Client,
+) -> Result<(), String> {
+    for turn in 0..3 {
+        let target = format!("/struck-{turn}");
+        let mut exchange = client.begin(case.method, &target);
+        tokio::select! {
+            () = backend.reached() => {}
+            outcome = &mut exchange => {
+                // This was the other's turn.
+                let outcome = outcome.expect("the client does not panic");
+                if case.has_other && outcome.is_whole(client.number, &target) {
+                    continue;
+                }
+                return Err(format!("{outcome:?} before the fault"));
+            }
+        }
+        match case.fault {
+            Fault::Kill => backend.kill().await,
+            Fault::End => backend.end().await,
+            Fault::Freeze => backend.freeze().await,
+            Fault::Pause => {
+                backend.freeze().await;
+                backend.thaw();
+                backend.go_on().await;
+            }
+        }
+        let outcome = exchange.await.expect("the client does not panic");
+        return judge(&outcome, case.expected());
+    }
+    Err("no request arrived at the faulty backend".to_owned())
+}
+
+/// What came of an exchange.
+#[derive(Debug)]
+struct Outcome {
+    answer: Option<RawAnswer>,
+    /// What came of an answer that broke off.
+    rest: Vec<u8>,
+}
+
+impl Outcome {
+    fn is_whole(&self, number: usize, target: &str) -> bool {
+        let target = target_of(number, target);
+        let is_whole =
+            |answer: &RawAnswer| answer.status == 200 && answer.body == target.as_bytes();
+        self.answer.as_ref().is_some_and(is_whole)
+    }
+}
+
+fn judge(outcome: &Outcome, expected: Expected) -> Result<(), String> {
+    let is_right = match (expected, &outcome.answer) {
+        (Expected::Answered, Some(answer)) => answer.status == 200,
+        (Expected::Truncated, None) => outcome.rest.starts_with(b"HTTP/1.1 200 "),
+        (Expected::Refused(status, code), Some(answer)) => {
+            answer.status == status && answer.code().as_deref() == Some(code)
+        }
+        _ => false,
+    };
+    let rest = outcome.rest.escape_ascii();
+    match is_right {
+        true => Ok(()),
+        false => Err(format!(
+            "{:?}, then \"{rest}\"; expected: {expected:?}",
+            outcome.answer
+        )),
+    }
+}
+
+/// A client of one version.
+struct Client {
+    gateway: SocketAddr,
+    signed: SignedClient,
+    number: usize,
+    form: String,
+}
+
+impl Client {
+    fn new(setup: &Setup, number: usize) -> Self {
+        let is_large = setup.cases[number].0.moment == Moment::Form;
+        Self {
+            gateway: setup.stack.addresses().gateway,
+            signed: setup.stack.client(),
+            number,
+            form: "y".repeat(if is_large { 60 * 1024 } else { 1 }),
+        }
+    }
+
+    /// Sends a request on a connection of its own.
+    fn begin(&self, method: &str, target: &str) -> JoinHandle<Outcome> {
+        let target = target_of(self.number, target);
+        let version = format!("c{}", self.number);
+        let bytes = match method {
+            "GET" => request(
+                "GET",
+                &target,
+                &[&format!("Acme-X-Version: {version}")],
+                b"",
+            ),
+            _ => {
+                let call = self.signed.post(&target).version(&version);
+                call.param("a", &self.form).bytes(&[])
+            }
+        };
+        let gateway = self.gateway;
+        tokio::spawn(async move {
+            let mut connection = RawConnection::open(gateway).await;
+            connection.send(&bytes).await;
+            let answer = connection.answer().await;
+            let rest = connection.unread().to_vec();
+            Outcome { answer, rest }
+        })
+    }
+
+    async fn is_answered(&self, method: &str, target: &str) -> Result<(), String> {
+        let outcome = self
+            .begin(method, target)
+            .await
+            .expect("the client does not panic");
+        match outcome.is_whole(self.number, target) {
+            true => Ok(()),
+            false => Err(format!("{method} {target}: {outcome:?}")),
+        }
+    }
+}
+
+fn target_of(number: usize, target: &str) -> String {
+    format!("/{number}{target}")
+}

@@ -79,6 +79,8 @@ mod open_connections;
 mod orderly_stop;
 // What both programs warn of, and refuse, before anything is served.
 mod warnings;
+// Everything at once for a while: forms, aborted requests, a backend that is down for a moment.
+mod mixed_load;
 // Memory and start.
 mod footprint;
 // The command line, and the log.

@@ -1,0 +1,318 @@
+//! A mixed load for a while: no request fails without a reason, and nothing is left behind.
+//!
+//! `SIGNPOST_MIXED_LOAD_SECONDS` says how long, 5 by default.
+
+use std::{
+    env, fs,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use end_to_end::{
+    port::free_address,
+    program::Program,
+    raw_connection::{RawConnection, request},
+    scripted_backend::{Ending, Pace, Script, ScriptedBackend, Start},
+    signed_client::SignedClient,
+    stack::Stack,
+    waiting::until,
+};
+use tokio::task::JoinSet;
+
+/// Clients at once.
+const CLIENTS: u64 = 24;
+/// Between two looks at the gateway's memory.
+const INTERVAL: Duration = Duration::from_millis(50);
+/// Descriptors that the gateway may have more than at its start, once all connections have ended.
+const MAX_FURTHER_DESCRIPTORS: usize = 8;
+/// Memory that the second half of the load may take more than the first, beside a quarter: what allocators keep.
+const FURTHER_KIB: u64 = 16 * 1024;
+/// More than the kernel's buffers hold, so that a client can leave in the middle.
+const LARGE: usize = 8 * 1024 * 1024;
+/// At least so many exchanges, and aborted requests of each kind: otherwise there was no load.
+const LEAST_EXCHANGES: usize = 100;
+const LEAST_ABORTED: usize = 5;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_mixed_load_leaves_nothing_behind() {
+    let seconds = env::var("SIGNPOST_MIXED_LOAD_SECONDS");
+    let seconds = seconds.map_or(5.0, |seconds| seconds.parse().expect("seconds"));
+    let duration = Duration::from_secs_f64(seconds);
+    let (mut one, mut other) = tokio::join!(ScriptedBackend::start(), ScriptedBackend::start());
+    let addresses = [one.address(), other.address()];
+    prepare(&one);
+    prepare(&other);
+    let mut stack = start(addresses).await;
+    let client = stack.client();
+    for _ in addresses {
+        assert_eq!(client.get("/x").send().await.status, 200);
+    }
+    let process = stack.running(Program::Gateway).id();
+    let before = descriptors(process);
+
+    let load = Load::start(stack.addresses().gateway, &client);
+    let start = Instant::now();
+    let mut largest = [0; 2];
+    let mut down = None;
+    while start.elapsed() < duration {
+        let half = usize::from(start.elapsed() >= duration / 2);
+        largest[half] = stack
+            .running(Program::Gateway)
+            .resident_kib()
+            .max(largest[half]);
+        // Down for the third eighth of the time, and only then.
+        if down.is_none() && start.elapsed() > duration / 4 {
+            let since = Instant::now();
+            one.end().await;
+            tokio::time::sleep(duration / 8).await;
+            one = ScriptedBackend::start_at(addresses[0]).await;
+            prepare(&one);
+            down = Some((since, Instant::now()));
+        }
+        tokio::time::sleep(INTERVAL).await;
+    }
+    let record = load.stop().await;
+
+    let (gone, back) = down.expect("a backend was down");
+    let unexplained: Vec<_> = record
+        .failures
+        .iter()
+        .filter(|failure| failure.end < gone || failure.start > back)
+        .map(|failure| &failure.what)
+        .collect();
+    let figures = format!(
+        "{} exchanges, {:?} aborted, {} failed; {largest:?} KiB, {before} descriptors",
+        record.exchanges,
+        record.aborted,
+        record.failures.len(),
+    );
+    eprintln!("{figures}");
+    assert!(unexplained.is_empty(), "{figures}: {unexplained:#?}");
+    assert!(record.exchanges >= LEAST_EXCHANGES, "no load: {figures}");
+    let least = record.aborted.iter().min();
+    assert!(least >= Some(&LEAST_ABORTED), "nothing aborted: {figures}");
+    let [first, second] = largest;
+    assert!(second <= first + first / 4 + FURTHER_KIB, "{figures}");
+
+    // It still serves, from both addresses; the one that was down may be tried a moment later.
+    until("both addresses to serve", || async {
+        let answer = client.post("/last").param("a", "1").send().await;
+        assert_eq!(answer.status, 200);
+        let serves = |backend: &ScriptedBackend| {
+            let arrivals = backend.arrivals();
+            arrivals.iter().any(|arrival| arrival.target == "/last")
+        };
+        (serves(&one) && serves(&other)).then_some(())
+    })
+    .await;
+    // Its idle connections end with the backends and with the client.
+    drop(client);
+    tokio::join!(one.end(), other.end());
+    until("all connections to be closed", || async {
+        (descriptors(process) <= before + MAX_FURTHER_DESCRIPTORS).then_some(())
+    })
+    .await;
+    let _again = ScriptedBackend::start_at(addresses[1]).await;
+    let client = stack.client();
+    until("it to serve again", || async {
+        let answer = client.get("/again").send().await;
+        (answer.status == 200).then_some(())
+    })
+    .await;
+}
+
+async fn start(backends: [SocketAddr; 2]) -> Stack {
+    let backends = backends.map(|address| address.to_string());
+    let config = format!(
+        "threads = 2\n[versions.v1]\nbackends = {backends:?}\nhealth = {{ active = false, out_seconds = 1 }}"
+    );
+    Stack::builder()
+        .in_front_of_address(free_address())
+        .without(Program::Gateway, "versions")
+        .gateway(&config)
+        .start()
+        .await
+}
+
+/// `/slow` takes a while, `/large` is large.
+fn prepare(backend: &ScriptedBackend) {
+    let answer = |pace, body: &str| Script {
+        bytes: format!(
+            "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        )
+        .into_bytes(),
+        pace,
+        start: Start::AfterRequest,
+        ending: Ending::Open,
+    };
+    backend.script("/slow", answer(Pace::SingleBytes, "slow"));
+    backend.script("/large", answer(Pace::AtOnce, &"x".repeat(LARGE)));
+}
+
+fn descriptors(process: u32) -> usize {
+    let folder = fs::read_dir(format!("/proc/{process}/fd"));
+    folder.expect("a running process has descriptors").count()
+}
+
+/// Clients that do all sorts of things until they are stopped.
+struct Load {
+    is_over: Arc<AtomicBool>,
+    clients: JoinSet<Record>,
+}
+
+#[derive(Default)]
+struct Record {
+    exchanges: usize,
+    /// In the head, in the form, while waiting, in the answer's body.
+    aborted: [usize; 4],
+    failures: Vec<Failure>,
+}
+
+struct Failure {
+    start: Instant,
+    end: Instant,
+    what: String,
+}
+
+impl Load {
+    fn start(gateway: SocketAddr, signed: &SignedClient) -> Self {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let mut clients = JoinSet::new();
+        for number in 1..=CLIENTS {
+            let is_over = Arc::clone(&is_over);
+            let mut client = Client {
+                gateway,
+                signed: signed.clone(),
+                number,
+                random: Random(number),
+                record: Record::default(),
+            };
+            clients.spawn(async move {
+                client.run(&is_over).await;
+                client.record
+            });
+        }
+        Self { is_over, clients }
+    }
+
+    async fn stop(self) -> Record {
+        self.is_over.store(true, Ordering::Relaxed);
+        let mut all = Record::default();
+        for record in self.clients.join_all().await {
+            all.exchanges += record.exchanges;
+            all.failures.extend(record.failures);
+            for (all, aborted) in all.aborted.iter_mut().zip(record.aborted) {
+                *all += aborted;
+            }
+        }
+        all
+    }
+}
+
+struct Client {
+    gateway: SocketAddr,
+    signed: SignedClient,
+    number: u64,
+    random: Random,
+    record: Record,
+}
+
+impl Client {
+    async fn run(&mut self, is_over: &AtomicBool) {
+        let mut connection = RawConnection::open(self.gateway).await;
+        let mut turn = 0;
+        while !is_over.load(Ordering::Relaxed) {
+            turn += 1;
+            match self.random.below(12) {
+                0..=5 => self.exchange(&mut connection, turn).await,
+                6..=7 => {
+                    let mut connection = RawConnection::open(self.gateway).await;
+                    self.exchange(&mut connection, turn).await;
+                }
+                kind => self.abort(kind - 8).await,
+            }
+        }
+    }
+
+    /// One whole exchange; afterwards the connection can be used again.
+    async fn exchange(&mut self, connection: &mut RawConnection, turn: usize) {
+        let target = format!("/{}-{turn}", self.number);
+        let value = "y".repeat(self.random.below(2000));
+        let call = match self.random.below(2) {
+            0 => self.signed.get(&target).param("turn", &turn.to_string()),
+            _ => self.signed.post(&target).param("value", &value),
+        };
+        let (target, _) = call.parts();
+        let start = Instant::now();
+        connection.send(&call.bytes(&[])).await;
+        let answer = connection.answer().await;
+        self.record.exchanges += 1;
+        let is_right = |status: u16, body: &[u8]| status == 200 && body == target.as_bytes();
+        match answer {
+            Some(answer) if is_right(answer.status, &answer.body) => {}
+            other => self.record.failures.push(Failure {
+                start,
+                end: Instant::now(),
+                what: format!("{target}: {other:?}"),
+            }),
+        }
+        // After an error the gateway may have closed it.
+        if self
+            .record
+            .failures
+            .last()
+            .is_some_and(|failure| failure.start == start)
+        {
+            *connection = RawConnection::open(self.gateway).await;
+        }
+    }
+
+    /// Leaves in the middle of a request or of its answer.
+    async fn abort(&mut self, kind: usize) {
+        let mut connection = RawConnection::open(self.gateway).await;
+        match kind {
+            // In the head, in the form.
+            0 | 1 => {
+                let value = "y".repeat(1000);
+                let bytes = self.signed.post("/aborted").param("a", &value).bytes(&[]);
+                let head = bytes.len() - value.len() - 1;
+                let range = if kind == 0 {
+                    1..head / 2
+                } else {
+                    head + 1..bytes.len()
+                };
+                let length = range.start + self.random.below(range.len());
+                connection.send(&bytes[..length]).await;
+            }
+            // While waiting, or in the body.
+            _ => {
+                let target = if kind == 2 { "/slow" } else { "/large" };
+                connection.send(&request("GET", target, &[], b"")).await;
+                let patience = if kind == 2 { 50 } else { 10_000 };
+                let pause = Duration::from_millis(
+                    self.random.below(patience).try_into().expect("it is small"),
+                );
+                connection.stirs_within(pause).await;
+            }
+        }
+        self.record.aborted[kind] += 1;
+    }
+}
+
+/// Numbers without an order (xorshift64), the same in every run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        let limit = u64::try_from(limit).expect("a usize fits");
+        usize::try_from(self.0 % limit).expect("it is below a usize")
+    }
+}

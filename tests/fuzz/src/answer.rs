@@ -1,0 +1,63 @@
+//! The heads of backends' answers: the scanner and the strict parser.
+
+use gateway::backend::answer_head::{AnswerBody, AnswerHead, AnswerScanner, MalformedAnswer};
+
+use crate::naive::answer::{self as naive, Answer, Body};
+
+/// What every head begins with that could still be accepted.
+const BEGINNING: &[u8] = b"HTTP/1.";
+
+/// The head that `input` begins with, arriving at once and in pieces.
+///
+/// # Panics
+///
+/// Two readings differ.
+pub fn answer(input: &[u8]) -> bool {
+    let expected = naive::read(input);
+    for piece in [input.len(), 1, 7, 64] {
+        match (read(input, piece), &expected) {
+            (Ok(Some(length)), Ok(Some(expected))) => assert_parts(&input[..length], expected),
+            (Ok(None), Ok(None)) | (Err(_), Err(_)) => {}
+            // What cannot become a head any more is refused before it is whole.
+            (Err(_), Ok(None)) if !input.starts_with(BEGINNING) => {}
+            (read, _) => panic!("in pieces of {piece}: {read:?} instead of {expected:?}"),
+        }
+    }
+    matches!(expected, Ok(Some(_)))
+}
+
+/// Scans what has arrived after each piece, and reads the head once it is whole.
+fn read(input: &[u8], piece: usize) -> Result<Option<usize>, MalformedAnswer> {
+    let mut scanner = AnswerScanner::default();
+    for end in (0..input.len()).step_by(piece.max(1)).chain([input.len()]) {
+        if let Some(length) = scanner.scan(&input[..end])? {
+            return AnswerHead::read(&input[..length]).map(|_| Some(length));
+        }
+    }
+    Ok(None)
+}
+
+fn assert_parts(bytes: &[u8], expected: &Answer<'_>) {
+    let head = AnswerHead::read(bytes).expect("it was read before");
+    assert_eq!(bytes.len(), expected.length, "length");
+    assert_eq!(head.status, expected.status, "status");
+    assert_eq!(
+        head.reason(bytes),
+        expected.reason.unwrap_or_default(),
+        "reason"
+    );
+    assert_eq!(
+        head.fields(bytes).collect::<Vec<_>>(),
+        expected.fields,
+        "fields"
+    );
+    let body = match head.body {
+        AnswerBody::None => Body::None,
+        AnswerBody::Length(length) => Body::Length(length),
+        AnswerBody::Chunked => Body::Chunked,
+        AnswerBody::UntilClose => Body::UntilClose,
+    };
+    assert_eq!(body, expected.body, "framing");
+    let may_be_kept = !expected.is_http_1_0 && body != Body::UntilClose;
+    assert!(may_be_kept || !head.keeps_alive, "keep-alive");
+}

@@ -1,0 +1,116 @@
+//! Canonical strings, signs, and the search for what a caller did differently.
+
+use gateway_protocol::param::Params;
+use gateway_protocol::sign::explain::{GivenSign, LONGEST_CANONICAL, Slip, explain};
+use gateway_protocol::sign::{AppKey, ReplayPolicy, Sign, canonical_for_display, sign};
+use gateway_protocol::sign::{
+    SignAlgorithm, SignCover, SignEmpty, SignLayout, SignProfile, SignValues,
+};
+
+use crate::{
+    naive::{canonical as naive, params},
+    query_and_body,
+};
+
+const KEY: &str = "4283fefc63f0cd0e873a0000c6d07ef7";
+const METHOD: &str = "POST";
+const PATH: &str = "/event/send";
+const LIMIT: usize = 256;
+
+/// The canonical string and the sign of a request, by the profile in the input's first line.
+///
+/// # Panics
+///
+/// Two readings differ.
+pub fn canonical(input: &[u8]) -> bool {
+    let (settings, request) = query_and_body(input);
+    let (query, body) = query_and_body(request);
+    let profile = profile(settings);
+    let pairs = params::read(query, body, LIMIT);
+    let params = Params::parse(query, body, LIMIT);
+    // The target `params` compares these.
+    let (Ok(pairs), Ok(params)) = (pairs, params) else {
+        return false;
+    };
+
+    let shown = canonical_for_display(&profile, METHOD, PATH, &params);
+    let expected = naive::canonical(&profile, "<APP_KEY>", (METHOD, PATH), &pairs);
+    assert_eq!(
+        shown.escape_ascii().to_string(),
+        expected.escape_ascii().to_string()
+    );
+
+    let key: AppKey = KEY.parse().expect("the key is one");
+    let expected = naive_sign(&profile, &pairs);
+    let sign = sign(&profile, &key, METHOD, PATH, &params);
+    assert_eq!(sign.to_hex(), expected);
+    let given = Sign::from_hex(expected.to_uppercase().as_bytes());
+    assert!(given.is_some_and(|given| given.matches(&sign)));
+
+    let given = GivenSign::from_hex(naive_sign(&with_other_values(&profile), &pairs).as_bytes());
+    let given = given.expect("the sign is one");
+    let slip = explain(&given, &profile, &key, None, (METHOD, PATH), &params);
+    let is_searched = query.len() + body.len() < LONGEST_CANONICAL / 2;
+    assert!(
+        slip != Some(Slip::KeyOrValue),
+        "values read the other way are not found"
+    );
+    assert!(slip.is_some() || !is_searched, "no search was made");
+    true
+}
+
+fn naive_sign(profile: &SignProfile, pairs: &[params::Pair]) -> String {
+    let canonical = naive::canonical(profile, KEY, (METHOD, PATH), pairs);
+    naive::sign(profile.algorithm, KEY, &canonical)
+}
+
+/// One setting a byte: values, layout, empty, cover, algorithm, left out. In digits, 0 is each one's default.
+fn profile(settings: &[u8]) -> SignProfile {
+    const LEAVE_OUT: [&[&str]; 4] = [
+        &[],
+        &["sign_type"],
+        &["a", "abcdefghi", "张"],
+        &["", "time"],
+    ];
+    let setting = |place: usize| usize::from(settings.get(place).map_or(0, |byte| byte % 4));
+    let is_set = |place| setting(place) % 2 == 1;
+    SignProfile {
+        values: if is_set(0) {
+            SignValues::Decoded
+        } else {
+            SignValues::Wire
+        },
+        layout: SignLayout::ALL[setting(1)],
+        empty: if is_set(2) {
+            SignEmpty::Drop
+        } else {
+            SignEmpty::Keep
+        },
+        cover: if is_set(3) {
+            SignCover::Request
+        } else {
+            SignCover::Parameters
+        },
+        algorithm: if is_set(4) {
+            SignAlgorithm::HmacSha256
+        } else {
+            SignAlgorithm::Md5
+        },
+        leave_out: LEAVE_OUT[setting(5)]
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
+        replay: ReplayPolicy::Allow,
+    }
+}
+
+fn with_other_values(profile: &SignProfile) -> SignProfile {
+    let values = match profile.values {
+        SignValues::Wire => SignValues::Decoded,
+        SignValues::Decoded => SignValues::Wire,
+    };
+    SignProfile {
+        values,
+        ..profile.clone()
+    }
+}

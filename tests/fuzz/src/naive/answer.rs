@@ -1,0 +1,231 @@
+//! The head of a backend's answer. Sources: RFC 9112 sections 4 to 6, RFC 9110 section 5.
+//!
+//! Stricter than the RFC where two readers could frame the body differently: `Content-Length` at most once and one
+//! number, `Transfer-Encoding` at most once, exactly `chunked`, never beside it and never in HTTP/1.0.
+
+use super::text::{field, has_bare_line_feed, head_length, is_value_byte};
+use super::text::{length, lines, values};
+
+/// Most bytes of a head, closing empty line included.
+pub const MAX_BYTES: usize = 65_535;
+/// Most header fields.
+pub const MAX_FIELDS: usize = 256;
+
+/// How the body that follows is framed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// There is none: 1xx, 204 and 304.
+    None,
+    /// So many bytes.
+    Length(u64),
+    /// In chunks.
+    Chunked,
+    /// It ends with the connection.
+    UntilClose,
+}
+
+/// The parts of an answer's head, as sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer<'a> {
+    /// Bytes up to the end of the closing empty line.
+    pub length: usize,
+    /// HTTP/1.0 and not HTTP/1.1.
+    pub is_http_1_0: bool,
+    /// 100 to 599.
+    pub status: u16,
+    /// Behind the space that follows the status, if there is one; may be empty.
+    pub reason: Option<&'a [u8]>,
+    /// Names and values in order.
+    pub fields: Vec<(&'a [u8], &'a [u8])>,
+    /// How the body is framed, unless the request was one whose answer has none.
+    pub body: Body,
+}
+
+/// The head is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed;
+
+/// Reads the head that `input` begins with; `None` while it is not whole.
+///
+/// # Errors
+///
+/// The head is refused, at the latest once it is whole or too long.
+pub fn read(input: &[u8]) -> Result<Option<Answer<'_>>, Malformed> {
+    let end = head_length(input);
+    let came = &input[..end.unwrap_or(input.len())];
+    match end {
+        _ if has_bare_line_feed(came) => Err(Malformed),
+        Some(end) if end <= MAX_BYTES => read_whole(came).ok_or(Malformed).map(Some),
+        None if came.len() < MAX_BYTES => Ok(None),
+        _ => Err(Malformed),
+    }
+}
+
+fn read_whole(head: &[u8]) -> Option<Answer<'_>> {
+    let mut lines = lines(head).into_iter();
+    let (is_http_1_0, status, reason) = status_line(lines.next()?)?;
+    let fields: Vec<_> = lines.map(field).collect::<Option<_>>()?;
+    if fields.len() > MAX_FIELDS {
+        return None;
+    }
+    let lengths = values(&fields, "content-length");
+    let encodings = values(&fields, "transfer-encoding");
+    let framed = match (&lengths[..], &encodings[..]) {
+        ([], []) => Body::UntilClose,
+        ([value], []) => Body::Length(length(value)?),
+        ([], [encoding]) if encoding.eq_ignore_ascii_case(b"chunked") && !is_http_1_0 => {
+            Body::Chunked
+        }
+        _ => return None,
+    };
+    let body = match status {
+        100..=199 | 204 | 304 => Body::None,
+        _ => framed,
+    };
+    Some(Answer {
+        length: head.len(),
+        is_http_1_0,
+        status,
+        reason,
+        fields,
+        body,
+    })
+}
+
+/// `HTTP-version SP status-code [ SP reason-phrase ]`.
+fn status_line(line: &[u8]) -> Option<(bool, u16, Option<&[u8]>)> {
+    let (is_http_1_0, rest) = match line {
+        [
+            b'H',
+            b'T',
+            b'T',
+            b'P',
+            b'/',
+            b'1',
+            b'.',
+            b'1',
+            b' ',
+            rest @ ..,
+        ] => (false, rest),
+        [
+            b'H',
+            b'T',
+            b'T',
+            b'P',
+            b'/',
+            b'1',
+            b'.',
+            b'0',
+            b' ',
+            rest @ ..,
+        ] => (true, rest),
+        _ => return None,
+    };
+    let (digits, reason) = match rest {
+        [_, _, _] => (rest, None),
+        [_, _, _, b' ', reason @ ..] => (&rest[..3], Some(reason)),
+        _ => return None,
+    };
+    let status = (100..=599).find(|status: &u16| status.to_string().as_bytes() == digits)?;
+    let is_text = reason.is_none_or(|reason| reason.iter().all(|&byte| is_value_byte(byte)));
+    is_text.then_some((is_http_1_0, status, reason))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn body(head: &str) -> Option<Body> {
+        read(head.as_bytes()).unwrap().map(|answer| answer.body)
+    }
+
+    #[test]
+    fn a_head_is_taken_apart() {
+        let head = b"HTTP/1.1 404 Not Found\r\nA:b\r\nC: \td e\t\r\nContent-Length: 3\r\n\r\nabc";
+        let answer = read(head).unwrap().unwrap();
+        assert_eq!(answer.length, head.len() - 3);
+        assert_eq!((answer.is_http_1_0, answer.status), (false, 404));
+        assert_eq!(answer.reason, Some(&b"Not Found"[..]));
+        let fields: [(&[u8], &[u8]); 3] = [(b"A", b"b"), (b"C", b"d e"), (b"Content-Length", b"3")];
+        assert_eq!(answer.fields, fields);
+        assert_eq!(answer.body, Body::Length(3));
+    }
+
+    #[test]
+    fn a_body_is_framed_one_way() {
+        for (head, framed) in [
+            ("HTTP/1.1 200\r\n\r\n", Body::UntilClose),
+            ("HTTP/1.0 200 \r\n\r\n", Body::UntilClose),
+            (
+                "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+                Body::Length(0),
+            ),
+            (
+                "HTTP/1.1 200 OK\r\ntransfer-encoding: Chunked\r\n\r\n",
+                Body::Chunked,
+            ),
+            ("HTTP/1.1 100 Continue\r\n\r\n", Body::None),
+            ("HTTP/1.1 204 No Content\r\n\r\n", Body::None),
+            (
+                "HTTP/1.1 304 \u{e9}\r\nContent-Length: 7\r\n\r\n",
+                Body::None,
+            ),
+        ] {
+            assert_eq!(body(head), Some(framed), "{head:?}");
+        }
+    }
+
+    #[test]
+    fn a_head_may_not_have_come_whole() {
+        for head in [
+            "",
+            "H",
+            "HTTP/1.1 200 OK\r\n",
+            "HTTP/1.1 200 OK\r\nA: b\r\n\r",
+        ] {
+            assert_eq!(body(head), None, "{head:?}");
+        }
+    }
+
+    #[test]
+    fn anything_else_is_malformed() {
+        for head in [
+            "\r\n\r\n",
+            "HTTP/1.2 200 OK\r\n\r\n",
+            "HTTP/1.1  200 OK\r\n\r\n",
+            "HTTP/1.1 99 OK\r\n\r\n",
+            "HTTP/1.1 099 OK\r\n\r\n",
+            "HTTP/1.1 600 OK\r\n\r\n",
+            "HTTP/1.1 2000\r\n\r\n",
+            "HTTP/1.1 200OK\r\n\r\n",
+            "HTTP/1.1 200 O\u{0}K\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nA\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nA : b\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nA: b\r\n c\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nA: b\rc\r\n\r\n",
+            "HTTP/1.1 200 OK\nA: b\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 1, 1\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: +1\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 1234567890123456789\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
+            "HTTP/1.1 204 No Content\r\nTransfer-Encoding: gzip\r\n\r\n",
+            "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+        ] {
+            assert_eq!(read(head.as_bytes()), Err(Malformed), "{head:?}");
+        }
+    }
+
+    #[test]
+    fn limits_hold_at_their_edge() {
+        let with = |fields: &str| format!("HTTP/1.1 200 OK\r\n{fields}\r\n");
+        assert!(read(with(&"A:\r\n".repeat(MAX_FIELDS)).as_bytes()).is_ok());
+        assert!(read(with(&"A:\r\n".repeat(MAX_FIELDS + 1)).as_bytes()).is_err());
+        let room = MAX_BYTES - with("A:\r\n").len();
+        assert!(read(with(&format!("A:{}\r\n", "a".repeat(room))).as_bytes()).is_ok());
+        assert!(read(with(&format!("A:{}\r\n", "a".repeat(room + 1))).as_bytes()).is_err());
+        assert!(read("a".repeat(MAX_BYTES - 1).as_bytes()) == Ok(None));
+        assert!(read("a".repeat(MAX_BYTES).as_bytes()).is_err());
+    }
+}

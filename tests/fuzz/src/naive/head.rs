@@ -1,0 +1,264 @@
+//! A request's head. Sources: RFC 9112 sections 2 to 6, RFC 9110 sections 5 and 7.2, RFC 3986 section 3, CONTRACT 2.
+
+use super::text::{field, has_bare_line_feed, head_length, is_token, is_token_byte};
+use super::text::{length, lines, split_once, values};
+
+/// How large a head may be: bytes in all, fields, and bytes of the query.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes, closing empty line included.
+    pub bytes: usize,
+    /// Header fields.
+    pub fields: usize,
+    /// Bytes of the query, without `?`.
+    pub query: usize,
+}
+
+/// Why a head is refused, as far as clients see the difference. Of several faults the first of this order counts, but
+/// for a long query, which comes before a malformed path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// No HTTP, or a body that two readers could frame differently.
+    NotHttp,
+    /// Too many bytes or fields.
+    TooLarge,
+    /// A query over its limit.
+    QueryTooLong,
+    /// A path or a `Host` that is not of RFC 3986.
+    Target,
+    /// A query that is not of RFC 3986.
+    Query,
+}
+
+/// How the body that follows is framed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// There is none.
+    None,
+    /// So many bytes.
+    Length(u64),
+    /// In chunks.
+    Chunked,
+}
+
+/// The parts of a head, as sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head<'a> {
+    /// Bytes up to the end of the closing empty line.
+    pub length: usize,
+    /// Without its end.
+    pub request_line: &'a [u8],
+    /// A token.
+    pub method: &'a [u8],
+    /// Up to `?`.
+    pub path: &'a [u8],
+    /// Behind `?`; empty where there is none.
+    pub query: &'a [u8],
+    /// The value of the one `Host`.
+    pub host: &'a [u8],
+    /// HTTP/1.0 and not HTTP/1.1.
+    pub is_http_1_0: bool,
+    /// How the body is framed.
+    pub framing: Framing,
+    /// Whether the connection ends with this request: HTTP/1.0, or `close` among the options of `Connection`.
+    pub is_last: bool,
+    /// Names and values in order.
+    pub fields: Vec<(&'a [u8], &'a [u8])>,
+}
+
+/// Reads the head that `input` begins with; `None` while it is not whole.
+///
+/// # Errors
+///
+/// The head is refused.
+pub fn read<'a>(input: &'a [u8], limits: &Limits) -> Result<Option<Head<'a>>, Fault> {
+    if let Some(&first) = input.first()
+        && !is_token_byte(first)
+        && first != b'\r'
+    {
+        return Err(Fault::NotHttp);
+    }
+    let end = head_length(input);
+    let came = &input[..end.unwrap_or(input.len())];
+    if has_bare_line_feed(came) {
+        return Err(Fault::NotHttp);
+    }
+    match end {
+        Some(end) if end <= limits.bytes => read_whole(came, limits).map(Some),
+        None if came.len() < limits.bytes => Ok(None),
+        _ if !came.contains(&b'\n') && came.contains(&b'?') => Err(Fault::QueryTooLong),
+        _ => Err(Fault::TooLarge),
+    }
+}
+
+fn read_whole<'a>(head: &'a [u8], limits: &Limits) -> Result<Head<'a>, Fault> {
+    let mut lines = lines(head).into_iter();
+    let request_line = lines.next().ok_or(Fault::NotHttp)?;
+    let parts: Vec<&[u8]> = request_line.split(|&byte| byte == b' ').collect();
+    let [method, target, version] = parts[..] else {
+        return Err(Fault::NotHttp);
+    };
+    let is_http_1_0 = match version {
+        b"HTTP/1.1" => false,
+        b"HTTP/1.0" => true,
+        _ => return Err(Fault::NotHttp),
+    };
+    if !is_token(method) || target.is_empty() || target.iter().any(u8::is_ascii_control) {
+        return Err(Fault::NotHttp);
+    }
+    let fields: Option<Vec<_>> = lines.map(field).collect();
+    let fields = fields.ok_or(Fault::NotHttp)?;
+    let framing = framing(&fields, is_http_1_0).ok_or(Fault::NotHttp)?;
+    if fields.len() > limits.fields {
+        return Err(Fault::TooLarge);
+    }
+    let (path, query) = split_once(target, b'?').unwrap_or((target, b""));
+    if query.len() > limits.query {
+        return Err(Fault::QueryTooLong);
+    }
+    if !path.starts_with(b"/") || !is_encoded(path, is_path_byte) {
+        return Err(Fault::Target);
+    }
+    if !is_encoded(query, |byte| is_path_byte(byte) || b"?[]".contains(&byte)) {
+        return Err(Fault::Query);
+    }
+    let hosts = values(&fields, "host");
+    let [host] = hosts[..] else {
+        return Err(Fault::Target);
+    };
+    if !is_host(host) {
+        return Err(Fault::Target);
+    }
+    Ok(Head {
+        length: head.len(),
+        request_line,
+        method,
+        path,
+        query,
+        host,
+        is_http_1_0,
+        framing,
+        is_last: is_http_1_0 || closes(&fields),
+        fields,
+    })
+}
+
+fn framing(fields: &[(&[u8], &[u8])], is_http_1_0: bool) -> Option<Framing> {
+    let lengths = values(fields, "content-length");
+    let encodings = values(fields, "transfer-encoding");
+    match (&lengths[..], &encodings[..]) {
+        ([], []) => Some(Framing::None),
+        ([value], []) => match length(value)? {
+            0 => Some(Framing::None),
+            length => Some(Framing::Length(length)),
+        },
+        ([], [encoding]) if encoding.eq_ignore_ascii_case(b"chunked") && !is_http_1_0 => {
+            Some(Framing::Chunked)
+        }
+        _ => None,
+    }
+}
+
+/// Whether every byte is allowed or part of an escape: `%` and two hex digits.
+fn is_encoded(mut text: &[u8], is_allowed: impl Fn(u8) -> bool) -> bool {
+    loop {
+        text = match text {
+            [] => return true,
+            [b'%', high, low, rest @ ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
+                rest
+            }
+            [byte, rest @ ..] if *byte != b'%' && is_allowed(*byte) => rest,
+            _ => return false,
+        }
+    }
+}
+
+/// `unreserved` and `sub-delims` of RFC 3986 section 2.
+fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) || b"!$&'()*+,;=".contains(&byte)
+}
+
+/// `pchar` of RFC 3986 section 3.3, and `/`.
+fn is_path_byte(byte: u8) -> bool {
+    is_name_byte(byte) || b":@/".contains(&byte)
+}
+
+/// `uri-host [ ":" port ]` of RFC 9110 section 7.2, not empty. Two things are stricter than the RFC: of IP literals only
+/// IPv6 addresses are taken, and no name has a comma, which is how two `Host`s look once joined.
+fn is_host(host: &[u8]) -> bool {
+    if let [b'[', rest @ ..] = host {
+        return match split_once(rest, b']') {
+            Some((address, b"")) => is_ipv6(address),
+            Some((address, [b':', port @ ..])) => is_ipv6(address) && is_port(port),
+            _ => false,
+        };
+    }
+    let (name, port) = split_once(host, b':').unwrap_or((host, b""));
+    let is_name = is_encoded(name, |byte| is_name_byte(byte) && byte != b',');
+    !name.is_empty() && is_name && is_port(port)
+}
+
+/// `*DIGIT`, and no more than a port can be.
+fn is_port(port: &[u8]) -> bool {
+    let significant: Vec<u8> = port
+        .iter()
+        .copied()
+        .skip_while(|&digit| digit == b'0')
+        .collect();
+    let value = || {
+        significant
+            .iter()
+            .fold(0, |sum, digit| sum * 10 + u32::from(digit - b'0'))
+    };
+    port.iter().all(u8::is_ascii_digit) && significant.len() <= 5 && value() <= 65_535
+}
+
+/// `IPv6address` of RFC 3986 section 3.2.2: eight groups, of which `::` stands for one or more.
+fn is_ipv6(address: &[u8]) -> bool {
+    let Ok(address) = std::str::from_utf8(address) else {
+        return false;
+    };
+    match address.split_once("::") {
+        None => groups(address, true) == Some(8),
+        Some((left, right)) => match (groups(left, false), groups(right, true)) {
+            (Some(left), Some(right)) => left + right <= 7,
+            _ => false,
+        },
+    }
+}
+
+/// How many groups of 16 bits are written here; the last two may be an IPv4 address.
+fn groups(text: &str, may_end_in_ipv4: bool) -> Option<usize> {
+    if text.is_empty() {
+        return Some(0);
+    }
+    let is_group = |part: &str| {
+        (1..=4).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
+    let parts: Vec<&str> = text.split(':').collect();
+    match parts.split_last() {
+        Some((last, others)) if others.iter().all(|part| is_group(part)) => {
+            if is_group(last) {
+                Some(parts.len())
+            } else {
+                (may_end_in_ipv4 && is_ipv4(last)).then_some(parts.len() + 1)
+            }
+        }
+        _ => None,
+    }
+}
+
+/// `IPv4address`: four numbers up to 255, without zeros in front.
+fn is_ipv4(text: &str) -> bool {
+    let is_octet = |part: &str| (0..=255).any(|octet: u16| octet.to_string() == part);
+    text.split('.').count() == 4 && text.split('.').all(is_octet)
+}
+
+fn closes(fields: &[(&[u8], &[u8])]) -> bool {
+    values(fields, "connection").iter().any(|value| {
+        let value = String::from_utf8_lossy(value).to_ascii_lowercase();
+        value
+            .split(',')
+            .any(|option| option.trim_matches([' ', '\t']) == "close")
+    })
+}

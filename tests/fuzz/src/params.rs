@@ -1,0 +1,87 @@
+//! Parameters, and what `time` and `sign` may be.
+
+use gateway_protocol::param::{Param, Params, ParamsError};
+use gateway_protocol::sign::{ParseSignTimeError, Sign, SignTime};
+
+use crate::{
+    naive::params::{self as naive, Pair},
+    query_and_body,
+};
+
+/// The default of the configuration, and one that inputs reach.
+const LIMITS: [usize; 2] = [256, 3];
+
+/// The pairs of a query and a form body.
+///
+/// # Panics
+///
+/// Two readings differ.
+pub fn params(input: &[u8]) -> bool {
+    let (query, body) = query_and_body(input);
+    LIMITS.map(|limit| are_valid(query, body, limit))[0]
+}
+
+fn are_valid(query: &[u8], body: &[u8], limit: usize) -> bool {
+    let expected = naive::read(query, body, limit);
+    match (Params::parse(query, body, limit), expected) {
+        (Ok(params), Ok(expected)) => {
+            assert_same(&params, &expected);
+            true
+        }
+        (Err(ParamsError::Malformed), Err(naive::Fault::Malformed))
+        | (Err(ParamsError::TooMany), Err(naive::Fault::TooMany)) => false,
+        (params, expected) => panic!("{params:?} instead of {expected:?}"),
+    }
+}
+
+fn assert_same(params: &Params<'_>, expected: &[Pair]) {
+    let pair = |param: &Param<'_>| Pair {
+        wire_key: param.wire_key().to_vec(),
+        wire_value: param.wire_value().to_vec(),
+        key: String::from_utf8(param.key().to_vec()).expect("a decoded key is text"),
+        value: String::from_utf8(param.value().to_vec()).expect("a decoded value is text"),
+    };
+    assert_eq!(params.iter().map(pair).collect::<Vec<_>>(), expected);
+    assert_eq!(params.is_empty(), expected.is_empty());
+    for key in expected
+        .iter()
+        .map(|pair| &pair.key[..])
+        .chain(["time", "sign", ""])
+    {
+        let of_this_key: Vec<_> = expected.iter().filter(|pair| pair.key == key).collect();
+        match (params.single(key), &of_this_key[..]) {
+            (Ok(Some(param)), [one]) => assert_eq!(&pair(param), *one, "the one {key:?}"),
+            (Ok(None), []) | (Err(_), [_, _, ..]) => {}
+            (single, _) => panic!("{key:?}: {single:?} instead of {of_this_key:?}"),
+        }
+    }
+    for param in params.iter() {
+        assert_time(&param.value());
+        assert_sign(&param.value());
+    }
+}
+
+/// Decimal digits, more than ten, that a `u64` holds.
+fn assert_time(value: &[u8]) {
+    let is_digits = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
+    let number: Option<u64> = std::str::from_utf8(value)
+        .ok()
+        .and_then(|digits| digits.parse().ok());
+    match (SignTime::try_from(value), number) {
+        (Ok(time), Some(millis)) if is_digits && value.len() > 10 => {
+            assert_eq!(time.as_millis(), millis);
+        }
+        (Err(ParseSignTimeError::Seconds), Some(_)) if is_digits && value.len() <= 10 => {}
+        (Err(ParseSignTimeError::NotDigits), number) if !is_digits || number.is_none() => {}
+        (time, _) => panic!("{time:?} of {}", value.escape_ascii()),
+    }
+}
+
+/// 32 or 64 hex digits of either letter case.
+fn assert_sign(value: &[u8]) {
+    let expected = hex::decode(value)
+        .ok()
+        .filter(|bytes| [16, 32].contains(&bytes.len()));
+    let sign = Sign::from_hex(value);
+    assert_eq!(sign.map(|sign| sign.as_bytes().to_vec()), expected);
+}

@@ -1,0 +1,69 @@
+//! The targets over generated inputs, one module for each kind: mostly valid, some damaged, since bytes at random alone
+//! never get far.
+//!
+//! Every run tries the same inputs. `PROPTEST_RNG_SEED` and `PROPTEST_CASES` try others and more; `scripts/fuzz` goes on
+//! from the corpus, guided by coverage. A failure shows the smallest input found: make it a file of the corpus.
+
+mod chunked;
+mod damage;
+mod forms;
+mod heads;
+
+use std::{cell::Cell, env, fmt, ops::RangeInclusive};
+
+use fuzz::Target;
+use proptest::{
+    prelude::*,
+    test_runner::{Config, RngSeed, TestRunner},
+};
+
+/// Of a short type, for the backtrace of a failure.
+type Inputs = BoxedStrategy<Vec<u8>>;
+
+/// Runs the target on so many inputs. The share of valid ones, in percent, must lie within bounds: a generator that
+/// makes hardly anything but the one or the other compares little.
+fn check(target: Target, inputs: Inputs, cases: u32, percent: RangeInclusive<u32>) {
+    let defaults = Config::default();
+    let config = Config {
+        cases: if env::var_os("PROPTEST_CASES").is_some() {
+            defaults.cases
+        } else {
+            cases
+        },
+        rng_seed: match defaults.rng_seed {
+            RngSeed::Random => RngSeed::Fixed(1),
+            fixed => fixed,
+        },
+        failure_persistence: None,
+        ..defaults
+    };
+    let cases = config.cases;
+    let valid = Cell::new(0);
+    let run = TestRunner::new(config).run(&inputs.prop_map(Input), |input| {
+        valid.set(valid.get() + u32::from(target(&input.0)));
+        Ok(())
+    });
+    if let Err(error) = run {
+        panic!("{error}");
+    }
+    let valid = valid.get() * 100 / cases;
+    assert!(
+        percent.contains(&valid),
+        "{valid} % of the inputs are valid"
+    );
+}
+
+/// An input that a failure shows as text.
+struct Input(Vec<u8>);
+
+impl fmt::Debug for Input {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "\"{}\"", self.0.escape_ascii())
+    }
+}
+
+/// Strings of this regular expression, in bytes.
+fn text(expression: &str) -> Inputs {
+    let strategy = proptest::string::bytes_regex(expression);
+    strategy.expect("the expression is one").boxed()
+}

@@ -68,7 +68,7 @@ async fn a_backend_that_speaks_no_http_is_told_of_with_its_reason_in_the_log_onl
     let log = stack
         .log_with(end_to_end::program::Program::Gateway, "is unreachable: ")
         .await;
-    assert!(log.contains("HTTPHeader"), "{log}");
+    assert!(log.contains("malformed answer"), "{log}");
 }
 
 #[tokio::test]

@@ -26,6 +26,8 @@ mod strictness;
 mod answers;
 // Malformed and hostile answers of a backend.
 mod hostile_answers;
+// Idle connections to backends, which must be found again.
+mod idle_connections;
 // A backend's process that ends or freezes, at every moment of an exchange.
 mod backend_faults;
 // Bytes that could be read in two ways.

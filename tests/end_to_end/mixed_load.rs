@@ -81,7 +81,7 @@ async fn a_mixed_load_leaves_nothing_behind() {
     let unexplained: Vec<_> = record
         .failures
         .iter()
-        .filter(|failure| failure.end < gone || failure.start > back)
+        .filter(|failure| failure.end < gone || failure.start > back || !failure.is_problem)
         .map(|failure| &failure.what)
         .collect();
     let figures = format!(
@@ -176,6 +176,8 @@ struct Record {
 struct Failure {
     start: Instant,
     end: Instant,
+    /// Whether it is what a gateway answers whose backend is down: 502, 503 or 504, with a code.
+    is_problem: bool,
     what: String,
 }
 
@@ -258,6 +260,9 @@ impl Client {
             other => self.record.failures.push(Failure {
                 start,
                 end: Instant::now(),
+                is_problem: other.as_ref().is_some_and(|answer| {
+                    matches!(answer.status, 502..=504) && answer.code().is_some()
+                }),
                 what: format!("{target}: {other:?}"),
             }),
         }

@@ -61,6 +61,18 @@ pub struct Places {
     pub binaries: PathBuf,
     /// The folder of the peers' configurations.
     pub configurations: PathBuf,
+    /// Worker threads of each contestant, or worker processes.
+    pub threads: usize,
+}
+
+impl Places {
+    /// How contestants are run that are measured.
+    pub const fn manner(&self) -> Manner {
+        match self.threads {
+            1 => Manner::Contestant,
+            _ => Manner::SeveralThreads,
+        }
+    }
 }
 
 impl Contestant {
@@ -176,6 +188,7 @@ impl Backend {
             v2,
             setup: Setup::Single,
             has_master: true,
+            threads: 1,
         };
         let template = "backend.conf";
         let file = rendering.render(&places.configurations, template, folder.path())?;
@@ -215,6 +228,7 @@ impl Running {
             v2: backend.v2,
             setup,
             has_master: manner != Manner::Callgrind,
+            threads: places.threads,
         };
         let path = folder.path();
         let command = match contestant {
@@ -270,6 +284,7 @@ fn bare_pingora(rendering: &Rendering, places: &Places) -> anyhow::Result<Line> 
     ] {
         line.extend([option.to_owned(), address.to_string()]);
     }
+    line.extend(["--threads".to_owned(), rendering.threads.to_string()]);
     Ok(line)
 }
 
@@ -294,11 +309,12 @@ fn signpost(
         Setup::Single | Setup::Multi => String::new(),
     };
     let config = format!(
-        "prefix = \"Acme\"\nlisten = \"{}\"\nstore = \"sqlite:{}\"\nthreads = 1\n\n\
+        "prefix = \"Acme\"\nlisten = \"{}\"\nstore = \"sqlite:{}\"\nthreads = {}\n\n\
          [versions.v1]\nbackend = \"{}\"\n\n[versions.v2]\nbackend = \"{}\"\n\n{applications}\n\n\
          [sign]\n{sign}\n\n[management]\nlisten = \"{}\"\n\n[log]\naccess = false\n",
         rendering.listen,
         text(&folder.join("signpost.db")),
+        rendering.threads,
         rendering.v1,
         rendering.v2,
         free_address(),
@@ -332,6 +348,7 @@ struct Rendering {
     v2: SocketAddr,
     setup: Setup,
     has_master: bool,
+    threads: usize,
 }
 
 impl Rendering {
@@ -366,6 +383,7 @@ impl Rendering {
             ("@V2@", self.v2.to_string()),
             ("@DIR@", text(folder)),
             ("@MODE@", mode.to_owned()),
+            ("@THREADS@", self.threads.to_string()),
             (
                 "@MASTER@",
                 if self.has_master { "on" } else { "off" }.to_owned(),

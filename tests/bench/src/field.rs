@@ -61,7 +61,7 @@ impl Field {
                 if is_there || !contestant.is_proxy() || !contestant.does(case) {
                     continue;
                 }
-                let running = self.start(places, contestant, setup, Manner::Contestant)?;
+                let running = self.start(places, contestant, setup, places.manner())?;
                 self.running.insert((contestant, setup), running);
             }
         }

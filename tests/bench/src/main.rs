@@ -50,6 +50,9 @@ struct Choice {
     /// The folder of `signpost` and `bare-pingora`. Default: the one that this program is in.
     #[arg(long)]
     binaries: Option<PathBuf>,
+    /// Worker threads of each contestant. With several, they share both processors with the load and the backend.
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
     /// The folder of the peers' configurations.
     #[arg(long, default_value = "tests/bench/contestants")]
     configurations: PathBuf,
@@ -71,7 +74,8 @@ struct Run {
     /// Leaves memory out.
     #[arg(long)]
     no_memory: bool,
-    /// Where the results are written. Default: tests/bench/results, and with --quick nowhere.
+    /// Where the results are written. Default: tests/bench/results, with several threads a folder of its own there, and
+    /// with --quick nowhere.
     #[arg(long)]
     results: Option<PathBuf>,
 }
@@ -94,6 +98,7 @@ impl Choice {
         Ok(Places {
             binaries: self.binaries.clone().unwrap_or_else(|| beside.to_owned()),
             configurations: self.configurations.clone(),
+            threads: self.threads,
         })
     }
 }
@@ -159,6 +164,7 @@ fn measure(run: &Run) -> anyhow::Result<()> {
     let results = Results {
         machine: machine::describe()?,
         is_quick: run.quick,
+        threads: run.choice.threads,
         effort,
         series,
         instructions,
@@ -169,7 +175,11 @@ fn measure(run: &Run) -> anyhow::Result<()> {
     let folder = match (&run.results, run.quick) {
         (Some(folder), _) => folder.clone(),
         (None, true) => return Ok(()),
-        (None, false) => PathBuf::from("tests/bench/results"),
+        (None, false) if run.choice.threads == 1 => PathBuf::from("tests/bench/results"),
+        (None, false) => PathBuf::from(format!(
+            "tests/bench/results/{}-threads",
+            run.choice.threads
+        )),
     };
     report::write(&results, &folder)
 }

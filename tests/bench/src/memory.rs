@@ -8,7 +8,6 @@ use crate::{
     contestant::{Contestant, Places, Setup},
     field::Field,
     load::{Load, Until},
-    process::Manner,
     progress::say,
     requests::Requests,
     rounds::Effort,
@@ -58,7 +57,7 @@ fn look_at(
     effort: &Effort,
 ) -> anyhow::Result<Memory> {
     say(&format!("memory of {}", contestant.title()))?;
-    let running = field.start(places, contestant, Setup::Single, Manner::Contestant)?;
+    let running = field.start(places, contestant, Setup::Single, places.manner())?;
     let requests = Requests::new(Case::W1, 0, &field.keys);
     Load::new(running.address, Case::W1.connections(), &requests)?
         .closed(Until::Requests(WARM_UP))?;

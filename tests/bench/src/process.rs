@@ -16,6 +16,9 @@ use rustix::process::{Pid, Signal, kill_process};
 /// The processor that contestants have to themselves.
 const CONTESTANTS: &str = "0";
 
+/// The processors of contestants with several threads.
+const SEVERAL_THREADS: &str = "0,1";
+
 /// The processor that the load and the backend share.
 const LOAD: &str = "1";
 
@@ -28,8 +31,10 @@ const INTERVAL: Duration = Duration::from_millis(10);
 /// How a program is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manner {
-    /// As a contestant.
+    /// As a contestant of one thread.
     Contestant,
+    /// As a contestant of several threads.
+    SeveralThreads,
     /// As the backend.
     Backend,
     /// As a contestant, in callgrind, which does not count yet.
@@ -65,6 +70,7 @@ impl Process {
         match manner {
             Manner::Backend => command.args(["taskset", "-c", LOAD]),
             Manner::Contestant | Manner::Callgrind => command.args(["taskset", "-c", CONTESTANTS]),
+            Manner::SeveralThreads => command.args(["taskset", "-c", SEVERAL_THREADS]),
             Manner::Anywhere => &mut command,
         };
         if manner == Manner::Callgrind {

@@ -27,6 +27,8 @@ use crate::{
 pub struct Results {
     /// What it was measured on.
     pub machine: Machine,
+    /// Worker threads of each contestant.
+    pub threads: usize,
     /// Whether little was measured, so that the figures mean nothing.
     pub is_quick: bool,
     /// How much was measured.

@@ -1,7 +1,7 @@
 //! A bare pingora proxy: it routes by the version header and does nothing else.
 //!
-//! What Signpost is measured against. Listener, runtime, allocator, pool and peers are set as the gateway sets
-//! them, so that the difference between the two is the gateway's own work.
+//! What Signpost is measured against. Allocator, runtime without work stealing, timeouts and pool size are as in the
+//! gateway. Listener, forwarding and pool are pingora's own.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -35,6 +35,9 @@ struct Arguments {
     /// The backend of version v2.
     #[arg(long)]
     v2: SocketAddr,
+    /// Worker threads.
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
 }
 
 struct Bare {
@@ -84,7 +87,7 @@ fn peer(address: SocketAddr) -> HttpPeer {
 fn main() {
     let arguments = Arguments::parse();
     let conf = ServerConf {
-        threads: 1,
+        threads: arguments.threads,
         work_stealing: false,
         upstream_keepalive_pool_size: 1024,
         // It ends at once: nothing is under way when it is told to.

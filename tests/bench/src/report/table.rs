@@ -39,7 +39,7 @@ fn about(results: &Results) -> String {
     let effort = &results.effort;
     format!(
         "`{}`, {}, in {} minutes. {} × {}, {}, Linux {}. {}.\n\n\
-         One worker thread on processor 0; load and backend on processor 1. Loopback, keep-alive, access log off. Medians of {} interleaved rounds; \
+         {}. Loopback, keep-alive, access log off. Medians of {} interleaved rounds; \
          in each, a closed loop of about {:.1} s, then {:.1} s at a fixed rate. Every answer is checked, and everybody \
          was proven to do the work before.\n\n\
          | case | what | connections |\n| --- | --- | --- |\n{cases}\n",
@@ -51,6 +51,12 @@ fn about(results: &Results) -> String {
         machine.system,
         machine.kernel,
         machine.versions.join(", "),
+        match results.threads {
+            1 => "One worker thread on processor 0; load and backend on processor 1".to_owned(),
+            threads => format!(
+                "{threads} worker threads on processors 0 and 1, where load and backend are, too"
+            ),
+        },
         effort.rounds,
         effort.closed.as_secs_f64(),
         effort.open.as_secs_f64(),

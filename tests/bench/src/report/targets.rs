@@ -22,8 +22,6 @@ pub(super) struct Target {
 pub(super) enum Unit {
     /// One figure over another.
     Ratio,
-    /// Instructions.
-    Instructions,
     /// MiB.
     Mebibytes,
 }
@@ -70,7 +68,6 @@ impl Unit {
     pub(super) fn write(self, figure: f64) -> String {
         match self {
             Self::Ratio => format!("{figure:.2}"),
-            Self::Instructions => format!("{figure:.0}"),
             Self::Mebibytes => format!("{figure:.1} MiB"),
         }
     }
@@ -79,7 +76,7 @@ impl Unit {
 /// All of them.
 pub(super) fn all(results: &Results) -> Vec<Target> {
     use Case::{W1, W2, W3, W4, W5, W6, W7};
-    use Contestant::{BarePingora, NginxLua, Signpost};
+    use Contestant::{BarePingora, NginxLua, NginxMap, Signpost};
     let ratio = |case: Case, of: Contestant, to: Case, bound: f64, aim: f64| {
         let against = if of == Signpost {
             to.to_string()
@@ -98,25 +95,31 @@ pub(super) fn all(results: &Results) -> Vec<Target> {
         }
     };
     let mut targets = vec![
-        ratio(W1, BarePingora, W1, 1.10, 1.00),
-        ratio(W2, NginxLua, W2, 0.95, 0.80),
-        ratio(W3, NginxLua, W3, 0.90, 0.75),
-        ratio(W2, BarePingora, W2, 1.15, 1.05),
-        ratio(W4, BarePingora, W4, 1.05, 0.95),
-        ratio(W5, BarePingora, W5, 1.05, 0.95),
-        ratio(W6, Signpost, W2, 1.10, 1.05),
-        ratio(W7, NginxLua, W7, 0.80, 0.50),
-        Target {
-            what: "W2: user-space instructions beyond bare pingora's".to_owned(),
-            reached: results
-                .instructions(Signpost, W2)
-                .zip(results.instructions(BarePingora, W2))
-                .map(|(own, bare)| own - bare),
-            bound: 9000.0,
-            aim: 6000.0,
-            unit: Unit::Instructions,
-        },
+        ratio(W1, BarePingora, W1, 0.70, 0.55),
+        ratio(W1, NginxMap, W1, 1.00, 0.85),
+        ratio(W2, NginxMap, W2, 1.05, 0.90),
+        ratio(W2, NginxLua, W2, 0.80, 0.65),
+        ratio(W3, NginxLua, W3, 0.85, 0.70),
+        ratio(W4, NginxMap, W4, 1.00, 0.85),
+        ratio(W5, BarePingora, W5, 0.90, 0.75),
+        ratio(W6, Signpost, W2, 1.05, 1.02),
+        ratio(W7, NginxLua, W7, 0.70, 0.50),
     ];
+    for case in [W1, W2] {
+        let p99 = |one| results.median(one, case, |sample| sample.p99_us);
+        targets.push(Target {
+            what: format!(
+                "{case}: p99 at the fixed rate, against {}",
+                NginxMap.title()
+            ),
+            reached: p99(Signpost)
+                .zip(p99(NginxMap))
+                .map(|(own, other)| own / other),
+            bound: 1.2,
+            aim: 1.0,
+            unit: Unit::Ratio,
+        });
+    }
     let memory = results.memory(Signpost);
     let mebibytes = |kib: u64| kib as f64 / 1024.0;
     let connected = memory.and_then(|memory| {
@@ -129,8 +132,8 @@ pub(super) fn all(results: &Results) -> Vec<Target> {
         (
             "resident with 10,000 idle connections",
             connected,
-            260.0,
-            250.0,
+            100.0,
+            60.0,
         ),
         (
             "resident when idle",

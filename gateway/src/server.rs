@@ -193,8 +193,10 @@ impl ServerApp for Clients {
         if let Some(address) = address {
             let trusted_proxies = &self.0.gateway.admission.trusted_proxies;
             let peer = Peer::new(address.ip(), trusted_proxies);
-            drop(digest);
-            self.0.serve(stream, peer).await;
+            let clients = Arc::clone(self);
+            // On the same thread, since its runtime has no other. pingora's own task has room for a TLS handshake, which
+            // an idle connection would hold for all of its life.
+            tokio::spawn(async move { clients.0.serve(stream, peer).await });
         }
         None
     }

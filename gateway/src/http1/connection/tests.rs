@@ -323,3 +323,12 @@ async fn what_a_client_sends_behind_its_last_request_is_read_and_not_served() {
         assert_eq!(stream.left(), [Step::End]);
     }
 }
+
+#[test]
+fn an_idle_connection_needs_little_memory() {
+    let connections = connections("127.0.0.1:1");
+    let peer = Peer::new(IpAddr::V4(Ipv4Addr::LOCALHOST), &[]);
+    let size = size_of_val(&connections.serve(Script::new([]), peer));
+    // Room for a request included: it is not on the heap by itself, so that none costs an allocation more.
+    assert!(size <= 5 * 1024, "{size} bytes");
+}

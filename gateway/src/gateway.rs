@@ -37,7 +37,7 @@ use crate::{
         limit::is_unsigned,
         origin::{Peer, client as client_of},
         read_params::read_params,
-        response::{nominated, own_fields, passes_to_client},
+        response::{own_fields, passes_to_client},
         route::{Route, RoutedRequest, route},
         verify::Verifier,
         way_in::callback,
@@ -47,6 +47,7 @@ use crate::{
     request_ids::RequestIds,
     routing::{Balancer, destination::Destination},
     secret_refusals::SecretRefusals,
+    syntax::field::Nominated,
 };
 
 /// Limit of the code of a backend's problem that is logged, in bytes.
@@ -277,8 +278,10 @@ impl Gateway {
         self.note_secret_refused(route, &answer)?;
         forwarded.problem = backend_problem(head, bytes);
         let names = &self.backend_headers.names;
-        let nominated = nominated(head.fields(bytes))
-            .ok_or(Failure::Malformed("too many names in its Connection"))?;
+        let nominated = Nominated::from_fields(head.fields(bytes));
+        if nominated.is_too_many() {
+            return Err(Failure::Malformed("too many names in its Connection").into());
+        }
         let passing = head
             .fields(bytes)
             .filter(|(name, _)| passes_to_client(name, &nominated, names));

@@ -5,9 +5,11 @@
 //! | [`bytes`] | byte classes |
 //! | [`scan`] | finding the end of a head as it arrives |
 //! | [`field`] | a field line, and where its parts are |
+//! | [`framing`] | the fields that frame a body |
 //! | [`chunked`] | decoding a chunked body |
 
 pub mod bytes;
 pub mod chunked;
 pub mod field;
+pub mod framing;
 pub mod scan;

@@ -7,8 +7,9 @@ use std::ops::Range;
 use memchr::memchr;
 
 use crate::syntax::{
-    bytes::{content_length, has_control_but_tabs},
-    field::{Field, FieldFault, Fields, NameAndValue, Span, connection_options, read_fields},
+    bytes::has_control_but_tabs,
+    field::{FieldFault, Fields, NameAndValue, Span, read_fields},
+    framing::FramingFields,
     scan::{BareLineFeed, HeadScanner},
 };
 
@@ -101,22 +102,23 @@ impl AnswerHead {
             status,
             reason,
         } = status_line(&bytes[..line_end])?;
-        let (mut found, mut fields) = (Found::default(), Fields::new());
-        read_fields(bytes, line_end + 2, &mut fields, |_: Field, parts| {
-            found.take(parts)
+        let (mut framing, mut fields) = (FramingFields::default(), Fields::new());
+        read_fields(bytes, line_end + 2, &mut fields, |_, parts| {
+            framing.take(parts)
         })?;
         if fields.len() > MAX_FIELDS {
             return Err(MalformedAnswer("too many headers"));
         }
-        let body = found.body(status, is_http_1_0)?;
+        framing.check(is_http_1_0)?;
+        let body = body(&framing, status);
         let too_large = MalformedAnswer("its head is too large");
         Ok(Self {
             status,
             body,
             keeps_alive: !is_http_1_0
-                && !found.closes
+                && !framing.closes
                 && body != AnswerBody::UntilClose
-                && !found.announces_body_in_vain(status),
+                && !announces_body_in_vain(&framing, status),
             reason: Span::new(reason.start, reason.end).ok_or(too_large)?,
             fields,
         })
@@ -181,60 +183,24 @@ fn status_line(line: &[u8]) -> Result<StatusLine, MalformedAnswer> {
     })
 }
 
-/// What the framing depends on, gathered in one pass over the fields.
-#[derive(Default)]
-struct Found {
-    content_length: Option<u64>,
-    is_chunked: bool,
-    closes: bool,
+/// Whether the backend may send a body where there can be none.
+fn announces_body_in_vain(framing: &FramingFields, status: u16) -> bool {
+    match status {
+        100..200 | 204 => {
+            framing.is_chunked || framing.content_length.is_some_and(|length| length > 0)
+        }
+        // It tells the length that the answer to another request has (RFC 9110 section 8.6).
+        304 => framing.is_chunked,
+        _ => false,
+    }
 }
 
-impl Found {
-    fn take(&mut self, (name, value): NameAndValue<'_>) -> Result<(), MalformedAnswer> {
-        match name.len() {
-            10 if name.eq_ignore_ascii_case(b"connection") => {
-                let is_close = |option: &[u8]| option.eq_ignore_ascii_case(b"close");
-                self.closes |= connection_options(value).any(is_close);
-            }
-            14 if name.eq_ignore_ascii_case(b"content-length") => {
-                let length = content_length(value).filter(|_| self.content_length.is_none());
-                let fault = MalformedAnswer("its Content-Length is not one number");
-                self.content_length = Some(length.ok_or(fault)?);
-            }
-            17 if name.eq_ignore_ascii_case(b"transfer-encoding") => {
-                if self.is_chunked || !value.eq_ignore_ascii_case(b"chunked") {
-                    return Err(MalformedAnswer(
-                        "its Transfer-Encoding is not exactly chunked",
-                    ));
-                }
-                self.is_chunked = true;
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// Whether the backend may send a body where there can be none.
-    fn announces_body_in_vain(&self, status: u16) -> bool {
-        match status {
-            100..200 | 204 => {
-                self.is_chunked || self.content_length.is_some_and(|length| length > 0)
-            }
-            // It tells the length that the answer to another request has (RFC 9110 section 8.6).
-            304 => self.is_chunked,
-            _ => false,
-        }
-    }
-
-    fn body(&self, status: u16, is_http_1_0: bool) -> Result<AnswerBody, MalformedAnswer> {
-        match (self.content_length, self.is_chunked) {
-            (Some(_), true) => Err(MalformedAnswer("both Content-Length and Transfer-Encoding")),
-            (_, true) if is_http_1_0 => Err(MalformedAnswer("Transfer-Encoding in HTTP/1.0")),
-            _ if matches!(status, 100..200 | 204 | 304) => Ok(AnswerBody::None),
-            (None, true) => Ok(AnswerBody::Chunked),
-            (Some(length), false) => Ok(AnswerBody::Length(length)),
-            (None, false) => Ok(AnswerBody::UntilClose),
-        }
+fn body(framing: &FramingFields, status: u16) -> AnswerBody {
+    match (framing.content_length, framing.is_chunked) {
+        _ if matches!(status, 100..200 | 204 | 304) => AnswerBody::None,
+        (_, true) => AnswerBody::Chunked,
+        (Some(length), false) => AnswerBody::Length(length),
+        (None, false) => AnswerBody::UntilClose,
     }
 }
 

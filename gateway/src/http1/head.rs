@@ -8,8 +8,9 @@ use memchr::{memchr, memmem};
 use crate::{
     request::{BodyLength, Head, HeadLimits},
     syntax::{
-        bytes::{HOST, PATH, QUERY, TOKEN, content_length, has_control, is, is_made_of},
-        field::{Field, FieldFault, Fields, NameAndValue, Span, connection_options, read_fields},
+        bytes::{HOST, PATH, QUERY, TOKEN, has_control, is, is_made_of},
+        field::{Field, FieldFault, Fields, NameAndValue, Span, read_fields},
+        framing::FramingFields,
         scan::{BareLineFeed, HeadScanner},
     },
 };
@@ -145,7 +146,7 @@ fn check_head(bytes: &[u8], limits: &HeadLimits) -> Result<Checked, HeadFault> {
         host: found.host,
         body,
         is_http_1_0,
-        is_last: is_http_1_0 || found.closes,
+        is_last: is_http_1_0 || found.framing.closes,
         fields,
     })
 }
@@ -216,53 +217,31 @@ fn check_target(target: &[u8], limits: &HeadLimits) -> Result<(), HeadFault> {
 /// What framing, routing and the connection depend on, gathered in one pass over the fields.
 #[derive(Default)]
 struct Found {
-    content_length: Option<u64>,
-    is_chunked: bool,
+    framing: FramingFields,
     hosts: u32,
     host: Span,
     host_is_valid: bool,
-    closes: bool,
 }
 
 impl Found {
     fn take(&mut self, field: Field, (name, value): NameAndValue<'_>) -> Result<(), HeadFault> {
-        match name.len() {
-            4 if name.eq_ignore_ascii_case(b"host") => {
-                self.hosts += 1;
-                self.host = field.value();
-                self.host_is_valid = self.hosts == 1 && is_host(value);
-            }
-            10 if name.eq_ignore_ascii_case(b"connection") => {
-                let is_close = |option: &[u8]| option.eq_ignore_ascii_case(b"close");
-                self.closes |= connection_options(value).any(is_close);
-            }
-            14 if name.eq_ignore_ascii_case(b"content-length") => {
-                let length = content_length(value).filter(|_| self.content_length.is_none());
-                let fault = HeadFault::NotHttp("Content-Length is not one number");
-                self.content_length = Some(length.ok_or(fault)?);
-            }
-            17 if name.eq_ignore_ascii_case(b"transfer-encoding") => {
-                if self.is_chunked || !value.eq_ignore_ascii_case(b"chunked") {
-                    let why = "Transfer-Encoding is not exactly chunked";
-                    return Err(HeadFault::NotHttp(why));
-                }
-                self.is_chunked = true;
-            }
-            _ => {}
+        if name.eq_ignore_ascii_case(b"host") {
+            self.hosts += 1;
+            self.host = field.value();
+            self.host_is_valid = self.hosts == 1 && is_host(value);
         }
-        Ok(())
+        Ok(self.framing.take((name, value))?)
     }
 
     fn body(&self, is_http_1_0: bool) -> Result<BodyLength, HeadFault> {
-        match (self.content_length, self.is_chunked) {
-            (Some(_), true) => Err(HeadFault::NotHttp(
-                "both Content-Length and Transfer-Encoding",
-            )),
-            (None, true) if is_http_1_0 => Err(HeadFault::NotHttp("Transfer-Encoding in HTTP/1.0")),
-            (None, true) => Ok(BodyLength::Unknown),
-            (Some(0) | None, false) => Ok(BodyLength::None),
-            (Some(length), false) => Ok(BodyLength::Known(length)),
-        }
+        self.framing.check(is_http_1_0)?;
+        Ok(
+            match (self.framing.content_length, self.framing.is_chunked) {
+                (_, true) => BodyLength::Unknown,
+                (Some(0) | None, false) => BodyLength::None,
+                (Some(length), false) => BodyLength::Known(length),
+            },
+        )
     }
 }
 

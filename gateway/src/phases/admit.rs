@@ -9,15 +9,15 @@ use gateway_protocol::{
     header::{HeaderNames, HeaderRole},
     request_id::RequestId,
 };
-use http::{HeaderName, HeaderValue, header};
+use http::{HeaderName, HeaderValue};
 use ipnet::IpNet;
 use smallvec::SmallVec;
 
 use super::origin::{Origin, Peer, ProxyHeaders};
 use crate::{
     rejection::Rejection,
-    request::{BodyLength, HeadLimits, Headers, Method, is_named},
-    syntax::field::connection_options,
+    request::{BodyLength, HeadLimits, Headers, Method},
+    syntax::field::Nominated,
 };
 
 /// Rules for [`admit`]; the same for every request.
@@ -186,8 +186,8 @@ impl<'a> Found<'a> {
         rules: &Admission,
     ) -> Result<Self, Rejection> {
         let mut found = Self::default();
-        let nominated = Nominated::from_headers(headers);
-        if nominated.0.len() > MOST_NOMINATED {
+        let nominated = Nominated::from_fields(headers.each());
+        if nominated.is_too_many() {
             let HeadLimits { bytes, headers, .. } = rules.limits;
             return Err(Rejection::HeadTooLarge { bytes, headers });
         }
@@ -277,30 +277,10 @@ impl<'a> Found<'a> {
     }
 }
 
-/// Limit of names in `Connection`: every header is compared with each of them.
-const MOST_NOMINATED: usize = 64;
-
-/// The headers that `Connection` names: they are of this connection only, and count as absent.
-struct Nominated<'a>(SmallVec<[&'a [u8]; 4]>);
-
-impl<'a> Nominated<'a> {
-    fn from_headers(headers: &'a (impl Headers + ?Sized)) -> Self {
-        let lines = headers
-            .each()
-            .filter(|(name, _)| is_named(name, &header::CONNECTION));
-        let options = lines.flat_map(|(_, value)| connection_options(value));
-        Self(options.take(MOST_NOMINATED + 1).collect())
-    }
-
-    fn includes(&self, name: &[u8]) -> bool {
-        self.0.iter().any(|named| named.eq_ignore_ascii_case(name))
-    }
-}
-
 /// Whether `Connection` names a header, which then counts as absent.
 #[must_use]
 pub fn nominates(headers: &(impl Headers + ?Sized), name: &HeaderName) -> bool {
-    Nominated::from_headers(headers).includes(name.as_str().as_bytes())
+    Nominated::from_fields(headers.each()).includes(name.as_str().as_bytes())
 }
 
 /// A header that `Connection` names counts as absent if nothing but what it says hangs on it.

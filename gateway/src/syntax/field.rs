@@ -131,10 +131,54 @@ pub fn connection_options(value: &[u8]) -> impl Iterator<Item = &[u8]> {
         .filter(|name| !name.is_empty())
 }
 
+/// Limit of names in `Connection`: every field is compared with each of them.
+const MAX_NOMINATED: usize = 64;
+
+/// The names in the `Connection` fields of a message: those fields are of this connection only.
+#[derive(Debug)]
+pub struct Nominated<'a>(SmallVec<[&'a [u8]; 4]>);
+
+impl<'a> Nominated<'a> {
+    /// Those of a message with these fields.
+    pub fn from_fields(fields: impl Iterator<Item = NameAndValue<'a>>) -> Self {
+        let options = fields
+            .filter(|(name, _)| name.eq_ignore_ascii_case(b"connection"))
+            .flat_map(|(_, value)| connection_options(value));
+        Self(options.take(MAX_NOMINATED + 1).collect())
+    }
+
+    /// Whether there are more than allowed: 64.
+    #[must_use]
+    pub fn is_too_many(&self) -> bool {
+        self.0.len() > MAX_NOMINATED
+    }
+
+    /// Whether a name, in any letter case, is among them.
+    #[must_use]
+    pub fn includes(&self, name: &[u8]) -> bool {
+        self.0.iter().any(|named| named.eq_ignore_ascii_case(name))
+    }
+}
+
 /// Writes a field as a line of a head.
 pub fn write_line(head: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     head.reserve(name.len() + value.len() + 4);
     for part in [name, b": ", value, b"\r\n"] {
         head.extend_from_slice(part);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_connection_are_bounded() {
+        let named = |count: usize| {
+            let value = vec!["a"; count].join(",");
+            !Nominated::from_fields([(&b"connection"[..], value.as_bytes())].into_iter())
+                .is_too_many()
+        };
+        assert!(named(MAX_NOMINATED) && !named(MAX_NOMINATED + 1));
     }
 }

@@ -1,0 +1,65 @@
+//! The fields that frame a message's body, and that end its connection: the same for requests and answers. RFC 9112
+//! sections 6 and 9.6.
+
+use super::{
+    bytes::content_length,
+    field::{FieldFault, NameAndValue, connection_options},
+};
+
+/// What the fields say of a message's body and connection, gathered in one pass.
+#[derive(Debug, Default)]
+pub struct FramingFields {
+    /// `Content-Length`, at most once.
+    pub content_length: Option<u64>,
+    /// `Transfer-Encoding: chunked`, at most once.
+    pub is_chunked: bool,
+    /// Whether `Connection` has the option `close`.
+    pub closes: bool,
+}
+
+impl FramingFields {
+    /// Takes a field in, if it is one of these.
+    ///
+    /// # Errors
+    ///
+    /// A `Content-Length` that is not one number, or a `Transfer-Encoding` that is not exactly `chunked`.
+    pub fn take(&mut self, (name, value): NameAndValue<'_>) -> Result<(), FieldFault> {
+        match name.len() {
+            10 if name.eq_ignore_ascii_case(b"connection") => {
+                let is_close = |option: &[u8]| option.eq_ignore_ascii_case(b"close");
+                self.closes |= connection_options(value).any(is_close);
+            }
+            14 if name.eq_ignore_ascii_case(b"content-length") => {
+                let length = content_length(value).filter(|_| self.content_length.is_none());
+                let fault = FieldFault::Malformed("Content-Length is not one number");
+                self.content_length = Some(length.ok_or(fault)?);
+            }
+            17 if name.eq_ignore_ascii_case(b"transfer-encoding") => {
+                if self.is_chunked || !value.eq_ignore_ascii_case(b"chunked") {
+                    let why = "Transfer-Encoding is not exactly chunked";
+                    return Err(FieldFault::Malformed(why));
+                }
+                self.is_chunked = true;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Checks that they frame the body in one way only.
+    ///
+    /// # Errors
+    ///
+    /// Both, or `Transfer-Encoding` in HTTP/1.0.
+    pub const fn check(&self, is_http_1_0: bool) -> Result<(), FieldFault> {
+        match (self.content_length, self.is_chunked) {
+            (Some(_), true) => Err(FieldFault::Malformed(
+                "both Content-Length and Transfer-Encoding",
+            )),
+            (None, true) if is_http_1_0 => {
+                Err(FieldFault::Malformed("Transfer-Encoding in HTTP/1.0"))
+            }
+            _ => Ok(()),
+        }
+    }
+}

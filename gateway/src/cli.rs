@@ -12,7 +12,7 @@ mod store;
 use std::{future::Future, path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
-use signpost_process::log_writer::write_last_words;
+use signpost_kit::log_writer::write_last_words;
 
 pub use self::parse::parse;
 use crate::{

@@ -32,7 +32,7 @@ use gateway_protocol::{
 };
 use http::HeaderValue;
 use ipnet::IpNet;
-use signpost_process::shutdown::{self, ShutdownSettings};
+use signpost_kit::shutdown::{self, ShutdownSettings};
 use signpost_store::StoreSettings;
 use url::Url;
 

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, time::Instant};
 
 use async_trait::async_trait;
 use pingora::listeners::ConnectionFilter;
-use signpost_process::{descriptors::Descriptors, once_a_minute::OnceAMinute};
+use signpost_kit::{descriptors::Descriptors, once_a_minute::OnceAMinute};
 
 /// Closes clients' new connections as long as only the reserve is left. They are closed rather than left waiting, so that a
 /// balancer can try another gateway.

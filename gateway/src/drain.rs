@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use signpost_process::shutdown::Phase;
+use signpost_kit::shutdown::Phase;
 use tokio::sync::Notify;
 
 /// Connections that were accepted last have this long to begin their request when idle ones are closed.

@@ -13,7 +13,7 @@ use gateway_protocol::{
     header::{REFUSED_SECRET, X_GATEWAY_PROBLEM, X_GATEWAY_REFUSED},
     request_id::RequestId,
 };
-use signpost_process::rate_limit::{NetworkLimiter, TooMany};
+use signpost_kit::rate_limit::{NetworkLimiter, TooMany};
 
 use crate::{
     apps::{App, directory::AppDirectory},

@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 
 use anyhow::Context;
-use signpost_process::log_writer::{LogWriter, log_panics};
+use signpost_kit::log_writer::{LogWriter, log_panics};
 use tracing_subscriber::{EnvFilter, fmt};
 
 use crate::config::{Log, LogFormat};

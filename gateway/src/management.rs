@@ -12,7 +12,7 @@ use std::{
 use anyhow::Context;
 use gateway_protocol::version::Version;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
-use signpost_process::{
+use signpost_kit::{
     descriptors::Descriptors,
     http_server::{self, HttpSettings, HttpTimeouts},
     shutdown::Phase,

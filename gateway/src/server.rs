@@ -16,7 +16,7 @@ use pingora::{
     services::{background::GenBackgroundService, listening::Service},
 };
 
-use signpost_process::{descriptors::Descriptors, log_writer::LogWriter};
+use signpost_kit::{descriptors::Descriptors, log_writer::LogWriter};
 
 use crate::{
     apps::open::open_apps,

@@ -6,7 +6,7 @@ use std::sync::{Arc, mpsc::Sender};
 
 use async_trait::async_trait;
 use pingora::server::{ShutdownSignal, ShutdownSignalWatch};
-use signpost_process::{
+use signpost_kit::{
     log_writer::LogWriter,
     shutdown::{Phase, ShutdownSettings, StopSignals},
 };

@@ -18,7 +18,7 @@ use std::{
 };
 
 use gateway_protocol::app::AppId;
-use signpost_process::rate_limit::{Network, NetworkLimiter, Rate, RateLimiter, TooMany};
+use signpost_kit::rate_limit::{Network, NetworkLimiter, Rate, RateLimiter, TooMany};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{config::LoginLimits, error::LoginError};

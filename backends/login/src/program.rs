@@ -9,7 +9,7 @@ use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 use anyhow::Context;
 use axum::Router;
 use clap::{Arg, ArgAction, Command, value_parser};
-use signpost_process::log_writer::write_last_words;
+use signpost_kit::log_writer::write_last_words;
 use signpost_store::{Store, changes::Watch};
 
 use crate::{
@@ -85,7 +85,7 @@ fn try_run(program: &Program) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if arguments.get_flag("health") {
-        let health = signpost_health::ask(config.listen())?;
+        let health = signpost_kit::health::ask(config.listen())?;
         say(&health.words);
         return Ok(if health.is_ready {
             ExitCode::SUCCESS

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gateway_protocol::version::Version;
-use signpost_process::shutdown::{Phase, reached};
+use signpost_kit::shutdown::{Phase, reached};
 use signpost_store::{Change, PostgresDatabase, SqliteDatabase, Store, StoreError, Topic};
 use tokio::{
     sync::{OnceCell, watch},

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use signpost_process::rate_limit::Rate;
+use signpost_kit::rate_limit::Rate;
 
 use super::table::Section;
 use crate::request::HeadLimits;

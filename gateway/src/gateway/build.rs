@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Instant};
 
 use http::HeaderValue;
-use signpost_process::rate_limit::NetworkLimiter;
+use signpost_kit::rate_limit::NetworkLimiter;
 
 use super::Gateway;
 use crate::{

@@ -15,7 +15,7 @@ use std::{
 };
 
 use gateway_protocol::{log_text, request_id::RequestId};
-use signpost_process::log_writer::{FLUSH_TIMEOUT, LogWriter};
+use signpost_kit::log_writer::{FLUSH_TIMEOUT, LogWriter};
 
 use super::outcome::Outcome;
 use crate::{apps::App, phases::route::Route, rejection::Rejection};

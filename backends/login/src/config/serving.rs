@@ -2,7 +2,7 @@
 
 use std::{ops::RangeInclusive, time::Duration};
 
-use signpost_process::{
+use signpost_kit::{
     http_server::HttpTimeouts,
     shutdown::{self, ShutdownSettings},
 };

@@ -2,7 +2,7 @@
 
 use std::{path::Path, time::Duration};
 
-use signpost_process::shutdown::ShutdownSettings;
+use signpost_kit::shutdown::ShutdownSettings;
 
 use super::*;
 use crate::testing::config_text_with_provider;

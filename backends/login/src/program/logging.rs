@@ -4,7 +4,7 @@
 use std::io::IsTerminal;
 
 use anyhow::Context;
-use signpost_process::log_writer::{LogWriter, log_panics};
+use signpost_kit::log_writer::{LogWriter, log_panics};
 use tracing_log::{AsLog, LogTracer};
 use tracing_subscriber::{
     Layer, Registry,

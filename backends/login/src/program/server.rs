@@ -9,7 +9,7 @@ use axum::{
     extract::{ConnectInfo, Request},
 };
 use hyper::body::Incoming;
-use signpost_process::{
+use signpost_kit::{
     descriptors::Descriptors,
     http_server::{self, HttpSettings},
     shutdown::{Phase, ShutdownSettings, StopSignals},

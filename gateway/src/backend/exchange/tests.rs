@@ -1,6 +1,6 @@
 //! Exchanges with a backend that delivers and takes a byte at a time, stops half-way, and fails at every step.
 
-use signpost_process::shutdown::Phase;
+use signpost_kit::shutdown::Phase;
 
 use super::*;
 use crate::scripted::{Script, ScriptedClient, Step};

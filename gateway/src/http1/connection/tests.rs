@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use signpost_process::shutdown::Phase;
+use signpost_kit::shutdown::Phase;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,

@@ -1,6 +1,6 @@
 //! Polling mode, its page, and what must not work.
 
-use signpost_process::shutdown::Phase;
+use signpost_kit::shutdown::Phase;
 
 use super::*;
 

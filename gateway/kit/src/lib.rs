@@ -1,4 +1,4 @@
-//! What every running program of Signpost has, whatever it serves. The gateway and the login service share it.
+//! What every program of Signpost has, whatever it serves. The gateway and the login service share it.
 //!
 //! | module | subject |
 //! | --- | --- |
@@ -7,9 +7,11 @@
 //! | [`descriptors`] | the limit on open files, and a reserve below it |
 //! | [`rate_limit`] | how often a network or an application may do something |
 //! | [`shutdown`] | the phases of an orderly stop, and the signals that begin it |
+//! | [`health`] | asking a running program whether it can serve |
 //! | [`once_a_minute`] | log lines that an attacker could otherwise repeat at will |
 
 pub mod descriptors;
+pub mod health;
 pub mod http_server;
 pub mod log_writer;
 pub mod once_a_minute;

@@ -12,7 +12,7 @@ mod store;
 use std::{future::Future, path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
-use signpost_kit::log_writer::write_last_words;
+use signpost_kit::{config::ConfigError, log_writer::write_last_words, logging::Logging};
 
 pub use self::parse::parse;
 use crate::{
@@ -20,8 +20,8 @@ use crate::{
         administration::unknown_defaults_warning,
         inspect::{Inspected, inspect},
     },
-    config::{Applications, Config, ConfigError},
-    logging, server,
+    config::{Applications, Config},
+    server,
 };
 
 /// A gateway that verifies signed requests and routes them by version.
@@ -78,7 +78,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     match arguments.command {
         Command::Run(file) => {
             let config = file.load()?;
-            let log = logging::start(&config.log)?;
+            let log = Logging::start(&config.log)?;
             for warning in config.warnings() {
                 tracing::warn!("{warning}");
             }

@@ -1,22 +1,16 @@
-//! What the configuration file means: typed, and right by construction. Nothing else of the file is kept.
+//! What the configuration file means: typed, and right by construction.
 //!
-//! [`Config::load`] reports every problem at once: file, key, what was found, what is allowed.
+//! [`Config::load`] reports every problem at once: file, line, key, what was found, what is allowed.
 //! The keys and their defaults are explained in `conf/gateway.toml`; a test reads that file.
 
 mod applications;
-mod error;
 mod limits;
-mod secret;
 mod sign;
-mod store;
-mod table;
 mod versions;
 
 pub use self::{
     applications::{Applications, MasterKey, MultiApplications},
-    error::ConfigError,
     limits::{Limits, Timeouts, UnsignedLimits},
-    secret::{Secret, SecretSource},
     sign::{AlwaysSigned, SignConfig, weaknesses},
     versions::{
         Backend, BackendAddress, Balance, Balancing, HealthChecks, Place, UnknownVersion, Upstream,
@@ -24,29 +18,32 @@ pub use self::{
     },
 };
 
-use std::{net::SocketAddr, path::Path, sync::Arc};
-
-use gateway_protocol::{
-    header::{HeaderNames, HeaderOverrides, Prefix},
-    sign::KeyStrength,
+use std::{
+    net::{IpAddr, SocketAddr},
+    path::Path,
+    sync::Arc,
 };
-use http::HeaderValue;
+
+use gateway_protocol::header::HeaderNames;
 use ipnet::IpNet;
-use signpost_kit::shutdown::{self, ShutdownSettings};
+use signpost_kit::{
+    config::{
+        self as engine, ConfigError, Invalid, Loaded, Read, Section,
+        common::{self, Log},
+    },
+    secret::Secret,
+    shutdown::ShutdownSettings,
+};
 use signpost_store::StoreSettings;
 use url::Url;
-
-use self::table::{Document, Section};
 
 /// Where the gateway listens unless told otherwise. CONTRACT 10.
 const LISTEN: &str = "127.0.0.1:8080";
 /// Where management listens unless told otherwise. CONTRACT 10.
 const MANAGEMENT: &str = "127.0.0.1:8081";
-/// Our own lines, and of pingora what somebody should act on.
-const LOG_FILTER: &str = "info,pingora_core=warn,pingora_load_balancing=error,deadpool=error";
 
-/// Everything a running gateway is told.
-#[derive(Debug)]
+/// A gateway's configuration.
+#[derive(Clone, Debug)]
 pub struct Config {
     /// The names of the convention headers.
     pub headers: HeaderNames,
@@ -80,67 +77,45 @@ pub struct Config {
     pub log: Log,
 }
 
-/// How the log is written.
-#[derive(Clone, Debug)]
-pub struct Log {
-    /// For people or for programs.
-    pub format: LogFormat,
-    /// A filter of `tracing-subscriber`: `info`, or `warn,signpost=debug`.
-    pub filter: String,
-    /// Whether each request leaves a line.
-    pub access: bool,
-}
-
-/// For people or for programs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogFormat {
-    /// A line to read.
-    Human,
-    /// A JSON object a line.
-    Json,
-}
-
 impl Config {
     /// Reads the file at `path`.
     ///
     /// # Errors
     ///
-    /// The file cannot be read, is no TOML, or has keys or values that it cannot have: all of them.
+    /// The file cannot be read, is not TOML, or has unknown keys or invalid values: all of them.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
-        let document = Document::read(path)?;
-        let config = Self::from_section(&mut document.root());
-        document.finish(config)
+        Self::load_settings(path).map(|loaded| loaded.config)
     }
 
-    fn from_section(root: &mut Section<'_>) -> Option<Self> {
-        let prefix: Option<Prefix> = root.needed("prefix");
-        let overrides = overrides(root.section("headers"));
+    /// Reads the file at `path`, and lists what it sets.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::load`].
+    pub fn load_settings(path: &Path) -> Result<Loaded<Self>, ConfigError> {
+        engine::load(path, Self::read)
+    }
+
+    fn read(root: &mut Section<'_>) -> Read<Self> {
+        let headers = common::headers(root);
         let listen = root.address("listen", LISTEN);
-        let public_url = root.public_url("public_url", listen);
-        let management = management(root.section("management"), listen);
-        let names = names(root, prefix.as_ref(), &overrides);
-        let store = store::settings(root);
-        let sign = SignConfig::from_section(root.section("sign"));
-        let allows_weak_keys = sign.as_ref().is_some_and(|sign| sign.allows_weak_keys);
-        let applications = Applications::from_root(root, store.as_ref(), allows_weak_keys);
-        let versions = Versions::from_root(root, [listen, management]);
-        let limits = Limits::from_section(root.section("limits"));
-        let timeouts = Timeouts::from_section(root.section("timeouts"));
-        let gateway_secret = gateway_secret(root);
-        let trusted_proxies = root.list(
-            "trusted_proxies",
-            "addresses or networks, \"10.0.0.0/8\" say",
-            |text| {
-                text.parse()
-                    .or_else(|_| text.parse::<std::net::IpAddr>().map(IpNet::from))
-                    .ok()
-            },
-        );
-        let threads = root.number("threads", 0..=1024, 0);
-        let shutdown = shutdown(root.section("shutdown"));
-        let log = log(root.section("log"));
-        Some(Self {
-            headers: names?,
+        let public_url = public_url(root, listen);
+        let management = root.section("management", |section| management(section, listen));
+        let store = common::store(root);
+        let sign = root.section("sign", SignConfig::read);
+        let allows_weak_keys = sign.as_ref().is_ok_and(|sign| sign.allows_weak_keys);
+        let applications = Applications::read(root, store.as_ref().ok(), allows_weak_keys);
+        let versions = Versions::read(root, [listen.ok(), management.ok()]);
+        let limits = root.section("limits", Limits::read);
+        let timeouts = root.section("timeouts", Timeouts::read);
+        let gateway_secret = common::gateway_secret(root);
+        let networks = "addresses or networks, for example \"10.0.0.0/8\"";
+        let trusted_proxies = root.list("trusted_proxies", &[], networks, network);
+        let threads = common::threads(root);
+        let shutdown = root.section("shutdown", common::shutdown);
+        let log = root.section("log", Log::read);
+        Ok(Self {
+            headers: headers?,
             listen: listen?,
             public_url: public_url?,
             management: management?,
@@ -152,7 +127,7 @@ impl Config {
             timeouts: timeouts?,
             gateway_secret: gateway_secret?,
             trusted_proxies: trusted_proxies?,
-            threads: processors_unless(threads?),
+            threads: threads?,
             shutdown: shutdown?,
             log: log?,
         })
@@ -191,118 +166,45 @@ impl Config {
     }
 }
 
-/// What backends know the gateway by. It is of the operator's own making, so that there is no reason to take a weak one.
-fn gateway_secret(root: &mut Section<'_>) -> Option<Option<Secret>> {
-    let secret = root.secret("gateway_secret")?;
-    let Some(text) = secret.as_ref().map(Secret::expose) else {
-        return Some(None);
-    };
-    let problem = if HeaderValue::from_str(text).is_err() {
-        Some("a text with characters that no header can have".to_owned())
-    } else {
-        KeyStrength::of(text)
-            .err()
-            .map(|weak| format!("a weak secret: {weak}"))
-    };
-    if let Some(found) = problem {
-        let allowed = "a random text of at least 128 bits, of openssl rand -hex 32 say: \"env:NAME\", \"file:PATH\" \
-                       or the secret itself";
-        root.problem("gateway_secret", &found, allowed);
-        return None;
-    }
-    Some(secret)
-}
-
-fn names(
-    root: &mut Section<'_>,
-    prefix: Option<&Prefix>,
-    overrides: &HeaderOverrides,
-) -> Option<HeaderNames> {
-    HeaderNames::new(prefix?, overrides)
-        .map_err(|error| {
-            root.problem(
-                &format!("headers.{}", error.key()),
-                "a name that cannot be used",
-                &error.to_string(),
-            );
-        })
-        .ok()
-}
-
-fn overrides(mut headers: Section<'_>) -> HeaderOverrides {
-    let mut name = |key| headers.parsed_as(key, "a header's name, \"Acme-X-App\" say");
-    HeaderOverrides {
-        authorization: name("authorization"),
-        app: name("app"),
-        language: name("language"),
-        version: name("version"),
+/// How browsers reach the gateway; by default, at the address that it listens at.
+fn public_url(root: &mut Section<'_>, listen: Read<SocketAddr>) -> Read<Url> {
+    const KEY: &str = "public_url";
+    let allowed =
+        "an http or https address without a path, for example \"https://api.example.com\"";
+    let given = root.optional_by(KEY, allowed, |text| {
+        let url = Url::parse(text).ok()?;
+        let is_bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
+        let is_plain = url.username().is_empty() && url.password().is_none() && url.has_host();
+        (matches!(url.scheme(), "http" | "https") && is_bare && is_plain).then_some(url)
+    })?;
+    match given {
+        Some(url) => Ok(url),
+        None => {
+            root.set(KEY, "http, at the address of listen");
+            Url::parse(&format!("http://{}", listen?)).map_err(|_| Invalid)
+        }
     }
 }
 
-fn management(mut section: Section<'_>, listen: Option<SocketAddr>) -> Option<SocketAddr> {
-    let insecure = section.flag("insecure", false)?;
-    let address = section.address("listen", MANAGEMENT)?;
-    if listen == Some(address) {
-        section.problem(
-            "listen",
-            &address.to_string(),
-            "another address than the one that clients call",
-        );
-        return None;
-    }
-    if address.ip().is_loopback() || insecure {
-        return Some(address);
-    }
-    section.problem(
-        "listen",
-        &address.to_string(),
-        "a loopback address, or insecure = true beside it",
-    );
-    None
+fn network(text: &str) -> Option<IpNet> {
+    let address = || text.parse::<IpAddr>().map(IpNet::from);
+    text.parse().or_else(|_| address()).ok()
 }
 
-fn shutdown(mut section: Section<'_>) -> Option<ShutdownSettings> {
-    let drain_delay = section.seconds(
-        "drain_delay_seconds",
-        0..=shutdown::MAX_DRAIN_DELAY_SECONDS as usize,
-        shutdown::DRAIN_DELAY_SECONDS as usize,
-    );
-    let grace = section.seconds(
-        "grace_seconds",
-        1..=shutdown::MAX_GRACE_SECONDS as usize,
-        shutdown::GRACE_SECONDS as usize,
-    );
-    Some(ShutdownSettings {
-        drain_delay: drain_delay?,
-        grace: grace?,
-    })
-}
-
-fn log(mut section: Section<'_>) -> Option<Log> {
-    let format = section.choice(
-        "format",
-        &[("human", LogFormat::Human), ("json", LogFormat::Json)],
-        LogFormat::Human,
-    );
-    let filter = section.text(
-        "filter",
-        LOG_FILTER,
-        |filter| tracing_subscriber::EnvFilter::try_new(filter).is_ok(),
-        "a filter, \"info\" or \"warn,signpost=debug\" say",
-    );
-    let access = section.flag("access", true);
-    Some(Log {
-        format: format?,
-        filter: filter?,
-        access: access?,
-    })
-}
-
-fn processors_unless(threads: usize) -> usize {
-    match threads {
-        0 => std::thread::available_parallelism().map_or(1, Into::into),
-        given => given,
+fn management(section: &mut Section<'_>, listen: Read<SocketAddr>) -> Read<SocketAddr> {
+    const KEY: &str = "listen";
+    let insecure = section.flag("insecure", false);
+    let address = section.address(KEY, MANAGEMENT)?;
+    let found = address.to_string();
+    if listen == Ok(address) {
+        let allowed = "another address than the one that clients call";
+        return Err(section.problem(KEY, &found, allowed));
     }
+    if address.ip().is_loopback() || insecure? {
+        return Ok(address);
+    }
+    let allowed = "a loopback address, or insecure = true beside it";
+    Err(section.problem(KEY, &found, allowed))
 }
 
 #[cfg(test)]

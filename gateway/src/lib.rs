@@ -23,7 +23,6 @@
 //! | [`rejection`] | every reason not to serve a request |
 //! | [`secret_refusals`] | backends that do not accept the gateway's secret |
 //! | [`management`] | health and readiness |
-//! | [`logging`] | how the log is written |
 //! | [`server`] | the running program |
 //! | [`drain`] | requests in flight, and how far a stop has come |
 //! | [`stop`] | the orderly stop |
@@ -41,7 +40,6 @@ pub mod drain;
 pub mod gateway;
 pub mod http1;
 pub mod io;
-pub mod logging;
 pub mod management;
 pub mod observe;
 pub mod phases;

@@ -16,7 +16,7 @@ use pingora::{
     services::{background::GenBackgroundService, listening::Service},
 };
 
-use signpost_kit::{descriptors::Descriptors, log_writer::LogWriter};
+use signpost_kit::{descriptors::Descriptors, logging::Logging};
 
 use crate::{
     apps::open::open_apps,
@@ -45,7 +45,7 @@ const SEND_BUFFER: usize = 256 * 1024;
 /// # Errors
 ///
 /// The store cannot be opened, or an address is taken.
-pub fn run(config: Config, log: LogWriter) -> anyhow::Result<()> {
+pub fn run(config: Config, log: Logging) -> anyhow::Result<()> {
     let descriptors = Descriptors::raise_limit();
     // pingora panics when it cannot listen; this says why, before anything else happens.
     probe(&config)?;
@@ -57,7 +57,10 @@ pub fn run(config: Config, log: LogWriter) -> anyhow::Result<()> {
     let public_url = config.public_url.clone();
     let drain = Arc::new(Drain::new());
     let (timeouts, settings) = (config.timeouts, config.shutdown);
-    let access_log = config.log.access.then(|| AccessLog::start(log.clone()));
+    let access_log = config
+        .log
+        .access
+        .then(|| AccessLog::start(log.writer().clone()));
     let access_log = access_log.transpose()?;
     let gateway = Gateway::new(
         config,
@@ -92,7 +95,7 @@ pub fn run(config: Config, log: LogWriter) -> anyhow::Result<()> {
         settings,
         drain,
         access_log,
-        log,
+        log: log.writer().clone(),
         end,
     };
     thread::Builder::new()

@@ -2,6 +2,10 @@
 //!
 //! | module | subject |
 //! | --- | --- |
+//! | [`config`] | the configuration engine, and the keys that every program has |
+//! | [`reload`] | taking on a changed configuration while the program runs |
+//! | [`secret`] | secrets, and where they come from |
+//! | [`logging`] | how every program logs |
 //! | [`log_writer`] | a log that never blocks: a bounded queue and one thread that writes |
 //! | [`http_server`] | an HTTP/1.1 listener with timeouts and a limit on connections |
 //! | [`descriptors`] | the limit on open files, and a reserve below it |
@@ -10,10 +14,14 @@
 //! | [`health`] | asking a running program whether it can serve |
 //! | [`once_a_minute`] | log lines that an attacker could otherwise repeat at will |
 
+pub mod config;
 pub mod descriptors;
 pub mod health;
 pub mod http_server;
 pub mod log_writer;
+pub mod logging;
 pub mod once_a_minute;
 pub mod rate_limit;
+pub mod reload;
+pub mod secret;
 pub mod shutdown;

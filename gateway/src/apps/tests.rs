@@ -19,7 +19,7 @@ use super::{
     sqlite::SqliteAppStore,
     store::{AppStore, AppStoreError, AppUpdate, Edit, ImportOutcome, NewApp, Rotated, Rotation},
 };
-use crate::config::{MasterKey, SecretSource};
+use crate::config::MasterKey;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -28,7 +28,7 @@ fn at(millis: u64) -> SignTime {
 }
 
 fn sealer() -> Sealer {
-    let key = SecretSource::from(&*"ab".repeat(32)).read().unwrap();
+    let key = signpost_kit::secret::SecretSource::from(&*"ab".repeat(32)).read().unwrap();
     Sealer::from_config(&MasterKey::Given(key), false).unwrap()
 }
 

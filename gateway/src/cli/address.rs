@@ -5,7 +5,7 @@ use std::{convert::Infallible, str::FromStr};
 use anyhow::{Context, bail};
 use signpost_store::{PostgresAddress, StoreAddress};
 
-use crate::config::{Secret, SecretSource};
+use signpost_kit::secret::{Secret, SecretSource};
 
 /// An address, or `env:NAME` or `file:PATH` that holds it. Nothing prints it: it may hold a password.
 #[derive(Clone, Debug)]

@@ -15,6 +15,7 @@ use gateway_protocol::{
     sign::{AppKey, SignProfile},
 };
 use reqwest::{Client, RequestBuilder, Response, header, redirect};
+use signpost_kit::secret::SecretSource;
 use url::Url;
 
 use super::{
@@ -23,7 +24,7 @@ use super::{
     say,
     sign::{SignRules, signed, with_time},
 };
-use crate::config::{Applications, Config, SecretSource};
+use crate::config::{Applications, Config};
 
 /// Longer than the longest long poll.
 const PATIENCE: Duration = Duration::from_secs(90);

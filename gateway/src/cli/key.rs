@@ -5,7 +5,7 @@ use std::{convert::Infallible, str::FromStr};
 use anyhow::{Context, bail};
 use gateway_protocol::sign::AppKey;
 
-use crate::config::SecretSource;
+use signpost_kit::secret::SecretSource;
 
 /// `env:NAME` or `file:PATH`. Never the key itself: other people see a machine's command lines.
 #[derive(Clone, Debug)]

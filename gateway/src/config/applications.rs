@@ -3,18 +3,17 @@
 use std::path::PathBuf;
 
 use gateway_protocol::sign::AppKey;
+use signpost_kit::{
+    config::{Invalid, Read, Section},
+    secret::{Secret, SecretSource},
+};
 use signpost_store::StoreSettings;
 
-use super::{
-    secret::{Secret, SecretSource},
-    table::Section,
-};
-
 /// Records that are remembered by default: about 1 KiB each.
-const CACHE_ENTRIES: usize = 10_000;
+const CACHE_ENTRIES: u64 = 10_000;
 
 /// Who may sign requests.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Applications {
     /// One key for everybody; the application header is ignored.
     Single(AppKey),
@@ -23,7 +22,7 @@ pub enum Applications {
 }
 
 /// How records of the store are read.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct MultiApplications {
     /// What keys are encrypted under.
     pub master_key: MasterKey,
@@ -32,7 +31,7 @@ pub struct MultiApplications {
 }
 
 /// What keys are encrypted under.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum MasterKey {
     /// Given by the operator.
     Given(Secret),
@@ -44,124 +43,96 @@ pub enum MasterKey {
 }
 
 impl Applications {
-    /// `store` is none where that setting is wrong.
-    pub(super) fn from_root(
+    /// `store` is none if that setting is invalid.
+    pub(super) fn read(
         root: &mut Section<'_>,
         store: Option<&StoreSettings>,
         allows_weak_keys: bool,
-    ) -> Option<Self> {
-        let single = root.optional_section("application");
-        let multi = root.optional_section("applications");
-        match (single, multi) {
-            (Some(mut section), None) => {
-                single_key(&mut section, allows_weak_keys).map(Self::Single)
-            }
-            (None, Some(section)) => {
-                MultiApplications::from_section(section, store).map(Self::Multi)
-            }
-            (single, multi) => {
-                let found = if single.is_some() { "both" } else { "neither" };
-                // What is inside of them is another matter.
-                drop((single, multi));
-                root.problem(
-                    "application",
-                    &format!("{found} [application] {} [applications]", if found == "both" { "and" } else { "nor" }),
-                    "[application] with a key, for one application, or [applications], for those in the store",
-                );
-                None
-            }
+    ) -> Read<Self> {
+        let (is_single, is_multi) = (root.has("application"), root.has("applications"));
+        let single = root.optional_section("application", |section| {
+            single_key(section, allows_weak_keys)
+        });
+        let multi = root.optional_section("applications", |section| {
+            MultiApplications::read(section, store)
+        });
+        if is_single == is_multi {
+            let found = if is_single {
+                "both [application] and [applications]"
+            } else {
+                "neither [application] nor [applications]"
+            };
+            let allowed = "[application] with a key, for one application, or [applications], for those in the store";
+            return Err(root.problem("application", found, allowed));
+        }
+        match (single?, multi?) {
+            (Some(key), _) => Ok(Self::Single(key)),
+            (None, Some(multi)) => Ok(Self::Multi(multi)),
+            (None, None) => Err(Invalid),
         }
     }
 }
 
-fn single_key(section: &mut Section<'_>, allows_weak_keys: bool) -> Option<AppKey> {
-    let Some(secret) = section.secret("key")? else {
+fn single_key(section: &mut Section<'_>, allows_weak_keys: bool) -> Read<AppKey> {
+    let secret = section.required_secret("key")?;
+    let key: AppKey = secret.expose().parse().map_err(|_| {
         section.problem(
             "key",
-            "nothing",
-            "\"env:NAME\", \"file:PATH\", or the key itself",
-        );
-        return None;
-    };
-    let key: AppKey = match secret.expose().parse() {
-        Ok(key) => key,
-        Err(_) => {
-            section.problem(
-                "key",
-                "white space inside the key",
-                "a text without white space",
-            );
-            return None;
-        }
-    };
-    if let Err(weak) = key.check_strength()
-        && !allows_weak_keys
-    {
-        section.problem(
+            "white space inside the key",
+            "a text without white space",
+        )
+    })?;
+    match key.check_strength() {
+        Err(weak) if !allows_weak_keys => Err(section.problem(
             "key",
             &format!("a weak key: {weak}"),
             "a longer key, or allow_weak_key = true in [sign]",
-        );
-        return None;
+        )),
+        _ => Ok(key),
     }
-    Some(key)
 }
 
 impl MultiApplications {
-    fn from_section(mut section: Section<'_>, store: Option<&StoreSettings>) -> Option<Self> {
+    fn read(section: &mut Section<'_>, store: Option<&StoreSettings>) -> Read<Self> {
         let cache_entries = section.number("cache_entries", 1..=10_000_000, CACHE_ENTRIES);
-        let master_key = MasterKey::from_section(&mut section, store);
-        Some(Self {
+        let master_key = MasterKey::read(section, store);
+        Ok(Self {
             master_key: master_key?,
-            cache_entries: cache_entries? as u64,
+            cache_entries: cache_entries?,
         })
     }
 }
 
 impl MasterKey {
-    fn from_section(section: &mut Section<'_>, store: Option<&StoreSettings>) -> Option<Self> {
-        let Some(setting) = section.optional::<String>("master_key") else {
-            return Self::beside(section, store?);
+    fn read(section: &mut Section<'_>, store: Option<&StoreSettings>) -> Read<Self> {
+        const KEY: &str = "master_key";
+        const ALLOWED: &str = "64 hex digits in \"env:NAME\" or \"file:PATH\"";
+        let Some(source) = section.secret_source(KEY, ALLOWED)? else {
+            return Self::beside(section, store.ok_or(Invalid)?);
         };
-        match SecretSource::from(&*setting) {
-            SecretSource::File(path)
-                if store.is_some_and(|store| store.address.file().is_none()) =>
-            {
-                Some(Self::SharedFile(path))
+        match source {
+            SecretSource::File(path) => {
+                section.set(KEY, format!("\"file:{}\"", path.display()));
+                let is_shared = store.is_some_and(|store| store.address.file().is_none());
+                Ok(if is_shared {
+                    Self::SharedFile(path)
+                } else {
+                    Self::File(path)
+                })
             }
-            SecretSource::File(path) => Some(Self::File(path)),
-            SecretSource::Literal(_) => {
-                section.problem(
-                    "master_key",
-                    "a text of its own",
-                    "\"env:NAME\" or \"file:PATH\"",
-                );
-                None
-            }
-            source @ SecretSource::Env(_) => match source.read() {
-                Ok(secret) => Some(Self::Given(secret)),
-                Err(error) => {
-                    section.problem(
-                        "master_key",
-                        &error.to_string(),
-                        "64 hex digits in \"env:NAME\" or \"file:PATH\"",
-                    );
-                    None
-                }
-            },
+            SecretSource::Literal(_) => Err(section.problem(KEY, "the key itself", ALLOWED)),
+            source @ SecretSource::Env(_) => section.fetch(KEY, source, ALLOWED).map(Self::Given),
         }
     }
 
     /// The default: a file beside the database. A server has no such place, and several gateways share it.
-    fn beside(section: &Section<'_>, store: &StoreSettings) -> Option<Self> {
-        let beside = store.address.file().map(|file| file.with_extension("key"));
-        if beside.is_none() {
-            section.problem(
-                "master_key",
-                "nothing",
-                "\"env:NAME\" or \"file:PATH\", the same key for every gateway on this store",
-            );
-        }
-        beside.map(Self::File)
+    fn beside(section: &Section<'_>, store: &StoreSettings) -> Read<Self> {
+        let file = store.address.file();
+        let beside = file.map(|file| Self::File(file.with_extension("key")));
+        beside.ok_or_else(|| {
+            let allowed =
+                "\"env:NAME\" or \"file:PATH\", the same key for every gateway on this store";
+            section.missing("master_key", allowed)
+        })
     }
 }

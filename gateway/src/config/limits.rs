@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use signpost_kit::rate_limit::Rate;
+use signpost_kit::{
+    config::{Invalid, Read, Section},
+    rate_limit::Rate,
+};
 
-use super::table::Section;
 use crate::request::HeadLimits;
 
 /// Forms are verified, and so held in memory, whole.
@@ -14,14 +16,14 @@ const MAX_BODY: usize = 64 * 1024;
 const MAX_HEADERS: usize = 250;
 
 /// Unsigned requests a second from one address, all day. A login takes three or four.
-const UNSIGNED_PER_SECOND: usize = 20;
+const UNSIGNED_PER_SECOND: u32 = 20;
 
 /// Unsigned requests at once from one address: an office of 150 people behind one, all of whom log in at nine o'clock.
-const UNSIGNED_BURST: usize = 500;
+const UNSIGNED_BURST: u32 = 500;
 
 /// An IPv6 /48, which is what a site gets and a provider hands out by the thousand, may do so many times as much as one
 /// of its 65,536 networks.
-const NETWORKS_OF_SITE: usize = 4;
+const NETWORKS_OF_SITE: u32 = 4;
 
 /// How large requests may be, and how often unsigned ones may come.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +39,7 @@ pub struct Limits {
 }
 
 /// How often unsigned requests may come. CONTRACT 3 and 8.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnsignedLimits {
     /// From one IPv4 address, or one IPv6 /64. Default 20 a second, 500 at once.
     pub network: Rate,
@@ -46,14 +48,9 @@ pub struct UnsignedLimits {
 }
 
 impl UnsignedLimits {
-    #[expect(
-        clippy::option_option,
-        reason = "outer: whether all is well; inner: whether there is a limit"
-    )]
-    fn from_section(mut section: Section<'_>) -> Option<Option<Self>> {
+    fn read(section: &mut Section<'_>) -> Read<Option<Self>> {
         let enabled = section.flag("enabled", true);
-        let mut number =
-            |key, least: usize, most, default| section.number(key, least..=most, default);
+        let mut number = |key, least, most, default| section.number(key, least..=most, default);
         let per_second = number("per_second", 1, MAX_PER_SECOND, UNSIGNED_PER_SECOND);
         let burst = number("burst", 1, MAX_BURST, UNSIGNED_BURST);
         // A site that may do less than one of its networks would be a network.
@@ -74,33 +71,33 @@ impl UnsignedLimits {
             network: rate(per_second?, burst?)?,
             site: rate(site_per_second?, site_burst?)?,
         };
-        Some(enabled?.then_some(limits))
+        Ok(enabled?.then_some(limits))
     }
 }
 
 /// The highest rate that can be set: more than one machine serves.
-const MAX_PER_SECOND: usize = 1_000_000;
+const MAX_PER_SECOND: u32 = 1_000_000;
 /// The largest burst that can be set.
-const MAX_BURST: usize = 10_000_000;
+const MAX_BURST: u32 = 10_000_000;
 
-fn rate(per_second: usize, burst: usize) -> Option<Rate> {
-    Rate::new(per_second.try_into().ok()?, burst.try_into().ok()?)
+fn rate(per_second: u32, burst: u32) -> Read<Rate> {
+    Rate::new(per_second, burst).ok_or(Invalid)
 }
 
 impl Limits {
-    pub(super) fn from_section(mut section: Section<'_>) -> Option<Self> {
+    pub(super) fn read(section: &mut Section<'_>) -> Read<Self> {
         let bytes = section.number("head_bytes", 1024..=HeadLimits::MAX_BYTES, 32 * 1024);
         let headers = section.number("headers", 10..=MAX_HEADERS, 100);
         let query = section.number("query_bytes", 64..=HeadLimits::MAX_BYTES, 8 * 1024);
         let body = section.number("body_bytes", 64..=MAX_BODY, MAX_BODY);
         let params = section.number("params", 2..=10_000, 256);
-        let unsigned = UnsignedLimits::from_section(section.section("unsigned"));
+        let unsigned = section.section("unsigned", UnsignedLimits::read);
         let head = HeadLimits {
             bytes: bytes?,
             headers: headers?,
             query: query?,
         };
-        Some(Self {
+        Ok(Self {
             head,
             body: body?,
             params: params?,
@@ -129,7 +126,7 @@ pub struct Timeouts {
 }
 
 impl Timeouts {
-    pub(super) fn from_section(mut section: Section<'_>) -> Option<Self> {
+    pub(super) fn read(section: &mut Section<'_>) -> Read<Self> {
         let mut seconds = |key, default| section.seconds(key, 1..=3600, default);
         let head = seconds("head_seconds", 10);
         let body = seconds("body_seconds", 10);
@@ -138,7 +135,7 @@ impl Timeouts {
         let forward = seconds("forward_seconds", 10);
         let answer = seconds("answer_seconds", 60);
         let send = seconds("send_seconds", 60);
-        Some(Self {
+        Ok(Self {
             head: head?,
             body: body?,
             idle: idle?,

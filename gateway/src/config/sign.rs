@@ -4,7 +4,7 @@ use gateway_protocol::sign::{
     ReplayPolicy, SignAlgorithm, SignCover, SignEmpty, SignLayout, SignProfile, SignValues, Window,
 };
 
-use super::table::Section;
+use signpost_kit::config::{Invalid, Read, Section};
 
 /// Live signs remembered for each application under `replay = "reject"`: 500 requests a second, for two
 /// minutes.
@@ -39,23 +39,23 @@ pub struct AlwaysSigned {
 }
 
 impl SignConfig {
-    pub(super) fn from_section(mut section: Section<'_>) -> Option<Self> {
-        let profile = profile(&mut section);
-        let window = section.number("window_seconds", 1..=300, 60);
-        let always_signed = section.list_or(
+    pub(super) fn read(section: &mut Section<'_>) -> Read<Self> {
+        let profile = profile(section);
+        let window = section.number("window_seconds", 1..=300, 60_u64);
+        let always_signed = section.list(
             "always_signed",
             &["POST /login"],
-            "methods and paths, \"POST /login\" say",
+            "methods and paths, for example \"POST /login\"",
             always_signed,
         );
-        let paths = "paths, \"/login\" say";
-        let callback_paths = section.list_or("callback_paths", &["/login"], paths, path);
-        let browser_paths = section.list_or("browser_paths", &["/login"], paths, path);
+        let paths = "paths, for example \"/login\"";
+        let callback_paths = section.list("callback_paths", &["/login"], paths, path);
+        let browser_paths = section.list("browser_paths", &["/login"], paths, path);
         let allows_weak_keys = section.flag("allow_weak_key", false);
         let replay_entries = section.number("replay_entries", 100..=10_000_000, REPLAY_ENTRIES);
-        Some(Self {
+        Ok(Self {
             profile: profile?,
-            window: Window::from_seconds(window? as u64).ok()?,
+            window: Window::from_seconds(window?).map_err(|_| Invalid)?,
             always_signed: always_signed?,
             callback_paths: callback_paths?,
             browser_paths: browser_paths?,
@@ -113,12 +113,14 @@ pub fn weaknesses(profile: &SignProfile) -> impl Iterator<Item = &'static str> +
 }
 
 /// The preset, with whatever single settings stand beside it.
-fn profile(section: &mut Section<'_>) -> Option<SignProfile> {
+fn profile(section: &mut Section<'_>) -> Read<SignProfile> {
     let presets = SignProfile::PRESETS
         .map(|name| format!("\"{name}\""))
         .join(", ");
-    let is_preset = |name: &str| SignProfile::preset(name).is_some();
-    let preset = SignProfile::preset(&section.text("preset", "plain", is_preset, &presets)?)?;
+    let preset = section.parsed_by("preset", "plain", &presets, SignProfile::preset);
+    let is_known = preset.is_ok();
+    // With an unknown one, the single settings are checked all the same.
+    let preset = preset.unwrap_or_default();
     let values = [("wire", SignValues::Wire), ("decoded", SignValues::Decoded)];
     let layouts = [
         ("pairs", SignLayout::Pairs),
@@ -146,11 +148,11 @@ fn profile(section: &mut Section<'_>) -> Option<SignProfile> {
     let algorithm = section.choice("algorithm", &algorithms, preset.algorithm);
     let replay = section.choice("replay", &replays, preset.replay);
     let preset_keys: Vec<_> = preset.leave_out.iter().map(String::as_str).collect();
-    let leave_out = section.list_or("leave_out", &preset_keys, "keys", |key| {
+    let leave_out = section.list("leave_out", &preset_keys, "keys", |key| {
         // Leaving `time` out would let anybody move an old request into the window.
         (!key.is_empty() && key != gateway_protocol::sign::TIME).then(|| key.to_owned())
     });
-    Some(SignProfile {
+    let profile = SignProfile {
         values: values?,
         layout: layout?,
         empty: empty?,
@@ -158,7 +160,8 @@ fn profile(section: &mut Section<'_>) -> Option<SignProfile> {
         cover: cover?,
         algorithm: algorithm?,
         replay: replay?,
-    })
+    };
+    is_known.then_some(profile).ok_or(Invalid)
 }
 
 fn always_signed(text: &str) -> Option<AlwaysSigned> {

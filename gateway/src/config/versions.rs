@@ -7,17 +7,17 @@ mod idle_keys;
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use gateway_protocol::version::Version;
+use signpost_kit::config::{Invalid, Read, Section};
 
 use self::{address::addresses, idle_keys::IdleKeys};
 pub use self::{
     address::{BackendAddress, Place},
     health::HealthChecks,
 };
-use super::table::Section;
 
 /// An address is out for so long at most when no connection to it came about: then a request finds out whether it is
 /// back, which may cost that one the time to connect.
-const OUT_SECONDS: usize = 2;
+const OUT_SECONDS: u64 = 2;
 
 /// The versions that there are, and where requests go that name none of them.
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ pub struct Backend {
 }
 
 /// Where a backend listens.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Upstream {
     /// At one address, whatever happens: there is nothing to choose.
     Fixed(SocketAddr),
@@ -51,7 +51,7 @@ pub enum Upstream {
 }
 
 /// How one of several addresses is chosen.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Balancing {
     /// The addresses. At least one; none twice.
     pub addresses: Vec<BackendAddress>,
@@ -87,7 +87,7 @@ pub enum UnknownVersion {
 
 impl Versions {
     /// Those in `root`, of a gateway that listens at `own`.
-    pub(super) fn from_root(root: &mut Section<'_>, own: [Option<SocketAddr>; 2]) -> Option<Self> {
+    pub(super) fn read(root: &mut Section<'_>, own: [Option<SocketAddr>; 2]) -> Read<Self> {
         let own: Vec<_> = own.into_iter().flatten().collect();
         let mut idle_keys = Vec::new();
         let unknown = [
@@ -95,31 +95,47 @@ impl Versions {
             ("reject", UnknownVersion::Reject),
         ];
         let unknown = root.choice("unknown", &unknown, UnknownVersion::Default);
-        let default: Option<Version> = root.parsed("default_version", "v1");
+        let default: Read<Version> = root.parsed("default_version", "v1", "a version's name");
+        let tables = root.sections("versions", |name, section| {
+            let mut keys = IdleKeys::default();
+            keys.note(section);
+            let upstream = Upstream::read(section, &own, &mut keys)?;
+            idle_keys.extend(keys.beside(&upstream, name));
+            Ok(upstream)
+        })?;
         let mut found = Vec::new();
-        // A table with a bad address is a table all the same, which has its own problem.
+        // A table with an invalid address is a table all the same, which has its own problem.
         let mut named = Vec::new();
-        for (name, mut section) in root.sections("versions") {
-            let version = name.parse();
-            let keys = IdleKeys::of(&section);
-            let upstream = Upstream::from_section(&mut section, &own);
-            idle_keys.extend(
-                upstream
-                    .iter()
-                    .flat_map(|upstream| keys.beside(upstream, &name)),
-            );
-            match version {
+        for (name, upstream) in tables {
+            match name.parse() {
                 Ok(version) => {
                     named.push(Version::clone(&version));
-                    found.extend(upstream.map(|upstream| (version, upstream)));
+                    found.push(upstream.map(|upstream| (version, upstream)));
                 }
-                Err(error) => root.problem(
-                    "versions",
-                    &format!("[versions.{name}]"),
-                    &format!("{error}"),
-                ),
+                Err(error) => {
+                    found.push(None);
+                    let error: gateway_protocol::version::ParseVersionError = error;
+                    let _ = root.problem(
+                        "versions",
+                        &format!("[versions.{name}]"),
+                        &error.to_string(),
+                    );
+                }
             }
         }
+        let default = default?;
+        if !named.contains(&default) {
+            let known: Vec<_> = named.iter().map(Version::as_str).collect();
+            let allowed = if known.is_empty() {
+                "a version with a [versions.NAME] table that has a backend".to_owned()
+            } else {
+                known.join(", ")
+            };
+            let found = format!("\"{default}\", which has no [versions.{default}]");
+            return Err(root.problem("default_version", &found, &allowed));
+        }
+        let found: Option<Vec<_>> = found.into_iter().collect();
+        let mut found = found.ok_or(Invalid)?;
         found.sort_by(|(one, _), (other, _)| one.cmp(other));
         let backends: Vec<_> = (0..)
             .zip(found)
@@ -131,26 +147,12 @@ impl Versions {
                 })
             })
             .collect();
-        let default = default?;
-        let place = backends
+        let default = backends
             .iter()
             .position(|backend| backend.version == default);
-        if !named.contains(&default) {
-            let known: Vec<_> = named.iter().map(Version::as_str).collect();
-            let allowed = if known.is_empty() {
-                "a version with a [versions.NAME] table that has a backend".to_owned()
-            } else {
-                known.join(", ")
-            };
-            root.problem(
-                "default_version",
-                &format!("\"{default}\", which has no [versions.{default}]"),
-                &allowed,
-            );
-        }
-        Some(Self {
+        Ok(Self {
             backends,
-            default: place?,
+            default: default.ok_or(Invalid)?,
             unknown: unknown?,
             idle_keys,
         })
@@ -189,7 +191,7 @@ impl Versions {
 }
 
 impl Upstream {
-    fn from_section(section: &mut Section<'_>, own: &[SocketAddr]) -> Option<Self> {
+    fn read(section: &mut Section<'_>, own: &[SocketAddr], keys: &mut IdleKeys) -> Read<Self> {
         let addresses = addresses(section, own);
         let modes = [
             ("round-robin", Balance::RoundRobin),
@@ -198,16 +200,18 @@ impl Upstream {
             ("hash-client", Balance::HashClient),
         ];
         let balance = section.choice("balance", &modes, Balance::RoundRobin);
-        let health = section.optional_section("health");
-        let is_wanted = health.is_some()
+        let is_wanted = section.has("health")
             || addresses
                 .as_ref()
-                .is_some_and(|addresses| may_be_several(addresses));
-        let mut health = health.unwrap_or_else(|| section.section("health"));
-        let out = health.seconds("out_seconds", 1..=3600, OUT_SECONDS);
-        let checks = HealthChecks::from_section(health, is_wanted);
-        let (addresses, balance, checks) = (addresses?, balance?, checks?);
-        Some(match (&*addresses, &checks) {
+                .is_ok_and(|addresses| may_be_several(addresses));
+        let health = section.section("health", |health| {
+            keys.note_health(health);
+            let out = health.seconds("out_seconds", 1..=3600, OUT_SECONDS);
+            let checks = HealthChecks::read(health, is_wanted);
+            Ok((out?, checks?))
+        });
+        let (addresses, balance, (out, checks)) = (addresses?, balance?, health?);
+        Ok(match (&*addresses, &checks) {
             (
                 [
                     BackendAddress {
@@ -221,7 +225,7 @@ impl Upstream {
                 addresses,
                 balance,
                 checks,
-                out: out?,
+                out,
             }),
         })
     }

@@ -3,14 +3,14 @@
 use std::{sync::Arc, time::Instant};
 
 use http::HeaderValue;
-use signpost_kit::rate_limit::NetworkLimiter;
+use signpost_kit::{rate_limit::NetworkLimiter, secret::Secret};
 
 use super::Gateway;
 use crate::{
     apps::directory::AppDirectory,
     backend::upstream::BackendClient,
     clock::SystemClock,
-    config::{Config, Secret},
+    config::Config,
     drain::Drain,
     observe::access_log::AccessLog,
     phases::{

@@ -5,7 +5,7 @@ use signpost_store::{Store, testing::TestStore};
 use super::*;
 use crate::{
     apps::{postgres::PostgresAppStore, seal::Sealer, sqlite::SqliteAppStore},
-    config::{MasterKey, SecretSource},
+    config::MasterKey,
 };
 
 /// Of a gateway that has v1 and v2, and replays rejected.
@@ -23,7 +23,7 @@ pub(crate) fn administration(store: Arc<dyn AppStore>) -> Administration {
 
 /// The same over an empty store.
 pub(crate) async fn empty(place: &TestStore) -> Administration {
-    let key = SecretSource::from(&*"ab".repeat(32)).read().unwrap();
+    let key = signpost_kit::secret::SecretSource::from(&*"ab".repeat(32)).read().unwrap();
     let sealer = Sealer::from_config(&MasterKey::Given(key), false).unwrap();
     let profile = SignProfile::default();
     administration(match place.open().await {

@@ -6,17 +6,14 @@ use std::{
     str::FromStr,
 };
 
-use toml::{Table, Value};
+use signpost_kit::config::{Invalid, Read, Section, Value};
 
-use crate::config::table::{Section, shown};
-
-const ALLOWED: &str = "an IP address and a port, \"127.0.0.1:7001\" say, or a host's name and a port, \
-                       \"login:7001\" say";
-const ALLOWED_ITEM: &str = "an IP address and a port, or a host's name and a port, with or without a weight: \
-                            \"127.0.0.1:7001\" or { address = \"login:7001\", weight = 2 } say";
+const ALLOWED: &str = "an IP address and a port, or a host's name and a port, for example \"127.0.0.1:7001\" or \
+                       \"login:7001\"";
+const ALLOWED_ITEM: &str = "an IP address and a port, or a host's name and a port, with or without a weight, for example \
+                            \"127.0.0.1:7001\" or { address = \"login:7001\", weight = 2 }";
 const ALLOWED_OTHER: &str = "the address of a backend";
-const ALLOWED_LIST: &str =
-    "a list of addresses, [\"10.0.0.1:7001\", { address = \"login:7001\", weight = 2 }] say";
+const ALLOWED_LIST: &str = "a list of addresses, for example [\"10.0.0.1:7001\", { address = \"login:7001\", weight = 2 }]";
 const HEAVIEST: u16 = 100;
 
 /// One of the addresses of a backend.
@@ -106,6 +103,18 @@ impl Display for Place {
     }
 }
 
+impl Display for BackendAddress {
+    /// As it can be written in the file; the weight only if it is not 1.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self { place, weight: 1 } => write!(formatter, "\"{place}\""),
+            Self { place, weight } => {
+                write!(formatter, "{{ address = \"{place}\", weight = {weight} }}")
+            }
+        }
+    }
+}
+
 /// Labels of letters, digits, hyphens and underscores (RFC 1123 section 2.1; container names have underscores). The
 /// last is no number: that would be an IP address gone wrong.
 fn is_host_name(host: &str) -> bool {
@@ -130,46 +139,29 @@ fn is_host_name(host: &str) -> bool {
 pub(super) fn addresses(
     section: &mut Section<'_>,
     own: &[SocketAddr],
-) -> Option<Vec<BackendAddress>> {
-    let one = section.value("backend", None, ALLOWED, |value| {
-        Some(Some(Value::clone(value)))
-    })?;
-    let several = section.value("backends", None, ALLOWED_LIST, |value| {
-        let items = value.as_array().filter(|items| !items.is_empty())?;
-        Some(Some(items.clone()))
-    });
-    match (one, several?) {
+) -> Read<Vec<BackendAddress>> {
+    match (section.find("backend"), section.find("backends")) {
         (Some(value), None) => {
-            let place = place(section, "backend", &value, ALLOWED, own)?;
-            Some(vec![BackendAddress { place, weight: 1 }])
+            let place = place(&value, ALLOWED, own)?;
+            value.set(format!("\"{place}\""));
+            Ok(vec![BackendAddress { place, weight: 1 }])
         }
-        (None, Some(items)) => several_addresses(section, &items, own),
-        (None, None) => {
-            section.problem("backend", "nothing", ALLOWED);
-            None
-        }
+        (None, Some(value)) => several_addresses(&value, own),
+        (None, None) => Err(section.missing("backend", ALLOWED)),
         (Some(_), Some(_)) => {
             let allowed = "backend, for one address, or backends, for several";
-            section.problem("backends", "both backend and backends", allowed);
-            None
+            Err(section.problem("backends", "both backend and backends", allowed))
         }
     }
 }
 
 /// The place that `value` is; none of `own`.
-fn place(
-    section: &Section<'_>,
-    key: &str,
-    value: &Value,
-    allowed: &str,
-    own: &[SocketAddr],
-) -> Option<Place> {
-    let parsed = match value.as_str() {
-        Some(text) => text.parse::<Place>(),
-        None => Err(ParsePlaceError::Malformed),
+fn place(value: &Value<'_>, allowed: &str, own: &[SocketAddr]) -> Read<Place> {
+    let Some(text) = value.as_str() else {
+        return Err(value.invalid_unshown(allowed));
     };
-    let (why, allowed) = match parsed {
-        Ok(place) if !place.is_one_of(own) => return Some(place),
+    let (why, allowed) = match text.parse::<Place>() {
+        Ok(place) if !place.is_one_of(own) => return Ok(place),
         Ok(_) => (
             ", where the gateway itself listens".to_owned(),
             ALLOWED_OTHER,
@@ -177,72 +169,46 @@ fn place(
         Err(ParsePlaceError::Malformed) => (String::new(), allowed),
         Err(why) => (format!(", {why}"), allowed),
     };
-    section.problem(key, &format!("{}{why}", shown(value)), allowed);
-    None
+    Err(value.problem(&format!("{}{why}", value.shown()), allowed))
 }
 
-fn several_addresses(
-    section: &Section<'_>,
-    items: &[Value],
-    own: &[SocketAddr],
-) -> Option<Vec<BackendAddress>> {
+fn several_addresses(value: &Value<'_>, own: &[SocketAddr]) -> Read<Vec<BackendAddress>> {
+    let items = value.items().filter(|items| !items.is_empty());
+    let items = items.ok_or_else(|| value.invalid_unshown(ALLOWED_LIST))?;
     let mut addresses: Vec<BackendAddress> = Vec::with_capacity(items.len());
-    let mut is_right = true;
-    for (index, item) in items.iter().enumerate() {
-        let key = format!("backends[{index}]");
-        match item_address(section, &key, item, own) {
-            Some(address) if addresses.iter().any(|known| known.place == address.place) => {
+    let mut is_valid = true;
+    for item in &items {
+        match item_address(item, own) {
+            Ok(address) if addresses.iter().any(|known| known.place == address.place) => {
                 let found = format!("\"{}\" once more", address.place);
-                section.problem(
-                    &key,
-                    &found,
-                    "each address once; a weight makes it count more",
-                );
-                is_right = false;
+                let _ = item.problem(&found, "each address once; a weight makes it count more");
+                is_valid = false;
             }
-            Some(address) => addresses.push(address),
-            None => is_right = false,
+            Ok(address) => addresses.push(address),
+            Err(Invalid) => is_valid = false,
         }
     }
-    is_right.then_some(addresses)
+    let shown: Vec<_> = addresses.iter().map(BackendAddress::to_string).collect();
+    value.set(format!("[{}]", shown.join(", ")));
+    is_valid.then_some(addresses).ok_or(Invalid)
 }
 
-fn item_address(
-    section: &Section<'_>,
-    key: &str,
-    item: &Value,
-    own: &[SocketAddr],
-) -> Option<BackendAddress> {
-    let (address, weight) = match item {
-        Value::Table(table) => {
-            if let Some(unknown) = unknown_key(table) {
-                section.problem(&format!("{key}.{unknown}"), "an unknown key", ALLOWED_ITEM);
-                return None;
-            }
-            (table.get("address"), table.get("weight"))
-        }
-        other => (Some(other), None),
-    };
-    let place = place(section, key, address.unwrap_or(item), ALLOWED_ITEM, own);
-    let right_weight = weight.map_or(Some(1), |weight| {
-        u16::try_from(weight.as_integer()?)
-            .ok()
-            .filter(|weight| (1..=HEAVIEST).contains(weight))
-    });
-    if let (None, Some(weight)) = (right_weight, weight) {
-        let allowed = format!("a whole number from 1 to {HEAVIEST}");
-        section.problem(&format!("{key}.weight"), &shown(weight), &allowed);
+fn item_address(item: &Value<'_>, own: &[SocketAddr]) -> Read<BackendAddress> {
+    if !item.is_table() {
+        let place = place(item, ALLOWED_ITEM, own)?;
+        return Ok(BackendAddress { place, weight: 1 });
     }
-    Some(BackendAddress {
-        place: place?,
-        weight: right_weight?,
+    item.section(|section| {
+        let found = match section.find("address") {
+            Some(address) => place(&address, ALLOWED_ITEM, own),
+            None => Err(section.missing("address", ALLOWED_ITEM)),
+        };
+        let weight = section.number("weight", 1..=HEAVIEST, 1);
+        Ok(BackendAddress {
+            place: found?,
+            weight: weight?,
+        })
     })
-}
-
-fn unknown_key(table: &Table) -> Option<&String> {
-    table
-        .keys()
-        .find(|key| !matches!(key.as_str(), "address" | "weight"))
 }
 
 #[cfg(test)]

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use http::uri::PathAndQuery;
+use signpost_kit::config::{Read, Section};
 
-use crate::config::table::Section;
-
-const ALLOWED_PATH: &str = "a path as it goes over the wire, and perhaps a query: \"/healthz\" say";
+const ALLOWED_PATH: &str =
+    "a path as it goes over the wire, and perhaps a query, for example \"/healthz\"";
 
 /// How addresses are checked: each by a GET, which a healthy backend answers 200.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,15 +24,10 @@ pub struct HealthChecks {
 }
 
 impl HealthChecks {
-    /// The checks, if there are any: by default where they are `wanted`.
-    #[expect(
-        clippy::option_option,
-        reason = "outer: whether all is well; inner: whether there are any"
-    )]
-    pub(super) fn from_section(mut section: Section<'_>, wanted: bool) -> Option<Option<Self>> {
+    /// The checks, if there are any: by default if they are `wanted`.
+    pub(super) fn read(section: &mut Section<'_>, wanted: bool) -> Read<Option<Self>> {
         let is_active = section.flag("active", wanted);
-        let default = PathAndQuery::from_static("/healthz");
-        let path = section.value("path", default, ALLOWED_PATH, |value| path(value.as_str()?));
+        let path = section.parsed_by("path", "/healthz", ALLOWED_PATH, path);
         let interval = section.seconds("interval_seconds", 1..=3600, 2);
         let timeout = section.seconds("timeout_seconds", 1..=60, 1);
         let unhealthy_after = section.number("unhealthy_after", 1..=100, 3);
@@ -44,7 +39,7 @@ impl HealthChecks {
             unhealthy_after: unhealthy_after?,
             healthy_after: healthy_after?,
         };
-        Some(is_active?.then_some(checks))
+        Ok(is_active?.then_some(checks))
     }
 }
 

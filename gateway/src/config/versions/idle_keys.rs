@@ -1,9 +1,10 @@
 //! Keys of a version that change nothing beside the others: somebody believes that they do.
 
-use super::{Upstream, may_be_several};
-use crate::config::table::Section;
+use signpost_kit::config::Section;
 
-/// What only checks ask for.
+use super::{Upstream, may_be_several};
+
+/// What only checks use.
 const OF_CHECKS: [&str; 5] = [
     "path",
     "interval_seconds",
@@ -13,19 +14,23 @@ const OF_CHECKS: [&str; 5] = [
 ];
 
 /// The keys of a version that may turn out to change nothing.
+#[derive(Default)]
 pub(super) struct IdleKeys {
     has_balance: bool,
-    /// Those under `health`.
-    health: Vec<String>,
+    has_out_seconds: bool,
+    is_about_checks: bool,
 }
 
 impl IdleKeys {
-    /// Those in the version's table, of which nothing was taken yet.
-    pub(super) fn of(section: &Section<'_>) -> Self {
-        Self {
-            has_balance: section.has("balance"),
-            health: section.keys_of("health"),
-        }
+    /// Notes what the version's table has.
+    pub(super) fn note(&mut self, version: &Section<'_>) {
+        self.has_balance = version.has("balance");
+    }
+
+    /// Notes what the version's `health` table has.
+    pub(super) fn note_health(&mut self, health: &Section<'_>) {
+        self.has_out_seconds = health.has("out_seconds");
+        self.is_about_checks = OF_CHECKS.into_iter().any(|key| health.has(key));
     }
 
     /// Those that change nothing for such an upstream, each in words.
@@ -37,8 +42,7 @@ impl IdleKeys {
                 (is_one, balancing.checks.is_some())
             }
         };
-        let has = |key: &str| self.health.iter().any(|found| found == key);
-        let is_unchecked = !is_checked && OF_CHECKS.into_iter().any(has);
+        let is_unchecked = !is_checked && self.is_about_checks;
         let found = [
             (
                 is_one && self.has_balance,
@@ -46,7 +50,7 @@ impl IdleKeys {
                 "there is one address",
             ),
             (
-                is_one && has("out_seconds"),
+                is_one && self.has_out_seconds,
                 "health.out_seconds",
                 "there is one address, which is always tried",
             ),

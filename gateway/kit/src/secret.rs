@@ -9,10 +9,16 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 pub struct Secret(String);
 
 impl Secret {
-    /// The text, for the one who needs it.
+    /// The text, for the one place that uses it.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
+    }
+}
+
+impl From<String> for Secret {
+    fn from(text: String) -> Self {
+        Self(text)
     }
 }
 

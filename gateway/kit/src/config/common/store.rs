@@ -1,0 +1,93 @@
+//! Where the store is, and how a Postgres is connected to: `store` and `[postgres]`. CONTRACT 10.
+
+use signpost_store::{
+    PostgresSettings, StoreAddress, StoreSettings, address::ParseStoreAddressError,
+};
+
+use crate::{
+    config::{Read, Section},
+    secret::{Secret, SecretSource},
+};
+
+/// The embedded store, in the working directory. CONTRACT 10.
+const STORE: &str = "sqlite:data/signpost.db";
+
+/// Reads `store` and `[postgres]`. An address may hold a password, so nothing of it is shown but its kind.
+///
+/// # Errors
+///
+/// A value is invalid, or a source has none.
+pub fn store(root: &mut Section<'_>) -> Read<StoreSettings> {
+    let address = address(root);
+    root.section("postgres", |section| {
+        let password = section.secret("password");
+        let postgres = postgres(section);
+        let address = match password? {
+            Some(password) => address?.with_password(password.expose()),
+            None => address?,
+        };
+        Ok(StoreSettings {
+            address,
+            postgres: postgres?,
+        })
+    })
+}
+
+/// The address itself, or where it is kept.
+fn address(root: &mut Section<'_>) -> Read<StoreAddress> {
+    const KEY: &str = "store";
+    let allowed = |kinds: &str| format!("{kinds}; or \"env:NAME\" or \"file:PATH\" that holds it");
+    let source = root.secret_source(KEY, &allowed("an address"))?;
+    let source = source.unwrap_or_else(|| SecretSource::from(STORE));
+    let place = match &source {
+        SecretSource::Env(name) => Some(format!("env:{name}")),
+        SecretSource::File(path) => Some(format!("file:{}", path.display())),
+        SecretSource::Literal(_) => None,
+    };
+    let text = source.read();
+    let text =
+        text.map_err(|error| root.problem(KEY, &error.to_string(), &allowed("an address")))?;
+    let address: StoreAddress = text.expose().parse().map_err(|error| {
+        let error: ParseStoreAddressError = error;
+        let kind = kind_of(text.expose());
+        let found = match &place {
+            Some(place) => format!("{kind}, in {place}"),
+            None => kind.to_owned(),
+        };
+        root.problem(KEY, &found, &allowed(&error.to_string()))
+    })?;
+    root.set_hidden(
+        KEY,
+        &format!("\"{address}\""),
+        Secret::from(text.expose().to_owned()),
+    );
+    Ok(address)
+}
+
+/// As much of an address as can be shown: what is not understood may be a password.
+fn kind_of(address: &str) -> &'static str {
+    match address.split_once(':') {
+        Some(("postgres" | "postgresql", _)) => "a postgres address that cannot be used",
+        Some(("sqlite", _)) => "\"sqlite:\" without a path",
+        _ => "an address of another kind",
+    }
+}
+
+fn postgres(section: &mut Section<'_>) -> Read<PostgresSettings> {
+    let default = PostgresSettings::default();
+    let pool_size = section.number("pool_size", PostgresSettings::POOL_SIZES, default.pool_size);
+    let mut seconds = |key, default: std::time::Duration| {
+        section.seconds(key, PostgresSettings::SECONDS, default.as_secs())
+    };
+    let connect = seconds("connect_seconds", default.connect);
+    let wait = seconds("wait_seconds", default.wait);
+    let statement = seconds("statement_seconds", default.statement);
+    let root_certificate = section.path("root_certificate");
+    Ok(PostgresSettings {
+        pool_size: pool_size?,
+        connect: connect?,
+        wait: wait?,
+        statement: statement?,
+        root_certificate: root_certificate?,
+    })
+}

@@ -1,0 +1,167 @@
+//! A file as it is read: its lines, the problems found so far, and what it sets.
+
+use std::{cell::RefCell, ops::Range, path::PathBuf};
+
+use toml::{Spanned, de::DeTable};
+
+use super::{error::Problem, settings::Settings};
+use crate::secret::Secret;
+
+/// A name is suggested for another if it differs in a third of its letters at most.
+const SIMILAR: usize = 3;
+
+/// What is known of a file that is being read.
+pub(super) struct Document<'d> {
+    text: &'d str,
+    problems: RefCell<Vec<Problem>>,
+    settings: RefCell<Settings>,
+    /// Every key that something asked for.
+    known: RefCell<Vec<Key>>,
+    unknown: RefCell<Vec<(Key, usize)>>,
+}
+
+/// A key: the path of its section, and its name.
+#[derive(PartialEq, Eq)]
+struct Key {
+    section: String,
+    name: String,
+}
+
+impl Key {
+    fn dotted(&self) -> String {
+        dotted(&self.section, &self.name)
+    }
+}
+
+/// A key below a section.
+pub(super) fn dotted(section: &str, name: &str) -> String {
+    if section.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{section}.{name}")
+    }
+}
+
+/// The file's tables, and what keeps it from being TOML. The messages do not quote the file, which may hold secrets.
+pub(super) fn parse(text: &str) -> (Spanned<DeTable<'_>>, Vec<Problem>) {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    let problem = |error: toml::de::Error| Problem {
+        line: error.span().map(|span| line_of(text, &span)),
+        key: String::new(),
+        text: format!("not TOML: {}", error.message().replace('\n', ", ")),
+    };
+    (table, errors.into_iter().map(problem).collect())
+}
+
+/// The line, from 1, on which a part of the text begins.
+fn line_of(text: &str, span: &Range<usize>) -> usize {
+    let before = text.get(..span.start).unwrap_or(text);
+    1 + before.bytes().filter(|byte| *byte == b'\n').count()
+}
+
+impl<'d> Document<'d> {
+    pub(super) fn new(text: &'d str) -> Self {
+        Self {
+            text,
+            problems: RefCell::default(),
+            settings: RefCell::default(),
+            known: RefCell::default(),
+            unknown: RefCell::default(),
+        }
+    }
+
+    /// The line, from 1, on which a part of the file begins.
+    pub(super) fn line(&self, span: &Range<usize>) -> usize {
+        line_of(self.text, span)
+    }
+
+    /// A part of the file, as it is written.
+    pub(super) fn written(&self, span: Range<usize>) -> &'d str {
+        self.text.get(span).unwrap_or_default()
+    }
+
+    pub(super) fn problem(&self, line: Option<usize>, key: String, text: String) {
+        let problem = Problem { line, key, text };
+        self.problems.borrow_mut().push(problem);
+    }
+
+    pub(super) fn note_known(&self, section: &str, name: &str) {
+        let key = Key {
+            section: section.to_owned(),
+            name: name.to_owned(),
+        };
+        let mut known = self.known.borrow_mut();
+        if !known.contains(&key) {
+            known.push(key);
+        }
+    }
+
+    pub(super) fn is_known(&self, section: &str, name: &str) -> bool {
+        let known = self.known.borrow();
+        known
+            .iter()
+            .any(|key| key.section == section && key.name == name)
+    }
+
+    pub(super) fn note_unknown(&self, section: &str, name: &str, line: usize) {
+        let key = Key {
+            section: section.to_owned(),
+            name: name.to_owned(),
+        };
+        self.unknown.borrow_mut().push((key, line));
+    }
+
+    pub(super) fn set(&self, key: String, shown: String, secret: Option<Secret>) {
+        self.settings.borrow_mut().add(key, shown, secret);
+    }
+
+    pub(super) fn watch(&self, is_watched: bool) {
+        self.settings.borrow_mut().is_watched = is_watched;
+    }
+
+    /// A file whose content is part of the configuration.
+    pub(super) fn depends_on(&self, file: PathBuf) {
+        self.settings.borrow_mut().files.push(file);
+    }
+
+    /// What the file sets, or everything that is wrong with it.
+    pub(super) fn finish(self) -> Result<Settings, Vec<Problem>> {
+        let known = self.known.into_inner();
+        let mut problems = self.problems.into_inner();
+        for (key, line) in self.unknown.into_inner() {
+            problems.push(Problem {
+                line: Some(line),
+                text: unknown_key(&key, &known),
+                key: key.dotted(),
+            });
+        }
+        if problems.is_empty() {
+            return Ok(self.settings.into_inner());
+        }
+        problems.sort_by_key(|problem| problem.line.unwrap_or_default());
+        Err(problems)
+    }
+}
+
+/// What to say of an unknown key. Its value is not shown: under a misspelled key it may be a secret.
+fn unknown_key(key: &Key, known: &[Key]) -> String {
+    let here: Vec<_> = known
+        .iter()
+        .filter(|one| one.section == key.section)
+        .collect();
+    let nearest = here
+        .iter()
+        .map(|one| (strsim::osa_distance(&one.name, &key.name), one))
+        .filter(|(distance, _)| *distance <= key.name.chars().count().div_ceil(SIMILAR))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, one)| one.name.clone());
+    // In its right place, it would be right.
+    let elsewhere = || known.iter().find(|one| one.name == key.name);
+    match nearest.or_else(|| elsewhere().map(Key::dotted)) {
+        Some(name) => format!("unknown key; did you mean {name}?"),
+        None => {
+            let names: Vec<_> = here.iter().map(|one| one.name.as_str()).collect();
+            format!("unknown key; allowed: {}", names.join(", "))
+        }
+    }
+}

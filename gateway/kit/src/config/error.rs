@@ -1,0 +1,106 @@
+//! What is wrong with a configuration, for the person who wrote it.
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
+
+/// Why a file is no configuration. `Display` has a line for each problem: file, line, key, what was found, what is allowed.
+#[derive(Debug)]
+pub enum ConfigError {
+    /// The file does not exist, or may not be read.
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        cause: std::io::Error,
+    },
+    /// It is not TOML, or has unknown keys or invalid values.
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// All of them, in the order of the file.
+        problems: Vec<Problem>,
+    },
+}
+
+/// One thing that is wrong with a file.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// From 1; `None` if it is about something that the file does not have.
+    pub(super) line: Option<usize>,
+    /// Dotted; empty if it is about no key.
+    pub(super) key: String,
+    pub(super) text: String,
+}
+
+impl Problem {
+    /// A reader failed without saying why: a bug, and no reason to start with half a configuration.
+    pub(super) fn unexplained() -> Self {
+        Self {
+            line: None,
+            key: String::new(),
+            text: "cannot be used".to_owned(),
+        }
+    }
+
+    /// The key, dotted; empty if the problem is about no key.
+    #[must_use]
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+}
+
+impl ConfigError {
+    /// A line for each problem, as `Display` shows them.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        match self {
+            Self::Unreadable { path, cause } => {
+                vec![format!("{}: cannot be read: {cause}", path.display())]
+            }
+            Self::Invalid { path, problems } => {
+                let line = |problem: &Problem| problem.in_file(path);
+                problems.iter().map(line).collect()
+            }
+        }
+    }
+
+    /// The keys that have problems.
+    #[must_use]
+    pub fn keys(&self) -> Vec<&str> {
+        match self {
+            Self::Unreadable { .. } => Vec::new(),
+            Self::Invalid { problems, .. } => problems.iter().map(Problem::key).collect(),
+        }
+    }
+}
+
+impl Problem {
+    fn in_file(&self, path: &Path) -> String {
+        let line = self.line.map(|line| format!(":{line}"));
+        let key = Some(&self.key).filter(|key| !key.is_empty());
+        let key = key.map(|key| format!("{key}: "));
+        format!(
+            "{}{}: {}{}",
+            path.display(),
+            line.unwrap_or_default(),
+            key.unwrap_or_default(),
+            self.text
+        )
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.lines().join("\n"))
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+impl fmt::Debug for Problem {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.in_file(Path::new("")))
+    }
+}

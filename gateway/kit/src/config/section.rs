@@ -1,0 +1,458 @@
+//! A table of a file, and how its keys are read.
+
+use std::{
+    fmt::Display, net::SocketAddr, ops::RangeInclusive, path::PathBuf, str::FromStr, time::Duration,
+};
+
+use toml::de::DeTable;
+
+use super::{
+    document::{Document, dotted},
+    value::Value,
+};
+use crate::secret::{Secret, SecretSource};
+
+/// What a secret can be set to.
+pub const SECRET: &str = "\"env:NAME\", \"file:PATH\", or the secret itself";
+/// What an address can be set to.
+pub const ADDRESS: &str = "an IP address and a port, for example \"127.0.0.1:7001\"";
+
+/// A value cannot be used, or is missing. The problem is noted: reading goes on, to find the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Invalid;
+
+/// What a key comes to.
+pub type Read<T> = Result<T, Invalid>;
+
+/// A table of the file. Each method reads one key; keys that none reads are unknown.
+pub struct Section<'d> {
+    document: &'d Document<'d>,
+    path: String,
+    /// Where the table begins; the root begins nowhere.
+    line: Option<usize>,
+    table: Option<&'d DeTable<'d>>,
+}
+
+impl<'d> Section<'d> {
+    pub(super) const fn root(document: &'d Document<'d>, table: &'d DeTable<'d>) -> Self {
+        Self::new(document, String::new(), None, table)
+    }
+
+    pub(super) const fn new(
+        document: &'d Document<'d>,
+        path: String,
+        line: Option<usize>,
+        table: &'d DeTable<'d>,
+    ) -> Self {
+        Self {
+            document,
+            path,
+            line,
+            table: Some(table),
+        }
+    }
+
+    /// Notes every key that was not read.
+    pub(super) fn close(self) {
+        for (key, _) in self.table.into_iter().flatten() {
+            let name = key.get_ref();
+            if !self.document.is_known(&self.path, name) {
+                let line = self.document.line(&key.span());
+                self.document.note_unknown(&self.path, name, line);
+            }
+        }
+    }
+
+    /// The value of a key, if the file has it.
+    pub fn find(&mut self, key: &str) -> Option<Value<'d>> {
+        self.document.note_known(&self.path, key);
+        let spanned = self.table?.get(key)?;
+        Some(Value::new(self.document, self.key(key), spanned))
+    }
+
+    /// Whether the file has the key.
+    #[must_use]
+    pub fn has(&self, key: &str) -> bool {
+        self.table.is_some_and(|table| table.contains_key(key))
+    }
+
+    /// Reads the table of that name; an empty one if the file has none.
+    ///
+    /// # Errors
+    ///
+    /// The value is no table, or `read` fails.
+    pub fn section<T>(
+        &mut self,
+        key: &str,
+        read: impl FnOnce(&mut Section<'d>) -> Read<T>,
+    ) -> Read<T> {
+        match self.find(key) {
+            Some(value) => value.section(read),
+            None => read(&mut Section {
+                document: self.document,
+                path: self.key(key),
+                line: None,
+                table: None,
+            }),
+        }
+    }
+
+    /// Reads the table of that name, if the file has one.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::section`].
+    pub fn optional_section<T>(
+        &mut self,
+        key: &str,
+        read: impl FnOnce(&mut Section<'d>) -> Read<T>,
+    ) -> Read<Option<T>> {
+        let value = self.find(key);
+        value.map(|value| value.section(read)).transpose()
+    }
+
+    /// Reads each table in the table of that name, in the order of their names. Of one that is invalid there is `None`.
+    ///
+    /// # Errors
+    ///
+    /// The value is no table.
+    pub fn sections<T>(
+        &mut self,
+        key: &str,
+        mut read: impl FnMut(&str, &mut Section<'d>) -> Read<T>,
+    ) -> Read<Vec<(String, Option<T>)>> {
+        self.section(key, |outer| {
+            let names = outer.table.into_iter().flat_map(|table| table.keys());
+            let names: Vec<String> = names.map(|name| name.get_ref().to_string()).collect();
+            Ok(names
+                .into_iter()
+                .map(|name| {
+                    let section = outer.section(&name, |section| read(&name, section));
+                    (name, section.ok())
+                })
+                .collect())
+        })
+    }
+
+    /// `true` or `false`.
+    ///
+    /// # Errors
+    ///
+    /// It is neither.
+    pub fn flag(&mut self, key: &str, default: bool) -> Read<bool> {
+        let flag = match self.find(key) {
+            None => default,
+            Some(value) => value
+                .as_bool()
+                .ok_or_else(|| value.invalid_unshown("true or false"))?,
+        };
+        if self.path.is_empty() && key == "watch" {
+            self.document.watch(flag);
+        }
+        self.set(key, flag.to_string());
+        Ok(flag)
+    }
+
+    /// A whole number in a range, both ends included.
+    ///
+    /// # Errors
+    ///
+    /// It is no whole number, or out of the range.
+    pub fn number<T>(&mut self, key: &str, range: RangeInclusive<T>, default: T) -> Read<T>
+    where
+        T: Copy + Display + PartialOrd + TryFrom<i64>,
+    {
+        let number = match self.find(key) {
+            None => default,
+            Some(value) => {
+                let allowed =
+                    || format!("a whole number from {} to {}", range.start(), range.end());
+                let found = value.as_integer();
+                let Some(found) = found else {
+                    // Anything else may be a secret in the wrong place.
+                    return Err(value.invalid_unshown(&allowed()));
+                };
+                let number = T::try_from(found).ok();
+                let number = number.filter(|number| range.contains(number));
+                number.ok_or_else(|| value.invalid(&allowed()))?
+            }
+        };
+        self.set(key, number.to_string());
+        Ok(number)
+    }
+
+    /// A time in whole seconds.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::number`].
+    pub fn seconds(
+        &mut self,
+        key: &str,
+        range: RangeInclusive<u64>,
+        default: u64,
+    ) -> Read<Duration> {
+        self.number(key, range, default).map(Duration::from_secs)
+    }
+
+    /// One of a few words.
+    ///
+    /// # Errors
+    ///
+    /// It is none of them.
+    pub fn choice<T: Copy + PartialEq>(
+        &mut self,
+        key: &str,
+        choices: &[(&str, T)],
+        default: T,
+    ) -> Read<T> {
+        let quoted = |(word, _): &(&str, T)| format!("\"{word}\"");
+        let choice = match self.find(key) {
+            None => default,
+            Some(value) => {
+                let given = value.as_str();
+                let is_given = |(word, _): &&(&str, T)| given == Some(*word);
+                let found = choices.iter().find(is_given);
+                let (_, choice) = found.ok_or_else(|| {
+                    let words: Vec<_> = choices.iter().map(quoted).collect();
+                    let words = words.join(", ");
+                    match given {
+                        Some(_) => value.invalid(&words),
+                        None => value.invalid_unshown(&words),
+                    }
+                })?;
+                *choice
+            }
+        };
+        let chosen = choices.iter().find(|(_, one)| *one == choice);
+        self.set(key, chosen.map(quoted).unwrap_or_default());
+        Ok(choice)
+    }
+
+    /// A text that parses, if the file has the key.
+    ///
+    /// # Errors
+    ///
+    /// It is no text, or does not parse.
+    pub fn optional<T: FromStr>(&mut self, key: &str, allowed: &str) -> Read<Option<T>> {
+        self.optional_by(key, allowed, |text| text.parse().ok())
+    }
+
+    /// As [`Self::optional`], by a parser.
+    ///
+    /// # Errors
+    ///
+    /// It is no text, or does not parse.
+    pub fn optional_by<T>(
+        &mut self,
+        key: &str,
+        allowed: &str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Read<Option<T>> {
+        let Some(value) = self.find(key) else {
+            return Ok(None);
+        };
+        let text = value.as_str();
+        let text = text.ok_or_else(|| value.invalid_unshown(allowed))?;
+        let parsed = parse(text).ok_or_else(|| value.invalid(allowed))?;
+        self.set(key, format!("{text:?}"));
+        Ok(Some(parsed))
+    }
+
+    /// A text that parses. The default must.
+    ///
+    /// # Errors
+    ///
+    /// It is no text, or does not parse.
+    pub fn parsed<T: FromStr>(&mut self, key: &str, default: &str, allowed: &str) -> Read<T> {
+        self.parsed_by(key, default, allowed, |text| text.parse().ok())
+    }
+
+    /// As [`Self::parsed`], by a parser.
+    ///
+    /// # Errors
+    ///
+    /// It is no text, or does not parse.
+    pub fn parsed_by<T>(
+        &mut self,
+        key: &str,
+        default: &str,
+        allowed: &str,
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Read<T> {
+        match self.optional_by(key, allowed, &parse)? {
+            Some(parsed) => Ok(parsed),
+            None => {
+                self.set(key, format!("{default:?}"));
+                parse(default).ok_or(Invalid)
+            }
+        }
+    }
+
+    /// A text that parses, and that the file must have.
+    ///
+    /// # Errors
+    ///
+    /// It is missing, or no text, or does not parse.
+    pub fn required<T: FromStr>(&mut self, key: &str, allowed: &str) -> Read<T> {
+        self.required_by(key, allowed, |text| text.parse().ok())
+    }
+
+    /// As [`Self::required`], by a parser.
+    ///
+    /// # Errors
+    ///
+    /// It is missing, or no text, or does not parse.
+    pub fn required_by<T>(
+        &mut self,
+        key: &str,
+        allowed: &str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Read<T> {
+        let read = self.optional_by(key, allowed, parse)?;
+        read.ok_or_else(|| self.missing(key, allowed))
+    }
+
+    /// An IP address and a port.
+    ///
+    /// # Errors
+    ///
+    /// It is something else.
+    pub fn address(&mut self, key: &str, default: &str) -> Read<SocketAddr> {
+        self.parsed(key, default, ADDRESS)
+    }
+
+    /// A list of texts that all parse.
+    ///
+    /// # Errors
+    ///
+    /// It is no list of texts, or one of them does not parse.
+    pub fn list<T>(
+        &mut self,
+        key: &str,
+        default: &[&str],
+        allowed: &str,
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Read<Vec<T>> {
+        let (texts, value) = match self.find(key) {
+            None => (default.to_vec(), None),
+            Some(value) => {
+                let items = value.items();
+                let texts = items.and_then(|items| items.iter().map(Value::as_str).collect());
+                let texts: Option<Vec<_>> = texts;
+                match texts {
+                    Some(texts) => (texts, Some(value)),
+                    None => return Err(value.invalid(&format!("a list of {allowed}"))),
+                }
+            }
+        };
+        let parsed: Option<Vec<T>> = texts.iter().map(|text| parse(text)).collect();
+        let parsed = parsed.ok_or_else(|| match value {
+            Some(value) => value.invalid(&format!("a list of {allowed}")),
+            None => Invalid,
+        })?;
+        self.set(key, format!("{texts:?}"));
+        Ok(parsed)
+    }
+
+    /// A file's path, if the file has the key.
+    ///
+    /// # Errors
+    ///
+    /// It is no text.
+    pub fn path(&mut self, key: &str) -> Read<Option<PathBuf>> {
+        self.optional_by(key, "a file's path", |text| {
+            (!text.is_empty()).then(|| PathBuf::from(text))
+        })
+    }
+
+    /// A secret from its source, if the file has the key. Nothing of it is shown.
+    ///
+    /// # Errors
+    ///
+    /// It is no text, or the variable or the file that it names has none.
+    pub fn secret(&mut self, key: &str) -> Read<Option<Secret>> {
+        self.secret_source(key, SECRET)?
+            .map(|source| self.fetch(key, source, SECRET))
+            .transpose()
+    }
+
+    /// A secret from its source, which the file must have.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::secret`], or it is missing.
+    pub fn required_secret(&mut self, key: &str) -> Read<Secret> {
+        self.secret(key)?.ok_or_else(|| self.missing(key, SECRET))
+    }
+
+    /// Where a secret comes from, if the file has the key. Nothing of it is shown.
+    ///
+    /// # Errors
+    ///
+    /// It is no text.
+    pub fn secret_source(&mut self, key: &str, allowed: &str) -> Read<Option<SecretSource>> {
+        let Some(value) = self.find(key) else {
+            return Ok(None);
+        };
+        let text = value.as_str();
+        let text = text.ok_or_else(|| value.invalid_unshown(allowed))?;
+        Ok(Some(SecretSource::from(text)))
+    }
+
+    /// Fetches a secret, lists it as a setting, and notes the file that it comes from.
+    ///
+    /// # Errors
+    ///
+    /// There is none where the source says.
+    pub fn fetch(&mut self, key: &str, source: SecretSource, allowed: &str) -> Read<Secret> {
+        if let SecretSource::File(path) = &source {
+            self.document.depends_on(path.clone());
+        }
+        let secret = source.read();
+        let secret = secret.map_err(|error| self.problem(key, &error.to_string(), allowed))?;
+        self.set_hidden(key, "(secret)", secret.clone());
+        Ok(secret)
+    }
+
+    /// Lists a setting under this section.
+    pub fn set(&self, key: &str, shown: impl Into<String>) {
+        self.document.set(self.key(key), shown.into(), None);
+    }
+
+    /// Lists a setting whose value is compared, but not shown.
+    pub fn set_hidden(&self, key: &str, shown: &str, value: Secret) {
+        self.document
+            .set(self.key(key), shown.to_owned(), Some(value));
+    }
+
+    /// Notes a problem with a key.
+    pub fn problem(&self, key: &str, found: &str, allowed: &str) -> Invalid {
+        self.note(key, format!("found {found}; allowed: {allowed}"))
+    }
+
+    /// Notes that a key is missing.
+    pub fn missing(&self, key: &str, allowed: &str) -> Invalid {
+        self.note(key, format!("missing; allowed: {allowed}"))
+    }
+
+    /// Notes a key of an older release, which is called otherwise now.
+    pub fn renamed(&mut self, old: &str, new: &str) {
+        if self.has(old) {
+            self.document.note_known(&self.path, old);
+            self.note(old, format!("is called {} now", self.key(new)));
+        }
+    }
+
+    fn note(&self, key: &str, text: String) -> Invalid {
+        let found = self.table.and_then(|table| table.get_key_value(key));
+        let line = found.map(|(key, _)| self.document.line(&key.span()));
+        self.document
+            .problem(line.or(self.line), self.key(key), text);
+        Invalid
+    }
+
+    fn key(&self, key: &str) -> String {
+        dotted(&self.path, key)
+    }
+}

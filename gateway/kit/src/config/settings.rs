@@ -1,0 +1,124 @@
+//! What a file sets, and what changes from one file to the next.
+
+use std::{fmt, path::PathBuf};
+
+use crate::secret::Secret;
+
+/// Every key with its value, defaults included, in the order in which they were read.
+#[derive(Debug, Default)]
+pub struct Settings {
+    all: Vec<Setting>,
+    pub(super) files: Vec<PathBuf>,
+    pub(super) is_watched: bool,
+}
+
+#[derive(Clone)]
+struct Setting {
+    key: String,
+    shown: String,
+    /// What is compared in place of `shown`, and never shown.
+    secret: Option<Secret>,
+}
+
+/// A key whose value differs between two configurations. `Display` shows both values, but for secrets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Dotted.
+    pub key: String,
+    from: Option<String>,
+    to: Option<String>,
+}
+
+impl Settings {
+    pub(super) fn add(&mut self, key: String, shown: String, secret: Option<Secret>) {
+        // A key that is read twice keeps its first value.
+        if self.find(&key).is_none() {
+            self.all.push(Setting { key, shown, secret });
+        }
+    }
+
+    /// Files that the configuration names and whose content is part of it: secrets.
+    #[must_use]
+    pub fn files(&self) -> &[PathBuf] {
+        &self.files
+    }
+
+    /// Whether the program is to reload by itself when the file, or one of [`Self::files`], changes.
+    #[must_use]
+    pub const fn is_watched(&self) -> bool {
+        self.is_watched
+    }
+
+    /// Every key with its value as it is shown: secrets are not.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.all
+            .iter()
+            .map(|setting| (setting.key.as_str(), setting.shown.as_str()))
+    }
+
+    /// What changes if `new` takes the place of these.
+    #[must_use]
+    pub fn changes(&self, new: &Self) -> Vec<Change> {
+        let changed = new.all.iter().filter_map(|setting| {
+            let before = self.find(&setting.key);
+            let is_same = before.is_some_and(|before| before.is_same(setting));
+            (!is_same).then(|| Change::between(before, Some(setting)))
+        });
+        let removed = self.all.iter().filter(|one| new.find(&one.key).is_none());
+        let removed = removed.map(|setting| Change::between(Some(setting), None));
+        changed.chain(removed).flatten().collect()
+    }
+
+    /// These, but with the values that `old` has of the keys that `is_kept` names.
+    #[must_use]
+    pub fn keeping(mut self, old: &Self, is_kept: impl Fn(&str) -> bool) -> Self {
+        self.all.retain(|setting| !is_kept(&setting.key));
+        let kept = old.all.iter().filter(|setting| is_kept(&setting.key));
+        self.all.extend(kept.cloned());
+        self
+    }
+
+    fn find(&self, key: &str) -> Option<&Setting> {
+        self.all.iter().find(|setting| setting.key == key)
+    }
+}
+
+impl Setting {
+    fn is_same(&self, other: &Self) -> bool {
+        match (&self.secret, &other.secret) {
+            (Some(one), Some(other)) => one.expose() == other.expose(),
+            (None, None) => self.shown == other.shown,
+            _ => false,
+        }
+    }
+}
+
+impl Change {
+    fn between(from: Option<&Setting>, to: Option<&Setting>) -> Option<Self> {
+        let setting = to.or(from)?;
+        let shown = |setting: &Setting| setting.shown.clone();
+        Some(Self {
+            key: setting.key.clone(),
+            from: from.map(shown),
+            to: to.map(shown),
+        })
+    }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let key = &self.key;
+        match (&self.from, &self.to) {
+            (Some(from), Some(to)) if from == to => write!(formatter, "{key}: changed"),
+            (Some(from), Some(to)) => write!(formatter, "{key}: {from} -> {to}"),
+            (None, Some(to)) => write!(formatter, "{key}: added, {to}"),
+            (_, None) => write!(formatter, "{key}: removed"),
+        }
+    }
+}
+
+impl fmt::Debug for Setting {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} = {}", self.key, self.shown)
+    }
+}

@@ -1,0 +1,273 @@
+//! Taking on a changed configuration while the program runs.
+//!
+//! A reload begins on SIGHUP, by the program's `reload` command ([`control`]), or when a watched file has changed
+//! ([`watch`]). Reloads happen one after the other. A file that is invalid changes nothing. Keys that only a restart can
+//! change keep their values, and each reload names them.
+//!
+//! | what | bound |
+//! | --- | --- |
+//! | signals that come during a reload | one further reload |
+//! | `reload` commands at once | one is answered, others wait in the socket's backlog |
+//! | a command, and its answer | 5 s each |
+
+pub mod control;
+mod watch;
+
+use std::{fmt, path::PathBuf, sync::Arc};
+
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    sync::mpsc,
+};
+
+use self::{
+    control::{Command, Verb},
+    watch::FileWatch,
+};
+use crate::config::{Change, ConfigError, Loaded, Settings};
+
+/// What a program reloads.
+pub trait Reload: Send + Sync + 'static {
+    /// Its configuration.
+    type Config: Send + 'static;
+
+    /// Reads the configuration. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// The file is no configuration.
+    fn load(&self) -> Result<Loaded<Self::Config>, ConfigError>;
+
+    /// Whether a changed key needs a restart; `changed` are all that changed.
+    fn needs_restart(&self, key: &str, changed: &[&str]) -> bool;
+
+    /// Takes a configuration on, but for what needs a restart. Nothing may have changed if it fails.
+    fn apply(&self, config: Self::Config) -> impl Future<Output = anyhow::Result<()>> + Send;
+}
+
+/// What came of a reload, or would come of it. `Display` is what the `reload` command prints.
+#[derive(Debug)]
+pub struct Report {
+    file: PathBuf,
+    outcome: Outcome,
+}
+
+#[derive(Debug)]
+enum Outcome {
+    /// Taken on.
+    Applied(Differences),
+    /// What would be taken on.
+    Compared(Differences),
+    /// The file is invalid: the old configuration stays.
+    Invalid(ConfigError),
+    /// It is valid, and could not be taken on: the old configuration stays.
+    Failed(anyhow::Error),
+}
+
+#[derive(Debug)]
+struct Differences {
+    changed: Vec<Change>,
+    needing_restart: Vec<Change>,
+}
+
+/// Reloads a program's configuration whenever it should.
+pub struct Reloader<R: Reload> {
+    program: Arc<R>,
+    file: PathBuf,
+    /// What is in force.
+    running: Settings,
+    hangups: Signal,
+    commands: Option<mpsc::Receiver<Command>>,
+    watch: FileWatch,
+}
+
+impl<R: Reload> Reloader<R> {
+    /// One for the program that runs with the settings of `file`. From here on SIGHUP no longer ends the process.
+    ///
+    /// # Errors
+    ///
+    /// The signal cannot be handled.
+    pub fn new(program: R, file: PathBuf, running: Settings) -> anyhow::Result<Self> {
+        let commands = control::commands(&file)
+            .inspect_err(|cause| {
+                tracing::warn!(%cause, "the reload command will not find this program; SIGHUP reloads it");
+            })
+            .ok();
+        Ok(Self {
+            hangups: signal(SignalKind::hangup())?,
+            commands,
+            watch: FileWatch::new(&file, &running),
+            program: Arc::new(program),
+            file,
+            running,
+        })
+    }
+
+    /// Reloads whenever it should, for as long as this is polled.
+    pub async fn run(mut self) {
+        loop {
+            tokio::select! {
+                Some(()) = self.hangups.recv() => {
+                    self.reload().await;
+                }
+                Some(command) = next(&mut self.commands) => {
+                    let report = match command.verb() {
+                        Verb::Reload => self.reload().await,
+                        Verb::Diff => self.compare().await,
+                    };
+                    command.answer(report.is_good(), &report.to_string()).await;
+                }
+                () = self.watch.changed() => {
+                    self.reload().await;
+                }
+            }
+        }
+    }
+
+    async fn reload(&mut self) -> Report {
+        let outcome = match self.load().await {
+            Ok(loaded) => self.apply(loaded).await,
+            Err(outcome) => outcome,
+        };
+        // What was tried, and failed, is not tried again before it changes.
+        self.watch.follow(&self.file, &self.running);
+        let report = Report {
+            file: self.file.clone(),
+            outcome,
+        };
+        report.log();
+        report
+    }
+
+    async fn compare(&self) -> Report {
+        let outcome = match self.load().await {
+            Ok(loaded) => Outcome::Compared(self.differences(&loaded.settings)),
+            Err(outcome) => outcome,
+        };
+        Report {
+            file: self.file.clone(),
+            outcome,
+        }
+    }
+
+    async fn load(&self) -> Result<Loaded<R::Config>, Outcome> {
+        let program = Arc::clone(&self.program);
+        match tokio::task::spawn_blocking(move || program.load()).await {
+            Ok(loaded) => loaded.map_err(Outcome::Invalid),
+            Err(cause) => Err(Outcome::Failed(cause.into())),
+        }
+    }
+
+    async fn apply(&mut self, loaded: Loaded<R::Config>) -> Outcome {
+        let differences = self.differences(&loaded.settings);
+        if let Err(error) = self.program.apply(loaded.config).await {
+            return Outcome::Failed(error);
+        }
+        let kept = &differences.needing_restart;
+        let is_kept = |key: &str| kept.iter().any(|change| change.key == key);
+        self.running = loaded.settings.keeping(&self.running, is_kept);
+        Outcome::Applied(differences)
+    }
+
+    fn differences(&self, new: &Settings) -> Differences {
+        let all = self.running.changes(new);
+        let keys: Vec<_> = all.iter().map(|change| change.key.as_str()).collect();
+        let needs_restart: Vec<_> = keys
+            .iter()
+            .map(|key| self.program.needs_restart(key, &keys))
+            .collect();
+        let (needing_restart, changed): (Vec<_>, Vec<_>) = all
+            .into_iter()
+            .zip(needs_restart)
+            .partition(|(_, needs_restart)| *needs_restart);
+        let changes = |pairs: Vec<(Change, bool)>| pairs.into_iter().map(|(change, _)| change);
+        Differences {
+            changed: changes(changed).collect(),
+            needing_restart: changes(needing_restart).collect(),
+        }
+    }
+}
+
+async fn next(commands: &mut Option<mpsc::Receiver<Command>>) -> Option<Command> {
+    commands.as_mut()?.recv().await
+}
+
+impl Report {
+    /// Whether the file is valid, and was taken on if that was asked for.
+    #[must_use]
+    pub const fn is_good(&self) -> bool {
+        matches!(self.outcome, Outcome::Applied(_) | Outcome::Compared(_))
+    }
+
+    fn log(&self) {
+        let file = self.file.display();
+        match &self.outcome {
+            Outcome::Applied(differences) => {
+                let changed = keys(&differences.changed);
+                tracing::info!(%file, changed, "configuration reloaded: {}", or_nothing(&changed));
+                if !differences.needing_restart.is_empty() {
+                    let keys = keys(&differences.needing_restart);
+                    tracing::warn!(%file, keys, "a restart is needed for {keys}: the old values stay until then");
+                }
+            }
+            Outcome::Compared(_) => {}
+            Outcome::Invalid(error) => {
+                for problem in error.lines() {
+                    tracing::error!(%file, "configuration not reloaded: {problem}");
+                }
+            }
+            Outcome::Failed(error) => {
+                tracing::error!(%file, "configuration not reloaded: {error:#}");
+            }
+        }
+    }
+}
+
+fn keys(changes: &[Change]) -> String {
+    let keys: Vec<_> = changes.iter().map(|change| change.key.as_str()).collect();
+    keys.join(", ")
+}
+
+fn or_nothing(changed: &str) -> &str {
+    if changed.is_empty() {
+        "nothing changed"
+    } else {
+        changed
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = self.file.display();
+        let (differences, title) = match &self.outcome {
+            Outcome::Applied(differences) => (differences, "reloaded"),
+            Outcome::Compared(differences) => (differences, "OK, a reload would change"),
+            Outcome::Invalid(error) => {
+                return write!(
+                    formatter,
+                    "{error}\nnot reloaded: the old configuration stays"
+                );
+            }
+            Outcome::Failed(error) => {
+                return write!(
+                    formatter,
+                    "{file}: {error:#}\nnot reloaded: the old configuration stays"
+                );
+            }
+        };
+        write!(formatter, "{file}: {title}")?;
+        if differences.changed.is_empty() {
+            formatter.write_str(", nothing")?;
+        }
+        for change in &differences.changed {
+            write!(formatter, "\n  {change}")?;
+        }
+        if !differences.needing_restart.is_empty() {
+            formatter.write_str("\na restart is needed for:")?;
+        }
+        for change in &differences.needing_restart {
+            write!(formatter, "\n  {change}")?;
+        }
+        Ok(())
+    }
+}

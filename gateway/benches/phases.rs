@@ -35,7 +35,7 @@ use gateway::{
 use gateway_protocol::{
     app::{AppId, AppIdent},
     param::Params,
-    sign::{Sign, SignProfile, SignTime, Window},
+    sign::{Sign, SignTime, Window},
 };
 
 const NOW: u64 = 1_732_104_000_000;
@@ -181,7 +181,7 @@ fn app(id: i64) -> Arc<App> {
         state: AppState::Active,
         key: key.parse().expect("a key"),
         previous_key: None,
-        profile: SignProfile::default(),
+        profile: None,
         default_version: None,
     })
 }

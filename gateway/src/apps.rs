@@ -44,8 +44,8 @@ pub struct App {
     pub key: AppKey,
     /// The key before the last rotation.
     pub previous_key: Option<PreviousKey>,
-    /// How it signs.
-    pub profile: SignProfile,
+    /// How it signs; `None`: by the gateway's own profile. Most have none, so that a record stays small.
+    pub profile: Option<Box<SignProfile>>,
     /// The version of requests that name none.
     pub default_version: Option<Version>,
 }

@@ -26,7 +26,10 @@ use gateway::{
     phases::origin::Peer,
     routing::{Balancer, attempts::Attempts},
 };
-use gateway_protocol::{param::Params, sign::sign};
+use gateway_protocol::{
+    param::Params,
+    sign::{SignProfile, sign},
+};
 use tokio::io::{AsyncWrite, DuplexStream};
 
 /// The request's head, its form, and the head that its backend gets, which may grow once.
@@ -55,7 +58,7 @@ impl Phases {
         let Applications::Single(key) = &config.applications else {
             unreachable!("the configuration has one application")
         };
-        let apps = AppDirectory::single(key.clone(), config.sign.profile.clone());
+        let apps = AppDirectory::single(key.clone());
         let gateway = Gateway::new(config, apps, Arc::new(Drain::new()), None).unwrap();
         Self {
             gateway,
@@ -71,7 +74,7 @@ impl Phases {
         };
         let pairs = format!("{pairs}&time={}", self.gateway.clock.now());
         let params = Params::parse(pairs.as_bytes(), b"", 99).unwrap();
-        let sign = sign(&app.profile, &app.key, "", "", &params);
+        let sign = sign(&SignProfile::default(), &app.key, "", "", &params);
         format!("{pairs}&sign={}", sign.to_hex())
     }
 

@@ -10,7 +10,7 @@ use std::{
 
 use gateway_protocol::{
     app::{AppId, AppIdent},
-    sign::{AppKey, SignProfile},
+    sign::AppKey,
 };
 use moka::sync::Cache;
 use signpost_store::{Change, Topic};
@@ -36,14 +36,14 @@ pub enum AppDirectory {
 impl AppDirectory {
     /// The one application of a configuration.
     #[must_use]
-    pub fn single(key: AppKey, profile: SignProfile) -> Self {
+    pub fn single(key: AppKey) -> Self {
         Self::Single(Arc::new(App {
             id: AppId::SINGLE,
             ident: None,
             state: AppState::Active,
             key,
             previous_key: None,
-            profile,
+            profile: None,
             default_version: None,
         }))
     }

@@ -40,7 +40,7 @@ pub fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
     let multi = match &config.applications {
         Applications::Single(key) => {
             return Ok(OpenApps {
-                directory: AppDirectory::single(key.clone(), config.sign.profile.clone()),
+                directory: AppDirectory::single(key.clone()),
                 store: None,
                 watch: None,
             });
@@ -107,13 +107,12 @@ pub async fn open_store(
     multi: &MultiApplications,
 ) -> anyhow::Result<(Store, Arc<dyn AppStore>)> {
     let database = Store::open(&config.store).await?;
-    let profile = config.sign.profile.clone();
     let store: Arc<dyn AppStore> = match database.clone() {
         Store::Sqlite(sqlite) => {
             let newest =
                 sqlite.call_now(|connection| SqliteAppStore::newest_sealed_key(connection))?;
             let (sealer, format) = sealer(multi, newest)?;
-            let store = SqliteAppStore::new(sqlite, sealer, profile);
+            let store = SqliteAppStore::new(sqlite, sealer);
             if format == Format::Unbound {
                 tell_of_resealed(store.reseal().await?);
             }
@@ -122,7 +121,7 @@ pub async fn open_store(
         Store::Postgres(postgres) => {
             let newest = PostgresAppStore::newest_sealed_key(&postgres).await?;
             let (sealer, format) = sealer(multi, newest)?;
-            let store = PostgresAppStore::new(postgres, sealer, profile);
+            let store = PostgresAppStore::new(postgres, sealer);
             if format == Format::Unbound {
                 let mut patient = config.store.clone();
                 allow_bulk(&mut patient);

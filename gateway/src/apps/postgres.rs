@@ -6,11 +6,7 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use gateway_protocol::{
-    app::AppIdent,
-    sign::{SignProfile, SignTime},
-    version::Version,
-};
+use gateway_protocol::{app::AppIdent, sign::SignTime, version::Version};
 use signpost_store::{
     PostgresDatabase, StoreError, Topic,
     postgres::{
@@ -55,12 +51,12 @@ pub struct PostgresAppStore {
 }
 
 impl PostgresAppStore {
-    /// A store over an open database. `gateway_profile` is for applications without one of their own.
+    /// A store over an open database.
     #[must_use]
-    pub fn new(database: PostgresDatabase, sealer: Sealer, gateway_profile: SignProfile) -> Self {
+    pub fn new(database: PostgresDatabase, sealer: Sealer) -> Self {
         Self {
             statements: Arc::new(Statements::of(&database)),
-            records: Arc::new(Records::new(sealer, gateway_profile)),
+            records: Arc::new(Records::new(sealer)),
             database,
         }
     }

@@ -26,7 +26,6 @@ const NUL: char = '\0';
 #[derive(Debug)]
 pub(super) struct Records {
     sealer: Sealer,
-    gateway_profile: SignProfile,
 }
 
 /// An application that is to be written. Its keys are sealed.
@@ -72,12 +71,8 @@ pub(super) struct SummaryRow {
 }
 
 impl Records {
-    /// `gateway_profile` is for applications without one of their own.
-    pub(super) fn new(sealer: Sealer, gateway_profile: SignProfile) -> Self {
-        Self {
-            sealer,
-            gateway_profile,
-        }
+    pub(super) const fn new(sealer: Sealer) -> Self {
+        Self { sealer }
     }
 
     pub(super) fn new_record(&self, app: NewApp) -> Result<NewRecord, AppStoreError> {
@@ -119,12 +114,10 @@ impl Records {
     }
 
     pub(super) fn open(&self, ident: AppIdent, record: Record) -> Result<App, AppStoreError> {
-        let profile = match record.sign_profile {
-            Some(json) => {
-                serde_json::from_str(&json).map_err(|_| AppStoreError::Malformed("sign_profile"))?
-            }
-            None => self.gateway_profile.clone(),
-        };
+        let profile = record.sign_profile.as_deref().map(serde_json::from_str);
+        let profile = profile
+            .transpose()
+            .map_err(|_| AppStoreError::Malformed("sign_profile"))?;
         let previous_key = match (record.previous_sealed, record.previous_until) {
             (Some(sealed), Some(until)) => Some(PreviousKey {
                 key: self.sealer.open(&sealed, ident, previous(until))?,

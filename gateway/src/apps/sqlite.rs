@@ -3,11 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gateway_protocol::{
-    app::AppIdent,
-    sign::{SignProfile, SignTime},
-    version::Version,
-};
+use gateway_protocol::{app::AppIdent, sign::SignTime, version::Version};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, named_params, params};
 use signpost_store::{SqliteDatabase, Topic, sqlite::changes};
 
@@ -33,12 +29,12 @@ pub struct SqliteAppStore {
 }
 
 impl SqliteAppStore {
-    /// A store over an open database. `gateway_profile` is for applications without one of their own.
+    /// A store over an open database.
     #[must_use]
-    pub fn new(database: SqliteDatabase, sealer: Sealer, gateway_profile: SignProfile) -> Self {
+    pub fn new(database: SqliteDatabase, sealer: Sealer) -> Self {
         Self {
             database,
-            records: Arc::new(Records::new(sealer, gateway_profile)),
+            records: Arc::new(Records::new(sealer)),
         }
     }
 

@@ -33,10 +33,9 @@ fn sealer() -> Sealer {
 }
 
 fn apps_of(store: &Store) -> Arc<dyn AppStore> {
-    let profile = SignProfile::default();
     match store.clone() {
-        Store::Sqlite(database) => Arc::new(SqliteAppStore::new(database, sealer(), profile)),
-        Store::Postgres(database) => Arc::new(PostgresAppStore::new(database, sealer(), profile)),
+        Store::Sqlite(database) => Arc::new(SqliteAppStore::new(database, sealer())),
+        Store::Postgres(database) => Arc::new(PostgresAppStore::new(database, sealer())),
     }
 }
 
@@ -90,9 +89,9 @@ async fn an_application_is_found_as_it_was_made() {
         (found.state, found.default_version),
         (AppState::Active, None)
     );
-    assert_eq!(found.profile, SignProfile::default());
+    assert_eq!(found.profile, None);
     let found = apps.find(rich.ident).await.unwrap().unwrap();
-    assert_eq!(Some(found.profile), rich.profile);
+    assert_eq!(found.profile.as_deref(), rich.profile.as_ref());
     assert_eq!(found.default_version, rich.default_version);
     assert!(apps.find(new_app_ident().unwrap()).await.unwrap().is_none());
     let all = apps.list().await.unwrap();
@@ -489,18 +488,9 @@ async fn a_rotated_key_cannot_be_put_back_nor_its_overlap_extended() {
 }
 
 async fn reseal(store: &Store) -> Option<usize> {
-    let profile = SignProfile::default();
     match store.clone() {
-        Store::Sqlite(database) => {
-            SqliteAppStore::new(database, sealer(), profile)
-                .reseal()
-                .await
-        }
-        Store::Postgres(database) => {
-            PostgresAppStore::new(database, sealer(), profile)
-                .reseal()
-                .await
-        }
+        Store::Sqlite(database) => SqliteAppStore::new(database, sealer()).reseal().await,
+        Store::Postgres(database) => PostgresAppStore::new(database, sealer()).reseal().await,
     }
     .unwrap()
 }

@@ -116,7 +116,7 @@ mod tests {
 
     fn verified(default_version: Option<&str>) -> VerifiedRequest {
         let key = "4283fefc63f0cd0e873a0000c6d07ef7".parse().unwrap();
-        let AppDirectory::Single(app) = AppDirectory::single(key, Default::default()) else {
+        let AppDirectory::Single(app) = AppDirectory::single(key) else {
             unreachable!()
         };
         let default_version = default_version.map(|name| name.parse().unwrap());

@@ -9,7 +9,7 @@ use gateway_protocol::{
     app::AppId,
     param::{DuplicatedParam, Param, Params},
     sign::{
-        AppKey, ParseSignTimeError, ReplayPolicy, SIGN, Sign, SignTime, TIME,
+        AppKey, ParseSignTimeError, ReplayPolicy, SIGN, Sign, SignProfile, SignTime, TIME,
         explain::{GivenSign, Slip, explain},
         sign,
     },
@@ -121,10 +121,15 @@ impl Verifier {
             return Err(Rejection::SignMismatch { slip });
         };
         self.check_sign(&given, &app, method, target, params, now)?;
-        if app.profile.replay == ReplayPolicy::Reject {
+        if self.profile_of(&app).replay == ReplayPolicy::Reject {
             self.remember(app.id, &given, time, now)?;
         }
         Ok(VerifiedRequest(Verified::OfApp(app)))
+    }
+
+    /// The application's own profile, or the gateway's.
+    fn profile_of<'a>(&'a self, app: &'a App) -> &'a SignProfile {
+        app.profile.as_deref().unwrap_or(&self.config.profile)
     }
 
     fn is_always_signed(&self, method: Method, target: Target<'_>) -> bool {
@@ -156,9 +161,9 @@ impl Verifier {
         params: &Params<'_>,
         now: SignTime,
     ) -> Result<(), Rejection> {
-        let matches = |key: &AppKey| {
-            sign(&app.profile, key, method.as_str(), target.path, params).matches(given)
-        };
+        let profile = self.profile_of(app);
+        let matches =
+            |key: &AppKey| sign(profile, key, method.as_str(), target.path, params).matches(given);
         let (overlapping, ended) = match &app.previous_key {
             Some(previous) if previous.until >= now => (Some(&previous.key), None),
             Some(previous) => (None, Some(&previous.key)),
@@ -187,7 +192,7 @@ impl Verifier {
             return None;
         }
         let of = (method.as_str(), target.path);
-        explain(given, &app.profile, &app.key, ended_key, of, params)
+        explain(given, self.profile_of(app), &app.key, ended_key, of, params)
     }
 
     fn may_explain(&self, now: SignTime) -> bool {

@@ -54,7 +54,7 @@ mod tests {
     #[test]
     fn a_key_is_of_what_stays_together() {
         let key = "4283fefc63f0cd0e873a0000c6d07ef7".parse().unwrap();
-        let AppDirectory::Single(single) = AppDirectory::single(key, Default::default()) else {
+        let AppDirectory::Single(single) = AppDirectory::single(key) else {
             unreachable!()
         };
         let ident = "abcdefghijklmnopqrstuvwx";

@@ -25,10 +25,9 @@ pub(crate) fn administration(store: Arc<dyn AppStore>) -> Administration {
 pub(crate) async fn empty(place: &TestStore) -> Administration {
     let key = signpost_kit::secret::SecretSource::from(&*"ab".repeat(32)).read().unwrap();
     let sealer = Sealer::from_config(&MasterKey::Given(key), false).unwrap();
-    let profile = SignProfile::default();
     administration(match place.open().await {
-        Store::Sqlite(database) => Arc::new(SqliteAppStore::new(database, sealer, profile)),
-        Store::Postgres(database) => Arc::new(PostgresAppStore::new(database, sealer, profile)),
+        Store::Sqlite(database) => Arc::new(SqliteAppStore::new(database, sealer)),
+        Store::Postgres(database) => Arc::new(PostgresAppStore::new(database, sealer)),
     })
 }
 

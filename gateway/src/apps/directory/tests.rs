@@ -32,7 +32,7 @@ fn app(id: i64) -> App {
         state: AppState::Active,
         key: "ab".repeat(32).parse().unwrap(),
         previous_key: None,
-        profile: SignProfile::default(),
+        profile: None,
         default_version: None,
     }
 }

@@ -39,7 +39,7 @@ fn connections(backend: &str) -> Http1Connections {
     let Applications::Single(key) = &config.applications else {
         unreachable!("the configuration has one application")
     };
-    let apps = AppDirectory::single(key.clone(), config.sign.profile.clone());
+    let apps = AppDirectory::single(key.clone());
     let gateway = Gateway::new(config, apps, Arc::new(Drain::new()), None).unwrap();
     Http1Connections {
         gateway: Arc::new(gateway),

@@ -1,7 +1,5 @@
 //! Time, sign and replay, in the contract's order.
 
-use gateway_protocol::sign::SignProfile;
-
 use super::*;
 use crate::{
     apps::{PreviousKey, directory::AppDirectory},
@@ -17,7 +15,7 @@ fn app(replay: ReplayPolicy, previous_until: Option<u64>) -> App {
         replay,
         ..SignProfile::default()
     };
-    let AppDirectory::Single(app) = AppDirectory::single(KEY.parse().unwrap(), profile) else {
+    let AppDirectory::Single(app) = AppDirectory::single(KEY.parse().unwrap()) else {
         unreachable!("single makes a single one")
     };
     let previous_key = previous_until.map(|until| PreviousKey {
@@ -26,6 +24,7 @@ fn app(replay: ReplayPolicy, previous_until: Option<u64>) -> App {
     });
     App {
         previous_key,
+        profile: Some(Box::new(profile)),
         ..(*app).clone()
     }
 }
@@ -244,6 +243,25 @@ fn a_replayed_request_is_refused_where_the_profile_says_so() {
         matches!(case.post(&upper), Err(Rejection::RequestReplayed)),
         "the same hash in other letters"
     );
+}
+
+#[test]
+fn an_application_without_a_profile_signs_by_the_gateway_s() {
+    let mut case = Case::new();
+    case.app.profile = None;
+    let signed = signed_with(KEY, &format!("a=1&time={NOW}"));
+    assert!(case.post(&signed).is_ok() && case.post(&signed).is_ok());
+    case.verifier = Verifier::new(sign_config("window_seconds = 30\nreplay = 'reject'"));
+    assert!(case.post(&signed).is_ok());
+    assert!(matches!(
+        case.post(&signed),
+        Err(Rejection::RequestReplayed)
+    ));
+    case.verifier = Verifier::new(sign_config("preset = 'wechat'"));
+    assert!(matches!(
+        case.post(&signed),
+        Err(Rejection::SignMismatch { .. })
+    ));
 }
 
 #[test]

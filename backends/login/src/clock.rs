@@ -5,6 +5,8 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
+use signpost_store::StoredRow;
+
 /// A point in time: UTC milliseconds since the epoch, as on the wire and in the store.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(transparent)]
@@ -57,6 +59,30 @@ impl fmt::Debug for Timestamp {
         write!(formatter, "{} ms", self.0)
     }
 }
+
+/// Columns that hold a time: UTC milliseconds since the epoch.
+pub trait StoredTime: StoredRow {
+    /// A time.
+    ///
+    /// # Errors
+    ///
+    /// As [`StoredRow::number`].
+    fn time(&self, column: &'static str) -> Result<Timestamp, Self::Error> {
+        self.number(column).map(Timestamp::from_millis)
+    }
+
+    /// A time, or null.
+    ///
+    /// # Errors
+    ///
+    /// As [`StoredRow::optional_number`].
+    fn optional_time(&self, column: &'static str) -> Result<Option<Timestamp>, Self::Error> {
+        let millis = self.optional_number(column)?;
+        Ok(millis.map(Timestamp::from_millis))
+    }
+}
+
+impl<R: StoredRow> StoredTime for R {}
 
 /// Where the time comes from: the system, or a test.
 pub trait Clock: Send + Sync + 'static {

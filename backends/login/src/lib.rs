@@ -39,7 +39,6 @@ pub mod return_to;
 pub mod router;
 mod secret;
 pub mod service;
-mod store_values;
 #[cfg(test)]
 mod testing;
 pub mod views;

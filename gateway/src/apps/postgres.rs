@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use gateway_protocol::{app::AppIdent, sign::SignTime, version::Version};
 use signpost_store::{
-    PostgresDatabase, StoreError, Topic,
+    PostgresDatabase, StoreError, StoredRow, Topic,
     postgres::{
         Parameters,
         changes::{telling, telling_of_all},
@@ -19,9 +19,11 @@ use tokio_postgres::{Row, error::SqlState};
 use super::{
     App, AppState,
     record::{
-        NewRecord, RECORD, Record, Records, SUMMARY, SummaryRow, UpdateRecord, millis, stored,
+        NewRecord, RECORD, Records, STORED_KEYS, SUMMARY, UpdateRecord, millis, newest_from_row,
+        record_from_row, rotating_from_row, stored, stored_keys_from_row, summary_from_row,
+        unknown_default_from_row,
     },
-    reseal::{Resealed, StoredKeys, reseal},
+    reseal::{Resealed, reseal},
     seal::{Sealer, Slot},
     store::{
         AppStore, AppStoreError, AppSummary, AppUpdate, ImportOutcome, NewApp, Rotated, Rotation,
@@ -71,9 +73,8 @@ impl PostgresAppStore {
     ) -> Result<Option<(AppIdent, Vec<u8>)>, StoreError> {
         let query = "SELECT ident, key_sealed FROM applications ORDER BY id DESC LIMIT 1";
         let found = database.session().await?.query_opt(query, &[]).await?;
-        let Some(row) = found else { return Ok(None) };
-        let (ident, key): (String, _) = (row.try_get(0)?, row.try_get(1)?);
-        Ok(ident.parse().ok().map(|ident| (ident, key)))
+        let newest = found.as_ref().map(newest_from_row).transpose()?;
+        Ok(newest.flatten())
     }
 
     /// Whether a row was changed; then every process is told.
@@ -103,16 +104,14 @@ impl PostgresAppStore {
     /// The database's own, or the system has no random bytes.
     pub(super) async fn reseal(&self) -> Result<Option<usize>, AppStoreError> {
         let session = self.database.session().await?;
-        let query =
-            "SELECT id, ident, key_sealed, previous_sealed, previous_until FROM applications";
-        let all: Result<Vec<_>, _> = session
-            .query(query, &[])
+        let query = format!("SELECT {STORED_KEYS} FROM applications");
+        let all: Result<Vec<_>, StoreError> = session
+            .query(&query, &[])
             .await?
             .iter()
-            .map(stored_keys)
+            .map(stored_keys_from_row)
             .collect();
-        let all = all.map_err(StoreError::from)?;
-        let Some(resealed) = reseal(self.records.sealer(), all)? else {
+        let Some(resealed) = reseal(self.records.sealer(), all?)? else {
             return Ok(None);
         };
         let column = |of: fn(&Resealed) -> &Vec<u8>| resealed.iter().map(of).collect::<Vec<_>>();
@@ -140,23 +139,14 @@ impl PostgresAppStore {
                      WHERE default_version IS NOT NULL AND default_version <> ALL ($1) ORDER BY id LIMIT $2";
         let session = database.session().await?;
         let rows = session.query(query, &[&known, &i64::from(limit)]).await?;
-        rows.iter()
-            .map(|row| {
-                let (ident, version) = (row.try_get(0)?, row.try_get(1)?);
-                Ok(UnknownDefault { ident, version })
-            })
-            .collect()
+        rows.iter().map(unknown_default_from_row).collect()
     }
 
     async fn taken_of(&self, idents: &[&str]) -> Result<Vec<AppIdent>, AppStoreError> {
         let session = self.database.session().await?;
         let rows = session.query(TAKEN, &[&idents]).await?;
-        let idents: Result<Vec<String>, _> = rows.iter().map(|row| row.try_get(0)).collect();
-        let idents = idents.map_err(StoreError::from)?;
-        Ok(idents
-            .iter()
-            .filter_map(|ident| ident.parse().ok())
-            .collect())
+        let idents: Result<Vec<AppIdent>, _> = rows.iter().map(|row| row.parsed("ident")).collect();
+        Ok(idents?)
     }
 }
 
@@ -166,8 +156,7 @@ impl AppStore for PostgresAppStore {
         let Some(row) = self.row(&self.statements.find, ident).await? else {
             return Ok(None);
         };
-        let record = record(&row).map_err(StoreError::from)?;
-        self.records.open(ident, record).map(Some)
+        self.records.open(ident, record_from_row(&row)?).map(Some)
     }
 
     async fn create(&self, app: NewApp) -> Result<(), AppStoreError> {
@@ -246,8 +235,7 @@ impl AppStore for PostgresAppStore {
 
     async fn summary(&self, ident: AppIdent) -> Result<Option<AppSummary>, AppStoreError> {
         let row = self.row(&self.statements.summary, ident).await?;
-        let read = row.as_ref().map(summary).transpose();
-        Ok(read.map_err(StoreError::from)?)
+        Ok(row.as_ref().map(summary_from_row).transpose()?)
     }
 
     async fn list(&self) -> Result<Vec<AppSummary>, AppStoreError> {
@@ -261,9 +249,9 @@ impl AppStore for PostgresAppStore {
             let Some(last) = rows.last() else {
                 return Ok(all);
             };
-            last_id = last.try_get("id").map_err(StoreError::from)?;
-            let page: Result<Vec<_>, _> = rows.iter().map(summary).collect();
-            all.extend(page.map_err(StoreError::from)?);
+            last_id = last.number("id")?;
+            let page: Result<Vec<_>, _> = rows.iter().map(summary_from_row).collect();
+            all.extend(page?);
         }
     }
 
@@ -282,7 +270,7 @@ impl AppStore for PostgresAppStore {
             let Some(row) = self.row(&self.statements.rotating, ident).await? else {
                 return Ok(Rotated::Unknown);
             };
-            let running: Option<i64> = row.try_get(0).map_err(StoreError::from)?;
+            let (running, current) = rotating_from_row(&row)?;
             match running.filter(|running| *running >= stored(now)) {
                 Some(until) if !ends_running_overlap => {
                     let until = millis(until);
@@ -290,7 +278,6 @@ impl AppStore for PostgresAppStore {
                 }
                 _ => {}
             }
-            let current: Vec<u8> = row.try_get(1).map_err(StoreError::from)?;
             let previous = self.records.seal_as_previous(&current, ident, until)?;
             let values: Parameters<'_> = &[&ident.as_str(), &previous, &until, &sealed, &current];
             // Otherwise somebody else has rotated it meanwhile.
@@ -413,40 +400,4 @@ impl Statements {
             delete: telling("DELETE FROM applications WHERE ident = $1"),
         }
     }
-}
-
-fn stored_keys(row: &Row) -> Result<StoredKeys, tokio_postgres::Error> {
-    Ok(StoredKeys {
-        id: row.try_get(0)?,
-        ident: row.try_get(1)?,
-        current: row.try_get(2)?,
-        previous: row.try_get(3)?,
-        previous_until: row.try_get(4)?,
-    })
-}
-
-fn record(row: &Row) -> Result<Record, tokio_postgres::Error> {
-    Ok(Record {
-        id: row.try_get(0)?,
-        state: row.try_get(1)?,
-        key_sealed: row.try_get(2)?,
-        previous_sealed: row.try_get(3)?,
-        previous_until: row.try_get(4)?,
-        sign_profile: row.try_get(5)?,
-        default_version: row.try_get(6)?,
-    })
-}
-
-fn summary(row: &Row) -> Result<AppSummary, tokio_postgres::Error> {
-    let row = SummaryRow {
-        ident: row.try_get(0)?,
-        name: row.try_get(1)?,
-        state: row.try_get(2)?,
-        created_at: row.try_get(3)?,
-        sign_profile: row.try_get(4)?,
-        return_to_origins: row.try_get(5)?,
-        default_version: row.try_get(6)?,
-        previous_until: row.try_get(7)?,
-    };
-    Ok(row.into())
 }

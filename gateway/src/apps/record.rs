@@ -4,20 +4,25 @@ use gateway_protocol::{
     app::{AppId, AppIdent},
     sign::{AppKey, SignProfile, SignTime},
 };
+use signpost_store::StoredRow;
 
 use super::{
     App, AppState, PreviousKey,
+    reseal::StoredKeys,
     seal::{SealError, Sealer, Slot},
-    store::{AppStoreError, AppSummary, AppUpdate, Edit, NewApp},
+    store::{AppStoreError, AppSummary, AppUpdate, Edit, NewApp, UnknownDefault},
 };
 
-/// The columns that a request needs, in the order of [`Record`].
+/// The columns that a request needs: those of [`Record`].
 pub(super) const RECORD: &str =
     "id, state, key_sealed, previous_sealed, previous_until, sign_profile, default_version";
 
-/// The columns that an operator sees, in the order of [`SummaryRow`].
+/// The columns that an operator sees: those of [`summary_from_row`].
 pub(super) const SUMMARY: &str = "ident, name, state, created_at, sign_profile, return_to_origins, default_version, \
                                   previous_until";
+
+/// The columns that are needed to seal keys anew.
+pub(super) const STORED_KEYS: &str = "id, ident, key_sealed, previous_sealed, previous_until";
 
 /// The one letter that not every store's texts can hold.
 const NUL: char = '\0';
@@ -56,18 +61,6 @@ pub(super) struct Record {
     pub(super) previous_until: Option<i64>,
     pub(super) sign_profile: Option<String>,
     pub(super) default_version: Option<String>,
-}
-
-/// What an operator sees, as it was read.
-pub(super) struct SummaryRow {
-    pub(super) ident: String,
-    pub(super) name: String,
-    pub(super) state: String,
-    pub(super) created_at: i64,
-    pub(super) sign_profile: Option<String>,
-    pub(super) return_to_origins: String,
-    pub(super) default_version: Option<String>,
-    pub(super) previous_until: Option<i64>,
 }
 
 impl Records {
@@ -180,20 +173,66 @@ pub(super) fn previous(until: i64) -> Slot {
     Slot::Previous { until }
 }
 
-impl From<SummaryRow> for AppSummary {
-    fn from(row: SummaryRow) -> Self {
-        let profile = row.sign_profile.as_deref();
-        Self {
-            ident: row.ident,
-            name: row.name,
-            state: row.state,
-            created_at: millis(row.created_at),
-            sign_profile: profile.and_then(|json| serde_json::from_str(json).ok()),
-            return_to: serde_json::from_str(&row.return_to_origins).unwrap_or_default(),
-            default_version: row.default_version,
-            previous_key_until: row.previous_until.map(millis),
-        }
-    }
+/// Reads the columns of [`RECORD`].
+pub(super) fn record_from_row<R: StoredRow>(row: &R) -> Result<Record, R::Error> {
+    Ok(Record {
+        id: row.number("id")?,
+        state: row.text("state")?.to_owned(),
+        key_sealed: row.bytes("key_sealed")?.to_owned(),
+        previous_sealed: row.optional_bytes("previous_sealed")?.map(<[u8]>::to_owned),
+        previous_until: row.optional_number("previous_until")?,
+        sign_profile: row.optional_text("sign_profile")?.map(str::to_owned),
+        default_version: row.optional_text("default_version")?.map(str::to_owned),
+    })
+}
+
+/// Reads the columns of [`SUMMARY`]. What is malformed is left out: an operator sees the rest.
+pub(super) fn summary_from_row<R: StoredRow>(row: &R) -> Result<AppSummary, R::Error> {
+    let profile = row.optional_text("sign_profile")?;
+    let origins = row.text("return_to_origins")?;
+    Ok(AppSummary {
+        ident: row.text("ident")?.to_owned(),
+        name: row.text("name")?.to_owned(),
+        state: row.text("state")?.to_owned(),
+        created_at: millis(row.number("created_at")?),
+        sign_profile: profile.and_then(|json| serde_json::from_str(json).ok()),
+        return_to: serde_json::from_str(origins).unwrap_or_default(),
+        default_version: row.optional_text("default_version")?.map(str::to_owned),
+        previous_key_until: row.optional_number("previous_until")?.map(millis),
+    })
+}
+
+/// Reads the columns of [`STORED_KEYS`].
+pub(super) fn stored_keys_from_row<R: StoredRow>(row: &R) -> Result<StoredKeys, R::Error> {
+    Ok(StoredKeys {
+        id: row.number("id")?,
+        ident: row.text("ident")?.to_owned(),
+        current: row.bytes("key_sealed")?.to_owned(),
+        previous: row.optional_bytes("previous_sealed")?.map(<[u8]>::to_owned),
+        previous_until: row.optional_number("previous_until")?,
+    })
+}
+
+/// Reads `ident` and `key_sealed` of the newest application; nothing if nobody can have such an ident.
+pub(super) fn newest_from_row<R: StoredRow>(
+    row: &R,
+) -> Result<Option<(AppIdent, Vec<u8>)>, R::Error> {
+    let key = row.bytes("key_sealed")?.to_owned();
+    Ok(row.text("ident")?.parse().ok().map(|ident| (ident, key)))
+}
+
+/// Reads `ident` and `default_version`.
+pub(super) fn unknown_default_from_row<R: StoredRow>(row: &R) -> Result<UnknownDefault, R::Error> {
+    Ok(UnknownDefault {
+        ident: row.text("ident")?.to_owned(),
+        version: row.text("default_version")?.to_owned(),
+    })
+}
+
+/// Reads `previous_until` and `key_sealed`, for a rotation.
+pub(super) fn rotating_from_row<R: StoredRow>(row: &R) -> Result<(Option<i64>, Vec<u8>), R::Error> {
+    let current = row.bytes("key_sealed")?.to_owned();
+    Ok((row.optional_number("previous_until")?, current))
 }
 
 /// A time as stores keep it, UTC milliseconds; they have no unsigned numbers.

@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use gateway_protocol::{app::AppIdent, sign::SignTime, version::Version};
-use rusqlite::{Connection, OptionalExtension, Row, Transaction, named_params, params};
+use rusqlite::{Connection, OptionalExtension, Transaction, named_params, params};
 use signpost_store::{SqliteDatabase, Topic, sqlite::changes};
 
 use super::{
     App, AppState,
     directory::ALL_APPLICATIONS,
     record::{
-        NewRecord, RECORD, Record, Records, SUMMARY, SummaryRow, UpdateRecord, millis, stored,
+        NewRecord, RECORD, Records, STORED_KEYS, SUMMARY, UpdateRecord, millis, newest_from_row,
+        record_from_row, rotating_from_row, stored, stored_keys_from_row, summary_from_row,
+        unknown_default_from_row,
     },
     reseal::{StoredKeys, reseal},
     seal::{Sealer, Slot},
@@ -47,13 +49,8 @@ impl SqliteAppStore {
         connection: &Connection,
     ) -> rusqlite::Result<Option<(AppIdent, Vec<u8>)>> {
         let query = "SELECT ident, key_sealed FROM applications ORDER BY id DESC LIMIT 1";
-        let found = connection.query_row(query, [], |row| {
-            let ident: String = row.get(0)?;
-            Ok((ident.parse().ok(), row.get(1)?))
-        });
-        Ok(found
-            .optional()?
-            .and_then(|(ident, key)| Some((ident?, key))))
+        let found = connection.query_row(query, [], |row| newest_from_row(row));
+        Ok(found.optional()?.flatten())
     }
 
     /// Applications whose default version is none of these, oldest first, at most so many.
@@ -69,10 +66,7 @@ impl SqliteAppStore {
                 "SELECT ident, default_version FROM applications WHERE default_version IS NOT NULL \
                  AND default_version NOT IN (SELECT value FROM json_each(?1)) ORDER BY id LIMIT ?2",
             )?
-            .query_map(params![known, limit], |row| {
-                let (ident, version) = (row.get(0)?, row.get(1)?);
-                Ok(UnknownDefault { ident, version })
-            })?
+            .query_map(params![known, limit], |row| unknown_default_from_row(row))?
             .collect()
     }
 
@@ -126,7 +120,7 @@ impl AppStore for SqliteAppStore {
                 .prepare_cached(&format!(
                     "SELECT {RECORD} FROM applications WHERE ident = ?1"
                 ))?
-                .query_row([ident.as_str()], record)
+                .query_row([ident.as_str()], |row| record_from_row(row))
                 .optional()
         });
         record
@@ -213,7 +207,7 @@ impl AppStore for SqliteAppStore {
                 .prepare(&format!(
                     "SELECT {SUMMARY} FROM applications WHERE ident = ?1"
                 ))?
-                .query_row([ident.as_str()], summary)
+                .query_row([ident.as_str()], |row| summary_from_row(row))
                 .optional()
         });
         Ok(summary.await?)
@@ -223,7 +217,7 @@ impl AppStore for SqliteAppStore {
         let all = self.database.call(|connection| {
             connection
                 .prepare(&format!("SELECT {SUMMARY} FROM applications ORDER BY id"))?
-                .query_map([], summary)?
+                .query_map([], |row| summary_from_row(row))?
                 .collect()
         });
         Ok(all.await?)
@@ -242,9 +236,9 @@ impl AppStore for SqliteAppStore {
         let overlap = i64::try_from(overlap.as_millis()).unwrap_or(i64::MAX);
         let until = stored(now).saturating_add(overlap);
         let rotated = self.database.write(move |transaction| {
-            let found: Option<(Option<i64>, Vec<u8>)> = transaction
+            let found = transaction
                 .prepare("SELECT previous_until, key_sealed FROM applications WHERE ident = ?1")?
-                .query_row([ident.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
+                .query_row([ident.as_str()], |row| rotating_from_row(row))
                 .optional()?;
             let Some((running, current)) = found else {
                 return Ok(Ok(Rotated::Unknown));
@@ -334,43 +328,10 @@ fn taken(
 }
 
 fn stored_keys(connection: &Connection) -> rusqlite::Result<Vec<StoredKeys>> {
-    let query = "SELECT id, ident, key_sealed, previous_sealed, previous_until FROM applications ORDER BY id";
     connection
-        .prepare(query)?
-        .query_map([], |row| {
-            Ok(StoredKeys {
-                id: row.get(0)?,
-                ident: row.get(1)?,
-                current: row.get(2)?,
-                previous: row.get(3)?,
-                previous_until: row.get(4)?,
-            })
-        })?
+        .prepare(&format!(
+            "SELECT {STORED_KEYS} FROM applications ORDER BY id"
+        ))?
+        .query_map([], |row| stored_keys_from_row(row))?
         .collect()
-}
-
-fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
-    Ok(Record {
-        id: row.get(0)?,
-        state: row.get(1)?,
-        key_sealed: row.get(2)?,
-        previous_sealed: row.get(3)?,
-        previous_until: row.get(4)?,
-        sign_profile: row.get(5)?,
-        default_version: row.get(6)?,
-    })
-}
-
-fn summary(row: &Row<'_>) -> rusqlite::Result<AppSummary> {
-    let row = SummaryRow {
-        ident: row.get(0)?,
-        name: row.get(1)?,
-        state: row.get(2)?,
-        created_at: row.get(3)?,
-        sign_profile: row.get(4)?,
-        return_to_origins: row.get(5)?,
-        default_version: row.get(6)?,
-        previous_until: row.get(7)?,
-    };
-    Ok(row.into())
 }

@@ -6,6 +6,7 @@
 //! | [`settings`] | how a Postgres is spoken to |
 //! | [`store`] | opening and watching whichever it is |
 //! | [`sqlite`], [`postgres`] | a database each: opening, migrating, calling, watching |
+//! | [`row`] | reading columns, whichever it is |
 //! | [`changes`] | telling every process what changed |
 //! | [`copy`](mod@copy) | moving everything from SQLite to Postgres |
 //! | [`error`] | what can go wrong |
@@ -18,6 +19,7 @@ pub mod changes;
 pub mod copy;
 pub mod error;
 pub mod postgres;
+pub mod row;
 pub mod settings;
 pub mod sqlite;
 pub mod store;
@@ -29,6 +31,7 @@ pub use self::{
     changes::{Change, Topic},
     error::{OpenError, PostgresError, StoreError},
     postgres::PostgresDatabase,
+    row::StoredRow,
     settings::{PostgresSettings, StoreSettings},
     sqlite::SqliteDatabase,
     store::Store,

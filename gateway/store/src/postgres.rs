@@ -148,6 +148,12 @@ impl PostgresDatabase {
     }
 }
 
+/// How many rows a statement was about, counted as SQLite does.
+#[must_use]
+pub fn row_count(rows: u64) -> usize {
+    usize::try_from(rows).unwrap_or(usize::MAX)
+}
+
 fn pool(config: &Config, tls: &MakeRustlsConnect, settings: &PostgresSettings) -> Pool {
     // A connection that ended is noticed without asking: its task has ended.
     let recycling = ManagerConfig {

@@ -1,9 +1,10 @@
 //! An application's row, read.
 
 use gateway_protocol::app::AppId;
+use signpost_store::StoredRow;
 
 use super::Application;
-use crate::{config::Origin, store_values::StoredRow};
+use crate::config::Origin;
 
 /// What a login needs of an application.
 pub(super) const COLUMNS: &str = "name, state, return_to_origins";

@@ -1,13 +1,16 @@
 //! Credentials in Postgres.
 
 use async_trait::async_trait;
-use signpost_store::{PostgresDatabase, StoreError, Topic, postgres::changes};
+use signpost_store::{
+    PostgresDatabase, StoreError, Topic,
+    postgres::{changes, row_count},
+};
 
 use super::{
     CredentialHash, CredentialStore, LoggedIn, NewCredential, REVOKED_KEPT,
     row::{COLUMNS, logged_in_from_row},
 };
-use crate::{clock::Timestamp, store_values::postgres::count};
+use crate::clock::Timestamp;
 
 /// Credentials in a Postgres.
 #[derive(Debug)]
@@ -94,6 +97,6 @@ impl CredentialStore for PostgresCredentials {
         let swept = session
             .execute(&sql, &[&now.as_millis(), &revoked_before.as_millis()])
             .await?;
-        Ok(count(swept))
+        Ok(row_count(swept))
     }
 }

@@ -1,13 +1,10 @@
 //! Events in Postgres.
 
 use async_trait::async_trait;
-use signpost_store::{PostgresDatabase, StoreError};
+use signpost_store::{PostgresDatabase, StoreError, StoredRow, postgres::row_count};
 
 use super::{EventStore, NewEvent};
-use crate::{
-    clock::Timestamp,
-    store_values::{StoredRow, postgres::count},
-};
+use crate::clock::Timestamp;
 
 /// Events in a Postgres.
 #[derive(Debug)]
@@ -48,6 +45,6 @@ impl EventStore for PostgresEvents {
         );
         let session = self.0.session().await?;
         let swept = session.execute(&sql, &[&before.as_millis()]).await?;
-        Ok(count(swept))
+        Ok(row_count(swept))
     }
 }

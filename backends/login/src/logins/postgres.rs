@@ -4,7 +4,7 @@ pub(super) mod statements;
 
 use async_trait::async_trait;
 use gateway_protocol::app::AppId;
-use signpost_store::{PostgresDatabase, StoreError};
+use signpost_store::{PostgresDatabase, StoreError, StoredRow, postgres::row_count};
 
 use self::statements::{BEGIN, BIND, CLAIM, CLAIM_REDIRECT, Statements, UNCLAIM_REDIRECT};
 use super::{
@@ -12,10 +12,7 @@ use super::{
     StateHash, TicketCredential, TicketHash,
     rows::{SEAL_KEY, completion_from_row, login_from_row, return_to},
 };
-use crate::{
-    clock::{Timestamp, millis},
-    store_values::{StoredRow, postgres::count},
-};
+use crate::clock::{StoredTime, Timestamp, millis};
 
 /// Logins in a Postgres.
 #[derive(Debug)]
@@ -235,7 +232,7 @@ impl LoginStore for PostgresLogins {
         let unvouched =
             delete("expires_at < $1 AND mode = 'redirect' AND status IN ('exchanging', 'failed')");
         let unvouched = session.execute(&unvouched, &[&now.as_millis()]).await?;
-        Ok(count(expired.max(unvouched)))
+        Ok(row_count(expired.max(unvouched)))
     }
 
     async fn seal_key(&self, fresh: SealKey, now: Timestamp) -> Result<SealKey, StoreError> {
@@ -248,6 +245,6 @@ impl LoginStore for PostgresLogins {
             .await?;
         let query = "SELECT key FROM login_keys WHERE name = $1";
         let row = session.query_one(query, &[&SEAL_KEY]).await?;
-        Ok(SealKey::from_bytes(row.hash("key")?))
+        Ok(SealKey::from_bytes(row.array("key")?))
     }
 }

@@ -1,11 +1,12 @@
 //! A login's row, read; and the words in it.
 
 use gateway_protocol::app::AppId;
+use signpost_store::StoredRow;
 
 use super::{
     Claim, Completion, CookieHash, Login, LoginState, Mode, Outcome, StateHash, Status, TicketHash,
 };
-use crate::{accounts::account_from_row, store_values::StoredRow};
+use crate::{accounts::account_from_row, clock::StoredTime};
 
 /// What [`login_from_row`] reads, of `logins` joined with `accounts`. An older release's claim has no end of its own.
 pub(super) const COLUMNS: &str = "state_hash, version, application_id, mode, logins.provider AS login_provider, \
@@ -21,7 +22,7 @@ pub(super) const COMPLETION_COLUMNS: &str = "account_id, account_created, finish
 pub(super) const SEAL_KEY: &str = "redirect_cookie";
 
 pub(super) fn login_from_row<R: StoredRow>(row: &R) -> Result<Login, R::Error> {
-    let hash = StateHash::from_bytes(row.hash("state_hash")?);
+    let hash = StateHash::from_bytes(row.array("state_hash")?);
     Ok(Login {
         state: LoginState::new(row.parsed("version")?, hash),
         application: AppId::new(row.number("application_id")?),
@@ -101,7 +102,7 @@ fn mode_from_row<R: StoredRow>(row: &R) -> Result<Mode, R::Error> {
 
 /// An older release also stored the cookie of the page, which entitles to nothing here.
 fn cookie_from_row<R: StoredRow>(row: &R) -> Result<Option<CookieHash>, R::Error> {
-    let hash = row.optional_hash("cookie_hash")?;
+    let hash = row.optional_array("cookie_hash")?;
     let is_authorizing = row.optional_text("cookie_stage")? == Some("authorizing");
     Ok(hash.filter(|_| is_authorizing).map(CookieHash::from_bytes))
 }

@@ -5,7 +5,7 @@ use std::time::Instant;
 use async_trait::async_trait;
 use gateway_protocol::app::AppId;
 use rusqlite::{OptionalExtension, Transaction, params};
-use signpost_store::{SqliteDatabase, StoreError, Topic, sqlite::changes};
+use signpost_store::{SqliteDatabase, StoreError, StoredRow, Topic, sqlite::changes};
 
 use super::{
     Claim, Completion, CookieHash, FinishTimes, Login, LoginStore, NewPollingLogin, Outcome,
@@ -13,9 +13,8 @@ use super::{
     rows::{COLUMNS, COMPLETION_COLUMNS, SEAL_KEY, completion_from_row, login_from_row, return_to},
 };
 use crate::{
-    clock::Timestamp,
+    clock::{StoredTime, Timestamp},
     credentials::{LoggedIn, NewCredential, SqliteCredentials},
-    store_values::StoredRow,
 };
 
 pub(super) const BIND: &str = "UPDATE logins SET cookie_hash = ?2, cookie_stage = 'authorizing' \
@@ -254,7 +253,7 @@ impl LoginStore for SqliteLogins {
                     params![SEAL_KEY, fresh.as_bytes(), now.as_millis()],
                 )?;
                 let query = "SELECT key FROM login_keys WHERE name = ?1";
-                transaction.query_row(query, [SEAL_KEY], |row| Ok(SealKey::from_bytes(row.get(0)?)))
+                transaction.query_row(query, [SEAL_KEY], |row| Ok(SealKey::from_bytes(row.array("key")?)))
             })
             .await
     }

@@ -1,10 +1,9 @@
-//! Postgres' columns, and its numbers: it knows signed ones only.
+//! Postgres' rows.
 
-use signpost_store::StoreError;
 use tokio_postgres::Row;
 
 use super::StoredRow;
-use crate::secret::LENGTH;
+use crate::StoreError;
 
 impl StoredRow for Row {
     type Error = StoreError;
@@ -33,14 +32,7 @@ impl StoredRow for Row {
         Ok(self.try_get(column)?)
     }
 
-    fn optional_hash(&self, column: &'static str) -> Result<Option<[u8; LENGTH]>, StoreError> {
-        let bytes: Option<&[u8]> = self.try_get(column)?;
-        let hash = bytes.map(TryInto::try_into).transpose();
-        hash.map_err(|_| Self::unknown(column))
+    fn optional_bytes(&self, column: &'static str) -> Result<Option<&[u8]>, StoreError> {
+        Ok(self.try_get(column)?)
     }
-}
-
-/// How many rows a statement was about.
-pub(crate) fn count(rows: u64) -> usize {
-    usize::try_from(rows).unwrap_or(usize::MAX)
 }

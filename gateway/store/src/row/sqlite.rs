@@ -1,9 +1,8 @@
-//! SQLite's columns.
+//! SQLite's rows.
 
 use rusqlite::{Row, types::Type};
 
 use super::StoredRow;
-use crate::secret::LENGTH;
 
 impl StoredRow for Row<'_> {
     type Error = rusqlite::Error;
@@ -36,7 +35,7 @@ impl StoredRow for Row<'_> {
         self.get(column)
     }
 
-    fn optional_hash(&self, column: &'static str) -> rusqlite::Result<Option<[u8; LENGTH]>> {
-        self.get(column)
+    fn optional_bytes(&self, column: &'static str) -> rusqlite::Result<Option<&[u8]>> {
+        Ok(self.get_ref(column)?.as_blob_or_null()?)
     }
 }

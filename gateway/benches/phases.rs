@@ -246,10 +246,6 @@ impl AppStore for EveryIdent {
     async fn delete(&self, _: AppIdent) -> Result<bool, AppStoreError> {
         Err(READ_ONLY)
     }
-
-    async fn check(&self) -> Result<(), AppStoreError> {
-        Ok(())
-    }
 }
 
 const READ_ONLY: AppStoreError = AppStoreError::Malformed("it is for reading only");

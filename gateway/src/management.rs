@@ -17,12 +17,10 @@ use signpost_kit::{
     http_server::{self, HttpSettings, HttpTimeouts},
     shutdown::Phase,
 };
+use signpost_store::Store;
 use tokio::{net::TcpStream, sync::watch};
 
-use crate::{
-    apps::store::AppStore, config::Timeouts, drain::Drain, routing::Balancer,
-    secret_refusals::SecretRefusals,
-};
+use crate::{config::Timeouts, drain::Drain, routing::Balancer, secret_refusals::SecretRefusals};
 
 /// Connecting to ourselves takes no time, unless nobody listens.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -36,7 +34,7 @@ pub struct Management {
     /// The address that clients call.
     pub listen: SocketAddr,
     /// The store that serving needs; none in single-application mode.
-    pub store: Option<Arc<dyn AppStore>>,
+    pub store: Option<Store>,
     /// Backends that do not accept the gateway's secret.
     pub refusals: Arc<SecretRefusals>,
     /// All versions.
@@ -124,7 +122,7 @@ impl Management {
             return text(StatusCode::SERVICE_UNAVAILABLE, "not listening yet\n");
         }
         if let Some(store) = &self.store
-            && store.check().await.is_err()
+            && store.probe().await.is_err()
         {
             return text(
                 StatusCode::SERVICE_UNAVAILABLE,

@@ -33,7 +33,6 @@ pub mod oauth;
 mod pages;
 pub mod program;
 mod read_through;
-pub mod readiness;
 mod request;
 pub mod return_to;
 pub mod router;

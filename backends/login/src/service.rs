@@ -23,7 +23,6 @@ use crate::{
     limits::Limits,
     logins::{LoginSeal, LoginStore, Logins, PostgresLogins, SealKey, SqliteLogins, StateHash},
     oauth::ProviderClients,
-    readiness::{PostgresReadiness, Readiness, SqliteReadiness},
 };
 
 /// One store per noun.
@@ -38,8 +37,8 @@ pub struct Stores {
     pub events: Arc<dyn EventStore>,
     /// Logins under way.
     pub logins: Arc<dyn LoginStore>,
-    /// Whether they can be reached.
-    pub readiness: Arc<dyn Readiness>,
+    /// The database that holds them.
+    pub database: Store,
 }
 
 impl Stores {
@@ -59,7 +58,7 @@ impl Stores {
             credentials: Arc::new(SqliteCredentials::new(database.clone())),
             events: Arc::new(SqliteEvents::new(database.clone())),
             logins: Arc::new(SqliteLogins::new(database.clone())),
-            readiness: Arc::new(SqliteReadiness::new(database.clone())),
+            database: Store::Sqlite(database.clone()),
         }
     }
 
@@ -70,7 +69,7 @@ impl Stores {
             credentials: Arc::new(PostgresCredentials::new(database.clone())),
             events: Arc::new(PostgresEvents::new(database.clone())),
             logins: Arc::new(PostgresLogins::new(database.clone())),
-            readiness: Arc::new(PostgresReadiness::new(database.clone())),
+            database: Store::Postgres(database.clone()),
         }
     }
 }
@@ -78,6 +77,7 @@ impl Stores {
 /// The login service, whatever versions of it are served.
 pub struct Service {
     pub(crate) config: Config,
+    pub(crate) database: Store,
     pub(crate) accounts: Arc<dyn AccountStore>,
     pub(crate) applications: Applications,
     pub(crate) credentials: Credentials,
@@ -85,7 +85,6 @@ pub struct Service {
     pub(crate) limits: Limits,
     pub(crate) logins: Logins,
     pub(crate) providers: ProviderClients,
-    pub(crate) readiness: Arc<dyn Readiness>,
     clock: Arc<dyn Clock>,
     /// Read from the store when the first redirect login needs it.
     seal: OnceCell<LoginSeal>,
@@ -124,7 +123,7 @@ impl Service {
             limits: Limits::new(config.limits(), config.lifetimes().login, clock.instant()),
             logins: Logins::new(stores.logins),
             providers,
-            readiness: stores.readiness,
+            database: stores.database,
             config,
             clock,
             seal: OnceCell::new(),

@@ -187,15 +187,6 @@ impl CachedApps {
         self.cache.invalidate_all();
         self.in_flight.forget_all();
     }
-
-    /// Whether the store answers.
-    ///
-    /// # Errors
-    ///
-    /// It does not.
-    pub async fn check(&self) -> Result<(), AppStoreError> {
-        self.store.check().await
-    }
 }
 
 #[cfg(test)]

@@ -25,8 +25,8 @@ use crate::{
 pub struct OpenApps {
     /// Where requests find theirs.
     pub directory: AppDirectory,
-    /// The store behind them; none in single-application mode.
-    pub store: Option<Arc<dyn AppStore>>,
+    /// The database behind them; none in single-application mode.
+    pub store: Option<Store>,
     /// The watch over the store's changes, which lasts as long as this does.
     pub watch: Option<Watch>,
 }
@@ -56,14 +56,14 @@ pub fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
         postgres.disconnect();
     }
     warn_of_unknown_defaults(config, &database);
-    let apps = Arc::new(CachedApps::new(Arc::clone(&store), multi.cache_entries));
+    let apps = Arc::new(CachedApps::new(store, multi.cache_entries));
     let told = Arc::clone(&apps);
     let watch = database
         .watch(since_epoch, move |change| told.on_change(&change))
         .context("cannot watch the store for changes")?;
     Ok(OpenApps {
         directory: AppDirectory::Multi(apps),
-        store: Some(store),
+        store: Some(database),
         watch: Some(watch),
     })
 }

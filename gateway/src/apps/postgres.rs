@@ -31,9 +31,6 @@ use super::{
     },
 };
 
-/// Whoever asks whether the store answers wants to know now.
-const CHECK: Duration = Duration::from_secs(1);
-
 /// How long a statement may run that writes many applications at once: 100,000 take about 2 s on an ordinary machine,
 /// and only operators wait for it.
 pub const BULK_STATEMENT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -296,16 +293,6 @@ impl AppStore for PostgresAppStore {
     async fn delete(&self, ident: AppIdent) -> Result<bool, AppStoreError> {
         self.change(&self.statements.delete, &[&ident.as_str()])
             .await
-    }
-
-    async fn check(&self) -> Result<(), AppStoreError> {
-        let ask = async {
-            let query = "SELECT count(*) FROM (SELECT 1 FROM applications LIMIT 1) AS one";
-            let session = self.database.session().await?;
-            session.query_one(query, &[]).await.map(drop)
-        };
-        let answer = tokio::time::timeout(CHECK, ask).await;
-        Ok(answer.unwrap_or(Err(StoreError::TimedOut))?)
     }
 }
 

@@ -284,14 +284,6 @@ impl AppStore for SqliteAppStore {
         })
         .await
     }
-
-    async fn check(&self) -> Result<(), AppStoreError> {
-        let query = "SELECT count(*) FROM (SELECT 1 FROM applications LIMIT 1)";
-        self.database
-            .call(move |connection| connection.query_row(query, [], |_| Ok(())))
-            .await?;
-        Ok(())
-    }
 }
 
 fn insert(transaction: &Transaction<'_>, record: &NewRecord) -> rusqlite::Result<()> {

@@ -228,13 +228,6 @@ pub trait AppStore: Send + Sync {
     ///
     /// The store is away.
     async fn delete(&self, ident: AppIdent) -> Result<bool, AppStoreError>;
-
-    /// Whether the store answers.
-    ///
-    /// # Errors
-    ///
-    /// It does not.
-    async fn check(&self) -> Result<(), AppStoreError>;
 }
 
 /// Why a store did not do what was asked.

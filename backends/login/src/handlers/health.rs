@@ -22,6 +22,6 @@ pub(crate) async fn readyz(State(serving): State<Serving>) -> Result<Response, L
         let stopping = Json(json!({ "status": "stopping", "version": version }));
         return Ok((StatusCode::SERVICE_UNAVAILABLE, stopping).into_response());
     }
-    serving.service.readiness.probe().await?;
+    serving.service.database.probe().await?;
     Ok(Json(json!({ "status": "ready", "version": version })).into_response())
 }

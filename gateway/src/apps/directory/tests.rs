@@ -114,10 +114,6 @@ impl AppStore for FakeStore {
     async fn delete(&self, _: AppIdent) -> Result<bool, AppStoreError> {
         unreachable!("requests delete nothing")
     }
-
-    async fn check(&self) -> Result<(), AppStoreError> {
-        unreachable!("requests check nothing")
-    }
 }
 
 /// A memory, the store behind it, and the time.

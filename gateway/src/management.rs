@@ -100,7 +100,7 @@ impl Management {
                     .await
             }
         };
-        http_server::serve(listener, settings, phases, answer).await;
+        http_server::serve(listener, || settings.clone(), phases, answer).await;
     }
 
     async fn answer(&self, method: &Method, path: &str) -> Response<String> {

@@ -8,7 +8,7 @@ mod connection;
 mod progress;
 mod watched;
 
-use std::{error::Error, io, net::SocketAddr, sync::Arc, time::Duration, time::Instant};
+use std::{error::Error, io, net::SocketAddr, time::Duration, time::Instant};
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -16,7 +16,7 @@ use http_body::Body;
 use hyper::body::Incoming;
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{Semaphore, watch},
+    sync::watch,
 };
 use tokio_util::task::TaskTracker;
 
@@ -49,10 +49,10 @@ pub struct HttpTimeouts {
 }
 
 /// Serves until `phase` is [`Phase::Closing`], then closes the listener and idle connections, and returns when the last
-/// connection has ended.
+/// connection has ended. Each new connection is served by the `settings` of that moment.
 pub async fn serve<H, F, B>(
     listener: TcpListener,
-    settings: HttpSettings,
+    settings: impl Fn() -> HttpSettings,
     phase: watch::Receiver<Phase>,
     handler: H,
 ) where
@@ -60,7 +60,6 @@ pub async fn serve<H, F, B>(
     F: Future<Output = Response<B>> + Send + 'static,
     B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
 {
-    let slots = Arc::new(Semaphore::new(settings.max_connections));
     let connections = TaskTracker::new();
     let mut closing = phase.clone();
     let closing = closing.wait_for(|phase| *phase >= Phase::Closing);
@@ -74,16 +73,18 @@ pub async fn serve<H, F, B>(
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                log_failure(&settings, &error, &failed);
+                log_failure(&settings(), &error, &failed);
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             }
         };
-        let Ok(slot) = Arc::clone(&slots).try_acquire_owned() else {
+        let settings = settings();
+        // Only this loop adds any.
+        if connections.len() >= settings.max_connections {
             drop(stream);
             log_refusal(&settings, &full);
             continue;
-        };
+        }
         prepare(&stream);
         let (handler, timeouts, phase) = (handler.clone(), settings.timeouts, phase.clone());
         connections.spawn(async move {
@@ -91,7 +92,6 @@ pub async fn serve<H, F, B>(
                 handler(request, peer)
             })
             .await;
-            drop(slot);
         });
     }
     drop(listener);

@@ -53,7 +53,12 @@ pub(super) async fn serve(
     tracing::info!(%address, "{} {} listens on {address}", program.name, program.version);
     let sweeper = tokio::spawn(sweep_until_stopped(Arc::clone(service)));
     let handler = move |request: hyper::Request<Incoming>, peer| answer(app.clone(), request, peer);
-    let server = http_server::serve(listener, settings, service.phases(), handler);
+    let server = http_server::serve(
+        listener,
+        move || settings.clone(),
+        service.phases(),
+        handler,
+    );
     stop(service, signals, serving.shutdown, tokio::spawn(server)).await;
     sweeper.abort();
     Ok(())

@@ -28,7 +28,7 @@ impl Server {
             max_connections,
             timeouts,
         };
-        let task = tokio::spawn(serve(listener, settings, phases, answer));
+        let task = tokio::spawn(serve(listener, move || settings.clone(), phases, answer));
         Self {
             address,
             phase,

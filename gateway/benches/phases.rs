@@ -28,7 +28,7 @@ use gateway::{
         route::route,
         verify::{VerifiedRequest, Verifier},
     },
-    replay::ReplayMemory,
+    replay::{ReplayLimits, ReplayMemory},
     request::{Method, Target},
     routing::{Balancer, attempts::Attempts},
 };
@@ -78,7 +78,11 @@ fn replay_of_10_000_applications(bencher: Bencher<'_, '_>, live: u64) {
 }
 
 fn replay(bencher: Bencher<'_, '_>, live: u64, apps: u64) {
-    let memory = ReplayMemory::new(10_000_000);
+    let memory = ReplayMemory::new();
+    let limits = ReplayLimits {
+        window: Window::default(),
+        entries_per_app: 10_000_000,
+    };
     let next = AtomicU64::new(0);
     // Callers' clocks are up to a second off.
     let call = || {
@@ -90,9 +94,8 @@ fn replay(bencher: Bencher<'_, '_>, live: u64, apps: u64) {
         let at = SignTime::from_millis;
         (AppId::new(app), sign(number), at(time), at(now))
     };
-    let remember = |(app, sign, time, now)| {
-        memory.remember(app, black_box(&sign), time, Window::default(), now)
-    };
+    let remember =
+        |(app, sign, time, now)| memory.remember(app, black_box(&sign), time, limits, now);
     // A test only wants to see that it works.
     let filled_with = if std::env::args().any(|argument| argument == "--bench") {
         live
@@ -122,7 +125,7 @@ fn an_address(bencher: Bencher<'_, '_>, balance: &str) {
     );
     let text = CONFIG.replace("versions.v1.backend = '127.0.0.1:7001'", &several);
     let versions = load(&text, &format!("{balance}.toml")).versions;
-    let balancer = Balancer::of(versions.default()).expect("there are several");
+    let balancer = Balancer::new(versions.default(), None).expect("there are several");
     let looked_up = pin!(balancer.look_up()).poll(&mut Context::from_waker(Waker::noop()));
     assert!(looked_up.is_ready());
     let next = AtomicU64::new(0);

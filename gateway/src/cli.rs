@@ -12,7 +12,12 @@ mod store;
 use std::{future::Future, path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
-use signpost_kit::{config::ConfigError, log_writer::write_last_words, logging::Logging};
+use signpost_kit::{
+    config::ConfigError,
+    log_writer::write_last_words,
+    logging::Logging,
+    reload::control::{self, Verb},
+};
 
 pub use self::parse::parse;
 use crate::{
@@ -37,7 +42,9 @@ enum Command {
     /// Serve requests until told to stop.
     Run(ConfigFile),
     /// Check a configuration: all problems at once, and what its weak choices mean.
-    Check(ConfigFile),
+    Check(CheckArguments),
+    /// Let the gateway that runs with this configuration take it on, and print what changed: exit code 0 or 1.
+    Reload(ConfigFile),
     /// Ask the gateway that runs with this configuration whether it can serve: exit code 0 or 1.
     Health(ConfigFile),
     /// Manage applications (multi-application mode).
@@ -63,6 +70,15 @@ struct ConfigFile {
     config: PathBuf,
 }
 
+#[derive(Debug, clap::Args)]
+struct CheckArguments {
+    #[command(flatten)]
+    file: ConfigFile,
+    /// Also print what a reload would change in the gateway that runs with this configuration.
+    #[arg(long)]
+    diff: bool,
+}
+
 impl ConfigFile {
     fn load(&self) -> Result<Config, ConfigError> {
         Config::load(&self.config)
@@ -77,15 +93,16 @@ impl ConfigFile {
 pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     match arguments.command {
         Command::Run(file) => {
-            let config = file.load()?;
-            let log = Logging::start(&config.log)?;
-            for warning in config.warnings() {
+            let loaded = Config::load_settings(&file.config)?;
+            let log = Logging::start(&loaded.config.log)?;
+            for warning in loaded.config.warnings() {
                 tracing::warn!("{warning}");
             }
-            server::run(config, log)?;
+            server::run(loaded, file.config, log)?;
             Ok(ExitCode::SUCCESS)
         }
-        Command::Check(file) => wait_for(check(&file)),
+        Command::Check(arguments) => check(&arguments),
+        Command::Reload(file) => ask(&file, Verb::Reload),
         Command::Health(file) => health::run(file.load()?.management),
         Command::App { command } => wait_for(app::run(command)),
         Command::Store { command } => wait_for(store::run(command)),
@@ -94,11 +111,36 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     }
 }
 
-async fn check(file: &ConfigFile) -> anyhow::Result<ExitCode> {
+fn check(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
+    let file = &arguments.file;
     let config = file.load()?;
+    for warning in wait_for(warnings(&config))? {
+        say(&format!("warning: {warning}"));
+    }
+    if arguments.diff {
+        return ask(file, Verb::Diff);
+    }
+    say(&format!("{}: OK", file.config.display()));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Asks the gateway that runs with this file, and prints its answer.
+fn ask(file: &ConfigFile, verb: Verb) -> anyhow::Result<ExitCode> {
+    let answer = control::ask(&file.config, verb)?;
+    if answer.is_good {
+        say(&answer.text);
+        Ok(ExitCode::SUCCESS)
+    } else {
+        complain(&answer.text);
+        Ok(ExitCode::FAILURE)
+    }
+}
+
+/// What a careful operator should know of the configuration, and of the store that it names.
+async fn warnings(config: &Config) -> anyhow::Result<Vec<String>> {
     let mut warnings = config.warnings();
     if let Applications::Multi(multi) = &config.applications {
-        match inspect(&config, multi).await? {
+        match inspect(config, multi).await? {
             Inspected::Unreachable(error) => warnings.push(format!(
                 "the store cannot be looked at now, so that the master key and default versions were not checked: {error:#}"
             )),
@@ -108,11 +150,7 @@ async fn check(file: &ConfigFile) -> anyhow::Result<ExitCode> {
             }
         }
     }
-    for warning in warnings {
-        say(&format!("warning: {warning}"));
-    }
-    say(&format!("{}: in order", file.config.display()));
-    Ok(ExitCode::SUCCESS)
+    Ok(warnings)
 }
 
 fn wait_for<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {

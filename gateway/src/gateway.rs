@@ -13,7 +13,10 @@ use gateway_protocol::{
     header::{REFUSED_SECRET, X_GATEWAY_PROBLEM, X_GATEWAY_REFUSED},
     request_id::RequestId,
 };
-use signpost_kit::rate_limit::{NetworkLimiter, TooMany};
+use signpost_kit::{
+    rate_limit::{NetworkLimiter, TooMany},
+    shutdown::ShutdownSettings,
+};
 
 use crate::{
     apps::{App, directory::AppDirectory},
@@ -53,8 +56,11 @@ use crate::{
 /// Limit of the code of a backend's problem that is logged, in bytes.
 const MAX_CODE_BYTES: usize = 64;
 
-/// Everything that a request meets on its way.
+/// What one configuration makes of requests. It is immutable: a reload makes another one, and a request keeps the one that
+/// it began with. What outlives a configuration is in [`State`].
 pub struct Gateway {
+    /// Counts the configurations of this process, from 0.
+    pub generation: u64,
     /// Rules for the language and the form of errors.
     pub error_format: ErrorFormatRules,
     /// Rules for admission.
@@ -63,7 +69,7 @@ pub struct Gateway {
     pub limiter: Option<NetworkLimiter>,
     /// Where applications are looked up.
     pub apps: AppDirectory,
-    /// Verifies signs, and remembers those that may come only once.
+    /// Verifies signs.
     pub verifier: Verifier,
     /// The versions and their backends.
     pub versions: Versions,
@@ -73,19 +79,30 @@ pub struct Gateway {
     pub backend_headers: BackendHeaderRules,
     /// Sends requests to backends.
     pub backends: BackendClient,
-    /// Backends that do not accept the gateway's secret.
-    pub refusals: Arc<SecretRefusals>,
     /// How large requests may be.
     pub limits: Limits,
     /// Timeouts.
     pub timeouts: Timeouts,
+    /// How long an orderly stop takes.
+    pub shutdown: ShutdownSettings,
+    /// Whether requests are logged.
+    pub logs_access: bool,
+    /// What outlives the configuration.
+    pub state: Arc<State>,
+}
+
+/// What outlives a configuration, beside what the parts of a [`Gateway`] hand on to the next one: live signs, debts of rate
+/// limits, cached applications, and what is known of addresses.
+pub struct State {
+    /// Backends that do not accept the gateway's secret.
+    pub refusals: SecretRefusals,
     /// Makes request ids.
     pub ids: RequestIds,
     /// The wall clock.
     pub clock: Arc<dyn Clock>,
     /// How far a stop has come, and what is in flight.
     pub drain: Arc<Drain>,
-    /// The access log, unless it is switched off.
+    /// The access log. Without one, no configuration can switch it on.
     pub access_log: Option<AccessLog>,
 }
 
@@ -130,8 +147,8 @@ impl Gateway {
             method,
             path,
             headers,
-            id: self.ids.next(),
-            started: self.access_log.as_ref().map(|_| Instant::now()),
+            id: self.state.ids.next(),
+            started: self.access_log().map(|_| Instant::now()),
             client: peer.address,
             named_app: None,
         }
@@ -169,7 +186,7 @@ impl Gateway {
                 };
                 let form = client.read_body(admitted.expects_continue, limits).await?;
                 let params = read_params(target, &form, &self.limits)?;
-                let now = self.clock.now();
+                let now = self.state.clock.now();
                 let verified = self.verifier.verify(app, method, target, &params, now)?;
                 drop(params);
                 (verified, form)
@@ -241,7 +258,7 @@ impl Gateway {
                     rejection: sent.as_ref().err(),
                     ..request.outcome(Some(route), &forwarded)
                 };
-                record(&outcome, self.access_log.as_ref());
+                record(&outcome, self.access_log());
             }
         }
     }
@@ -254,7 +271,7 @@ impl Gateway {
         destination: &mut Destination<'_>,
         client: &mut C,
     ) -> Result<Answer, Rejection> {
-        let head = accepted.backend_head(&request.id, &self.backend_headers, &self.ids);
+        let head = accepted.backend_head(&request.id, &self.backend_headers, &self.state.ids);
         let backend_request = BackendRequest {
             head: &head,
             form: &accepted.form,
@@ -302,6 +319,11 @@ impl Gateway {
         relayed.map_err(Rejection::from)
     }
 
+    fn access_log(&self) -> Option<&AccessLog> {
+        let log = self.state.access_log.as_ref();
+        log.filter(|_| self.logs_access)
+    }
+
     /// A backend that refuses the gateway's secret refuses the gateway, not its client. CONTRACT 9.
     fn note_secret_refused(&self, route: &Route, answer: &Answer) -> Result<(), Rejection> {
         let (head, bytes) = answer.head();
@@ -309,7 +331,7 @@ impl Gateway {
             && head
                 .value(bytes, X_GATEWAY_REFUSED.as_str())
                 .is_some_and(|why| why == REFUSED_SECRET.as_bytes());
-        let (refusals, version) = (&self.refusals, &route.backend.version);
+        let (refusals, version) = (&self.state.refusals, &route.backend.version);
         if is_refused {
             refusals.note(version, answer.address(), Instant::now());
             return Err(Rejection::SecretRefused);
@@ -359,7 +381,7 @@ impl Gateway {
             rejection: Some(rejection),
             ..request.outcome(route, &forwarded)
         };
-        record(&outcome, self.access_log.as_ref());
+        record(&outcome, self.access_log());
     }
 }
 

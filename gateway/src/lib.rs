@@ -23,6 +23,7 @@
 //! | [`rejection`] | every reason not to serve a request |
 //! | [`secret_refusals`] | backends that do not accept the gateway's secret |
 //! | [`management`] | health and readiness |
+//! | [`reload`] | taking on a changed configuration |
 //! | [`server`] | the running program |
 //! | [`drain`] | requests in flight, and how far a stop has come |
 //! | [`stop`] | the orderly stop |
@@ -44,6 +45,7 @@ pub mod management;
 pub mod observe;
 pub mod phases;
 pub mod rejection;
+pub mod reload;
 pub mod replay;
 pub mod request;
 pub mod request_ids;

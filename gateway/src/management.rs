@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::Context;
-use gateway_protocol::version::Version;
+use arc_swap::ArcSwap;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use signpost_kit::{
     descriptors::Descriptors,
@@ -20,7 +20,7 @@ use signpost_kit::{
 use signpost_store::Store;
 use tokio::{net::TcpStream, sync::watch};
 
-use crate::{config::Timeouts, drain::Drain, routing::Balancer, secret_refusals::SecretRefusals};
+use crate::{config::Timeouts, gateway::Gateway};
 
 /// Connecting to ourselves takes no time, unless nobody listens.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -35,14 +35,8 @@ pub struct Management {
     pub listen: SocketAddr,
     /// The store that serving needs; none in single-application mode.
     pub store: Option<Store>,
-    /// Backends that do not accept the gateway's secret.
-    pub refusals: Arc<SecretRefusals>,
-    /// All versions.
-    pub versions: Vec<Version>,
-    /// The addresses of versions that have more than one.
-    pub balancers: Vec<Arc<Balancer>>,
-    /// Knows whether a stop has begun.
-    pub drain: Arc<Drain>,
+    /// The gateway by the configuration of the moment.
+    pub current: Arc<ArcSwap<Gateway>>,
 }
 
 impl Management {
@@ -51,22 +45,9 @@ impl Management {
     /// # Errors
     ///
     /// The address is taken, or there is no thread left.
-    pub fn start(
-        self,
-        address: SocketAddr,
-        timeouts: &Timeouts,
-        descriptors: Descriptors,
-    ) -> anyhow::Result<()> {
+    pub fn start(self, address: SocketAddr, descriptors: Descriptors) -> anyhow::Result<()> {
         let half = usize::try_from(descriptors.reserve() / 2).unwrap_or(MAX_CONNECTIONS);
-        let settings = HttpSettings {
-            name: "management",
-            max_connections: MAX_CONNECTIONS.min(half),
-            timeouts: HttpTimeouts {
-                head: timeouts.head,
-                idle: timeouts.idle,
-                send: timeouts.send,
-            },
-        };
+        let max_connections = MAX_CONNECTIONS.min(half);
         let listener = TcpListener::bind(address)
             .and_then(|listener| {
                 listener.set_nonblocking(true)?;
@@ -79,17 +60,28 @@ impl Management {
             .context("cannot start management")?;
         thread::Builder::new()
             .name("management".to_owned())
-            .spawn(move || runtime.block_on(self.serve(listener, settings)))
+            .spawn(move || runtime.block_on(self.serve(listener, max_connections)))
             .context("cannot start management")?;
         Ok(())
     }
 
-    async fn serve(self, listener: TcpListener, settings: HttpSettings) {
+    async fn serve(self, listener: TcpListener, max_connections: usize) {
         let listener = match tokio::net::TcpListener::from_std(listener) {
             Ok(listener) => listener,
             Err(cause) => return tracing::error!(%cause, "management cannot listen"),
         };
         let management = Arc::new(self);
+        let current = Arc::clone(&management.current);
+        let settings = move || {
+            let Timeouts {
+                head, idle, send, ..
+            } = current.load().timeouts;
+            HttpSettings {
+                name: "management",
+                max_connections,
+                timeouts: HttpTimeouts { head, idle, send },
+            }
+        };
         // Never closed: whoever watches the gateway sees it stop.
         let (_phase, phases) = watch::channel(Phase::Serving);
         let answer = move |request: Request<_>, _| {
@@ -100,7 +92,7 @@ impl Management {
                     .await
             }
         };
-        http_server::serve(listener, || settings.clone(), phases, answer).await;
+        http_server::serve(listener, settings, phases, answer).await;
     }
 
     async fn answer(&self, method: &Method, path: &str) -> Response<String> {
@@ -113,7 +105,8 @@ impl Management {
     }
 
     async fn readiness(&self) -> Response<String> {
-        if self.drain.is_draining() {
+        let gateway = self.current.load_full();
+        if gateway.state.drain.is_draining() {
             return text(StatusCode::SERVICE_UNAVAILABLE, "stopping\n");
         }
         // This listener may be up before the clients' is.
@@ -129,15 +122,12 @@ impl Management {
                 "the store does not answer\n",
             );
         }
-        let versions = self.versions.iter().map(|version| {
-            let of_version = |balancer: &&Arc<Balancer>| balancer.version() == version;
-            let balancer = self.balancers.iter().find(of_version);
-            (
-                version.as_str(),
-                balancer.map_or(1, |balancer| balancer.len()),
-            )
+        let versions = gateway.versions.iter().map(|backend| {
+            let balancer = gateway.balancers[backend.number].as_ref();
+            let addresses = balancer.map_or(1, |balancer| balancer.len());
+            (backend.version.as_str(), addresses)
         });
-        match self.refusals.report(Instant::now(), versions) {
+        match gateway.state.refusals.report(Instant::now(), versions) {
             None => text(StatusCode::OK, "ready\n"),
             Some(report) if report.is_down => text(
                 StatusCode::SERVICE_UNAVAILABLE,

@@ -23,7 +23,15 @@ use self::live_signs::{Halves, LiveSigns, PlaceHash};
 pub struct ReplayMemory {
     shards: [Shard; SHARDS],
     hash: PlaceHash,
-    entries_per_app: usize,
+}
+
+/// What is remembered, and how much of it.
+#[derive(Clone, Copy, Debug)]
+pub struct ReplayLimits {
+    /// How long a sign is live, either way of its `time`.
+    pub window: Window,
+    /// Live signs of one application.
+    pub entries_per_app: usize,
 }
 
 /// So many locks, that two requests of different applications seldom want the same one.
@@ -59,11 +67,10 @@ pub enum NotRemembered {
 impl ReplayMemory {
     /// An empty memory.
     #[must_use]
-    pub fn new(entries_per_app: usize) -> Self {
+    pub fn new() -> Self {
         Self {
             shards: std::array::from_fn(|_| Shard::default()),
             hash: PlaceHash::new(),
-            entries_per_app,
         }
     }
 
@@ -77,10 +84,11 @@ impl ReplayMemory {
         app: AppId,
         sign: &Sign,
         time: SignTime,
-        window: Window,
+        limits: ReplayLimits,
         now: SignTime,
     ) -> Result<(), NotRemembered> {
-        let window_millis = u64::try_from(window.duration().as_millis()).unwrap_or(u64::MAX);
+        let window = limits.window.duration();
+        let window_millis = u64::try_from(window.as_millis()).unwrap_or(u64::MAX);
         // The edge of the window is inside, so the sign is live up to and in that millisecond.
         let last_live = time.as_millis().saturating_add(window_millis);
         let now = now.as_millis();
@@ -89,9 +97,15 @@ impl ReplayMemory {
             Halves::from(sign),
             last_live,
             now,
-            self.entries_per_app,
+            limits.entries_per_app,
             self.hash,
         )
+    }
+}
+
+impl Default for ReplayMemory {
+    fn default() -> Self {
+        Self::new()
     }
 }
 

@@ -11,12 +11,13 @@
 //! | `check` | active health checks |
 //! | [`watching`] | when names are resolved and addresses checked |
 //!
-//! pingora-load-balancing finds and checks addresses. The gateway chooses among them itself: pingora's choice costs an
-//! allocation or two per request, gives one address all its turns in a row, and knows no least connections.
+//! pingora-load-balancing makes the HTTP checks and the hash ring. The gateway chooses among addresses itself: pingora's choice
+//! costs an allocation or two per request, gives one address all its turns in a row, and knows no least connections. It also
+//! keeps what is known of addresses itself, so that it survives a reload.
 //!
 //! Two things keep requests from an address:
 //!
-//! - Its health checks fail, by pingora's thresholds. That lasts until checks pass.
+//! - Its health checks fail, as many in a row as `unhealthy_after` says. That lasts until checks pass.
 //! - No connection to it could be established. It is ejected for 200 ms, then a single request tries it. If that fails, it is
 //!   ejected for twice as long, and so on up to `out_seconds`. A connection, or a check that passes, ends it. So a short
 //!   failure costs little even at the last address that is left. If all addresses of a version are ejected, its requests are
@@ -44,29 +45,29 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
+use futures_util::future::join_all;
 use gateway_protocol::version::Version;
-use pingora::lb::Backends;
 use tokio::sync::Notify;
 
 pub use self::check::in_short;
 use self::{
-    address::Address,
-    attempts::Attempts,
-    check::Check,
-    discovery::{Discovery, Name},
-    selection::Addresses,
+    address::Address, attempts::Attempts, check::Check, discovery::Discovery, selection::Addresses,
 };
 use crate::config::{Backend, Balance, Balancing, Upstream};
+
+/// How, and how often, addresses are checked.
+struct Checks {
+    check: Check,
+    interval: Duration,
+}
 
 /// Chooses among the addresses of one version.
 pub struct Balancer {
     version: Version,
     balance: Balance,
-    /// pingora's: which there are, and which are healthy.
-    backends: Backends,
-    addresses: Arc<ArcSwap<Addresses>>,
-    check_interval: Option<Duration>,
-    names: Arc<[Name]>,
+    discovery: Discovery,
+    addresses: ArcSwap<Addresses>,
+    checks: Option<Checks>,
     /// Notified when names should be resolved: a request found no healthy address.
     wants_look_up: Notify,
     /// No address served a request, and none has since.
@@ -77,36 +78,47 @@ pub struct Balancer {
 }
 
 impl Balancer {
-    /// One for the version, if there is anything to choose. It knows no address before [`Self::look_up`].
+    /// One for the version, if there is anything to choose. It knows no address before [`Self::look_up`]. Of addresses that
+    /// `before` has, as much is known as there: requests in flight, health, ejections.
     #[must_use]
-    pub fn of(backend: &Backend) -> Option<Arc<Self>> {
+    pub fn new(backend: &Backend, before: Option<&Self>) -> Option<Arc<Self>> {
         match &backend.upstream {
             Upstream::Fixed(_) => None,
-            Upstream::Balanced(balancing) => Some(Arc::new(Self::new(&backend.version, balancing))),
+            Upstream::Balanced(balancing) => {
+                let balancer = Self::balanced(&backend.version, balancing, before);
+                Some(Arc::new(balancer))
+            }
         }
     }
 
-    fn new(version: &Version, balancing: &Balancing) -> Self {
-        let discovery = Discovery::new(version, &balancing.addresses);
-        let names = discovery.names();
-        let addresses = ArcSwap::from_pointee(Addresses::none(balancing.balance));
-        let addresses = Arc::new(addresses);
-        let mut backends = Backends::new(Box::new(discovery));
-        if let Some(checks) = &balancing.checks {
-            let check = Check::new(version, checks, Arc::clone(&addresses));
-            backends.set_health_check(Box::new(check));
+    fn balanced(version: &Version, balancing: &Balancing, before: Option<&Self>) -> Self {
+        let discovery = before.map(|before| &before.discovery);
+        let discovery = Discovery::new(version, &balancing.addresses, discovery);
+        let addresses = match before {
+            Some(before) => Addresses::like(balancing.balance, &before.addresses.load()),
+            None => Addresses::none(balancing.balance),
+        };
+        let checks = balancing.checks.as_ref().map(|checks| Checks {
+            check: Check::new(version, checks),
+            interval: checks.interval,
+        });
+        if checks.is_none() {
+            for address in addresses.iter() {
+                address.state().health.reset();
+            }
         }
+        let is_lost = before.is_some_and(|before| before.is_lost.load(Ordering::Relaxed));
         Self {
             version: version.clone(),
             balance: balancing.balance,
-            backends,
-            addresses,
-            check_interval: balancing.checks.as_ref().map(|checks| checks.interval),
-            names,
+            discovery,
+            addresses: ArcSwap::from_pointee(addresses),
+            checks,
             wants_look_up: Notify::new(),
-            is_lost: AtomicBool::new(false),
+            is_lost: AtomicBool::new(is_lost),
             out_ms: u64::try_from(balancing.out.as_millis()).unwrap_or(u64::MAX),
-            started: Instant::now(),
+            // Ejections are counted from there.
+            started: before.map_or_else(Instant::now, |before| before.started),
         }
     }
 
@@ -136,13 +148,21 @@ impl Balancer {
 
     /// Finds out which addresses there are.
     pub async fn look_up(&self) {
-        let update = self.backends.update(|found| {
-            let addresses = Addresses::new(self.balance, &found, &self.addresses.load());
+        let found = self.discovery.discover().await;
+        let before = self.addresses.load();
+        if !before.are(&found) {
+            let addresses = Addresses::new(self.balance, &found, &before);
             self.addresses.store(Arc::new(addresses));
-        });
-        if let Err(error) = update.await {
-            tracing::error!(version = %self.version, "cannot look up addresses: {}", error.etype().as_str());
         }
+    }
+
+    /// Checks all addresses once, all at the same time.
+    async fn check(&self) {
+        let Some(Checks { check, .. }) = &self.checks else {
+            return;
+        };
+        let addresses = self.addresses.load_full();
+        join_all(addresses.iter().map(|address| check.run(address))).await;
     }
 
     /// The next address for a request: none that it was sent to already. `key` is what it is shared out by, where
@@ -163,7 +183,11 @@ impl Balancer {
                 return None;
             };
             // Another request may have been faster to try an address that was ejected.
-            if chosen.outage.begin_request(|| self.now_ms(), self.out_ms) {
+            if chosen
+                .state()
+                .outage
+                .begin_request(|| self.now_ms(), self.out_ms)
+            {
                 return Some(attempts.begin(chosen));
             }
         }
@@ -213,8 +237,8 @@ impl Balancer {
 
     fn serves(&self, address: &Address, attempts: &Attempts) -> bool {
         attempts.may_try(address)
-            && !address.outage.holds(|| self.now_ms())
-            && self.backends.ready(&address.backend)
+            && !address.state().outage.holds(|| self.now_ms())
+            && address.state().health.is_healthy()
     }
 
     fn now_ms(&self) -> u64 {

@@ -2,34 +2,33 @@
 
 use std::{
     net::{SocketAddr, TcpListener},
+    path::PathBuf,
     sync::{Arc, mpsc},
     thread,
 };
 
 use anyhow::Context;
+use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use pingora::{
     apps::ServerApp,
     listeners::{L4BufferSettings, ListenerConfig, TcpSocketOptions},
     protocols::Stream,
     server::{RunArgs, Server, ShutdownWatch, configuration::ServerConf},
-    services::{background::GenBackgroundService, listening::Service},
+    services::listening::Service,
 };
-
-use signpost_kit::{descriptors::Descriptors, logging::Logging};
+use signpost_kit::{
+    config::{Loaded, Settings},
+    descriptors::Descriptors,
+    logging::Logging,
+    reload::Reloader,
+};
+use tokio::sync::Mutex;
 
 use crate::{
-    apps::open::open_apps,
-    config::Config,
-    descriptor_reserve::DescriptorReserve,
-    drain::Drain,
-    gateway::Gateway,
-    http1::connection::Http1Connections,
-    management::Management,
-    observe::access_log::AccessLog,
-    phases::origin::Peer,
-    routing::{Balancer, watching, watching::Watching},
-    stop::Stop,
+    apps::open::open_apps, config::Config, descriptor_reserve::DescriptorReserve, drain::Drain,
+    gateway::Gateway, http1::connection::Http1Connections, management::Management,
+    observe::access_log::AccessLog, reload::GatewayReload, routing::watching::look_up, stop::Stop,
 };
 
 /// pingora stops its runtimes after this. The process has ended long before: a stop takes ten minutes at most.
@@ -40,12 +39,13 @@ const PINGORA_GRACE_SECONDS: u64 = 3600;
 /// to have a large window, pins all. More than nearly every answer has; and a connection of 100 ms still gets 2.5 MB/s.
 const SEND_BUFFER: usize = 256 * 1024;
 
-/// Serves until a signal ends the process. `log` is what the process logs to.
+/// Serves by the configuration of `file` until a signal ends the process. `log` is what the process logs to.
 ///
 /// # Errors
 ///
 /// The store cannot be opened, or an address is taken.
-pub fn run(config: Config, log: Logging) -> anyhow::Result<()> {
+pub fn run(loaded: Loaded<Config>, file: PathBuf, log: Logging) -> anyhow::Result<()> {
+    let Loaded { config, settings } = loaded;
     let descriptors = Descriptors::raise_limit();
     // pingora panics when it cannot listen; this says why, before anything else happens.
     probe(&config)?;
@@ -56,45 +56,29 @@ pub fn run(config: Config, log: Logging) -> anyhow::Result<()> {
     let (listen, management, threads) = (config.listen, config.management, config.threads);
     let public_url = config.public_url.clone();
     let drain = Arc::new(Drain::new());
-    let (timeouts, settings) = (config.timeouts, config.shutdown);
-    let access_log = config
-        .log
-        .access
-        .then(|| AccessLog::start(log.writer().clone()));
-    let access_log = access_log.transpose()?;
-    let gateway = Gateway::new(
-        config,
-        apps.directory,
-        Arc::clone(&drain),
-        access_log.clone(),
-    )?;
-    let balancers: Vec<_> = gateway.balancers.iter().flatten().cloned().collect();
-    let refusals = Arc::clone(&gateway.refusals);
-    let versions = gateway.versions.iter();
-    let versions = versions.map(|backend| backend.version.clone()).collect();
-    for service in client_services(gateway, listen, threads, descriptors) {
+    let access_log = AccessLog::start(log.writer().clone())?;
+    let gateway = Gateway::new(config, apps.directory, drain, Some(access_log))?;
+    let current = Arc::new(ArcSwap::from_pointee(gateway));
+    for service in client_services(&current, listen, threads, descriptors) {
         server.add_service(service);
     }
     let health = Management {
         listen,
         store: apps.store,
-        refusals,
-        versions,
-        balancers: balancers.clone(),
-        drain: Arc::clone(&drain),
+        current: Arc::clone(&current),
     };
-    health.start(management, &timeouts, descriptors)?;
-    if !balancers.is_empty() {
-        look_up(&balancers)?;
-        let watching = Arc::new(Watching(balancers));
-        server.add_service(GenBackgroundService::new("backends".to_owned(), watching));
-    }
+    health.start(management, descriptors)?;
+    let reload = GatewayReload {
+        file: file.clone(),
+        current: Arc::clone(&current),
+        monitor: Mutex::default(),
+        log: log.clone(),
+    };
+    start_control(reload, file, settings)?;
     tracing::info!(%listen, %management, %public_url, "signpost is serving");
     let (end, ended) = mpsc::channel();
     let stop = Stop {
-        settings,
-        drain,
-        access_log,
+        current,
         log: log.writer().clone(),
         end,
     };
@@ -109,6 +93,26 @@ pub fn run(config: Config, log: Logging) -> anyhow::Result<()> {
     // The process ends without waiting for pingora's runtimes: the threads of one without work stealing go on accepting,
     // and failing to, for ever (0.9.1).
     ended.recv().context("the server stopped by itself")
+}
+
+/// Starts the thread that takes no requests: it watches over the addresses of backends, and reloads the configuration.
+fn start_control(reload: GatewayReload, file: PathBuf, settings: Settings) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the control thread")?;
+    let reloader = runtime.block_on(async {
+        let balancers: Vec<_> = reload.current.load().balancers().collect();
+        // Before the first request asks for an address. A name that cannot be resolved is no reason not to start.
+        look_up(&balancers).await;
+        reload.monitor.lock().await.follow(balancers.into_iter());
+        Reloader::new(reload, file, settings)
+    })?;
+    thread::Builder::new()
+        .name("control".to_owned())
+        .spawn(move || runtime.block_on(reloader.run()))
+        .context("cannot start the control thread")?;
+    Ok(())
 }
 
 /// Whether both addresses can be listened on, both at once.
@@ -129,34 +133,20 @@ fn probe(config: &Config) -> anyhow::Result<()> {
         .map(drop)
 }
 
-/// Finds the addresses of backends before the first request asks for one. A name that cannot be looked up is no
-/// reason not to start.
-fn look_up(balancers: &[Arc<Balancer>]) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("cannot look up backends")?;
-    runtime.block_on(watching::look_up(balancers));
-    // Not waiting for a name service that is still silent.
-    runtime.shutdown_background();
-    Ok(())
-}
-
 /// Serves clients: for each thread a service of its own, with a listening socket of its own (`SO_REUSEPORT`).
 ///
 /// The kernel gives each new connection to one of them. Everything of a connection then happens on that one thread, its
 /// connections to backends included: a service of several threads accepts on one, and wakes the others for every byte.
 fn client_services(
-    gateway: Gateway,
+    current: &Arc<ArcSwap<Gateway>>,
     listen: SocketAddr,
     threads: usize,
     descriptors: Descriptors,
 ) -> Vec<Service<Clients>> {
-    let gateway = Arc::new(gateway);
     let reserve = Arc::new(DescriptorReserve::new(descriptors));
     let service = |number: usize| {
         let connections = Http1Connections {
-            gateway: Arc::clone(&gateway),
+            current: Arc::clone(current),
         };
         let mut service = Service::new(format!("clients-{number}"), Clients(connections));
         service.threads = Some(1);
@@ -194,12 +184,10 @@ impl ServerApp for Clients {
             .as_ref()
             .and_then(|digest| digest.peer_addr()?.as_inet());
         if let Some(address) = address {
-            let trusted_proxies = &self.0.gateway.admission.trusted_proxies;
-            let peer = Peer::new(address.ip(), trusted_proxies);
-            let clients = Arc::clone(self);
+            let (clients, client) = (Arc::clone(self), address.ip());
             // On the same thread, since its runtime has no other. pingora's own task has room for a TLS handshake, which
             // an idle connection would hold for all of its life.
-            tokio::spawn(async move { clients.0.serve(stream, peer).await });
+            tokio::spawn(async move { clients.0.serve(stream, client).await });
         }
         None
     }

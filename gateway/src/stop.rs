@@ -4,6 +4,7 @@
 
 use std::sync::{Arc, mpsc::Sender};
 
+use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use pingora::server::{ShutdownSignal, ShutdownSignalWatch};
 use signpost_kit::{
@@ -14,18 +15,13 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::{
     drain::{Drain, SETTLING},
-    observe::access_log::AccessLog,
+    gateway::Gateway,
 };
 
 /// Stops the gateway on SIGTERM or SIGINT; a second signal ends it at once.
-#[derive(Debug)]
 pub struct Stop {
-    /// How long it takes.
-    pub settings: ShutdownSettings,
-    /// Told how far the stop has come, and waited for.
-    pub drain: Arc<Drain>,
-    /// Written to its end.
-    pub access_log: Option<AccessLog>,
+    /// The gateway by the configuration of the moment.
+    pub current: Arc<ArcSwap<Gateway>>,
     /// Written to its end.
     pub log: LogWriter,
     /// Told when nothing is left to do.
@@ -41,8 +37,11 @@ impl ShutdownSignalWatch for Stop {
             return std::future::pending().await;
         };
         signals.next().await;
-        self.drain.enter(Phase::Draining);
-        let ShutdownSettings { drain_delay, grace } = self.settings;
+        let gateway = self.current.load_full();
+        let drain = &gateway.state.drain;
+        drain.enter(Phase::Draining);
+        let settings = gateway.shutdown;
+        let ShutdownSettings { drain_delay, grace } = settings;
         tracing::info!(
             "stopping: new requests are served for another {} s, then those in flight have {} s",
             drain_delay.as_secs(),
@@ -52,17 +51,16 @@ impl ShutdownSignalWatch for Stop {
             () = sleep(drain_delay) => {}
             () = signals.next() => self.end().await,
         }
-        self.drain.enter(Phase::Closing);
+        drain.enter(Phase::Closing);
+        let drain = Arc::clone(drain);
         let stop = Self {
-            settings: self.settings,
-            drain: Arc::clone(&self.drain),
-            access_log: self.access_log.clone(),
+            current: Arc::clone(&self.current),
             log: self.log.clone(),
             end: self.end.clone(),
         };
         tokio::spawn(async move {
             tokio::select! {
-                () = stop.finish() => {}
+                () = finish(&drain, settings) => {}
                 () = signals.next() => {}
             }
             stop.end().await;
@@ -71,32 +69,32 @@ impl ShutdownSignalWatch for Stop {
     }
 }
 
-impl Stop {
-    /// Waits for the requests in flight, as long as the grace lasts.
-    async fn finish(&self) {
-        let closed_at = Instant::now();
-        let all = async {
-            sleep(SETTLING).await;
-            self.drain.finished().await;
-        };
-        let give_up = async {
-            sleep_until(closed_at + self.settings.patience()).await;
-            self.drain.enter(Phase::GivingUp);
-            sleep_until(closed_at + self.settings.grace).await;
-        };
-        tokio::select! {
-            () = all => {}
-            () = give_up => {
-                let left = self.drain.in_flight();
-                let grace = self.settings.grace.as_secs();
-                tracing::warn!("{left} requests were still in flight after {grace} s, and are cut off");
-            }
+/// Waits for the requests in flight, as long as the grace lasts.
+async fn finish(drain: &Drain, settings: ShutdownSettings) {
+    let closed_at = Instant::now();
+    let all = async {
+        sleep(SETTLING).await;
+        drain.finished().await;
+    };
+    let give_up = async {
+        sleep_until(closed_at + settings.patience()).await;
+        drain.enter(Phase::GivingUp);
+        sleep_until(closed_at + settings.grace).await;
+    };
+    tokio::select! {
+        () = all => {}
+        () = give_up => {
+            let left = drain.in_flight();
+            let grace = settings.grace.as_secs();
+            tracing::warn!("{left} requests were still in flight after {grace} s, and are cut off");
         }
     }
+}
 
+impl Stop {
     /// Ends the process.
     async fn end(&self) {
-        if let Some(access_log) = &self.access_log {
+        if let Some(access_log) = &self.current.load().state.access_log {
             access_log.flush();
         }
         self.log.flush();

@@ -72,7 +72,7 @@ impl Phases {
         let AppDirectory::Single(app) = &self.gateway.apps else {
             unreachable!("the configuration has one application")
         };
-        let pairs = format!("{pairs}&time={}", self.gateway.clock.now());
+        let pairs = format!("{pairs}&time={}", self.gateway.state.clock.now());
         let params = Params::parse(pairs.as_bytes(), b"", 99).unwrap();
         let sign = sign(&SignProfile::default(), &app.key, "", "", &params);
         format!("{pairs}&sign={}", sign.to_hex())
@@ -96,9 +96,8 @@ impl Phases {
     fn take_in(&self, connection: &mut ClientConnection<DuplexStream>) {
         let Gateway {
             backend_headers,
-            drain,
-            ids,
             limits,
+            state,
             ..
         } = &self.gateway;
         let received = connection.receive(Instant::now().into());
@@ -110,7 +109,8 @@ impl Phases {
             is_http_1_0: false,
             is_head: false,
         };
-        let mut client = Http1Exchange::new(connection, drain, recipient, head.body(), false);
+        let mut client =
+            Http1Exchange::new(connection, &state.drain, recipient, head.body(), false);
         let mut request =
             self.gateway
                 .received(head.method(), head.target().path, &head, &self.peer);
@@ -118,7 +118,7 @@ impl Phases {
             .gateway
             .receive(&head, &self.peer, &mut request, &mut client);
         let accepted = at_once(accepted).unwrap();
-        let out = accepted.backend_head(request.id(), backend_headers, ids);
+        let out = accepted.backend_head(request.id(), backend_headers, &state.ids);
         assert!(out.len() > 200);
     }
 }
@@ -199,7 +199,7 @@ fn choosing_among_addresses_allocates_nothing() {
             "backends = [\"127.0.0.1:1\", \"127.0.0.1:2\", \"127.0.0.1:3\"]\nbalance = \"{balance}\""
         );
         let (config, _folder) = config(&CONFIG.replace("backend = \"127.0.0.1:1\"", &several));
-        let balancer = Balancer::of(config.versions.default()).unwrap();
+        let balancer = Balancer::new(config.versions.default(), None).unwrap();
         at_once(balancer.look_up());
         // What threads keep for themselves they make when they first need it.
         balancer.choose(b"key", &mut Attempts::default()).unwrap();

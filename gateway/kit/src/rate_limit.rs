@@ -7,12 +7,14 @@
 //! as unknown. If more than that are in debt at once, a new one takes the place of the one that owes least among the
 //! eight that share a set with it: that one begins anew, sooner than it should have by what it owed. So no key is
 //! refused because of how many others there are, and the ones that are remembered longest are those that flood.
+//!
+//! Rates can change while the memory stays: a limiter with other rates shares the debts of the one that it was made from.
 
 use std::{
     hash::{BuildHasher, Hash, RandomState},
     net::{IpAddr, Ipv6Addr},
     num::NonZeroU32,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -63,7 +65,7 @@ pub struct TooMany {
 #[derive(Debug)]
 pub struct RateLimiter {
     pace: Pace,
-    debts: Debts,
+    debts: Arc<Debts>,
 }
 
 impl RateLimiter {
@@ -72,7 +74,16 @@ impl RateLimiter {
     pub fn new(rate: Rate, now: Instant) -> Self {
         Self {
             pace: Pace::new(rate),
-            debts: Debts::new(now),
+            debts: Arc::new(Debts::new(now)),
+        }
+    }
+
+    /// The same memory under another rate. A key that owes more than the new burst allows has used that up, and no more.
+    #[must_use]
+    pub fn with_rate(&self, rate: Rate) -> Self {
+        Self {
+            pace: Pace::new(rate),
+            debts: Arc::clone(&self.debts),
         }
     }
 
@@ -91,7 +102,7 @@ impl RateLimiter {
 pub struct NetworkLimiter {
     network: Pace,
     site: Pace,
-    debts: Debts,
+    debts: Arc<Debts>,
 }
 
 impl NetworkLimiter {
@@ -101,7 +112,17 @@ impl NetworkLimiter {
         Self {
             network: Pace::new(network),
             site: Pace::new(site),
-            debts: Debts::new(now),
+            debts: Arc::new(Debts::new(now)),
+        }
+    }
+
+    /// The same memory under other rates, as [`RateLimiter::with_rate`].
+    #[must_use]
+    pub fn with_rates(&self, network: Rate, site: Rate) -> Self {
+        Self {
+            network: Pace::new(network),
+            site: Pace::new(site),
+            debts: Arc::clone(&self.debts),
         }
     }
 
@@ -225,13 +246,16 @@ impl Debts {
             slots[least] = Slot { key, paid_at: 0 };
             least
         });
-        let paid_at = slots[index].paid_at.max(now) + pace.cost;
+        let slot = &mut slots[index];
+        // Under an earlier rate the key may have been allowed to owe more.
+        slot.paid_at = slot.paid_at.min(now + pace.credit);
+        let paid_at = slot.paid_at.max(now) + pace.cost;
         let owed = paid_at - now;
         if owed > pace.credit {
             let retry_after = Duration::from_nanos(owed - pace.credit);
             return Err(TooMany { retry_after });
         }
-        slots[index].paid_at = paid_at;
+        slot.paid_at = paid_at;
         Ok(())
     }
 }
@@ -373,5 +397,30 @@ mod tests {
         // By then the site has room for 10, and the third network all of its own.
         let later = now + Duration::from_millis(400);
         assert_eq!(served(&limiter, "2001:db8:0:3::1", 9, later).0, 5);
+    }
+
+    #[test]
+    fn debts_stay_when_the_rates_change() {
+        let now = Instant::now();
+        let rate = |per_second, burst| Rate::new(per_second, burst).unwrap();
+        let old = limiter(now);
+        assert_eq!(served(&old, "192.0.2.1", 5, now).0, 5);
+        let larger = old.with_rates(rate(10, 8), rate(20, 16));
+        assert_eq!(served(&larger, "192.0.2.1", 9, now).0, 3);
+        assert_eq!(served(&larger, "192.0.2.2", 9, now).0, 8);
+        // One of an old snapshot still counts by its own rate, in the same memory.
+        assert_eq!(served(&old, "192.0.2.2", 9, now).0, 0);
+    }
+
+    #[test]
+    fn an_old_debt_is_no_larger_than_the_new_burst() {
+        let now = Instant::now();
+        let slow = RateLimiter::new(Rate::new(1, 100).unwrap(), now);
+        assert!((0..100).all(|_| slow.count(&1, now).is_ok()));
+        // It owes 100 s, of which the faster rate allows one.
+        let fast = slow.with_rate(Rate::new(10, 10).unwrap());
+        let told = fast.count(&1, now).unwrap_err();
+        assert_eq!(told.retry_after, 100 * MILLISECOND);
+        assert!(fast.count(&1, now + 100 * MILLISECOND).is_ok());
     }
 }

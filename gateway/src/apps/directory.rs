@@ -25,7 +25,8 @@ use super::{
 /// The key of a change that concerns all applications: an import tells of itself once, however many it brings.
 pub(super) const ALL_APPLICATIONS: &[u8] = b"";
 
-/// Where applications are looked up.
+/// Where applications are looked up. Clones share what is cached.
+#[derive(Clone)]
 pub enum AppDirectory {
     /// One for all requests.
     Single(Arc<App>),

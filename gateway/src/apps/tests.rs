@@ -20,6 +20,7 @@ use super::{
     store::{AppStore, AppStoreError, AppUpdate, Edit, ImportOutcome, NewApp, Rotated, Rotation},
 };
 use crate::config::MasterKey;
+use signpost_kit::secret::SecretSource;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -28,7 +29,7 @@ fn at(millis: u64) -> SignTime {
 }
 
 fn sealer() -> Sealer {
-    let key = signpost_kit::secret::SecretSource::from(&*"ab".repeat(32)).read().unwrap();
+    let key = SecretSource::from(&*"ab".repeat(32)).read().unwrap();
     Sealer::from_config(&MasterKey::Given(key), false).unwrap()
 }
 

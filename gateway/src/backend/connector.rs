@@ -2,6 +2,7 @@
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
     time::Duration,
 };
 
@@ -21,7 +22,7 @@ const RECEIVE_BUFFER: usize = 512 * 1024;
 
 /// Establishes connections to backends.
 pub struct Connector {
-    transport: TransportConnector,
+    transport: Arc<TransportConnector>,
     /// Options of every backend; the address is set for each connection.
     peer: HttpPeer,
 }
@@ -41,7 +42,18 @@ impl Connector {
             user_timeout: Duration::ZERO,
         });
         Self {
-            transport: TransportConnector::new(None),
+            transport: Arc::new(TransportConnector::new(None)),
+            peer,
+        }
+    }
+
+    /// The same, with another timeout.
+    #[must_use]
+    pub fn with_timeout(&self, timeout: Duration) -> Self {
+        let mut peer = self.peer.clone();
+        peer.options.total_connection_timeout = Some(timeout);
+        Self {
+            transport: Arc::clone(&self.transport),
             peer,
         }
     }

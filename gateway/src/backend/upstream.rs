@@ -45,11 +45,18 @@ impl BackendClient {
     pub fn new(timeouts: &Timeouts, drain: Arc<Drain>) -> Self {
         Self {
             connector: Connector::new(timeouts.connect),
-            timeouts: ExchangeTimeouts {
-                send: timeouts.forward,
-                receive: timeouts.answer,
-            },
+            timeouts: exchange_timeouts(timeouts),
             drain,
+        }
+    }
+
+    /// The same, within other timeouts.
+    #[must_use]
+    pub fn with_timeouts(&self, timeouts: &Timeouts) -> Self {
+        Self {
+            connector: self.connector.with_timeout(timeouts.connect),
+            timeouts: exchange_timeouts(timeouts),
+            drain: Arc::clone(&self.drain),
         }
     }
 
@@ -147,6 +154,13 @@ impl BackendClient {
             stream: Box::pin(self.connector.connect(address)).await?,
             is_reused: false,
         })
+    }
+}
+
+const fn exchange_timeouts(timeouts: &Timeouts) -> ExchangeTimeouts {
+    ExchangeTimeouts {
+        send: timeouts.forward,
+        receive: timeouts.answer,
     }
 }
 

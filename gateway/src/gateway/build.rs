@@ -5,12 +5,12 @@ use std::{sync::Arc, time::Instant};
 use http::HeaderValue;
 use signpost_kit::{rate_limit::NetworkLimiter, secret::Secret};
 
-use super::Gateway;
+use super::{Gateway, State};
 use crate::{
     apps::directory::AppDirectory,
     backend::upstream::BackendClient,
     clock::SystemClock,
-    config::Config,
+    config::{Backend, Config},
     drain::Drain,
     observe::access_log::AccessLog,
     phases::{
@@ -23,7 +23,7 @@ use crate::{
 };
 
 impl Gateway {
-    /// What `config` says, with these applications.
+    /// The first one of a process, by `config`, with these applications.
     ///
     /// # Errors
     ///
@@ -34,6 +34,51 @@ impl Gateway {
         drain: Arc<Drain>,
         access_log: Option<AccessLog>,
     ) -> anyhow::Result<Self> {
+        let parts = Parts {
+            generation: 0,
+            apps,
+            limiter: config
+                .limits
+                .unsigned
+                .map(|limits| NetworkLimiter::new(limits.network, limits.site, Instant::now())),
+            verifier: Verifier::new(config.sign.clone()),
+            balancers: balancers(&config, None),
+            backends: BackendClient::new(&config.timeouts, Arc::clone(&drain)),
+            state: Arc::new(State {
+                refusals: SecretRefusals::default(),
+                ids: RequestIds::default(),
+                clock: Arc::new(SystemClock),
+                drain,
+                access_log,
+            }),
+        };
+        Self::from_parts(config, parts)
+    }
+
+    /// The one that takes the place of this one, by `config`. All that is known stays known.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::new`].
+    pub fn succeeded_by(&self, config: Config, apps: AppDirectory) -> anyhow::Result<Self> {
+        let limiter = config.limits.unsigned.map(|limits| match &self.limiter {
+            Some(limiter) => limiter.with_rates(limits.network, limits.site),
+            None => NetworkLimiter::new(limits.network, limits.site, Instant::now()),
+        });
+        let now = self.state.clock.now();
+        let parts = Parts {
+            generation: self.generation + 1,
+            apps,
+            limiter,
+            verifier: self.verifier.with_config(config.sign.clone(), now),
+            balancers: balancers(&config, Some(self)),
+            backends: self.backends.with_timeouts(&config.timeouts),
+            state: Arc::clone(&self.state),
+        };
+        Self::from_parts(config, parts)
+    }
+
+    fn from_parts(config: Config, parts: Parts) -> anyhow::Result<Self> {
         let names = Arc::new(config.headers);
         let secret = config
             .gateway_secret
@@ -45,12 +90,9 @@ impl Gateway {
         } else {
             "http"
         };
-        let browser_paths = [
-            config.sign.browser_paths.clone(),
-            config.sign.callback_paths.clone(),
-        ]
-        .concat();
+        let browser_paths = [config.sign.browser_paths, config.sign.callback_paths].concat();
         Ok(Self {
+            generation: parts.generation,
             error_format: ErrorFormatRules {
                 names: Arc::clone(&names),
                 browser_paths,
@@ -62,29 +104,54 @@ impl Gateway {
                 largest_body: config.limits.body,
                 limits: config.limits.head,
             },
-            limiter: config
-                .limits
-                .unsigned
-                .map(|limits| NetworkLimiter::new(limits.network, limits.site, Instant::now())),
-            apps,
-            verifier: Verifier::new(config.sign),
-            balancers: config
-                .versions
-                .iter()
-                .map(|backend| Balancer::of(backend))
-                .collect(),
+            limiter: parts.limiter,
+            apps: parts.apps,
+            verifier: parts.verifier,
+            balancers: parts.balancers,
             versions: config.versions,
             backend_headers: BackendHeaderRules { names, secret },
-            backends: BackendClient::new(&config.timeouts, Arc::clone(&drain)),
-            refusals: Arc::new(SecretRefusals::default()),
+            backends: parts.backends,
             limits: config.limits,
             timeouts: config.timeouts,
-            ids: RequestIds::default(),
-            clock: Arc::new(SystemClock),
-            drain,
-            access_log,
+            shutdown: config.shutdown,
+            logs_access: config.log.access,
+            state: parts.state,
         })
     }
+
+    /// The balancers of versions that have something to choose.
+    pub fn balancers(&self) -> impl Iterator<Item = Arc<Balancer>> {
+        self.balancers.iter().flatten().cloned()
+    }
+}
+
+/// What is known before a configuration is taken on.
+struct Parts {
+    generation: u64,
+    apps: AppDirectory,
+    limiter: Option<NetworkLimiter>,
+    verifier: Verifier,
+    balancers: Vec<Option<Arc<Balancer>>>,
+    backends: BackendClient,
+    state: Arc<State>,
+}
+
+/// A balancer for each version: the one that there was, if nothing about it changed.
+fn balancers(config: &Config, before: Option<&Gateway>) -> Vec<Option<Arc<Balancer>>> {
+    let balancer = |backend: &Arc<Backend>| {
+        let name = backend.version.as_str().as_bytes();
+        let known = before.and_then(|before| before.versions.named(name));
+        let balancer = known
+            .zip(before)
+            .and_then(|(known, before)| before.balancers[known.number].as_ref());
+        match (known, balancer) {
+            (Some(known), Some(balancer)) if known.upstream == backend.upstream => {
+                Some(Arc::clone(balancer))
+            }
+            (_, balancer) => Balancer::new(backend, balancer.map(|balancer| &**balancer)),
+        }
+    };
+    config.versions.iter().map(balancer).collect()
 }
 
 fn secret_header(secret: &Secret) -> anyhow::Result<HeaderValue> {

@@ -1,7 +1,8 @@
 //! The connection loop: read a head, serve the request, read the next head.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{net::IpAddr, pin::pin, sync::Arc, time::Duration};
 
+use arc_swap::{ArcSwap, Cache};
 use tokio::time::Instant;
 
 use super::{
@@ -17,13 +18,49 @@ use crate::{
     io::Stream,
     phases::origin::Peer,
     rejection::Rejection,
-    request::BodyLength,
+    request::{BodyLength, HeadLimits},
 };
 
 /// Serves HTTP/1 connections.
 pub struct Http1Connections {
-    /// The phases that a request goes through.
-    pub gateway: Arc<Gateway>,
+    /// The gateway by the configuration of the moment.
+    pub current: Arc<ArcSwap<Gateway>>,
+}
+
+/// The gateway that serves the next request of one connection.
+struct Current<'c> {
+    gateway: Cache<&'c ArcSwap<Gateway>, Arc<Gateway>>,
+    address: IpAddr,
+    /// The client, as `generation` of the configuration sees it.
+    peer: Peer,
+    generation: u64,
+}
+
+impl<'c> Current<'c> {
+    fn new(current: &'c ArcSwap<Gateway>, address: IpAddr) -> Self {
+        let gateway = Cache::new(current);
+        let (generation, peer) = {
+            let gateway = gateway.arc_swap().load();
+            let peer = Peer::new(address, &gateway.admission.trusted_proxies);
+            (gateway.generation, peer)
+        };
+        Self {
+            gateway,
+            address,
+            peer,
+            generation,
+        }
+    }
+
+    /// The gateway and the client, by the configuration of this moment. Costs one load from memory unless that changed.
+    fn get(&mut self) -> (&Gateway, &Peer) {
+        let gateway = self.gateway.load();
+        if gateway.generation != self.generation {
+            self.generation = gateway.generation;
+            self.peer = Peer::new(self.address, &gateway.admission.trusted_proxies);
+        }
+        (gateway, &self.peer)
+    }
 }
 
 /// A head that was not accepted, and what arrived of it.
@@ -33,23 +70,28 @@ struct Refused {
 }
 
 impl Http1Connections {
-    /// Serves a connection until it ends.
-    pub async fn serve<S: Stream>(&self, stream: S, peer: Peer) {
-        let Gateway {
-            timeouts, drain, ..
-        } = &*self.gateway;
-        let mut connection = ClientConnection::new(stream, timeouts.send);
-        let closing = pin!(drain.closing());
-        let mut closing = ClosingWatch::new(drain, closing);
+    /// Serves a client's connection until it ends.
+    pub async fn serve<S: Stream>(&self, stream: S, client: IpAddr) {
+        let mut current = Current::new(&self.current, client);
+        let (gateway, _) = current.get();
+        let state = Arc::clone(&gateway.state);
+        let mut connection = ClientConnection::new(stream, gateway.timeouts.send);
+        let closing = pin!(state.drain.closing());
+        let mut closing = ClosingWatch::new(&state.drain, closing);
         let mut is_first = true;
         loop {
-            let read = self.read(&mut connection, is_first, &mut closing).await;
+            let read = read(&mut current, &mut connection, is_first, &mut closing).await;
             // As long as this lives, a stop waits: for the answer, and for the close behind it.
-            let _in_flight = drain.begin();
+            let _in_flight = state.drain.begin();
             let next = match read {
-                Ok(Some(read)) => self.exchange(&mut connection, &read, &peer).await,
+                Ok(Some((read, gateway, peer))) => {
+                    exchange(gateway, &mut connection, &read, peer).await
+                }
                 Ok(None) => return,
-                Err(refused) => self.refuse(&mut connection, &refused, &peer).await,
+                Err(refused) => {
+                    let (gateway, peer) = current.get();
+                    refuse(gateway, &mut connection, &refused, peer).await
+                }
             };
             match next {
                 Next::GoesOn => is_first = false,
@@ -59,146 +101,151 @@ impl Http1Connections {
             }
         }
     }
+}
 
-    /// Reads until a head is whole, which may be at once: some of it may have come behind the last request.
-    /// `None` if the client left, or was silent for too long.
-    async fn read<S: Stream>(
-        &self,
-        connection: &mut ClientConnection<S>,
-        is_first: bool,
-        closing: &mut ClosingWatch<'_>,
-    ) -> Result<Option<ReadHead>, Refused> {
-        let Timeouts { head, idle, .. } = self.gateway.timeouts;
-        let deadline = Instant::now() + if is_first { head } else { idle };
-        let mut reading = HeadReading::default();
-        loop {
-            if connection.ahead().is_empty() {
-                // A connection that was accepted last may still begin its request.
-                let grace = if is_first { SETTLING } else { Duration::ZERO };
-                match connection.receive_next(deadline, closing, grace).await {
-                    Waited::Received => {}
-                    Waited::Ended | Waited::TimedOut => return Ok(None),
-                }
-            }
-            if let Some(head) = self.take_head(connection, &mut reading)? {
-                return Ok(Some(head));
-            }
-            // A skipped empty line is no beginning of a head.
-            if !connection.ahead().is_empty() {
-                break;
-            }
-        }
-        let limit = self.gateway.timeouts.head;
-        let deadline = Instant::now() + limit;
-        loop {
-            match connection.receive(deadline).await {
+/// Reads until a head is whole, which may be at once: some of it may have come behind the last request. The configuration
+/// of the request is that of the moment at which its first bytes arrived.
+/// `None` if the client left, or was silent for too long.
+async fn read<'r, S: Stream>(
+    current: &'r mut Current<'_>,
+    connection: &mut ClientConnection<S>,
+    is_first: bool,
+    closing: &mut ClosingWatch<'_>,
+) -> Result<Option<(ReadHead, &'r Gateway, &'r Peer)>, Refused> {
+    let (gateway, _) = current.get();
+    let Timeouts { head, idle, .. } = gateway.timeouts;
+    let deadline = Instant::now() + if is_first { head } else { idle };
+    let mut reading = HeadReading::default();
+    loop {
+        if connection.ahead().is_empty() {
+            // A connection that was accepted last may still begin its request.
+            let grace = if is_first { SETTLING } else { Duration::ZERO };
+            match connection.receive_next(deadline, closing, grace).await {
                 Waited::Received => {}
-                Waited::TimedOut if !connection.ahead().is_empty() => {
-                    let rejection = Rejection::RequestTimeout { limit };
-                    return Err(refused(rejection, connection));
-                }
                 Waited::Ended | Waited::TimedOut => return Ok(None),
             }
-            if let Some(head) = self.take_head(connection, &mut reading)? {
-                return Ok(Some(head));
+        }
+        let (gateway, _) = current.get();
+        if let Some(head) = take_head(gateway, connection, &mut reading)? {
+            connection.set_send_timeout(gateway.timeouts.send);
+            let (gateway, peer) = current.get();
+            return Ok(Some((head, gateway, peer)));
+        }
+        // A skipped empty line is no beginning of a head.
+        if !connection.ahead().is_empty() {
+            break;
+        }
+    }
+    let (gateway, peer) = current.get();
+    connection.set_send_timeout(gateway.timeouts.send);
+    let limit = gateway.timeouts.head;
+    let deadline = Instant::now() + limit;
+    loop {
+        match connection.receive(deadline).await {
+            Waited::Received => {}
+            Waited::TimedOut if !connection.ahead().is_empty() => {
+                let rejection = Rejection::RequestTimeout { limit };
+                return Err(refused(rejection, connection));
             }
+            Waited::Ended | Waited::TimedOut => return Ok(None),
+        }
+        if let Some(head) = take_head(gateway, connection, &mut reading)? {
+            return Ok(Some((head, gateway, peer)));
         }
     }
+}
 
-    /// The head, if all of it has arrived.
-    fn take_head<S: Stream>(
-        &self,
-        connection: &mut ClientConnection<S>,
-        reading: &mut HeadReading,
-    ) -> Result<Option<ReadHead>, Refused> {
-        // An empty line before a request line does not count (RFC 9112 section 2.2). One.
-        if !reading.skipped_line && connection.ahead().starts_with(b"\r\n") {
-            connection.skip(2);
-            *reading = HeadReading {
-                skipped_line: true,
-                ..HeadReading::default()
-            };
-        }
-        let limits = &self.gateway.limits.head;
-        match reading.scanner.scan(connection.ahead(), limits) {
-            Ok(None) => Ok(None),
-            Ok(Some(length)) => {
-                let bytes = connection.take(length);
-                let read = read_head(bytes, limits);
-                read.map(Some).map_err(|(fault, received)| Refused {
-                    rejection: self.rejection(fault),
-                    received,
-                })
-            }
-            Err(fault) => Err(refused(self.rejection(fault), connection)),
-        }
-    }
-
-    /// Serves one request.
-    async fn exchange<S: Stream>(
-        &self,
-        connection: &mut ClientConnection<S>,
-        read: &ReadHead,
-        peer: &Peer,
-    ) -> Next {
-        let ReadHead {
-            head,
-            is_http_1_0,
-            is_last,
-        } = read;
-        let recipient = Recipient {
-            is_http_1_0: *is_http_1_0,
-            is_head: head.method() == b"HEAD",
+/// The head, if all of it has arrived.
+fn take_head<S: Stream>(
+    gateway: &Gateway,
+    connection: &mut ClientConnection<S>,
+    reading: &mut HeadReading,
+) -> Result<Option<ReadHead>, Refused> {
+    // An empty line before a request line does not count (RFC 9112 section 2.2). One.
+    if !reading.skipped_line && connection.ahead().starts_with(b"\r\n") {
+        connection.skip(2);
+        *reading = HeadReading {
+            skipped_line: true,
+            ..HeadReading::default()
         };
-        let drain = &self.gateway.drain;
-        let mut client = Http1Exchange::new(connection, drain, recipient, head.body(), *is_last);
-        self.gateway.serve(head, peer, &mut client).await;
-        client.next()
     }
-
-    /// Answers a head that was not accepted; the connection ends.
-    async fn refuse<S: Stream>(
-        &self,
-        connection: &mut ClientConnection<S>,
-        refused: &Refused,
-        peer: &Peer,
-    ) -> Next {
-        let Refused {
-            rejection,
-            received,
-        } = refused;
-        let line = peek_request_line(received);
-        let unread = Unread {
-            method: line.map_or(&b"-"[..], |line| line.method),
-            path: line.and_then(|line| path_of(line.target)).unwrap_or("-"),
-            received,
-        };
-        let recipient = Recipient {
-            is_http_1_0: false,
-            is_head: unread.method == b"HEAD",
-        };
-        // The body's end is unknown.
-        let body = BodyLength::Unknown;
-        let mut client = Http1Exchange::new(connection, &self.gateway.drain, recipient, body, true);
-        self.gateway
-            .refuse(unread, rejection, peer, &mut client)
-            .await;
-        client.next()
-    }
-
-    fn rejection(&self, fault: HeadFault) -> Rejection {
-        match fault {
-            HeadFault::NotHttp(why) => Rejection::NotHttp(why),
-            HeadFault::Target => Rejection::TargetInvalid,
-            HeadFault::Query => Rejection::ParamsMalformed,
-            HeadFault::QueryTooLong => Rejection::QueryTooLong {
-                limit: self.gateway.limits.head.query,
-            },
-            HeadFault::TooLarge => Rejection::HeadTooLarge {
-                bytes: self.gateway.limits.head.bytes,
-                headers: self.gateway.limits.head.headers,
-            },
+    let limits = &gateway.limits.head;
+    match reading.scanner.scan(connection.ahead(), limits) {
+        Ok(None) => Ok(None),
+        Ok(Some(length)) => {
+            let bytes = connection.take(length);
+            let read = read_head(bytes, limits);
+            read.map(Some).map_err(|(fault, received)| Refused {
+                rejection: rejection(limits, fault),
+                received,
+            })
         }
+        Err(fault) => Err(refused(rejection(limits, fault), connection)),
+    }
+}
+
+/// Serves one request.
+async fn exchange<S: Stream>(
+    gateway: &Gateway,
+    connection: &mut ClientConnection<S>,
+    read: &ReadHead,
+    peer: &Peer,
+) -> Next {
+    let ReadHead {
+        head,
+        is_http_1_0,
+        is_last,
+    } = read;
+    let recipient = Recipient {
+        is_http_1_0: *is_http_1_0,
+        is_head: head.method() == b"HEAD",
+    };
+    let drain = &gateway.state.drain;
+    let mut client = Http1Exchange::new(connection, drain, recipient, head.body(), *is_last);
+    gateway.serve(head, peer, &mut client).await;
+    client.next()
+}
+
+/// Answers a head that was not accepted; the connection ends.
+async fn refuse<S: Stream>(
+    gateway: &Gateway,
+    connection: &mut ClientConnection<S>,
+    refused: &Refused,
+    peer: &Peer,
+) -> Next {
+    let Refused {
+        rejection,
+        received,
+    } = refused;
+    let line = peek_request_line(received);
+    let unread = Unread {
+        method: line.map_or(&b"-"[..], |line| line.method),
+        path: line.and_then(|line| path_of(line.target)).unwrap_or("-"),
+        received,
+    };
+    let recipient = Recipient {
+        is_http_1_0: false,
+        is_head: unread.method == b"HEAD",
+    };
+    // The body's end is unknown.
+    let body = BodyLength::Unknown;
+    let mut client = Http1Exchange::new(connection, &gateway.state.drain, recipient, body, true);
+    gateway.refuse(unread, rejection, peer, &mut client).await;
+    client.next()
+}
+
+fn rejection(limits: &HeadLimits, fault: HeadFault) -> Rejection {
+    match fault {
+        HeadFault::NotHttp(why) => Rejection::NotHttp(why),
+        HeadFault::Target => Rejection::TargetInvalid,
+        HeadFault::Query => Rejection::ParamsMalformed,
+        HeadFault::QueryTooLong => Rejection::QueryTooLong {
+            limit: limits.query,
+        },
+        HeadFault::TooLarge => Rejection::HeadTooLarge {
+            bytes: limits.bytes,
+            headers: limits.headers,
+        },
     }
 }
 

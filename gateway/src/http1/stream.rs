@@ -54,6 +54,11 @@ impl<S: Stream> ClientConnection<S> {
         }
     }
 
+    /// From now on, the client may take nothing of an answer for `timeout`.
+    pub const fn set_send_timeout(&mut self, timeout: Duration) {
+        self.send_timeout = timeout;
+    }
+
     /// What was read and not used yet.
     #[must_use]
     pub fn ahead(&self) -> &[u8] {

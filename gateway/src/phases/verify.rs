@@ -20,7 +20,7 @@ use crate::{
     apps::App,
     config::SignConfig,
     rejection::Rejection,
-    replay::{NotRemembered, ReplayMemory},
+    replay::{NotRemembered, ReplayLimits, ReplayMemory},
     request::{Method, Target},
 };
 
@@ -57,10 +57,19 @@ impl VerifiedRequest {
     }
 }
 
-/// What verification remembers from one request to the next.
+/// Verifies requests by the rules of one configuration.
 #[derive(Debug)]
 pub struct Verifier {
     config: SignConfig,
+    /// Of a request that may come only once, an earlier `time` is out of the window: what was forgotten under a smaller
+    /// window could come again under a larger one.
+    floor: SignTime,
+    memory: Arc<Memory>,
+}
+
+/// What is remembered from one request to the next, and from one configuration to the next.
+#[derive(Debug, Default)]
+struct Memory {
     replays: ReplayMemory,
     /// The second (UTC) of the last explanation, times 2^16, plus how many it had.
     explanations: AtomicU64,
@@ -70,11 +79,28 @@ impl Verifier {
     /// Nothing remembered yet.
     #[must_use]
     pub fn new(config: SignConfig) -> Self {
-        let replays = ReplayMemory::new(config.replay_entries);
         Self {
             config,
-            replays,
-            explanations: AtomicU64::new(0),
+            floor: SignTime::from_millis(0),
+            memory: Arc::default(),
+        }
+    }
+
+    /// Verifies by other rules from `now` on, and remembers what this one does.
+    #[must_use]
+    pub fn with_config(&self, config: SignConfig, now: SignTime) -> Self {
+        let window = self.config.window.duration();
+        let floor = if config.window.duration() > window {
+            let window_millis = u64::try_from(window.as_millis()).unwrap_or(u64::MAX);
+            let oldest = now.as_millis().saturating_sub(window_millis);
+            SignTime::from_millis(oldest.max(self.floor.as_millis()))
+        } else {
+            self.floor
+        };
+        Self {
+            config,
+            floor,
+            memory: Arc::clone(&self.memory),
         }
     }
 
@@ -205,7 +231,8 @@ impl Verifier {
             };
             (count < EXPLANATIONS_A_SECOND).then_some(second | (count + 1))
         };
-        self.explanations
+        self.memory
+            .explanations
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, count_one)
             .is_ok()
     }
@@ -217,9 +244,15 @@ impl Verifier {
         time: SignTime,
         now: SignTime,
     ) -> Result<(), Rejection> {
-        let remembered = self
-            .replays
-            .remember(app, sign, time, self.config.window, now);
+        let window = self.config.window;
+        if time < self.floor {
+            return Err(Rejection::TimeOutOfWindow { time, now, window });
+        }
+        let limits = ReplayLimits {
+            window,
+            entries_per_app: self.config.replay_entries,
+        };
+        let remembered = self.memory.replays.remember(app, sign, time, limits, now);
         remembered.map_err(|not_remembered| match not_remembered {
             NotRemembered::Replayed => Rejection::RequestReplayed,
             NotRemembered::Full { until_room } => Rejection::RateLimited {

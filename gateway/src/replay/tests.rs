@@ -8,26 +8,44 @@ fn sign(byte: u8) -> Sign {
     Sign::from_hex(hex::encode([byte; 16]).as_bytes()).unwrap()
 }
 
+/// A memory of so many signs an application.
+struct Limited {
+    memory: ReplayMemory,
+    limits: ReplayLimits,
+}
+
+impl Limited {
+    fn new(entries_per_app: usize) -> Self {
+        Self {
+            memory: ReplayMemory::new(),
+            limits: ReplayLimits {
+                window: Window::default(),
+                entries_per_app,
+            },
+        }
+    }
+}
+
 fn remember(
-    memory: &ReplayMemory,
+    memory: &Limited,
     app: i64,
     byte: u8,
     time: u64,
     now: u64,
 ) -> Result<(), NotRemembered> {
     let at = SignTime::from_millis;
-    memory.remember(
+    memory.memory.remember(
         AppId::new(app),
         &sign(byte),
         at(time),
-        Window::default(),
+        memory.limits,
         at(now),
     )
 }
 
 #[test]
 fn a_sign_is_taken_once_for_each_application() {
-    let memory = ReplayMemory::new(10);
+    let memory = Limited::new(10);
     assert_eq!(remember(&memory, 1, 7, NOW, NOW), Ok(()));
     assert_eq!(
         remember(&memory, 1, 7, NOW, NOW + 1),
@@ -38,7 +56,7 @@ fn a_sign_is_taken_once_for_each_application() {
 
 #[test]
 fn a_sign_is_kept_as_long_as_its_time_is_accepted() {
-    let memory = ReplayMemory::new(1);
+    let memory = Limited::new(1);
     let (early, end) = (NOW + 60_000, NOW + 120_000);
     assert_eq!(remember(&memory, 1, 7, early, NOW), Ok(()));
     assert_eq!(
@@ -57,7 +75,7 @@ fn a_sign_is_kept_as_long_as_its_time_is_accepted() {
 
 #[test]
 fn a_full_share_refuses_instead_of_forgetting() {
-    let memory = ReplayMemory::new(2);
+    let memory = Limited::new(2);
     remember(&memory, 1, 1, NOW, NOW).unwrap();
     remember(&memory, 1, 2, NOW, NOW).unwrap();
     let full = remember(&memory, 1, 3, NOW, NOW).unwrap_err();
@@ -77,7 +95,7 @@ fn a_full_share_refuses_instead_of_forgetting() {
 
 #[test]
 fn a_sign_that_may_have_been_forgotten_is_not_taken_again() {
-    let memory = ReplayMemory::new(10);
+    let memory = Limited::new(10);
     assert_eq!(remember(&memory, 1, 7, NOW, NOW), Ok(()));
     // Somebody whose clock reading is a millisecond past the sign's end came first.
     assert_eq!(remember(&memory, 1, 8, NOW + 60_001, NOW + 60_001), Ok(()));
@@ -89,12 +107,13 @@ fn a_sign_that_may_have_been_forgotten_is_not_taken_again() {
 
 #[test]
 fn applications_without_live_signs_leave_nothing_behind() {
-    let memory = ReplayMemory::new(2);
+    let memory = Limited::new(2);
     for app in 0..10_000_i64 {
         let now = NOW + app.unsigned_abs() * 200_000;
         remember(&memory, app, 1, now, now).unwrap();
     }
     let kept: usize = memory
+        .memory
         .shards
         .iter()
         .map(|shard| shard.lock().signs.len())
@@ -104,7 +123,7 @@ fn applications_without_live_signs_leave_nothing_behind() {
 
 #[test]
 fn of_many_at_once_one_is_taken() {
-    let memory = ReplayMemory::new(10);
+    let memory = Limited::new(10);
     let taken = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..8)
             .map(|_| scope.spawn(|| remember(&memory, 1, 7, NOW, NOW).is_ok()))

@@ -3,7 +3,7 @@
 use std::{
     net::SocketAddr,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
 };
@@ -16,17 +16,31 @@ const FIRST_MS: u64 = 200;
 /// Time until another request may try an ejected address, in milliseconds: most connections are established by then.
 const TRIAL_MS: u64 = 2000;
 
-/// One address of a version. It stays the same as long as it is found under that address.
+/// One address of a version. It stays the same as long as it is found with the same weight.
 #[derive(Debug)]
 pub struct Address {
     /// What pingora knows it by.
     pub(super) backend: Backend,
     socket: SocketAddr,
-    under_way: AtomicUsize,
+    state: Arc<AddressState>,
+}
+
+/// What is known of an address. It survives a change of its weight, and of how its version is balanced and checked.
+#[derive(Debug, Default)]
+pub(super) struct AddressState {
+    in_flight: AtomicUsize,
     /// Whether it is ejected.
     pub(super) outage: Outage,
-    /// Why the last check of it failed.
-    complaint: Mutex<String>,
+    /// What its checks say.
+    pub(super) health: Health,
+}
+
+/// What the active checks of an address say: healthy until enough of them have failed in a row.
+#[derive(Debug, Default)]
+pub(super) struct Health {
+    is_unhealthy: AtomicBool,
+    /// Checks in a row that contradict that.
+    contradictions: AtomicUsize,
 }
 
 /// A request in flight to an address, as long as this lives.
@@ -47,18 +61,22 @@ pub(super) struct Outage {
 }
 
 impl Address {
-    /// An address that is not ejected, with nothing in flight. `None` if `backend` has no IP address.
-    pub(super) fn new(backend: &Backend) -> Option<Arc<Self>> {
+    /// An address of which as much is known as of `before`, the same one with another weight; otherwise healthy, with
+    /// nothing in flight. `None` if `backend` has no IP address.
+    pub(super) fn new(backend: &Backend, before: Option<&Self>) -> Option<Arc<Self>> {
         let socket::SocketAddr::Inet(socket) = backend.addr else {
             return None;
         };
         Some(Arc::new(Self {
             backend: backend.clone(),
             socket,
-            under_way: AtomicUsize::new(0),
-            outage: Outage::default(),
-            complaint: Mutex::default(),
+            state: before.map_or_else(Arc::default, |before| Arc::clone(&before.state)),
         }))
+    }
+
+    /// What is known of it.
+    pub(super) fn state(&self) -> &AddressState {
+        &self.state
     }
 
     /// Where it is.
@@ -70,12 +88,12 @@ impl Address {
     /// Requests in flight.
     #[must_use]
     pub fn under_way(&self) -> usize {
-        self.under_way.load(Ordering::Relaxed)
+        self.state.in_flight.load(Ordering::Relaxed)
     }
 
     /// No connection to it could be established: ejects it. Only a change is logged.
     pub(super) fn take_out(&self, version: &Version, now_ms: u64, why: &str) {
-        if self.outage.begin(now_ms) {
+        if self.state.outage.begin(now_ms) {
             let place = self.socket;
             tracing::warn!(%version, backend.addr = %place, why, "{version} at {place} is unreachable and out: {why}");
         }
@@ -83,28 +101,10 @@ impl Address {
 
     /// A connection to it is available: ends the ejection. Only a change is logged.
     pub(super) fn bring_back(&self, version: &Version) {
-        if self.outage.end() {
+        if self.state.outage.end() {
             let place = self.socket;
             tracing::info!(%version, backend.addr = %place, "{version} at {place} is reachable again");
         }
-    }
-
-    /// Keeps why a check of it failed, for [`Self::complaint`].
-    pub(super) fn complain(&self, why: String) {
-        *self
-            .complaint
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = why;
-    }
-
-    /// Why the last check of it failed.
-    pub(super) fn complaint(&self) -> String {
-        std::mem::take(
-            &mut self
-                .complaint
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner),
-        )
     }
 
     /// Whether it has less to do than another, for its weight, if it got one request more.
@@ -116,7 +116,7 @@ impl Address {
 
 impl UnderWay {
     pub(super) fn begin(address: &Arc<Address>) -> Self {
-        address.under_way.fetch_add(1, Ordering::Relaxed);
+        address.state.in_flight.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(address))
     }
 
@@ -127,7 +127,35 @@ impl UnderWay {
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        self.0.under_way.fetch_sub(1, Ordering::Relaxed);
+        self.0.state.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Health {
+    /// Whether the address gets requests.
+    pub(super) fn is_healthy(&self) -> bool {
+        !self.is_unhealthy.load(Ordering::Relaxed)
+    }
+
+    /// Notes a check. Returns whether it changes what the checks say: if `threshold` in a row contradict that.
+    pub(super) fn note(&self, has_passed: bool, threshold: usize) -> bool {
+        if has_passed == self.is_healthy() {
+            self.contradictions.store(0, Ordering::Relaxed);
+            return false;
+        }
+        let in_a_row = self.contradictions.fetch_add(1, Ordering::Relaxed) + 1;
+        let is_changed = in_a_row >= threshold;
+        if is_changed {
+            self.is_unhealthy.store(!has_passed, Ordering::Relaxed);
+            self.contradictions.store(0, Ordering::Relaxed);
+        }
+        is_changed
+    }
+
+    /// Forgets what was noted: the address is not checked any more.
+    pub(super) fn reset(&self) {
+        self.is_unhealthy.store(false, Ordering::Relaxed);
+        self.contradictions.store(0, Ordering::Relaxed);
     }
 }
 
@@ -227,10 +255,46 @@ mod tests {
     }
 
     #[test]
+    fn enough_checks_in_a_row_change_the_health() {
+        let health = Health::default();
+        for (has_passed, is_changed, is_healthy) in [
+            (false, false, true),
+            (false, false, true),
+            (true, false, true),
+            (false, false, true),
+            (false, false, true),
+            (false, true, false),
+            (false, false, false),
+        ] {
+            assert_eq!(health.note(has_passed, 3), is_changed);
+            assert_eq!(health.is_healthy(), is_healthy);
+        }
+        assert!(!health.note(true, 2) && !health.is_healthy());
+        assert!(!health.note(false, 3) && !health.is_healthy());
+        assert!(!health.note(true, 2) && health.note(true, 2) && health.is_healthy());
+        assert!(health.note(false, 1));
+        health.reset();
+        assert!(health.is_healthy());
+    }
+
+    #[test]
+    fn what_is_known_of_an_address_survives_another_weight() {
+        let backend = |weight| Backend::new_with_weight("127.0.0.1:1", weight).unwrap();
+        let before = Address::new(&backend(1), None).unwrap();
+        let in_flight = UnderWay::begin(&before);
+        before.state().health.note(false, 1);
+        let after = Address::new(&backend(2), Some(&before)).unwrap();
+        assert_eq!(after.under_way(), 1);
+        assert!(!after.state().health.is_healthy());
+        drop(in_flight);
+        assert_eq!(after.under_way(), 0);
+    }
+
+    #[test]
     fn what_is_under_way_counts_for_its_weight() {
         let address = |weight| {
             let backend = Backend::new_with_weight("127.0.0.1:1", weight).unwrap();
-            Address::new(&backend).unwrap()
+            Address::new(&backend, None).unwrap()
         };
         let (light, heavy) = (address(1), address(3));
         assert!(heavy.is_lighter_than(&light) && !light.is_lighter_than(&heavy));

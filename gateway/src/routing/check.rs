@@ -1,45 +1,34 @@
-//! Asks an address whether it is well: pingora's HTTP check, within a time for all of it.
+//! Active health checks: pingora's HTTP check, within one timeout for all of it.
 
 use std::{sync::Arc, time::Duration};
 
-use arc_swap::ArcSwap;
-use async_trait::async_trait;
 use gateway_protocol::version::Version;
 use http::{HeaderName, Uri, header, uri::PathAndQuery};
 use pingora::{
     Error, ErrorType,
     http::{RequestHeader, ResponseHeader},
-    lb::{
-        Backend,
-        health_check::{HealthCheck, HttpHealthCheck},
-    },
+    lb::health_check::{HealthCheck, HttpHealthCheck},
 };
 use tokio::time::timeout;
 
-use super::selection::Addresses;
+use super::address::Address;
 use crate::config::HealthChecks;
 
-/// What is asked in the name of. A backend asked directly has no name of its own.
+/// The checks' `Host`. A backend asked directly has no name of its own.
 const HOST: &str = "localhost";
 
 /// Checks addresses of one version.
 pub(super) struct Check {
     version: Version,
     http: HttpHealthCheck,
-    patience: Duration,
-    addresses: Arc<ArcSwap<Addresses>>,
+    timeout: Duration,
+    unhealthy_after: usize,
+    healthy_after: usize,
 }
 
 impl Check {
-    /// Checks those of `addresses` that pingora asks for.
-    pub(super) fn new(
-        version: &Version,
-        checks: &HealthChecks,
-        addresses: Arc<ArcSwap<Addresses>>,
-    ) -> Self {
+    pub(super) fn new(version: &Version, checks: &HealthChecks) -> Self {
         let mut http = HttpHealthCheck::new(HOST, false);
-        http.consecutive_failure = checks.unhealthy_after;
-        http.consecutive_success = checks.healthy_after;
         let options = &mut http.peer_template.options;
         for limit in [
             &mut options.connection_timeout,
@@ -54,45 +43,33 @@ impl Check {
         Self {
             version: version.clone(),
             http,
-            patience: checks.timeout,
-            addresses,
+            timeout: checks.timeout,
+            unhealthy_after: checks.unhealthy_after,
+            healthy_after: checks.healthy_after,
         }
     }
-}
 
-#[async_trait]
-impl HealthCheck for Check {
-    async fn check(&self, target: &Backend) -> pingora::Result<()> {
+    /// Checks an address once. Only a change is logged.
+    pub(super) async fn run(&self, address: &Arc<Address>) {
         // pingora limits each of its steps; an answer that trickles would never end.
-        let checked = timeout(self.patience, self.http.check(target)).await;
+        let checked = timeout(self.timeout, self.http.check(&address.backend)).await;
         let checked = checked.unwrap_or_else(|_| Error::e_explain(ErrorType::ReadTimedout, ""));
-        if let Some(address) = self.addresses.load().of(target) {
-            match &checked {
-                Ok(()) => address.bring_back(&self.version),
-                Err(error) => address.complain(in_short(error)),
+        let (version, place) = (&self.version, address.socket());
+        let health = &address.state().health;
+        match checked {
+            Ok(()) => {
+                address.bring_back(version);
+                if health.note(true, self.healthy_after) {
+                    tracing::info!(%version, backend.addr = %place, "{version} at {place} passes its checks again");
+                }
+            }
+            Err(error) => {
+                if health.note(false, self.unhealthy_after) {
+                    let why = in_short(&error);
+                    tracing::warn!(%version, backend.addr = %place, why, "{version} at {place} fails its checks and is out: {why}");
+                }
             }
         }
-        checked
-    }
-
-    async fn health_status_change(&self, target: &Backend, healthy: bool) {
-        let addresses = self.addresses.load();
-        let why = addresses.of(target).map(|address| address.complaint());
-        let why = why.unwrap_or_default();
-        let (version, place) = (&self.version, &target.addr);
-        if healthy {
-            tracing::info!(%version, backend.addr = %place, "{version} at {place} passes its checks again");
-        } else {
-            tracing::warn!(%version, backend.addr = %place, why, "{version} at {place} fails its checks and is out: {why}");
-        }
-    }
-
-    fn backend_summary(&self, target: &Backend) -> String {
-        format!("{} at {}", self.version, target.addr)
-    }
-
-    fn health_threshold(&self, success: bool) -> usize {
-        self.http.health_threshold(success)
     }
 }
 

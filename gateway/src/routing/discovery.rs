@@ -4,17 +4,16 @@
 //! stop serving.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet},
     io,
     net::SocketAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use async_trait::async_trait;
 use gateway_protocol::version::Version;
 use pingora::{
-    lb::{Backend, Extensions, discovery::ServiceDiscovery},
+    lb::{Backend, Extensions},
     protocols::l4::socket,
 };
 use tokio::{net::lookup_host, task::JoinSet, time::timeout};
@@ -28,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(super) struct Discovery {
     version: Version,
     fixed: Vec<(SocketAddr, usize)>,
-    names: Arc<[Name]>,
+    names: Box<[Name]>,
 }
 
 /// A name among a version's addresses, and what is known of it.
@@ -36,7 +35,7 @@ pub(super) struct Name {
     host: String,
     port: u16,
     weight: usize,
-    known: Mutex<Known>,
+    known: Arc<Mutex<Known>>,
 }
 
 /// What the last look-ups of a name came to.
@@ -47,7 +46,17 @@ struct Known {
 }
 
 impl Discovery {
-    pub(super) fn new(version: &Version, addresses: &[BackendAddress]) -> Self {
+    /// Of a name that `before` has, as much is known as there.
+    pub(super) fn new(
+        version: &Version,
+        addresses: &[BackendAddress],
+        before: Option<&Self>,
+    ) -> Self {
+        let known = |host: &str, port: u16| {
+            let mut names = before.into_iter().flat_map(|before| &*before.names);
+            let name = names.find(|name| name.host == host && name.port == port);
+            name.map_or_else(Arc::default, |name| Arc::clone(&name.known))
+        };
         let divisor = addresses
             .iter()
             .fold(0, |divisor, address| common(divisor, address.weight));
@@ -61,7 +70,7 @@ impl Discovery {
                     host: host.clone(),
                     port: *port,
                     weight,
-                    known: Mutex::default(),
+                    known: known(host, *port),
                 }),
             }
         }
@@ -72,9 +81,9 @@ impl Discovery {
         }
     }
 
-    /// The names, of which looking again may find something else.
-    pub(super) fn names(&self) -> Arc<[Name]> {
-        Arc::clone(&self.names)
+    /// The names, which may stand for other addresses later.
+    pub(super) fn names(&self) -> &[Name] {
+        &self.names
     }
 
     /// What the names stand for at present, each after its own, all looked up at once.
@@ -96,9 +105,9 @@ impl Discovery {
     }
 }
 
-#[async_trait]
-impl ServiceDiscovery for Discovery {
-    async fn discover(&self) -> pingora::Result<(BTreeSet<Backend>, HashMap<u64, bool>)> {
+impl Discovery {
+    /// The addresses that there are now.
+    pub(super) async fn discover(&self) -> BTreeSet<Backend> {
         let mut weights: BTreeMap<SocketAddr, usize> = self.fixed.iter().copied().collect();
         for (name, found) in self.look_up().await {
             for address in name.note(found, &self.version) {
@@ -111,7 +120,7 @@ impl ServiceDiscovery for Discovery {
             weight,
             ext: Extensions::new(),
         };
-        Ok((weights.into_iter().map(backend).collect(), HashMap::new()))
+        weights.into_iter().map(backend).collect()
     }
 }
 
@@ -184,11 +193,11 @@ mod tests {
                 weight: *weight,
             })
             .collect();
-        Discovery::new(&"v1".parse().unwrap(), &addresses)
+        Discovery::new(&"v1".parse().unwrap(), &addresses, None)
     }
 
     async fn found(discovery: &Discovery) -> Vec<(String, usize)> {
-        let (backends, _) = discovery.discover().await.unwrap();
+        let backends = discovery.discover().await;
         let shown = |backend: &Backend| (backend.addr.to_string(), backend.weight);
         backends.iter().map(shown).collect()
     }

@@ -39,14 +39,29 @@ impl Addresses {
         Self::from_all(balance, Box::new([]), &BTreeSet::new())
     }
 
-    /// Those that were found; the same as `before` where they were known.
+    /// The addresses of `before`, chosen from by another rule.
+    pub(super) fn like(balance: Balance, before: &Self) -> Self {
+        let found = before.iter().map(|address| address.backend.clone());
+        Self::from_all(balance, before.all.clone(), &found.collect())
+    }
+
+    /// Those that were found; of those that `before` has, as much is known as there.
     pub(super) fn new(balance: Balance, found: &BTreeSet<Backend>, before: &Self) -> Self {
-        let known = |backend: &Backend| before.iter().find(|address| address.backend == *backend);
-        let all = found
-            .iter()
-            .filter_map(|backend| known(backend).cloned().or_else(|| Address::new(backend)))
-            .collect();
-        Self::from_all(balance, all, found)
+        let all = found.iter().filter_map(|backend| {
+            let known = before
+                .iter()
+                .find(|address| address.backend.addr == backend.addr);
+            match known {
+                Some(known) if known.backend == *backend => Some(Arc::clone(known)),
+                known => Address::new(backend, known.map(|known| &**known)),
+            }
+        });
+        Self::from_all(balance, all.collect(), found)
+    }
+
+    /// Whether these are the addresses that were found.
+    pub(super) fn are(&self, found: &BTreeSet<Backend>) -> bool {
+        self.all.iter().map(|address| &address.backend).eq(found)
     }
 
     fn from_all(balance: Balance, all: Box<[Arc<Address>]>, found: &BTreeSet<Backend>) -> Self {
@@ -155,7 +170,7 @@ impl Addresses {
     }
 
     /// What pingora knows as `backend`.
-    pub(super) fn of(&self, backend: &Backend) -> Option<&Arc<Address>> {
+    fn of(&self, backend: &Backend) -> Option<&Arc<Address>> {
         // The set that they came in was sorted.
         let place = self
             .all

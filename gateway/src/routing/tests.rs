@@ -12,7 +12,7 @@ use crate::config::tests::versions;
 
 async fn balancer(version: &str) -> Arc<Balancer> {
     let versions = versions(&format!("[versions.v1]\n{version}\n"));
-    let balancer = Balancer::of(versions.default()).unwrap();
+    let balancer = Balancer::new(versions.default(), None).unwrap();
     balancer.look_up().await;
     balancer
 }
@@ -23,7 +23,7 @@ const FIVE: &str =
 #[test]
 fn there_is_nothing_to_choose_for_one_address() {
     let versions = versions("[versions.v1]\nbackend = '127.0.0.1:1'\n");
-    assert!(Balancer::of(versions.default()).is_none());
+    assert!(Balancer::new(versions.default(), None).is_none());
 }
 
 #[tokio::test]
@@ -108,16 +108,16 @@ async fn a_passed_check_ends_an_outage() {
         let addresses = balancer.addresses.load();
         let found = addresses.iter().find(|found| found.socket() == address);
         // Asked at a time at which it has not ended by itself.
-        found.is_some_and(|found| found.outage.holds(|| 0))
+        found.is_some_and(|found| found.state().outage.holds(|| 0))
     };
     let mut attempts = Attempts::default();
     while balancer.choose(b"", &mut attempts) != Some(address) {}
     balancer.take_out(&attempts, "refused");
     assert!(is_out());
-    balancer.backends.run_health_check(true).await;
+    balancer.check().await;
     assert!(is_out(), "by a check that failed");
     is_well.store(true, Ordering::Relaxed);
-    balancer.backends.run_health_check(true).await;
+    balancer.check().await;
     assert!(!is_out());
 }
 
@@ -185,14 +185,14 @@ async fn checks_take_an_address_out_and_bring_it_back() {
         (true, true),
     ] {
         is_well.store(answers_well, Ordering::Relaxed);
-        balancer.backends.run_health_check(true).await;
+        balancer.check().await;
         assert_eq!(is_in(), is_in_after);
     }
     // Nobody is there any more.
     server.abort();
     assert!(server.await.is_err());
     for _ in 0..2 {
-        balancer.backends.run_health_check(true).await;
+        balancer.check().await;
     }
     assert!(!is_in());
 }

@@ -1,58 +1,70 @@
-//! Looks names up and checks addresses, for as long as the server runs.
+//! Resolves names and checks addresses while the gateway runs.
 
 use std::{sync::Arc, time::Duration};
 
-use async_trait::async_trait;
-use pingora::{server::ShutdownWatch, services::background::BackgroundService};
+use futures_util::future::join_all;
 use tokio::{
-    task::JoinSet,
+    task::JoinHandle,
     time::{MissedTickBehavior, interval, sleep, timeout},
 };
 
 use super::{Balancer, discovery::Name};
 
-/// Names are looked up again so often: a name service's answers change by the minute, not by the second.
+/// Time between two look-ups of a name: a DNS server's answers change by the minute, not by the second.
 const LOOK_UP_INTERVAL: Duration = Duration::from_secs(10);
-/// And so often at most, where something is missing: what is started together is not ready in any order, and a
-/// container that is made anew has another address.
+/// The shortest such time, if an address is missing: what is started together is not ready in any order, and a container
+/// that is created anew has another address.
 const SHORTEST_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Watches over the addresses of these.
-pub struct Watching(pub Vec<Arc<Balancer>>);
+/// Watches over the addresses of the balancers that are in use.
+#[derive(Default)]
+pub struct Monitor(Vec<(Arc<Balancer>, Watch)>);
 
-#[async_trait]
-impl BackgroundService for Watching {
-    async fn start(&self, mut shutdown: ShutdownWatch) {
-        let mut tasks = JoinSet::new();
-        for balancer in &self.0 {
-            let balancer = Arc::clone(balancer);
-            tasks.spawn(async move {
-                tokio::join!(keep_looking_up(&balancer), keep_checking(&balancer));
+/// The task that watches over one balancer; it ends when this is dropped.
+struct Watch(JoinHandle<()>);
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Monitor {
+    /// Watches over these from now on, and over no others. Only within a runtime.
+    pub fn follow(&mut self, balancers: impl Iterator<Item = Arc<Balancer>>) {
+        let mut running = std::mem::take(&mut self.0);
+        for balancer in balancers {
+            let known = running
+                .iter()
+                .position(|(known, _)| Arc::ptr_eq(known, &balancer));
+            self.0.push(match known {
+                Some(index) => running.swap_remove(index),
+                None => {
+                    let watched = Arc::clone(&balancer);
+                    let watch = tokio::spawn(async move {
+                        tokio::join!(keep_looking_up(&watched), keep_checking(&watched));
+                    });
+                    (balancer, Watch(watch))
+                }
             });
         }
-        // What is left ends with the set.
-        let _ = shutdown.wait_for(|is_ending| *is_ending).await;
     }
 }
 
 /// Finds out which addresses there are, of all of these at once.
 pub async fn look_up(balancers: &[Arc<Balancer>]) {
-    let mut tasks = JoinSet::new();
-    for balancer in balancers {
-        let balancer = Arc::clone(balancer);
-        tasks.spawn(async move { balancer.look_up().await });
-    }
-    while tasks.join_next().await.is_some() {}
+    join_all(balancers.iter().map(|balancer| balancer.look_up())).await;
 }
 
-/// The first look-up was before the start.
+/// The first look-up was before the balancer was used.
 async fn keep_looking_up(balancer: &Balancer) {
-    if balancer.names.is_empty() {
+    let names = balancer.discovery.names();
+    if names.is_empty() {
         return;
     }
     loop {
         sleep(SHORTEST_INTERVAL).await;
-        if !balancer.names.iter().any(Name::is_unknown) {
+        if !names.iter().any(Name::is_unknown) {
             let is_wanted = balancer.wants_look_up.notified();
             // Time to look again, whether anybody wants it or not.
             let _ = timeout(LOOK_UP_INTERVAL - SHORTEST_INTERVAL, is_wanted).await;
@@ -62,14 +74,14 @@ async fn keep_looking_up(balancer: &Balancer) {
 }
 
 async fn keep_checking(balancer: &Balancer) {
-    let Some(period) = balancer.check_interval else {
+    let Some(checks) = &balancer.checks else {
         return;
     };
-    let mut turns = interval(period);
+    let mut turns = interval(checks.interval);
     turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         turns.tick().await;
-        balancer.backends.run_health_check(true).await;
+        balancer.check().await;
     }
 }
 
@@ -85,9 +97,9 @@ mod tests {
     /// One whose name is believed to stand for another address than it does.
     fn mistaken() -> Arc<Balancer> {
         let versions = versions("[versions.v1]\nbackend = 'localhost:1'\n");
-        let balancer = Balancer::of(versions.default()).unwrap();
+        let balancer = Balancer::new(versions.default(), None).unwrap();
         let elsewhere: SocketAddr = "127.9.9.9:1".parse().unwrap();
-        balancer.names[0].note(Ok(vec![elsewhere]), &balancer.version);
+        balancer.discovery.names()[0].note(Ok(vec![elsewhere]), &balancer.version);
         balancer
     }
 
@@ -119,7 +131,7 @@ mod tests {
     #[tokio::test]
     async fn a_name_that_was_never_found_is_looked_up_soon() {
         let versions = versions("[versions.v1]\nbackend = 'localhost:1'\n");
-        let balancer = Balancer::of(versions.default()).unwrap();
+        let balancer = Balancer::new(versions.default(), None).unwrap();
         assert!(seconds_until_right(&balancer).await < 5);
     }
 }

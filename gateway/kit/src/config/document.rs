@@ -49,6 +49,7 @@ pub(super) fn parse(text: &str) -> (Spanned<DeTable<'_>>, Vec<Problem>) {
         line: error.span().map(|span| line_of(text, &span)),
         key: String::new(),
         text: format!("not TOML: {}", error.message().replace('\n', ", ")),
+        is_missing: false,
     };
     (table, errors.into_iter().map(problem).collect())
 }
@@ -80,8 +81,7 @@ impl<'d> Document<'d> {
         self.text.get(span).unwrap_or_default()
     }
 
-    pub(super) fn problem(&self, line: Option<usize>, key: String, text: String) {
-        let problem = Problem { line, key, text };
+    pub(super) fn problem(&self, problem: Problem) {
         self.problems.borrow_mut().push(problem);
     }
 
@@ -129,10 +129,14 @@ impl<'d> Document<'d> {
         let known = self.known.into_inner();
         let mut problems = self.problems.into_inner();
         for (key, line) in self.unknown.into_inner() {
+            let meant = meant_by(&key, &known);
+            // A misspelled key is one problem, not two.
+            problems.retain(|problem| !problem.is_missing || Some(&problem.key) != meant.as_ref());
             problems.push(Problem {
                 line: Some(line),
-                text: unknown_key(&key, &known),
+                text: unknown_key(&key, meant, &known),
                 key: key.dotted(),
+                is_missing: false,
             });
         }
         if problems.is_empty() {
@@ -143,24 +147,31 @@ impl<'d> Document<'d> {
     }
 }
 
-/// What to say of an unknown key. Its value is not shown: under a misspelled key it may be a secret.
-fn unknown_key(key: &Key, known: &[Key]) -> String {
-    let here: Vec<_> = known
+/// The known key, dotted, that an unknown one is likely to be meant for.
+fn meant_by(key: &Key, known: &[Key]) -> Option<String> {
+    let nearest = known
         .iter()
         .filter(|one| one.section == key.section)
-        .collect();
-    let nearest = here
-        .iter()
         .map(|one| (strsim::osa_distance(&one.name, &key.name), one))
         .filter(|(distance, _)| *distance <= key.name.chars().count().div_ceil(SIMILAR))
         .min_by_key(|(distance, _)| *distance)
-        .map(|(_, one)| one.name.clone());
+        .map(|(_, one)| one);
     // In its right place, it would be right.
     let elsewhere = || known.iter().find(|one| one.name == key.name);
-    match nearest.or_else(|| elsewhere().map(Key::dotted)) {
-        Some(name) => format!("unknown key; did you mean {name}?"),
+    nearest.or_else(elsewhere).map(Key::dotted)
+}
+
+/// What to say of an unknown key. Its value is not shown: under a misspelled key it may be a secret.
+fn unknown_key(key: &Key, meant: Option<String>, known: &[Key]) -> String {
+    match meant {
+        Some(meant) => {
+            let section = format!("{}.", key.section);
+            let here = meant.strip_prefix(&section).unwrap_or(&meant);
+            format!("unknown key; did you mean {here}?")
+        }
         None => {
-            let names: Vec<_> = here.iter().map(|one| one.name.as_str()).collect();
+            let here = known.iter().filter(|one| one.section == key.section);
+            let names: Vec<_> = here.map(|one| one.name.as_str()).collect();
             format!("unknown key; allowed: {}", names.join(", "))
         }
     }

@@ -32,6 +32,7 @@ pub struct Problem {
     /// Dotted; empty if it is about no key.
     pub(super) key: String,
     pub(super) text: String,
+    pub(super) is_missing: bool,
 }
 
 impl Problem {
@@ -41,6 +42,7 @@ impl Problem {
             line: None,
             key: String::new(),
             text: "cannot be used".to_owned(),
+            is_missing: false,
         }
     }
 

@@ -8,6 +8,7 @@ use toml::de::DeTable;
 
 use super::{
     document::{Document, dotted},
+    error::Problem,
     value::Value,
 };
 use crate::secret::{Secret, SecretSource};
@@ -428,27 +429,31 @@ impl<'d> Section<'d> {
 
     /// Notes a problem with a key.
     pub fn problem(&self, key: &str, found: &str, allowed: &str) -> Invalid {
-        self.note(key, format!("found {found}; allowed: {allowed}"))
+        self.note(key, format!("found {found}; allowed: {allowed}"), false)
     }
 
     /// Notes that a key is missing.
     pub fn missing(&self, key: &str, allowed: &str) -> Invalid {
-        self.note(key, format!("missing; allowed: {allowed}"))
+        self.note(key, format!("missing; allowed: {allowed}"), true)
     }
 
     /// Notes a key of an older release, which is called otherwise now.
     pub fn renamed(&mut self, old: &str, new: &str) {
         if self.has(old) {
             self.document.note_known(&self.path, old);
-            self.note(old, format!("is called {} now", self.key(new)));
+            let _ = self.note(old, format!("is called {} now", self.key(new)), false);
         }
     }
 
-    fn note(&self, key: &str, text: String) -> Invalid {
+    fn note(&self, key: &str, text: String, is_missing: bool) -> Invalid {
         let found = self.table.and_then(|table| table.get_key_value(key));
         let line = found.map(|(key, _)| self.document.line(&key.span()));
-        self.document
-            .problem(line.or(self.line), self.key(key), text);
+        self.document.problem(Problem {
+            line: line.or(self.line),
+            key: self.key(key),
+            text,
+            is_missing,
+        });
         Invalid
     }
 

@@ -4,6 +4,7 @@ use toml::{Spanned, de::DeValue};
 
 use super::{
     document::Document,
+    error::Problem,
     section::{Invalid, Read, Section},
 };
 
@@ -92,8 +93,12 @@ impl<'d> Value<'d> {
     #[must_use]
     pub fn problem(&self, found: &str, allowed: &str) -> Invalid {
         let text = format!("found {found}; allowed: {allowed}");
-        self.document
-            .problem(Some(self.line()), self.key.clone(), text);
+        self.document.problem(Problem {
+            line: Some(self.line()),
+            key: self.key.clone(),
+            text,
+            is_missing: false,
+        });
         Invalid
     }
 

@@ -23,7 +23,9 @@ pub(crate) fn administration(store: Arc<dyn AppStore>) -> Administration {
 
 /// The same over an empty store.
 pub(crate) async fn empty(place: &TestStore) -> Administration {
-    let key = signpost_kit::secret::SecretSource::from(&*"ab".repeat(32)).read().unwrap();
+    let key = signpost_kit::secret::SecretSource::from(&*"ab".repeat(32))
+        .read()
+        .unwrap();
     let sealer = Sealer::from_config(&MasterKey::Given(key), false).unwrap();
     administration(match place.open().await {
         Store::Sqlite(database) => Arc::new(SqliteAppStore::new(database, sealer)),

@@ -42,7 +42,7 @@ fn connections(backend: &str) -> Http1Connections {
     let apps = AppDirectory::single(key.clone());
     let gateway = Gateway::new(config, apps, Arc::new(Drain::new()), None).unwrap();
     Http1Connections {
-        gateway: Arc::new(gateway),
+        current: Arc::new(ArcSwap::from_pointee(gateway)),
     }
 }
 
@@ -56,8 +56,8 @@ async fn served_by(
     steps: impl IntoIterator<Item = Step>,
 ) -> (String, Script) {
     let stream = Script::new(steps);
-    let peer = Peer::new(IpAddr::V4(Ipv4Addr::LOCALHOST), &[]);
-    connections.serve(stream.clone(), peer).await;
+    let client = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    connections.serve(stream.clone(), client).await;
     (String::from_utf8(stream.written()).unwrap(), stream)
 }
 
@@ -215,10 +215,15 @@ async fn head_gets_no_body() {
 #[tokio::test(start_paused = true)]
 async fn a_stop_ends_idle_connections_and_a_request_is_the_last_one() {
     let connections = connections("127.0.0.1:1");
-    connections.gateway.drain.enter(Phase::Draining);
+    connections
+        .current
+        .load()
+        .state
+        .drain
+        .enter(Phase::Draining);
     let (answers, _) = served_by(&connections, [give(REJECTED), give(REJECTED)]).await;
     assert_eq!(statuses(&answers), [405]);
-    connections.gateway.drain.enter(Phase::Closing);
+    connections.current.load().state.drain.enter(Phase::Closing);
     // One that was accepted last is still served.
     let (answers, _) = served_by(&connections, [Step::Wait, give(REJECTED)]).await;
     assert_eq!(statuses(&answers), [405]);
@@ -327,8 +332,8 @@ async fn what_a_client_sends_behind_its_last_request_is_read_and_not_served() {
 #[test]
 fn an_idle_connection_needs_little_memory() {
     let connections = connections("127.0.0.1:1");
-    let peer = Peer::new(IpAddr::V4(Ipv4Addr::LOCALHOST), &[]);
-    let size = size_of_val(&connections.serve(Script::new([]), peer));
+    let client = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let size = size_of_val(&connections.serve(Script::new([]), client));
     // Room for a request included: it is not on the heap by itself, so that none costs an allocation more.
     assert!(size <= 5 * 1024, "{size} bytes");
 }

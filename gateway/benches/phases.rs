@@ -37,6 +37,7 @@ use gateway_protocol::{
     param::Params,
     sign::{Sign, SignTime, Window},
 };
+use signpost_kit::clock::Timestamp;
 
 const NOW: u64 = 1_732_104_000_000;
 
@@ -226,7 +227,7 @@ impl AppStore for EveryIdent {
         Err(READ_ONLY)
     }
 
-    async fn forget_previous(&self, _: SignTime) -> Result<u64, AppStoreError> {
+    async fn forget_previous(&self, _: Timestamp) -> Result<u64, AppStoreError> {
         Err(READ_ONLY)
     }
 

@@ -14,6 +14,7 @@ use gateway_protocol::{
     request_id::RequestId,
 };
 use signpost_kit::{
+    clock::Clock,
     rate_limit::{NetworkLimiter, TooMany},
     shutdown::ShutdownSettings,
 };
@@ -27,7 +28,6 @@ use crate::{
         upstream::{Answer, BackendClient},
     },
     client::{BodyLimits, Client, ResponseHead},
-    clock::Clock,
     config::{Limits, Timeouts, Versions},
     drain::Drain,
     observe::{access_log::AccessLog, outcome::Outcome, record},
@@ -186,7 +186,7 @@ impl Gateway {
                 };
                 let form = client.read_body(admitted.expects_continue, limits).await?;
                 let params = read_params(target, &form, &self.limits)?;
-                let now = self.state.clock.now();
+                let now = self.state.clock.now().into();
                 let verified = self.verifier.verify(app, method, target, &params, now)?;
                 drop(params);
                 (verified, form)

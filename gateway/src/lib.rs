@@ -19,7 +19,6 @@
 //! | [`apps`] | applications: store, cache, keys at rest |
 //! | [`replay`] | the replay memory |
 //! | [`request_ids`] | request ids and trace ids |
-//! | [`clock`] | the wall clock |
 //! | [`rejection`] | every reason not to serve a request |
 //! | [`secret_refusals`] | backends that do not accept the gateway's secret |
 //! | [`management`] | health and readiness |
@@ -34,7 +33,6 @@ pub mod apps;
 pub mod backend;
 pub mod cli;
 pub mod client;
-pub mod clock;
 pub mod config;
 pub mod descriptor_reserve;
 pub mod drain;

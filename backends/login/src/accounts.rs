@@ -5,14 +5,12 @@ mod row;
 mod sqlite;
 
 use async_trait::async_trait;
+use signpost_kit::clock::Timestamp;
 use signpost_store::StoreError;
 
 pub(crate) use self::row::account_from_row;
 pub use self::{postgres::PostgresAccounts, sqlite::SqliteAccounts};
-use crate::{
-    clock::Timestamp,
-    config::{ProviderKind, ProviderName},
-};
+use crate::config::{ProviderKind, ProviderName};
 
 /// The provider's identifier of a person, byte for byte as the provider writes it.
 #[derive(Clone, Debug, PartialEq, Eq)]

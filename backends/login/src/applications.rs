@@ -10,11 +10,11 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use gateway_protocol::app::AppId;
+use signpost_kit::clock::Clock;
 use signpost_store::StoreError;
 
 pub use self::{postgres::PostgresApplications, sqlite::SqliteApplications};
 use crate::{
-    clock::Clock,
     config::{Origin, SingleApplication},
     read_through::ReadThrough,
 };

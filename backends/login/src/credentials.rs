@@ -9,6 +9,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use gateway_protocol::app::AppId;
+use signpost_kit::clock::{Clock, Timestamp};
 use signpost_store::StoreError;
 
 pub use self::{
@@ -16,11 +17,7 @@ pub use self::{
     postgres::PostgresCredentials,
     sqlite::SqliteCredentials,
 };
-use crate::{
-    accounts::Account,
-    clock::{Clock, Timestamp},
-    read_through::ReadThrough,
-};
+use crate::{accounts::Account, read_through::ReadThrough};
 
 /// Some 300 bytes each: a few MiB of people who are active right now.
 const REMEMBERED: u64 = 20_000;
@@ -167,8 +164,10 @@ impl Credentials {
 
 #[cfg(test)]
 mod tests {
+    use signpost_kit::clock::SystemClock;
+
     use super::*;
-    use crate::{clock::SystemClock, testing::TestStore};
+    use crate::testing::TestStore;
 
     const APP: AppId = AppId::new(3);
 

@@ -7,10 +7,11 @@ use std::str::FromStr;
 
 use async_trait::async_trait;
 use gateway_protocol::app::AppId;
+use signpost_kit::clock::Timestamp;
 use signpost_store::StoreError;
 
 pub use self::{postgres::PostgresEvents, sqlite::SqliteEvents};
-use crate::{accounts::AccountId, clock::Timestamp};
+use crate::accounts::AccountId;
 
 /// An event's name: 1 to 64 of `[a-z0-9_.]`. CONTRACT 8.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -17,6 +17,7 @@ use std::{net::IpAddr, sync::Arc};
 
 use gateway_protocol::{app::AppId, version::Version};
 use http::HeaderValue;
+use signpost_kit::clock::Timestamp;
 use url::Url;
 
 pub(crate) use self::{
@@ -28,7 +29,6 @@ pub(crate) use self::{
 use crate::{
     accounts::Account,
     applications::Application,
-    clock::Timestamp,
     credentials::Credential,
     error::LoginError,
     logins::{Login, LoginState, Status},

@@ -19,7 +19,6 @@
 
 pub mod accounts;
 pub mod applications;
-pub mod clock;
 pub mod config;
 pub mod credentials;
 pub mod error;
@@ -42,6 +41,6 @@ pub mod service;
 mod testing;
 pub mod views;
 
-pub use self::{
-    accounts::Account, clock::Timestamp, router::router, service::Service, views::Views,
-};
+pub use signpost_kit::clock::Timestamp;
+
+pub use self::{accounts::Account, router::router, service::Service, views::Views};

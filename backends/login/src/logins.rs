@@ -28,6 +28,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gateway_protocol::app::AppId;
+use signpost_kit::clock::Timestamp;
 use signpost_store::StoreError;
 use url::Url;
 
@@ -47,7 +48,6 @@ pub use self::{
 };
 use crate::{
     accounts::{Account, AccountId},
-    clock::Timestamp,
     config::ProviderName,
     credentials::CredentialHash,
 };

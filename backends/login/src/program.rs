@@ -9,11 +9,11 @@ use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 use anyhow::Context;
 use axum::Router;
 use clap::{Arg, ArgAction, Command, value_parser};
+use signpost_kit::clock::{Clock, SystemClock};
 use signpost_kit::log_writer::write_last_words;
 use signpost_store::{Store, changes::Watch};
 
 use crate::{
-    clock::{Clock, SystemClock, Timestamp},
     config::Config,
     service::{Service, Stores},
 };
@@ -70,7 +70,7 @@ pub async fn start(config: Config) -> anyhow::Result<(Arc<Service>, Watch)> {
 }
 
 fn since_epoch() -> Duration {
-    SystemClock.now().since(Timestamp::from_millis(0))
+    SystemClock.now().since_epoch()
 }
 
 fn try_run(program: &Program) -> anyhow::Result<ExitCode> {

@@ -12,7 +12,7 @@ use std::{
 use moka::{policy::EvictionPolicy, sync::Cache};
 use signpost_store::StoreError;
 
-use crate::clock::Clock;
+use signpost_kit::clock::Clock;
 
 /// CONTRACT 4: how much longer what is remembered serves, with the store away.
 const OUTLASTED: Duration = Duration::from_secs(5 * 60);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use gateway_protocol::version::Version;
+use signpost_kit::clock::{Clock, Timestamp};
 use signpost_kit::shutdown::{Phase, reached};
 use signpost_store::{Change, PostgresDatabase, SqliteDatabase, Store, StoreError, Topic};
 use tokio::{
@@ -14,7 +15,6 @@ use tokio_util::task::TaskTracker;
 use crate::{
     accounts::{AccountStore, PostgresAccounts, SqliteAccounts},
     applications::{ApplicationStore, Applications, PostgresApplications, SqliteApplications},
-    clock::{Clock, Timestamp},
     config::Config,
     credentials::{
         CredentialHash, CredentialStore, Credentials, PostgresCredentials, SqliteCredentials,

@@ -1,11 +1,11 @@
 //! What this crate's tests share: a store of the test's own, of the kind that is tested now, and a configuration.
 
 use gateway_protocol::app::AppId;
+use signpost_kit::clock::Timestamp;
 use signpost_store::{Store, testing};
 
 use crate::{
     accounts::{Account, Username},
-    clock::Timestamp,
     config::Config,
     service::Stores,
 };

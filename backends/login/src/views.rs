@@ -1,8 +1,9 @@
 //! What a version decides: its name, and how it shows an account.
 
 use serde::Serialize;
+use signpost_kit::clock::Timestamp;
 
-use crate::{accounts::Account, clock::Timestamp, flow::LoginResult};
+use crate::{accounts::Account, flow::LoginResult};
 
 /// A version of the service. Everything else is the same in all of them: that is what versions are for.
 pub trait Views: Send + Sync + 'static {

@@ -2,6 +2,7 @@
 //!
 //! | module | subject |
 //! | --- | --- |
+//! | [`clock`] | the time, read in one place |
 //! | [`config`] | the configuration engine, and the keys that every program has |
 //! | [`reload`] | taking on a changed configuration while the program runs |
 //! | [`secret`] | secrets, and where they come from |
@@ -14,6 +15,7 @@
 //! | [`health`] | asking a running program whether it can serve |
 //! | [`once_a_minute`] | log lines that an attacker could otherwise repeat at will |
 
+pub mod clock;
 pub mod config;
 pub mod descriptors;
 pub mod health;

@@ -7,9 +7,10 @@ use std::{collections::BTreeMap, fmt, str::FromStr, sync::Arc, time::Duration};
 
 use gateway_protocol::{
     app::AppIdent,
-    sign::{AppKey, ReplayPolicy, SignAlgorithm, SignCover, SignProfile, SignTime, TIME},
+    sign::{AppKey, ReplayPolicy, SignAlgorithm, SignCover, SignProfile, TIME},
     version::Version,
 };
+use signpost_kit::clock::Timestamp;
 use url::Url;
 
 use super::{
@@ -125,7 +126,7 @@ impl Administration {
     pub async fn create(
         &self,
         described: AppDescription,
-        now: SignTime,
+        now: Timestamp,
     ) -> Result<NewKey, AdministrationError> {
         self.rules.check_origins(&described.return_to)?;
         if let Some(version) = &described.default_version {
@@ -196,7 +197,7 @@ impl Administration {
         &self,
         file: &[u8],
         allows_weak_keys: bool,
-        now: SignTime,
+        now: Timestamp,
     ) -> Result<Imported, ImportError> {
         let rules = Rules {
             allows_weak_keys: self.rules.allows_weak_keys || allows_weak_keys,
@@ -241,7 +242,7 @@ impl Administration {
         ident: AppIdent,
         overlap: Duration,
         ends_running_overlap: bool,
-        now: SignTime,
+        now: Timestamp,
     ) -> Result<NewKey, AdministrationError> {
         if overlap > MAX_OVERLAP {
             return Err(AdministrationError::OverlapTooLong);
@@ -258,12 +259,11 @@ impl Administration {
             Rotated::Done => {}
             Rotated::Unknown => return Err(AdministrationError::Unknown { ident }),
             Rotated::Overlapping { until } => {
-                let minutes = until.saturating_sub(now.as_millis()).div_ceil(60_000);
+                let minutes = until.seconds_from(now).div_ceil(60);
                 return Err(AdministrationError::Overlapping { minutes });
             }
         }
-        let retention = u64::try_from(PREVIOUS_KEY_RETENTION.as_millis()).unwrap_or(u64::MAX);
-        let ended_before = SignTime::from_millis(now.as_millis().saturating_sub(retention));
+        let ended_before = now.minus(PREVIOUS_KEY_RETENTION);
         // The key is rotated, and has to be told, whatever becomes of others' old ones; the next rotation tries again.
         let _ = self.store.forget_previous(ended_before).await;
         Ok(NewKey { ident, key })

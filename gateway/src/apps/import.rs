@@ -12,9 +12,10 @@ use std::{
 
 use gateway_protocol::{
     app::AppIdent,
-    sign::{AppKey, SignProfile, SignTime},
+    sign::{AppKey, SignProfile},
 };
 use serde_json::{Map, Value};
+use signpost_kit::clock::Timestamp;
 use zeroize::{Zeroize, Zeroizing};
 
 use super::{
@@ -87,7 +88,7 @@ pub(super) struct ReadApps {
 pub(super) fn read_apps(
     file: &[u8],
     rules: &Rules,
-    now: SignTime,
+    now: Timestamp,
 ) -> Result<(ReadApps, Vec<Problem>), ImportError> {
     let text = std::str::from_utf8(file).map_err(|error| {
         let line = 1 + line_breaks(&file[..error.valid_up_to()]);
@@ -160,7 +161,7 @@ enum Written {
 
 struct Reading<'r> {
     rules: &'r Rules,
-    now: SignTime,
+    now: Timestamp,
     read: ReadApps,
     problems: Vec<Problem>,
 }

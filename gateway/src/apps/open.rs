@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use anyhow::Context;
 use gateway_protocol::app::AppIdent;
+use signpost_kit::clock::{Clock, SystemClock};
 use signpost_store::{Store, StoreSettings, changes::Watch};
 
 use super::{
@@ -16,10 +17,7 @@ use super::{
     sqlite::SqliteAppStore,
     store::AppStore,
 };
-use crate::{
-    clock::{Clock, SystemClock},
-    config::{Applications, Config, MultiApplications},
-};
+use crate::config::{Applications, Config, MultiApplications};
 
 /// What a running gateway has of its applications.
 pub struct OpenApps {
@@ -136,7 +134,7 @@ pub async fn open_store(
 }
 
 fn since_epoch() -> Duration {
-    Duration::from_millis(SystemClock.now().as_millis())
+    SystemClock.now().since_epoch()
 }
 
 /// Lets statements run long enough to write many applications at once.

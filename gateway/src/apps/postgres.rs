@@ -6,7 +6,8 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use gateway_protocol::{app::AppIdent, sign::SignTime, version::Version};
+use gateway_protocol::{app::AppIdent, version::Version};
+use signpost_kit::clock::Timestamp;
 use signpost_store::{
     PostgresDatabase, StoreError, StoredRow, Topic,
     postgres::{
@@ -19,8 +20,8 @@ use tokio_postgres::{Row, error::SqlState};
 use super::{
     App, AppState,
     record::{
-        NewRecord, RECORD, Records, STORED_KEYS, SUMMARY, UpdateRecord, millis, newest_from_row,
-        record_from_row, rotating_from_row, stored, stored_keys_from_row, summary_from_row,
+        NewRecord, RECORD, Records, STORED_KEYS, SUMMARY, UpdateRecord, newest_from_row,
+        record_from_row, rotating_from_row, stored_keys_from_row, summary_from_row,
         unknown_default_from_row,
     },
     reseal::{Resealed, reseal},
@@ -223,11 +224,13 @@ impl AppStore for PostgresAppStore {
         self.change(&self.statements.update, values).await
     }
 
-    async fn forget_previous(&self, ended_before: SignTime) -> Result<u64, AppStoreError> {
+    async fn forget_previous(&self, ended_before: Timestamp) -> Result<u64, AppStoreError> {
         let forget = "UPDATE applications SET previous_sealed = NULL, previous_until = NULL \
                       WHERE previous_until < $1";
         let session = self.database.session().await?;
-        Ok(session.execute(forget, &[&stored(ended_before)]).await?)
+        Ok(session
+            .execute(forget, &[&ended_before.as_millis()])
+            .await?)
     }
 
     async fn summary(&self, ident: AppIdent) -> Result<Option<AppSummary>, AppStoreError> {
@@ -260,17 +263,16 @@ impl AppStore for PostgresAppStore {
             ends_running_overlap,
             now,
         } = rotation;
-        let overlap = i64::try_from(overlap.as_millis()).unwrap_or(i64::MAX);
-        let until = stored(now).saturating_add(overlap);
+        let until = now.plus(overlap).as_millis();
         let sealed = self.records.seal(&key, ident, Slot::Current)?;
         for _ in 0..MAX_ROTATION_ATTEMPTS {
             let Some(row) = self.row(&self.statements.rotating, ident).await? else {
                 return Ok(Rotated::Unknown);
             };
             let (running, current) = rotating_from_row(&row)?;
-            match running.filter(|running| *running >= stored(now)) {
+            match running.filter(|running| *running >= now.as_millis()) {
                 Some(until) if !ends_running_overlap => {
-                    let until = millis(until);
+                    let until = Timestamp::from_millis(until);
                     return Ok(Rotated::Overlapping { until });
                 }
                 _ => {}

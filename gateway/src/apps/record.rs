@@ -2,8 +2,9 @@
 
 use gateway_protocol::{
     app::{AppId, AppIdent},
-    sign::{AppKey, SignProfile, SignTime},
+    sign::{AppKey, SignProfile},
 };
+use signpost_kit::clock::{StoredTime, Timestamp};
 use signpost_store::StoredRow;
 
 use super::{
@@ -73,7 +74,7 @@ impl Records {
         Ok(NewRecord {
             ident: app.ident,
             name: app.name,
-            created_at: stored(app.created_at),
+            created_at: app.created_at.as_millis(),
             key_sealed: self.seal(&app.key, app.ident, Slot::Current)?,
             sign_profile: app.profile.as_ref().map(profile_json),
             return_to_origins: origins_json(&app.return_to_origins),
@@ -114,7 +115,7 @@ impl Records {
         let previous_key = match (record.previous_sealed, record.previous_until) {
             (Some(sealed), Some(until)) => Some(PreviousKey {
                 key: self.sealer.open(&sealed, ident, previous(until))?,
-                until: SignTime::from_millis(millis(until)),
+                until: Timestamp::from_millis(until).into(),
             }),
             _ => None,
         };
@@ -169,8 +170,9 @@ fn origins_json(origins: &[String]) -> String {
 
 /// The slot of a key before a rotation, by the end of its overlap as it is stored.
 pub(super) fn previous(until: i64) -> Slot {
-    let until = SignTime::from_millis(millis(until));
-    Slot::Previous { until }
+    Slot::Previous {
+        until: Timestamp::from_millis(until).into(),
+    }
 }
 
 /// Reads the columns of [`RECORD`].
@@ -194,11 +196,11 @@ pub(super) fn summary_from_row<R: StoredRow>(row: &R) -> Result<AppSummary, R::E
         ident: row.text("ident")?.to_owned(),
         name: row.text("name")?.to_owned(),
         state: row.text("state")?.to_owned(),
-        created_at: millis(row.number("created_at")?),
+        created_at: row.time("created_at")?,
         sign_profile: profile.and_then(|json| serde_json::from_str(json).ok()),
         return_to: serde_json::from_str(origins).unwrap_or_default(),
         default_version: row.optional_text("default_version")?.map(str::to_owned),
-        previous_key_until: row.optional_number("previous_until")?.map(millis),
+        previous_key_until: row.optional_time("previous_until")?,
     })
 }
 
@@ -233,14 +235,4 @@ pub(super) fn unknown_default_from_row<R: StoredRow>(row: &R) -> Result<UnknownD
 pub(super) fn rotating_from_row<R: StoredRow>(row: &R) -> Result<(Option<i64>, Vec<u8>), R::Error> {
     let current = row.bytes("key_sealed")?.to_owned();
     Ok((row.optional_number("previous_until")?, current))
-}
-
-/// A time as stores keep it, UTC milliseconds; they have no unsigned numbers.
-pub(super) fn stored(time: SignTime) -> i64 {
-    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
-}
-
-/// And back.
-pub(super) fn millis(stored: i64) -> u64 {
-    u64::try_from(stored).unwrap_or(0)
 }

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gateway_protocol::{app::AppIdent, sign::SignTime, version::Version};
+use gateway_protocol::{app::AppIdent, version::Version};
 use rusqlite::{Connection, OptionalExtension, Transaction, named_params, params};
+use signpost_kit::clock::Timestamp;
 use signpost_store::{SqliteDatabase, Topic, sqlite::changes};
 
 use super::{
     App, AppState,
     directory::ALL_APPLICATIONS,
     record::{
-        NewRecord, RECORD, Records, STORED_KEYS, SUMMARY, UpdateRecord, millis, newest_from_row,
-        record_from_row, rotating_from_row, stored, stored_keys_from_row, summary_from_row,
+        NewRecord, RECORD, Records, STORED_KEYS, SUMMARY, UpdateRecord, newest_from_row,
+        record_from_row, rotating_from_row, stored_keys_from_row, summary_from_row,
         unknown_default_from_row,
     },
     reseal::{StoredKeys, reseal},
@@ -190,12 +191,12 @@ impl AppStore for SqliteAppStore {
         .await
     }
 
-    async fn forget_previous(&self, ended_before: SignTime) -> Result<u64, AppStoreError> {
+    async fn forget_previous(&self, ended_before: Timestamp) -> Result<u64, AppStoreError> {
         let forgotten = self.database.write(move |transaction| {
             transaction.execute(
                 "UPDATE applications SET previous_sealed = NULL, previous_until = NULL \
                  WHERE previous_until < ?1",
-                [stored(ended_before)],
+                [ended_before.as_millis()],
             )
         });
         Ok(forgotten.await? as u64)
@@ -233,8 +234,7 @@ impl AppStore for SqliteAppStore {
         } = rotation;
         let sealed = self.records.seal(&key, ident, Slot::Current)?;
         let records = Arc::clone(&self.records);
-        let overlap = i64::try_from(overlap.as_millis()).unwrap_or(i64::MAX);
-        let until = stored(now).saturating_add(overlap);
+        let until = now.plus(overlap).as_millis();
         let rotated = self.database.write(move |transaction| {
             let found = transaction
                 .prepare("SELECT previous_until, key_sealed FROM applications WHERE ident = ?1")?
@@ -243,9 +243,9 @@ impl AppStore for SqliteAppStore {
             let Some((running, current)) = found else {
                 return Ok(Ok(Rotated::Unknown));
             };
-            match running.filter(|running| *running >= stored(now)) {
+            match running.filter(|running| *running >= now.as_millis()) {
                 Some(until) if !ends_running_overlap => {
-                    let until = millis(until);
+                    let until = Timestamp::from_millis(until);
                     return Ok(Ok(Rotated::Overlapping { until }));
                 }
                 _ => {}

@@ -5,9 +5,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gateway_protocol::{
     app::AppIdent,
-    sign::{AppKey, SignProfile, SignTime},
+    sign::{AppKey, SignProfile},
     version::Version,
 };
+use signpost_kit::clock::Timestamp;
 
 use super::{App, AppState, seal::SealError};
 
@@ -27,7 +28,7 @@ pub struct NewApp {
     /// The version of requests that name none.
     pub default_version: Option<Version>,
     /// Now.
-    pub created_at: SignTime,
+    pub created_at: Timestamp,
 }
 
 /// What an operator changes of an application. What is not named stays as it is.
@@ -111,7 +112,7 @@ pub struct Rotation {
     /// Whether a key that is still valid from the last rotation ends now.
     pub ends_running_overlap: bool,
     /// Now.
-    pub now: SignTime,
+    pub now: Timestamp,
 }
 
 /// What became of a rotation.
@@ -123,8 +124,8 @@ pub enum Rotated {
     Unknown,
     /// Nothing happened: the key before the last rotation is still valid, and two old keys cannot be.
     Overlapping {
-        /// Up to when, UTC milliseconds.
-        until: u64,
+        /// Up to when.
+        until: Timestamp,
     },
 }
 
@@ -137,16 +138,16 @@ pub struct AppSummary {
     pub name: String,
     /// `active` or `disabled`.
     pub state: String,
-    /// UTC milliseconds since the epoch.
-    pub created_at: u64,
+    /// When it was created.
+    pub created_at: Timestamp,
     /// Its own sign profile, if it has one.
     pub sign_profile: Option<SignProfile>,
     /// Origins that a login may return to.
     pub return_to: Vec<String>,
     /// The version of requests that name none.
     pub default_version: Option<String>,
-    /// Up to when the key before the last rotation is valid, UTC milliseconds.
-    pub previous_key_until: Option<u64>,
+    /// Up to when the key before the last rotation is valid.
+    pub previous_key_until: Option<Timestamp>,
 }
 
 /// A store of applications. A change reaches every running gateway within 1 s.
@@ -192,7 +193,7 @@ pub trait AppStore: Send + Sync {
     /// # Errors
     ///
     /// The store is away.
-    async fn forget_previous(&self, ended_before: SignTime) -> Result<u64, AppStoreError>;
+    async fn forget_previous(&self, ended_before: Timestamp) -> Result<u64, AppStoreError>;
 
     /// One application.
     ///

@@ -5,10 +5,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gateway_protocol::{
-    app::AppIdent,
-    sign::{SignProfile, SignTime},
-};
+use gateway_protocol::{app::AppIdent, sign::SignProfile};
+use signpost_kit::clock::Timestamp;
 use signpost_store::{Change, Store, Topic, testing::TestStore};
 
 use super::{
@@ -24,8 +22,8 @@ use signpost_kit::secret::SecretSource;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-fn at(millis: u64) -> SignTime {
-    SignTime::from_millis(millis)
+fn at(millis: i64) -> Timestamp {
+    Timestamp::from_millis(millis)
 }
 
 fn sealer() -> Sealer {
@@ -62,7 +60,7 @@ async fn create(apps: &Arc<dyn AppStore>, name: &str) -> NewApp {
     app
 }
 
-fn rotation(ident: AppIdent, now: u64, overlap: Duration) -> Rotation {
+fn rotation(ident: AppIdent, now: i64, overlap: Duration) -> Rotation {
     Rotation {
         ident,
         key: new_app_key().unwrap(),
@@ -102,7 +100,7 @@ async fn an_application_is_found_as_it_was_made() {
     assert_eq!(shown.return_to, ["https://app.example"]);
     assert_eq!(
         (shown.state.as_str(), shown.created_at),
-        ("active", 1_700_000_000_000)
+        ("active", at(1_700_000_000_000))
     );
     assert_eq!(shown.default_version.as_deref(), Some("v2"));
     assert!(
@@ -168,11 +166,11 @@ async fn a_rotation_keeps_the_old_key_for_its_overlap() {
     assert!(found.key == first.key && previous.key == app.key);
     assert_eq!(previous.until.as_millis(), 3_601_000);
     let shown = apps.summary(app.ident).await.unwrap().unwrap();
-    assert_eq!(shown.previous_key_until, Some(3_601_000));
+    assert_eq!(shown.previous_key_until, Some(at(3_601_000)));
 
     // The last millisecond of the overlap is inside.
     let early = rotation(app.ident, 3_601_000, HOUR);
-    let until = 3_601_000;
+    let until = at(3_601_000);
     assert_eq!(
         apps.rotate(early.clone()).await.unwrap(),
         Rotated::Overlapping { until }
@@ -206,7 +204,12 @@ async fn of_rotations_at_once_one_happens() {
     for rotation in rotations {
         match rotation.await.unwrap() {
             Rotated::Done => done += 1,
-            other => assert_eq!(other, Rotated::Overlapping { until: 3_601_000 }),
+            other => assert_eq!(
+                other,
+                Rotated::Overlapping {
+                    until: at(3_601_000)
+                }
+            ),
         }
     }
     assert_eq!(done, 1);

@@ -20,6 +20,7 @@ use anyhow::{Context, anyhow, bail};
 use clap::{Args, Subcommand};
 use gateway_protocol::{app::AppIdent, sign::SignProfile, version::Version};
 use serde_json::{Value, json};
+use signpost_kit::clock::{Clock, SystemClock};
 
 use super::{complain, say, sign::SignRules};
 use crate::{
@@ -32,7 +33,6 @@ use crate::{
         open::{allow_bulk, open_store},
         store::{AppStore, AppSummary, Edit},
     },
-    clock::{Clock, SystemClock},
     config::{Applications, Config, weaknesses},
 };
 

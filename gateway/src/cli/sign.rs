@@ -17,12 +17,10 @@ use gateway_protocol::{
         AppKey, ReplayPolicy, SignAlgorithm, SignCover, SignProfile, canonical_for_display, sign,
     },
 };
+use signpost_kit::clock::{Clock, SystemClock};
 
 use super::{complain, key::KeySource, say};
-use crate::{
-    apps::administration::ProfileChoice,
-    clock::{Clock, SystemClock},
-};
+use crate::apps::administration::ProfileChoice;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct SignArguments {
@@ -138,7 +136,10 @@ pub(super) fn with_time(params: &[String]) -> anyhow::Result<String> {
         encoded.append_pair(key, value);
     }
     if !has_time {
-        encoded.append_pair(gateway_protocol::sign::TIME, &SystemClock.now().to_string());
+        encoded.append_pair(
+            gateway_protocol::sign::TIME,
+            &SystemClock.now().as_millis().to_string(),
+        );
     }
     Ok(encoded.finish())
 }

@@ -3,13 +3,12 @@
 use std::{sync::Arc, time::Instant};
 
 use http::HeaderValue;
-use signpost_kit::{rate_limit::NetworkLimiter, secret::Secret};
+use signpost_kit::{clock::SystemClock, rate_limit::NetworkLimiter, secret::Secret};
 
 use super::{Gateway, State};
 use crate::{
     apps::directory::AppDirectory,
     backend::upstream::BackendClient,
-    clock::SystemClock,
     config::{Backend, Config},
     drain::Drain,
     observe::access_log::AccessLog,
@@ -65,7 +64,7 @@ impl Gateway {
             Some(limiter) => limiter.with_rates(limits.network, limits.site),
             None => NetworkLimiter::new(limits.network, limits.site, Instant::now()),
         });
-        let now = self.state.clock.now();
+        let now = self.state.clock.now().into();
         let parts = Parts {
             generation: self.generation + 1,
             apps,

@@ -12,10 +12,8 @@ use gateway::{
     },
     config::{Applications, Config},
 };
-use gateway_protocol::{
-    app::AppIdent,
-    sign::{AppKey, SignTime},
-};
+use gateway_protocol::{app::AppIdent, sign::AppKey};
+use signpost_kit::clock::Timestamp;
 
 /// How many applications there are in the multi-application set-up.
 pub const APPLICATIONS: usize = 10_000;
@@ -81,7 +79,7 @@ impl Keys {
             .enable_all()
             .build()
             .context("a runtime for the store")?;
-        let created_at = SignTime::from_millis(u64::try_from(now_ms())?);
+        let created_at = Timestamp::from_millis(now_ms());
         runtime.block_on(async {
             let (_, store) = open_store(&config, multi).await?;
             for (ident, key) in &self.many {

@@ -1,16 +1,14 @@
 //! Accounts in Postgres.
 
 use async_trait::async_trait;
+use signpost_kit::clock::Timestamp;
 use signpost_store::{PostgresDatabase, StoreError, postgres::Session};
 
 use super::{
     Account, AccountStore, Username,
     row::{COLUMNS, account_from_row},
 };
-use crate::{
-    clock::Timestamp,
-    config::{ProviderKind, ProviderName},
-};
+use crate::config::{ProviderKind, ProviderName};
 
 /// Accounts in a Postgres.
 #[derive(Debug)]

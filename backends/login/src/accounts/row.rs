@@ -1,9 +1,9 @@
 //! An account's row, read.
 
+use signpost_kit::clock::StoredTime;
 use signpost_store::StoredRow;
 
 use super::{Account, AccountId, Username};
-use crate::clock::StoredTime;
 
 /// What [`account_from_row`] reads, of `accounts` alone.
 pub(super) const COLUMNS: &str =

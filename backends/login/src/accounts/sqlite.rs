@@ -2,16 +2,14 @@
 
 use async_trait::async_trait;
 use rusqlite::params;
+use signpost_kit::clock::Timestamp;
 use signpost_store::{SqliteDatabase, StoreError};
 
 use super::{
     Account, AccountStore, Username,
     row::{COLUMNS, account_from_row},
 };
-use crate::{
-    clock::Timestamp,
-    config::{ProviderKind, ProviderName},
-};
+use crate::config::{ProviderKind, ProviderName};
 
 /// Accounts in a SQLite file.
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! Credentials in Postgres.
 
 use async_trait::async_trait;
+use signpost_kit::clock::Timestamp;
 use signpost_store::{
     PostgresDatabase, StoreError, Topic,
     postgres::{changes, row_count},
@@ -10,7 +11,6 @@ use super::{
     CredentialHash, CredentialStore, LoggedIn, NewCredential, REVOKED_KEPT,
     row::{COLUMNS, logged_in_from_row},
 };
-use crate::clock::Timestamp;
 
 /// Credentials in a Postgres.
 #[derive(Debug)]

@@ -1,10 +1,11 @@
 //! A credential's row, read.
 
 use gateway_protocol::app::AppId;
+use signpost_kit::clock::StoredTime;
 use signpost_store::StoredRow;
 
 use super::LoggedIn;
-use crate::{accounts::account_from_row, clock::StoredTime};
+use crate::accounts::account_from_row;
 
 /// What [`logged_in_from_row`] reads, of `credentials` joined with `accounts`.
 pub(super) const COLUMNS: &str = "application_id, expires_at, account_id, username, kind, \

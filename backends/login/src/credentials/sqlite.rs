@@ -2,13 +2,13 @@
 
 use async_trait::async_trait;
 use rusqlite::{OptionalExtension, Transaction, params};
+use signpost_kit::clock::Timestamp;
 use signpost_store::{SqliteDatabase, StoreError, Topic, sqlite::changes};
 
 use super::{
     CredentialHash, CredentialStore, LoggedIn, NewCredential, REVOKED_KEPT,
     row::{COLUMNS, logged_in_from_row},
 };
-use crate::clock::Timestamp;
 
 /// Credentials in a SQLite file.
 #[derive(Debug)]

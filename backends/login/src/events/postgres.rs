@@ -1,10 +1,10 @@
 //! Events in Postgres.
 
 use async_trait::async_trait;
+use signpost_kit::clock::Timestamp;
 use signpost_store::{PostgresDatabase, StoreError, StoredRow, postgres::row_count};
 
 use super::{EventStore, NewEvent};
-use crate::clock::Timestamp;
 
 /// Events in a Postgres.
 #[derive(Debug)]

@@ -2,10 +2,10 @@
 
 use async_trait::async_trait;
 use rusqlite::params;
+use signpost_kit::clock::Timestamp;
 use signpost_store::{SqliteDatabase, StoreError};
 
 use super::{EventStore, NewEvent};
-use crate::clock::Timestamp;
 
 /// Events in a SQLite file.
 #[derive(Debug)]

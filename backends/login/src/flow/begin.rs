@@ -1,11 +1,11 @@
 //! A login begins: in the browser that will finish it, or in a client that will poll.
 
 use gateway_protocol::version::Version;
+use signpost_kit::clock::Timestamp;
 
 use super::SentOn;
 use crate::{
     applications::Application,
-    clock::Timestamp,
     error::LoginError,
     logins::{LoginCookie, LoginToken, NewPollingLogin, SealedRedirect, UserCode, set_sealed},
     oauth::Provider,

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use gateway_protocol::app::AppId;
+use signpost_kit::clock::Timestamp;
 
 use super::{LoginResult, outcome::patiently};
 use crate::{
-    clock::Timestamp,
     credentials::{Credential, LoggedIn, NewCredential},
     error::LoginError,
     logins::{

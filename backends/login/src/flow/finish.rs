@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use http::HeaderValue;
+use signpost_kit::clock::Timestamp;
 use tracing::{Instrument, Span, field};
 use url::Url;
 
@@ -15,7 +16,6 @@ use super::{
 use crate::{
     accounts::Account,
     applications::Application,
-    clock::Timestamp,
     error::LoginError,
     logins::{
         Claim, ClaimTerms, Completion, FailureReason, Login, LoginCookie, LoginSeal, LoginState,

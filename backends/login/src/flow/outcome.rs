@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use signpost_kit::clock::Timestamp;
 use signpost_store::StoreError;
 use tokio::time::Instant;
 
 use crate::{
-    clock::Timestamp,
     error::LoginError,
     logins::{ClaimTerms, FailureReason, FinishTimes, Login, Mode, Outcome},
     service::Service,

@@ -2,9 +2,9 @@
 
 use axum::{Json, extract::State};
 use serde::Serialize;
+use signpost_kit::clock::Timestamp;
 
 use crate::{
-    clock::Timestamp,
     error::LoginError,
     events::{EventName, NewEvent},
     request::{Parameters, Person},

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use signpost_kit::clock::Timestamp;
 use signpost_store::{SqliteDatabase, StoreAddress, StoreSettings};
 
 use super::{Login, Status};
-use crate::clock::Timestamp;
 
 /// CONTRACT 8: nothing that a provider is asked takes longer.
 const PROVIDER: Duration = Duration::from_secs(10);

@@ -9,9 +9,9 @@
 use std::fmt;
 
 use http::{HeaderMap, HeaderValue, header::COOKIE};
+use signpost_kit::clock::Timestamp;
 
 use crate::{
-    clock::Timestamp,
     config::PublicUrl,
     logins::LoginState,
     secret::{LENGTH, Secret, hash_type, is_same, sha256},

@@ -4,6 +4,7 @@ pub(super) mod statements;
 
 use async_trait::async_trait;
 use gateway_protocol::app::AppId;
+use signpost_kit::clock::{StoredTime, Timestamp, millis};
 use signpost_store::{PostgresDatabase, StoreError, StoredRow, postgres::row_count};
 
 use self::statements::{BEGIN, BIND, CLAIM, CLAIM_REDIRECT, Statements, UNCLAIM_REDIRECT};
@@ -12,7 +13,6 @@ use super::{
     StateHash, TicketCredential, TicketHash,
     rows::{SEAL_KEY, completion_from_row, login_from_row, return_to},
 };
-use crate::clock::{StoredTime, Timestamp, millis};
 
 /// Logins in a Postgres.
 #[derive(Debug)]

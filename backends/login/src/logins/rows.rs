@@ -1,12 +1,13 @@
 //! A login's row, read; and the words in it.
 
 use gateway_protocol::app::AppId;
+use signpost_kit::clock::StoredTime;
 use signpost_store::StoredRow;
 
 use super::{
     Claim, Completion, CookieHash, Login, LoginState, Mode, Outcome, StateHash, Status, TicketHash,
 };
-use crate::{accounts::account_from_row, clock::StoredTime};
+use crate::accounts::account_from_row;
 
 /// What [`login_from_row`] reads, of `logins` joined with `accounts`. An older release's claim has no end of its own.
 pub(super) const COLUMNS: &str = "state_hash, version, application_id, mode, logins.provider AS login_provider, \

@@ -15,12 +15,12 @@ use gateway_protocol::{app::AppId, version::Version};
 use hmac::{Hmac, KeyInit, Mac};
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use sha2::Sha256;
+use signpost_kit::clock::Timestamp;
 use url::Url;
 use zeroize::Zeroizing;
 
 use super::{LoginCookie, LoginState, StateHash};
 use crate::{
-    clock::Timestamp,
     config::ProviderName,
     secret::{LENGTH, Secret, is_same, random},
 };

@@ -5,6 +5,7 @@ use std::time::Instant;
 use async_trait::async_trait;
 use gateway_protocol::app::AppId;
 use rusqlite::{OptionalExtension, Transaction, params};
+use signpost_kit::clock::{StoredTime, Timestamp};
 use signpost_store::{SqliteDatabase, StoreError, StoredRow, Topic, sqlite::changes};
 
 use super::{
@@ -12,10 +13,7 @@ use super::{
     Redeemed, SealKey, StateHash, TicketCredential, TicketHash,
     rows::{COLUMNS, COMPLETION_COLUMNS, SEAL_KEY, completion_from_row, login_from_row, return_to},
 };
-use crate::{
-    clock::{StoredTime, Timestamp},
-    credentials::{LoggedIn, NewCredential, SqliteCredentials},
-};
+use crate::credentials::{LoggedIn, NewCredential, SqliteCredentials};
 
 pub(super) const BIND: &str = "UPDATE logins SET cookie_hash = ?2, cookie_stage = 'authorizing' \
      WHERE state_hash = ?1 AND status = 'pending' AND expires_at > ?3";

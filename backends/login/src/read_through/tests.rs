@@ -2,8 +2,9 @@
 
 use std::sync::Mutex;
 
+use signpost_kit::clock::Timestamp;
+
 use super::*;
-use crate::clock::Timestamp;
 
 const LIFETIME: Duration = Duration::from_secs(60);
 

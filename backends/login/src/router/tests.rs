@@ -2,22 +2,19 @@
 //! and a provider made of one closure.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicI64, Ordering},
-    },
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use axum::body::{Body, to_bytes};
 use http::{HeaderMap, Request, StatusCode, header};
 use serde_json::Value;
+use signpost_kit::clock::{Clock, ManualClock};
 use tower::ServiceExt;
 
 use super::*;
 use crate::{
     Account, Timestamp,
-    clock::Clock,
     config::Config,
     service::Stores,
     testing::{self, TestStore},
@@ -53,40 +50,11 @@ impl From<&Account> for TestAccount {
     }
 }
 
-/// Stands still until it is told to go on.
-#[derive(Clone)]
-struct TestClock {
-    millis: Arc<AtomicI64>,
-    begin: Instant,
-}
-
-impl TestClock {
-    /// Where it begins; any time will do.
-    const BEGIN: i64 = 1_700_000_000_000;
-
-    fn new() -> Self {
-        Self {
-            millis: Arc::new(AtomicI64::new(Self::BEGIN)),
-            begin: Instant::now(),
-        }
-    }
-}
-
-impl Clock for TestClock {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_millis(self.millis.load(Ordering::Relaxed))
-    }
-
-    fn instant(&self) -> Instant {
-        self.begin + self.now().since(Timestamp::from_millis(Self::BEGIN))
-    }
-}
-
 /// One running service.
 struct Setup {
     router: Router,
     service: Arc<Service>,
-    clock: TestClock,
+    clock: ManualClock,
     store: TestStore,
 }
 
@@ -110,7 +78,7 @@ impl Setup {
         let config = Config::parse(&text).unwrap();
         testing::install_tls();
         let store = TestStore::new().await;
-        let clock = TestClock::new();
+        let clock = ManualClock::default();
         let stores = change(store.stores());
         let service = Service::new(config, stores, Arc::new(clock.clone())).unwrap();
         Self {
@@ -121,9 +89,8 @@ impl Setup {
         }
     }
 
-    fn later(&self, seconds: i64) {
-        let millis = &self.clock.millis;
-        millis.fetch_add(seconds * 1000, Ordering::Relaxed);
+    fn later(&self, seconds: u64) {
+        self.clock.advance(Duration::from_secs(seconds));
     }
 
     /// A request as the gateway forwards it in single-application mode.

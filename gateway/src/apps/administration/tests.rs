@@ -42,7 +42,7 @@ fn described(name: &str) -> AppDescription {
     }
 }
 
-const NOW: SignTime = SignTime::from_millis(1_700_000_000_000);
+const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
 #[tokio::test]
 async fn a_default_version_is_one_that_the_gateway_has() {

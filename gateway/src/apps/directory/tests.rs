@@ -9,7 +9,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use gateway_protocol::sign::SignTime;
+use signpost_kit::clock::Timestamp;
 use signpost_store::StoreError;
 use tokio::sync::Notify;
 
@@ -91,7 +91,7 @@ impl AppStore for FakeStore {
         unreachable!("requests administer nothing")
     }
 
-    async fn forget_previous(&self, _: SignTime) -> Result<u64, AppStoreError> {
+    async fn forget_previous(&self, _: Timestamp) -> Result<u64, AppStoreError> {
         unreachable!("requests administer nothing")
     }
 

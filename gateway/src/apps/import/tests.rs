@@ -16,7 +16,7 @@ fn rules() -> Rules {
 }
 
 fn read(file: &str) -> (ReadApps, Vec<Problem>) {
-    read_apps(file.as_bytes(), &rules(), SignTime::from_millis(1)).unwrap()
+    read_apps(file.as_bytes(), &rules(), Timestamp::from_millis(1)).unwrap()
 }
 
 fn good(file: &str) -> Vec<NewApp> {
@@ -137,7 +137,7 @@ fn a_header_row_has_what_is_needed_once_and_nothing_unknown() {
 #[test]
 fn a_file_that_is_not_utf_8_is_refused_by_line() {
     let file = b"ident,key,name\nx,y,\xff\n";
-    let refused = read_apps(file, &rules(), SignTime::from_millis(1)).err();
+    let refused = read_apps(file, &rules(), Timestamp::from_millis(1)).err();
     assert_eq!(refused.unwrap().to_string(), "line 2: not UTF-8");
 }
 
@@ -148,7 +148,7 @@ fn a_weak_key_is_taken_where_that_is_allowed() {
         allows_weak_keys: true,
         ..rules()
     };
-    let (read, problems) = read_apps(file, &allowing, SignTime::from_millis(1)).unwrap();
+    let (read, problems) = read_apps(file, &allowing, Timestamp::from_millis(1)).unwrap();
     assert!(problems.is_empty() && read.apps.len() == 1);
 }
 
@@ -171,7 +171,7 @@ fn a_file_has_a_largest_size() {
 async fn with_one_problem_nothing_is_imported_and_all_problems_are_told() {
     let place = TestStore::chosen();
     let apps = empty(&place).await;
-    let now = SignTime::from_millis(1);
+    let now = Timestamp::from_millis(1);
     let file = format!("ident,key,name\none,{KEY},One\ntwo,{KEY},Two\n");
     let imported = apps.import(file.as_bytes(), false, now).await.unwrap();
     assert_eq!((imported.applications, imported.weak_keys), (2, 0));

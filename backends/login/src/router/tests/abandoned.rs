@@ -1,10 +1,11 @@
 //! A callback claims a login, and its process is killed, or does not find the store again.
 
+use signpost_kit::clock::SystemClock;
+
 use super::{
     polling::{Begun, begin, check, confirm},
     *,
 };
-use crate::clock::SystemClock;
 
 /// What a callback leaves behind that claimed the login at `now` and went no further.
 async fn abandon(setup: &Setup, now: Timestamp, until: Timestamp) {

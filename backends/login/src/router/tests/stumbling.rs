@@ -1,6 +1,6 @@
 //! The store is away for the moment in which a login's account or outcome is to be stored.
 
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use async_trait::async_trait;
 use gateway_protocol::app::AppId;

@@ -1,13 +1,22 @@
-//! The time: an argument everywhere, read from the system in one place.
+//! The time: an argument of every rule, read from the system in one place.
+//!
+//! What a client claims is another type, [`SignTime`]: it can be any number.
 
 use std::{
     fmt,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
+use gateway_protocol::sign::SignTime;
 use signpost_store::StoredRow;
 
-/// A point in time: UTC milliseconds since the epoch, as on the wire and in the store.
+#[cfg(any(test, feature = "testing"))]
+pub use self::manual::ManualClock;
+
+#[cfg(any(test, feature = "testing"))]
+mod manual;
+
+/// A point in time: UTC milliseconds since the epoch. Signed, as both databases keep it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(transparent)]
 pub struct Timestamp(i64);
@@ -43,6 +52,12 @@ impl Timestamp {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(now.0)).unwrap_or(0))
     }
 
+    /// How long after the epoch this is; zero if it is before.
+    #[must_use]
+    pub fn since_epoch(self) -> Duration {
+        self.since(Self(0))
+    }
+
     /// Whole seconds from `now` until this, begun ones counted; 0 once it is past.
     #[must_use]
     pub fn seconds_from(self, now: Self) -> u64 {
@@ -51,6 +66,13 @@ impl Timestamp {
             .div_ceil(1000)
             .try_into()
             .unwrap_or(u64::MAX)
+    }
+}
+
+/// For comparison with what a client claims. What is before the epoch is at its beginning.
+impl From<Timestamp> for SignTime {
+    fn from(time: Timestamp) -> Self {
+        Self::from_millis(u64::try_from(time.0).unwrap_or(0))
     }
 }
 
@@ -94,7 +116,7 @@ pub trait Clock: Send + Sync + 'static {
 }
 
 /// The system's clock.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
 impl Clock for SystemClock {
@@ -114,8 +136,9 @@ impl Clock for SystemClock {
     }
 }
 
-/// Whole milliseconds, as the store counts.
-pub(crate) fn millis(duration: Duration) -> i64 {
+/// Whole milliseconds, as stores count; those that no store can hold are its largest number.
+#[must_use]
+pub fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
@@ -129,5 +152,25 @@ mod tests {
         assert_eq!(now.plus(Duration::from_millis(1)).seconds_from(now), 1);
         assert_eq!(now.plus(Duration::from_secs(2)).seconds_from(now), 2);
         assert_eq!(now.minus(Duration::from_secs(2)).seconds_from(now), 0);
+    }
+
+    #[test]
+    fn a_time_before_the_epoch_is_its_beginning() {
+        for (millis, expected) in [(-1, 0), (0, 0), (1_732_104_000_000, 1_732_104_000_000)] {
+            let time = Timestamp::from_millis(millis);
+            assert_eq!(SignTime::from(time).as_millis(), expected);
+            assert_eq!(time.since_epoch().as_millis(), u128::from(expected));
+        }
+    }
+
+    #[test]
+    fn a_clock_of_a_test_goes_on_when_told_to() {
+        let clock = ManualClock::default();
+        let (then, instant) = (clock.now(), clock.instant());
+        assert_eq!(clock.now(), then);
+        let another = clock.clone();
+        another.advance(Duration::from_secs(2));
+        assert_eq!(clock.now(), then.plus(Duration::from_secs(2)));
+        assert_eq!(clock.instant() - instant, Duration::from_secs(2));
     }
 }

@@ -13,9 +13,7 @@
 
 pub mod administration;
 pub mod directory;
-mod freshness;
 pub mod import;
-mod in_flight;
 pub mod inspect;
 pub mod open;
 pub mod postgres;

@@ -10,19 +10,22 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use gateway_protocol::app::AppId;
-use signpost_kit::clock::Clock;
-use signpost_store::StoreError;
+use signpost_kit::{
+    clock::Clock,
+    feed_cache::{FeedCache, FeedCacheSettings, Unknown},
+};
+use signpost_store::{Change, StoreError, Topic};
 
 pub use self::{postgres::PostgresApplications, sqlite::SqliteApplications};
-use crate::{
-    config::{Origin, SingleApplication},
-    read_through::ReadThrough,
-};
+use crate::config::{Origin, SingleApplication};
 
-/// More applications than that are active at once in few places.
-const REMEMBERED: u64 = 10_000;
-/// An application is read again after this long; its change is told by the change feed long before.
-const TRUSTED: Duration = Duration::from_secs(5 * 60);
+/// More applications than that are active at once in few places. The gateway forwards no unknown one.
+const CACHE: FeedCacheSettings = FeedCacheSettings {
+    topic: Topic::Application,
+    entries: 10_000,
+    lifetime: Duration::from_secs(5 * 60),
+    unknown: Unknown::LookedUp,
+};
 
 /// One application.
 #[derive(Clone, Debug)]
@@ -52,7 +55,7 @@ pub trait ApplicationStore: Send + Sync {
 pub struct Applications {
     single: Arc<Application>,
     store: Arc<dyn ApplicationStore>,
-    remembered: ReadThrough<AppId, Arc<Application>>,
+    cache: FeedCache<AppId, Arc<Application>, StoreError>,
 }
 
 impl Applications {
@@ -71,7 +74,7 @@ impl Applications {
         Self {
             single: Arc::new(single),
             store,
-            remembered: ReadThrough::new(REMEMBERED, TRUSTED, clock),
+            cache: FeedCache::new(CACHE, clock),
         }
     }
 
@@ -80,22 +83,18 @@ impl Applications {
     /// # Errors
     ///
     /// The store cannot be reached.
-    pub async fn find(&self, id: AppId) -> Result<Option<Arc<Application>>, StoreError> {
+    pub async fn find(&self, id: AppId) -> Result<Option<Arc<Application>>, Arc<StoreError>> {
         if id == AppId::SINGLE {
             return Ok(Some(Arc::clone(&self.single)));
         }
         let read = async { Ok(self.store.find(id).await?.map(Arc::new)) };
-        self.remembered.find(id, read).await
+        self.cache.find(id, read).await
     }
 
-    /// Some application changed. They are told apart by ident there and by id here, and change seldom.
-    pub fn forget_all(&self) {
-        self.remembered.forget_all();
-    }
-
-    /// From now on changes are missed.
-    pub fn lose_feed(&self) {
-        self.remembered.lose_feed();
+    /// Another process changed something.
+    pub fn on_change(&self, change: &Change) {
+        // Applications are told apart by ident there and by id here, and change seldom: all are invalidated.
+        self.cache.on_change(change, |_| None);
     }
 }
 

@@ -9,20 +9,27 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use gateway_protocol::app::AppId;
-use signpost_kit::clock::{Clock, Timestamp};
-use signpost_store::StoreError;
+use signpost_kit::{
+    clock::{Clock, Timestamp},
+    feed_cache::{FeedCache, FeedCacheSettings, Unknown},
+};
+use signpost_store::{Change, StoreError, Topic};
 
 pub use self::{
     credential::{Credential, CredentialHash},
     postgres::PostgresCredentials,
     sqlite::SqliteCredentials,
 };
-use crate::{accounts::Account, read_through::ReadThrough};
+use crate::accounts::Account;
 
-/// Some 300 bytes each: a few MiB of people who are active right now.
-const REMEMBERED: u64 = 20_000;
-/// A credential is read again after this long; its end is told by the change feed long before.
-const TRUSTED: Duration = Duration::from_secs(5 * 60);
+/// Some 300 bytes each: a few MiB of people who are active right now. That a credential is unknown is not cached: those
+/// that are made up never come again.
+const CACHE: FeedCacheSettings = FeedCacheSettings {
+    topic: Topic::Credential,
+    entries: 20_000,
+    lifetime: Duration::from_secs(5 * 60),
+    unknown: Unknown::LookedUp,
+};
 
 /// A revoked credential is kept for longer than any polling login's token could ask for it again.
 const REVOKED_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
@@ -85,10 +92,10 @@ pub trait CredentialStore: Send + Sync {
     async fn sweep(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError>;
 }
 
-/// Credentials as requests ask for them: remembered, and read through from the store.
+/// Credentials as requests ask for them: cached.
 pub struct Credentials {
     store: Arc<dyn CredentialStore>,
-    remembered: ReadThrough<CredentialHash, Arc<LoggedIn>>,
+    cache: FeedCache<CredentialHash, Arc<LoggedIn>, StoreError>,
 }
 
 impl Credentials {
@@ -96,7 +103,7 @@ impl Credentials {
     pub fn new(store: Arc<dyn CredentialStore>, clock: Arc<dyn Clock>) -> Self {
         Self {
             store,
-            remembered: ReadThrough::new(REMEMBERED, TRUSTED, clock),
+            cache: FeedCache::new(CACHE, clock),
         }
     }
 
@@ -110,10 +117,10 @@ impl Credentials {
         credential: &Credential,
         application: AppId,
         now: Timestamp,
-    ) -> Result<Option<Arc<LoggedIn>>, StoreError> {
+    ) -> Result<Option<Arc<LoggedIn>>, Arc<StoreError>> {
         let hash = credential.hash();
         let read = async { Ok(self.store.find(&hash, now).await?.map(Arc::new)) };
-        let found = self.remembered.find(hash, read).await?;
+        let found = self.cache.find(hash, read).await?;
         Ok(found.filter(|found| found.application == application && found.expires_at > now))
     }
 
@@ -133,23 +140,15 @@ impl Credentials {
     /// The store cannot be reached.
     pub async fn revoke(&self, credential: &Credential, now: Timestamp) -> Result<(), StoreError> {
         self.store.revoke(&credential.hash(), now).await?;
-        self.remembered.forget(&credential.hash());
+        self.cache.invalidate(credential.hash());
         Ok(())
     }
 
-    /// Another process says that this one changed.
-    pub fn forget(&self, hash: &CredentialHash) {
-        self.remembered.forget(hash);
-    }
-
-    /// Changes may have been missed; from now on they are heard of.
-    pub fn forget_all(&self) {
-        self.remembered.forget_all();
-    }
-
-    /// From now on changes are missed.
-    pub fn lose_feed(&self) {
-        self.remembered.lose_feed();
+    /// Another process, or this one, changed something.
+    pub fn on_change(&self, change: &Change) {
+        self.cache.on_change(change, |key| {
+            key.try_into().ok().map(CredentialHash::from_bytes)
+        });
     }
 
     /// As [`CredentialStore::sweep`].

@@ -1,6 +1,6 @@
 //! Everything that can go wrong with a request, sorted by whose fault it is, and the code it is answered by.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use gateway_protocol::problem::ProblemCode;
 use signpost_store::StoreError;
@@ -114,13 +114,19 @@ pub enum LoginError {
     // Ours.
     /// The store is locked, full or gone.
     #[error("the store cannot be reached")]
-    Store(#[from] StoreError),
+    Store(#[from] Arc<StoreError>),
     /// A bug, or a configuration that changed under a login.
     #[error("internal: {what}")]
     Internal {
         /// What was impossible.
         what: &'static str,
     },
+}
+
+impl From<StoreError> for LoginError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(Arc::new(error))
+    }
 }
 
 impl LoginError {

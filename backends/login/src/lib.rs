@@ -31,7 +31,6 @@ mod middleware;
 pub mod oauth;
 mod pages;
 pub mod program;
-mod read_through;
 mod request;
 pub mod return_to;
 pub mod router;

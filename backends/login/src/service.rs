@@ -16,9 +16,7 @@ use crate::{
     accounts::{AccountStore, PostgresAccounts, SqliteAccounts},
     applications::{ApplicationStore, Applications, PostgresApplications, SqliteApplications},
     config::Config,
-    credentials::{
-        CredentialHash, CredentialStore, Credentials, PostgresCredentials, SqliteCredentials,
-    },
+    credentials::{CredentialStore, Credentials, PostgresCredentials, SqliteCredentials},
     events::{EventStore, PostgresEvents, SqliteEvents},
     limits::Limits,
     logins::{LoginSeal, LoginStore, Logins, PostgresLogins, SealKey, SqliteLogins, StateHash},
@@ -159,39 +157,22 @@ impl Service {
         self.seal.get_or_try_init(read).await
     }
 
-    /// Another process, or this one, changed something: what is remembered of it is dropped.
+    /// Another process, or this one, changed something: what is cached of it is invalidated, and those who wait for it
+    /// look again.
     pub fn on_change(&self, change: &Change) {
-        let hash = |key: &[u8]| key.try_into().ok();
+        self.applications.on_change(change);
+        self.credentials.on_change(change);
         match change {
-            Change::Item {
-                topic: Topic::Application,
-                ..
-            } => self.applications.forget_all(),
-            Change::Item {
-                topic: Topic::Credential,
-                key,
-            } => {
-                if let Some(hash) = hash(key) {
-                    self.credentials.forget(&CredentialHash::from_bytes(hash));
-                }
-            }
             Change::Item {
                 topic: Topic::Login,
                 key,
             } => {
-                if let Some(hash) = hash(key) {
+                if let Ok(hash) = key[..].try_into() {
                     self.logins.wake(&StateHash::from_bytes(hash));
                 }
             }
-            Change::Lost => {
-                self.applications.lose_feed();
-                self.credentials.lose_feed();
-            }
-            Change::Everything => {
-                self.applications.forget_all();
-                self.credentials.forget_all();
-                self.logins.wake_all();
-            }
+            Change::Everything => self.logins.wake_all(),
+            Change::Item { .. } | Change::Lost => {}
         }
     }
 

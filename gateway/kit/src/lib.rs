@@ -7,6 +7,7 @@
 //! | [`reload`] | taking on a changed configuration while the program runs |
 //! | [`secret`] | secrets, and where they come from |
 //! | [`logging`] | how every program logs |
+//! | [`feed_cache`] | a cache in front of the store, invalidated by its change feed |
 //! | [`log_writer`] | a log that never blocks: a bounded queue and one thread that writes |
 //! | [`http_server`] | an HTTP/1.1 listener with timeouts and a limit on connections |
 //! | [`descriptors`] | the limit on open files, and a reserve below it |
@@ -18,6 +19,7 @@
 pub mod clock;
 pub mod config;
 pub mod descriptors;
+pub mod feed_cache;
 pub mod health;
 pub mod http_server;
 pub mod log_writer;

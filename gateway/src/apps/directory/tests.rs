@@ -4,20 +4,20 @@ use std::{
     pin::pin,
     sync::{
         Mutex,
-        atomic::{AtomicU32, AtomicU64},
+        atomic::{AtomicU32, Ordering},
     },
 };
 
 use async_trait::async_trait;
-use signpost_kit::clock::Timestamp;
+use signpost_kit::{
+    clock::{ManualClock, Timestamp},
+    feed_cache::BACK_OFF,
+};
 use signpost_store::StoreError;
 use tokio::sync::Notify;
 
 use super::*;
-use crate::apps::{
-    freshness::{LONGEST_MEMORY, PAUSE},
-    store::{AppSummary, AppUpdate, ImportOutcome, NewApp, Rotated, Rotation},
-};
+use crate::apps::store::{AppSummary, AppUpdate, ImportOutcome, NewApp, Rotated, Rotation};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -120,7 +120,7 @@ impl AppStore for FakeStore {
 struct Scene {
     apps: CachedApps,
     store: Arc<FakeStore>,
-    millis: Arc<AtomicU64>,
+    clock: ManualClock,
 }
 
 impl Scene {
@@ -130,15 +130,10 @@ impl Scene {
             asked: AtomicU32::new(0),
             let_go: Notify::new(),
         });
-        let millis = Arc::new(AtomicU64::new(0));
-        let told = Arc::clone(&millis);
-        let timer = Box::new(move || Duration::from_millis(told.load(Ordering::Relaxed)));
-        let apps = CachedApps::with_timer(Arc::clone(&store) as Arc<dyn AppStore>, 100, timer);
-        Self {
-            apps,
-            store,
-            millis,
-        }
+        let clock = ManualClock::default();
+        let behind = Arc::clone(&store) as Arc<dyn AppStore>;
+        let apps = CachedApps::with_clock(behind, 100, Arc::new(clock.clone()));
+        Self { apps, store, clock }
     }
 
     /// Has remembered what there is, at the beginning of time.
@@ -153,8 +148,7 @@ impl Scene {
     }
 
     fn pass(&self, time: Duration) {
-        let millis = u64::try_from(time.as_millis()).unwrap();
-        self.millis.fetch_add(millis, Ordering::Relaxed);
+        self.clock.advance(time);
     }
 
     fn hears(&self, change: &Change) {
@@ -184,11 +178,11 @@ async fn is_pending<T>(future: impl Future<Output = T>) -> bool {
 async fn a_record_is_read_again_after_five_minutes() {
     let scene = Scene::remembering(Manner::Has(1)).await;
     scene.becomes(Manner::Has(2));
-    scene.pass(LONGEST_MEMORY);
+    scene.pass(LIFETIME);
     assert!(scene.finds_id(1).await && scene.asked() == 1);
     scene.pass(SECOND);
     assert!(scene.finds_id(2).await && scene.asked() == 2);
-    scene.pass(LONGEST_MEMORY);
+    scene.pass(LIFETIME);
     assert!(scene.finds_id(2).await && scene.asked() == 2);
 }
 
@@ -197,7 +191,7 @@ async fn with_the_store_away_a_record_serves_five_minutes_more_however_old() {
     for manner in [Manner::Has(1), Manner::HasNone] {
         let scene = Scene::remembering(manner).await;
         let known = scene.finds().await.unwrap();
-        scene.pass(LONGEST_MEMORY.saturating_sub(SECOND));
+        scene.pass(LIFETIME.saturating_sub(SECOND));
         scene.becomes(Manner::Away);
         scene.hears(&Change::Lost);
         for _ in 0..300 {
@@ -217,7 +211,7 @@ async fn with_the_store_away_a_record_serves_five_minutes_more_however_old() {
         scene.becomes(Manner::Has(3));
         assert!(scene.finds_id(3).await);
         scene.becomes(Manner::Away);
-        scene.pass(LONGEST_MEMORY + SECOND);
+        scene.pass(LIFETIME + SECOND);
         assert!(scene.finds_id(3).await);
     }
 }
@@ -236,7 +230,7 @@ async fn when_changes_are_heard_of_again_nothing_from_before_serves() {
 async fn nobody_else_waits_for_a_silent_store() {
     let scene = Scene::remembering(Manner::Has(1)).await;
     scene.becomes(Manner::Silent);
-    scene.pass(LONGEST_MEMORY + SECOND);
+    scene.pass(LIFETIME + SECOND);
     let mut first = pin!(scene.finds_id(1));
     assert!(is_pending(&mut first).await);
     for _ in 0..10 {
@@ -246,7 +240,7 @@ async fn nobody_else_waits_for_a_silent_store() {
     scene.store.let_go.notify_one();
     assert!(first.await, "the old record serves who has waited, too");
     // Not again at once, but a while after it failed.
-    scene.pass(PAUSE.saturating_sub(Duration::from_millis(1)));
+    scene.pass(BACK_OFF.saturating_sub(Duration::from_millis(1)));
     assert!(scene.finds_id(1).await && scene.asked() == 2);
     scene.becomes(Manner::Has(2));
     scene.pass(Duration::from_millis(1));
@@ -257,7 +251,7 @@ async fn nobody_else_waits_for_a_silent_store() {
 async fn who_goes_away_while_reading_again_leaves_it_to_the_next() {
     let scene = Scene::remembering(Manner::Has(1)).await;
     scene.becomes(Manner::Silent);
-    scene.pass(LONGEST_MEMORY + SECOND);
+    scene.pass(LIFETIME + SECOND);
     assert!(is_pending(scene.finds()).await);
     scene.becomes(Manner::Has(2));
     assert!(scene.finds_id(2).await);
@@ -267,7 +261,7 @@ async fn who_goes_away_while_reading_again_leaves_it_to_the_next() {
 async fn what_changed_while_it_was_read_again_does_not_serve() {
     let scene = Scene::remembering(Manner::Has(1)).await;
     scene.becomes(Manner::Silent);
-    scene.pass(LONGEST_MEMORY + SECOND);
+    scene.pass(LIFETIME + SECOND);
     let mut first = pin!(scene.finds());
     assert!(is_pending(&mut first).await);
     scene.hears(&Change::Item {
@@ -295,7 +289,7 @@ async fn a_change_of_all_applications_makes_all_be_read_again() {
 async fn a_record_that_cannot_be_used_is_no_store_that_is_away() {
     let scene = Scene::remembering(Manner::Has(1)).await;
     scene.becomes(Manner::Broken);
-    scene.pass(LONGEST_MEMORY + SECOND);
+    scene.pass(LIFETIME + SECOND);
     for _ in 0..2 {
         let error = scene.finds().await.unwrap_err();
         assert!(matches!(*error, AppStoreError::Malformed(_)), "{error}");

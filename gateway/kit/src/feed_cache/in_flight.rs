@@ -1,42 +1,40 @@
-//! Look-ups under way: of many requests for one application at once, one asks the store, and all have its answer.
+//! Look-ups in flight: of many callers for one key at once, one asks the store, and all have its answer.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    hash::Hash,
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use gateway_protocol::app::AppIdent;
 use tokio::sync::watch;
 
-use super::{App, store::AppStoreError};
+type Answer<T> = watch::Receiver<Option<T>>;
 
-/// What a look-up came to.
-pub(super) type Found = Result<Option<Arc<App>>, Arc<AppStoreError>>;
-
-type Answer = watch::Receiver<Option<Found>>;
-
-/// Look-ups under way; as many at most as there are requests.
-#[derive(Default)]
-pub(super) struct InFlight {
-    by_ident: Mutex<HashMap<AppIdent, Answer>>,
+/// Look-ups in flight; as many at most as there are callers.
+pub(super) struct InFlight<K, T> {
+    by_key: Mutex<HashMap<K, Answer<T>>>,
 }
 
-/// Who has come first, and asks for all.
-struct Leader<'f> {
-    in_flight: &'f InFlight,
-    ident: AppIdent,
-    answer: watch::Sender<Option<Found>>,
+/// The caller that has come first, and asks for all.
+struct Leader<'f, K: Copy + Eq + Hash, T> {
+    in_flight: &'f InFlight<K, T>,
+    key: K,
+    answer: watch::Sender<Option<T>>,
 }
 
-impl InFlight {
-    /// Looks up, or waits for whoever does already; then `look_up` is dropped without being begun.
-    pub(super) async fn find(
-        &self,
-        ident: AppIdent,
-        look_up: impl Future<Output = Found>,
-    ) -> Found {
+impl<K, T> Default for InFlight<K, T> {
+    fn default() -> Self {
+        Self {
+            by_key: Mutex::default(),
+        }
+    }
+}
+
+impl<K: Copy + Eq + Hash, T: Clone> InFlight<K, T> {
+    /// Looks up, or waits for the look-up in flight; then `look_up` is dropped without being begun.
+    pub(super) async fn find(&self, key: K, look_up: impl Future<Output = T>) -> T {
         loop {
-            match self.lead(ident) {
+            match self.lead(key) {
                 Ok(leader) => return leader.ask(look_up).await,
                 Err(mut answer) => {
                     if let Ok(found) = answer.wait_for(Option::is_some).await
@@ -44,69 +42,67 @@ impl InFlight {
                     {
                         return found.clone();
                     }
-                    // The leader's client went away, and the leader with it.
+                    // The leader was cancelled: its client went away.
                 }
             }
         }
     }
 
-    /// Looks up, unless somebody does already: for those who need not wait.
-    pub(super) async fn find_first(
-        &self,
-        ident: AppIdent,
-        look_up: impl Future<Output = Found>,
-    ) -> Option<Found> {
-        let leader = self.lead(ident).ok()?;
+    /// Looks up, unless a look-up is in flight: for callers that need not wait.
+    pub(super) async fn find_first(&self, key: K, look_up: impl Future<Output = T>) -> Option<T> {
+        let leader = self.lead(key).ok()?;
         Some(leader.ask(look_up).await)
     }
 
-    /// Whoever comes from now on looks up anew: what is under way may have been read before a change.
-    pub(super) fn forget(&self, ident: AppIdent) {
-        self.by_ident().remove(&ident);
+    /// The next caller looks up anew: what is in flight may have been read before a change.
+    pub(super) fn forget(&self, key: K) {
+        self.by_key().remove(&key);
     }
 
-    /// The same for every ident.
+    /// The same for every key.
     pub(super) fn forget_all(&self) {
-        self.by_ident().clear();
+        self.by_key().clear();
     }
 
     /// The lead, or where the leader's answer will be.
-    fn lead(&self, ident: AppIdent) -> Result<Leader<'_>, Answer> {
-        match self.by_ident().entry(ident) {
-            Entry::Occupied(under_way) => Err(under_way.get().clone()),
-            Entry::Vacant(place) => {
+    fn lead(&self, key: K) -> Result<Leader<'_, K, T>, Answer<T>> {
+        match self.by_key().entry(key) {
+            Entry::Occupied(in_flight) => Err(in_flight.get().clone()),
+            Entry::Vacant(vacant) => {
                 let (answer, answered) = watch::channel(None);
-                place.insert(answered);
+                vacant.insert(answered);
                 Ok(Leader {
                     in_flight: self,
-                    ident,
+                    key,
                     answer,
                 })
             }
         }
     }
+}
 
-    fn by_ident(&self) -> MutexGuard<'_, HashMap<AppIdent, Answer>> {
-        self.by_ident.lock().unwrap_or_else(PoisonError::into_inner)
+impl<K, T> InFlight<K, T> {
+    fn by_key(&self) -> MutexGuard<'_, HashMap<K, Answer<T>>> {
+        self.by_key.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Leader<'_> {
-    async fn ask(self, look_up: impl Future<Output = Found>) -> Found {
+impl<K: Copy + Eq + Hash, T: Clone> Leader<'_, K, T> {
+    async fn ask(self, look_up: impl Future<Output = T>) -> T {
         let found = look_up.await;
         self.answer.send_replace(Some(found.clone()));
         found
     }
 }
 
-impl Drop for Leader<'_> {
+impl<K: Copy + Eq + Hash, T> Drop for Leader<'_, K, T> {
     fn drop(&mut self) {
         let ours = self.answer.subscribe();
         // After a change, another may lead there.
-        if let Entry::Occupied(under_way) = self.in_flight.by_ident().entry(self.ident)
-            && under_way.get().same_channel(&ours)
+        if let Entry::Occupied(in_flight) = self.in_flight.by_key().entry(self.key)
+            && in_flight.get().same_channel(&ours)
         {
-            under_way.remove();
+            in_flight.remove();
         }
     }
 }
@@ -123,9 +119,13 @@ mod tests {
 
     use super::*;
 
-    fn ident() -> AppIdent {
-        "a".repeat(24).parse().unwrap()
-    }
+    const KEY: u8 = 1;
+
+    /// A look-up that failed.
+    #[derive(Clone, Debug)]
+    struct Failed;
+
+    type Found = Result<(), Failed>;
 
     /// A store that answers as often as it is let to, with an error, and counts.
     struct Slow {
@@ -141,13 +141,13 @@ mod tests {
             }
         }
 
-        async fn find(&self, in_flight: &InFlight) -> Found {
+        async fn find(&self, in_flight: &InFlight<u8, Found>) -> Found {
             let look_up = async {
                 self.asked.fetch_add(1, Ordering::Relaxed);
                 self.let_go.acquire().await.unwrap().forget();
-                Err(Arc::new(AppStoreError::Malformed("test")))
+                Err(Failed)
             };
-            in_flight.find(ident(), look_up).await
+            in_flight.find(KEY, look_up).await
         }
 
         fn asked(&self) -> u32 {
@@ -168,7 +168,7 @@ mod tests {
         let (first, second) = tokio::join!(first, second);
         assert!(first.is_err() && second.is_err());
         assert_eq!(slow.asked(), 1);
-        // Nothing of it is kept: that is the memory's business.
+        // Nothing of it is kept: that is the cache's business.
         slow.let_go.add_permits(1);
         slow.find(&in_flight).await.unwrap_err();
         assert_eq!(slow.asked(), 2);
@@ -193,7 +193,7 @@ mod tests {
         let (in_flight, slow) = (InFlight::default(), Slow::new());
         let (mut first, mut second) = (pin!(slow.find(&in_flight)), pin!(slow.find(&in_flight)));
         assert!(is_pending(&mut first).await);
-        in_flight.forget(ident());
+        in_flight.forget(KEY);
         assert!(is_pending(&mut second).await);
         assert_eq!(slow.asked(), 2);
         // The first's end is not the second's.

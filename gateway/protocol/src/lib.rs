@@ -6,6 +6,7 @@
 //! | module | subject |
 //! | --- | --- |
 //! | [`header`] | header names, derived from the configured prefix |
+//! | [`form`] | which body is a form |
 //! | [`param`] | the pairs of a query and a form body, borrowed from the request |
 //! | [`sign`] | sign profiles, the canonical string, signing, comparing, explaining a mismatch |
 //! | [`app`] | an application's public ident and internal id |
@@ -18,6 +19,7 @@
 //! | [`request_id`] | the identifier that follows a request through all programs |
 
 pub mod app;
+pub mod form;
 pub mod header;
 pub mod language;
 pub mod log_text;

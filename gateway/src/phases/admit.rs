@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use gateway_protocol::{
     app::AppIdent,
+    form::BodyType,
     header::{HeaderNames, HeaderRole},
     request_id::RequestId,
 };
@@ -148,7 +149,7 @@ fn check_body(
     match (method, body) {
         (_, BodyLength::None) => Ok(()),
         (Method::Get, _) => Err(Rejection::BodyNotAllowed),
-        (Method::Post, _) if !found.is_plain_form() => Err(Rejection::ContentTypeUnsupported),
+        (Method::Post, _) if !found.body_type.is_form() => Err(Rejection::ContentTypeUnsupported),
         (Method::Post, BodyLength::Known(length)) if length > rules.largest_body as u64 => {
             Err(Rejection::BodyTooLarge {
                 limit: rules.largest_body,
@@ -166,9 +167,7 @@ struct Found<'a> {
     language: Option<&'a [u8]>,
     authorization: Option<&'a [u8]>,
     host: u16,
-    content_type: Option<&'a [u8]>,
-    content_types: u32,
-    has_content_encoding: bool,
+    body_type: BodyType<'a>,
     expects_continue: bool,
     request_id: Option<&'a [u8]>,
     traceparent: Option<&'a [u8]>,
@@ -234,11 +233,8 @@ impl<'a> Found<'a> {
             HeaderRole::Expect => {
                 self.expects_continue = value.eq_ignore_ascii_case(b"100-continue");
             }
-            HeaderRole::ContentType => {
-                self.content_type = Some(value);
-                self.content_types += 1;
-            }
-            HeaderRole::ContentEncoding => self.has_content_encoding = true,
+            HeaderRole::ContentType => self.body_type.note_content_type(value),
+            HeaderRole::ContentEncoding => self.body_type.note_content_encoding(),
             HeaderRole::Traceparent => {
                 self.traceparent = Some(value);
                 self.traceparents += 1;
@@ -256,24 +252,6 @@ impl<'a> Found<'a> {
             | HeaderRole::Ordinary => {}
         }
         Ok(())
-    }
-
-    /// `application/x-www-form-urlencoded`, at most with `charset=utf-8`, and nothing around it.
-    fn is_plain_form(&self) -> bool {
-        let Some(content_type) = self.content_type else {
-            return false;
-        };
-        let mut parts = content_type
-            .split(|&byte| byte == b';')
-            .map(<[u8]>::trim_ascii);
-        let is_form = parts.next().is_some_and(|media_type| {
-            media_type.eq_ignore_ascii_case(b"application/x-www-form-urlencoded")
-        });
-        let is_utf8 = |part: &[u8]| {
-            part.eq_ignore_ascii_case(b"charset=utf-8")
-                || part.eq_ignore_ascii_case(b"charset=\"utf-8\"")
-        };
-        is_form && self.content_types == 1 && parts.all(is_utf8) && !self.has_content_encoding
     }
 }
 

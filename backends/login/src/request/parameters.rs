@@ -6,8 +6,14 @@ use axum::{
     body::Bytes,
     extract::{FromRequest, Request},
 };
-use gateway_protocol::param::{Params, ParamsError};
-use http::{HeaderMap, Method, header::CONTENT_TYPE};
+use gateway_protocol::{
+    form::BodyType,
+    param::{Params, ParamsError},
+};
+use http::{
+    HeaderMap, Method,
+    header::{CONTENT_ENCODING, CONTENT_TYPE},
+};
 
 use crate::error::LoginError;
 
@@ -81,12 +87,14 @@ fn form<'a>(method: &Method, headers: &HeaderMap, body: &'a [u8]) -> Result<&'a 
     if *method == Method::GET {
         return Err(LoginError::BodyNotAllowed);
     }
-    let media_type = headers
-        .get(CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default();
-    let essence = media_type.split(';').next().unwrap_or_default().trim();
-    if essence.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
+    let mut body_type = BodyType::default();
+    for content_type in headers.get_all(CONTENT_TYPE) {
+        body_type.note_content_type(content_type.as_bytes());
+    }
+    if headers.contains_key(CONTENT_ENCODING) {
+        body_type.note_content_encoding();
+    }
+    if body_type.is_form() {
         Ok(body)
     } else {
         Err(LoginError::ContentTypeUnsupported)

@@ -81,6 +81,9 @@ impl Reload for GatewayReload {
 fn apps(before: &AppDirectory, config: &Applications) -> AppDirectory {
     match (before, config) {
         (AppDirectory::Single(_), Applications::Single(key)) => AppDirectory::single(key.clone()),
+        (AppDirectory::Multi(apps), Applications::Multi(multi)) => {
+            AppDirectory::Multi(apps.of_size(multi.cache_entries))
+        }
         (before, _) => before.clone(),
     }
 }

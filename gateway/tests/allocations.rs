@@ -72,7 +72,10 @@ impl Phases {
         let AppDirectory::Single(app) = &self.gateway.apps else {
             unreachable!("the configuration has one application")
         };
-        let pairs = format!("{pairs}&time={}", self.gateway.state.clock.now().as_millis());
+        let pairs = format!(
+            "{pairs}&time={}",
+            self.gateway.state.clock.now().as_millis()
+        );
         let params = Params::parse(pairs.as_bytes(), b"", 99).unwrap();
         let sign = sign(&SignProfile::default(), &app.key, "", "", &params);
         format!("{pairs}&sign={}", sign.to_hex())

@@ -290,6 +290,15 @@ impl Running {
         signal(self.id(), "TERM");
     }
 
+    /// Asks it to reload its configuration (`SIGHUP`).
+    ///
+    /// # Panics
+    ///
+    /// When `kill` is not there.
+    pub fn hang_up(&self) {
+        signal(self.id(), "HUP");
+    }
+
     /// Ends it at once, as a crash would.
     pub fn kill(&mut self) {
         // Fails only when it has ended already.

@@ -11,6 +11,7 @@
 mod application;
 mod builder;
 mod files;
+mod reload;
 
 use std::{
     collections::BTreeMap,

@@ -94,3 +94,6 @@ pub fn parse<T>(
         (Err(Invalid), Ok(_)) => Err(invalid(vec![error::Problem::unexplained()])),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -107,6 +107,28 @@ where
         }
     }
 
+    /// An empty cache of another size, which knows as much of the feed.
+    #[must_use]
+    pub fn resized(&self, entries: u64) -> Self {
+        Self {
+            settings: FeedCacheSettings {
+                entries,
+                ..self.settings
+            },
+            cache: Cache::builder().max_capacity(entries).build(),
+            in_flight: InFlight::default(),
+            freshness: self.freshness.duplicate(),
+            changes: AtomicU64::new(0),
+            clock: Arc::clone(&self.clock),
+            start: self.start,
+        }
+    }
+
+    /// Values at most.
+    pub const fn entries(&self) -> u64 {
+        self.settings.entries
+    }
+
     /// The value of `key`: the cached one, or what `read` finds. `read` is dropped without being begun if it is not needed.
     ///
     /// # Errors

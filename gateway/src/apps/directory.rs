@@ -1,6 +1,9 @@
 //! How a request finds its application: the one there is, or a cached record of the store. CONTRACT 4.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
+};
 
 use gateway_protocol::{
     app::{AppId, AppIdent},
@@ -52,26 +55,69 @@ const LIFETIME: Duration = Duration::from_secs(5 * 60);
 pub struct CachedApps {
     store: Arc<dyn AppStore>,
     cache: FeedCache<AppIdent, Arc<App>, AppStoreError>,
+    all: Arc<AllCaches>,
+}
+
+/// The caches in front of one store: one, and after a change of its size also the old one, as long as a request uses it.
+#[derive(Default)]
+struct AllCaches(Mutex<Vec<Weak<CachedApps>>>);
+
+impl AllCaches {
+    fn lock(&self) -> MutexGuard<'_, Vec<Weak<CachedApps>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn on_change(&self, change: &Change) {
+        self.lock().retain(|apps| {
+            let apps = apps.upgrade();
+            if let Some(apps) = &apps {
+                // `ALL_APPLICATIONS` is no ident, nor is what only a newer release knows: then all are invalidated.
+                apps.cache
+                    .on_change(change, |key| AppIdent::try_from(key).ok());
+            }
+            apps.is_some()
+        });
+    }
 }
 
 impl CachedApps {
     /// An empty cache of at most so many entries.
     #[must_use]
-    pub fn new(store: Arc<dyn AppStore>, entries: u64) -> Self {
+    pub fn new(store: Arc<dyn AppStore>, entries: u64) -> Arc<Self> {
         Self::with_clock(store, entries, Arc::new(SystemClock))
     }
 
-    fn with_clock(store: Arc<dyn AppStore>, entries: u64, clock: Arc<dyn Clock>) -> Self {
+    fn with_clock(store: Arc<dyn AppStore>, entries: u64, clock: Arc<dyn Clock>) -> Arc<Self> {
         let settings = FeedCacheSettings {
             topic: Topic::Application,
             entries,
             lifetime: LIFETIME,
             unknown: Unknown::Cached,
         };
-        Self {
+        let apps = Arc::new(Self {
             store,
             cache: FeedCache::new(settings, clock),
+            all: Arc::default(),
+        });
+        apps.all.lock().push(Arc::downgrade(&apps));
+        apps
+    }
+
+    /// A cache of this size in front of the same store: this one, or an empty one that hears of the same changes.
+    #[must_use]
+    pub fn of_size(self: &Arc<Self>, entries: u64) -> Arc<Self> {
+        if entries == self.cache.entries() {
+            return Arc::clone(self);
         }
+        // No change is heard of meanwhile.
+        let mut all = self.all.lock();
+        let resized = Arc::new(Self {
+            store: Arc::clone(&self.store),
+            cache: self.cache.resized(entries),
+            all: Arc::clone(&self.all),
+        });
+        all.push(Arc::downgrade(&resized));
+        resized
     }
 
     /// The application of that ident.
@@ -84,11 +130,11 @@ impl CachedApps {
         self.cache.find(ident, read).await
     }
 
-    /// Invalidates what changed, and notes whether changes are heard.
-    pub fn on_change(&self, change: &Change) {
-        // `ALL_APPLICATIONS` is no ident, nor is what only a newer release knows: then all are invalidated.
-        self.cache
-            .on_change(change, |key| AppIdent::try_from(key).ok());
+    /// What is to be told of changes, as long as there is a cache in front of the store: it invalidates what changed, and
+    /// notes whether changes are heard.
+    pub fn subscriber(&self) -> impl Fn(&Change) + Send + Sync + use<> {
+        let all = Arc::clone(&self.all);
+        move |change| all.on_change(change)
     }
 }
 

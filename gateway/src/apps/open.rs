@@ -54,10 +54,10 @@ pub fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
         postgres.disconnect();
     }
     warn_of_unknown_defaults(config, &database);
-    let apps = Arc::new(CachedApps::new(store, multi.cache_entries));
-    let told = Arc::clone(&apps);
+    let apps = CachedApps::new(store, multi.cache_entries);
+    let told = apps.subscriber();
     let watch = database
-        .watch(since_epoch, move |change| told.on_change(&change))
+        .watch(since_epoch, move |change| told(&change))
         .context("cannot watch the store for changes")?;
     Ok(OpenApps {
         directory: AppDirectory::Multi(apps),

@@ -157,7 +157,7 @@ fn meant_by(key: &Key, known: &[Key]) -> Option<String> {
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, one)| one);
     // In its right place, it would be right.
-    let elsewhere = || known.iter().find(|one| one.name == key.name);
+    let elsewhere = || known.iter().find(|one| one.name == key.name && one != &key);
     nearest.or_else(elsewhere).map(Key::dotted)
 }
 
@@ -166,8 +166,15 @@ fn unknown_key(key: &Key, meant: Option<String>, known: &[Key]) -> String {
     match meant {
         Some(meant) => {
             let section = format!("{}.", key.section);
-            let here = meant.strip_prefix(&section).unwrap_or(&meant);
-            format!("unknown key; did you mean {here}?")
+            let is_of_root = !meant.contains('.') && !key.section.is_empty();
+            match meant.strip_prefix(&section) {
+                Some(here) => format!("unknown key; did you mean {here}?"),
+                // In TOML a section goes on to the next header.
+                None if is_of_root => {
+                    format!("unknown key here; {meant} stands above the first [section]")
+                }
+                None => format!("unknown key; did you mean {meant}?"),
+            }
         }
         None => {
             let here = known.iter().filter(|one| one.section == key.section);

@@ -45,6 +45,15 @@ impl Freshness {
         }
     }
 
+    /// Another one that knows as much.
+    pub(super) fn duplicate(&self) -> Self {
+        Self {
+            lifetime: self.lifetime,
+            lost_at: AtomicU64::new(self.lost_at.load(Relaxed)),
+            backs_off_until: AtomicU64::new(self.backs_off_until.load(Relaxed)),
+        }
+    }
+
     /// Of a value that was read at `read_at`.
     pub(super) fn judge(&self, read_at: Duration, now: Duration) -> State {
         if self.is_expired(now) {
@@ -106,7 +115,7 @@ fn millis(time: Duration) -> u64 {
 mod tests {
     use super::*;
 
-    const LIFETIME: Duration = Duration::from_secs(60);
+    const LIFETIME: Duration = MAX_OUTAGE;
     const MILLI: Duration = Duration::from_millis(1);
     const NOW: Duration = Duration::from_secs(10_000);
 

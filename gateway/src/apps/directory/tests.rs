@@ -118,7 +118,7 @@ impl AppStore for FakeStore {
 
 /// A memory, the store behind it, and the time.
 struct Scene {
-    apps: CachedApps,
+    apps: Arc<CachedApps>,
     store: Arc<FakeStore>,
     clock: ManualClock,
 }
@@ -152,7 +152,7 @@ impl Scene {
     }
 
     fn hears(&self, change: &Change) {
-        self.apps.on_change(change);
+        self.apps.subscriber()(change);
     }
 
     /// The found application's id.

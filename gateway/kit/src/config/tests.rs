@@ -1,0 +1,241 @@
+//! Files as operators write them, and what they are told.
+
+use std::path::Path;
+
+use super::*;
+
+/// What a program could read.
+#[derive(Debug)]
+struct Example {
+    size: u16,
+    name: String,
+    is_on: bool,
+    mode: Mode,
+    paths: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Mode {
+    Fast,
+    Safe,
+}
+
+const PATHS: &str = "paths, for example \"/login\"";
+
+fn example(root: &mut Section<'_>) -> Read<Example> {
+    root.renamed("length", "size");
+    let size = root.number("size", 1..=100_u16, 7);
+    let name = root.required("name", "a name");
+    let secret = root.secret("secret");
+    let inner = root.section("inner", |inner| {
+        let is_on = inner.flag("is_on", true);
+        let modes = [("fast", Mode::Fast), ("safe", Mode::Safe)];
+        let mode = inner.choice("mode", &modes, Mode::Safe);
+        let is_path = |text: &str| text.starts_with('/').then(|| text.to_owned());
+        let paths = inner.list("paths", &["/"], PATHS, is_path);
+        Ok((is_on?, mode?, paths?))
+    });
+    let tables = root.sections("tables", |_, table| {
+        table.seconds("wait_seconds", 1..=60, 2)
+    });
+    let (is_on, mode, paths) = inner?;
+    secret?;
+    tables?;
+    Ok(Example {
+        size: size?,
+        name: name?,
+        is_on,
+        mode,
+        paths,
+    })
+}
+
+fn read(text: &str) -> Result<Loaded<Example>, ConfigError> {
+    parse(Path::new("a.toml"), text, example)
+}
+
+fn settings(text: &str) -> Settings {
+    read(text).unwrap().settings
+}
+
+fn problems(text: &str) -> Vec<String> {
+    read(text).unwrap_err().lines()
+}
+
+#[test]
+fn a_file_sets_what_it_says_and_leaves_the_defaults() {
+    let found = read("name = 'x'\nsize = 0x10\n[inner]\nmode = 'fast'\npaths = ['/a', '/b']\n");
+    let found = found.unwrap().config;
+    assert_eq!((found.size, &*found.name), (16, "x"));
+    assert!(found.is_on);
+    assert_eq!(found.mode, Mode::Fast);
+    assert_eq!(found.paths, ["/a", "/b"]);
+    let found = read("name = 'x'").unwrap().config;
+    assert_eq!((found.size, found.mode), (7, Mode::Safe));
+    assert_eq!(found.paths, ["/"]);
+}
+
+#[test]
+fn every_problem_has_file_line_key_found_and_allowed() {
+    let text = "size = 101\nname = 5\n\n[inner]\nis_on = 'yes'\nmode = \"slow\"\npaths = ['a']\n[tables.one]\nwait_seconds = 61\n";
+    assert_eq!(
+        problems(text),
+        [
+            "a.toml:1: size: found 101; allowed: a whole number from 1 to 100",
+            "a.toml:2: name: found a whole number; allowed: a name",
+            "a.toml:5: inner.is_on: found a text; allowed: true or false",
+            "a.toml:6: inner.mode: found \"slow\"; allowed: \"fast\", \"safe\"",
+            "a.toml:7: inner.paths: found ['a']; allowed: a list of paths, for example \"/login\"",
+            "a.toml:9: tables.one.wait_seconds: found 61; allowed: a whole number from 1 to 60",
+        ]
+    );
+}
+
+#[test]
+fn a_missing_key_is_named() {
+    assert_eq!(problems(""), ["a.toml: name: missing; allowed: a name"]);
+}
+
+#[test]
+fn an_unknown_key_is_reported_with_the_nearest_known_one() {
+    for (line, told) in [
+        (
+            "sise = 1",
+            "a.toml:2: sise: unknown key; did you mean size?",
+        ),
+        (
+            "[iner]\nis_on = true",
+            "a.toml:2: iner: unknown key; did you mean inner?",
+        ),
+        (
+            "[inner]\nmodes = 'fast'",
+            "a.toml:3: inner.modes: unknown key; did you mean mode?",
+        ),
+        (
+            "[inner]\nsize = 1",
+            "a.toml:3: inner.size: unknown key here; size stands above the first [section]",
+        ),
+        (
+            "is_on = true",
+            "a.toml:2: is_on: unknown key; did you mean inner.is_on?",
+        ),
+        (
+            "[inner]\ncolour = 1",
+            "a.toml:3: inner.colour: unknown key; allowed: is_on, mode, paths",
+        ),
+    ] {
+        assert_eq!(problems(&format!("name = 'x'\n{line}\n")), [told]);
+    }
+    // A misspelled key that must be there is one problem.
+    assert_eq!(
+        problems("nane = 'x'"),
+        ["a.toml:1: nane: unknown key; did you mean name?"]
+    );
+}
+
+#[test]
+fn a_renamed_key_is_reported_with_its_new_name() {
+    assert_eq!(
+        problems("name = 'x'\nlength = 3"),
+        ["a.toml:2: length: is called size now"]
+    );
+}
+
+#[test]
+fn a_table_is_a_table() {
+    assert_eq!(
+        problems("name = 'x'\ninner = 'hush'"),
+        ["a.toml:2: inner: found a text; allowed: a table"]
+    );
+    assert_eq!(
+        problems("name = 'x'\n[tables]\none = 'hush'"),
+        ["a.toml:3: tables.one: found a text; allowed: a table"]
+    );
+}
+
+#[test]
+fn text_that_is_no_toml_is_reported_by_line_and_never_quoted() {
+    let told = problems("name = 'x'\nsecret = hush hush\nsize = \n");
+    assert!(told[0].starts_with("a.toml:2: not TOML: "), "{told:?}");
+    assert!(
+        told.iter()
+            .any(|line| line.starts_with("a.toml:3: not TOML: "))
+    );
+    assert!(!told.join("").contains("hush"), "{told:?}");
+    let told = problems("name = 'x'\nname = 'y'\n");
+    assert!(told[0].starts_with("a.toml:2: not TOML: "), "{told:?}");
+}
+
+#[test]
+fn a_secret_is_never_shown() {
+    for secret in ["['hush']", "{ a = 'hush' }", "'env:NO_SUCH_VARIABLE_HUSH'"] {
+        let told = problems(&format!("name = 'x'\nsecret = {secret}")).join("");
+        assert!(told.starts_with("a.toml:2: secret: found"), "{told}");
+        assert!(!told.contains("'hush'"), "{told}");
+    }
+    let told = problems("name = 'x'\nsercet = 'hush'").join("");
+    assert!(told.contains("secret") && !told.contains("hush"), "{told}");
+    let with = |secret: &str| settings(&format!("name = 'x'\nsecret = '{secret}'"));
+    let changes = with("hush one").changes(&with("hush two"));
+    let shown: Vec<_> = changes.iter().map(Change::to_string).collect();
+    assert_eq!(shown, ["secret: changed"]);
+    assert!(!format!("{:?} {changes:?}", with("hush")).contains("hush"));
+}
+
+#[test]
+fn what_may_hold_a_password_is_cut() {
+    let told = problems("name = 'x'\n[inner]\nmode = 'postgres://u:hush@h/d'").join("");
+    assert!(told.contains("found 'postgres://…") && !told.contains("hush"));
+}
+
+#[test]
+fn changes_are_those_of_meaning_and_not_of_writing() {
+    let one = settings("name = 'x'\nsize = 16\n[tables.one]\n");
+    let same = settings(
+        "tables.one = {}\nsize = 0x10 # as before\nname = \"x\"\ninner = { is_on = true }",
+    );
+    assert_eq!(one.changes(&same), []);
+    let other = settings("name = 'y'\n[inner]\npaths = ['/a']\n[tables.two]\nwait_seconds = 5\n");
+    let shown: Vec<_> = one.changes(&other).iter().map(Change::to_string).collect();
+    assert_eq!(
+        shown,
+        [
+            "size: 16 -> 7",
+            "name: \"x\" -> \"y\"",
+            "inner.paths: [\"/\"] -> [\"/a\"]",
+            "tables.two.wait_seconds: added, 5",
+            "tables.one.wait_seconds: removed",
+        ]
+    );
+}
+
+#[test]
+fn kept_keys_have_their_old_values() {
+    let old = settings("name = 'x'\nsize = 1\n");
+    let new = settings("name = 'y'\nsize = 2\n");
+    let kept = settings("name = 'y'\nsize = 2\n").keeping(&old, |key| key == "size");
+    let changed = |settings: &Settings| -> Vec<String> {
+        let changes = settings.changes(&new);
+        changes.into_iter().map(|change| change.key).collect()
+    };
+    assert_eq!(changed(&kept), ["size"]);
+    assert_eq!(changed(&old), ["size", "name"]);
+}
+
+#[test]
+fn a_secrets_file_belongs_to_the_configuration() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("secret");
+    std::fs::write(&file, "one\n").unwrap();
+    let text = format!(
+        "name = 'x'\nwatch = true\nsecret = 'file:{}'\n",
+        file.display()
+    );
+    let before = settings(&text);
+    assert!(before.is_watched());
+    assert_eq!(before.files(), [file.clone()]);
+    std::fs::write(&file, "two\n").unwrap();
+    let changes = before.changes(&settings(&text));
+    assert_eq!(changes.len(), 1);
+    assert_eq!(changes[0].key, "secret");
+}

@@ -1,0 +1,70 @@
+//! Changing the configuration of a running program.
+
+use std::{fs, path::PathBuf, process::Output};
+
+use toml::Table;
+
+use super::{Stack, files::merge};
+use crate::program::{Instance, Program};
+
+impl Stack {
+    /// A program's configuration file.
+    #[must_use]
+    pub fn config(&self, instance: impl Into<Instance>) -> PathBuf {
+        self.files.config(instance).into()
+    }
+
+    /// What a program's configuration file would be with this put over it.
+    ///
+    /// # Panics
+    ///
+    /// When it is no TOML.
+    #[must_use]
+    pub fn config_with(&self, instance: impl Into<Instance>, toml: &str) -> String {
+        let text = fs::read_to_string(self.config(instance)).expect("the file is there");
+        let mut table: Table = text.parse().expect("the file was written as TOML");
+        merge(
+            &mut table,
+            &toml.parse().expect("a test's TOML is well-formed"),
+        );
+        toml::to_string(&table).expect("a table can be written")
+    }
+
+    /// Puts this over a program's configuration file, while the program runs.
+    ///
+    /// # Panics
+    ///
+    /// When it is no TOML, or the file cannot be written.
+    pub fn configure(&self, instance: impl Into<Instance>, toml: &str) {
+        let instance = instance.into();
+        let text = self.config_with(instance, toml);
+        fs::write(self.config(instance), text).expect("the file can be written");
+    }
+
+    /// Runs the command by which a program reloads.
+    #[must_use]
+    pub fn reload(&self, instance: impl Into<Instance>) -> Output {
+        let instance = instance.into();
+        let verb = match instance.program {
+            Program::Gateway => "reload",
+            _ => "--reload",
+        };
+        let config = self.files.config(instance);
+        let arguments = [verb, "--config", &config];
+        instance.program.run(self.folder(), &arguments)
+    }
+
+    /// Runs the command that checks a program's file, with these further arguments.
+    #[must_use]
+    pub fn check(&self, instance: impl Into<Instance>, further: &[&str]) -> Output {
+        let instance = instance.into();
+        let verb = match instance.program {
+            Program::Gateway => "check",
+            _ => "--check",
+        };
+        let config = self.files.config(instance);
+        let mut arguments = vec![verb, "--config", &config];
+        arguments.extend(further);
+        instance.program.run(self.folder(), &arguments)
+    }
+}

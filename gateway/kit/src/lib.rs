@@ -14,6 +14,7 @@
 //! | [`rate_limit`] | how often a network or an application may do something |
 //! | [`shutdown`] | the phases of an orderly stop, and the signals that begin it |
 //! | [`health`] | asking a running program whether it can serve |
+//! | [`origin`] | an origin of the web |
 //! | [`once_a_minute`] | log lines that an attacker could otherwise repeat at will |
 
 pub mod clock;
@@ -25,6 +26,7 @@ pub mod http_server;
 pub mod log_writer;
 pub mod logging;
 pub mod once_a_minute;
+pub mod origin;
 pub mod rate_limit;
 pub mod reload;
 pub mod secret;

@@ -11,7 +11,7 @@ use gateway_protocol::{
     version::Version,
 };
 use signpost_kit::clock::Timestamp;
-use url::Url;
+pub use signpost_kit::origin::Origin;
 
 use super::{
     import::{ImportError, Problem, Problems, read_apps},
@@ -407,39 +407,11 @@ impl From<AppName> for String {
 #[error("1 to 64 characters, none of them a control character")]
 pub struct ParseAppNameError;
 
-/// An origin that a login may return to (RFC 6454): scheme, host and port, as browsers write it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Origin(String);
-
-impl FromStr for Origin {
-    type Err = ParseOriginError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let url = Url::parse(text).map_err(|_| ParseOriginError)?;
-        let is_bare =
-            matches!(url.path(), "" | "/") && url.query().is_none() && url.fragment().is_none();
-        let is_plain = url.username().is_empty() && url.password().is_none();
-        if matches!(url.scheme(), "http" | "https") && is_bare && is_plain && url.has_host() {
-            Ok(Self(url.origin().ascii_serialization()))
-        } else {
-            Err(ParseOriginError)
-        }
-    }
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
-    }
-}
-
-/// The text is not an origin.
-#[derive(Debug, thiserror::Error)]
-#[error("an origin: http or https, a host, a port perhaps, and no more")]
-pub struct ParseOriginError;
-
 pub(super) fn texts(origins: Vec<Origin>) -> Vec<String> {
-    origins.into_iter().map(|origin| origin.0).collect()
+    origins
+        .into_iter()
+        .map(|origin| origin.to_string())
+        .collect()
 }
 
 /// A warning that names applications whose default version is none that the gateway has: their requests that name no

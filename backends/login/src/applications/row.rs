@@ -22,7 +22,9 @@ pub(super) fn application_from_row<R: StoredRow>(
     })
 }
 
+/// An origin that only an older release took, `https://*` for example, is left out: no address was ever of it.
 fn origins_of(json: &str) -> Option<Vec<Origin>> {
     let origins: Vec<String> = serde_json::from_str(json).ok()?;
-    origins.iter().map(|origin| origin.parse().ok()).collect()
+    let parsed = origins.iter().filter_map(|origin| origin.parse().ok());
+    Some(parsed.collect())
 }

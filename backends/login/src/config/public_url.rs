@@ -2,25 +2,26 @@
 
 use std::str::FromStr;
 
+use signpost_kit::origin::{Origin, ParseOriginError};
 use url::Url;
 
 use crate::logins::LoginState;
 
 /// The gateway's origin as browsers see it. What it decides: addresses handed out, and how cookies are set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PublicUrl(Url);
+pub struct PublicUrl(Origin);
 
 impl PublicUrl {
     /// Whether browsers come by https, and so take `Secure` cookies.
     #[must_use]
     pub fn is_https(&self) -> bool {
-        self.0.scheme() == "https"
+        self.0.is_https()
     }
 
     /// Where the provider sends the browser back to: OAuth's `redirect_uri`. CONTRACT 8.
     #[must_use]
     pub fn callback(&self) -> Url {
-        let mut url = self.0.clone();
+        let mut url = self.0.to_url();
         url.set_path("/login");
         url
     }
@@ -35,25 +36,13 @@ impl PublicUrl {
 }
 
 impl FromStr for PublicUrl {
-    type Err = ParsePublicUrlError;
+    type Err = ParseOriginError;
 
+    /// It is an origin: paths pass the gateway unchanged, so it has none of its own.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let url = Url::parse(text).map_err(|_| ParsePublicUrlError)?;
-        let is_web = matches!(url.scheme(), "http" | "https");
-        let is_bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
-        let is_anonymous = url.username().is_empty() && url.password().is_none();
-        if is_web && is_bare && is_anonymous {
-            Ok(Self(url))
-        } else {
-            Err(ParsePublicUrlError)
-        }
+        text.parse().map(Self)
     }
 }
-
-/// The address is not one that a gateway can be reached by: paths pass it unchanged, so it has none.
-#[derive(Debug, thiserror::Error)]
-#[error("an http or https origin without a path")]
-pub struct ParsePublicUrlError;
 
 #[cfg(test)]
 mod tests {

@@ -1,0 +1,157 @@
+//! An origin of the web: where a login may return to, and where browsers reach the gateway.
+
+use std::{fmt, str::FromStr};
+
+use url::{Position, Url};
+
+/// Scheme (http or https), host and port (RFC 6454). `Display` is its ASCII serialization: `https://app.example:8443`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin(Url);
+
+impl Origin {
+    /// Whether `url` is of this origin. Both went through the same parser.
+    #[must_use]
+    pub fn is_of(&self, url: &Url) -> bool {
+        url.scheme() == self.0.scheme()
+            && url.host_str() == self.0.host_str()
+            && url.port_or_known_default() == self.0.port_or_known_default()
+    }
+
+    /// Whether the scheme is https.
+    #[must_use]
+    pub fn is_https(&self) -> bool {
+        self.0.scheme() == "https"
+    }
+
+    /// The address of its root, `https://app.example/`.
+    #[must_use]
+    pub fn to_url(&self) -> Url {
+        self.0.clone()
+    }
+
+    fn as_str(&self) -> &str {
+        &self.0[..Position::BeforePath]
+    }
+}
+
+impl FromStr for Origin {
+    type Err = ParseOriginError;
+
+    /// Letter case, a default port and one slash at the end do not matter. The parser (WHATWG URL) repairs much else: line
+    /// breaks, missing slashes, numbers that stand for addresses, letters beyond ASCII. What needs repair is a mistake.
+    /// Nor is there a wildcard: `*` would be a host of that name, which nobody means.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let origin = Url::parse(text).map(Self).map_err(|_| ParseOriginError)?;
+        let default_port = match origin.0.scheme() {
+            "http" => ":80",
+            "https" => ":443",
+            _ => return Err(ParseOriginError),
+        };
+        let written = text.to_ascii_lowercase();
+        let written = written.strip_suffix('/').unwrap_or(&written);
+        let rest = written.strip_prefix(origin.as_str());
+        let is_plain = rest.is_some_and(|rest| {
+            rest.is_empty() || (rest == default_port && origin.0.port().is_none())
+        });
+        let is_whole = &origin.0[Position::BeforePath..] == "/";
+        if is_plain && is_whole && !written.contains(['*', '@']) {
+            Ok(origin)
+        } else {
+            Err(ParseOriginError)
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+/// The text is not an origin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ParseOriginError;
+
+impl fmt::Display for ParseOriginError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an origin: http or https, a host, a port perhaps, and no more")
+    }
+}
+
+impl std::error::Error for ParseOriginError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_port_and_the_hosts_letter_case_do_not_matter() {
+        let origin: Origin = "https://App.example:443".parse().unwrap();
+        assert!(origin.is_of(&Url::parse("https://app.example/path?x").unwrap()));
+        assert!(!origin.is_of(&Url::parse("http://app.example/").unwrap()));
+        assert!(!origin.is_of(&Url::parse("https://app.example:8443/").unwrap()));
+        assert_eq!(origin.to_string(), "https://app.example");
+        assert_eq!(origin, "HTTPS://app.EXAMPLE/".parse().unwrap());
+        assert!(origin.is_https());
+        assert_eq!(origin.to_url().as_str(), "https://app.example/");
+    }
+
+    #[test]
+    fn hosts_are_names_or_addresses() {
+        for good in [
+            "http://127.0.0.1:8080",
+            "http://[::1]:81",
+            "https://xn--bcher-kva.example",
+            "http://localhost",
+        ] {
+            assert_eq!(good.parse::<Origin>().unwrap().to_string(), good);
+        }
+    }
+
+    #[test]
+    fn more_than_an_origin_is_refused() {
+        for bad in [
+            "",
+            "app.example",
+            "https://",
+            "https://app.example/path",
+            "https://app.example?x",
+            "https://app.example/?",
+            "https://app.example/#f",
+            "https://u@app.example",
+            "https://@app.example",
+            "ftp://app.example",
+            "file:///x",
+        ] {
+            assert!(bad.parse::<Origin>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_the_parser_would_repair_is_refused() {
+        for bad in [
+            " https://app.example",
+            "https:app.example",
+            "https:/app.example",
+            "https:///app.example",
+            "https:\\\\app.example",
+            "https://app.example//",
+            "https://app\n.example",
+            "https://app%2Eexample",
+            "https://bücher.example",
+            "https://app.example:",
+            "https://app.example:0443",
+            "http://127.1",
+            "http://0x7f000001",
+        ] {
+            assert!(bad.parse::<Origin>().is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn there_are_no_wildcards() {
+        for wildcard in ["https://*", "https://*.example", "https://app.*"] {
+            assert!(wildcard.parse::<Origin>().is_err(), "{wildcard}");
+        }
+    }
+}

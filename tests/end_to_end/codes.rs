@@ -307,7 +307,7 @@ impl World {
         let begun = browser.step(&self.single.url("/login")).await;
         let cookie = &browser.cookies()[0];
         (
-            format!("{}={}", cookie.name, cookie.value),
+            format!("{}={}", cookie.name(), cookie.value()),
             begun.redirect_param("state").unwrap(),
         )
     }

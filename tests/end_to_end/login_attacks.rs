@@ -105,11 +105,11 @@ async fn a_cookie_of_another_login_does_not_serve() {
     let mut other = Browser::default();
     let second = other.open(&stack.url("/login")).await;
     let second_cookie = other.cookies()[0].clone();
-    assert_ne!(first_cookie.name, second_cookie.name);
+    assert_ne!(first_cookie.name(), second_cookie.name());
     // The value of one under the name of the other.
     let mut mixed = second_cookie;
-    mixed.value = first_cookie.value;
-    other.put_cookie(mixed);
+    mixed.set_value(first_cookie.value().to_owned());
+    other.put_cookie(&mixed, &stack.url("/login"));
     let mixed = other
         .decide_and_follow(&second, "ada", Decision::Allow)
         .await;
@@ -164,16 +164,16 @@ async fn only_the_last_confirmation_completes() {
     let begun = begin_polling(&client).await;
     let mut browser = Browser::default();
     let page = browser.open(&begun.authorize_url).await;
-    let shown = browser.cookies()[0].value.clone();
+    let shown = browser.cookies()[0].value().to_owned();
     browser.confirm(&page).await;
-    let confirmed = browser.cookies()[0].value.clone();
+    let confirmed = browser.cookies()[0].value().to_owned();
     assert_ne!(shown, confirmed, "the confirmation sets the cookie anew");
     // The page's cookie alone does not complete.
     let mut early = Browser::default();
     let page = early.open(&begun.authorize_url).await;
     let cookie = early.cookies()[0].clone();
     let provider = early.confirm(&page).await;
-    early.put_cookie(cookie);
+    early.put_cookie(&cookie, &begun.authorize_url);
     let back = early
         .decide_and_follow(&provider, "ada", Decision::Allow)
         .await;
@@ -220,7 +220,7 @@ async fn secrets_of_a_login_are_in_no_log_and_not_in_the_store() {
     let provider = confirm_polling(&mut browser, &begun).await;
     let back = browser.decide(&provider, "ada", Decision::Allow).await;
     let code = back.redirect_param("code").unwrap();
-    let cookie = browser.cookies()[0].value.clone();
+    let cookie = browser.cookies()[0].value().to_owned();
     browser.follow(back).await;
     let login = check(&client, &begun.token).await["login"].clone();
     let provider = browser

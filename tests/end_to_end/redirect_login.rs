@@ -66,16 +66,18 @@ async fn the_login_cookie_is_as_it_should_be() {
     let stack = Stack::start().await;
     let mut browser = stack.browser();
     let begun = browser.step(&stack.url("/login")).await;
-    let [cookie] = browser.cookies() else {
+    let [cookie] = &browser.cookies()[..] else {
         panic!("{:?}", browser.cookies())
     };
-    assert!(cookie.is_http_only && !cookie.is_secure);
-    assert_eq!(
-        (cookie.same_site.as_str(), cookie.path.as_str()),
-        ("Lax", "/login")
+    assert_eq!((cookie.http_only(), cookie.secure()), (Some(true), None));
+    let line = begun.answer.header("set-cookie").unwrap();
+    assert!(
+        line.split("; ").any(|part| part == "SameSite=Lax"),
+        "{line}"
     );
-    assert_eq!(cookie.max_age.unwrap().as_secs(), 600);
-    assert!(!begun.answer.location().contains(&cookie.value));
+    assert_eq!(cookie.path(), Some("/login"));
+    assert_eq!(cookie.max_age().unwrap().whole_seconds(), 600);
+    assert!(!begun.answer.location().contains(cookie.value()));
 
     let https = "public_url = \"https://login.example\"";
     let stack = Stack::builder()
@@ -200,11 +202,11 @@ async fn a_second_callback_changes_nothing() {
     let provider = browser.open(&stack.url("/login")).await;
     let back = browser.decide(&provider, "ada", Decision::Allow).await;
     let callback = back.redirect().unwrap();
-    let cookies = browser.cookies().to_vec();
+    let cookies = browser.cookies();
     let login = browser.step(callback.as_str()).await.answer.ok();
     // With the cookie as it was, so that only the state stands in the way.
     for cookie in cookies {
-        browser.put_cookie(cookie);
+        browser.put_cookie(&cookie, callback.as_str());
     }
     browser
         .step(callback.as_str())
@@ -370,7 +372,7 @@ async fn a_login_ends_by_itself() {
     let provider = browser.open(&stack.url("/login")).await;
     let back = browser.decide(&provider, "ada", Decision::Allow).await;
     let callback = back.redirect().unwrap();
-    let cookies = browser.cookies().to_vec();
+    let cookies = browser.cookies();
     let client = stack.client();
     // A polling login begun now ends no sooner than this one.
     let begun = begin_polling(&client).await;
@@ -385,8 +387,8 @@ async fn a_login_ends_by_itself() {
     .await;
     let mut late = Browser::default();
     for mut cookie in cookies {
-        cookie.max_age = None;
-        late.put_cookie(cookie);
+        cookie.set_max_age(None);
+        late.put_cookie(&cookie, callback.as_str());
     }
     late.step(callback.as_str())
         .await

@@ -1,11 +1,10 @@
 //! A browser: cookies, redirects one by one, pages and their buttons.
 
-mod cookie;
-
+pub use cookie_store::RawCookie as Cookie;
+use cookie_store::{CookieError, CookieStore};
 use reqwest::{Client, RequestBuilder};
 use url::{Origin, Url, form_urlencoded};
 
-pub use self::cookie::Cookie;
 use crate::{
     answer::Answer,
     html::{Form, forms, links},
@@ -16,7 +15,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Browser {
     http: Client,
-    cookies: Vec<Cookie>,
+    cookies: CookieStore,
     /// Sent as `Accept-Language`.
     pub accept_language: String,
     detour: Option<Detour>,
@@ -60,7 +59,7 @@ impl Browser {
         let accept_language = accept_language.to_owned();
         Self {
             http: http_client(),
-            cookies: Vec::new(),
+            cookies: CookieStore::new(),
             accept_language,
             detour: None,
         }
@@ -90,10 +89,11 @@ impl Browser {
         }
     }
 
-    /// The cookies it holds, in the order they came.
+    /// The cookies it holds, in the order they came, with their attributes as they were set.
     #[must_use]
-    pub fn cookies(&self) -> &[Cookie] {
-        &self.cookies
+    pub fn cookies(&self) -> Vec<Cookie<'static>> {
+        let held = self.cookies.iter_unexpired();
+        held.map(|cookie| Cookie::clone(cookie)).collect()
     }
 
     /// Forgets all cookies.
@@ -101,10 +101,15 @@ impl Browser {
         self.cookies.clear();
     }
 
-    /// Puts a cookie of its own making in, as somebody with a shell could.
-    pub fn put_cookie(&mut self, cookie: Cookie) {
-        self.cookies.retain(|held| !held.is_same(&cookie));
-        self.cookies.push(cookie);
+    /// Puts in a cookie as if `url` had set it, as somebody with a shell could.
+    ///
+    /// # Panics
+    ///
+    /// When no browser would take it from there.
+    pub fn put_cookie(&mut self, cookie: &Cookie<'_>, url: &str) {
+        let url = Url::parse(url).expect("an address that sets it");
+        let put = self.cookies.insert_raw(cookie, &url);
+        put.expect("a cookie that a browser takes");
     }
 
     /// Opens an address without following a redirect.
@@ -238,26 +243,34 @@ impl Browser {
             .header("accept-language", &self.accept_language)
             .header("sec-fetch-mode", "navigate")
             .header("sec-fetch-dest", "document");
-        let sent: Vec<String> = self
-            .cookies
-            .iter()
-            .filter(|cookie| cookie.goes_to(&url))
-            .map(|cookie| format!("{}={}", cookie.name, cookie.value))
+        let sent = self.cookies.get_request_values(&url);
+        let sent: Vec<String> = sent
+            .map(|(name, value)| format!("{name}={value}"))
             .collect();
         if !sent.is_empty() {
             request = request.header("cookie", sent.join("; "));
         }
         let answer = Answer::try_read(request.send().await?).await?;
         for line in answer.headers.get_all("set-cookie") {
-            let cookie = Cookie::parse(line.to_str().expect("a cookie is text"), &url);
-            self.cookies.retain(|held| !held.is_same(&cookie));
-            let is_deleted = cookie.max_age.is_some_and(|age| age.is_zero());
-            let is_refused = cookie.is_secure && url.scheme() != "https";
-            if !is_deleted && !is_refused {
-                self.cookies.push(cookie);
-            }
+            self.take_cookie(line.to_str().expect("a cookie is text"), &url);
         }
         Ok(Page { url, answer })
+    }
+
+    /// Ours are all well-formed and for their own host: another one is a mistake, and not just dropped.
+    fn take_cookie(&mut self, line: &str, url: &Url) {
+        let cookie =
+            Cookie::parse(line).unwrap_or_else(|cause| panic!("no cookie ({cause}): {line}"));
+        // On loopback, too, where the store takes http to be as good as https.
+        let is_refused = cookie.secure() == Some(true) && url.scheme() != "https";
+        if is_refused {
+            return;
+        }
+        match self.cookies.insert_raw(&cookie, url) {
+            // What is expired at once is deleted, be it there or not.
+            Ok(_) | Err(CookieError::Expired) => {}
+            Err(cause) => panic!("{url} may not set this ({cause}): {line}"),
+        }
     }
 }
 

@@ -9,7 +9,7 @@
 //! - [`program`] is one such process; [`port`] and [`folder`] are what it is given
 //! - [`signed_client`] calls as an application would; [`signer`] is its own reading of the contract,
 //!   which [`vectors`] are held against
-//! - [`browser`] keeps cookies, reads pages and presses their buttons; [`html`] reads tags
+//! - [`browser`] keeps cookies, reads pages and presses their buttons; [`html`] finds links and forms
 //! - [`real_browser`] is a real one, for what an imitation cannot prove
 //! - [`logins`] are whole logins, for tests that need one done
 //! - [`crowd`] is many people at once, with a record of all that became of what they did

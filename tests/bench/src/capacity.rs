@@ -1,4 +1,4 @@
-//! What one machine serves, by store and by size: `scripts/capacity`.
+//! What one machine serves, by store and by size: `scripts/capacity`. The load is [`workers`](crate::load::workers).
 //!
 //! | module | subject |
 //! | --- | --- |
@@ -9,29 +9,23 @@
 //! | [`people`] | accounts, and credentials of some of them |
 //! | [`applications`] | applications, sealed as the gateway reads them |
 //! | [`installation`] | gateway, v1 and sandbox provider as processes |
-//! | [`connection`] | HTTP/1.1, as lean as can be |
 //! | [`caller`] | signed calls |
 //! | [`work`] | logins, checks, events and look-ups, a step each |
 //! | [`login`] | a whole polling login |
-//! | [`load`] | many workers at once, their latencies, and who used the processors |
-//! | [`usage`] | processor time by process |
 //! | [`growth`] | the gateway's start and memory by the number of applications |
 //! | [`disk`] | what durability costs on this disk |
 //! | [`report`] | the tables |
 
 pub mod applications;
 pub mod caller;
-pub mod connection;
 pub mod disk;
 pub mod effort;
 pub mod growth;
 pub mod installation;
-pub mod load;
 pub mod login;
 pub mod people;
 pub mod plan;
 pub mod report;
 pub mod store;
 pub mod tables;
-pub mod usage;
 pub mod work;

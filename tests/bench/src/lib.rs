@@ -8,6 +8,7 @@
 //! | [`field`] | all that run at the same time |
 //! | [`keys`], [`requests`] | what is sent |
 //! | [`load`] | how it is sent, and how answers are checked |
+//! | [`usage`] | processor time by process |
 //! | [`proof`] | that a contestant does the work |
 //! | [`rounds`] | processor time, throughput, latency |
 //! | [`instructions`] | instructions in user space |
@@ -33,3 +34,4 @@ pub mod report;
 pub mod requests;
 pub mod rounds;
 pub mod train;
+pub mod usage;

@@ -1,16 +1,23 @@
-//! The load generator: one thread, ready-made requests, every answer checked.
+//! The load generator: every answer is checked.
 //!
-//! It shares its processor with the backend, so it does little: it writes a request's bytes as they were built, and
-//! of an answer it reads the status and where it ends. A closed loop keeps every connection busy; an open one
-//! sends at a fixed rate, whether or not answers come, and counts latency from the moment when the request was due.
+//! It shares its processors with what it measures, so it does little. There are two kinds of load, over the same
+//! [`connection`] and the same reader of [`answer`]s:
+//!
+//! - [`Load`] has one thread and ready-made requests: it writes a request's bytes as they were built, and of an answer
+//!   it reads the status and where it ends. A closed loop keeps every connection busy; an open one sends at a fixed
+//!   rate (its [`schedule`]), whether or not answers come, and counts latency from the moment when the request was due.
+//! - [`workers`] have a thread each. What they send depends on what was answered, over a [`client`] that keeps heads and
+//!   bodies: each goes on as soon as it is answered.
 
 mod answer;
+pub mod client;
+mod connection;
 mod schedule;
+pub mod workers;
 
 use std::{
     collections::VecDeque,
-    io::{ErrorKind, Read, Write},
-    net::{SocketAddr, TcpStream},
+    net::SocketAddr,
     os::fd::OwnedFd,
     time::{Duration, Instant},
 };
@@ -27,16 +34,13 @@ use rustix::{
 
 pub use self::answer::Answer;
 use self::{
-    answer::{AnswerReader, Progress},
+    connection::{Connection, Received},
     schedule::Schedule,
 };
 use crate::requests::Requests;
 
-/// When nothing at all comes for so long, the measurement has failed.
-const PATIENCE: Timespec = Timespec {
-    tv_sec: 30,
-    tv_nsec: 0,
-};
+/// When nothing at all comes for so many seconds, the measurement has failed.
+const TIMEOUT_SECONDS: u32 = 30;
 
 /// Bytes that are read at once: a download of 1 MiB should not cost the load more than it must.
 const READ_AT_ONCE: usize = 256 * 1024;
@@ -72,19 +76,10 @@ pub struct Load<'r> {
     requests: &'r Requests,
     /// How many of the requests were sent so far: they come in turn.
     sent: usize,
-    connections: Vec<Connection>,
+    /// With the moment when the request in flight was sent, or was due.
+    connections: Vec<(Connection<()>, Option<Instant>)>,
     epoll: OwnedFd,
     buffer: Vec<u8>,
-}
-
-#[derive(Debug, Default)]
-struct Connection {
-    stream: Option<TcpStream>,
-    answer: AnswerReader,
-    /// When the request that is under way was sent, or was due.
-    since: Option<Instant>,
-    /// The answer is whole, and the server is about to close.
-    is_closing: bool,
 }
 
 impl<'r> Load<'r> {
@@ -102,7 +97,9 @@ impl<'r> Load<'r> {
             address,
             requests,
             sent: 0,
-            connections: (0..connections).map(|_| Connection::default()).collect(),
+            connections: (0..connections)
+                .map(|_| (Connection::new(address), None))
+                .collect(),
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             buffer: vec![0; READ_AT_ONCE],
         })
@@ -153,7 +150,7 @@ impl<'r> Load<'r> {
     ///
     /// An answer is not as it should be, or does not come.
     pub fn open(&mut self, count: u64, a_second: u64) -> anyhow::Result<Histogram<u64>> {
-        let mut latencies = Histogram::new(3).context("three digits are a precision")?;
+        let mut latencies = latencies()?;
         let schedule = Schedule::start(a_second, count)?;
         epoll::add(
             &self.epoll,
@@ -219,8 +216,12 @@ impl<'r> Load<'r> {
     }
 
     fn wait(&self, events: &mut Vec<Event>) -> anyhow::Result<()> {
-        match epoll::wait(&self.epoll, spare_capacity(events), Some(&PATIENCE)) {
-            Ok(0) => bail!("{}: nothing came for {} s", self.address, PATIENCE.tv_sec),
+        let timeout = Timespec {
+            tv_sec: TIMEOUT_SECONDS.into(),
+            tv_nsec: 0,
+        };
+        match epoll::wait(&self.epoll, spare_capacity(events), Some(&timeout)) {
+            Ok(0) => bail!("{}: nothing came for {TIMEOUT_SECONDS} s", self.address),
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(cause) => Err(cause.into()),
         }
@@ -229,64 +230,36 @@ impl<'r> Load<'r> {
     fn send(&mut self, index: usize, since: Instant) -> anyhow::Result<()> {
         let request = self.requests.at(self.sent)?;
         self.sent += 1;
-        let connection = &mut self.connections[index];
-        let stream = match &mut connection.stream {
-            Some(stream) => stream,
-            none => {
-                let stream = TcpStream::connect(self.address)
-                    .with_context(|| format!("cannot connect to {}", self.address))?;
-                stream.set_nonblocking(true)?;
-                let data = EventData::new_u64(u64::try_from(index)?);
-                epoll::add(&self.epoll, &stream, data, EventFlags::IN)?;
-                none.insert(stream)
-            }
-        };
-        connection.since = Some(since);
-        // A request is smaller than an empty socket's buffer, and this one is empty.
-        let written = stream.write(request)?;
-        if written < request.len() {
-            bail!("{}: a request was not taken whole", self.address);
-        }
-        Ok(())
+        let (connection, in_flight) = &mut self.connections[index];
+        *in_flight = Some(since);
+        connection.send(request, |stream| {
+            stream.set_nonblocking(true)?;
+            let data = EventData::new_u64(u64::try_from(index)?);
+            epoll::add(&self.epoll, stream, data, EventFlags::IN)?;
+            Ok(())
+        })
     }
 
     /// Reads what there is; gives the moment from which the request counts when its answer is whole.
     fn read(&mut self, index: usize) -> anyhow::Result<Option<Instant>> {
-        let connection = &mut self.connections[index];
-        let Some(stream) = &mut connection.stream else {
-            return Ok(None);
-        };
-        let length = match stream.read(&mut self.buffer) {
-            Ok(length) => length,
-            Err(cause) if cause.kind() == ErrorKind::WouldBlock => return Ok(None),
-            Err(cause) => return Err(cause).context("a connection broke"),
-        };
-        if length == 0 {
-            connection.stream = None;
-            if !connection.is_closing {
-                bail!(
-                    "{} closed a connection that it had not said it would",
-                    self.address
-                );
-            }
-            connection.is_closing = false;
-            return Ok(connection.since.take());
-        }
-        match connection.answer.read(&self.buffer[..length])? {
-            Progress::Partial => Ok(None),
-            Progress::Whole(answer) => {
+        let (connection, in_flight) = &mut self.connections[index];
+        match connection.receive(&mut self.buffer)? {
+            Received::Nothing | Received::Partial => Ok(None),
+            Received::Closed => Ok(in_flight.take()),
+            Received::Whole(answer) => {
                 self.requests
                     .check(&answer)
                     .with_context(|| format!("{}: not as it should be", self.address))?;
-                if answer.closes {
-                    // It counts once the server has closed: so no port stays behind in TIME_WAIT here.
-                    connection.is_closing = true;
-                    return Ok(None);
-                }
-                Ok(connection.since.take())
+                // If the server closes, it counts once that is done: so no port stays behind in TIME_WAIT here.
+                Ok((!answer.closes).then(|| in_flight.take()).flatten())
             }
         }
     }
+}
+
+/// No latencies yet, in whatever unit is recorded.
+fn latencies() -> anyhow::Result<Histogram<u64>> {
+    Histogram::new(3).context("three digits are a precision")
 }
 
 fn connection_of(event: Event) -> usize {

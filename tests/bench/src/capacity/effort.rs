@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
-use super::load::Until;
+use crate::load::workers::Until;
 
 /// How much, and how long.
 #[derive(Clone, Debug, Serialize)]

@@ -7,13 +7,16 @@ use super::{
     applications,
     effort::Effort,
     installation::{Applications, Installation},
-    load::{self, Served, Until},
     plan::Place,
     store::{Kind, Store},
-    usage::Watched,
     work::LookUp,
 };
-use crate::{progress::say, rounds::median};
+use crate::{
+    load::workers::{self, Served, Until},
+    progress::say,
+    rounds::median,
+    usage::Watched,
+};
 
 /// Most applications that call.
 const CALLING: usize = 100_000;
@@ -81,7 +84,7 @@ pub fn measure(
         callers,
         effort.look_ups,
     );
-    let served = load::run(workers, Until::Done, &watched)?;
+    let served = workers::run(workers, Until::Done, &watched)?;
     Ok(Growth {
         store: kind,
         applications: count,

@@ -13,10 +13,12 @@ use end_to_end::{folder::Folder, port::free_address};
 
 use super::{
     caller::{Caller, get},
-    connection::Connection,
     tables::{KIND, PROVIDER},
 };
-use crate::process::{Manner, Process};
+use crate::{
+    load::client::Client,
+    process::{Manner, Process},
+};
 
 /// How long a program may take until it is ready.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -130,12 +132,12 @@ impl Installation {
     ) -> anyhow::Result<(Process, Duration)> {
         let started = Instant::now();
         let process = Process::start(name, line, &self.folder_of(name), Manner::Anywhere)?;
-        let mut connection = Connection::new(readiness);
-        let is_ready = |connection: &mut Connection| {
-            let answer = connection.exchange(&get("/readyz", ""));
+        let mut client = Client::new(readiness);
+        let is_ready = |client: &mut Client| {
+            let answer = client.exchange(&get("/readyz", ""));
             answer.is_ok_and(|answer| answer.status == 200)
         };
-        while !is_ready(&mut connection) {
+        while !is_ready(&mut client) {
             ensure!(
                 started.elapsed() < PATIENCE,
                 "{name} does not get ready:\n{}",

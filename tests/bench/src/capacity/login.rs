@@ -6,17 +6,15 @@ use anyhow::{Context, ensure};
 use end_to_end::html::links;
 use serde::Deserialize;
 
-use super::{
-    caller::{Caller, get, unsigned_post},
-    connection::{Answer, Connection},
-};
+use super::caller::{Caller, get, unsigned_post};
+use crate::load::client::{Answer, Client};
 
 /// Somebody who logs in: a client's connection, and a browser's to gateway and provider.
 #[derive(Debug)]
 pub struct Visitor {
-    client: Connection,
-    browser: Connection,
-    at_provider: Connection,
+    client: Client,
+    browser: Client,
+    at_provider: Client,
 }
 
 /// What `POST /login` answers.
@@ -41,11 +39,11 @@ struct LoginResult {
 
 impl Visitor {
     /// Nobody is connected yet.
-    pub const fn new(gateway: SocketAddr, provider: SocketAddr) -> Self {
+    pub fn new(gateway: SocketAddr, provider: SocketAddr) -> Self {
         Self {
-            client: Connection::new(gateway),
-            browser: Connection::new(gateway),
-            at_provider: Connection::new(provider),
+            client: Client::new(gateway),
+            browser: Client::new(gateway),
+            at_provider: Client::new(provider),
         }
     }
 
@@ -103,7 +101,7 @@ impl Visitor {
 /// # Errors
 ///
 /// It does not begin.
-pub fn begin(client: &mut Connection, caller: &Caller) -> anyhow::Result<Begun> {
+pub fn begin(client: &mut Client, caller: &Caller) -> anyhow::Result<Begun> {
     let answer = client.exchange(&caller.post("/login", "", ""))?.expect(200);
     Ok(serde_json::from_slice(
         &answer.context("POST /login")?.body,
@@ -115,13 +113,13 @@ pub fn begin(client: &mut Connection, caller: &Caller) -> anyhow::Result<Begun> 
 /// # Errors
 ///
 /// It is not pending.
-pub fn check_pending(client: &mut Connection, caller: &Caller, token: &str) -> anyhow::Result<()> {
+pub fn check_pending(client: &mut Client, caller: &Caller, token: &str) -> anyhow::Result<()> {
     let checked = check(client, caller, token)?;
     ensure!(checked.status == "pending", "status {}", checked.status);
     Ok(())
 }
 
-fn check(client: &mut Connection, caller: &Caller, token: &str) -> anyhow::Result<Checked> {
+fn check(client: &mut Client, caller: &Caller, token: &str) -> anyhow::Result<Checked> {
     let request = caller.post("/check", &format!("token={token}"), "");
     let answer = client.exchange(&request)?.expect(200).context("/check")?;
     Ok(serde_json::from_slice(&answer.body)?)

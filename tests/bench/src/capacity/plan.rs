@@ -12,13 +12,15 @@ use super::{
     effort::Effort,
     growth::{self, Growth},
     installation::{Applications, Installation},
-    load::{self, Served},
     people::People,
     store::{Kind, Server, Store},
-    usage::Watched,
     work::{self, Operation},
 };
-use crate::progress::say;
+use crate::{
+    load::workers::{self, Served},
+    progress::say,
+    usage::Watched,
+};
 
 /// What all cells need.
 #[derive(Clone, Copy, Debug)]
@@ -114,7 +116,7 @@ fn with_accounts(
             operation.title()
         ))?;
         let workers = work::workers(operation, effort.workers, &place)?;
-        let served = load::run(workers, effort.cell(), &watched);
+        let served = workers::run(workers, effort.cell(), &watched);
         Ok(Cell {
             operation,
             store: kind,

@@ -11,12 +11,12 @@ use serde::Serialize;
 
 use self::table::{Table, grouped, mebibytes, three_digits};
 use super::{
-    disk::Disk, effort::Effort, growth::Growth, plan::Cell, store::Server, usage::LOAD,
-    work::Operation,
+    disk::Disk, effort::Effort, growth::Growth, plan::Cell, store::Server, work::Operation,
 };
 use crate::{
     machine::{self, Machine},
     progress::say,
+    usage::LOAD,
 };
 
 /// All that a run found.

@@ -14,10 +14,10 @@ use serde::Serialize;
 
 use super::{
     caller::Caller,
-    connection::Connection,
     login::{self, Visitor},
     people::{People, person},
 };
+use crate::load::{client::Client, workers::Worker};
 
 /// Neighbours in turn are no neighbours in a table: prime to every number of rows here.
 const STRIDE: usize = 7919;
@@ -55,16 +55,6 @@ impl Operation {
     }
 }
 
-/// One of many that do the same at the same time.
-pub trait Worker: Send {
-    /// Does it once; `false` when there is nothing left to do.
-    ///
-    /// # Errors
-    ///
-    /// An answer is not as it should be.
-    fn step(&mut self) -> anyhow::Result<bool>;
-}
-
 /// What all workers of a kind share.
 #[derive(Clone)]
 pub struct Place {
@@ -99,7 +89,7 @@ pub fn workers(
             }),
             Operation::Check => Box::new(Check::begin(place, PENDING.div_ceil(count))?),
             Operation::Event => Box::new(SendEvent {
-                client: Connection::new(place.gateway),
+                client: Client::new(place.gateway),
                 place,
                 turn,
             }),
@@ -124,7 +114,7 @@ impl Worker for LogIn {
 }
 
 struct Check {
-    client: Connection,
+    client: Client,
     caller: Caller,
     tokens: Vec<String>,
     next: usize,
@@ -132,7 +122,7 @@ struct Check {
 
 impl Check {
     fn begin(place: Place, count: usize) -> anyhow::Result<Self> {
-        let mut client = Connection::new(place.gateway);
+        let mut client = Client::new(place.gateway);
         let begin = |_| Ok(login::begin(&mut client, &place.caller)?.token);
         let tokens = (0..count).map(begin).collect::<anyhow::Result<_>>()?;
         Ok(Self {
@@ -154,7 +144,7 @@ impl Worker for Check {
 }
 
 struct SendEvent {
-    client: Connection,
+    client: Client,
     place: Place,
     turn: Arc<AtomicUsize>,
 }
@@ -174,7 +164,7 @@ impl Worker for SendEvent {
 
 /// Sends so many signed requests, each application's in turn, which the gateway has to look up.
 pub struct LookUp {
-    client: Connection,
+    client: Client,
     callers: Arc<Vec<Caller>>,
     turn: Arc<AtomicUsize>,
     count: usize,
@@ -191,7 +181,7 @@ impl LookUp {
         let (callers, turn) = (Arc::new(callers), Arc::new(AtomicUsize::new(0)));
         let worker = |_| -> Box<dyn Worker> {
             Box::new(Self {
-                client: Connection::new(gateway),
+                client: Client::new(gateway),
                 callers: Arc::clone(&callers),
                 turn: Arc::clone(&turn),
                 count,

@@ -1,4 +1,4 @@
-//! Reads an answer as far as the load needs it: its status, and where it ends.
+//! Reads an answer as far as a load needs it: its status, where it ends, and what is to be kept of it.
 
 use anyhow::{Context, bail, ensure};
 use memchr::memmem;
@@ -6,14 +6,29 @@ use memchr::memmem;
 /// No answer's head is so long.
 const LONGEST_HEAD: usize = 64 * 1024;
 
+/// What is kept of an answer besides its status and its length.
+pub(super) trait Keep: Default {
+    /// A head begins an answer: its status line and fields, to the empty line.
+    fn head(&mut self, bytes: &[u8]);
+    /// Further bytes of the body, without what frames chunks.
+    fn body(&mut self, bytes: &[u8]);
+}
+
+/// Nothing.
+impl Keep for () {
+    fn head(&mut self, _: &[u8]) {}
+    fn body(&mut self, _: &[u8]) {}
+}
+
 /// Reads one answer after another.
 #[derive(Debug, Default)]
-pub(super) struct AnswerReader {
+pub(super) struct AnswerReader<K> {
     head: Vec<u8>,
     body: Option<Body>,
     status: u16,
     closes: bool,
     length: u64,
+    kept: K,
 }
 
 /// What is there after some bytes.
@@ -56,7 +71,12 @@ enum Chunk {
     Trailer(u64),
 }
 
-impl AnswerReader {
+impl<K: Keep> AnswerReader<K> {
+    /// What was kept of the last answer, or of the one that has begun.
+    pub(super) const fn kept(&self) -> &K {
+        &self.kept
+    }
+
     /// Reads further bytes.
     ///
     /// # Errors
@@ -73,7 +93,7 @@ impl AnswerReader {
         let Some(body) = &mut self.body else {
             return Ok(Progress::Partial);
         };
-        let (is_whole, behind) = body.read(rest, &mut self.length)?;
+        let (is_whole, behind) = body.read(rest, &mut self.length, &mut self.kept)?;
         if !is_whole {
             return Ok(Progress::Partial);
         }
@@ -140,21 +160,28 @@ impl AnswerReader {
             }
         }
         self.body = Some(body.with_context(|| format!("no length: {}", head.escape_ascii()))?);
+        self.kept.head(head);
         Ok(())
     }
 }
 
 impl Body {
     /// Whether the body is whole, and what is behind it. `length` counts its bytes.
-    fn read<'b>(&mut self, bytes: &'b [u8], length: &mut u64) -> anyhow::Result<(bool, &'b [u8])> {
+    fn read<'b>(
+        &mut self,
+        bytes: &'b [u8],
+        length: &mut u64,
+        kept: &mut impl Keep,
+    ) -> anyhow::Result<(bool, &'b [u8])> {
         match self {
             Self::Length(missing) => {
                 let taken = bytes.len().min(usize::try_from(*missing)?);
                 *missing -= taken as u64;
                 *length += taken as u64;
+                kept.body(&bytes[..taken]);
                 Ok((*missing == 0, &bytes[taken..]))
             }
-            Self::Chunked(chunk) => chunk.read(bytes, length),
+            Self::Chunked(chunk) => chunk.read(bytes, length, kept),
         }
     }
 }
@@ -164,11 +191,15 @@ impl Chunk {
         &mut self,
         mut bytes: &'b [u8],
         length: &mut u64,
+        kept: &mut impl Keep,
     ) -> anyhow::Result<(bool, &'b [u8])> {
         while let Some((&byte, behind)) = bytes.split_first() {
             match *self {
                 Self::Data(missing) => {
                     let taken = bytes.len().min(usize::try_from(missing)?);
+                    // The last two are the line's end.
+                    let data = usize::try_from(missing.saturating_sub(2))?;
+                    kept.body(&bytes[..taken.min(data)]);
                     let missing = missing - taken as u64;
                     bytes = &bytes[taken..];
                     *self = if missing == 0 {
@@ -221,14 +252,26 @@ fn number(digits: &[u8], radix: u32) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Reads a text in pieces of a size, and says what came out and when.
-    fn read(text: &str, piece: usize) -> anyhow::Result<Option<Answer>> {
-        let mut reader = AnswerReader::default();
+    #[derive(Debug, Default)]
+    struct Body(String);
+
+    impl Keep for Body {
+        fn head(&mut self, _: &[u8]) {
+            self.0.clear();
+        }
+        fn body(&mut self, bytes: &[u8]) {
+            self.0 += str::from_utf8(bytes).unwrap();
+        }
+    }
+
+    /// Reads a text in pieces of a size, and says what came out and when, and the body.
+    fn read(text: &str, piece: usize) -> anyhow::Result<Option<(Answer, String)>> {
+        let mut reader = AnswerReader::<Body>::default();
         let mut pieces = text.as_bytes().chunks(piece).peekable();
         while let Some(piece) = pieces.next() {
             if let Progress::Whole(answer) = reader.read(piece)? {
                 assert!(pieces.peek().is_none(), "whole before its end");
-                return Ok(Some(answer));
+                return Ok(Some((answer, reader.kept().0.clone())));
             }
         }
         Ok(None)
@@ -243,11 +286,12 @@ mod tests {
         ];
         for text in answers {
             for piece in 1..=text.len() {
-                let answer = read(text, piece).unwrap().expect("it is whole");
+                let (answer, body) = read(text, piece).unwrap().expect("it is whole");
                 assert_eq!(
                     (answer.status, answer.length, answer.closes),
                     (200, 5, false)
                 );
+                assert_eq!(body, "hello");
             }
         }
     }
@@ -255,7 +299,7 @@ mod tests {
     #[test]
     fn what_closes_says_so() {
         let text = "HTTP/1.1 403 Forbidden\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
-        let answer = read(text, 1000).unwrap().expect("it is whole");
+        let (answer, _) = read(text, 1000).unwrap().expect("it is whole");
         assert_eq!(
             (answer.status, answer.length, answer.closes),
             (403, 0, true)

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::capacity::{load::Served, store::Kind, usage::Usage};
+use crate::{capacity::store::Kind, load::workers::Served, usage::Usage};
 
 fn served(steps: u64) -> Served {
     Served {

@@ -1,4 +1,4 @@
-//! Many workers at once: each goes on as soon as it is answered.
+//! Many workers at once, a thread each: each goes on as soon as it is answered.
 
 use std::{
     sync::atomic::{AtomicU8, Ordering},
@@ -6,14 +6,22 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use super::{
-    usage::{Usage, Watched},
-    work::Worker,
-};
+use super::latencies;
+use crate::usage::{Usage, Watched};
+
+/// One of many that do the same at the same time.
+pub trait Worker: Send {
+    /// Does it once; `false` when there is nothing left to do.
+    ///
+    /// # Errors
+    ///
+    /// An answer is not as it should be.
+    fn step(&mut self) -> anyhow::Result<bool>;
+}
 
 /// What is done does not count yet.
 const WARMING_UP: u8 = 0;
@@ -96,15 +104,15 @@ pub fn run(
         } else {
             None
         };
-        let mut latencies = histogram()?;
+        let mut all = latencies()?;
         for thread in threads {
             let of_one = thread.join().map_err(|_| anyhow!("a worker panicked"))??;
-            latencies.add(&of_one)?;
+            all.add(&of_one)?;
         }
         let (seconds, cpu) = closed.unwrap_or_else(|| window.close(watched))?;
-        let milliseconds = |quantile| latencies.value_at_quantile(quantile) as f64 / 1000.0;
+        let milliseconds = |quantile| all.value_at_quantile(quantile) as f64 / 1000.0;
         Ok(Served {
-            steps: latencies.len(),
+            steps: all.len(),
             seconds,
             p50_ms: milliseconds(0.5),
             p99_ms: milliseconds(0.99),
@@ -115,7 +123,7 @@ pub fn run(
 
 /// Gives the latencies, in microseconds, of what counts.
 fn work(mut worker: Box<dyn Worker>, phase: &AtomicU8) -> anyhow::Result<Histogram<u64>> {
-    let mut latencies = histogram()?;
+    let mut latencies = latencies()?;
     while phase.load(Ordering::Acquire) != OVER {
         let since = Instant::now();
         if !worker.step()? {
@@ -126,10 +134,6 @@ fn work(mut worker: Box<dyn Worker>, phase: &AtomicU8) -> anyhow::Result<Histogr
         }
     }
     Ok(latencies)
-}
-
-fn histogram() -> anyhow::Result<Histogram<u64>> {
-    Histogram::new(3).context("three digits are a precision")
 }
 
 /// A stretch of time, and what the processes had used before.

@@ -1,0 +1,180 @@
+//! A client that waits for each answer, and keeps all of it.
+
+use std::{net::SocketAddr, time::Duration};
+
+use anyhow::{Context, bail, ensure};
+
+use super::{
+    TIMEOUT_SECONDS,
+    answer::Keep,
+    connection::{Connection, Received},
+};
+
+/// Bytes that are read at once: more than any answer here has.
+const READ_AT_ONCE: usize = 16 * 1024;
+
+/// Blocking, one request after the other.
+#[derive(Debug)]
+pub struct Client {
+    address: SocketAddr,
+    connection: Connection<Whole>,
+    buffer: Vec<u8>,
+}
+
+/// A whole answer.
+#[derive(Debug)]
+pub struct Answer {
+    /// Its status.
+    pub status: u16,
+    /// Its status line and headers, as they came.
+    pub head: String,
+    /// Its body.
+    pub body: Vec<u8>,
+}
+
+/// Head and body of the last answer.
+#[derive(Debug, Default)]
+struct Whole {
+    head: Vec<u8>,
+    body: Vec<u8>,
+}
+
+impl Keep for Whole {
+    fn head(&mut self, bytes: &[u8]) {
+        self.head.clear();
+        self.head.extend_from_slice(bytes);
+        self.body.clear();
+    }
+
+    fn body(&mut self, bytes: &[u8]) {
+        self.body.extend_from_slice(bytes);
+    }
+}
+
+impl Client {
+    /// Of an address.
+    pub fn new(address: SocketAddr) -> Self {
+        Self {
+            address,
+            connection: Connection::new(address),
+            buffer: vec![0; READ_AT_ONCE],
+        }
+    }
+
+    /// Sends a whole request, and reads its answer. After a failure the next one begins on a new connection.
+    ///
+    /// # Errors
+    ///
+    /// Nobody listens there, the connection breaks, or the answer has no length.
+    pub fn exchange(&mut self, request: &[u8]) -> anyhow::Result<Answer> {
+        let answer = self.try_exchange(request);
+        if answer.is_err() {
+            // What was read of the failed answer is of no use either.
+            self.connection = Connection::new(self.address);
+        }
+        answer.with_context(|| format!("an answer of {}", self.address))
+    }
+
+    fn try_exchange(&mut self, request: &[u8]) -> anyhow::Result<Answer> {
+        self.connection.send(request, |stream| {
+            stream.set_nodelay(true)?;
+            let timeout = Duration::from_secs(TIMEOUT_SECONDS.into());
+            Ok(stream.set_read_timeout(Some(timeout))?)
+        })?;
+        loop {
+            match self.connection.receive(&mut self.buffer)? {
+                Received::Partial => {}
+                Received::Nothing | Received::Closed => {
+                    bail!("nothing came for {TIMEOUT_SECONDS} s")
+                }
+                Received::Whole(answer) => {
+                    // Without waiting for the server: it may wait for the client, too.
+                    if answer.closes {
+                        self.connection.close();
+                    }
+                    let kept = self.connection.kept();
+                    return Ok(Answer {
+                        status: answer.status,
+                        head: String::from_utf8_lossy(&kept.head).into_owned(),
+                        body: kept.body.clone(),
+                    });
+                }
+            }
+        }
+    }
+}
+
+impl Answer {
+    /// The value of a header, by its name in small letters; of several, the first.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let fields = self.head.lines().skip(1);
+        let mut fields = fields.filter_map(|line| line.split_once(':'));
+        let value = fields
+            .find(|(field, _)| field.eq_ignore_ascii_case(name))?
+            .1;
+        Some(value.trim())
+    }
+
+    /// The body as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// This answer, if its status is the right one.
+    ///
+    /// # Errors
+    ///
+    /// It is another one.
+    pub fn expect(self, status: u16) -> anyhow::Result<Self> {
+        ensure!(
+            self.status == status,
+            "status {} for {status}: {}",
+            self.status,
+            self.text()
+        );
+        Ok(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{Read, Write},
+        net::TcpListener,
+        thread,
+    };
+
+    use super::*;
+
+    #[test]
+    fn answers_are_read_one_by_one_and_a_closed_connection_is_opened_again() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = thread::spawn(move || {
+            let answers = [
+                ["HTTP/1.1 200 OK\r\nContent-Le", "ngth: 3\r\n\r\na", "bc"].as_slice(),
+                ["HTTP/1.1 302 Found\r\nlocation: /x\r\ncontent-length: 0\r\nConnection: close\r\n\r\n"]
+                    .as_slice(),
+            ];
+            for _ in 0..2 {
+                let (mut stream, _) = listener.accept().unwrap();
+                for pieces in answers {
+                    assert!(stream.read(&mut [0; 64]).unwrap() > 0);
+                    for piece in pieces {
+                        stream.write_all(piece.as_bytes()).unwrap();
+                        stream.flush().unwrap();
+                    }
+                }
+            }
+        });
+        let mut client = Client::new(address);
+        for _ in 0..2 {
+            let first = client.exchange(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+            assert_eq!((first.status, first.text().as_str()), (200, "abc"));
+            let second = client.exchange(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+            assert_eq!(second.header("location"), Some("/x"));
+            assert!(second.expect(200).is_err());
+        }
+        server.join().unwrap();
+    }
+}

@@ -6,10 +6,10 @@ use end_to_end::{
     browser::{Browser, Decision},
     logins::{begin_polling, check, confirm_polling, log_in_by_redirect},
     program::Program,
-    sandbox_provider::user::User,
     stack::Stack,
     waiting::until,
 };
+use sandbox_provider::user::User;
 
 /// The longest that a login may take at the provider, and something for our own machine.
 const LONGEST: Duration = Duration::from_secs(14);

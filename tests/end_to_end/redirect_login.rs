@@ -4,10 +4,10 @@ use end_to_end::{
     answer::Answer,
     browser::{Browser, Decision, param},
     logins::{begin_polling, credential, log_in_by_redirect},
-    sandbox_provider::user::User,
     stack::Stack,
     waiting::until,
 };
+use sandbox_provider::user::User;
 use serde_json::Value;
 
 const RETURNING: &str = "[application]\nreturn_to = [\"https://app.example\"]";

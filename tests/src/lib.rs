@@ -1,4 +1,4 @@
-//! The harness of the end-to-end tests, and the sandbox provider.
+//! The harness of the end-to-end tests.
 //!
 //! The tests know the programs only as a client, a browser, a provider or an operator would:
 //! by their addresses, their configuration files and their command lines.
@@ -19,7 +19,6 @@
 //!   bytes that no backend should send
 //! - [`faulty_backend`] is a backend that dies or freezes in the middle of an exchange
 //! - [`waiting`] waits for a condition, never for a fixed time; [`clock`] is the one clock
-//! - [`sandbox_provider`] is the provider, also a program of its own
 
 pub mod answer;
 pub mod browser;
@@ -36,7 +35,6 @@ pub mod raw_connection;
 pub mod real_browser;
 pub mod recording_backend;
 pub mod rows;
-pub mod sandbox_provider;
 pub mod scripted_backend;
 pub mod signed_client;
 pub mod signer;

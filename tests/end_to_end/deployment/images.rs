@@ -11,7 +11,7 @@ const IMAGES: [(&str, Program); 4] = [
     ("gateway/Dockerfile", Program::Gateway),
     ("backends/v1/Dockerfile", Program::V1),
     ("backends/v2/Dockerfile", Program::V2),
-    ("tests/Dockerfile", Program::Provider),
+    ("tests/sandbox/Dockerfile", Program::Provider),
 ];
 
 /// Every file below a folder, as paths from there.

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::Record;
-use crate::{sandbox_provider::user::User, store::Store};
+use sandbox_provider::user::User;
+
+use crate::store::Store;
 
 impl Record {
     /// Looks the crowd's people and events up; besides them there are the accounts of these users.

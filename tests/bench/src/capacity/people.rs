@@ -1,7 +1,7 @@
 //! Accounts, and credentials of some of them.
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
-use end_to_end::sandbox_provider::user::User;
+use sandbox_provider::user::User;
 use sha2::{Digest, Sha256};
 
 use super::{disk, tables::Tables};

@@ -31,7 +31,7 @@ use axum::{
 use tokio::net::TcpListener;
 use url::Url;
 
-use self::{counts::Counts, fault::PeerSocket, grant::Grants};
+use crate::{counts::Counts, fault::PeerSocket, grant::Grants};
 
 /// What the one client of this provider registered, and how the provider behaves.
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@ use std::sync::{
 use axum::{Json, extract::State};
 use serde_json::{Value, json};
 
-use super::Sandbox;
+use crate::Sandbox;
 
 /// Calls since the start.
 #[derive(Debug, Default)]

@@ -17,7 +17,7 @@ use percent_encoding::percent_decode_str;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::{Sandbox, Settings, fault::PeerSocket, grant::Grant, parameters::Parameters};
+use crate::{Sandbox, Settings, fault::PeerSocket, grant::Grant, parameters::Parameters};
 
 /// The exchange, each refusal as RFC 6749 section 5.2 has it.
 pub async fn exchange(

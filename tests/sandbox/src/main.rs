@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context, ensure};
 use clap::Parser;
-use end_to_end::sandbox_provider::{Settings, serve};
+use sandbox_provider::{Settings, serve};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},

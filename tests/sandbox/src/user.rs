@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-use super::fault::Fault;
+use crate::fault::Fault;
 
 /// Somebody who can sign in. Any number of further ones are made by [`User::named`].
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! The provider's two pages: plain HTML with a form, no script.
 
-use super::{authorize::AuthorizationRequest, user::User};
+use crate::{authorize::AuthorizationRequest, user::User};
 
 /// Pick a user, then Allow or Deny. The form posts back to the page's own address.
 #[must_use]

@@ -10,7 +10,7 @@ use axum::{
 };
 use serde_json::json;
 
-use super::{Sandbox, fault::PeerSocket};
+use crate::{Sandbox, fault::PeerSocket};
 
 /// The profile, in the shape of Bitbucket's.
 pub async fn show(

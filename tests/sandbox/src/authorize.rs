@@ -10,7 +10,7 @@ use axum::{
 };
 use url::Url;
 
-use super::{Sandbox, grant::Grant, page, parameters::Parameters, redirect_uri, user::User};
+use crate::{Sandbox, grant::Grant, page, parameters::Parameters, redirect_uri, user::User};
 
 /// A request for authorization that may be shown to a person (RFC 6749 section 4.1.1).
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use std::{
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 
-use super::user::User;
+use crate::user::User;
 
 /// What a code stands for, as the page left it.
 #[derive(Clone, Debug)]

@@ -56,12 +56,6 @@ impl PostgresStore {
         }
     }
 
-    /// The address with further parameters: `sslmode=require`, say.
-    #[must_use]
-    pub fn address_with(&self, parameters: &str) -> String {
-        format!("{}?{parameters}", self.address)
-    }
-
     /// How many connections the programs have to it.
     #[must_use]
     pub fn connections(&self) -> i64 {

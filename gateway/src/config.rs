@@ -31,11 +31,11 @@ use signpost_kit::{
         self as engine, ConfigError, Invalid, Loaded, Read, Section,
         common::{self, Log},
     },
+    origin::Origin,
     secret::Secret,
     shutdown::ShutdownSettings,
 };
 use signpost_store::StoreSettings;
-use url::Url;
 
 /// Where the gateway listens unless told otherwise. CONTRACT 10.
 const LISTEN: &str = "127.0.0.1:8080";
@@ -50,7 +50,7 @@ pub struct Config {
     /// The address that clients call.
     pub listen: SocketAddr,
     /// How browsers reach that address, through whatever stands in front.
-    pub public_url: Url,
+    pub public_url: Origin,
     /// The address of `/healthz` and `/readyz`.
     pub management: SocketAddr,
     /// Where applications are stored, and how a server there is spoken to.
@@ -156,7 +156,7 @@ impl Config {
                     .to_owned(),
             );
         }
-        if self.public_url.scheme() == "http" && !self.listen.ip().is_loopback() {
+        if !self.public_url.is_https() && !self.listen.ip().is_loopback() {
             warnings.push(
                 "public_url is http: credentials and signs can be read on the way; put TLS in front"
                     .to_owned(),
@@ -167,21 +167,16 @@ impl Config {
 }
 
 /// How browsers reach the gateway; by default, at the address that it listens at.
-fn public_url(root: &mut Section<'_>, listen: Read<SocketAddr>) -> Read<Url> {
+fn public_url(root: &mut Section<'_>, listen: Read<SocketAddr>) -> Read<Origin> {
     const KEY: &str = "public_url";
     let allowed =
         "an http or https address without a path, for example \"https://api.example.com\"";
-    let given = root.optional_by(KEY, allowed, |text| {
-        let url = Url::parse(text).ok()?;
-        let is_bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
-        let is_plain = url.username().is_empty() && url.password().is_none() && url.has_host();
-        (matches!(url.scheme(), "http" | "https") && is_bare && is_plain).then_some(url)
-    })?;
-    match given {
-        Some(url) => Ok(url),
+    match root.optional(KEY, allowed)? {
+        Some(origin) => Ok(origin),
         None => {
             root.set(KEY, "http, at the address of listen");
-            Url::parse(&format!("http://{}", listen?)).map_err(|_| Invalid)
+            let origin = format!("http://{}", listen?).parse();
+            origin.map_err(|_| Invalid)
         }
     }
 }

@@ -24,6 +24,7 @@ pub mod answer;
 pub mod browser;
 pub mod clock;
 pub mod crowd;
+pub mod examples;
 pub mod faulty_backend;
 pub mod folder;
 pub mod html;

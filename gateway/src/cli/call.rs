@@ -100,7 +100,7 @@ fn known(arguments: &CallArguments) -> anyhow::Result<Known> {
             let profile = config.sign.profile;
             Known {
                 names: config.headers,
-                url: config.public_url,
+                url: config.public_url.to_url(),
                 profile,
                 key,
             }

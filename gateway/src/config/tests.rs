@@ -49,7 +49,7 @@ fn a_minimal_file_has_the_contracts_defaults() {
     let config = load(MINIMAL).unwrap();
     assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
     assert_eq!(config.management.to_string(), "127.0.0.1:8081");
-    assert_eq!(config.public_url.as_str(), "http://127.0.0.1:8080/");
+    assert_eq!(config.public_url.to_string(), "http://127.0.0.1:8080");
     assert_eq!(
         config.store.address,
         "sqlite:data/signpost.db".parse().unwrap()

@@ -84,7 +84,7 @@ impl Gateway {
             .as_ref()
             .map(secret_header)
             .transpose()?;
-        let scheme = if config.public_url.scheme() == "https" {
+        let scheme = if config.public_url.is_https() {
             "https"
         } else {
             "http"

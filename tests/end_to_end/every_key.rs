@@ -1,0 +1,243 @@
+//! Every key of every example is changed while the program runs, and the reload names it.
+
+use std::{collections::BTreeMap, net::SocketAddr};
+
+use end_to_end::{
+    examples::{example, keys},
+    folder::Folder,
+    port::free_address,
+    program::{Program, Running},
+    signed_client::http_client,
+    waiting::until,
+};
+
+const KEY: &str = "4283fefc63f0cd0e873a0000c6d07ef7";
+
+/// For each key of the gateway's examples another value that is valid, too.
+const OF_GATEWAY: &[(&str, &str)] = &[
+    ("prefix", "'Other'"),
+    ("public_url", "'https://api.example'"),
+    ("gateway_secret", "'file:other.key'"),
+    ("trusted_proxies", "['10.0.0.0/8']"),
+    ("watch", "true"),
+    ("default_version", "'v2'"),
+    ("unknown", "'reject'"),
+    ("versions.v1.backend", "'127.0.0.1:2'"),
+    ("versions.v1.backends", "['127.0.0.1:2', { address = '127.0.0.1:3', weight = 2 }]"),
+    ("versions.v1.balance", "'least-connections'"),
+    ("versions.v1.health.active", "false"),
+    ("versions.v1.health.path", "'/up'"),
+    ("versions.v1.health.interval_seconds", "3"),
+    ("versions.v1.health.timeout_seconds", "2"),
+    ("versions.v1.health.unhealthy_after", "4"),
+    ("versions.v1.health.healthy_after", "2"),
+    ("versions.v1.health.out_seconds", "3"),
+    ("versions.v2.backend", "'127.0.0.1:2'"),
+    ("application.key", "'file:other.key'"),
+    ("applications.cache_entries", "7"),
+    ("sign.preset", "'decoded'"),
+    ("sign.values", "'decoded'"),
+    ("sign.layout", "'concat'"),
+    ("sign.empty", "'drop'"),
+    ("sign.leave_out", "['sign_type']"),
+    ("sign.cover", "'request'"),
+    ("sign.algorithm", "'hmac-sha256'"),
+    ("sign.replay", "'reject'"),
+    ("sign.window_seconds", "61"),
+    ("sign.replay_entries", "100"),
+    ("sign.always_signed", "['GET /x']"),
+    ("sign.callback_paths", "['/back']"),
+    ("sign.browser_paths", "['/page']"),
+    ("sign.allow_weak_key", "true"),
+    ("headers.authorization", "'Other-Authorization'"),
+    ("headers.app", "'Other-App'"),
+    ("headers.language", "'Other-Language'"),
+    ("headers.version", "'Other-Version'"),
+    ("limits.head_bytes", "4096"),
+    ("limits.headers", "50"),
+    ("limits.query_bytes", "1024"),
+    ("limits.body_bytes", "1024"),
+    ("limits.params", "17"),
+    ("limits.unsigned.enabled", "false"),
+    ("limits.unsigned.per_second", "21"),
+    ("limits.unsigned.burst", "501"),
+    ("limits.unsigned.ipv6_48_per_second", "85"),
+    ("limits.unsigned.ipv6_48_burst", "2005"),
+    ("timeouts.head_seconds", "11"),
+    ("timeouts.body_seconds", "11"),
+    ("timeouts.idle_seconds", "61"),
+    ("timeouts.connect_seconds", "3"),
+    ("timeouts.forward_seconds", "11"),
+    ("timeouts.answer_seconds", "61"),
+    ("timeouts.send_seconds", "61"),
+    ("shutdown.drain_delay_seconds", "1"),
+    ("shutdown.grace_seconds", "11"),
+    ("log.format", "'json'"),
+    ("log.filter", "'warn,signpost=debug'"),
+    ("log.access", "false"),
+];
+
+/// Those that a restart is needed for.
+const OF_GATEWAY_AT_START: &[(&str, &str)] = &[
+    ("listen", "'127.0.0.1:9'"),
+    ("management.listen", "'127.0.0.1:10'"),
+    ("management.insecure", "true"),
+    ("threads", "3"),
+    ("store", "'sqlite:other.db'"),
+    ("postgres.password", "'hush'"),
+    ("postgres.pool_size", "11"),
+    ("postgres.connect_seconds", "3"),
+    ("postgres.wait_seconds", "3"),
+    ("postgres.statement_seconds", "4"),
+    ("postgres.root_certificate", "'other.pem'"),
+    ("applications.master_key", "'file:other.key'"),
+];
+
+/// A program that runs by an example, and everything that can be changed of it.
+struct Case {
+    program: Program,
+    example: &'static str,
+    reload: &'static str,
+    arguments: &'static [&'static str],
+    reloaded: &'static [(&'static str, &'static str)],
+    at_start: &'static [(&'static str, &'static str)],
+}
+
+const GATEWAYS: [Case; 2] = [
+    Case {
+        program: Program::Gateway,
+        example: "gateway.toml",
+        reload: "reload",
+        arguments: &["run"],
+        reloaded: OF_GATEWAY,
+        at_start: OF_GATEWAY_AT_START,
+    },
+    Case {
+        program: Program::Gateway,
+        example: "gateway-multi.toml",
+        reload: "reload",
+        arguments: &["run"],
+        reloaded: OF_GATEWAY,
+        at_start: OF_GATEWAY_AT_START,
+    },
+];
+
+/// A file of these keys. Dotted keys have to stand above the first table.
+fn file(keys: &BTreeMap<String, String>) -> String {
+    let lines = keys.iter().map(|(key, value)| format!("{key} = {value}\n"));
+    lines.collect()
+}
+
+/// The example's keys, with addresses that are free, and without what cannot stand beside something else.
+fn prepared(case: &Case, listen: SocketAddr, management: SocketAddr) -> BTreeMap<String, String> {
+    let mut keys = keys(&example(case.example));
+    keys.retain(|key, value| !value.starts_with("\"env:") && key != "versions.v1.backends");
+    keys.insert("listen".to_owned(), format!("'{listen}'"));
+    if case.program == Program::Gateway {
+        keys.insert("management.listen".to_owned(), format!("'{management}'"));
+        keys.insert("store".to_owned(), "'sqlite:signpost.db'".to_owned());
+        if keys.contains_key("application.key") {
+            keys.insert("application.key".to_owned(), "'file:app.key'".to_owned());
+        }
+    }
+    keys
+}
+
+/// The example with another value of one key.
+fn changed(keys: &BTreeMap<String, String>, key: &str, value: &str) -> BTreeMap<String, String> {
+    let mut keys = keys.clone();
+    keys.insert(key.to_owned(), value.to_owned());
+    if key == "versions.v1.backends" {
+        keys.remove("versions.v1.backend");
+    }
+    keys
+}
+
+async fn every_key_is_reloaded(case: &Case) {
+    let folder = Folder::create();
+    let (listen, management) = (free_address(), free_address());
+    let keys = prepared(case, listen, management);
+    folder.write("app.key", KEY);
+    folder.write("other.key", &KEY.repeat(2));
+    let config = folder.write("example.toml", &file(&keys));
+    let config = config.display().to_string();
+    let arguments: Vec<_> = case.arguments.iter().map(|one| (*one).to_owned()).collect();
+    let arguments = [arguments, vec!["--config".to_owned(), config.clone()]].concat();
+    let mut running = Running::start(case.program.into(), folder.path(), &arguments);
+    let http = http_client();
+    let health = match case.program {
+        Program::Gateway => format!("http://{management}/healthz"),
+        _ => format!("http://{listen}/healthz"),
+    };
+    until("the program to run", || async {
+        let answer = http.get(&health).send().await.ok()?;
+        answer.status().is_success().then_some(())
+    })
+    .await;
+    let reload = |keys: &BTreeMap<String, String>| {
+        folder.write("example.toml", &file(keys));
+        let output = case
+            .program
+            .run(folder.path(), &[case.reload, "--config", &config]);
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{text}");
+        text
+    };
+    // What one kind of example does not have cannot be changed there.
+    let has = |key: &str| match key.split_once('.') {
+        Some((table @ ("application" | "applications"), _)) => {
+            keys.keys().any(|key| key.starts_with(&format!("{table}.")))
+        }
+        _ => true,
+    };
+    for (is_reloaded, (key, value)) in case
+        .reloaded
+        .iter()
+        .map(|pair| (true, pair))
+        .chain(case.at_start.iter().map(|pair| (false, pair)))
+        .filter(|(_, (key, _))| has(key))
+    {
+        let told = reload(&changed(&keys, key, value));
+        let (reloaded, needing_restart) = told
+            .split_once("a restart is needed for:")
+            .unwrap_or((&told, ""));
+        let place = if is_reloaded { reloaded } else { needing_restart };
+        assert!(place.contains(&format!("\n  {key}: ")), "{key}:\n{told}");
+        assert!(!told.contains("hush") && !told.contains(KEY), "{told}");
+        // And back.
+        let told = reload(&keys);
+        assert!(!told.contains("a restart is needed"), "{told}");
+        assert_eq!(told.contains("reloaded, nothing"), !is_reloaded, "{told}");
+    }
+    assert!(running.ended().is_none());
+    let log = running.log();
+    assert!(!log.contains("hush") && !log.contains(KEY), "{log}");
+}
+
+/// The tables have every key of the examples, and the examples explain every key of the tables.
+fn the_tables_are_whole(cases: &[Case]) {
+    let mut explained = BTreeMap::new();
+    for case in cases {
+        let table = || case.reloaded.iter().chain(case.at_start);
+        for (key, value) in keys(&example(case.example)) {
+            assert!(table().any(|(known, _)| *known == key), "{}: {key}", case.example);
+            explained.insert(key, value);
+        }
+    }
+    for (key, _) in cases.iter().flat_map(|case| case.reloaded.iter().chain(case.at_start)) {
+        assert!(explained.contains_key(*key), "no example explains {key}");
+    }
+}
+
+#[test]
+fn every_key_of_the_gateways_examples_is_tried() {
+    the_tables_are_whole(&GATEWAYS);
+}
+
+#[tokio::test]
+async fn every_key_of_the_gateways_examples_is_reloaded() {
+    for case in &GATEWAYS {
+        every_key_is_reloaded(case).await;
+    }
+}

@@ -1,0 +1,39 @@
+//! The example configurations in `conf/`, key by key.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+/// The text of an example.
+///
+/// # Panics
+///
+/// When there is no such example.
+#[must_use]
+pub fn example(name: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../conf");
+    fs::read_to_string(folder.join(name)).expect("the example is in conf")
+}
+
+/// Each key of an example, dotted, with the value that the example gives it. A key that is commented out counts.
+#[must_use]
+pub fn keys(text: &str) -> BTreeMap<String, String> {
+    let mut table = String::new();
+    let mut keys = BTreeMap::new();
+    for line in text.lines() {
+        let line = uncommented(line).unwrap_or(line);
+        if let Some(name) = line.strip_prefix('[') {
+            table = format!("{}.", name.split(']').next().unwrap_or_default());
+        } else if let Some((key, value)) = line.split_once(" = ").filter(|_| !line.starts_with('#'))
+        {
+            keys.insert(format!("{table}{key}"), value.to_owned());
+        }
+    }
+    keys
+}
+
+/// The line without its `# `, if a key or a table stands behind that.
+fn uncommented(line: &str) -> Option<&str> {
+    let line = line.strip_prefix("# ")?;
+    let (key, _) = line.split_once(" = ").unwrap_or(("", ""));
+    let is_key = !key.is_empty() && key.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'_' | b'0'..=b'9'));
+    (is_key || line.starts_with('[')).then_some(line)
+}

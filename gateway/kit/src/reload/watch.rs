@@ -1,7 +1,7 @@
 //! Notices that the configuration file, or a file that it names, has changed.
 //!
 //! The files' contents are compared once a second. So it does not matter how a file was changed: written in place, renamed
-//! over, or reached by a symlink that was swapped, as Kubernetes does with a ConfigMap; on any file system.
+//! over, or reached by a symlink that was swapped, as Kubernetes does with a `ConfigMap`; on any file system.
 
 use std::{
     collections::hash_map::DefaultHasher,

@@ -16,7 +16,7 @@ fn config(folder: &Path) -> Config {
          auth_url = \"http://127.0.0.1:1\"\napi_url = \"http://127.0.0.1:1\"\nclient_id = \"i\"\nclient_secret = \"s\"\n",
         folder.join("signpost.db").display()
     );
-    Config::parse(&text).unwrap()
+    Config::parse(Path::new("all.toml"), &text).unwrap().config
 }
 
 #[test]

@@ -40,6 +40,18 @@ pub struct Application {
     pub return_to: Vec<Origin>,
 }
 
+impl Application {
+    /// The one of single-application mode.
+    pub(crate) fn single(config: &SingleApplication) -> Self {
+        Self {
+            id: AppId::SINGLE,
+            name: config.name.clone(),
+            is_active: true,
+            return_to: config.return_to.clone(),
+        }
+    }
+}
+
 /// Where applications are kept.
 #[async_trait]
 pub trait ApplicationStore: Send + Sync {
@@ -51,28 +63,16 @@ pub trait ApplicationStore: Send + Sync {
     async fn find(&self, id: AppId) -> Result<Option<Application>, StoreError>;
 }
 
-/// Applications as requests ask for them: the configured one under id 0, all others from the store.
+/// The store's applications as requests ask for them: remembered, and read through.
 pub struct Applications {
-    single: Arc<Application>,
     store: Arc<dyn ApplicationStore>,
     cache: FeedCache<AppId, Arc<Application>, StoreError>,
 }
 
 impl Applications {
-    /// The configured one, and those of `store`.
-    pub fn new(
-        single: &SingleApplication,
-        store: Arc<dyn ApplicationStore>,
-        clock: Arc<dyn Clock>,
-    ) -> Self {
-        let single = Application {
-            id: AppId::SINGLE,
-            name: single.name.clone(),
-            is_active: true,
-            return_to: single.return_to.clone(),
-        };
+    /// In front of `store`.
+    pub fn new(store: Arc<dyn ApplicationStore>, clock: Arc<dyn Clock>) -> Self {
         Self {
-            single: Arc::new(single),
             store,
             cache: FeedCache::new(CACHE, clock),
         }
@@ -83,10 +83,7 @@ impl Applications {
     /// # Errors
     ///
     /// The store cannot be reached.
-    pub async fn find(&self, id: AppId) -> Result<Option<Arc<Application>>, Arc<StoreError>> {
-        if id == AppId::SINGLE {
-            return Ok(Some(Arc::clone(&self.single)));
-        }
+    pub async fn find(&self, id: AppId) -> Result<Option<Arc<Application>>, StoreError> {
         let read = async { Ok(self.store.find(id).await?.map(Arc::new)) };
         self.cache.find(id, read).await
     }

@@ -1,25 +1,26 @@
-//! What the service was told, as it means it: parsed, complete, and impossible to get wrong afterwards.
+//! What the configuration file means: typed, and right by construction.
 //!
-//! [`raw`] holds the file as written; `TryFrom` turns it into [`Config`], naming every problem at once.
-//! One file per concern beside it.
+//! [`Config::load`] reports every problem at once: file, line, key, what was found, what is allowed. The keys and their
+//! defaults are explained in `conf/v1.toml`; a test reads that file. One file for each concern beside this one.
 
 mod application;
 mod gateway_secret;
 mod lifetimes;
 mod limits;
-mod log;
-mod problems;
 mod provider;
 mod public_url;
-pub mod raw;
-mod secret_text;
-mod serving;
-mod store;
+mod timeouts;
 
 use std::{net::SocketAddr, path::Path};
 
-use gateway_protocol::header::{HeaderNames, HeaderOverrides, Prefix};
-use http::HeaderName;
+use gateway_protocol::header::HeaderNames;
+use signpost_kit::{
+    config::{
+        self as engine, ConfigError, Loaded, Read, Section,
+        common::{self, Log},
+    },
+    shutdown::ShutdownSettings,
+};
 use signpost_store::StoreSettings;
 
 pub use self::{
@@ -27,24 +28,18 @@ pub use self::{
     gateway_secret::{Gateway, GatewaySecret},
     lifetimes::Lifetimes,
     limits::{LoginLimits, Polling},
-    log::{LogConfig, LogFormat},
-    problems::{ConfigProblem, ConfigProblems},
     provider::{ProviderConfig, ProviderKind, ProviderName, Providers},
     public_url::PublicUrl,
-    secret_text::SecretText,
-    serving::Serving,
-};
-use self::{
-    problems::Problems,
-    raw::{RawConfig, RawHeaders},
+    timeouts::Timeouts,
 };
 
 /// Where a version listens unless told otherwise: v1's address of CONTRACT 10.
 const LISTEN: &str = "127.0.0.1:7001";
 /// How browsers reach the gateway of the demo. CONTRACT 10.
 const PUBLIC_URL: &str = "http://127.0.0.1:8080";
-/// Enough to use two cores; each thread costs memory while idle.
-const WORKER_THREADS: u64 = 2;
+/// What `public_url` can be.
+const ORIGIN: &str =
+    "an http or https origin without a path, for example \"https://login.example\"";
 
 /// The whole configuration of one process.
 #[derive(Clone, Debug)]
@@ -54,48 +49,106 @@ pub struct Config {
     public_url: PublicUrl,
     store: StoreSettings,
     gateway: Gateway,
-    worker_threads: usize,
+    threads: usize,
     application: SingleApplication,
     lifetimes: Lifetimes,
     polling: Polling,
     limits: LoginLimits,
+    timeouts: Timeouts,
     providers: Providers,
-    serving: Serving,
-    log: LogConfig,
+    shutdown: ShutdownSettings,
+    log: Log,
 }
 
 impl Config {
-    /// Reads and understands the file.
+    /// Reads the file at `path`.
     ///
     /// # Errors
     ///
-    /// The file cannot be read or is no TOML, or every key that is unknown or has a value it cannot have.
-    pub fn load(file: &Path) -> Result<Self, ConfigProblems> {
-        let text = std::fs::read_to_string(file).map_err(|cause| {
-            ConfigProblems::from(ConfigProblem::new(
-                "",
-                &cause.to_string(),
-                "a file that can be read",
-            ))
-        });
-        text.and_then(|text| Self::parse(&text))
-            .map_err(|problems| problems.of_file(file))
+    /// The file cannot be read, is not TOML, or has unknown keys or invalid values: all of them.
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        Self::load_settings(path).map(|loaded| loaded.config)
     }
 
-    /// Understands a file's text.
+    /// Reads the file at `path`, and lists what it sets.
     ///
     /// # Errors
     ///
     /// As [`Self::load`].
-    pub fn parse(text: &str) -> Result<Self, ConfigProblems> {
-        let (raw, mut problems) = RawConfig::parse(text)?;
-        match Self::try_from(raw) {
-            Ok(config) if problems.is_empty() => Ok(config),
-            Ok(_) => Err(problems),
-            Err(more) => {
-                problems.extend(more);
-                Err(problems)
-            }
+    pub fn load_settings(path: &Path) -> Result<Loaded<Self>, ConfigError> {
+        engine::load(path, Self::read)
+    }
+
+    /// Reads a configuration from its text, and lists what it sets; `path` is for messages only.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::load`].
+    pub fn parse(path: &Path, text: &str) -> Result<Loaded<Self>, ConfigError> {
+        engine::parse(path, text, Self::read)
+    }
+
+    fn read(root: &mut Section<'_>) -> Read<Self> {
+        root.renamed("worker_threads", "threads");
+        let headers = common::headers(root);
+        let listen = root.address("listen", LISTEN);
+        let public_url = root.parsed("public_url", PUBLIC_URL, ORIGIN);
+        let store = common::store(root);
+        let gateway = Gateway::read(root, listen.ok());
+        let threads = common::threads(root);
+        let application = root.section("application", SingleApplication::read);
+        let lifetimes = Lifetimes::read(root);
+        let polling = root.section("polling", Polling::read);
+        let limits = root.section("limits", LoginLimits::read);
+        let timeouts = root.section("timeouts", Timeouts::read);
+        let providers = Providers::read(root);
+        let shutdown = root.section("shutdown", common::shutdown);
+        let log = root.section("log", Log::read);
+        Ok(Self {
+            headers: headers?,
+            listen: listen?,
+            public_url: public_url?,
+            store: store?,
+            gateway: gateway?,
+            threads: threads?,
+            application: application?,
+            lifetimes: lifetimes?,
+            polling: polling?,
+            limits: limits?,
+            timeouts: timeouts?,
+            providers: providers?,
+            shutdown: shutdown?,
+            log: log?,
+        })
+    }
+
+    /// Whether a changed key needs a restart; `changed` are all that changed.
+    ///
+    /// Whether requests need the gateway's secret depends on `listen`: if both change, both wait, so that no address beyond
+    /// loopback is ever open to everybody.
+    #[must_use]
+    pub fn needs_restart(key: &str, changed: &[&str]) -> bool {
+        match key {
+            "listen" | "threads" | "store" => true,
+            "gateway_secret" | "without_gateway" => changed.contains(&"listen"),
+            _ => key.starts_with("postgres."),
+        }
+    }
+
+    /// This configuration as far as it can take the place of `running` without a restart.
+    #[must_use]
+    pub fn in_place_of(self, running: &Self) -> Self {
+        let gateway = if self.listen == running.listen {
+            self.gateway
+        } else {
+            running.gateway.clone()
+        };
+        Self {
+            listen: running.listen,
+            threads: running.threads,
+            store: running.store.clone(),
+            gateway,
+            ..self
         }
     }
 
@@ -124,7 +177,7 @@ impl Config {
         &self.public_url
     }
 
-    /// Where the database is, and how it is spoken to.
+    /// Where the database is, and how it is connected to.
     #[must_use]
     pub fn store(&self) -> &StoreSettings {
         &self.store
@@ -136,16 +189,22 @@ impl Config {
         &self.gateway
     }
 
-    /// How connections are served, and how long a stop takes.
+    /// How long requests and connections may take.
     #[must_use]
-    pub fn serving(&self) -> &Serving {
-        &self.serving
+    pub fn timeouts(&self) -> Timeouts {
+        self.timeouts
+    }
+
+    /// How long an orderly stop takes.
+    #[must_use]
+    pub fn shutdown(&self) -> ShutdownSettings {
+        self.shutdown
     }
 
     /// Threads that serve requests.
     #[must_use]
-    pub fn worker_threads(&self) -> usize {
-        self.worker_threads
+    pub fn threads(&self) -> usize {
+        self.threads
     }
 
     /// The application of single-application mode.
@@ -180,117 +239,8 @@ impl Config {
 
     /// How the log is written.
     #[must_use]
-    pub fn log(&self) -> LogConfig {
-        self.log
-    }
-}
-
-impl TryFrom<RawConfig> for Config {
-    type Error = ConfigProblems;
-
-    fn try_from(raw: RawConfig) -> Result<Self, ConfigProblems> {
-        let mut problems = Problems::default();
-        let listen = problems.parse(
-            "listen",
-            raw.listen.as_deref().unwrap_or(LISTEN),
-            "an address and a port, \"127.0.0.1:7001\" say",
-        );
-        let headers = headers(raw.prefix.as_deref(), raw.headers, &mut problems);
-        let public_url = problems.parse(
-            "public_url",
-            raw.public_url.as_deref().unwrap_or(PUBLIC_URL),
-            "an http or https origin without a path, \"https://login.example\" say",
-        );
-        let store = store::read(raw.store.as_deref(), raw.postgres, &mut problems);
-        let gateway = Gateway::read(
-            raw.gateway_secret,
-            raw.without_gateway,
-            listen,
-            &mut problems,
-        );
-        let worker_threads =
-            problems.within("worker_threads", raw.worker_threads, WORKER_THREADS, 1..=64);
-        let application = SingleApplication::read(raw.application, &mut problems);
-        let lifetimes = Lifetimes::read(raw.login, &raw.events, &mut problems);
-        let polling = Polling::read(raw.polling, &mut problems);
-        let serving = Serving::read(
-            raw.limits.connections,
-            &raw.timeouts,
-            &raw.shutdown,
-            &mut problems,
-        );
-        let limits = LoginLimits::read(&raw.limits, &mut problems);
-        let providers = Providers::read(
-            raw.providers,
-            raw.provider_kinds,
-            raw.default_provider,
-            &mut problems,
-        );
-        let log = LogConfig::read(raw.log, &mut problems);
-        let (
-            Some(listen),
-            Some(headers),
-            Some(public_url),
-            Some(store),
-            Some(gateway),
-            Some(providers),
-            Ok(()),
-        ) = (
-            listen,
-            headers,
-            public_url,
-            store,
-            gateway,
-            providers,
-            problems.is_none(),
-        )
-        else {
-            return Err(problems.into());
-        };
-        Ok(Self {
-            headers,
-            listen,
-            public_url,
-            store,
-            gateway,
-            worker_threads: usize::try_from(worker_threads).expect("at most 64"),
-            application,
-            lifetimes,
-            polling,
-            limits,
-            providers,
-            serving,
-            log,
-        })
-    }
-}
-
-/// The convention headers' names; there is no default prefix, since the gateway has none either.
-fn headers(prefix: Option<&str>, raw: RawHeaders, problems: &mut Problems) -> Option<HeaderNames> {
-    let overrides = overrides(raw, problems);
-    let allowed = "a letter, then up to 31 letters, digits or hyphens: the gateway's prefix";
-    let Some(prefix) = prefix else {
-        problems.add("prefix", "nothing", allowed);
-        return None;
-    };
-    let prefix: Prefix = problems.parse("prefix", prefix, allowed)?;
-    HeaderNames::new(&prefix, &overrides)
-        .map_err(|error| {
-            let key = format!("headers.{}", error.key());
-            problems.add(&key, "a name that cannot be used", &error.to_string());
-        })
-        .ok()
-}
-
-fn overrides(raw: RawHeaders, problems: &mut Problems) -> HeaderOverrides {
-    let mut name = |key: &str, given: Option<String>| -> Option<HeaderName> {
-        given.and_then(|given| problems.parse(&format!("headers.{key}"), &given, "a header's name"))
-    };
-    HeaderOverrides {
-        authorization: name("authorization", raw.authorization),
-        app: name("app", raw.app),
-        language: name("language", raw.language),
-        version: name("version", raw.version),
+    pub fn log(&self) -> &Log {
+        &self.log
     }
 }
 

@@ -84,7 +84,7 @@ async fn locate(
     visit: &Visit<'_>,
 ) -> Result<(Login, Arc<Application>), LoginError> {
     let state = visit.state()?;
-    let found = service.logins.store().find(state.hash()).await?;
+    let found = service.state.logins.store().find(state.hash()).await?;
     let is_theirs = |login: &Login| login.state == state && visit.is_of(login.application);
     let login = found.filter(is_theirs).ok_or(LoginError::LoginUnknown)?;
     let application = active_application(service, login.application).await?;
@@ -97,8 +97,7 @@ async fn active_application(
     application: AppId,
 ) -> Result<Arc<Application>, LoginError> {
     let application = service
-        .applications
-        .find(application)
+        .application(application)
         .await?
         .ok_or(LoginError::LoginUnknown)?;
     if application.is_active {

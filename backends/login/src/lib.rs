@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | [`program`] | what the programs have in common: arguments, log, server, stop |
 //! | [`config`] | the configuration, parsed |
-//! | [`service`] | what requests share: configuration, clock, stores, providers |
+//! | [`service`] | a snapshot: one configuration, providers and limits; `state` outlives it: stores, caches, the stop |
 //! | [`mod@router`] | every route; `handlers` has one file per endpoint, `middleware` every layer |
 //! | [`views`] | what a version decides: its name, and how it shows an account |
 //! | `flow` | the login flow, step by step, without HTTP |
@@ -36,6 +36,7 @@ pub mod return_to;
 pub mod router;
 mod secret;
 pub mod service;
+mod state;
 #[cfg(test)]
 mod testing;
 pub mod views;

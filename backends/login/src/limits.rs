@@ -7,7 +7,8 @@
 //! | failed redirect logins that are kept | in all, per `login_ttl` |
 //! | polling logins, which are signed | per application and time |
 //!
-//! All of it is this process' own, in fixed memory. A flood of addresses refuses nobody else.
+//! All of it is this process' own, in fixed memory. A flood of addresses refuses nobody else. The memory outlives a
+//! reload, whatever becomes of the limits.
 
 use std::{
     collections::HashMap,
@@ -37,17 +38,11 @@ pub(crate) struct Limits {
     starts: RateLimiter,
     callbacks: NetworkLimiter,
     kept_failures: RateLimiter,
-    provider_calls: ProviderCalls,
+    provider_calls: Arc<ProviderCalls>,
 }
 
 impl Limits {
     pub(crate) fn new(limits: LoginLimits, login_ttl: Duration, now: Instant) -> Self {
-        let seconds = u32::try_from(login_ttl.as_secs()).unwrap_or(u32::MAX);
-        let per_second = NonZeroU32::new(MAX_KEPT_FAILURES.get() / seconds.max(1));
-        let kept = Rate {
-            per_second: per_second.unwrap_or(NonZeroU32::MIN),
-            burst: MAX_KEPT_FAILURES,
-        };
         Self {
             starts: RateLimiter::new(limits.starts, now),
             callbacks: NetworkLimiter::new(
@@ -55,8 +50,28 @@ impl Limits {
                 limits.callbacks.times(SITE_FACTOR),
                 now,
             ),
-            kept_failures: RateLimiter::new(kept, now),
-            provider_calls: ProviderCalls::new(limits.provider_calls),
+            kept_failures: RateLimiter::new(kept_failures(login_ttl), now),
+            provider_calls: Arc::new(ProviderCalls::new(limits.provider_calls)),
+        }
+    }
+
+    /// Other limits over the same memory.
+    ///
+    /// If the number of calls to providers changes, new calls count on permits of their own, and those in flight end on
+    /// the old ones: for as long as these take, 10 s at most, there may be as many calls as both numbers allow.
+    pub(crate) fn reloaded(&self, limits: LoginLimits, login_ttl: Duration) -> Self {
+        let provider_calls = if limits.provider_calls == self.provider_calls.limit {
+            Arc::clone(&self.provider_calls)
+        } else {
+            Arc::new(ProviderCalls::new(limits.provider_calls))
+        };
+        Self {
+            starts: self.starts.with_rate(limits.starts),
+            callbacks: self
+                .callbacks
+                .with_rates(limits.callbacks, limits.callbacks.times(SITE_FACTOR)),
+            kept_failures: self.kept_failures.with_rate(kept_failures(login_ttl)),
+            provider_calls,
         }
     }
 
@@ -90,6 +105,16 @@ impl Limits {
     }
 }
 
+/// So many at once, each until it expires.
+fn kept_failures(login_ttl: Duration) -> Rate {
+    let seconds = u32::try_from(login_ttl.as_secs()).unwrap_or(u32::MAX);
+    let per_second = NonZeroU32::new(MAX_KEPT_FAILURES.get() / seconds.max(1));
+    Rate {
+        per_second: per_second.unwrap_or(NonZeroU32::MIN),
+        burst: MAX_KEPT_FAILURES,
+    }
+}
+
 impl From<TooMany> for LoginError {
     fn from(TooMany { retry_after }: TooMany) -> Self {
         let millis = u64::try_from(retry_after.as_millis()).unwrap_or(u64::MAX);
@@ -102,6 +127,7 @@ impl From<TooMany> for LoginError {
 /// Calls to providers in flight: so many in all, and for each site a share, so that one site cannot take all. Callbacks
 /// beyond that wait for a moment, each site's in order of arrival.
 struct ProviderCalls {
+    limit: usize,
     in_all: Arc<Semaphore>,
     site_limit: usize,
     sites: Arc<Sites>,
@@ -114,6 +140,7 @@ struct Sites(Mutex<HashMap<Network, Arc<Semaphore>>>);
 impl ProviderCalls {
     fn new(limit: usize) -> Self {
         Self {
+            limit,
             in_all: Arc::new(Semaphore::new(limit)),
             site_limit: limit.div_ceil(SITE_SHARE),
             sites: Arc::default(),
@@ -185,14 +212,49 @@ mod tests {
         address.parse().unwrap()
     }
 
-    fn limits(callbacks_burst: u32, provider_calls: usize, now: Instant) -> Limits {
+    const LOGIN_TTL: Duration = Duration::from_secs(600);
+
+    fn settings(callbacks_burst: u32, provider_calls: usize) -> LoginLimits {
         let rate = |burst| Rate::new(1, burst).unwrap();
-        let limits = LoginLimits {
+        LoginLimits {
             starts: rate(2),
             callbacks: rate(callbacks_burst),
             provider_calls,
-        };
-        Limits::new(limits, Duration::from_secs(600), now)
+            connections: 100,
+        }
+    }
+
+    fn limits(callbacks_burst: u32, provider_calls: usize, now: Instant) -> Limits {
+        Limits::new(settings(callbacks_burst, provider_calls), LOGIN_TTL, now)
+    }
+
+    #[tokio::test]
+    async fn the_memory_outlives_a_change_of_limits() {
+        let now = Instant::now();
+        let old = limits(2, 100, now);
+        let hers = client("192.0.2.1");
+        for _ in 0..2 {
+            assert!(old.admit_callback(hers, now).await.is_ok());
+            assert!(old.admit_start(AppId::new(1), now).is_ok());
+        }
+        let new = old.reloaded(settings(3, 100), LOGIN_TTL);
+        assert!(new.admit_start(AppId::new(1), now).is_err());
+        assert!(new.admit_callback(hers, now).await.is_ok());
+        assert!(new.admit_callback(hers, now).await.is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn calls_in_flight_count_on_unless_their_number_changes() {
+        let now = Instant::now();
+        let old = limits(1000, 1, now);
+        let address = client("192.0.2.1");
+        let in_flight = old.admit_callback(address, now).await.unwrap();
+        let same = old.reloaded(settings(1000, 1), LOGIN_TTL);
+        assert!(same.admit_callback(address, now).await.is_err());
+        let more = old.reloaded(settings(1000, 2), LOGIN_TTL);
+        let first = more.admit_callback(address, now).await.unwrap();
+        drop((in_flight, first));
+        assert!(old.provider_calls.sites.lock().is_empty());
     }
 
     #[tokio::test]

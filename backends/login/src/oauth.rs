@@ -140,6 +140,7 @@ fn known_word(error: &BasicErrorResponseType) -> String {
 
 /// All configured providers, by name.
 pub struct ProviderClients {
+    http: HttpClient,
     all: BTreeMap<ProviderName, Provider>,
     default: Option<ProviderName>,
 }
@@ -149,19 +150,29 @@ impl ProviderClients {
     ///
     /// # Errors
     ///
-    /// The HTTP client cannot be made: the system has no usable TLS roots, say.
+    /// The HTTP client cannot be made: for example, the system has no usable TLS roots.
     pub fn new(providers: &Providers, public_url: &PublicUrl) -> Result<Self, reqwest::Error> {
-        let http = HttpClient::new()?;
+        HttpClient::new().map(|http| Self::over(http, providers, public_url))
+    }
+
+    /// Those of another configuration. The HTTP client and its connections stay: no setting is about them.
+    #[must_use]
+    pub fn reloaded(&self, providers: &Providers, public_url: &PublicUrl) -> Self {
+        Self::over(self.http.clone(), providers, public_url)
+    }
+
+    fn over(http: HttpClient, providers: &Providers, public_url: &PublicUrl) -> Self {
         let client = |config: &ProviderConfig| {
             (
                 config.name.clone(),
                 Provider::new(config, public_url, http.clone()),
             )
         };
-        Ok(Self {
+        Self {
             all: providers.iter().map(client).collect(),
             default: providers.default_name().cloned(),
-        })
+            http,
+        }
     }
 
     /// The provider of this name.

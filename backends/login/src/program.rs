@@ -1,18 +1,32 @@
 //! What the programs have in common: arguments, configuration, log, server, stop.
 
-mod logging;
+mod running;
 mod server;
 mod sweeper;
 
-use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+    time::Duration,
+};
 
 use anyhow::Context;
 use axum::Router;
 use clap::{Arg, ArgAction, Command, value_parser};
-use signpost_kit::clock::{Clock, SystemClock};
-use signpost_kit::log_writer::write_last_words;
+use signpost_kit::{
+    config::Loaded,
+    health,
+    log_writer::write_last_words,
+    logging::Logging,
+    reload::{
+        Reloader,
+        control::{self, Verb},
+    },
+};
 use signpost_store::{Store, changes::Watch};
 
+use self::running::{ProgramReload, Running};
 use crate::{
     config::Config,
     service::{Service, Stores},
@@ -59,9 +73,9 @@ pub async fn start(config: Config) -> anyhow::Result<(Arc<Service>, Watch)> {
     let service = Service::new(config, stores, Arc::new(SystemClock))
         .context("no HTTP client for the providers")?;
     // Not by the first request that needs it: many would wait for each other where the store hangs.
-    let sealed = service.seal().await.map(drop);
+    let sealed = service.state.seal().await.map(drop);
     sealed.context("the key of redirect logins cannot be read")?;
-    let watched = Arc::clone(&service);
+    let watched = Arc::clone(service.state());
     let watch = store.watch(since_epoch, move |change| watched.on_change(&change));
     Ok((
         service,
@@ -76,41 +90,63 @@ fn since_epoch() -> Duration {
 fn try_run(program: &Program) -> anyhow::Result<ExitCode> {
     let arguments = arguments(program).get_matches();
     let file: &PathBuf = arguments.get_one("config").expect("it has a default");
-    let config = Config::load(file)?;
+    if arguments.get_flag("reload") {
+        return ask(file, Verb::Reload);
+    }
+    let Loaded { config, settings } = Config::load_settings(file)?;
     if arguments.get_flag("check") {
         for warning in config.warnings() {
             say(&format!("warning: {warning}"));
         }
-        say(&format!("{}: nothing to complain about", file.display()));
-        return Ok(ExitCode::SUCCESS);
+        say(&format!("{}: OK", file.display()));
+        return if arguments.get_flag("diff") {
+            ask(file, Verb::Diff)
+        } else {
+            Ok(ExitCode::SUCCESS)
+        };
     }
     if arguments.get_flag("health") {
-        let health = signpost_kit::health::ask(config.listen())?;
+        let health = health::ask(config.listen())?;
         say(&health.words);
-        return Ok(if health.is_ready {
-            ExitCode::SUCCESS
-        } else {
-            ExitCode::FAILURE
-        });
+        return Ok(exit_code(health.is_ready));
     }
-    let log = logging::start(config.log())?;
-    for warning in config.warnings() {
-        tracing::warn!("{warning}");
-    }
+    let log = Logging::start(config.log())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(config.worker_threads())
+        .worker_threads(config.threads())
         .enable_all()
         .build()
         .context("no threads to serve requests with")?;
     let served = runtime.block_on(async {
         let (service, _watch) = start(config).await?;
-        let app = (program.router)(Arc::clone(&service));
-        server::serve(program, &service, app).await
+        let running = Running::new(program, service);
+        let reload = ProgramReload {
+            running: running.clone(),
+            log: log.clone(),
+            file: file.clone(),
+        };
+        let reloader = Reloader::new(reload, file.clone(), settings);
+        tokio::spawn(reloader.context("no handler for SIGHUP")?.run());
+        server::serve(program, &running).await
     });
     // What still runs was given its time by the server.
     runtime.shutdown_background();
-    log.flush();
+    log.writer().flush();
     served.map(|()| ExitCode::SUCCESS)
+}
+
+/// Gives the running program a command, and prints what it says.
+fn ask(file: &Path, verb: Verb) -> anyhow::Result<ExitCode> {
+    let answer = control::ask(file, verb)?;
+    say(&answer.text);
+    Ok(exit_code(answer.is_good))
+}
+
+fn exit_code(is_good: bool) -> ExitCode {
+    if is_good {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }
 
 fn arguments(program: &Program) -> Command {
@@ -120,26 +156,31 @@ fn arguments(program: &Program) -> Command {
         .value_parser(value_parser!(PathBuf))
         .default_value(program.config)
         .help("The configuration file");
-    let check = Arg::new("check")
-        .long("check")
-        .action(ArgAction::SetTrue)
-        .help("Only check the configuration: every problem is told, exit code 0 or 1");
-    let health = Arg::new("health")
-        .long("health")
-        .action(ArgAction::SetTrue)
+    let flag = |name: &'static str| Arg::new(name).long(name).action(ArgAction::SetTrue);
+    let check = flag("check")
+        .help("Check the configuration and exit: prints every problem; exit code 0 or 1");
+    let diff = flag("diff")
+        .requires("check")
+        .help("With --check: also print what a reload of the running program would change");
+    let reload = flag("reload")
         .conflicts_with("check")
-        .help("Ask the program that runs with this configuration whether it can serve: exit code 0 or 1");
+        .help("Make the program that runs with this file reload it, and print what changed or why not: exit code 0 or 1");
+    let health = flag("health").conflicts_with_all(["check", "reload"]).help(
+        "Ask the program that runs with this configuration whether it can serve: exit code 0 or 1",
+    );
     Command::new(program.name)
         .about(program.about)
         .version(program.version)
         .arg(config)
         .arg(check)
+        .arg(diff)
+        .arg(reload)
         .arg(health)
 }
 
 #[expect(
     clippy::print_stdout,
-    reason = "the answers to --check and --health are the program's output"
+    reason = "the answers to --check, --reload and --health are the program's output"
 )]
 fn say(line: &str) {
     println!("{line}");

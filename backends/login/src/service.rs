@@ -1,93 +1,29 @@
-//! Everything that requests share: configuration, clock, stores, providers.
+//! A snapshot of the service: one configuration and what follows from it, beside the state that outlives it.
+//!
+//! A reload makes a new snapshot ([`Service::reloaded`]). A request keeps the one that it began with.
 
 use std::sync::Arc;
 
-use gateway_protocol::version::Version;
-use signpost_kit::clock::{Clock, Timestamp};
-use signpost_kit::shutdown::{Phase, reached};
-use signpost_store::{Change, PostgresDatabase, SqliteDatabase, Store, StoreError, Topic};
-use tokio::{
-    sync::{OnceCell, watch},
-    task::JoinHandle,
-};
-use tokio_util::task::TaskTracker;
+use gateway_protocol::{app::AppId, version::Version};
+use signpost_store::StoreError;
 
+pub use crate::state::{State, Stores};
 use crate::{
-    accounts::{AccountStore, PostgresAccounts, SqliteAccounts},
-    applications::{ApplicationStore, Applications, PostgresApplications, SqliteApplications},
+    applications::Application,
+    clock::{Clock, Timestamp},
     config::Config,
-    credentials::{CredentialStore, Credentials, PostgresCredentials, SqliteCredentials},
-    events::{EventStore, PostgresEvents, SqliteEvents},
     limits::Limits,
-    logins::{LoginSeal, LoginStore, Logins, PostgresLogins, SealKey, SqliteLogins, StateHash},
     oauth::ProviderClients,
 };
 
-/// One store per noun.
-pub struct Stores {
-    /// Accounts.
-    pub accounts: Arc<dyn AccountStore>,
-    /// Applications, read only.
-    pub applications: Arc<dyn ApplicationStore>,
-    /// Credentials.
-    pub credentials: Arc<dyn CredentialStore>,
-    /// Events.
-    pub events: Arc<dyn EventStore>,
-    /// Logins under way.
-    pub logins: Arc<dyn LoginStore>,
-    /// The database that holds them.
-    pub database: Store,
-}
-
-impl Stores {
-    /// All of them in one database.
-    #[must_use]
-    pub fn of(store: &Store) -> Self {
-        match store {
-            Store::Sqlite(database) => Self::sqlite(database),
-            Store::Postgres(database) => Self::postgres(database),
-        }
-    }
-
-    fn sqlite(database: &SqliteDatabase) -> Self {
-        Self {
-            accounts: Arc::new(SqliteAccounts::new(database.clone())),
-            applications: Arc::new(SqliteApplications::new(database.clone())),
-            credentials: Arc::new(SqliteCredentials::new(database.clone())),
-            events: Arc::new(SqliteEvents::new(database.clone())),
-            logins: Arc::new(SqliteLogins::new(database.clone())),
-            database: Store::Sqlite(database.clone()),
-        }
-    }
-
-    fn postgres(database: &PostgresDatabase) -> Self {
-        Self {
-            accounts: Arc::new(PostgresAccounts::new(database.clone())),
-            applications: Arc::new(PostgresApplications::new(database.clone())),
-            credentials: Arc::new(PostgresCredentials::new(database.clone())),
-            events: Arc::new(PostgresEvents::new(database.clone())),
-            logins: Arc::new(PostgresLogins::new(database.clone())),
-            database: Store::Postgres(database.clone()),
-        }
-    }
-}
-
-/// The login service, whatever versions of it are served.
+/// The login service under one configuration, whatever versions of it are served.
 pub struct Service {
     pub(crate) config: Config,
-    pub(crate) database: Store,
-    pub(crate) accounts: Arc<dyn AccountStore>,
-    pub(crate) applications: Applications,
-    pub(crate) credentials: Credentials,
-    pub(crate) events: Arc<dyn EventStore>,
     pub(crate) limits: Limits,
-    pub(crate) logins: Logins,
     pub(crate) providers: ProviderClients,
-    clock: Arc<dyn Clock>,
-    /// Read from the store when the first redirect login needs it.
-    seal: OnceCell<LoginSeal>,
-    phase: watch::Sender<Phase>,
-    tasks: TaskTracker,
+    pub(crate) state: Arc<State>,
+    /// The application of single-application mode.
+    single: Arc<Application>,
 }
 
 /// What handlers share: the service, and the version that their router serves.
@@ -108,26 +44,31 @@ impl Service {
         stores: Stores,
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<Self>, reqwest::Error> {
-        let providers = ProviderClients::new(config.providers(), config.public_url())?;
+        let state = State::new(stores, clock);
         Ok(Arc::new(Self {
-            accounts: stores.accounts,
-            applications: Applications::new(
-                config.application(),
-                stores.applications,
-                Arc::clone(&clock),
-            ),
-            credentials: Credentials::new(stores.credentials, Arc::clone(&clock)),
-            events: stores.events,
-            limits: Limits::new(config.limits(), config.lifetimes().login, clock.instant()),
-            logins: Logins::new(stores.logins),
-            providers,
-            database: stores.database,
+            limits: Limits::new(config.limits(), config.lifetimes().login, state.instant()),
+            providers: ProviderClients::new(config.providers(), config.public_url())?,
+            single: Arc::new(Application::single(config.application())),
+            state: Arc::new(state),
             config,
-            clock,
-            seal: OnceCell::new(),
-            phase: watch::Sender::new(Phase::Serving),
-            tasks: TaskTracker::new(),
         }))
+    }
+
+    /// A snapshot of another configuration, with the same state; what needs a restart stays as it is.
+    #[must_use]
+    pub fn reloaded(&self, config: Config) -> Arc<Self> {
+        let config = config.in_place_of(&self.config);
+        Arc::new(Self {
+            limits: self
+                .limits
+                .reloaded(config.limits(), config.lifetimes().login),
+            providers: self
+                .providers
+                .reloaded(config.providers(), config.public_url()),
+            single: Arc::new(Application::single(config.application())),
+            state: Arc::clone(&self.state),
+            config,
+        })
     }
 
     /// The configuration.
@@ -136,84 +77,26 @@ impl Service {
         &self.config
     }
 
+    /// What outlives it.
+    #[must_use]
+    pub fn state(&self) -> &Arc<State> {
+        &self.state
+    }
+
     /// The time now.
     #[must_use]
     pub fn now(&self) -> Timestamp {
-        self.clock.now()
+        self.state.now()
     }
 
-    /// The moment now, for limits.
-    pub(crate) fn instant(&self) -> std::time::Instant {
-        self.clock.instant()
-    }
-
-    /// What seals redirect logins, the same in every process.
-    pub(crate) async fn seal(&self) -> Result<&LoginSeal, StoreError> {
-        let read = async || {
-            let key = SealKey::generate();
-            let key = self.logins.store().seal_key(key, self.now()).await?;
-            Ok(LoginSeal::new(key))
-        };
-        self.seal.get_or_try_init(read).await
-    }
-
-    /// Another process, or this one, changed something: what is cached of it is invalidated, and those who wait for it
-    /// look again.
-    pub fn on_change(&self, change: &Change) {
-        self.applications.on_change(change);
-        self.credentials.on_change(change);
-        match change {
-            Change::Item {
-                topic: Topic::Login,
-                key,
-            } => {
-                if let Ok(hash) = key[..].try_into() {
-                    self.logins.wake(&StateHash::from_bytes(hash));
-                }
-            }
-            Change::Everything => self.logins.wake_all(),
-            Change::Item { .. } | Change::Lost => {}
-        }
-    }
-
-    /// Tells everybody how far a stop has come.
-    pub fn enter(&self, phase: Phase) {
-        self.phase.send_replace(phase);
-    }
-
-    /// Follows how far a stop has come.
-    #[must_use]
-    pub fn phases(&self) -> watch::Receiver<Phase> {
-        self.phase.subscribe()
-    }
-
-    /// Whether a stop has begun: then new requests should go elsewhere.
-    pub(crate) fn is_draining(&self) -> bool {
-        *self.phase.borrow() >= Phase::Draining
-    }
-
-    /// Waits until nothing new is accepted: long polls are answered with what is known.
-    pub(crate) async fn stopped(&self) {
-        reached(&self.phase, Phase::Closing).await;
-    }
-
-    /// Waits until shortly before the grace of a stop is over: what still waits for a provider gives up, so that the
-    /// store can be told how it ended.
-    pub(crate) async fn ending(&self) {
-        reached(&self.phase, Phase::GivingUp).await;
-    }
-
-    /// Runs something to its end, whether or not anybody waits for it. A stop waits for it as long as the grace lasts.
-    pub(crate) fn spawn_to_end<T: Send + 'static>(
+    /// The application of this id: the configured one under id 0, all others from the store.
+    pub(crate) async fn application(
         &self,
-        work: impl Future<Output = T> + Send + 'static,
-    ) -> JoinHandle<T> {
-        self.tasks.spawn(work)
-    }
-
-    /// Waits until all that was begun by [`Self::spawn_to_end`] has ended.
-    pub(crate) async fn finished(&self) {
-        self.tasks.close();
-        self.tasks.wait().await;
+        id: AppId,
+    ) -> Result<Option<Arc<Application>>, StoreError> {
+        if id == AppId::SINGLE {
+            return Ok(Some(Arc::clone(&self.single)));
+        }
+        self.state.applications.find(id).await
     }
 }

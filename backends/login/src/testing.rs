@@ -1,5 +1,7 @@
 //! What this crate's tests share: a store of the test's own, of the kind that is tested now, and a configuration.
 
+use std::path::Path;
+
 use gateway_protocol::app::AppId;
 use signpost_kit::clock::Timestamp;
 use signpost_store::{Store, testing};
@@ -106,11 +108,15 @@ impl TestStore {
 
 /// A configuration with one provider that nobody listens for; `more` goes above its section.
 pub(crate) fn config(more: &str) -> Config {
-    Config::parse(&format!(
+    parse(&format!(
         "prefix = \"Acme\"\n{more}\n{}",
         config_text_with_provider("http://127.0.0.1:1", "")
     ))
-    .unwrap()
+}
+
+/// The configuration of a text that is right.
+pub(crate) fn parse(text: &str) -> Config {
+    Config::parse(Path::new("test.toml"), text).unwrap().config
 }
 
 /// One provider at `address`; `more` goes into its section.

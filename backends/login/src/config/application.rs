@@ -1,8 +1,9 @@
 //! The application of single-application mode, and the origins that logins may return to.
 
-pub use signpost_kit::origin::Origin;
+use std::{fmt, str::FromStr};
 
-use super::{problems::Problems, raw::RawApplication};
+use signpost_kit::config::{Read, Section};
+use url::Url;
 
 /// Shown on pages when no name was configured.
 const NAME: &str = "Signpost";
@@ -17,27 +18,16 @@ pub struct SingleApplication {
 }
 
 impl SingleApplication {
-    pub(super) fn read(raw: RawApplication, problems: &mut Problems) -> Self {
-        let return_to = raw
-            .return_to
-            .unwrap_or_default()
-            .into_iter()
-            .filter_map(|origin| {
-                problems.parse(
-                    "application.return_to",
-                    &origin,
-                    "origins, \"https://app.example\" say",
-                )
-            });
-        let return_to = return_to.collect();
-        let name = raw.name.unwrap_or_else(|| NAME.to_owned());
-        if name.trim().is_empty() || name.chars().count() > 100 {
-            problems.add(
-                "application.name",
-                &format!("{name:?}"),
-                "1 to 100 characters",
-            );
-        }
-        Self { name, return_to }
+    pub(super) fn read(section: &mut Section<'_>) -> Read<Self> {
+        let name = section.parsed_by("name", NAME, "1 to 100 characters", |name| {
+            let is_name = !name.trim().is_empty() && name.chars().count() <= 100;
+            is_name.then(|| name.to_owned())
+        });
+        let origins = "origins, for example \"https://app.example\"";
+        let return_to = section.list("return_to", &[], origins, |origin| origin.parse().ok());
+        Ok(Self {
+            name: name?,
+            return_to: return_to?,
+        })
     }
 }

@@ -2,10 +2,12 @@
 
 use std::net::SocketAddr;
 
-use gateway_protocol::sign::KeyStrength;
 use http::HeaderValue;
+use signpost_kit::{
+    config::{Read, SECRET, Section, common},
+    secret::Secret,
+};
 
-use super::{SecretText, problems::Problems};
 use crate::secret::is_same;
 
 /// How a request proves that it comes from the gateway.
@@ -21,7 +23,7 @@ pub enum Gateway {
 
 /// The secret that the gateway and its backends share.
 #[derive(Clone, Debug)]
-pub struct GatewaySecret(SecretText);
+pub struct GatewaySecret(Secret);
 
 impl GatewaySecret {
     /// Whether a header's value is the secret, in constant time.
@@ -35,73 +37,69 @@ impl GatewaySecret {
 }
 
 impl Gateway {
-    pub(super) fn read(
-        secret: Option<String>,
-        without_gateway: Option<bool>,
-        listen: Option<SocketAddr>,
-        problems: &mut Problems,
-    ) -> Option<Self> {
+    /// Reads `gateway_secret` and `without_gateway`; `listen` is none if that setting is invalid.
+    pub(super) fn read(root: &mut Section<'_>, listen: Option<SocketAddr>) -> Read<Self> {
+        let secret = common::gateway_secret(root);
+        let without_gateway = root.flag("without_gateway", false)?;
         let is_loopback = listen.is_none_or(|address| address.ip().is_loopback());
-        match (secret, without_gateway.unwrap_or(false)) {
-            (Some(_), true) => {
-                problems.add(
-                    "without_gateway",
-                    "true, beside a gateway_secret",
-                    "one of the two",
+        match secret? {
+            Some(_) if without_gateway => {
+                let found = "true, beside a gateway_secret";
+                Err(root.problem("without_gateway", found, "one of the two"))
+            }
+            Some(secret) => Ok(Self::Secret(GatewaySecret(secret))),
+            None if !is_loopback => {
+                let allowed = format!(
+                    "the gateway's secret, since listen is not a loopback address: {SECRET}"
                 );
-                None
+                Err(root.missing("gateway_secret", &allowed))
             }
-            (Some(source), false) => {
-                let text = SecretText::read("gateway_secret", &source, problems)?;
-                if let Err(weak) = KeyStrength::of(text.expose()) {
-                    let allowed = "a random text of at least 128 bits, of openssl rand -hex 32 say: env:NAME, file:PATH, or the secret itself";
-                    problems.add("gateway_secret", &format!("a weak secret: {weak}"), allowed);
-                    return None;
-                }
-                Some(Self::Secret(GatewaySecret(text)))
-            }
-            (None, _) if !is_loopback => {
-                let allowed = "the gateway's secret, since \"listen\" is not a loopback address: env:NAME, file:PATH, or the secret itself";
-                problems.add("gateway_secret", "nothing", allowed);
-                None
-            }
-            (None, true) => Some(Self::Absent),
-            (None, false) => Some(Self::Loopback),
+            None if without_gateway => Ok(Self::Absent),
+            None => Ok(Self::Loopback),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use signpost_kit::config::{ConfigError, parse};
+
     use super::*;
 
-    const SECRET: &str = "4283fefc63f0cd0e873a0000c6d07ef7";
+    const RANDOM: &str = "4283fefc63f0cd0e873a0000c6d07ef7";
 
-    fn gateway(secret: Option<&str>, without: Option<bool>, listen: &str) -> Option<Gateway> {
+    fn read(secret: Option<&str>, without: bool, listen: &str) -> Result<Gateway, ConfigError> {
+        let secret = secret.map(|secret| format!("gateway_secret = {secret:?}\n"));
+        let text = format!(
+            "{}without_gateway = {without}\n",
+            secret.unwrap_or_default()
+        );
         let listen = listen.parse().ok();
-        Gateway::read(
-            secret.map(str::to_owned),
-            without,
-            listen,
-            &mut Problems::default(),
-        )
+        let read = |root: &mut Section<'_>| Gateway::read(root, listen);
+        parse(Path::new("v1.toml"), &text, read).map(|loaded| loaded.config)
+    }
+
+    fn gateway(secret: Option<&str>, without: bool, listen: &str) -> Option<Gateway> {
+        read(secret, without, listen).ok()
     }
 
     #[test]
     fn beyond_loopback_there_is_no_start_without_the_secret() {
         assert!(matches!(
-            gateway(None, None, "127.0.0.1:1"),
+            gateway(None, false, "127.0.0.1:1"),
             Some(Gateway::Loopback)
         ));
         assert!(matches!(
-            gateway(None, None, "[::1]:1"),
+            gateway(None, false, "[::1]:1"),
             Some(Gateway::Loopback)
         ));
-        assert!(gateway(None, None, "0.0.0.0:1").is_none());
-        assert!(gateway(None, Some(true), "0.0.0.0:1").is_none());
-        assert!(gateway(Some(SECRET), Some(true), "127.0.0.1:1").is_none());
+        assert!(gateway(None, false, "0.0.0.0:1").is_none());
+        assert!(gateway(None, true, "0.0.0.0:1").is_none());
+        assert!(gateway(Some(RANDOM), true, "127.0.0.1:1").is_none());
         assert!(matches!(
-            gateway(Some(SECRET), None, "0.0.0.0:1"),
+            gateway(Some(RANDOM), false, "0.0.0.0:1"),
             Some(Gateway::Secret(_))
         ));
     }
@@ -114,10 +112,9 @@ mod tests {
             "4283fefc63f0cd0e873a0000c6d07ef",
             &"ab".repeat(40),
         ] {
-            let mut problems = Problems::default();
-            let read = Gateway::read(Some(weak.to_owned()), None, None, &mut problems);
-            assert!(read.is_none(), "{weak}");
-            let told = crate::config::ConfigProblems::from(problems).to_string();
+            let told = read(Some(weak), false, "127.0.0.1:1")
+                .unwrap_err()
+                .to_string();
             assert!(
                 told.contains("gateway_secret: found a weak secret"),
                 "{told}"
@@ -128,14 +125,14 @@ mod tests {
 
     #[test]
     fn only_the_secret_itself_will_do() {
-        let Some(Gateway::Secret(secret)) = gateway(Some(SECRET), None, "0.0.0.0:1") else {
+        let Some(Gateway::Secret(secret)) = gateway(Some(RANDOM), false, "0.0.0.0:1") else {
             panic!("a secret was given");
         };
-        assert!(secret.is(Some(&HeaderValue::from_static(SECRET))));
+        assert!(secret.is(Some(&HeaderValue::from_static(RANDOM))));
         for wrong in [
             None,
             Some(HeaderValue::from_static("")),
-            Some(HeaderValue::from_static(&SECRET[1..])),
+            Some(HeaderValue::from_static(&RANDOM[1..])),
         ] {
             assert!(!secret.is(wrong.as_ref()));
         }

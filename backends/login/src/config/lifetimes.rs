@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use super::{
-    problems::Problems,
-    raw::{RawEvents, RawLogin},
-};
+use signpost_kit::config::{Read, Section};
 
 /// From the beginning of a login to its end at the provider. CONTRACT 8.
 const LOGIN_SECONDS: u64 = 10 * 60;
@@ -35,37 +32,29 @@ pub struct Lifetimes {
 }
 
 impl Lifetimes {
-    pub(super) fn read(raw: RawLogin, events: &RawEvents, problems: &mut Problems) -> Self {
-        let event_days = problems.within(
-            "events.retention_days",
-            events.retention_days,
-            EVENT_DAYS,
-            0..=3660,
-        );
-        let mut seconds = |key: &str, given, default, most| {
-            Duration::from_secs(problems.within(&format!("login.{key}"), given, default, 1..=most))
-        };
-        Self {
-            login: seconds(
-                "login_ttl_seconds",
-                raw.login_ttl_seconds,
-                LOGIN_SECONDS,
-                3600,
-            ),
-            claim: seconds(
-                "claim_ttl_seconds",
-                raw.claim_ttl_seconds,
-                CLAIM_SECONDS,
-                3600,
-            ),
-            ticket: TICKET,
-            credential: seconds(
+    /// Reads `[login]` and `[events]`.
+    pub(super) fn read(root: &mut Section<'_>) -> Read<Self> {
+        let login = root.section("login", |section| {
+            let mut seconds = |key, default, max| section.seconds(key, 1..=max, default);
+            let login = seconds("login_ttl_seconds", LOGIN_SECONDS, 3600);
+            let claim = seconds("claim_ttl_seconds", CLAIM_SECONDS, 3600);
+            let credential = seconds(
                 "credential_ttl_seconds",
-                raw.credential_ttl_seconds,
                 CREDENTIAL_SECONDS,
                 366 * 24 * 3600,
-            ),
+            );
+            Ok((login?, claim?, credential?))
+        });
+        let event_days = root.section("events", |section| {
+            section.number("retention_days", 0..=3660, EVENT_DAYS)
+        });
+        let ((login, claim, credential), event_days) = (login?, event_days?);
+        Ok(Self {
+            login,
+            claim,
+            ticket: TICKET,
+            credential,
             event: (event_days > 0).then(|| Duration::from_secs(event_days * 24 * 3600)),
-        }
+        })
     }
 }

@@ -2,23 +2,23 @@
 
 use std::time::Duration;
 
-use signpost_kit::rate_limit::Rate;
-
-use super::{
-    problems::Problems,
-    raw::{RawLimits, RawPolling},
+use signpost_kit::{
+    config::{Invalid, Read, Section},
+    rate_limit::Rate,
 };
 
 /// Often enough to feel immediate, seldom enough for many clients.
 const INTERVAL_SECONDS: u64 = 2;
 /// Polling logins of one application: a busy game's evening. Rows last `login_ttl` and an hour.
-const STARTS_PER_SECOND: u64 = 100;
-const STARTS_BURST: u64 = 1_000;
+const STARTS_PER_SECOND: u32 = 100;
+const STARTS_BURST: u32 = 1_000;
 /// Callbacks of one address: an office of a thousand people that comes to work within ten minutes.
-const CALLBACKS_PER_SECOND: u64 = 2;
-const CALLBACKS_BURST: u64 = 200;
+const CALLBACKS_PER_SECOND: u32 = 2;
+const CALLBACKS_BURST: u32 = 200;
 /// Calls to providers in flight. A healthy provider answers within half a second: some 500 logins a second.
-const PROVIDER_CALLS: u64 = 256;
+const PROVIDER_CALLS: usize = 256;
+/// More than several gateways have open to a backend that keeps up; few enough for memory and descriptors.
+const CONNECTIONS: usize = 8192;
 
 /// How polling logins go.
 #[derive(Clone, Copy, Debug)]
@@ -30,17 +30,13 @@ pub struct Polling {
 }
 
 impl Polling {
-    pub(super) fn read(raw: RawPolling, problems: &mut Problems) -> Self {
-        let interval = problems.within(
-            "polling.interval_seconds",
-            raw.interval_seconds,
-            INTERVAL_SECONDS,
-            1..=60,
-        );
-        Self {
-            confirm: raw.confirm.unwrap_or(true),
-            interval: Duration::from_secs(interval),
-        }
+    pub(super) fn read(section: &mut Section<'_>) -> Read<Self> {
+        let confirm = section.flag("confirm", true);
+        let interval = section.seconds("interval_seconds", 1..=60, INTERVAL_SECONDS);
+        Ok(Self {
+            confirm: confirm?,
+            interval: interval?,
+        })
     }
 }
 
@@ -54,32 +50,32 @@ pub struct LoginLimits {
     pub callbacks: Rate,
     /// Calls to providers in flight, 1 to 10,000, default 256. One client address (IPv6: one /48) has an eighth at most.
     pub provider_calls: usize,
+    /// Connections at once, 1 to 65,536, default 8192.
+    pub connections: usize,
 }
 
 impl LoginLimits {
-    pub(super) fn read(raw: &RawLimits, problems: &mut Problems) -> Self {
-        let mut number = |key: &str, given, default, most| {
-            let number = problems.within(&format!("limits.{key}"), given, default, 1..=most);
-            u32::try_from(number).unwrap_or(u32::MAX)
-        };
-        let mut rate = |name: &str, (per_second, burst), (usual, usual_burst): (u64, u64)| {
-            let per_second = number(&format!("{name}_per_second"), per_second, usual, 100_000);
-            let burst = number(&format!("{name}_burst"), burst, usual_burst, 1_000_000);
-            Rate::new(per_second, burst).expect("the ranges begin with 1")
-        };
-        Self {
-            starts: rate(
-                "starts",
-                (raw.starts_per_second, raw.starts_burst),
-                (STARTS_PER_SECOND, STARTS_BURST),
-            ),
-            callbacks: rate(
-                "callbacks",
-                (raw.callbacks_per_second, raw.callbacks_burst),
-                (CALLBACKS_PER_SECOND, CALLBACKS_BURST),
-            ),
-            provider_calls: number("provider_calls", raw.provider_calls, PROVIDER_CALLS, 10_000)
-                as usize,
-        }
+    pub(super) fn read(section: &mut Section<'_>) -> Read<Self> {
+        let mut number = |key, max, default| section.number(key, 1..=max, default);
+        let starts = rate(
+            number("starts_per_second", 100_000, STARTS_PER_SECOND),
+            number("starts_burst", 1_000_000, STARTS_BURST),
+        );
+        let callbacks = rate(
+            number("callbacks_per_second", 100_000, CALLBACKS_PER_SECOND),
+            number("callbacks_burst", 1_000_000, CALLBACKS_BURST),
+        );
+        let provider_calls = section.number("provider_calls", 1..=10_000, PROVIDER_CALLS);
+        let connections = section.number("connections", 1..=65_536, CONNECTIONS);
+        Ok(Self {
+            starts: starts?,
+            callbacks: callbacks?,
+            provider_calls: provider_calls?,
+            connections: connections?,
+        })
     }
+}
+
+fn rate(per_second: Read<u32>, burst: Read<u32>) -> Read<Rate> {
+    Rate::new(per_second?, burst?).ok_or(Invalid)
 }

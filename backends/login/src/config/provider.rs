@@ -2,19 +2,19 @@
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
-use url::{Host, Url};
-
-use super::{
-    SecretText,
-    problems::Problems,
-    raw::{RawProvider, RawProviderKind},
+use signpost_kit::{
+    config::{Invalid, Read, Section},
+    secret::Secret,
 };
+use url::{Host, Url};
 
 /// The client secret of the sandbox provider, as everybody can read it in its source: by it the sandbox is known.
 const SANDBOX_SECRET: &str = "sandbox-only-secret";
 
 const PATH: &str = "a path that begins with /";
-const BASE: &str = "an http or https address, \"https://provider.example\" say";
+const BASE: &str = "an http or https address, for example \"https://provider.example\"";
+const NAME: &str = "a name of 1 to 32 of a-z, 0-9, _ and -";
+const TEXT: &str = "a text, not empty";
 
 /// A provider's name in the configuration: `[a-z0-9_-]{1,32}`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -84,41 +84,24 @@ impl ProviderKind {
         }
     }
 
-    fn read(name: &str, raw: RawProviderKind, problems: &mut Problems) -> Self {
-        let key = |field: &str| format!("provider_kinds.{name}.{field}");
-        if name.parse::<ProviderName>().is_err() {
-            problems.add(
-                &format!("provider_kinds.{name}"),
-                "this name",
-                "1 to 32 of a-z, 0-9, _ and -",
-            );
-        }
-        let mut path = |field: &str, given: Option<String>| {
-            let given = given.unwrap_or_default();
-            if !given.starts_with('/') || given.contains(['?', '#']) {
-                problems.add(&key(field), &format!("{given:?}"), PATH);
-            }
-            given
-        };
-        let authorize_path = path("authorize_path", raw.authorize_path);
-        let token_path = path("token_path", raw.token_path);
-        let user_path = path("user_path", raw.user_path);
-        let id_field = raw.id_field.unwrap_or_default();
-        if id_field.is_empty() {
-            problems.add(
-                &key("id_field"),
-                "nothing",
-                "the name of a field of the profile",
-            );
-        }
-        Self {
+    fn read(name: &str, section: &mut Section<'_>) -> Read<Self> {
+        let is_path = |path: &str| path.starts_with('/') && !path.contains(['?', '#']);
+        let mut path =
+            |key| section.required_by(key, PATH, |path| is_path(path).then(|| path.to_owned()));
+        let authorize_path = path("authorize_path");
+        let token_path = path("token_path");
+        let user_path = path("user_path");
+        let field = "the name of a field of the profile";
+        let id_field = section.required_by("id_field", field, some_text);
+        let pkce = section.flag("pkce", true);
+        Ok(Self {
             name: name.to_owned(),
-            authorize_path,
-            token_path,
-            user_path,
-            id_field,
-            pkce: raw.pkce.unwrap_or(true),
-        }
+            authorize_path: authorize_path?,
+            token_path: token_path?,
+            user_path: user_path?,
+            id_field: id_field?,
+            pkce: pkce?,
+        })
     }
 }
 
@@ -138,7 +121,7 @@ pub struct ProviderConfig {
     /// Our name there.
     pub client_id: String,
     /// Our secret there.
-    pub client_secret: SecretText,
+    pub client_secret: Secret,
     /// Whether `redirect_uri` is sent, in both calls; else in neither. Default yes.
     pub sends_redirect_uri: bool,
     /// Whether PKCE (S256) is used; default as the kind.
@@ -150,63 +133,54 @@ pub struct ProviderConfig {
 }
 
 impl ProviderConfig {
-    fn read(
-        name: &str,
-        raw: RawProvider,
-        kinds: &BTreeMap<String, ProviderKind>,
-        problems: &mut Problems,
-    ) -> Option<Self> {
-        let key = |field: &str| format!("providers.{name}.{field}");
-        let kind_name = raw.kind.unwrap_or_default();
-        let kind = kinds.get(&kind_name);
-        if kind.is_none() {
-            let known: Vec<&str> = kinds.keys().map(String::as_str).collect();
-            problems.add(&key("kind"), &format!("{kind_name:?}"), &known.join(", "));
-        }
-        let own_name = problems.parse(
-            &format!("providers.{name}"),
-            name,
-            "a name of 1 to 32 of a-z, 0-9, _ and -",
-        );
-        let auth_url = base_url(&key("auth_url"), raw.auth_url, problems);
-        let api_url = base_url(&key("api_url"), raw.api_url, problems);
-        let client_id = raw.client_id.filter(|id| !id.is_empty());
-        if client_id.is_none() {
-            problems.add(
-                &key("client_id"),
-                "nothing",
-                "the id that the provider gave",
-            );
-        }
-        let secret_source = raw.client_secret.unwrap_or_default();
-        let client_secret = SecretText::read(&key("client_secret"), &secret_source, problems);
-        let (kind, auth_url, api_url) = (kind?, auth_url?, api_url?);
-        let is_sandbox = client_secret.as_ref().is_some_and(is_sandboxs);
+    /// Reads a provider of one of `kinds`.
+    fn read(name: &str, kinds: &Kinds, section: &mut Section<'_>) -> Read<Self> {
+        let kind = section.required_by("kind", &kinds.words(), |name| kinds.find(name));
+        let auth_url = section.required_by("auth_url", BASE, base_url);
+        let api_url = section.required_by("api_url", BASE, base_url);
+        let id = "the id that the provider gave";
+        let client_id = section.required_by("client_id", id, some_text);
+        let client_secret = section.required_secret("client_secret");
+        let allow_sandbox = section.flag("allow_sandbox", false);
+        let is_sandbox = client_secret.as_ref().is_ok_and(is_sandboxs);
         let addresses = [("auth_url", &auth_url), ("api_url", &api_url)];
-        for (field, url) in addresses {
-            if is_sandbox && !is_loopback(url) && !raw.allow_sandbox.unwrap_or(false) {
-                problems.add(
-                    &key(field),
+        let may_be_anywhere = !is_sandbox || allow_sandbox == Ok(true);
+        let mut is_misplaced = false;
+        for (key, url) in addresses {
+            if url.as_ref().is_ok_and(|url| !is_loopback(url)) && !may_be_anywhere {
+                is_misplaced = true;
+                section.problem(
+                    key,
                     "the sandbox provider, which lets everybody in, on another machine",
                     "a loopback address, or a name below localhost; or allow_sandbox = true beside it",
                 );
             }
         }
+        let redirect_uri = section.flag("redirect_uri", true);
+        let pkce = section.flag("pkce", kind.as_ref().is_ok_and(|kind| kind.pkce));
+        let origin = auth_url
+            .as_ref()
+            .map(|url| url.origin().ascii_serialization());
+        let issuer = section.parsed_by("issuer", origin.as_deref().unwrap_or("-"), TEXT, some_text);
+        let name = name.parse();
+        let (kind, auth_url, api_url) = (kind?, auth_url?, api_url?);
         let is_readable = |url: &Url| url.scheme() == "http" && !is_loopback(url);
-        Some(Self {
-            is_readable: addresses.into_iter().any(|(_, url)| is_readable(url)),
-            name: own_name?,
+        if is_misplaced {
+            return Err(Invalid);
+        }
+        Ok(Self {
+            is_readable: is_readable(&auth_url) || is_readable(&api_url),
+            // The name's problem is noted by `Providers`.
+            name: name.map_err(|_| Invalid)?,
             authorize_url: below(&auth_url, &kind.authorize_path),
             token_url: below(&auth_url, &kind.token_path),
             user_url: below(&api_url, &kind.user_path),
             client_id: client_id?,
             client_secret: client_secret?,
-            sends_redirect_uri: raw.redirect_uri.unwrap_or(true),
-            pkce: raw.pkce.unwrap_or(kind.pkce),
-            issuer: raw
-                .issuer
-                .unwrap_or_else(|| auth_url.origin().ascii_serialization()),
-            kind: kind.clone(),
+            sends_redirect_uri: redirect_uri?,
+            pkce: pkce?,
+            issuer: issuer?,
+            kind,
         })
     }
 }
@@ -231,7 +205,7 @@ impl ProviderConfig {
     }
 }
 
-fn is_sandboxs(secret: &SecretText) -> bool {
+fn is_sandboxs(secret: &Secret) -> bool {
     secret.expose() == SANDBOX_SECRET
 }
 
@@ -271,54 +245,82 @@ impl Providers {
         self.default.as_ref()
     }
 
-    pub(super) fn read(
-        raw: BTreeMap<String, RawProvider>,
-        raw_kinds: BTreeMap<String, RawProviderKind>,
-        default: Option<String>,
-        problems: &mut Problems,
-    ) -> Option<Self> {
-        let mut kinds = BTreeMap::from([("bitbucket".to_owned(), ProviderKind::bitbucket())]);
-        for (name, raw) in raw_kinds {
-            let kind = ProviderKind::read(&name, raw, problems);
-            kinds.insert(name, kind);
+    /// Reads `default_provider`, `[provider_kinds]` and `[providers]`.
+    pub(super) fn read(root: &mut Section<'_>) -> Read<Self> {
+        let kinds = Kinds::read(root)?;
+        let read =
+            |name: &str, section: &mut Section<'_>| ProviderConfig::read(name, &kinds, section);
+        let all = root.sections("providers", read)?;
+        let names: Vec<_> = all.iter().map(|(name, _)| name.as_str()).collect();
+        names_must_be_good(root, "providers", &names)?;
+        if all.is_empty() {
+            return Err(root.missing("providers", "at least one section [providers.NAME]"));
         }
-        if raw.is_empty() {
-            problems.add("providers", "none", "at least one section [providers.NAME]");
-        }
-        let names: Vec<String> = raw.keys().cloned().collect();
-        let all: Vec<ProviderConfig> = raw
-            .into_iter()
-            .filter_map(|(name, raw)| ProviderConfig::read(&name, raw, &kinds, problems))
-            .collect();
-        if let Some(default) = default.as_ref().filter(|default| !names.contains(default)) {
-            problems.add(
-                "default_provider",
-                &format!("{default:?}"),
-                &names.join(", "),
-            );
-        }
-        let only = || {
-            all.first()
-                .filter(|_| all.len() == 1)
-                .map(|one| one.name.clone())
+        let default = root.optional_by("default_provider", &quoted(&names), |default| {
+            names.contains(&default).then(|| default.parse().ok())?
+        });
+        let all: Option<Vec<ProviderConfig>> = all.into_iter().map(|(_, one)| one).collect();
+        let all = all.ok_or(Invalid)?;
+        let only = || match &*all {
+            [only] => Some(only.name.clone()),
+            _ => None,
         };
-        let default = default.and_then(|name| name.parse().ok()).or_else(only);
-        Some(Self { all, default })
+        let default = default?.or_else(only);
+        Ok(Self { all, default })
     }
 }
 
-fn base_url(key: &str, given: Option<String>, problems: &mut Problems) -> Option<Url> {
-    let given = given.unwrap_or_default();
+/// The kinds that there are: Bitbucket, and those of the file.
+struct Kinds(BTreeMap<String, ProviderKind>);
+
+impl Kinds {
+    fn read(root: &mut Section<'_>) -> Read<Self> {
+        let mut kinds = BTreeMap::from([("bitbucket".to_owned(), ProviderKind::bitbucket())]);
+        let own = root.sections("provider_kinds", ProviderKind::read)?;
+        let names: Vec<_> = own.iter().map(|(name, _)| name.as_str()).collect();
+        let are_good = names_must_be_good(root, "provider_kinds", &names);
+        for (name, kind) in own {
+            // An invalid one is a kind all the same, which has its own problems.
+            kinds.insert(name, kind.unwrap_or_else(ProviderKind::bitbucket));
+        }
+        are_good.map(|()| Self(kinds))
+    }
+
+    fn find(&self, name: &str) -> Option<ProviderKind> {
+        self.0.get(name).cloned()
+    }
+
+    fn words(&self) -> String {
+        let names: Vec<_> = self.0.keys().map(String::as_str).collect();
+        quoted(&names)
+    }
+}
+
+fn names_must_be_good(root: &Section<'_>, key: &str, names: &[&str]) -> Read<()> {
+    let is_bad = |name: &&&str| name.parse::<ProviderName>().is_err();
+    let mut read = Ok(());
+    for name in names.iter().filter(is_bad) {
+        read = Err(root.problem(key, &format!("[{key}.{name}]"), NAME));
+    }
+    read
+}
+
+fn quoted(names: &[&str]) -> String {
+    let quoted: Vec<_> = names.iter().map(|name| format!("\"{name}\"")).collect();
+    quoted.join(", ")
+}
+
+fn some_text(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+fn base_url(text: &str) -> Option<Url> {
     let is_base = |url: &Url| {
         matches!(url.scheme(), "http" | "https")
             && url.query().is_none()
             && url.fragment().is_none()
     };
-    let url = Url::parse(&given).ok().filter(is_base);
-    if url.is_none() {
-        problems.add(key, &format!("{given:?}"), BASE);
-    }
-    url
+    Url::parse(text).ok().filter(is_base)
 }
 
 fn below(base: &Url, path: &str) -> Url {

@@ -1,4 +1,4 @@
-//! What a configuration may say, and how it is told what it may not.
+//! Configurations that are right, and every problem of those that are not.
 
 use std::{path::Path, time::Duration};
 
@@ -12,21 +12,20 @@ fn good() -> String {
     format!("prefix = \"Acme\"\n{provider}")
 }
 
+fn parse(text: &str) -> Result<Config, ConfigError> {
+    Config::parse(Path::new("v1.toml"), text).map(|loaded| loaded.config)
+}
+
 /// The keys of all problems, and the whole message.
 fn problems(text: &str) -> (Vec<String>, String) {
-    let problems = Config::parse(text).unwrap_err();
-    (
-        problems
-            .iter()
-            .map(|problem| problem.key().to_owned())
-            .collect(),
-        problems.to_string(),
-    )
+    let error = parse(text).unwrap_err();
+    let keys = error.keys().into_iter().map(str::to_owned);
+    (keys.collect(), error.to_string())
 }
 
 #[test]
 fn a_provider_is_enough_and_the_rest_are_the_contracts_defaults() {
-    let config = Config::parse(&good()).unwrap();
+    let config = parse(&good()).unwrap();
     assert_eq!(config.headers().app().as_str(), "acme-x-app");
     assert_eq!(
         config.public_url().callback().as_str(),
@@ -40,11 +39,16 @@ fn a_provider_is_enough_and_the_rest_are_the_contracts_defaults() {
         Duration::from_secs(30 * 24 * 3600)
     );
     assert!(config.polling().confirm);
-    assert_eq!(config.serving().max_connections, 8192);
-    assert_eq!(config.serving().timeouts.head.as_secs(), 10);
-    assert_eq!(config.serving().timeouts.idle.as_secs(), 120);
-    assert_eq!(config.serving().body_timeout.as_secs(), 10);
-    assert_eq!(config.serving().shutdown, ShutdownSettings::default());
+    assert_eq!(config.limits().connections, 8192);
+    assert_eq!(config.timeouts().connection.head.as_secs(), 10);
+    assert_eq!(config.timeouts().connection.idle.as_secs(), 120);
+    assert_eq!(config.timeouts().body.as_secs(), 10);
+    assert_eq!(config.shutdown(), ShutdownSettings::default());
+    assert!(config.log().access);
+    assert_eq!(
+        config.threads(),
+        std::thread::available_parallelism().unwrap().get()
+    );
     let provider = config.providers().iter().next().unwrap();
     assert_eq!(provider.issuer, "https://provider.example");
     assert_eq!(
@@ -58,7 +62,7 @@ fn a_provider_is_enough_and_the_rest_are_the_contracts_defaults() {
 #[test]
 fn every_problem_is_told_at_once_by_its_key() {
     let text = format!(
-        "prefix = \"1x\"\nlisten = \"nowhere\"\nstore = \"mysql:x\"\nworker_threads = 0\nnonsense = 1\n\
+        "prefix = \"1x\"\nlisten = \"nowhere\"\nstore = \"mysql:x\"\nworker_threads = 2\nnonsense = 1\n\
          public_url = \"https://x/path\"\n[login]\nlogin_ttl_seconds = 0\nclaim_ttl = 5\n\
          [polling]\nconfirm = \"yes\"\n[log]\nformat = \"xml\"\nlevel = \"loud\"\n\
          [application]\nreturn_to = [\"app.example\"]\n[headers]\napp = \"a b\"\n{}",
@@ -86,13 +90,32 @@ fn every_problem_is_told_at_once_by_its_key() {
     ];
     assert_eq!(keys, expected, "{message}");
     assert!(
-        message.contains("login.login_ttl_seconds: found 0; allowed: 1 to 3600"),
+        message
+            .contains("login.login_ttl_seconds: found 0; allowed: a whole number from 1 to 3600"),
         "{message}"
     );
     assert!(
-        message.contains("login.claim_ttl: found an unknown key; allowed:"),
+        message.contains("login.claim_ttl: unknown key; allowed: login_ttl_seconds"),
         "{message}"
     );
+}
+
+#[test]
+fn a_key_of_an_older_release_is_named_with_its_new_name() {
+    for (old, told) in [
+        (
+            "worker_threads = 2\n",
+            "v1.toml:1: worker_threads: is called threads now",
+        ),
+        (
+            "log.level = \"info\"\n",
+            "v1.toml:1: log.level: is called log.filter now",
+        ),
+    ] {
+        let (keys, message) = problems(&format!("{old}{}", good()));
+        assert_eq!(keys.len(), 1, "{message}");
+        assert_eq!(message, told);
+    }
 }
 
 #[test]
@@ -101,18 +124,21 @@ fn every_line_names_the_file() {
     let file = folder.path().join("v1.toml");
     std::fs::write(&file, "prefix = \"1\"\nlisten = \"2\"\n").unwrap();
     let message = Config::load(&file).unwrap_err().to_string();
-    assert_eq!(message.lines().count(), 3, "{message}");
-    assert!(
-        message
-            .lines()
-            .all(|line| line.starts_with(&file.display().to_string())),
-        "{message}"
-    );
+    let file = file.display();
+    let lines = [
+        format!("{file}: providers: missing; "),
+        format!("{file}:1: prefix: found \"1\"; "),
+        format!("{file}:2: listen: found \"2\"; "),
+    ];
+    assert_eq!(message.lines().count(), lines.len(), "{message}");
+    for (line, expected) in message.lines().zip(lines) {
+        assert!(line.starts_with(&expected), "{message}");
+    }
     let missing = Config::load(Path::new("/nowhere/v1.toml"))
         .unwrap_err()
         .to_string();
     assert!(
-        missing.starts_with("/nowhere/v1.toml: found No such file"),
+        missing.starts_with("/nowhere/v1.toml: cannot be read: No such file"),
         "{missing}"
     );
 }
@@ -120,7 +146,7 @@ fn every_line_names_the_file() {
 #[test]
 fn what_is_no_toml_is_told_by_its_line_and_without_its_text() {
     let (_, message) = problems("prefix = \"Acme\"\nclient_secret = hunter2\n");
-    assert!(message.contains("in line 2"), "{message}");
+    assert!(message.contains("v1.toml:2: not TOML"), "{message}");
     assert!(!message.contains("hunter2"), "{message}");
 }
 
@@ -128,7 +154,7 @@ fn what_is_no_toml_is_told_by_its_line_and_without_its_text() {
 fn a_secret_comes_from_where_it_is_said_to_be() {
     let with = |source: &str| good().replace("\"secret\"", &format!("{source:?}"));
     let secret = |text: &str| {
-        Config::parse(text)
+        parse(text)
             .unwrap()
             .providers()
             .iter()
@@ -158,7 +184,7 @@ fn a_secret_comes_from_where_it_is_said_to_be() {
 
 #[test]
 fn a_secret_is_neither_printed_nor_told() {
-    let config = Config::parse(&good().replace("\"secret\"", "\"hunter2\"")).unwrap();
+    let config = parse(&good().replace("\"secret\"", "\"hunter2\"")).unwrap();
     assert!(!format!("{config:?}").contains("hunter2"));
     let (_, message) = problems(&good().replace("\"secret\"", "[\"hunter2\"]"));
     assert!(!message.contains("hunter2"), "{message}");
@@ -218,7 +244,7 @@ fn an_address_is_not_told_since_it_may_hold_a_password() {
 #[test]
 fn a_store_is_an_address_or_where_to_find_one() {
     let store = |text: &str| {
-        let config = Config::parse(&format!("{text}\n{}", good())).unwrap();
+        let config = parse(&format!("{text}\n{}", good())).unwrap();
         assert!(!format!("{config:?}").contains("hunter2"));
         config.store().clone()
     };
@@ -240,7 +266,7 @@ fn a_store_is_an_address_or_where_to_find_one() {
 #[test]
 fn how_a_postgres_is_spoken_to_has_defaults_and_bounds() {
     let postgres = |text: &str| {
-        let config = Config::parse(&format!("{}[postgres]\n{text}", good())).unwrap();
+        let config = parse(&format!("{}[postgres]\n{text}", good())).unwrap();
         config.store().postgres.clone()
     };
     let of = |settings: &signpost_store::PostgresSettings| {
@@ -275,7 +301,7 @@ fn another_kind_is_data() {
     let kind = "[provider_kinds.gitea]\nauthorize_path = \"/login/oauth/authorize\"\n\
                 token_path = \"/login/oauth/access_token\"\nuser_path = \"/api/v1/user\"\nid_field = \"id\"\n";
     let text = good().replace("\"bitbucket\"", "\"gitea\"");
-    let config = Config::parse(&format!("{text}{kind}")).unwrap();
+    let config = parse(&format!("{text}{kind}")).unwrap();
     let provider = config.providers().iter().next().unwrap();
     assert_eq!(
         provider.user_url.as_str(),
@@ -289,7 +315,7 @@ fn another_kind_is_data() {
     let (keys, message) = problems(&text);
     assert_eq!(keys, ["providers.sandbox.kind"]);
     assert!(
-        message.contains("found \"gitea\"; allowed: bitbucket"),
+        message.contains("found \"gitea\"; allowed: \"bitbucket\""),
         "{message}"
     );
 }
@@ -299,19 +325,13 @@ fn of_several_providers_none_is_the_default_unless_said() {
     let other =
         config_text_with_provider("https://provider.example", "").replace("sandbox", "other");
     let two = format!("{}{other}", good());
-    assert!(
-        Config::parse(&two)
-            .unwrap()
-            .providers()
-            .default_name()
-            .is_none()
-    );
-    let config = Config::parse(&format!("default_provider = \"other\"\n{two}")).unwrap();
+    assert!(parse(&two).unwrap().providers().default_name().is_none());
+    let config = parse(&format!("default_provider = \"other\"\n{two}")).unwrap();
     assert_eq!(config.providers().default_name().unwrap().as_str(), "other");
 }
 
 #[test]
-fn what_serving_cannot_be_is_told_by_its_key() {
+fn limits_and_timeouts_have_ranges() {
     let text = format!(
         "{}[limits]\nconnections = 0\n[timeouts]\nhead_seconds = 0\nbody_seconds = 3601\nidle_seconds = 0\n\
          [shutdown]\ndrain_delay_seconds = -1\ngrace_seconds = 0\n",
@@ -344,7 +364,7 @@ fn the_sandbox_is_refused_beyond_loopback_unless_it_is_allowed() {
         "http://localhost:7100",
         "http://provider.localhost:7100",
     ] {
-        let config = Config::parse(&provider_at(address, "sandbox-only-secret", "")).unwrap();
+        let config = parse(&provider_at(address, "sandbox-only-secret", "")).unwrap();
         let told = config.warnings().join("\n");
         assert!(told.contains("sandbox") && !told.contains("http"), "{told}");
     }
@@ -362,15 +382,15 @@ fn the_sandbox_is_refused_beyond_loopback_unless_it_is_allowed() {
         assert!(message.contains("allow_sandbox = true"), "{message}");
         assert!(!message.contains("sandbox-only-secret"), "{message}");
         let allowed = provider_at(address, "sandbox-only-secret", "allow_sandbox = true");
-        Config::parse(&allowed).unwrap();
-        Config::parse(&provider_at(address, "a secret of its own", "")).unwrap();
+        parse(&allowed).unwrap();
+        parse(&provider_at(address, "a secret of its own", "")).unwrap();
     }
 }
 
 #[test]
 fn a_provider_in_clear_text_elsewhere_is_warned_of() {
     let warnings = |address: &str| {
-        let config = Config::parse(&provider_at(address, "a secret of its own", ""));
+        let config = parse(&provider_at(address, "a secret of its own", ""));
         config.unwrap().warnings()
     };
     for quiet in [

@@ -47,7 +47,7 @@ pub(crate) async fn begin_redirect(
     };
     let now = service.now();
     let expires_at = now.plus(service.config.lifetimes().login);
-    let seal = service.seal().await?;
+    let seal = service.state.seal().await?;
     let state = seal.issue_state(beginning.version, expires_at);
     let login = SealedRedirect {
         application: beginning.application.id,
@@ -75,7 +75,9 @@ pub(crate) async fn begin_polling(
 ) -> Result<PollingBegun, LoginError> {
     let provider = provider(service, beginning.provider)?;
     let application = beginning.application.id;
-    service.limits.admit_start(application, service.instant())?;
+    service
+        .limits
+        .admit_start(application, service.state.instant())?;
     let token = LoginToken::generate(beginning.version);
     let user_code = UserCode::generate();
     let now = service.now();
@@ -88,7 +90,7 @@ pub(crate) async fn begin_polling(
         created_at: now,
         expires_at,
     };
-    service.logins.store().begin(login).await?;
+    service.state.logins.store().begin(login).await?;
     Ok(PollingBegun {
         token,
         user_code,

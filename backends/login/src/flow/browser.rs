@@ -86,6 +86,7 @@ async fn send_on(
     let cookie = LoginCookie::generate();
     let now = service.now();
     let is_bound = service
+        .state
         .logins
         .store()
         .bind(login.state.hash(), &cookie.hash(), now)

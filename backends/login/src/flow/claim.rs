@@ -43,7 +43,7 @@ pub(crate) async fn check(
     wait: Duration,
 ) -> Result<Checked, LoginError> {
     let token: LoginToken = token.parse().map_err(|_| LoginError::LoginUnknown)?;
-    let waiter = service.logins.listen(token.hash());
+    let waiter = service.state.logins.listen(token.hash());
     let mut deadline = tokio::time::Instant::now() + wait;
     loop {
         let woken = waiter.woken();
@@ -66,7 +66,7 @@ pub(crate) async fn check(
             () = woken => {}
             () = tokio::time::sleep_until(deadline.min(own_end)) => {}
             // The store is asked once more: another process may have completed the login.
-            () = service.stopped() => deadline = tokio::time::Instant::now(),
+            () = service.state.stopped() => deadline = tokio::time::Instant::now(),
         }
     }
 }
@@ -100,7 +100,7 @@ pub(crate) async fn redeem_ticket(
         hash: credential.hash(),
         lifetime: service.config.lifetimes().credential,
     };
-    let (store, ticket) = (service.logins.store(), ticket.hash());
+    let (store, ticket) = (service.state.logins.store(), ticket.hash());
     let redeem = || store.redeem(&ticket, application, stored, service.now());
     match patiently(redeem).await? {
         Redeemed::Now(completion) => Ok(issue(service, &completion, application, credential).1),
@@ -117,7 +117,7 @@ pub(super) async fn issue_random(
     application: AppId,
 ) -> Result<LoginResult, LoginError> {
     let (new, result) = issue(service, completion, application, Credential::generate());
-    patiently(|| service.credentials.keep(new.clone())).await?;
+    patiently(|| service.state.credentials.keep(new.clone())).await?;
     Ok(result)
 }
 
@@ -126,7 +126,7 @@ async fn look(
     token: &LoginToken,
     application: AppId,
 ) -> Result<Login, LoginError> {
-    let found = service.logins.store().find(&token.hash()).await?;
+    let found = service.state.logins.store().find(&token.hash()).await?;
     let is_theirs = |login: &Login| {
         login.application == application && matches!(login.mode, Mode::Polling { .. })
     };
@@ -148,7 +148,7 @@ async fn status(
             // time, from any backend, and a revoked one stays revoked.
             let credential = token.credential();
             let (new, result) = issue(service, completion, login.application, credential);
-            service.credentials.keep(new).await?;
+            service.state.credentials.keep(new).await?;
             CheckedStatus::Complete(Box::new(result))
         }
     })

@@ -75,7 +75,7 @@ pub(crate) async fn finish_login(
     }
     let admitted = service
         .limits
-        .admit_callback(visit.client, service.instant());
+        .admit_callback(visit.client, service.state.instant());
     let permit = admitted.await?;
     let remove_cookie = LoginCookie::remove(&opened.login.state, service.config.public_url());
     // In a task of its own: a browser that goes away must not leave the login half done, nor a stop of the program.
@@ -84,7 +84,9 @@ pub(crate) async fn finish_login(
         let _permit = permit;
         settle(&own, opened, grant).await
     };
-    let task = service.spawn_to_end(settled.instrument(Span::current()));
+    let task = service
+        .state
+        .spawn_to_end(settled.instrument(Span::current()));
     let broken_off = |_| LoginError::Internal {
         what: "a login's last step broke off",
     };
@@ -114,7 +116,7 @@ enum Origin {
 /// Finds the login of a callback: a redirect login in the browser's cookie, a polling login in the store.
 async fn open(service: &Service, visit: &Visit<'_>) -> Result<Opened, LoginError> {
     let state = visit.state()?;
-    let seal = service.seal().await?;
+    let seal = service.state.seal().await?;
     match seal.expiry_of(&state) {
         Some(expires_at) => open_redirect(service, visit, seal, state, expires_at).await,
         None => open_polling(service, visit).await,
@@ -132,11 +134,13 @@ async fn open_redirect(
     let has_expired = service.now() >= expires_at;
     let Some(sealed) = value.and_then(|value| seal.open(&state, value)) else {
         // A browser that has been back already has no cookie any more.
-        return Err(match service.logins.store().find(state.hash()).await? {
-            Some(_) => LoginError::LoginUsed,
-            None if has_expired => LoginError::LoginExpired,
-            None => LoginError::LoginMismatch,
-        });
+        return Err(
+            match service.state.logins.store().find(state.hash()).await? {
+                Some(_) => LoginError::LoginUsed,
+                None if has_expired => LoginError::LoginExpired,
+                None => LoginError::LoginMismatch,
+            },
+        );
     };
     if !visit.is_of(sealed.application) {
         return Err(LoginError::LoginUnknown);
@@ -209,7 +213,7 @@ async fn claim(
     origin: Origin,
     cookie: &LoginCookie,
 ) -> Result<Claim, LoginError> {
-    let store = service.logins.store();
+    let store = service.state.logins.store();
     let now = service.now();
     let terms = ClaimTerms::of(service.config.store());
     let claim = terms.begin(now, login.expires_at, service.config.lifetimes().claim);
@@ -279,7 +283,7 @@ async fn identify(
     };
     let identified = tokio::select! {
         identified = provider.identify(code, cookie) => identified,
-        () = service.ending() => {
+        () = service.state.ending() => {
             tracing::warn!(provider = %login.provider, "provider {} did not answer before the program stopped", login.provider);
             return Ok(Err(FailureReason::ProviderTimeout));
         }
@@ -291,7 +295,7 @@ async fn identify(
             let mut tries = 0;
             let find_or_create = || {
                 tries += 1;
-                let accounts = &service.accounts;
+                let accounts = &service.state.accounts;
                 accounts.find_or_create(&config.name, &config.kind, &username, now)
             };
             let (account, created) = patiently(find_or_create).await?;

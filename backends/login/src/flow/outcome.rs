@@ -31,9 +31,15 @@ pub(super) async fn fail(
     reason: FailureReason,
 ) -> Result<(), LoginError> {
     if matches!(login.mode, Mode::Redirect { .. })
-        && !service.limits.keeps_failure(service.instant())
+        && !service.limits.keeps_failure(service.state.instant())
     {
-        let unclaim = || service.logins.store().unclaim_redirect(login.state.hash());
+        let unclaim = || {
+            service
+                .state
+                .logins
+                .store()
+                .unclaim_redirect(login.state.hash())
+        };
         return Ok(patiently(unclaim).await?);
     }
     store_outcome(service, login, Outcome::Failed(reason))
@@ -59,7 +65,7 @@ pub(super) async fn store_outcome(
             claimable_until: at.plus(claim_ttl),
         };
         let (state, outcome) = (login.state.hash(), outcome.clone());
-        service.logins.finish(state, outcome, times)
+        service.state.logins.finish(state, outcome, times)
     };
     if patiently(finish).await? {
         Ok(StoredOutcome {

@@ -53,7 +53,7 @@ pub(crate) async fn event_send(
         data: data.map(str::to_owned),
         received_at,
     };
-    let id = service.events.keep(event).await?;
+    let id = service.state.events.keep(event).await?;
     Ok(Json(StoredEvent {
         id,
         event: name.as_str().to_owned(),

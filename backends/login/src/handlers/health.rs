@@ -18,10 +18,10 @@ pub(crate) async fn healthz() -> Json<Value> {
 /// The store can be reached and no stop has begun, so requests can be served.
 pub(crate) async fn readyz(State(serving): State<Serving>) -> Result<Response, LoginError> {
     let version = serving.version.as_str();
-    if serving.service.is_draining() {
+    if serving.service.state.is_draining() {
         let stopping = Json(json!({ "status": "stopping", "version": version }));
         return Ok((StatusCode::SERVICE_UNAVAILABLE, stopping).into_response());
     }
-    serving.service.database.probe().await?;
+    serving.service.state.database.probe().await?;
     Ok(Json(json!({ "status": "ready", "version": version })).into_response())
 }

@@ -12,6 +12,7 @@ pub(crate) async fn user_logout(
 ) -> Result<Json<Map<String, Value>>, LoginError> {
     serving
         .service
+        .state
         .credentials
         .revoke(&person.credential, serving.service.now())
         .await?;

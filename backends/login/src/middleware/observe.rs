@@ -47,7 +47,10 @@ pub(super) async fn observe(
     let request = Request::from_parts(parts, body);
     let mut response = next.run(request).instrument(span.clone()).await;
     add_headers(&mut response, &info);
-    record(&span, is_health, &response, begun_at);
+    // With log.access off, only our own failures are logged.
+    if serving.service.config.log().access || response.status().is_server_error() {
+        record(&span, is_health, &response, begun_at);
+    }
     response
 }
 

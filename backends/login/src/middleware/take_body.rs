@@ -24,7 +24,7 @@ pub(super) async fn take_body(
     request: Request,
     next: Next,
 ) -> Response {
-    let limit = serving.service.config.serving().body_timeout;
+    let limit = serving.service.config.timeouts().body;
     let (head, body) = request.into_parts();
     match tokio::time::timeout(limit, to_bytes(body, MAX_BODY_BYTES)).await {
         Ok(Ok(body)) => next.run(Request::from_parts(head, Body::from(body))).await,

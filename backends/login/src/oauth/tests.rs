@@ -41,7 +41,7 @@ impl FakeProvider {
     fn provider(&self, more: &str) -> Provider {
         let provider = testing::config_text_with_provider(&self.address, more);
         let text = format!("prefix = \"Acme\"\n{provider}");
-        let config = crate::config::Config::parse(&text).unwrap();
+        let config = testing::parse(&text);
         testing::install_tls();
         let config = (
             config.providers().iter().next().unwrap().clone(),

@@ -1,6 +1,6 @@
 //! Listening, serving, and stopping without dropping what is in flight.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::net::SocketAddr;
 
 use anyhow::Context;
 use axum::{
@@ -10,8 +10,7 @@ use axum::{
 };
 use hyper::body::Incoming;
 use signpost_kit::{
-    descriptors::Descriptors,
-    http_server::{self, HttpSettings},
+    http_server,
     shutdown::{Phase, ShutdownSettings, StopSignals},
 };
 use tokio::{
@@ -21,45 +20,27 @@ use tokio::{
 };
 use tower::ServiceExt;
 
-use super::{Program, sweeper::sweep_until_stopped};
-use crate::service::Service;
+use super::{Program, running::Running, sweeper::sweep_until_stopped};
 
 /// Serves until SIGTERM or SIGINT.
-pub(super) async fn serve(
-    program: &Program,
-    service: &Arc<Service>,
-    app: Router,
-) -> anyhow::Result<()> {
-    let serving = *service.config().serving();
-    let descriptors = Descriptors::raise_limit();
-    let settings = HttpSettings {
-        name: program.name,
-        max_connections: descriptors.at_most(serving.max_connections),
-        timeouts: serving.timeouts,
-    };
-    if settings.max_connections < serving.max_connections {
-        tracing::warn!(
-            "limits.connections is {}, but {} file descriptors are enough for {} connections only",
-            serving.max_connections,
-            descriptors.limit(),
-            settings.max_connections
-        );
-    }
-    let address = service.config().listen();
+pub(super) async fn serve(program: &Program, running: &Running) -> anyhow::Result<()> {
+    let address = running.service().config().listen();
     let listener = TcpListener::bind(address).await;
     let listener = listener.with_context(|| format!("cannot listen on {address}: is another program, or an earlier start of this one, using the port?"))?;
     let signals = StopSignals::listen().context("no handlers for SIGTERM and SIGINT")?;
     let address = listener.local_addr()?;
     tracing::info!(%address, "{} {} listens on {address}", program.name, program.version);
-    let sweeper = tokio::spawn(sweep_until_stopped(Arc::clone(service)));
-    let handler = move |request: hyper::Request<Incoming>, peer| answer(app.clone(), request, peer);
+    let sweeper = tokio::spawn(sweep_until_stopped(running.clone()));
+    let (settings, routes) = (running.clone(), running.clone());
+    let handler =
+        move |request: hyper::Request<Incoming>, peer| answer(routes.router(), request, peer);
     let server = http_server::serve(
         listener,
-        move || settings.clone(),
-        service.phases(),
+        move || settings.http_settings(),
+        running.state().phases(),
         handler,
     );
-    stop(service, signals, serving.shutdown, tokio::spawn(server)).await;
+    stop(running, signals, tokio::spawn(server)).await;
     sweeper.abort();
     Ok(())
 }
@@ -78,34 +59,31 @@ async fn answer(
 }
 
 /// Waits for a signal, and then for what is in flight. A second signal ends the wait.
-async fn stop(
-    service: &Service,
-    mut signals: StopSignals,
-    settings: ShutdownSettings,
-    server: JoinHandle<()>,
-) {
+async fn stop(running: &Running, mut signals: StopSignals, server: JoinHandle<()>) {
     signals.next().await;
+    let state = running.state();
+    let settings = running.service().config().shutdown();
     let ShutdownSettings { drain_delay, grace } = settings;
     tracing::info!(
         "stopping: new requests are served for another {} s, then those in flight have {} s",
         drain_delay.as_secs(),
         grace.as_secs()
     );
-    service.enter(Phase::Draining);
+    state.enter(Phase::Draining);
     tokio::select! {
         () = sleep(drain_delay) => {}
         () = signals.next() => return,
     }
-    service.enter(Phase::Closing);
+    state.enter(Phase::Closing);
     let closed_at = Instant::now();
     let all = async {
         // An error would be a panic, which was logged.
         let _ = server.await;
-        service.finished().await;
+        state.finished().await;
     };
     let give_up = async {
         sleep_until(closed_at + settings.patience()).await;
-        service.enter(Phase::GivingUp);
+        state.enter(Phase::GivingUp);
         sleep_until(closed_at + grace).await;
     };
     tokio::select! {

@@ -1,9 +1,10 @@
 //! Removes what nobody can ask for any more, a little at a time.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use signpost_store::StoreError;
 
+use super::running::Running;
 use crate::service::Service;
 
 /// Often enough that rows never pile up; several processes may do it at once.
@@ -17,9 +18,10 @@ const BATCH: usize = 500;
 const BATCHES: usize = 100;
 
 /// Sweeps now and then until the process stops.
-pub(super) async fn sweep_until_stopped(service: Arc<Service>) {
+pub(super) async fn sweep_until_stopped(running: Running) {
+    let state = running.state();
     loop {
-        let pause = match sweep(&service).await {
+        let pause = match sweep(&running.service()).await {
             Ok(Swept::All) => EVERY,
             Ok(Swept::Part) => Duration::ZERO,
             Err(error) => {
@@ -29,7 +31,7 @@ pub(super) async fn sweep_until_stopped(service: Arc<Service>) {
         };
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
-            () = service.stopped() => return,
+            () = state.stopped() => return,
         }
     }
 }
@@ -44,15 +46,16 @@ enum Swept {
 
 async fn sweep(service: &Service) -> Result<Swept, StoreError> {
     for _ in 0..BATCHES {
-        let now = service.now();
-        let logins = service
+        let state = service.state();
+        let now = state.now();
+        let logins = state
             .logins
             .store()
             .sweep(now.minus(LOGINS_KEPT), now, BATCH)
             .await?;
-        let credentials = service.credentials.sweep(now, BATCH).await?;
+        let credentials = state.credentials.sweep(now, BATCH).await?;
         let events = match service.config().lifetimes().event {
-            Some(kept) => service.events.sweep(now.minus(kept), BATCH).await?,
+            Some(kept) => state.events.sweep(now.minus(kept), BATCH).await?,
             None => 0,
         };
         if logins.max(credentials).max(events) < BATCH {

@@ -58,8 +58,7 @@ pub(crate) async fn application_of(
         Gateway::Secret(_) | Gateway::Loopback => named.ok_or(LoginError::GatewayRequired)?,
     };
     let application = service
-        .applications
-        .find(id)
+        .application(id)
         .await?
         .ok_or(LoginError::AppNotFound)?;
     if application.is_active {

@@ -42,6 +42,7 @@ impl FromRequestParts<Serving> for Person {
             .and_then(|value| value.parse().ok())
             .ok_or(LoginError::AuthorizationInvalid)?;
         let logged_in = service
+            .state
             .credentials
             .check(&credential, application.id, service.now())
             .await?;

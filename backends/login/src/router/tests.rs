@@ -15,7 +15,7 @@ use tower::ServiceExt;
 use super::*;
 use crate::{
     Account, Timestamp,
-    config::Config,
+    clock::Clock,
     service::Stores,
     testing::{self, TestStore},
 };
@@ -75,7 +75,7 @@ impl Setup {
             "prefix = \"Acme\"\n{more}\n[application]\nname = \"Shop\"\nreturn_to = [\"https://app.example\"]\n{}",
             testing::config_text_with_provider(&provider, "")
         );
-        let config = Config::parse(&text).unwrap();
+        let config = testing::parse(&text);
         testing::install_tls();
         let store = TestStore::new().await;
         let clock = ManualClock::default();

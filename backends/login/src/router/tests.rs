@@ -23,6 +23,7 @@ use crate::{
 mod abandoned;
 mod polling;
 mod redirect;
+mod reload;
 mod store_faults;
 mod stumbling;
 mod users;

@@ -71,6 +71,20 @@ fn an_unknown_key() {
 }
 
 #[test]
+fn a_key_of_an_older_release_is_named_with_its_new_name() {
+    let builder = Stack::builder().backends("worker_threads = 2\n[log]\nlevel = \"info\"");
+    for program in [Program::V1, Program::V2, Program::All] {
+        explains(
+            &run(program, &builder),
+            &[
+                "worker_threads: is called threads now",
+                "log.level: is called log.filter now",
+            ],
+        );
+    }
+}
+
+#[test]
 fn a_bad_address() {
     for program in BOTH {
         for bad in ["localhost", "127.0.0.1", "127.0.0.1:70000", ""] {

@@ -73,6 +73,8 @@ mod applications;
 mod administration;
 // Wrong configuration.
 mod configuration;
+// A backend takes on a changed configuration while it runs.
+mod reload_backend;
 // A log that nobody reads.
 mod stalled_log;
 // Connections that somebody leaves open.

@@ -1,0 +1,340 @@
+//! A backend takes on a changed configuration while it runs: by SIGHUP, by `--reload`, or by itself.
+
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    process::Output,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+};
+
+use end_to_end::{
+    browser::{Browser, Decision},
+    logins::{begin_polling, check, confirm_polling, credential, log_in_by_redirect},
+    program::Program,
+    signed_client::SignedClient,
+    stack::{Stack, StackBuilder},
+    waiting::until,
+};
+
+const FIRST: &str = "the-first-secret-of-this-client";
+const SECOND: &str = "the-second-secret-of-this-client";
+
+/// A stack whose provider accepts the second secret only, and whose backends have the first one in a file.
+async fn stack(builder: StackBuilder) -> (Stack, PathBuf) {
+    let stack = builder
+        .backends("[providers.bitbucket]\nclient_secret = \"sandbox-only-secret\"")
+        .provider(&[&format!("--client-secret={SECOND}")])
+        .start()
+        .await;
+    let secret = stack.folder().join("provider.secret");
+    fs::write(&secret, FIRST).unwrap();
+    let from_file = format!(
+        "[providers.bitbucket]\nclient_secret = \"file:{}\"",
+        secret.display()
+    );
+    for program in [Program::V1, Program::All] {
+        stack.configure(program, &from_file);
+    }
+    (stack, secret)
+}
+
+/// Whether a login is completed, which takes the client's secret at the provider.
+async fn logs_in(client: &SignedClient) -> bool {
+    let mut browser = Browser::default();
+    let provider = browser.open(&client.login_url(&[])).await;
+    let done = browser
+        .decide_and_follow(&provider, "ada", Decision::Allow)
+        .await;
+    match done.answer.status.as_u16() {
+        200 => true,
+        502 => false,
+        status => panic!("{status}: {}", done.text()),
+    }
+}
+
+/// What a command printed.
+fn text(output: &Output) -> String {
+    [&output.stdout, &output.stderr]
+        .map(|text| String::from_utf8_lossy(text))
+        .concat()
+}
+
+fn reload(stack: &Stack, program: Program) -> String {
+    let output = stack.reload(program);
+    let text = text(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    text
+}
+
+#[tokio::test]
+async fn the_command_waits_and_prints_what_changed() {
+    for (builder, program) in [
+        (Stack::builder(), Program::V1),
+        (Stack::builder().internal_forwarding(), Program::All),
+    ] {
+        let (stack, secret) = stack(builder).await;
+        reload(&stack, program);
+        assert!(!logs_in(&stack.client()).await);
+        fs::write(&secret, SECOND).unwrap();
+        let told = reload(&stack, program);
+        assert!(
+            told.contains("reloaded")
+                && told.contains("providers.bitbucket.client_secret: changed"),
+            "{told}"
+        );
+        assert!(!told.contains(FIRST) && !told.contains(SECOND), "{told}");
+        assert!(logs_in(&stack.client()).await);
+        stack.configure(program, "[login]\ncredential_ttl_seconds = 77");
+        let told = reload(&stack, program);
+        let change = "login.credential_ttl_seconds: 2592000 -> 77";
+        assert!(told.contains(change), "{told}");
+        let login = log_in_by_redirect(&stack.client(), "ada").await;
+        assert_eq!(login["expires_in"], 77);
+        let log = stack.log(program);
+        assert!(!log.contains(FIRST) && !log.contains(SECOND), "{log}");
+    }
+}
+
+#[tokio::test]
+async fn a_hangup_reloads() {
+    let (mut stack, secret) = stack(Stack::builder()).await;
+    fs::write(&secret, SECOND).unwrap();
+    assert!(!logs_in(&stack.client()).await);
+    stack.running(Program::V1).hang_up();
+    let line = "configuration reloaded: providers.bitbucket.client_secret";
+    let log = stack.log_with(Program::V1, line).await;
+    assert!(!log.contains("SIGHUP"), "{log}");
+    assert!(logs_in(&stack.client()).await);
+}
+
+/// Waits until a login completes, or fails, as it should.
+async fn until_it_logs_in(stack: &Stack, expected: bool) {
+    let client = stack.client();
+    until("the secret to be reloaded", || async {
+        (logs_in(&client).await == expected).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_watched_file_is_reloaded_however_it_changes() {
+    let (stack, secret) = stack(Stack::builder()).await;
+    stack.configure(Program::V1, "watch = true");
+    reload(&stack, Program::V1);
+    assert!(!logs_in(&stack.client()).await);
+    // In place.
+    fs::write(&secret, SECOND).unwrap();
+    until_it_logs_in(&stack, true).await;
+    // By a file that is renamed over it.
+    rename_over(&secret, FIRST);
+    until_it_logs_in(&stack, false).await;
+    // As Kubernetes changes the files of a ConfigMap: the folder behind a link is another one.
+    let folder = stack.folder().join("secrets");
+    for (name, content) in [("..1", FIRST), ("..2", SECOND)] {
+        fs::create_dir_all(folder.join(name)).unwrap();
+        fs::write(folder.join(name).join("provider.secret"), content).unwrap();
+    }
+    symlink("..1", folder.join("..data")).unwrap();
+    symlink("..data/provider.secret", folder.join("provider.secret")).unwrap();
+    // The configuration file itself, by renaming.
+    let linked = format!(
+        "[providers.bitbucket]\nclient_secret = \"file:{}\"\n[login]\nlogin_ttl_seconds = 599",
+        folder.join("provider.secret").display()
+    );
+    let config = stack.config_with(Program::V1, &linked);
+    rename_over(&stack.config(Program::V1), &config);
+    let line = "configuration reloaded: login.login_ttl_seconds";
+    stack.log_with(Program::V1, line).await;
+    symlink("..2", folder.join("..new")).unwrap();
+    fs::rename(folder.join("..new"), folder.join("..data")).unwrap();
+    until_it_logs_in(&stack, true).await;
+}
+
+fn rename_over(file: &Path, content: &str) {
+    let new = file.with_extension("new");
+    fs::write(&new, content).unwrap();
+    fs::rename(new, file).unwrap();
+}
+
+#[tokio::test]
+async fn an_invalid_file_keeps_the_old_configuration_and_says_what_check_says() {
+    let (mut stack, secret) = stack(Stack::builder()).await;
+    fs::write(&secret, SECOND).unwrap();
+    reload(&stack, Program::V1);
+    let wrong = "worker_threads = 2\n[login]\nlogin_ttl_seconds = 0\n[polling]\nconfrm = true";
+    let good = fs::read_to_string(stack.config(Program::V1)).unwrap();
+    stack.configure(Program::V1, wrong);
+    let checked = stack.check(Program::V1, &[]);
+    let checked = text(&checked);
+    let refused = stack.reload(Program::V1);
+    assert_eq!(refused.status.code(), Some(1));
+    let told = text(&refused);
+    assert_eq!(
+        told.trim_end(),
+        format!(
+            "{}\nnot reloaded: the old configuration stays",
+            checked.trim_end()
+        )
+    );
+    for words in [
+        "worker_threads: is called threads now",
+        "login.login_ttl_seconds: found 0; allowed: a whole number from 1 to 3600",
+        "polling.confrm: unknown key; did you mean confirm?",
+    ] {
+        assert!(told.contains(words), "{words}: {told}");
+        let line = format!(
+            "configuration not reloaded: {}",
+            stack.config(Program::V1).display()
+        );
+        let log = stack.log_with(Program::V1, &line).await;
+        assert!(log.contains(words), "{words}: {log}");
+    }
+    stack.running(Program::V1).hang_up();
+    assert!(logs_in(&stack.client()).await);
+    // A secret that is gone keeps the old one, too.
+    fs::write(stack.config(Program::V1), good).unwrap();
+    fs::remove_file(&secret).unwrap();
+    let refused = stack.reload(Program::V1);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        text(&refused).contains("client_secret"),
+        "{}",
+        text(&refused)
+    );
+    assert!(logs_in(&stack.client()).await);
+}
+
+#[tokio::test]
+async fn what_needs_a_restart_is_named_and_stays() {
+    let (mut stack, _) = stack(Stack::builder()).await;
+    reload(&stack, Program::V1);
+    stack.configure(Program::V1, "threads = 3\n[login]\nlogin_ttl_seconds = 599");
+    for change in ["login.login_ttl_seconds: 600 -> 599", "reloaded, nothing"] {
+        let told = reload(&stack, Program::V1);
+        let (reloaded, restart) = told.split_once("a restart is needed for:").unwrap();
+        assert!(reloaded.contains(change), "{told}");
+        assert!(restart.contains("threads: 0 -> 3"), "{told}");
+    }
+    let line = "a restart is needed for threads: the old values stay until then";
+    stack.log_with(Program::V1, line).await;
+    stack.restart(Program::V1).await;
+    let told = reload(&stack, Program::V1);
+    assert!(!told.contains("restart"), "{told}");
+}
+
+#[tokio::test]
+async fn check_shows_what_a_reload_would_change_and_changes_nothing() {
+    let (mut stack, _) = stack(Stack::builder()).await;
+    reload(&stack, Program::V1);
+    stack.configure(Program::V1, "[login]\ncredential_ttl_seconds = 77");
+    for _ in 0..2 {
+        let compared = stack.check(Program::V1, &["--diff"]);
+        let told = text(&compared);
+        assert_eq!(compared.status.code(), Some(0), "{told}");
+        let change = "login.credential_ttl_seconds: 2592000 -> 77";
+        assert!(told.contains(change), "{told}");
+    }
+    stack.kill(Program::V1);
+    for output in [
+        stack.check(Program::V1, &["--diff"]),
+        stack.reload(Program::V1),
+    ] {
+        let told = text(&output);
+        assert_eq!(output.status.code(), Some(1), "{told}");
+        assert!(told.contains("no program runs with --config"), "{told}");
+    }
+    assert_eq!(stack.check(Program::V1, &[]).status.code(), Some(0));
+}
+
+#[tokio::test]
+async fn the_log_changes_its_format_and_leaves_requests_out() {
+    let (stack, _) = stack(Stack::builder()).await;
+    stack.configure(Program::V1, "[log]\nformat = \"json\"\naccess = false");
+    reload(&stack, Program::V1);
+    let line = "\"message\":\"configuration reloaded: ";
+    let before = stack.log_with(Program::V1, line).await;
+    // Answered by our own fault, 502, which is logged; and not, which is not.
+    stack.client().get("/user").send().await;
+    assert!(!logs_in(&stack.client()).await);
+    let log = stack.log_with(Program::V1, "answered 502").await;
+    let since = &log[before.len()..];
+    assert!(!since.contains("answered 401"), "{since}");
+    assert!(!since.contains("answered 302"), "{since}");
+}
+
+/// Reloads while people log in and call.
+const RELOADS: u32 = 20;
+const LINE: &str = "configuration reloaded: login.credential_ttl_seconds";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reloads_under_load_fail_no_request() {
+    let quiet = "[log]\naccess = false";
+    let limits = "[limits]\ncallbacks_per_second = 100000\ncallbacks_burst = 1000000";
+    let builder = Stack::builder().gateway(quiet).backends(quiet);
+    let mut stack = builder.backends(limits).start().await;
+    let client = stack.client();
+    let login = log_in_by_redirect(&client, "ada").await;
+    let is_over = Arc::new(AtomicBool::new(false));
+    let served = Arc::new([const { AtomicUsize::new(0) }; 3]);
+    let mut load = tokio::task::JoinSet::new();
+    for kind in [0, 0, 1, 2] {
+        let (client, is_over, served) = (client.clone(), Arc::clone(&is_over), Arc::clone(&served));
+        let (credential, account) = (credential(&login).to_owned(), login["account"].clone());
+        load.spawn(async move {
+            while !is_over.load(Ordering::Relaxed) {
+                match kind {
+                    0 => {
+                        let call = client.get("/user").authorization(&credential);
+                        assert_eq!(call.send().await.ok(), account);
+                    }
+                    1 => {
+                        log_in_by_redirect(&client, "ada").await;
+                    }
+                    _ => {
+                        let mut browser = Browser::default();
+                        let begun = begin_polling(&client).await;
+                        let provider = confirm_polling(&mut browser, &begun).await;
+                        let decided =
+                            browser.decide_and_follow(&provider, "grace", Decision::Allow);
+                        assert_eq!(decided.await.answer.status, 200);
+                        let checked = check(&client, &begun.token).await;
+                        assert_eq!(checked["status"], "complete", "{checked}");
+                    }
+                }
+                served[kind].fetch_add(1, Ordering::Relaxed);
+            }
+        });
+    }
+    let count = |kind: usize| served[kind].load(Ordering::Relaxed);
+    for round in 1..=RELOADS {
+        assert!(load.try_join_next().is_none(), "a request failed");
+        let before = [0, 1, 2].map(count);
+        let more = format!(
+            "[limits]\nprovider_calls = {}\nstarts_burst = {}\n[login]\ncredential_ttl_seconds = {}\n\
+             [timeouts]\nidle_seconds = {}\nbody_seconds = {round}",
+            200 + round,
+            1000 + round,
+            3600 + round,
+            120 + round,
+        );
+        stack.configure(Program::V1, &more);
+        if round % 2 == 0 {
+            stack.running(Program::V1).hang_up();
+        } else {
+            reload(&stack, Program::V1);
+        }
+        until("the reload, and requests of each kind after it", || async {
+            let log = stack.log(Program::V1);
+            let is_reloaded = log.matches(LINE).count() == round as usize;
+            let is_served = |kind| count(kind) > before[kind] + 1;
+            (is_reloaded && [0, 1, 2].into_iter().all(is_served)).then_some(())
+        })
+        .await;
+    }
+    is_over.store(true, Ordering::Relaxed);
+    load.join_all().await;
+}

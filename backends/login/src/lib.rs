@@ -2,7 +2,7 @@
 //!
 //! | module | subject |
 //! | --- | --- |
-//! | [`program`] | what the programs have in common: arguments, log, server, stop |
+//! | [`program`] | what the programs have in common: arguments, log, server, reload, stop |
 //! | [`config`] | the configuration, parsed |
 //! | [`service`] | a snapshot: one configuration, providers and limits; `state` outlives it: stores, caches, the stop |
 //! | [`mod@router`] | every route; `handlers` has one file per endpoint, `middleware` every layer |

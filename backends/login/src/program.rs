@@ -1,4 +1,4 @@
-//! What the programs have in common: arguments, configuration, log, server, stop.
+//! What the programs have in common: arguments, configuration and its reload, log, server, stop.
 
 mod running;
 mod server;
@@ -26,7 +26,7 @@ use signpost_kit::{
 };
 use signpost_store::{Store, changes::Watch};
 
-use self::running::{ProgramReload, Running};
+use self::running::{ProgramReload, Running, log_warnings};
 use crate::{
     config::Config,
     service::{Service, Stores},
@@ -98,19 +98,23 @@ fn try_run(program: &Program) -> anyhow::Result<ExitCode> {
         for warning in config.warnings() {
             say(&format!("warning: {warning}"));
         }
+        if arguments.get_flag("diff") {
+            return ask(file, Verb::Diff);
+        }
         say(&format!("{}: OK", file.display()));
-        return if arguments.get_flag("diff") {
-            ask(file, Verb::Diff)
-        } else {
-            Ok(ExitCode::SUCCESS)
-        };
+        return Ok(ExitCode::SUCCESS);
     }
     if arguments.get_flag("health") {
         let health = health::ask(config.listen())?;
         say(&health.words);
-        return Ok(exit_code(health.is_ready));
+        return Ok(if health.is_ready {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        });
     }
     let log = Logging::start(config.log())?;
+    log_warnings(&config);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(config.threads())
         .enable_all()
@@ -137,15 +141,12 @@ fn try_run(program: &Program) -> anyhow::Result<ExitCode> {
 /// Gives the running program a command, and prints what it says.
 fn ask(file: &Path, verb: Verb) -> anyhow::Result<ExitCode> {
     let answer = control::ask(file, verb)?;
-    say(&answer.text);
-    Ok(exit_code(answer.is_good))
-}
-
-fn exit_code(is_good: bool) -> ExitCode {
-    if is_good {
-        ExitCode::SUCCESS
+    if answer.is_good {
+        say(&answer.text);
+        Ok(ExitCode::SUCCESS)
     } else {
-        ExitCode::FAILURE
+        write_last_words(answer.text);
+        Ok(ExitCode::FAILURE)
     }
 }
 

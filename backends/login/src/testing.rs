@@ -25,7 +25,7 @@ impl TestStore {
         Self { place, store }
     }
 
-    /// Where it is: to take it away, say.
+    /// Where it is, for example to take it away.
     pub(crate) fn place(&self) -> &testing::TestStore {
         &self.place
     }

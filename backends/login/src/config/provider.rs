@@ -145,15 +145,14 @@ impl ProviderConfig {
         let is_sandbox = client_secret.as_ref().is_ok_and(is_sandboxs);
         let addresses = [("auth_url", &auth_url), ("api_url", &api_url)];
         let may_be_anywhere = !is_sandbox || allow_sandbox == Ok(true);
-        let mut is_misplaced = false;
+        let mut place = Ok(());
         for (key, url) in addresses {
             if url.as_ref().is_ok_and(|url| !is_loopback(url)) && !may_be_anywhere {
-                is_misplaced = true;
-                section.problem(
+                place = Err(section.problem(
                     key,
                     "the sandbox provider, which lets everybody in, on another machine",
                     "a loopback address, or a name below localhost; or allow_sandbox = true beside it",
-                );
+                ));
             }
         }
         let redirect_uri = section.flag("redirect_uri", true);
@@ -162,16 +161,13 @@ impl ProviderConfig {
             .as_ref()
             .map(|url| url.origin().ascii_serialization());
         let issuer = section.parsed_by("issuer", origin.as_deref().unwrap_or("-"), TEXT, some_text);
-        let name = name.parse();
         let (kind, auth_url, api_url) = (kind?, auth_url?, api_url?);
         let is_readable = |url: &Url| url.scheme() == "http" && !is_loopback(url);
-        if is_misplaced {
-            return Err(Invalid);
-        }
+        place?;
         Ok(Self {
             is_readable: is_readable(&auth_url) || is_readable(&api_url),
             // The name's problem is noted by `Providers`.
-            name: name.map_err(|_| Invalid)?,
+            name: name.parse().map_err(|_| Invalid)?,
             authorize_url: below(&auth_url, &kind.authorize_path),
             token_url: below(&auth_url, &kind.token_path),
             user_url: below(&api_url, &kind.user_path),
@@ -247,26 +243,34 @@ impl Providers {
 
     /// Reads `default_provider`, `[provider_kinds]` and `[providers]`.
     pub(super) fn read(root: &mut Section<'_>) -> Read<Self> {
-        let kinds = Kinds::read(root)?;
+        let default: Read<Option<ProviderName>> = root.optional("default_provider", NAME);
+        let (kinds, kinds_read) = Kinds::read(root);
         let read =
             |name: &str, section: &mut Section<'_>| ProviderConfig::read(name, &kinds, section);
         let all = root.sections("providers", read)?;
-        let names: Vec<_> = all.iter().map(|(name, _)| name.as_str()).collect();
-        names_must_be_good(root, "providers", &names)?;
         if all.is_empty() {
             return Err(root.missing("providers", "at least one section [providers.NAME]"));
         }
-        let default = root.optional_by("default_provider", &quoted(&names), |default| {
-            names.contains(&default).then(|| default.parse().ok())?
-        });
+        let names: Vec<_> = all.iter().map(|(name, _)| name.as_str()).collect();
+        let names_read = names_must_be_good(root, "providers", &names);
+        let default = default?;
+        if let Some(default) = &default
+            && !names.contains(&default.as_str())
+        {
+            let found = format!("\"{default}\"");
+            return Err(root.problem("default_provider", &found, &quoted(&names)));
+        }
+        kinds_read.and(names_read)?;
         let all: Option<Vec<ProviderConfig>> = all.into_iter().map(|(_, one)| one).collect();
         let all = all.ok_or(Invalid)?;
         let only = || match &*all {
             [only] => Some(only.name.clone()),
             _ => None,
         };
-        let default = default?.or_else(only);
-        Ok(Self { all, default })
+        Ok(Self {
+            default: default.or_else(only),
+            all,
+        })
     }
 }
 
@@ -274,16 +278,19 @@ impl Providers {
 struct Kinds(BTreeMap<String, ProviderKind>);
 
 impl Kinds {
-    fn read(root: &mut Section<'_>) -> Read<Self> {
+    /// Reads `[provider_kinds]`. If that is invalid, there are kinds all the same, so that providers can be read.
+    fn read(root: &mut Section<'_>) -> (Self, Read<()>) {
         let mut kinds = BTreeMap::from([("bitbucket".to_owned(), ProviderKind::bitbucket())]);
-        let own = root.sections("provider_kinds", ProviderKind::read)?;
+        let Ok(own) = root.sections("provider_kinds", ProviderKind::read) else {
+            return (Self(kinds), Err(Invalid));
+        };
         let names: Vec<_> = own.iter().map(|(name, _)| name.as_str()).collect();
-        let are_good = names_must_be_good(root, "provider_kinds", &names);
+        let names_read = names_must_be_good(root, "provider_kinds", &names);
         for (name, kind) in own {
-            // An invalid one is a kind all the same, which has its own problems.
+            // An invalid one is a kind, too: its own problems are noted.
             kinds.insert(name, kind.unwrap_or_else(ProviderKind::bitbucket));
         }
-        are_good.map(|()| Self(kinds))
+        (Self(kinds), names_read)
     }
 
     fn find(&self, name: &str) -> Option<ProviderKind> {

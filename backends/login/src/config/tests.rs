@@ -207,6 +207,33 @@ fn without_a_provider_there_is_no_login() {
 }
 
 #[test]
+fn a_problem_of_providers_hides_no_other_and_makes_none() {
+    let kind = "[provider_kinds.'A b']\nauthorize_path = \"x\"\ntoken_path = \"/t\"\nuser_path = \"/u\"\nid_field = \"i\"\n";
+    for (text, expected) in [
+        (
+            "default_provider = \"x\"\nproviders = 5\nprefix = \"A\"",
+            &["providers"][..],
+        ),
+        (
+            &format!("default_provider = \"sandbox\"\n{}{kind}", good()),
+            &["provider_kinds", "provider_kinds.A b.authorize_path"],
+        ),
+        (
+            &format!("provider_kinds = 5\n{}", good().replace("\"id\"", "\"\"")),
+            &["provider_kinds", "providers.sandbox.client_id"],
+        ),
+        (
+            &good().replace("[providers.sandbox]", "[providers.Sandbox]"),
+            &["providers"],
+        ),
+    ] {
+        let (mut keys, message) = problems(text);
+        keys.sort();
+        assert_eq!(keys, expected, "{message}");
+    }
+}
+
+#[test]
 fn there_is_no_prefix_unless_it_is_said() {
     let (keys, _) = problems(&good().replace("prefix", "# prefix"));
     assert_eq!(keys, ["prefix"]);

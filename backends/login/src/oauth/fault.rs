@@ -17,7 +17,7 @@ pub enum ProviderFault {
     /// The code was spent, expired or of another client; or our secret is wrong.
     #[error("the provider refused the code: {error}")]
     CodeRefused {
-        /// RFC 6749 section 5.2: `invalid_grant`, say.
+        /// RFC 6749 section 5.2, for example `invalid_grant`.
         error: String,
     },
     /// The token answer is no JSON, or lacks `access_token` or `token_type`; or has an error status without

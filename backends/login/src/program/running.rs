@@ -42,7 +42,7 @@ impl Running {
             descriptors: Descriptors::raise_limit(),
             snapshot: Arc::new(ArcSwap::from_pointee(snapshot)),
         };
-        running.warn();
+        running.warn_of_descriptors();
         running
     }
 
@@ -75,18 +75,14 @@ impl Running {
     /// Takes a configuration on: new requests are served by it, those in flight end on the old one.
     fn reload(&self, config: Config) {
         let service = self.service().reloaded(config);
-        self.snapshot
-            .store(Arc::new(Snapshot::new(self.router, service)));
-        self.warn();
+        let snapshot = Snapshot::new(self.router, service);
+        self.snapshot.store(Arc::new(snapshot));
+        log_warnings(self.service().config());
+        self.warn_of_descriptors();
     }
 
-    /// Logs what a careful operator should know.
-    fn warn(&self) {
-        let service = self.service();
-        for warning in service.config().warnings() {
-            tracing::warn!("{warning}");
-        }
-        let wanted = service.config().limits().connections;
+    fn warn_of_descriptors(&self) {
+        let wanted = self.service().config().limits().connections;
         let possible = self.descriptors.at_most(wanted);
         if possible < wanted {
             let limit = self.descriptors.limit();
@@ -94,6 +90,13 @@ impl Running {
                 "limits.connections is {wanted}, but {limit} file descriptors are enough for {possible} connections only"
             );
         }
+    }
+}
+
+/// Logs what the configuration allows and a careful operator should know.
+pub(super) fn log_warnings(config: &Config) {
+    for warning in config.warnings() {
+        tracing::warn!("{warning}");
     }
 }
 

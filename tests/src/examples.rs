@@ -34,6 +34,9 @@ pub fn keys(text: &str) -> BTreeMap<String, String> {
 fn uncommented(line: &str) -> Option<&str> {
     let line = line.strip_prefix("# ")?;
     let (key, _) = line.split_once(" = ").unwrap_or(("", ""));
-    let is_key = !key.is_empty() && key.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'_' | b'0'..=b'9'));
+    let is_key = !key.is_empty()
+        && key
+            .bytes()
+            .all(|byte| matches!(byte, b'a'..=b'z' | b'_' | b'0'..=b'9'));
     (is_key || line.starts_with('[')).then_some(line)
 }

@@ -83,7 +83,7 @@ impl Applications {
     /// # Errors
     ///
     /// The store cannot be reached.
-    pub async fn find(&self, id: AppId) -> Result<Option<Arc<Application>>, StoreError> {
+    pub async fn find(&self, id: AppId) -> Result<Option<Arc<Application>>, Arc<StoreError>> {
         let read = async { Ok(self.store.find(id).await?.map(Arc::new)) };
         self.cache.find(id, read).await
     }

@@ -15,6 +15,7 @@ use anyhow::Context;
 use axum::Router;
 use clap::{Arg, ArgAction, Command, value_parser};
 use signpost_kit::{
+    clock::{Clock, SystemClock},
     config::Loaded,
     health,
     log_writer::write_last_words,

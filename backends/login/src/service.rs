@@ -5,16 +5,11 @@
 use std::sync::Arc;
 
 use gateway_protocol::{app::AppId, version::Version};
+use signpost_kit::clock::{Clock, Timestamp};
 use signpost_store::StoreError;
 
 pub use crate::state::{State, Stores};
-use crate::{
-    applications::Application,
-    clock::{Clock, Timestamp},
-    config::Config,
-    limits::Limits,
-    oauth::ProviderClients,
-};
+use crate::{applications::Application, config::Config, limits::Limits, oauth::ProviderClients};
 
 /// The login service under one configuration, whatever versions of it are served.
 pub struct Service {
@@ -93,7 +88,7 @@ impl Service {
     pub(crate) async fn application(
         &self,
         id: AppId,
-    ) -> Result<Option<Arc<Application>>, StoreError> {
+    ) -> Result<Option<Arc<Application>>, Arc<StoreError>> {
         if id == AppId::SINGLE {
             return Ok(Some(Arc::clone(&self.single)));
         }

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use signpost_kit::shutdown::{Phase, reached};
+use signpost_kit::{
+    clock::{Clock, Timestamp},
+    shutdown::{Phase, reached},
+};
 use signpost_store::{Change, PostgresDatabase, SqliteDatabase, Store, StoreError, Topic};
 use tokio::{
     sync::{OnceCell, watch},
@@ -13,10 +16,7 @@ use tokio_util::task::TaskTracker;
 use crate::{
     accounts::{AccountStore, PostgresAccounts, SqliteAccounts},
     applications::{ApplicationStore, Applications, PostgresApplications, SqliteApplications},
-    clock::{Clock, Timestamp},
-    credentials::{
-        CredentialHash, CredentialStore, Credentials, PostgresCredentials, SqliteCredentials,
-    },
+    credentials::{CredentialStore, Credentials, PostgresCredentials, SqliteCredentials},
     events::{EventStore, PostgresEvents, SqliteEvents},
     logins::{LoginSeal, LoginStore, Logins, PostgresLogins, SealKey, SqliteLogins, StateHash},
 };
@@ -121,39 +121,22 @@ impl State {
         self.seal.get_or_try_init(read).await
     }
 
-    /// Another process, or this one, changed something: what is remembered of it is dropped.
+    /// Another process, or this one, changed something: what is cached of it is invalidated, and those who wait for it
+    /// look again.
     pub fn on_change(&self, change: &Change) {
-        let hash = |key: &[u8]| key.try_into().ok();
+        self.applications.on_change(change);
+        self.credentials.on_change(change);
         match change {
-            Change::Item {
-                topic: Topic::Application,
-                ..
-            } => self.applications.forget_all(),
-            Change::Item {
-                topic: Topic::Credential,
-                key,
-            } => {
-                if let Some(hash) = hash(key) {
-                    self.credentials.forget(&CredentialHash::from_bytes(hash));
-                }
-            }
             Change::Item {
                 topic: Topic::Login,
                 key,
             } => {
-                if let Some(hash) = hash(key) {
+                if let Ok(hash) = key[..].try_into() {
                     self.logins.wake(&StateHash::from_bytes(hash));
                 }
             }
-            Change::Lost => {
-                self.applications.lose_feed();
-                self.credentials.lose_feed();
-            }
-            Change::Everything => {
-                self.applications.forget_all();
-                self.credentials.forget_all();
-                self.logins.wake_all();
-            }
+            Change::Everything => self.logins.wake_all(),
+            Change::Item { .. } | Change::Lost => {}
         }
     }
 

@@ -1,7 +1,7 @@
 //! Taking on a changed configuration while the program runs.
 //!
 //! A reload begins on SIGHUP, by the program's `reload` command ([`control`]), or when a watched file has changed
-//! ([`watch`]). Reloads happen one after the other. A file that is invalid changes nothing. Keys that only a restart can
+//! (`watch`). Reloads happen one after the other. A file that is invalid changes nothing. Keys that only a restart can
 //! change keep their values, and each reload names them.
 //!
 //! | what | bound |

@@ -1,9 +1,7 @@
 //! The application of single-application mode, and the origins that logins may return to.
 
-use std::{fmt, str::FromStr};
-
 use signpost_kit::config::{Read, Section};
-use url::Url;
+pub use signpost_kit::origin::Origin;
 
 /// Shown on pages when no name was configured.
 const NAME: &str = "Signpost";

@@ -15,7 +15,6 @@ use tower::ServiceExt;
 use super::*;
 use crate::{
     Account, Timestamp,
-    clock::Clock,
     service::Stores,
     testing::{self, TestStore},
 };

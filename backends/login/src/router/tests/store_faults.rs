@@ -71,7 +71,7 @@ async fn what_is_remembered_serves_for_five_minutes_of_an_outage() {
     setup.later(299);
     setup.store.place().take_away();
     setup.service.state().on_change(&Change::Lost);
-    for seconds in [0, 2, 297] {
+    for seconds in [0, 2, 298] {
         setup.later(seconds);
         assert_eq!(user().await.status, StatusCode::OK, "{seconds}");
     }

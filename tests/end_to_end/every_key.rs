@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, net::SocketAddr};
 
 use end_to_end::{
-    examples::{example, keys},
+    examples::{example, keys as example_keys},
     folder::Folder,
     port::free_address,
     program::{Program, Running},
@@ -23,7 +23,10 @@ const OF_GATEWAY: &[(&str, &str)] = &[
     ("default_version", "'v2'"),
     ("unknown", "'reject'"),
     ("versions.v1.backend", "'127.0.0.1:2'"),
-    ("versions.v1.backends", "['127.0.0.1:2', { address = '127.0.0.1:3', weight = 2 }]"),
+    (
+        "versions.v1.backends",
+        "['127.0.0.1:2', { address = '127.0.0.1:3', weight = 2 }]",
+    ),
     ("versions.v1.balance", "'least-connections'"),
     ("versions.v1.health.active", "false"),
     ("versions.v1.health.path", "'/up'"),
@@ -73,7 +76,7 @@ const OF_GATEWAY: &[(&str, &str)] = &[
     ("shutdown.drain_delay_seconds", "1"),
     ("shutdown.grace_seconds", "11"),
     ("log.format", "'json'"),
-    ("log.filter", "'warn,signpost=debug'"),
+    ("log.filter", "'warn,gateway=debug'"),
     ("log.access", "false"),
 ];
 
@@ -93,12 +96,94 @@ const OF_GATEWAY_AT_START: &[(&str, &str)] = &[
     ("applications.master_key", "'file:other.key'"),
 ];
 
+/// The same of the backends' examples.
+const OF_BACKEND: &[(&str, &str)] = &[
+    ("prefix", "'Other'"),
+    ("public_url", "'https://login.example'"),
+    ("gateway_secret", "'file:other.key'"),
+    ("without_gateway", "true"),
+    ("watch", "true"),
+    ("default_provider", "'other'"),
+    ("headers.authorization", "'Other-Authorization'"),
+    ("headers.app", "'Other-App'"),
+    ("headers.language", "'Other-Language'"),
+    ("headers.version", "'Other-Version'"),
+    ("application.name", "'Other'"),
+    ("application.return_to", "['https://app.example']"),
+    ("login.login_ttl_seconds", "601"),
+    ("login.claim_ttl_seconds", "121"),
+    ("login.credential_ttl_seconds", "1"),
+    ("polling.confirm", "false"),
+    ("polling.interval_seconds", "3"),
+    ("limits.starts_per_second", "101"),
+    ("limits.starts_burst", "1001"),
+    ("limits.callbacks_per_second", "3"),
+    ("limits.callbacks_burst", "201"),
+    ("limits.provider_calls", "257"),
+    ("limits.connections", "8193"),
+    ("timeouts.head_seconds", "11"),
+    ("timeouts.body_seconds", "11"),
+    ("timeouts.idle_seconds", "121"),
+    ("shutdown.drain_delay_seconds", "1"),
+    ("shutdown.grace_seconds", "11"),
+    ("events.retention_days", "0"),
+    ("log.format", "'json'"),
+    ("log.filter", "'warn,login=debug'"),
+    ("log.access", "false"),
+    ("providers.sandbox.kind", "'other'"),
+    ("providers.sandbox.auth_url", "'http://127.0.0.1:7101'"),
+    ("providers.sandbox.api_url", "'http://127.0.0.1:7101'"),
+    ("providers.sandbox.client_id", "'other'"),
+    ("providers.sandbox.client_secret", "'hush'"),
+    ("providers.sandbox.redirect_uri", "false"),
+    ("providers.sandbox.pkce", "true"),
+    ("providers.sandbox.issuer", "'other'"),
+    ("providers.sandbox.allow_sandbox", "true"),
+    ("provider_kinds.gitea.authorize_path", "'/other'"),
+    ("provider_kinds.gitea.token_path", "'/other'"),
+    ("provider_kinds.gitea.user_path", "'/other'"),
+    ("provider_kinds.gitea.id_field", "'other'"),
+    ("provider_kinds.gitea.pkce", "false"),
+];
+
+/// Those of theirs that a restart is needed for.
+const OF_BACKEND_AT_START: &[(&str, &str)] = &[
+    ("listen", "'127.0.0.1:7999'"),
+    ("store", "'sqlite:other.db'"),
+    ("threads", "3"),
+    ("postgres.password", "'hush'"),
+    ("postgres.pool_size", "11"),
+    ("postgres.connect_seconds", "3"),
+    ("postgres.wait_seconds", "3"),
+    ("postgres.statement_seconds", "4"),
+    ("postgres.root_certificate", "'other.pem'"),
+];
+
+/// Beside a backend's example, for what a value above names.
+const OTHER_PROVIDER: &str = "
+[provider_kinds.other]
+authorize_path = '/a'
+token_path = '/t'
+user_path = '/u'
+id_field = 'id'
+pkce = false
+
+[providers.other]
+kind = 'bitbucket'
+auth_url = 'http://127.0.0.1:1'
+api_url = 'http://127.0.0.1:1'
+client_id = 'i'
+client_secret = 's'
+";
+
 /// A program that runs by an example, and everything that can be changed of it.
 struct Case {
     program: Program,
     example: &'static str,
     reload: &'static str,
     arguments: &'static [&'static str],
+    /// What stands below the example's keys.
+    further: &'static str,
     reloaded: &'static [(&'static str, &'static str)],
     at_start: &'static [(&'static str, &'static str)],
 }
@@ -109,6 +194,7 @@ const GATEWAYS: [Case; 2] = [
         example: "gateway.toml",
         reload: "reload",
         arguments: &["run"],
+        further: "",
         reloaded: OF_GATEWAY,
         at_start: OF_GATEWAY_AT_START,
     },
@@ -117,25 +203,46 @@ const GATEWAYS: [Case; 2] = [
         example: "gateway-multi.toml",
         reload: "reload",
         arguments: &["run"],
+        further: "",
         reloaded: OF_GATEWAY,
         at_start: OF_GATEWAY_AT_START,
     },
 ];
 
-/// A file of these keys. Dotted keys have to stand above the first table.
-fn file(keys: &BTreeMap<String, String>) -> String {
-    let lines = keys.iter().map(|(key, value)| format!("{key} = {value}\n"));
-    lines.collect()
+const BACKENDS: [Case; 3] = [
+    backend(Program::V1, "v1.toml"),
+    backend(Program::V2, "v2.toml"),
+    backend(Program::All, "all.toml"),
+];
+
+const fn backend(program: Program, example: &'static str) -> Case {
+    Case {
+        program,
+        example,
+        reload: "--reload",
+        arguments: &[],
+        further: OTHER_PROVIDER,
+        reloaded: OF_BACKEND,
+        at_start: OF_BACKEND_AT_START,
+    }
+}
+
+impl Case {
+    /// A file of these keys. Dotted keys have to stand above the first table.
+    fn file(&self, keys: &BTreeMap<String, String>) -> String {
+        let lines = keys.iter().map(|(key, value)| format!("{key} = {value}\n"));
+        lines.chain([self.further.to_owned()]).collect()
+    }
 }
 
 /// The example's keys, with addresses that are free, and without what cannot stand beside something else.
 fn prepared(case: &Case, listen: SocketAddr, management: SocketAddr) -> BTreeMap<String, String> {
-    let mut keys = keys(&example(case.example));
+    let mut keys = example_keys(&example(case.example));
     keys.retain(|key, value| !value.starts_with("\"env:") && key != "versions.v1.backends");
     keys.insert("listen".to_owned(), format!("'{listen}'"));
+    keys.insert("store".to_owned(), "'sqlite:signpost.db'".to_owned());
     if case.program == Program::Gateway {
         keys.insert("management.listen".to_owned(), format!("'{management}'"));
-        keys.insert("store".to_owned(), "'sqlite:signpost.db'".to_owned());
         if keys.contains_key("application.key") {
             keys.insert("application.key".to_owned(), "'file:app.key'".to_owned());
         }
@@ -159,7 +266,7 @@ async fn every_key_is_reloaded(case: &Case) {
     let keys = prepared(case, listen, management);
     folder.write("app.key", KEY);
     folder.write("other.key", &KEY.repeat(2));
-    let config = folder.write("example.toml", &file(&keys));
+    let config = folder.write("example.toml", &case.file(&keys));
     let config = config.display().to_string();
     let arguments: Vec<_> = case.arguments.iter().map(|one| (*one).to_owned()).collect();
     let arguments = [arguments, vec!["--config".to_owned(), config.clone()]].concat();
@@ -175,7 +282,7 @@ async fn every_key_is_reloaded(case: &Case) {
     })
     .await;
     let reload = |keys: &BTreeMap<String, String>| {
-        folder.write("example.toml", &file(keys));
+        folder.write("example.toml", &case.file(keys));
         let output = case
             .program
             .run(folder.path(), &[case.reload, "--config", &config]);
@@ -184,25 +291,24 @@ async fn every_key_is_reloaded(case: &Case) {
         assert_eq!(output.status.code(), Some(0), "{text}");
         text
     };
-    // What one kind of example does not have cannot be changed there.
-    let has = |key: &str| match key.split_once('.') {
-        Some((table @ ("application" | "applications"), _)) => {
-            keys.keys().any(|key| key.starts_with(&format!("{table}.")))
-        }
-        _ => true,
-    };
+    // What an example does not explain is changed in another one.
+    let explained = example_keys(&example(case.example));
     for (is_reloaded, (key, value)) in case
         .reloaded
         .iter()
         .map(|pair| (true, pair))
         .chain(case.at_start.iter().map(|pair| (false, pair)))
-        .filter(|(_, (key, _))| has(key))
+        .filter(|(_, (key, _))| explained.contains_key(*key))
     {
         let told = reload(&changed(&keys, key, value));
         let (reloaded, needing_restart) = told
             .split_once("a restart is needed for:")
             .unwrap_or((&told, ""));
-        let place = if is_reloaded { reloaded } else { needing_restart };
+        let place = if is_reloaded {
+            reloaded
+        } else {
+            needing_restart
+        };
         assert!(place.contains(&format!("\n  {key}: ")), "{key}:\n{told}");
         assert!(!told.contains("hush") && !told.contains(KEY), "{told}");
         // And back.
@@ -220,12 +326,19 @@ fn the_tables_are_whole(cases: &[Case]) {
     let mut explained = BTreeMap::new();
     for case in cases {
         let table = || case.reloaded.iter().chain(case.at_start);
-        for (key, value) in keys(&example(case.example)) {
-            assert!(table().any(|(known, _)| *known == key), "{}: {key}", case.example);
+        for (key, value) in example_keys(&example(case.example)) {
+            assert!(
+                table().any(|(known, _)| *known == key),
+                "{}: {key}",
+                case.example
+            );
             explained.insert(key, value);
         }
     }
-    for (key, _) in cases.iter().flat_map(|case| case.reloaded.iter().chain(case.at_start)) {
+    for (key, _) in cases
+        .iter()
+        .flat_map(|case| case.reloaded.iter().chain(case.at_start))
+    {
         assert!(explained.contains_key(*key), "no example explains {key}");
     }
 }
@@ -238,6 +351,18 @@ fn every_key_of_the_gateways_examples_is_tried() {
 #[tokio::test]
 async fn every_key_of_the_gateways_examples_is_reloaded() {
     for case in &GATEWAYS {
+        every_key_is_reloaded(case).await;
+    }
+}
+
+#[test]
+fn every_key_of_the_backends_examples_is_tried() {
+    the_tables_are_whole(&BACKENDS);
+}
+
+#[tokio::test]
+async fn every_key_of_the_backends_examples_is_reloaded() {
+    for case in &BACKENDS {
         every_key_is_reloaded(case).await;
     }
 }

@@ -73,6 +73,10 @@ mod applications;
 mod administration;
 // Wrong configuration.
 mod configuration;
+// Every key of every example, changed while the program runs.
+mod every_key;
+// The gateway takes on a changed configuration while it runs.
+mod reload_gateway;
 // A backend takes on a changed configuration while it runs.
 mod reload_backend;
 // A log that nobody reads.

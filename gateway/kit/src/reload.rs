@@ -239,9 +239,13 @@ fn or_nothing(changed: &str) -> &str {
 impl fmt::Display for Report {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let file = self.file.display();
-        let (differences, title) = match &self.outcome {
-            Outcome::Applied(differences) => (differences, "reloaded"),
-            Outcome::Compared(differences) => (differences, "OK, a reload would change"),
+        let (differences, title, nothing) = match &self.outcome {
+            Outcome::Applied(differences) => (differences, "reloaded", "reloaded, nothing changed"),
+            Outcome::Compared(differences) => (
+                differences,
+                "OK, a reload would change:",
+                "OK, a reload would change nothing",
+            ),
             Outcome::Invalid(error) => {
                 return write!(
                     formatter,
@@ -255,10 +259,12 @@ impl fmt::Display for Report {
                 );
             }
         };
-        write!(formatter, "{file}: {title}")?;
-        if differences.changed.is_empty() {
-            formatter.write_str(", nothing")?;
-        }
+        let is_empty = differences.changed.is_empty();
+        write!(
+            formatter,
+            "{file}: {}",
+            if is_empty { nothing } else { title }
+        )?;
         for change in &differences.changed {
             write!(formatter, "\n  {change}")?;
         }

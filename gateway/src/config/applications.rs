@@ -65,6 +65,12 @@ impl Applications {
             let allowed = "[application] with a key, for one application, or [applications], for those in the store";
             return Err(root.problem("application", found, allowed));
         }
+        let mode = if is_single {
+            "one, from [application]"
+        } else {
+            "many, from the store"
+        };
+        root.set("applications", mode);
         match (single?, multi?) {
             (Some(key), _) => Ok(Self::Single(key)),
             (None, Some(multi)) => Ok(Self::Multi(multi)),

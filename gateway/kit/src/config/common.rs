@@ -25,7 +25,7 @@ const PREFIX: &str = "a letter, then up to 31 letters, digits or hyphens";
 pub struct Log {
     /// For people or for programs.
     pub format: LogFormat,
-    /// A filter of `tracing-subscriber`: `info`, or `warn,signpost=debug`.
+    /// A filter of `tracing-subscriber`: `info`, or `warn,gateway=debug`.
     pub filter: String,
     /// Whether each request is logged.
     pub access: bool,

@@ -118,11 +118,14 @@ impl Drop for Running {
 #[tokio::test]
 async fn the_command_says_what_changed() {
     let running = Running::start("size = 2\n");
-    assert_eq!(running.says(Verb::Reload).await, "FILE: reloaded, nothing");
+    assert_eq!(
+        running.says(Verb::Reload).await,
+        "FILE: reloaded, nothing changed"
+    );
     running.write("size = 3\n");
     assert_eq!(
         running.says(Verb::Diff).await,
-        "FILE: OK, a reload would change\n  size: 2 -> 3"
+        "FILE: OK, a reload would change:\n  size: 2 -> 3"
     );
     assert_eq!(running.sizes(), [2]);
     assert_eq!(
@@ -140,9 +143,12 @@ async fn what_needs_a_restart_stays_and_is_named_each_time() {
     let told = running.says(Verb::Reload).await;
     assert_eq!(told, format!("FILE: reloaded\n  size: 2 -> 3{needed}"));
     let told = running.says(Verb::Reload).await;
-    assert_eq!(told, format!("FILE: reloaded, nothing{needed}"));
+    assert_eq!(told, format!("FILE: reloaded, nothing changed{needed}"));
     running.write("size = 3\n");
-    assert_eq!(running.says(Verb::Reload).await, "FILE: reloaded, nothing");
+    assert_eq!(
+        running.says(Verb::Reload).await,
+        "FILE: reloaded, nothing changed"
+    );
 }
 
 #[tokio::test]

@@ -1,0 +1,712 @@
+//! The gateway takes on a changed configuration while it serves: each kind of change, and none that is invalid.
+
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::Path,
+    process::Output,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use end_to_end::{
+    port::free_address,
+    program::Program,
+    raw_connection::{RawConnection, request},
+    recording_backend::{Behaviour, Manner, RecordingBackend},
+    signed_client::SignedClient,
+    stack::{APP_KEY, Stack},
+    waiting::until,
+};
+use tokio::task::JoinSet;
+
+const OTHER_KEY: &str = "0f0e0d0c0b0a09080706050403020100f0e0d0c0b0a090807060504030201000";
+
+/// What a command printed.
+fn text(output: &Output) -> String {
+    [&output.stdout, &output.stderr]
+        .map(|text| String::from_utf8_lossy(text))
+        .concat()
+}
+
+/// Puts this over the gateway's file, and reloads it.
+fn reload(stack: &Stack, toml: &str) -> String {
+    stack.configure(Program::Gateway, toml);
+    let output = stack.reload(Program::Gateway);
+    let text = text(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(text.contains(": reloaded"), "{text}");
+    text
+}
+
+/// Writes a secret beside the configuration, and returns its setting.
+fn secret(stack: &Stack, name: &str, secret: &str) -> String {
+    let path = stack.folder().join(name);
+    fs::write(&path, secret).unwrap();
+    format!("\"file:{}\"", path.display())
+}
+
+async fn status(client: &SignedClient, path: &str) -> u16 {
+    client
+        .get(path)
+        .param("a", "1")
+        .send()
+        .await
+        .status
+        .as_u16()
+}
+
+fn at(backend: &RecordingBackend) -> String {
+    format!("\"{}\"", backend.address())
+}
+
+#[tokio::test]
+async fn a_version_moves_and_what_is_in_flight_ends_where_it_began() {
+    let (old, new) = tokio::join!(RecordingBackend::start(), RecordingBackend::start());
+    let stack = Stack::builder().in_front_of(&old).start().await;
+    let client = stack.client();
+    old.behave(Behaviour::answering(Manner::After(Duration::from_secs(1))));
+    let slow = tokio::spawn({
+        let client = client.clone();
+        async move { client.get("/slow").param("a", "1").send().await }
+    });
+    old.request_number(1).await;
+    let told = reload(&stack, &format!("[versions.v1]\nbackend = {}", at(&new)));
+    let change = format!("versions.v1.backend: {} -> {}", at(&old), at(&new));
+    assert!(told.contains(&change), "{told}");
+    assert_eq!(status(&client, "/fast").await, 200);
+    assert_eq!(
+        new.request_number(1).await.target.split('?').next(),
+        Some("/fast")
+    );
+    assert_eq!(slow.await.unwrap().status, 200);
+    assert_eq!(old.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn versions_come_and_go() {
+    let (one, other) = tokio::join!(RecordingBackend::start(), RecordingBackend::start());
+    let stack = Stack::builder()
+        .in_front_of(&one)
+        .without(Program::Gateway, "versions")
+        .gateway(&format!(
+            "unknown = \"reject\"\n[versions.v1]\nbackend = {}",
+            at(&one)
+        ))
+        .start()
+        .await;
+    let client = stack.client();
+    let ask = || async {
+        let call = client.get("/x").param("a", "1").version("v3");
+        call.send().await.status.as_u16()
+    };
+    assert_eq!(ask().await, 400);
+    reload(&stack, &format!("[versions.v3]\nbackend = {}", at(&other)));
+    assert_eq!(ask().await, 200);
+    reload(&stack, "default_version = \"v3\"");
+    assert_eq!(status(&client, "/default").await, 200);
+    assert_eq!((one.requests().len(), other.requests().len()), (0, 2));
+    // The default version must have a backend.
+    let file = stack.config(Program::Gateway);
+    let whole = fs::read_to_string(&file).unwrap();
+    fs::write(&file, whole.replace("[versions.v3]", "[versions.v4]")).unwrap();
+    let output = stack.reload(Program::Gateway);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    assert!(text(&output).contains("default_version: found \"v3\""));
+    assert_eq!(ask().await, 200);
+}
+
+#[tokio::test]
+async fn rules_of_signing_change_with_the_next_request() {
+    let (stack, _backend) = Stack::recording().await;
+    let client = stack.client();
+    let late = |seconds: i64| {
+        let client = client.clone();
+        async move {
+            let call = client
+                .get("/x")
+                .param("a", "1")
+                .later_by_ms(-1000 * seconds);
+            call.send().await.status.as_u16()
+        }
+    };
+    assert_eq!(late(30).await, 200);
+    reload(&stack, "[sign]\nwindow_seconds = 10");
+    assert_eq!(late(30).await, 403);
+    reload(&stack, "[sign]\nwindow_seconds = 120");
+    assert_eq!(late(100).await, 200);
+    reload(&stack, "[sign]\nalgorithm = \"hmac-sha256\"");
+    assert_eq!(status(&client, "/x").await, 403);
+    reload(&stack, "[sign]\nalgorithm = \"md5\"");
+    assert_eq!(status(&client, "/x").await, 200);
+    reload(
+        &stack,
+        &format!(
+            "[application]\nkey = {}",
+            secret(&stack, "app.key", OTHER_KEY)
+        ),
+    );
+    assert_eq!(status(&client, "/x").await, 403);
+    assert_eq!(status(&client.with_key(OTHER_KEY), "/x").await, 200);
+    // The same file with another key in it.
+    secret(&stack, "app.key", APP_KEY);
+    let told = reload(&stack, "");
+    assert!(told.contains("\n  application.key: changed"), "{told}");
+    assert_eq!(status(&client, "/x").await, 200);
+    for told in [told, stack.log(Program::Gateway)] {
+        assert!(
+            !told.contains(APP_KEY) && !told.contains(OTHER_KEY),
+            "{told}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_sign_that_was_used_stays_used() {
+    let (stack, _backend) = Stack::recording().await;
+    reload(&stack, "[sign]\nreplay = \"reject\"\nwindow_seconds = 1");
+    let client = stack.client();
+    let used = client.get("/x").param("a", "1").bytes(&[]);
+    let send = || async {
+        let mut connection = stack.raw().await;
+        connection.send(&used).await;
+        let answer = connection.answer().await.unwrap();
+        (answer.status, answer.code())
+    };
+    assert_eq!(send().await.0, 200);
+    reload(
+        &stack,
+        "[limits]\nparams = 99\n[sign]\nreplay_entries = 200",
+    );
+    assert_eq!(send().await.0, 409);
+    // Under the small window it is forgotten; the larger one does not let it in again.
+    until("the request to be too old", || async {
+        let (status, code) = send().await;
+        (status == 403 && code.as_deref() == Some("time_out_of_window")).then_some(())
+    })
+    .await;
+    assert_eq!(status(&client, "/sweep").await, 200);
+    reload(&stack, "[sign]\nwindow_seconds = 300");
+    assert_eq!(send().await, (403, Some("time_out_of_window".to_owned())));
+    assert_eq!(status(&client, "/x").await, 200);
+}
+
+#[tokio::test]
+async fn limits_and_timeouts_change_with_the_next_request() {
+    let (stack, backend) = Stack::recording().await;
+    let client = stack.client();
+    let form = |length: usize| {
+        let client = client.clone();
+        async move {
+            let call = client.post("/form").param("a", &"x".repeat(length));
+            call.send().await.status.as_u16()
+        }
+    };
+    assert_eq!(form(5000).await, 200);
+    reload(&stack, "[limits]\nbody_bytes = 1000");
+    assert_eq!(form(5000).await, 413);
+    assert_eq!(form(100).await, 200);
+    // On a connection that was open before.
+    let mut idle = stack.raw().await;
+    let valid = || client.get("/idle").param("a", "1").bytes(&[]);
+    idle.send(&valid()).await;
+    assert_eq!(idle.answer().await.unwrap().status, 200);
+    reload(&stack, "[limits]\nheaders = 10");
+    let many: Vec<_> = (0..12).map(|number| format!("h{number}: x")).collect();
+    let many: Vec<_> = many.iter().map(String::as_str).collect();
+    idle.send(&client.get("/idle").param("a", "1").bytes(&many))
+        .await;
+    assert_eq!(idle.answer().await.unwrap().status, 431);
+    backend.behave(Behaviour::answering(Manner::Silently));
+    reload(&stack, "[timeouts]\nanswer_seconds = 1");
+    assert_eq!(form(100).await, 504);
+    // What a stranger may do.
+    backend.behave(Behaviour::default());
+    reload(
+        &stack,
+        "[limits.unsigned]\nper_second = 1\nburst = 2\nipv6_48_per_second = 4\nipv6_48_burst = 8",
+    );
+    let mut last = 0;
+    for _ in 0..3 {
+        let mut connection = stack.raw().await;
+        connection.send(&request("GET", "/login", &[], b"")).await;
+        last = connection.answer().await.unwrap().status;
+    }
+    assert_eq!(last, 429);
+    // The debt stays, and weighs less.
+    reload(&stack, "[limits.unsigned]\nenabled = false");
+    let mut connection = stack.raw().await;
+    connection.send(&request("GET", "/login", &[], b"")).await;
+    assert_ne!(connection.answer().await.unwrap().status, 429);
+}
+
+#[tokio::test]
+async fn names_secrets_and_trust_change_with_the_next_request() {
+    let (stack, backend) = Stack::recording().await;
+    let client = stack.client();
+    let gateway_secret = secret(&stack, "gateway.secret", OTHER_KEY);
+    reload(&stack, &format!("gateway_secret = {gateway_secret}"));
+    let ask = |header: &'static str, value: &'static str| {
+        let client = client.clone();
+        async move {
+            let call = client.get("/x").param("a", "1").header(header, value);
+            call.send().await
+        }
+    };
+    ask("x-forwarded-for", "192.0.2.1").await;
+    let first = backend.request_number(1).await;
+    assert_eq!(first.value("x-gateway-secret"), Some(OTHER_KEY));
+    assert_eq!(first.value("x-forwarded-for"), Some("127.0.0.1"));
+    secret(&stack, "gateway.secret", APP_KEY);
+    reload(&stack, "trusted_proxies = [\"127.0.0.0/8\"]");
+    // The client's connection is the same; what it is trusted with is not.
+    ask("x-forwarded-for", "192.0.2.1").await;
+    let second = backend.request_number(2).await;
+    assert_eq!(second.value("x-gateway-secret"), Some(APP_KEY));
+    let forwarded = second.value("x-forwarded-for").unwrap();
+    assert!(forwarded.starts_with("192.0.2.1"), "{forwarded}");
+    let answer = ask("other-version", "v2").await;
+    assert_eq!(answer.header("acme-x-version"), Some("v1"));
+    reload(
+        &stack,
+        "prefix = \"Other\"\n[headers]\nversion = \"Other-Version\"",
+    );
+    let answer = ask("other-version", "v2").await;
+    assert_eq!(answer.header("other-version"), Some("v2"));
+    assert_eq!(answer.header("acme-x-version"), None);
+}
+
+#[tokio::test]
+async fn the_log_changes_with_the_next_line() {
+    let (stack, _backend) = Stack::recording().await;
+    let client = stack.client();
+    assert_eq!(status(&client, "/first").await, 200);
+    stack.log_with(Program::Gateway, "/first").await;
+    reload(&stack, "[log]\nformat = \"json\"");
+    assert_eq!(status(&client, "/second").await, 200);
+    let log = stack.log_with(Program::Gateway, "/second").await;
+    let line = log.lines().find(|line| line.contains("/second")).unwrap();
+    let line: serde_json::Value = serde_json::from_str(line).unwrap();
+    assert_eq!(line["http.path"], "/second");
+    reload(&stack, "[log]\naccess = false");
+    assert_eq!(status(&client, "/third").await, 200);
+    reload(&stack, "[log]\naccess = true");
+    assert_eq!(status(&client, "/fourth").await, 200);
+    let log = stack.log_with(Program::Gateway, "/fourth").await;
+    assert!(!log.contains("/third"), "{log}");
+    reload(&stack, "[log]\nfilter = \"error\"");
+    assert_eq!(status(&client, "/fifth").await, 200);
+    reload(&stack, "[log]\nfilter = \"info\"");
+    assert_eq!(status(&client, "/sixth").await, 200);
+    let log = stack.log_with(Program::Gateway, "/sixth").await;
+    assert!(!log.contains("/fifth"), "{log}");
+}
+
+#[tokio::test]
+async fn an_unhealthy_address_stays_out() {
+    let (one, other) = tokio::join!(RecordingBackend::start(), RecordingBackend::start());
+    let backends = |further: &str| {
+        format!(
+            "[versions.v1]\nbackends = [{}, {}{further}]\nhealth = {{ interval_seconds = 3600, unhealthy_after = 1 }}",
+            at(&one),
+            at(&other)
+        )
+    };
+    one.behave_when_checked(Behaviour::answering(Manner::HangUp));
+    let stack = Stack::builder()
+        .in_front_of(&one)
+        .without(Program::Gateway, "versions")
+        .gateway(&backends(""))
+        .start()
+        .await;
+    stack.log_with(Program::Gateway, "fails its checks").await;
+    let client = stack.client();
+    let all_go_to_the_other = || async {
+        let before = (one.requests().len(), other.requests().len());
+        for _ in 0..6 {
+            assert_eq!(status(&client, "/x").await, 200);
+        }
+        assert_eq!(one.requests().len(), before.0);
+        assert_eq!(other.requests().len(), before.1 + 6);
+    };
+    all_go_to_the_other().await;
+    // Nothing about the version changes: its balancer stays, and no check is made.
+    let checks = one.checks();
+    reload(&stack, "[limits]\nparams = 99");
+    all_go_to_the_other().await;
+    assert_eq!(one.checks(), checks);
+    // Its rule changes; checks begin anew, and find the same.
+    reload(&stack, "[versions.v1]\nbalance = \"least-connections\"");
+    all_go_to_the_other().await;
+    reload(&stack, "[versions.v1]\nhealth = { active = false }");
+    let before = one.requests().len();
+    for _ in 0..6 {
+        assert_eq!(status(&client, "/x").await, 200);
+    }
+    assert!(
+        one.requests().len() > before,
+        "without checks it counts as healthy"
+    );
+}
+
+#[tokio::test]
+async fn an_invalid_file_changes_nothing_and_is_explained_as_by_check() {
+    let (stack, _backend) = Stack::recording().await;
+    let client = stack.client();
+    let file = stack.config(Program::Gateway);
+    let whole = fs::read_to_string(&file).unwrap();
+    for broken in [
+        whole.replace("prefix", "prefiks"),
+        format!("threads = -1\n{whole}"),
+        whole[..whole.len() / 2].to_owned() + "\n[broken",
+        String::new(),
+    ] {
+        fs::write(&file, &broken).unwrap();
+        let told = text(&stack.reload(Program::Gateway));
+        let output = stack.check(Program::Gateway, &[]);
+        assert_eq!(output.status.code(), Some(1));
+        for line in text(&output).lines() {
+            assert!(told.contains(line), "{line} in {told}");
+        }
+        assert!(told.contains("the old configuration stays"), "{told}");
+        assert_eq!(status(&client, "/x").await, 200);
+    }
+    fs::remove_file(&file).unwrap();
+    let output = stack.reload(Program::Gateway);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        text(&output).contains("cannot be read"),
+        "{}",
+        text(&output)
+    );
+    assert_eq!(status(&client, "/x").await, 200);
+    fs::write(&file, &whole).unwrap();
+    reload(&stack, "");
+}
+
+#[tokio::test]
+async fn what_needs_a_restart_is_named() {
+    let (mut stack, _backend) = Stack::recording().await;
+    let other = free_address();
+    let told = reload(
+        &stack,
+        &format!("threads = 1\nlisten = \"{other}\"\n[limits]\nparams = 99"),
+    );
+    let (reloaded, restart) = told.split_once("a restart is needed for:").unwrap();
+    assert!(reloaded.contains("limits.params: 256 -> 99"), "{told}");
+    assert!(restart.contains("threads: 0 -> 1"), "{told}");
+    assert!(restart.contains(&format!("-> \"{other}\"")), "{told}");
+    assert_eq!(status(&stack.client(), "/x").await, 200);
+    let log = stack
+        .log_with(Program::Gateway, "a restart is needed for")
+        .await;
+    assert!(log.contains("listen") && log.contains("threads"));
+    stack.running(Program::Gateway).hang_up();
+    let output = stack.check(Program::Gateway, &["--diff"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(
+        text(&output).contains("threads: 0 -> 1"),
+        "{}",
+        text(&output)
+    );
+}
+
+#[tokio::test]
+async fn from_one_application_to_many_takes_a_restart() {
+    let (stack, _backend) = Stack::recording().await;
+    let file = stack.config(Program::Gateway);
+    let whole = fs::read_to_string(&file).unwrap();
+    let many = whole.replace("[application]\n", "[applications]\n");
+    let many: String = many
+        .lines()
+        .filter(|line| !line.starts_with("key = "))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    fs::write(
+        &file,
+        format!(
+            "store = \"sqlite:other.db\"\n{}",
+            many.replace("store = ", "# store = ")
+        ),
+    )
+    .unwrap();
+    let told = text(&stack.reload(Program::Gateway));
+    let restart = told.split("a restart is needed for:").nth(1).unwrap();
+    assert!(
+        restart.contains("applications: ") && restart.contains("application.key: removed"),
+        "{told}"
+    );
+    assert_eq!(status(&stack.client(), "/x").await, 200);
+}
+
+#[tokio::test]
+async fn the_difference_is_shown_without_a_reload() {
+    let (stack, _backend) = Stack::recording().await;
+    let output = stack.check(Program::Gateway, &["--diff"]);
+    assert!(
+        text(&output).contains("a reload would change nothing"),
+        "{}",
+        text(&output)
+    );
+    stack.configure(
+        Program::Gateway,
+        "[sign]\nwindow_seconds = 1\nalgorithm = \"hmac-sha256\"",
+    );
+    let output = stack.check(Program::Gateway, &["--diff"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(
+        text(&output).contains("sign.window_seconds: 60 -> 1"),
+        "{}",
+        text(&output)
+    );
+    assert_eq!(status(&stack.client(), "/x").await, 200);
+}
+
+#[tokio::test]
+async fn applications_of_the_store_stay_cached_in_another_size() {
+    let backend = RecordingBackend::start().await;
+    let stack = Stack::builder().in_front_of(&backend).multi().start().await;
+    let app = stack.create_application("shop", &[]);
+    let client = stack.client_of(&app);
+    assert_eq!(status(&client, "/x").await, 200);
+    reload(&stack, "[applications]\ncache_entries = 5");
+    assert_eq!(status(&client, "/x").await, 200);
+    // The cache that is in use hears of the change.
+    let output = stack.command(&["app", "disable", &app.ident]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    until("the application to be disabled", || async {
+        (status(&client, "/x").await == 403).then_some(())
+    })
+    .await;
+}
+
+/// Requests without a pause, by several clients over connections that stay open, until it is stopped.
+struct Load {
+    is_over: Arc<AtomicBool>,
+    served: Arc<AtomicUsize>,
+    clients: JoinSet<Vec<String>>,
+}
+
+impl Load {
+    fn start(stack: &Stack) -> Self {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let served = Arc::new(AtomicUsize::new(0));
+        let mut clients = JoinSet::new();
+        for number in 0..8 {
+            let (is_over, served) = (Arc::clone(&is_over), Arc::clone(&served));
+            let (client, gateway) = (stack.client(), stack.addresses().gateway);
+            clients.spawn(async move {
+                let mut connection = RawConnection::open(gateway).await;
+                let mut failures = Vec::new();
+                let mut turn = 0_usize;
+                while !is_over.load(Ordering::Relaxed) {
+                    turn += 1;
+                    // A new connection now and then.
+                    if turn.is_multiple_of(50) {
+                        connection = RawConnection::open(gateway).await;
+                    }
+                    let path = format!("/{number}-{turn}");
+                    let call = match turn % 2 {
+                        0 => client.get(&path).param("a", "1"),
+                        _ => client.post(&path).param("a", &"x".repeat(turn % 3000)),
+                    };
+                    connection.send(&call.bytes(&[])).await;
+                    match connection.answer().await {
+                        Some(answer) if answer.status == 200 => {
+                            served.fetch_add(1, Ordering::Relaxed);
+                        }
+                        other => {
+                            failures.push(format!("{path}: {other:?}"));
+                            connection = RawConnection::open(gateway).await;
+                        }
+                    }
+                }
+                failures
+            });
+        }
+        Self {
+            is_over,
+            served,
+            clients,
+        }
+    }
+
+    /// Waits until so many more requests were served.
+    async fn serve(&self, more: usize) {
+        let goal = self.served.load(Ordering::Relaxed) + more;
+        until("requests to be served", || async {
+            (self.served.load(Ordering::Relaxed) >= goal).then_some(())
+        })
+        .await;
+    }
+
+    async fn stop(self) -> usize {
+        self.is_over.store(true, Ordering::Relaxed);
+        let failures = self.clients.join_all().await.concat();
+        assert!(failures.is_empty(), "{failures:#?}");
+        self.served.load(Ordering::Relaxed)
+    }
+}
+
+/// The changes that a gateway under load goes through, over and over; none of them makes a request fail.
+fn change(number: usize, backends: [&RecordingBackend; 3]) -> String {
+    let [one, other, third] = backends.map(at);
+    let balances = [
+        "round-robin",
+        "least-connections",
+        "hash-client",
+        "hash-app",
+    ];
+    let versions = match number % 5 {
+        0 => format!("backends = [{one}, {other}]"),
+        1 => format!("backends = [{other}, {third}]"),
+        2 => format!("backends = [{{ address = {one}, weight = 7 }}, {other}, {third}]"),
+        3 => format!("backends = [{third}]"),
+        _ => format!("backends = [{one}, {other}, {third}]"),
+    };
+    format!(
+        "trusted_proxies = [\"10.{number}.0.0/16\"]\ngateway_secret = \"{}\"\n[sign]\nwindow_seconds = {}\n\
+         [limits]\nparams = {}\n[timeouts]\nanswer_seconds = {}\n[log]\nformat = \"{}\"\n\
+         [versions.v1]\n{versions}\nbalance = \"{}\"\nhealth = {{ interval_seconds = {}, unhealthy_after = 9 }}\n",
+        &OTHER_KEY.repeat(2)[number % 32..][..64],
+        60 + number,
+        256 + number,
+        20 + number,
+        ["human", "json"][number % 2],
+        balances[number % balances.len()],
+        1 + number % 3,
+    )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fifty_reloads_under_load_fail_no_request_and_keep_no_memory() {
+    let (one, other, third) = tokio::join!(
+        RecordingBackend::start(),
+        RecordingBackend::start(),
+        RecordingBackend::start()
+    );
+    let backends = [&one, &other, &third];
+    let mut stack = Stack::builder()
+        .in_front_of(&one)
+        .without(Program::Gateway, "versions")
+        .gateway(&format!("threads = 2\n{}", change(0, backends)))
+        .start()
+        .await;
+    let load = Load::start(&stack);
+    load.serve(100).await;
+    let mut early = 0;
+    for number in 1..=50 {
+        reload(&stack, &change(number, backends));
+        load.serve(20).await;
+        if number == 10 {
+            early = stack.running(Program::Gateway).resident_kib();
+        }
+    }
+    let late = stack.running(Program::Gateway).resident_kib();
+    assert!(load.stop().await >= 1000);
+    // A configuration is some 10 KiB; what is in flight varies more than that.
+    assert!(late <= early + 4 * 1024, "{early} KiB, then {late} KiB");
+    assert!(backends.iter().all(|backend| backend.requests().len() > 50));
+    let log = stack.log(Program::Gateway);
+    assert_eq!(log.matches("configuration reloaded").count(), 50);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_quick_hangups_end_with_the_last_configuration() {
+    let (one, other) = tokio::join!(RecordingBackend::start(), RecordingBackend::start());
+    let mut stack = Stack::builder().in_front_of(&one).start().await;
+    let load = Load::start(&stack);
+    load.serve(10).await;
+    for number in 0..10 {
+        let backend = [&one, &other][number % 2];
+        stack.configure(
+            Program::Gateway,
+            &format!("[versions.v1]\nbackend = {}", at(backend)),
+        );
+        stack.running(Program::Gateway).hang_up();
+    }
+    until("the last configuration", || async {
+        let before = other.requests().len();
+        load.serve(10).await;
+        (other.requests().len() >= before + 10).then_some(())
+    })
+    .await;
+    load.stop().await;
+}
+
+/// The stack's gateway with `watch`, and its file's text with v1 at the other backend.
+async fn watching(one: &RecordingBackend) -> Stack {
+    let stack = Stack::builder().in_front_of(one).start().await;
+    reload(&stack, "watch = true");
+    stack
+}
+
+async fn until_it_serves(stack: &Stack, backend: &RecordingBackend) {
+    let client = stack.client();
+    until("the watched file to be reloaded", || async {
+        let before = backend.requests().len();
+        assert_eq!(status(&client, "/x").await, 200);
+        (backend.requests().len() > before).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_watched_file_is_reloaded_however_it_changes() {
+    let (one, other) = tokio::join!(RecordingBackend::start(), RecordingBackend::start());
+    let stack = watching(&one).await;
+    let file = stack.config(Program::Gateway);
+    let with = |backend: &RecordingBackend| {
+        let toml = format!("[versions.v1]\nbackend = {}", at(backend));
+        stack.config_with(Program::Gateway, &toml)
+    };
+    let (first, second) = (with(&one), with(&other));
+    // In place.
+    fs::write(&file, &second).unwrap();
+    until_it_serves(&stack, &other).await;
+    // By a file that is renamed over it.
+    let new = stack.folder().join("new.toml");
+    fs::write(&new, &first).unwrap();
+    fs::rename(&new, &file).unwrap();
+    until_it_serves(&stack, &one).await;
+    // As Kubernetes changes the files of a ConfigMap: the folder behind a link is another one.
+    let folder = stack.folder().join("mounted");
+    for (name, content) in [("..1", &first), ("..2", &second)] {
+        fs::create_dir_all(folder.join(name)).unwrap();
+        fs::write(folder.join(name).join("gateway.toml"), content).unwrap();
+    }
+    swap_link(&folder, "..1");
+    fs::remove_file(&file).unwrap();
+    symlink(folder.join("..data/gateway.toml"), &file).unwrap();
+    until_it_serves(&stack, &one).await;
+    swap_link(&folder, "..2");
+    until_it_serves(&stack, &other).await;
+}
+
+/// Makes `..data` a link to that folder, at once.
+fn swap_link(folder: &Path, to: &str) {
+    symlink(to, folder.join("..data_tmp")).unwrap();
+    fs::rename(folder.join("..data_tmp"), folder.join("..data")).unwrap();
+}
+
+#[tokio::test]
+async fn a_half_written_file_changes_nothing_until_it_is_whole() {
+    let (one, other) = tokio::join!(RecordingBackend::start(), RecordingBackend::start());
+    let stack = watching(&one).await;
+    let file = stack.config(Program::Gateway);
+    let whole = stack.config_with(
+        Program::Gateway,
+        &format!("[versions.v1]\nbackend = {}", at(&other)),
+    );
+    // It stays so for longer than the gateway waits.
+    fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+    stack
+        .log_with(Program::Gateway, "configuration not reloaded")
+        .await;
+    assert_eq!(status(&stack.client(), "/x").await, 200);
+    fs::write(&file, &whole).unwrap();
+    until_it_serves(&stack, &other).await;
+}

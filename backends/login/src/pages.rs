@@ -1,31 +1,13 @@
 //! What people see in a browser: three small pages, in five languages, light or dark as they like it.
 //!
-//! No script, no picture, nothing from elsewhere: the policy allows one style sheet, by its hash. Every
-//! value is escaped by the template library.
-
-use std::sync::LazyLock;
+//! Their frame, their headers and the problem's page are the kit's, since the gateway shows problems too.
 
 use axum::response::{IntoResponse, Response};
-use base64::{Engine, engine::general_purpose::STANDARD};
 use gateway_protocol::{language::Language, problem::Problem, text::text};
-use http::{
-    HeaderValue,
-    header::{CONTENT_LANGUAGE, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_FRAME_OPTIONS},
-};
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{Markup, html};
+use signpost_kit::page;
 
-use crate::{flow::Page, secret::sha256};
-
-const STYLE: &str = include_str!("pages/style.css");
-
-/// `form-action` and `base-uri` do not fall back to `default-src`, so they are named.
-static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
-    let style = STANDARD.encode(sha256(STYLE.as_bytes()));
-    let policy = format!(
-        "default-src 'none'; style-src 'sha256-{style}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    );
-    HeaderValue::try_from(policy).expect("base64 and our own words are header characters")
-});
+use crate::flow::Page;
 
 /// A polling login's page: which application, which code, and the button.
 pub(crate) fn confirm(page: &Page, language: Language) -> Response {
@@ -55,51 +37,14 @@ pub(crate) fn done(application: &str, language: Language) -> Response {
 }
 
 /// A problem, with the same code as its data would have.
-pub(crate) fn problem(problem: &Problem, request_id: &str) -> Response {
-    let language = problem.language();
-    let body = html! {
-        p { (problem.detail()) }
-        dl {
-            dt { (text(language, "page_problem_code", &[])) }
-            dd { code { (problem.code().as_str()) } }
-            dt { (text(language, "page_problem_request", &[])) }
-            dd { code { (request_id) } }
-        }
-    };
-    document(language, problem.title(), &body)
+pub(crate) fn problem(problem: &Problem) -> Response {
+    let headers = page::headers(problem.language());
+    (headers, page::problem(problem)).into_response()
 }
 
 fn document(language: Language, title: &str, body: &Markup) -> Response {
-    let page = html! {
-        (DOCTYPE)
-        html lang=(language.tag()) {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                meta name="robots" content="noindex";
-                title { (title) }
-                style { (PreEscaped(STYLE)) }
-            }
-            body {
-                main {
-                    h1 { (title) }
-                    (body)
-                }
-            }
-        }
-    };
-    let headers = [
-        (
-            CONTENT_TYPE,
-            HeaderValue::from_static("text/html; charset=utf-8"),
-        ),
-        (CONTENT_LANGUAGE, HeaderValue::from_static(language.tag())),
-        (CONTENT_SECURITY_POLICY, POLICY.clone()),
-        // For browsers that do not know `frame-ancestors`.
-        (X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
-    ];
-    (headers, page.into_string()).into_response()
+    let page = page::document(language, title, body);
+    (page::headers(language), page).into_response()
 }
 
 #[cfg(test)]
@@ -107,6 +52,7 @@ mod tests {
     use std::sync::Arc;
 
     use gateway_protocol::{app::AppId, problem::ProblemCode};
+    use http::HeaderValue;
 
     use super::*;
     use crate::{applications::Application, logins::UserCode};
@@ -157,36 +103,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_other_pages_have_their_texts_too() {
+    async fn the_last_page_has_its_texts_too() {
         for language in Language::ALL {
             let html = body(done("Shop", language)).await;
             assert!(html.contains("Shop") && !html.contains("page_"), "{html}");
-            let html = body(problem(
-                &Problem::new(ProblemCode::LoginDenied, language, "r-1"),
-                "r-1",
-            ))
-            .await;
-            assert!(
-                html.contains("login_denied") && html.contains("r-1") && !html.contains("page_"),
-                "{html}"
-            );
         }
     }
 
     #[test]
-    fn a_page_may_not_be_framed_nor_load_anything() {
-        let response = done("Shop", Language::En);
-        let policy = response.headers()[CONTENT_SECURITY_POLICY]
-            .to_str()
-            .unwrap();
-        assert!(
-            policy.starts_with("default-src 'none'; style-src 'sha256-"),
-            "{policy}"
-        );
-        assert!(
-            policy.contains("frame-ancestors 'none'") && policy.contains("form-action 'none'"),
-            "{policy}"
-        );
-        assert_eq!(response.headers()[X_FRAME_OPTIONS], "DENY");
+    fn a_page_has_the_headers_of_one() {
+        let denied = Problem::new(ProblemCode::LoginDenied, Language::Ja, "r-1");
+        for response in [done("Shop", Language::Ja), problem(&denied)] {
+            for (name, value) in page::headers(Language::Ja) {
+                assert_eq!(response.headers()[name], value);
+            }
+        }
     }
 }

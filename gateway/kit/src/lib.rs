@@ -15,6 +15,7 @@
 //! | [`shutdown`] | the phases of an orderly stop, and the signals that begin it |
 //! | [`health`] | asking a running program whether it can serve |
 //! | [`origin`] | an origin of the web |
+//! | [`page`] | what a browser is shown: the frame of a page, the page of a problem |
 //! | [`once_a_minute`] | log lines that an attacker could otherwise repeat at will |
 
 pub mod clock;
@@ -27,6 +28,7 @@ pub mod log_writer;
 pub mod logging;
 pub mod once_a_minute;
 pub mod origin;
+pub mod page;
 pub mod rate_limit;
 pub mod reload;
 pub mod secret;

@@ -215,6 +215,12 @@ impl Problem {
         self.hint.as_deref()
     }
 
+    /// The id of the request that had it.
+    #[must_use]
+    pub fn request_id(&self) -> &str {
+        &self.request_id
+    }
+
     /// The body.
     #[must_use]
     pub fn to_json(&self) -> Vec<u8> {

@@ -3,9 +3,6 @@
 //! A rejection becomes an [`ErrorResponse`]: RFC 9457 problem details, a page with the same code for a browser, or
 //! a bare 400 where there was no HTTP. The client's side of the connection writes it.
 
-use std::sync::LazyLock;
-
-use base64::Engine;
 use bytes::Bytes;
 use gateway_protocol::{
     language::Language,
@@ -15,6 +12,7 @@ use gateway_protocol::{
     text::text,
 };
 use http::{HeaderName, HeaderValue, StatusCode, header};
+use signpost_kit::page;
 
 use super::error_format::ErrorFormat;
 use crate::{rejection::Rejection, syntax::field::NameAndValue};
@@ -64,36 +62,17 @@ pub fn error_response(
         return bare();
     };
     let arguments = arguments(rejection);
-    let (media_type, body) = if to.format.wants_page {
-        let page = page(&problem(rejection, code, &arguments, to), to);
-        ("text/html; charset=utf-8", page.into_bytes())
+    let (mut headers, body) = if to.format.wants_page {
+        let page = page::problem(&problem(rejection, code, &arguments, to));
+        let headers = page::headers(to.format.language);
+        (headers.to_vec(), page.into_bytes())
     } else if arguments.is_empty() && !has_more_to_tell(rejection) {
         let body = problem::plain_json(code, to.format.language, to.request_id);
-        (problem::MEDIA_TYPE, body)
+        (json_headers(to.format.language), body)
     } else {
         let body = problem(rejection, code, &arguments, to).to_json();
-        (problem::MEDIA_TYPE, body)
+        (json_headers(to.format.language), body)
     };
-    let mut headers = vec![
-        (header::CONTENT_TYPE, HeaderValue::from_static(media_type)),
-        (
-            header::CONTENT_LANGUAGE,
-            HeaderValue::from_static(to.format.language.tag()),
-        ),
-        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
-    ];
-    if to.format.wants_page {
-        headers.push((header::CONTENT_SECURITY_POLICY, PAGE_POLICY.clone()));
-        headers.push((header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")));
-        headers.push((
-            header::X_CONTENT_TYPE_OPTIONS,
-            HeaderValue::from_static("nosniff"),
-        ));
-        headers.push((
-            header::REFERRER_POLICY,
-            HeaderValue::from_static("no-referrer"),
-        ));
-    }
     match rejection {
         Rejection::MethodNotAllowed => {
             headers.push((header::ALLOW, HeaderValue::from_static("GET, POST")));
@@ -109,6 +88,15 @@ pub fn error_response(
         headers,
         body: body.into(),
     }
+}
+
+fn json_headers(language: Language) -> Vec<(HeaderName, HeaderValue)> {
+    let fixed = HeaderValue::from_static;
+    vec![
+        (header::CONTENT_TYPE, fixed(problem::MEDIA_TYPE)),
+        (header::CONTENT_LANGUAGE, fixed(language.tag())),
+        (header::CACHE_CONTROL, fixed("no-store")),
+    ]
 }
 
 fn bare() -> ErrorResponse {
@@ -189,52 +177,6 @@ fn hint(slip: Slip, language: Language) -> String {
         Slip::Preset(name) => text(language, slip.text_id(), &[("preset", name)]),
         _ => text(language, slip.text_id(), &[]),
     }
-}
-
-/// A page may show its own style, and nothing else may happen on it.
-static PAGE_POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
-    let hash = ring::digest::digest(&ring::digest::SHA256, STYLE.as_bytes());
-    let hash = base64::engine::general_purpose::STANDARD.encode(hash);
-    let policy = format!(
-        "default-src 'none'; style-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'; \
-         frame-ancestors 'none'"
-    );
-    HeaderValue::try_from(policy).expect("base64 and our own words are visible ASCII")
-});
-
-fn page(problem: &Problem, to: Addressee<'_>) -> String {
-    format!(
-        "<!doctype html><html lang=\"{language}\"><head><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
-         <title>{title}</title><style>{STYLE}</style></head><body><main><h1>{title}</h1>\
-         <p>{detail}</p>{hint}<p><small>{code} · {request_id}</small></p></main></body></html>",
-        language = to.format.language.tag(),
-        title = escape(problem.title()),
-        detail = escape(problem.detail()),
-        hint = problem
-            .hinted()
-            .map(|hint| format!("<p>{}</p>", escape(hint)))
-            .unwrap_or_default(),
-        code = problem.code().as_str(),
-        request_id = to.request_id,
-    )
-}
-
-/// As the login's pages look, since a person takes both for one service.
-const STYLE: &str = ":root{color-scheme:light dark}\
-    body{margin:0;min-height:100vh;display:grid;place-items:center;background:#f3f5f7;color:#1b1f24;\
-    font:1rem/1.6 system-ui,sans-serif}\
-    main{box-sizing:border-box;width:min(27rem,calc(100vw - 2rem));padding:2rem;background:#fff;\
-    border:1px solid #d8dde3;border-radius:.75rem;overflow-wrap:anywhere}\
-    h1{margin:0 0 1rem;font-size:1.4rem}small{color:#576171}\
-    @media(prefers-color-scheme:dark){body{background:#14171b;color:#e8ebef}\
-    main{background:#1d2127;border-color:#343b45}small{color:#9aa5b4}}";
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
 }
 
 fn value(text: &str) -> HeaderValue {

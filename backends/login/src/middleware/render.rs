@@ -42,7 +42,7 @@ pub(super) async fn render_problems(info: RequestInfo, request: Request, next: N
     };
     let problem = problem(&error, language, &info);
     let rendered = if info.wants_page {
-        pages::problem(&problem, info.id.as_str())
+        pages::problem(&problem)
     } else {
         ([(CONTENT_TYPE, problem::MEDIA_TYPE)], problem.to_json()).into_response()
     };

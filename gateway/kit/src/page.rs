@@ -1,0 +1,154 @@
+//! What a browser is shown: the frame of every page, the page of a problem, and the headers that come with them.
+//!
+//! No script, no picture, nothing from elsewhere: the policy allows one style sheet, by its hash. The template
+//! library escapes every value. The gateway and the login service share the page, so a person sees one service.
+
+use std::sync::LazyLock;
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use gateway_protocol::{language::Language, problem::Problem, text::text};
+use http::{
+    HeaderName, HeaderValue,
+    header::{
+        CACHE_CONTROL, CONTENT_LANGUAGE, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY,
+        X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+    },
+};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use sha2::{Digest, Sha256};
+
+const STYLE: &str = include_str!("page/style.css");
+
+/// `form-action` and `base-uri` do not fall back to `default-src`, so they are named.
+static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
+    let style = STANDARD.encode(Sha256::digest(STYLE));
+    let policy = format!(
+        "default-src 'none'; style-src 'sha256-{style}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    );
+    HeaderValue::try_from(policy).expect("base64 and our own words are header characters")
+});
+
+/// The headers of a page in `language`.
+#[must_use]
+pub fn headers(language: Language) -> [(HeaderName, HeaderValue); 7] {
+    let fixed = HeaderValue::from_static;
+    [
+        (CONTENT_TYPE, fixed("text/html; charset=utf-8")),
+        (CONTENT_LANGUAGE, fixed(language.tag())),
+        (CONTENT_SECURITY_POLICY, POLICY.clone()),
+        // For browsers that do not know `frame-ancestors`.
+        (X_FRAME_OPTIONS, fixed("DENY")),
+        (X_CONTENT_TYPE_OPTIONS, fixed("nosniff")),
+        (REFERRER_POLICY, fixed("no-referrer")),
+        (CACHE_CONTROL, fixed("no-store")),
+    ]
+}
+
+/// A whole page: `body` below its title.
+#[must_use]
+pub fn document(language: Language, title: &str, body: &Markup) -> String {
+    let page = html! {
+        (DOCTYPE)
+        html lang=(language.tag()) {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                meta name="robots" content="noindex";
+                title { (title) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                main {
+                    h1 { (title) }
+                    (body)
+                }
+            }
+        }
+    };
+    page.into_string()
+}
+
+/// The page of a problem, with the same code and request id as its data.
+#[must_use]
+pub fn problem(problem: &Problem) -> String {
+    let language = problem.language();
+    let body = html! {
+        p { (problem.detail()) }
+        @if let Some(hint) = problem.hinted() {
+            p { (hint) }
+        }
+        dl {
+            dt { (text(language, "page_problem_code", &[])) }
+            dd { code { (problem.code().as_str()) } }
+            dt { (text(language, "page_problem_request", &[])) }
+            dd { code { (problem.request_id()) } }
+        }
+    };
+    document(language, problem.title(), &body)
+}
+
+#[cfg(test)]
+mod tests {
+    use gateway_protocol::problem::ProblemCode;
+
+    use super::*;
+
+    #[test]
+    fn a_problem_shows_its_texts_code_and_request_in_every_language() {
+        for language in Language::ALL {
+            let login_denied = Problem::new(ProblemCode::LoginDenied, language, "r-1");
+            let page = problem(&login_denied);
+            let begin = format!("<!DOCTYPE html><html lang=\"{}\">", language.tag());
+            assert!(page.starts_with(&begin), "{page}");
+            assert!(page.contains(login_denied.detail()), "{page}");
+            assert!(page.contains("<code>login_denied</code>"), "{page}");
+            assert!(page.contains("<code>r-1</code>"), "{page}");
+            assert!(!page.contains("page_"), "a text is missing: {page}");
+        }
+    }
+
+    #[test]
+    fn a_hint_is_shown_where_there_is_one() {
+        let mismatch = Problem::new(ProblemCode::SignMismatch, Language::En, "r-1");
+        assert_eq!(problem(&mismatch).matches("<p>").count(), 1);
+        let page = problem(&mismatch.hint("look again".to_owned()));
+        assert!(page.contains("<p>look again</p>"), "{page}");
+    }
+
+    #[test]
+    fn every_value_is_escaped() {
+        let duplicated = Problem::new(ProblemCode::HeaderDuplicated, Language::En, "r-1")
+            .detail_args(&[("name", "<script>")])
+            .hint("\"a\" & <b>".to_owned());
+        let page = problem(&duplicated);
+        assert!(page.contains("&lt;script&gt;"), "{page}");
+        assert!(page.contains("&amp; &lt;b&gt;"), "{page}");
+        assert!(
+            !page.contains("<script>") && !page.contains("<b>"),
+            "{page}"
+        );
+    }
+
+    #[test]
+    fn a_page_may_not_be_framed_nor_load_anything_nor_be_found() {
+        let headers = http::HeaderMap::from_iter(headers(Language::Ja));
+        let policy = headers[CONTENT_SECURITY_POLICY].to_str().unwrap();
+        assert!(
+            policy.starts_with("default-src 'none'; style-src 'sha256-"),
+            "{policy}"
+        );
+        assert!(
+            policy.contains("frame-ancestors 'none'") && policy.contains("form-action 'none'"),
+            "{policy}"
+        );
+        assert_eq!(headers[CONTENT_TYPE], "text/html; charset=utf-8");
+        assert_eq!(headers[CONTENT_LANGUAGE], "ja");
+        assert_eq!(headers[X_FRAME_OPTIONS], "DENY");
+        assert_eq!(headers[X_CONTENT_TYPE_OPTIONS], "nosniff");
+        assert_eq!(headers[REFERRER_POLICY], "no-referrer");
+        assert_eq!(headers[CACHE_CONTROL], "no-store");
+        let page = document(Language::Ja, "t", &Markup::default());
+        assert!(page.contains("content=\"noindex\""), "{page}");
+    }
+}

@@ -14,23 +14,10 @@ use std::{
 
 use async_trait::async_trait;
 use divan::{Bencher, black_box};
-use gateway::{
-    apps::{
-        App, AppState,
-        directory::CachedApps,
-        store::{
-            AppStore, AppStoreError, AppSummary, AppUpdate, ImportOutcome, NewApp, Rotated,
-            Rotation,
-        },
-    },
-    config::{Config, Versions},
-    phases::{
-        route::route,
-        verify::{VerifiedRequest, Verifier},
-    },
-    replay::{ReplayLimits, ReplayMemory},
-    request::{Method, Target},
-    routing::{Balancer, attempts::Attempts},
+use gateway::measured::{
+    App, AppState, AppStore, AppStoreError, AppSummary, AppUpdate, Attempts, Balancer, CachedApps,
+    Config, ImportOutcome, Method, NewApp, ReplayLimits, ReplayMemory, Rotated, Rotation, Target,
+    VerifiedRequest, Verifier, Versions, route,
 };
 use gateway_protocol::{
     app::{AppId, AppIdent},

@@ -11,17 +11,17 @@
 //! | [`inspect`] | looking at a store without changing it |
 //! | [`seal`] | keys at rest |
 
-pub mod administration;
-pub mod directory;
-pub mod import;
-pub mod inspect;
-pub mod open;
-pub mod postgres;
+pub(crate) mod administration;
+pub(crate) mod directory;
+pub(crate) mod import;
+pub(crate) mod inspect;
+pub(crate) mod open;
+pub(crate) mod postgres;
 mod record;
 mod reseal;
-pub mod seal;
-pub mod sqlite;
-pub mod store;
+pub(crate) mod seal;
+pub(crate) mod sqlite;
+pub(crate) mod store;
 
 use gateway_protocol::{
     app::{AppId, AppIdent},
@@ -69,7 +69,7 @@ pub enum AppState {
 impl AppState {
     /// The word in the store and in listings.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Active => "active",
             Self::Disabled => "disabled",

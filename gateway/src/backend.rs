@@ -11,11 +11,11 @@
 //! | [`answer_head`] | an answer's head, by a strict reading |
 //! | [`relay`] | the answer's body, passed on as it arrives |
 
-pub mod answer_head;
-pub mod connector;
-pub mod exchange;
-pub mod failure;
-pub mod pool;
-pub mod relay;
-pub mod retry;
-pub mod upstream;
+pub(crate) mod answer_head;
+pub(crate) mod connector;
+pub(crate) mod exchange;
+pub(crate) mod failure;
+pub(crate) mod pool;
+pub(crate) mod relay;
+pub(crate) mod retry;
+pub(crate) mod upstream;

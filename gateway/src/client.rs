@@ -56,20 +56,20 @@ pub trait Client: Send {
 #[derive(Clone, Copy, Debug)]
 pub struct BodyLimits {
     /// Bytes, once decoded.
-    pub bytes: usize,
+    pub(crate) bytes: usize,
     /// Timeout for all of it.
-    pub timeout: Duration,
+    pub(crate) timeout: Duration,
 }
 
 /// The first line of an answer, and how long its body is.
 #[derive(Clone, Copy, Debug)]
 pub struct ResponseHead<'a> {
     /// The status: 200 to 599.
-    pub status: u16,
+    pub(crate) status: u16,
     /// The reason phrase; may be empty.
-    pub reason: &'a [u8],
+    pub(crate) reason: &'a [u8],
     /// `None` for an answer that can have no body; `Known(0)` for one that has none.
-    pub body: BodyLength,
+    pub(crate) body: BodyLength,
 }
 
 /// The client left, or took nothing of an answer for too long.

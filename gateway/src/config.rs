@@ -8,14 +8,17 @@ mod limits;
 mod sign;
 mod versions;
 
-pub use self::{
-    applications::{Applications, MasterKey, MultiApplications},
-    limits::{Limits, Timeouts, UnsignedLimits},
+pub(crate) use self::{
+    applications::MultiApplications,
+    limits::{Limits, Timeouts},
     sign::{AlwaysSigned, SignConfig, weaknesses},
     versions::{
         Backend, BackendAddress, Balance, Balancing, HealthChecks, Place, UnknownVersion, Upstream,
-        Versions,
     },
+};
+pub use self::{
+    applications::{Applications, MasterKey},
+    versions::Versions,
 };
 
 use std::{
@@ -46,15 +49,15 @@ const MANAGEMENT: &str = "127.0.0.1:8081";
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The names of the convention headers.
-    pub headers: HeaderNames,
+    pub(crate) headers: HeaderNames,
     /// The address that clients call.
-    pub listen: SocketAddr,
+    pub(crate) listen: SocketAddr,
     /// How browsers reach that address, through whatever stands in front.
-    pub public_url: Origin,
+    pub(crate) public_url: Origin,
     /// The address of `/healthz` and `/readyz`.
-    pub management: SocketAddr,
+    pub(crate) management: SocketAddr,
     /// Where applications are stored, and how a server there is spoken to.
-    pub store: StoreSettings,
+    pub(crate) store: StoreSettings,
     /// One application, or many in the store.
     pub applications: Applications,
     /// How requests are signed.
@@ -62,19 +65,19 @@ pub struct Config {
     /// The versions and their backends.
     pub versions: Versions,
     /// How large requests may be.
-    pub limits: Limits,
+    pub(crate) limits: Limits,
     /// How long anything may take.
-    pub timeouts: Timeouts,
+    pub(crate) timeouts: Timeouts,
     /// What backends know the gateway by.
-    pub gateway_secret: Option<Secret>,
+    pub(crate) gateway_secret: Option<Secret>,
     /// Whose `X-Forwarded-*` is believed.
-    pub trusted_proxies: Vec<IpNet>,
+    pub(crate) trusted_proxies: Vec<IpNet>,
     /// Worker threads. Default: one for each processor.
-    pub threads: usize,
+    pub(crate) threads: usize,
     /// How long an orderly stop takes.
-    pub shutdown: ShutdownSettings,
+    pub(crate) shutdown: ShutdownSettings,
     /// How the log is written.
-    pub log: Log,
+    pub(crate) log: Log,
 }
 
 impl Config {
@@ -92,7 +95,7 @@ impl Config {
     /// # Errors
     ///
     /// As [`Self::load`].
-    pub fn load_settings(path: &Path) -> Result<Loaded<Self>, ConfigError> {
+    pub(crate) fn load_settings(path: &Path) -> Result<Loaded<Self>, ConfigError> {
         engine::load(path, Self::read)
     }
 
@@ -135,7 +138,7 @@ impl Config {
 
     /// What the configuration allows and a careful operator should know: `signpost check` prints it.
     #[must_use]
-    pub fn warnings(&self) -> Vec<String> {
+    pub(crate) fn warnings(&self) -> Vec<String> {
         let mut warnings = self.sign.warnings();
         let is_remote = |backend: &Arc<Backend>| backend.upstream.is_remote();
         warnings.extend(self.store.address.weakness().map(str::to_owned));

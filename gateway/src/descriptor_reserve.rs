@@ -9,7 +9,7 @@ use signpost_kit::{descriptors::Descriptors, once_a_minute::OnceAMinute};
 /// Closes clients' new connections as long as only the reserve is left. They are closed rather than left waiting, so that a
 /// balancer can try another gateway.
 #[derive(Debug)]
-pub struct DescriptorReserve {
+pub(crate) struct DescriptorReserve {
     descriptors: Descriptors,
     full: OnceAMinute,
 }
@@ -17,7 +17,7 @@ pub struct DescriptorReserve {
 impl DescriptorReserve {
     /// Under this limit.
     #[must_use]
-    pub const fn new(descriptors: Descriptors) -> Self {
+    pub(crate) const fn new(descriptors: Descriptors) -> Self {
         Self {
             descriptors,
             full: OnceAMinute::new(),

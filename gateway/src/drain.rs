@@ -11,7 +11,7 @@ use signpost_kit::shutdown::Phase;
 use tokio::sync::Notify;
 
 /// Connections that were accepted last have this long to begin their request when idle ones are closed.
-pub const SETTLING: Duration = Duration::from_millis(50);
+pub(crate) const SETTLING: Duration = Duration::from_millis(50);
 
 /// Counts requests in flight, and knows how far a stop has come.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub struct Drain {
 
 /// A request in flight, as long as this lives.
 #[derive(Debug)]
-pub struct InFlight<'d>(&'d Drain);
+pub(crate) struct InFlight<'d>(&'d Drain);
 
 impl Drain {
     /// Nothing is in flight, and no stop has begun.
@@ -39,37 +39,37 @@ impl Drain {
     }
 
     /// Begins a request.
-    pub fn begin(&self) -> InFlight<'_> {
+    pub(crate) fn begin(&self) -> InFlight<'_> {
         self.in_flight.fetch_add(1, Ordering::SeqCst);
         InFlight(self)
     }
 
     /// How many requests are in flight.
     #[must_use]
-    pub fn in_flight(&self) -> usize {
+    pub(crate) fn in_flight(&self) -> usize {
         self.in_flight.load(Ordering::SeqCst)
     }
 
     /// Whether a stop has begun: then the gateway is not ready any more, and keeps no connection for a next request.
     #[must_use]
-    pub fn is_draining(&self) -> bool {
+    pub(crate) fn is_draining(&self) -> bool {
         self.has_reached(Phase::Draining)
     }
 
     /// Whether idle connections are to be closed.
     #[must_use]
-    pub fn is_closing(&self) -> bool {
+    pub(crate) fn is_closing(&self) -> bool {
         self.has_reached(Phase::Closing)
     }
 
     /// Whether the grace is almost over: then requests give up that still wait for their backends.
     #[must_use]
-    pub fn is_giving_up(&self) -> bool {
+    pub(crate) fn is_giving_up(&self) -> bool {
         self.has_reached(Phase::GivingUp)
     }
 
     /// Waits until idle connections are to be closed.
-    pub async fn closing(&self) {
+    pub(crate) async fn closing(&self) {
         // Made before the phase is looked at, so that it notices a stop in between.
         let closing = self.closing.notified();
         if !self.is_closing() {
@@ -78,7 +78,7 @@ impl Drain {
     }
 
     /// Enters a phase of the stop.
-    pub fn enter(&self, phase: Phase) {
+    pub(crate) fn enter(&self, phase: Phase) {
         self.phase.store(phase as u8, Ordering::SeqCst);
         if phase >= Phase::Closing {
             self.closing.notify_waiters();
@@ -86,7 +86,7 @@ impl Drain {
     }
 
     /// Waits until no request is in flight.
-    pub async fn finished(&self) {
+    pub(crate) async fn finished(&self) {
         let none_left = self.none_left.notified();
         tokio::pin!(none_left);
         // Registered before it is looked at, so that the last request cannot end unnoticed in between.
@@ -120,7 +120,7 @@ impl Drop for InFlight<'_> {
 ///
 /// Every wait of a connection is a wait of the same task. So the task is registered once, and each wait only looks at
 /// the phase: a lock that all threads share is taken once a connection, and not once a request.
-pub struct ClosingWatch<'d> {
+pub(crate) struct ClosingWatch<'d> {
     drain: &'d Drain,
     closing: Pin<&'d mut (dyn Future<Output = ()> + Send)>,
     is_registered: bool,
@@ -128,7 +128,10 @@ pub struct ClosingWatch<'d> {
 
 impl<'d> ClosingWatch<'d> {
     /// Watches `drain`; `closing` is [`Drain::closing`] of it.
-    pub fn new(drain: &'d Drain, closing: Pin<&'d mut (dyn Future<Output = ()> + Send)>) -> Self {
+    pub(crate) fn new(
+        drain: &'d Drain,
+        closing: Pin<&'d mut (dyn Future<Output = ()> + Send)>,
+    ) -> Self {
         Self {
             drain,
             closing,
@@ -137,7 +140,7 @@ impl<'d> ClosingWatch<'d> {
     }
 
     /// Ready once idle connections are to be closed. Always to be polled by the same task.
-    pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         if !self.is_registered {
             self.is_registered = true;
             return self.closing.as_mut().poll(context);

@@ -60,33 +60,33 @@ const MAX_CODE_BYTES: usize = 64;
 /// it began with. What outlives a configuration is in [`State`].
 pub struct Gateway {
     /// Counts the configurations of this process, from 0.
-    pub generation: u64,
+    pub(crate) generation: u64,
     /// Rules for the language and the form of errors.
-    pub error_format: ErrorFormatRules,
+    pub(crate) error_format: ErrorFormatRules,
     /// Rules for admission.
-    pub admission: Admission,
+    pub(crate) admission: Admission,
     /// Counts unsigned requests by the client's network, unless that is switched off.
     pub limiter: Option<NetworkLimiter>,
     /// Where applications are looked up.
     pub apps: AppDirectory,
     /// Verifies signs.
-    pub verifier: Verifier,
+    pub(crate) verifier: Verifier,
     /// The versions and their backends.
-    pub versions: Versions,
+    pub(crate) versions: Versions,
     /// The balancers of the versions, by the version's number; `None` if a version has one fixed address.
-    pub balancers: Vec<Option<Arc<Balancer>>>,
+    pub(crate) balancers: Vec<Option<Arc<Balancer>>>,
     /// Rules for the headers that backends get.
     pub backend_headers: BackendHeaderRules,
     /// Sends requests to backends.
-    pub backends: BackendClient,
+    pub(crate) backends: BackendClient,
     /// How large requests may be.
     pub limits: Limits,
     /// Timeouts.
     pub timeouts: Timeouts,
     /// How long an orderly stop takes.
-    pub shutdown: ShutdownSettings,
+    pub(crate) shutdown: ShutdownSettings,
     /// Whether requests are logged.
-    pub logs_access: bool,
+    pub(crate) logs_access: bool,
     /// What outlives the configuration.
     pub state: Arc<State>,
 }
@@ -95,7 +95,7 @@ pub struct Gateway {
 /// limits, cached applications, and what is known of addresses.
 pub struct State {
     /// Backends that do not accept the gateway's secret.
-    pub refusals: SecretRefusals,
+    pub(crate) refusals: SecretRefusals,
     /// Makes request ids.
     pub ids: RequestIds,
     /// The wall clock.
@@ -103,12 +103,12 @@ pub struct State {
     /// How far a stop has come, and what is in flight.
     pub drain: Arc<Drain>,
     /// The access log. Without one, no configuration can switch it on.
-    pub access_log: Option<AccessLog>,
+    pub(crate) access_log: Option<AccessLog>,
 }
 
 impl Gateway {
     /// Serves a request whose head was read: it is answered, or broken off, when this returns.
-    pub async fn serve<C: Client>(&self, head: &Head, peer: &Peer, client: &mut C) {
+    pub(crate) async fn serve<C: Client>(&self, head: &Head, peer: &Peer, client: &mut C) {
         let mut request = self.received(head.method(), head.target().path, head, peer);
         match self.receive(head, peer, &mut request, client).await {
             Ok(accepted) => self.forward(&request, accepted, client).await,
@@ -122,7 +122,7 @@ impl Gateway {
     }
 
     /// Answers a head that was not accepted.
-    pub async fn refuse<C: Client>(
+    pub(crate) async fn refuse<C: Client>(
         &self,
         unread: Unread<'_>,
         rejection: &Rejection,
@@ -428,7 +428,7 @@ impl<H> Received<'_, H> {
 
 /// A head that was not accepted.
 #[derive(Clone, Copy)]
-pub struct Unread<'r> {
+pub(crate) struct Unread<'r> {
     /// The method, if the request line can be read; else `-`.
     pub method: &'r [u8],
     /// The path, if the request line can be read; else `-`.

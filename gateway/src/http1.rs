@@ -9,9 +9,9 @@
 //! | [`response`] | the one writer of answers' heads and framing |
 //! | [`stream`] | the socket, what was read ahead of it, and its timer |
 
-pub mod body;
-pub mod connection;
-pub mod exchange;
-pub mod head;
-pub mod response;
-pub mod stream;
+pub(crate) mod body;
+pub(crate) mod connection;
+pub(crate) mod exchange;
+pub(crate) mod head;
+pub(crate) mod response;
+pub(crate) mod stream;

@@ -13,7 +13,7 @@ use tokio::{
 };
 
 /// Bytes that one read asks for: the head of nearly every message, and a small body.
-pub const USUAL_READ: usize = 8 * 1024;
+pub(crate) const USUAL_READ: usize = 8 * 1024;
 
 /// A connection's stream.
 pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
@@ -27,7 +27,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 /// # Errors
 ///
 /// The connection failed.
-pub fn poll_receive(
+pub(crate) fn poll_receive(
     stream: &mut impl Stream,
     context: &mut Context<'_>,
     buffer: &mut Vec<u8>,
@@ -40,14 +40,14 @@ pub fn poll_receive(
 }
 
 /// Writes a message that is in several parts, in as few writes as the stream takes.
-pub struct PartsWriter<'p, const PARTS: usize> {
+pub(crate) struct PartsWriter<'p, const PARTS: usize> {
     parts: [&'p [u8]; PARTS],
 }
 
 impl<'p, const PARTS: usize> PartsWriter<'p, PARTS> {
     /// Nothing of it is written yet.
     #[must_use]
-    pub const fn new(parts: [&'p [u8]; PARTS]) -> Self {
+    pub(crate) const fn new(parts: [&'p [u8]; PARTS]) -> Self {
         Self { parts }
     }
 
@@ -56,7 +56,7 @@ impl<'p, const PARTS: usize> PartsWriter<'p, PARTS> {
     /// # Errors
     ///
     /// The connection failed.
-    pub fn poll_write(
+    pub(crate) fn poll_write(
         &mut self,
         stream: &mut impl Stream,
         context: &mut Context<'_>,
@@ -92,13 +92,13 @@ impl<'p, const PARTS: usize> PartsWriter<'p, PARTS> {
 /// It is not set anew for each deadline: as long as it runs out before the next deadline, it stays, and looks at the
 /// clock when it has run out. So thousands of requests on a connection cost one timer every few seconds.
 #[derive(Debug, Default)]
-pub struct Timer {
+pub(crate) struct Timer {
     sleep: Option<Pin<Box<Sleep>>>,
 }
 
 impl Timer {
     /// Ready once `deadline` has passed.
-    pub fn poll(&mut self, context: &mut Context<'_>, deadline: Instant) -> Poll<()> {
+    pub(crate) fn poll(&mut self, context: &mut Context<'_>, deadline: Instant) -> Poll<()> {
         let sleep = self
             .sleep
             .get_or_insert_with(|| Box::pin(sleep_until(deadline)));

@@ -28,29 +28,32 @@
 //! | [`stop`] | the orderly stop |
 //! | [`descriptor_reserve`] | descriptors that clients cannot use up |
 //! | [`cli`] | the commands |
+//! | [`measured`] | what benchmarks, fuzz targets and `tests/` reach |
 
-pub mod apps;
-pub mod backend;
+mod apps;
+mod backend;
 pub mod cli;
-pub mod client;
-pub mod config;
-pub mod descriptor_reserve;
-pub mod drain;
-pub mod gateway;
-pub mod http1;
-pub mod io;
-pub mod management;
-pub mod observe;
-pub mod phases;
-pub mod rejection;
-pub mod reload;
-pub mod replay;
-pub mod request;
-pub mod request_ids;
-pub mod routing;
+mod client;
+mod config;
+mod descriptor_reserve;
+mod drain;
+mod gateway;
+mod http1;
+mod io;
+mod management;
+#[doc(hidden)]
+pub mod measured;
+mod observe;
+mod phases;
+mod rejection;
+mod reload;
+mod replay;
+mod request;
+mod request_ids;
+mod routing;
 #[cfg(test)]
 mod scripted;
-pub mod secret_refusals;
-pub mod server;
-pub mod stop;
-pub mod syntax;
+mod secret_refusals;
+mod server;
+mod stop;
+mod syntax;

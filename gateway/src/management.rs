@@ -30,7 +30,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 const MAX_CONNECTIONS: usize = 256;
 
 /// Answers whether the gateway is alive, and whether it can serve.
-pub struct Management {
+pub(crate) struct Management {
     /// The address that clients call.
     pub listen: SocketAddr,
     /// The store that serving needs; none in single-application mode.
@@ -45,7 +45,7 @@ impl Management {
     /// # Errors
     ///
     /// The address is taken, or there is no thread left.
-    pub fn start(self, address: SocketAddr, descriptors: Descriptors) -> anyhow::Result<()> {
+    pub(crate) fn start(self, address: SocketAddr, descriptors: Descriptors) -> anyhow::Result<()> {
         let half = usize::try_from(descriptors.reserve() / 2).unwrap_or(MAX_CONNECTIONS);
         let max_connections = MAX_CONNECTIONS.min(half);
         let listener = TcpListener::bind(address)

@@ -5,8 +5,8 @@
 //! | [`outcome`] | how a request ended |
 //! | [`access_log`] | a line for each request |
 
-pub mod access_log;
-pub mod outcome;
+pub(crate) mod access_log;
+pub(crate) mod outcome;
 
 use gateway_protocol::log_text;
 
@@ -15,7 +15,7 @@ use crate::rejection::Rejection;
 
 /// Shows how a request ended to the access log, if there is one. Whether there is or not, it logs the cause of a failure that
 /// is the gateway's or a backend's.
-pub fn record(outcome: &Outcome<'_>, log: Option<&AccessLog>) {
+pub(crate) fn record(outcome: &Outcome<'_>, log: Option<&AccessLog>) {
     if let Some(log) = log {
         log.write(outcome);
     }

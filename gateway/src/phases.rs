@@ -15,15 +15,15 @@
 //! | [`response`] | the backend's answer | the headers that the client sees |
 //! | [`error_response`] | a [`Rejection`](crate::rejection::Rejection) | the problem, or page, that is answered |
 
-pub mod admit;
-pub mod backend_headers;
-pub mod error_format;
-pub mod error_response;
-pub mod identify_app;
-pub mod limit;
-pub mod origin;
-pub mod read_params;
-pub mod response;
-pub mod route;
-pub mod verify;
-pub mod way_in;
+pub(crate) mod admit;
+pub(crate) mod backend_headers;
+pub(crate) mod error_format;
+pub(crate) mod error_response;
+pub(crate) mod identify_app;
+pub(crate) mod limit;
+pub(crate) mod origin;
+pub(crate) mod read_params;
+pub(crate) mod response;
+pub(crate) mod route;
+pub(crate) mod verify;
+pub(crate) mod way_in;

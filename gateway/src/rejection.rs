@@ -176,7 +176,7 @@ impl Rejection {
     /// The code that the answer carries; `None` where it carries none (a bare 400), or there is nobody to
     /// answer.
     #[must_use]
-    pub fn code(&self) -> Option<ProblemCode> {
+    pub(crate) fn code(&self) -> Option<ProblemCode> {
         Some(match self {
             Self::NotHttp(_) | Self::ClientGone => return None,
             Self::TargetInvalid => ProblemCode::TargetInvalid,
@@ -214,7 +214,7 @@ impl Rejection {
 
     /// A request of an ident that no application has.
     #[must_use]
-    pub fn app_not_found(sent: &[u8]) -> Self {
+    pub(crate) fn app_not_found(sent: &[u8]) -> Self {
         Self::AppNotFound {
             sent: log_text::ident(sent).into(),
         }
@@ -222,7 +222,7 @@ impl Rejection {
 
     /// The ident that the request named, of an application that cannot be used.
     #[must_use]
-    pub fn app_ident(&self) -> Option<&str> {
+    pub(crate) fn app_ident(&self) -> Option<&str> {
         match self {
             Self::AppNotFound { sent: ident } | Self::AppDisabled { ident } => Some(ident),
             _ => None,
@@ -232,7 +232,7 @@ impl Rejection {
     /// The name of the hint that the answer gives, if it gives one: its key in the language files, and the preset that
     /// matched. CONTRACT 3.
     #[must_use]
-    pub fn hint(&self) -> Option<Cow<'static, str>> {
+    pub(crate) fn hint(&self) -> Option<Cow<'static, str>> {
         match self {
             Self::TimeInvalid {
                 looks_like_seconds: true,
@@ -251,7 +251,7 @@ impl Rejection {
     /// Whether it is logged as an error each time. That no address is healthy, the balancer logs once, and that a
     /// backend refuses the secret, [`SecretRefusals`](crate::secret_refusals::SecretRefusals) once a minute.
     #[must_use]
-    pub fn is_ours(&self) -> bool {
+    pub(crate) fn is_ours(&self) -> bool {
         matches!(
             self,
             Self::StoreUnavailable(_)

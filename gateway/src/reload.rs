@@ -29,7 +29,7 @@ const NEED_RESTART: [&str; 7] = [
 ];
 
 /// What a gateway reloads.
-pub struct GatewayReload {
+pub(crate) struct GatewayReload {
     /// The configuration file.
     pub file: PathBuf,
     /// The gateway of the moment.

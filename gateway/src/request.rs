@@ -45,7 +45,7 @@ pub struct Head {
 impl Head {
     /// The head in `bytes`: `METHOD SP target SP version`, then the fields. The caller has checked all of it. CONTRACT 2.
     #[must_use]
-    pub const fn new(
+    pub(crate) const fn new(
         bytes: Vec<u8>,
         target: Span,
         host: Span,
@@ -127,7 +127,7 @@ pub struct Target<'a> {
 impl<'a> Target<'a> {
     /// Splits a target that was checked against RFC 3986; `None` for any other.
     #[must_use]
-    pub fn parse(target: &'a [u8]) -> Option<Self> {
+    pub(crate) fn parse(target: &'a [u8]) -> Option<Self> {
         let target = std::str::from_utf8(target).ok()?;
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         Some(Self { path, query })
@@ -136,7 +136,7 @@ impl<'a> Target<'a> {
 
 /// Whether a header's name as sent is this one.
 #[must_use]
-pub fn is_named(name: &[u8], known: &HeaderName) -> bool {
+pub(crate) fn is_named(name: &[u8], known: &HeaderName) -> bool {
     name.eq_ignore_ascii_case(known.as_str().as_bytes())
 }
 
@@ -184,7 +184,7 @@ pub enum Method {
 impl Method {
     /// The method as it stands in the request line.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Get => "GET",
             Self::Post => "POST",

@@ -27,7 +27,7 @@ impl Default for RequestIds {
 
 impl RequestIds {
     /// An id of 128 bits.
-    pub fn next(&self) -> RequestId {
+    pub(crate) fn next(&self) -> RequestId {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&self.process.to_be_bytes());
         bytes[8..].copy_from_slice(&self.number().to_be_bytes());
@@ -36,7 +36,7 @@ impl RequestIds {
 
     /// A `traceparent` (W3C Trace Context) that begins a trace; its trace id is the request's id where
     /// that has the form of one.
-    pub fn traceparent(&self, id: &RequestId) -> [u8; 55] {
+    pub(crate) fn traceparent(&self, id: &RequestId) -> [u8; 55] {
         let mut traceparent = *b"00-00000000000000000000000000000000-0000000000000000-00";
         let is_trace_id = |id: &[u8]| {
             id.iter()

@@ -26,14 +26,14 @@
 //! A name that is no longer found keeps its last addresses. Names are resolved every 10 s; every second as long as one was
 //! never found, or if requests find no healthy address.
 
-pub mod address;
-pub mod attempts;
+pub(crate) mod address;
+pub(crate) mod attempts;
 mod check;
-pub mod destination;
+pub(crate) mod destination;
 mod discovery;
-pub mod key;
+pub(crate) mod key;
 mod selection;
-pub mod watching;
+pub(crate) mod watching;
 
 use std::{
     net::SocketAddr,
@@ -49,7 +49,7 @@ use futures_util::future::join_all;
 use gateway_protocol::version::Version;
 use tokio::sync::Notify;
 
-pub use self::check::in_short;
+pub(crate) use self::check::in_short;
 use self::{
     address::Address, attempts::Attempts, check::Check, discovery::Discovery, selection::Addresses,
 };
@@ -122,28 +122,16 @@ impl Balancer {
         }
     }
 
-    /// The version whose addresses these are.
-    #[must_use]
-    pub const fn version(&self) -> &Version {
-        &self.version
-    }
-
     /// By what requests are shared out.
     #[must_use]
-    pub const fn balance(&self) -> Balance {
+    pub(crate) const fn balance(&self) -> Balance {
         self.balance
     }
 
     /// How many addresses there are, healthy or not.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.addresses.load().len()
-    }
-
-    /// Whether no address is known.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Finds out which addresses there are.
@@ -195,7 +183,7 @@ impl Balancer {
 
     /// Whether a request that failed at one address could go to another.
     #[must_use]
-    pub fn has_another(&self, attempts: &Attempts) -> bool {
+    pub(crate) fn has_another(&self, attempts: &Attempts) -> bool {
         let addresses = self.addresses.load();
         addresses
             .iter()
@@ -203,7 +191,7 @@ impl Balancer {
     }
 
     /// No connection to the request's current address could be established: it is ejected, unless it is the only one.
-    pub fn take_out(&self, attempts: &Attempts, why: &str) {
+    pub(crate) fn take_out(&self, attempts: &Attempts, why: &str) {
         let Some(address) = attempts.current() else {
             return;
         };
@@ -216,7 +204,7 @@ impl Balancer {
     }
 
     /// A connection to the request's current address is available: it is no longer ejected.
-    pub fn bring_back(&self, attempts: &Attempts) {
+    pub(crate) fn bring_back(&self, attempts: &Attempts) {
         if let Some(address) = attempts.current() {
             address.bring_back(&self.version);
         }

@@ -25,7 +25,7 @@ const MAX_NOTED: usize = 1024;
 
 /// The backends that refused the gateway's secret lately.
 #[derive(Debug, Default)]
-pub struct SecretRefusals {
+pub(crate) struct SecretRefusals {
     noted: Mutex<BTreeMap<(String, SocketAddr), Noted>>,
     /// Whether any is noted; looked at for every answer.
     any: AtomicBool,
@@ -33,7 +33,7 @@ pub struct SecretRefusals {
 
 /// What is to be said of backends that refuse the secret.
 #[derive(Debug)]
-pub struct Report {
+pub(crate) struct Report {
     /// Their versions and addresses.
     pub text: String,
     /// Whether every address of some version is among them.
@@ -49,12 +49,12 @@ struct Noted {
 impl SecretRefusals {
     /// Whether nothing is noted. Costs no lock.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         !self.any.load(Ordering::Relaxed)
     }
 
     /// Notes that the backend of `version` at `address` refused the gateway's secret, and logs it, once a minute.
-    pub fn note(&self, version: &Version, address: SocketAddr, now: Instant) {
+    pub(crate) fn note(&self, version: &Version, address: SocketAddr, now: Instant) {
         let mut noted = self.noted();
         let key = (version.to_string(), address);
         let before = noted.get(&key).map(|before| before.logged);
@@ -79,7 +79,7 @@ impl SecretRefusals {
     }
 
     /// The backend accepts the secret.
-    pub fn forget(&self, version: &Version, address: SocketAddr) {
+    pub(crate) fn forget(&self, version: &Version, address: SocketAddr) {
         let mut noted = self.noted();
         if noted.remove(&(version.to_string(), address)).is_some() {
             tracing::info!(%version, backend.addr = %address, "{version} at {address} accepts this gateway's secret");
@@ -89,7 +89,7 @@ impl SecretRefusals {
 
     /// The backends that refused the secret lately: their versions and addresses.
     #[must_use]
-    pub fn current(&self, now: Instant) -> Vec<(String, SocketAddr)> {
+    pub(crate) fn current(&self, now: Instant) -> Vec<(String, SocketAddr)> {
         if self.is_empty() {
             return Vec::new();
         }
@@ -102,7 +102,7 @@ impl SecretRefusals {
     /// its number of addresses. `None` where there is nothing to say. One version that is set up wrong does not make the
     /// gateway unready for the others.
     #[must_use]
-    pub fn report<'v>(
+    pub(crate) fn report<'v>(
         &self,
         now: Instant,
         mut versions: impl Iterator<Item = (&'v str, usize)>,

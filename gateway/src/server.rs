@@ -44,7 +44,7 @@ const SEND_BUFFER: usize = 256 * 1024;
 /// # Errors
 ///
 /// The store cannot be opened, or an address is taken.
-pub fn run(loaded: Loaded<Config>, file: PathBuf, log: Logging) -> anyhow::Result<()> {
+pub(crate) fn run(loaded: Loaded<Config>, file: PathBuf, log: Logging) -> anyhow::Result<()> {
     let Loaded { config, settings } = loaded;
     let descriptors = Descriptors::raise_limit();
     // pingora panics when it cannot listen; this says why, before anything else happens.

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Stops the gateway on SIGTERM or SIGINT; a second signal ends it at once.
-pub struct Stop {
+pub(crate) struct Stop {
     /// The gateway by the configuration of the moment.
     pub current: Arc<ArcSwap<Gateway>>,
     /// Written to its end.

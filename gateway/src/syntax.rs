@@ -8,8 +8,8 @@
 //! | [`framing`] | the fields that frame a body |
 //! | [`chunked`] | decoding a chunked body |
 
-pub mod bytes;
-pub mod chunked;
-pub mod field;
-pub mod framing;
-pub mod scan;
+pub(crate) mod bytes;
+pub(crate) mod chunked;
+pub(crate) mod field;
+pub(crate) mod framing;
+pub(crate) mod scan;

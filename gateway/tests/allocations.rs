@@ -12,19 +12,9 @@ use std::{
 };
 
 use allocation_counter::AllocationInfo;
-use gateway::{
-    apps::directory::AppDirectory,
-    config::{Applications, Config},
-    drain::Drain,
-    gateway::Gateway,
-    http1::{
-        exchange::Http1Exchange,
-        head::{RequestScanner, read_head},
-        response::Recipient,
-        stream::{ClientConnection, Waited},
-    },
-    phases::origin::Peer,
-    routing::{Balancer, attempts::Attempts},
+use gateway::measured::{
+    AppDirectory, Applications, Attempts, Balancer, ClientConnection, Config, Drain, Gateway,
+    Http1Exchange, Peer, Recipient, RequestScanner, Waited, read_head,
 };
 use gateway_protocol::{
     param::Params,

@@ -11,7 +11,7 @@ use gateway_protocol::{
     version::Version,
 };
 use signpost_kit::clock::Timestamp;
-pub use signpost_kit::origin::Origin;
+pub(crate) use signpost_kit::origin::Origin;
 
 use super::{
     import::{ImportError, Problem, Problems, read_apps},
@@ -24,7 +24,7 @@ use super::{
 use crate::config::{Config, weaknesses};
 
 /// The longest overlap of two keys: 30 days. CONTRACT 4.
-pub const MAX_OVERLAP: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+pub(crate) const MAX_OVERLAP: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// How long a key is kept after its overlap, so that a client that still signs with it is told so (CONTRACT 3, hints).
 const PREVIOUS_KEY_RETENTION: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// The longest name, in characters: it stands on a page and in listings.
@@ -32,17 +32,17 @@ const MAX_NAME_LENGTH: usize = 64;
 /// Origins of one application: each login looks through them.
 const MAX_ORIGINS: usize = 100;
 /// Applications with an unknown default version that a warning names.
-pub const MAX_NAMED_DEFAULTS: u32 = 10;
+pub(crate) const MAX_NAMED_DEFAULTS: u32 = 10;
 
 /// Administers the applications of a store.
-pub struct Administration {
+pub(crate) struct Administration {
     store: Arc<dyn AppStore>,
     rules: Rules,
 }
 
 /// What the gateway's configuration means for its applications.
 #[derive(Clone, Debug)]
-pub struct Rules {
+pub(crate) struct Rules {
     /// The versions that there are.
     pub versions: Vec<Version>,
     /// The sign profile of applications without one of their own.
@@ -53,7 +53,7 @@ pub struct Rules {
 
 /// What is said of a new application.
 #[derive(Clone, Debug)]
-pub struct AppDescription {
+pub(crate) struct AppDescription {
     /// What people call it.
     pub name: AppName,
     /// Origins that a login may return to.
@@ -66,7 +66,7 @@ pub struct AppDescription {
 
 /// What is to change of an application. What is not named stays.
 #[derive(Clone, Debug, Default)]
-pub struct AppEdit {
+pub(crate) struct AppEdit {
     /// What people call it.
     pub name: Option<AppName>,
     /// Origins that a login may return to: all of them.
@@ -79,7 +79,7 @@ pub struct AppEdit {
 
 /// A new application, or its new key: the one time that a key is told.
 #[derive(Debug)]
-pub struct NewKey {
+pub(crate) struct NewKey {
     /// Whose.
     pub ident: AppIdent,
     /// The key.
@@ -88,7 +88,7 @@ pub struct NewKey {
 
 /// What an import brought.
 #[derive(Debug)]
-pub struct Imported {
+pub(crate) struct Imported {
     /// How many applications.
     pub applications: usize,
     /// How many of them have a key under 128 bits.
@@ -100,19 +100,19 @@ pub struct Imported {
 impl Administration {
     /// Of the applications in a store.
     #[must_use]
-    pub fn new(store: Arc<dyn AppStore>, rules: Rules) -> Self {
+    pub(crate) fn new(store: Arc<dyn AppStore>, rules: Rules) -> Self {
         Self { store, rules }
     }
 
     /// The store, for what needs no rules.
     #[must_use]
-    pub const fn store(&self) -> &Arc<dyn AppStore> {
+    pub(crate) const fn store(&self) -> &Arc<dyn AppStore> {
         &self.store
     }
 
     /// The profile that an application would have of its own, by what is chosen.
     #[must_use]
-    pub fn profile_of(&self, choice: &ProfileChoice) -> Option<SignProfile> {
+    pub(crate) fn profile_of(&self, choice: &ProfileChoice) -> Option<SignProfile> {
         choice
             .is_any()
             .then(|| choice.over(self.rules.gateway_profile.clone()))
@@ -123,7 +123,7 @@ impl Administration {
     /// # Errors
     ///
     /// Its default version is unknown, it has too many origins, or the store is away.
-    pub async fn create(
+    pub(crate) async fn create(
         &self,
         described: AppDescription,
         now: Timestamp,
@@ -152,7 +152,7 @@ impl Administration {
     ///
     /// Nothing is to change, its new default version is unknown, it has too many origins, there is no such application,
     /// or the store is away.
-    pub async fn update(
+    pub(crate) async fn update(
         &self,
         ident: AppIdent,
         edit: AppEdit,
@@ -193,7 +193,7 @@ impl Administration {
     /// # Errors
     ///
     /// The file has problems: all of them are told, by line; or the store is away.
-    pub async fn import(
+    pub(crate) async fn import(
         &self,
         file: &[u8],
         allows_weak_keys: bool,
@@ -237,7 +237,7 @@ impl Administration {
     ///
     /// The overlap is too long, the key before the last rotation is still valid, there is no such application, or the
     /// store is away.
-    pub async fn rotate(
+    pub(crate) async fn rotate(
         &self,
         ident: AppIdent,
         overlap: Duration,
@@ -274,7 +274,7 @@ impl Administration {
     /// # Errors
     ///
     /// There is none of that ident, or the store is away.
-    pub async fn summary(&self, ident: AppIdent) -> Result<AppSummary, AdministrationError> {
+    pub(crate) async fn summary(&self, ident: AppIdent) -> Result<AppSummary, AdministrationError> {
         let summary = self.store.summary(ident).await?;
         summary.ok_or(AdministrationError::Unknown { ident })
     }
@@ -283,7 +283,7 @@ impl Administration {
 impl Rules {
     /// By a configuration.
     #[must_use]
-    pub fn of(config: &Config) -> Self {
+    pub(crate) fn of(config: &Config) -> Self {
         Self {
             versions: config.versions.names(),
             gateway_profile: config.sign.profile.clone(),
@@ -331,7 +331,7 @@ impl AppEdit {
 
 /// What is chosen of a sign profile; what is not stays as usual.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ProfileChoice {
+pub(crate) struct ProfileChoice {
     /// A family's way to write the string.
     pub preset: Option<SignProfile>,
     /// The hash.
@@ -345,7 +345,7 @@ pub struct ProfileChoice {
 impl ProfileChoice {
     /// A preset and nothing else.
     #[must_use]
-    pub fn of_preset(preset: SignProfile) -> Self {
+    pub(crate) fn of_preset(preset: SignProfile) -> Self {
         Self {
             preset: Some(preset),
             ..Self::default()
@@ -354,14 +354,14 @@ impl ProfileChoice {
 
     /// Whether anything is chosen.
     #[must_use]
-    pub fn is_any(&self) -> bool {
+    pub(crate) fn is_any(&self) -> bool {
         *self != Self::default()
     }
 
     /// The chosen profile, starting from `usual`. A preset is a family's way to write the string; it does not undo what
     /// makes the usual profile stronger.
     #[must_use]
-    pub fn over(&self, usual: SignProfile) -> SignProfile {
+    pub(crate) fn over(&self, usual: SignProfile) -> SignProfile {
         let SignProfile {
             algorithm,
             cover,
@@ -417,7 +417,7 @@ pub(super) fn texts(origins: Vec<Origin>) -> Vec<String> {
 /// A warning that names applications whose default version is none that the gateway has: their requests that name no
 /// version go to the default route.
 #[must_use]
-pub fn unknown_defaults_warning(found: &[UnknownDefault]) -> Option<String> {
+pub(crate) fn unknown_defaults_warning(found: &[UnknownDefault]) -> Option<String> {
     if found.is_empty() {
         return None;
     }
@@ -440,7 +440,7 @@ pub fn unknown_defaults_warning(found: &[UnknownDefault]) -> Option<String> {
 
 /// Why something was not done.
 #[derive(Debug, thiserror::Error)]
-pub enum AdministrationError {
+pub(crate) enum AdministrationError {
     /// No application has that ident.
     #[error("no application has the ident {ident}")]
     Unknown {

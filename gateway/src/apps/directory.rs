@@ -105,7 +105,7 @@ impl CachedApps {
 
     /// A cache of this size in front of the same store: this one, or an empty one that hears of the same changes.
     #[must_use]
-    pub fn of_size(self: &Arc<Self>, entries: u64) -> Arc<Self> {
+    pub(crate) fn of_size(self: &Arc<Self>, entries: u64) -> Arc<Self> {
         if entries == self.cache.entries() {
             return Arc::clone(self);
         }
@@ -132,7 +132,7 @@ impl CachedApps {
 
     /// What is to be told of changes, as long as there is a cache in front of the store: it invalidates what changed, and
     /// notes whether changes are heard.
-    pub fn subscriber(&self) -> impl Fn(&Change) + Send + Sync + use<> {
+    pub(crate) fn subscriber(&self) -> impl Fn(&Change) + Send + Sync + use<> {
         let all = Arc::clone(&self.all);
         move |change| all.on_change(change)
     }

@@ -25,9 +25,9 @@ use super::{
 
 /// The largest file, 64 MiB: it is held in memory, so that it can be wiped, and so that all of it can be judged before
 /// anything is written.
-pub const MAX_FILE_BYTES: usize = 64 * 1024 * 1024;
+pub(crate) const MAX_FILE_BYTES: usize = 64 * 1024 * 1024;
 /// The most applications of one file. Each takes about 0.5 KiB of memory beside the file.
-pub const MAX_APPLICATIONS: usize = 250_000;
+pub(crate) const MAX_APPLICATIONS: usize = 250_000;
 /// Problems that are told one by one.
 const MAX_TOLD_PROBLEMS: usize = 50;
 /// More problems are neither kept nor counted: a file of nothing else would have millions.
@@ -57,7 +57,7 @@ const ALLOWED_PROFILE: &str = "a preset (plain, decoded, bilibili, alipay, wecha
 /// # Errors
 ///
 /// It cannot be read, or is larger.
-pub fn read_file(
+pub(crate) fn read_file(
     source: impl Read,
     expected_bytes: usize,
 ) -> Result<Zeroizing<Vec<u8>>, ImportError> {
@@ -468,7 +468,7 @@ fn line_breaks(text: &[u8]) -> u64 {
 
 /// Something wrong with a line. It repeats nothing of the file.
 #[derive(Clone, Debug)]
-pub struct Problem {
+pub(crate) struct Problem {
     line: u64,
     field: Option<Field>,
     what: Cow<'static, str>,
@@ -504,7 +504,7 @@ impl fmt::Display for Problem {
 
 /// Everything that is wrong with a file, in the order of its lines.
 #[derive(Clone, Debug)]
-pub struct Problems(Vec<Problem>);
+pub(crate) struct Problems(Vec<Problem>);
 
 impl Problems {
     pub(super) fn new(mut problems: Vec<Problem>) -> Self {
@@ -529,7 +529,7 @@ impl fmt::Display for Problems {
 
 /// Why nothing was imported.
 #[derive(Debug, thiserror::Error)]
-pub enum ImportError {
+pub(crate) enum ImportError {
     /// What is wrong with the file, by line.
     #[error("{0}")]
     Problems(Problems),

@@ -17,7 +17,7 @@ use crate::config::{Config, MultiApplications};
 
 /// What was found.
 #[derive(Debug)]
-pub enum Inspected {
+pub(crate) enum Inspected {
     /// The store cannot be looked at now, so that nothing is known of it.
     Unreachable(anyhow::Error),
     /// There is no store yet; the first start makes it.
@@ -42,7 +42,10 @@ struct Contents {
 ///
 /// The master key is not to be had, or not the one that the store's applications are sealed under: what keeps the
 /// gateway from starting.
-pub async fn inspect(config: &Config, multi: &MultiApplications) -> anyhow::Result<Inspected> {
+pub(crate) async fn inspect(
+    config: &Config,
+    multi: &MultiApplications,
+) -> anyhow::Result<Inspected> {
     let known = config.versions.names();
     let contents = match &config.store.address {
         StoreAddress::Sqlite(path) => sqlite_contents(path, &known),

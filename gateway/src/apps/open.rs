@@ -20,13 +20,13 @@ use super::{
 use crate::config::{Applications, Config, MultiApplications};
 
 /// What a running gateway has of its applications.
-pub struct OpenApps {
+pub(crate) struct OpenApps {
     /// Where requests find theirs.
     pub directory: AppDirectory,
     /// The database behind them; none in single-application mode.
     pub store: Option<Store>,
     /// The watch over the store's changes, which lasts as long as this does.
-    pub watch: Option<Watch>,
+    _watch: Option<Watch>,
 }
 
 /// Opens the applications of a gateway that is about to run. Blocks meanwhile.
@@ -34,13 +34,13 @@ pub struct OpenApps {
 /// # Errors
 ///
 /// As [`open_store`]; or the store cannot be watched.
-pub fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
+pub(crate) fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
     let multi = match &config.applications {
         Applications::Single(key) => {
             return Ok(OpenApps {
                 directory: AppDirectory::single(key.clone()),
                 store: None,
-                watch: None,
+                _watch: None,
             });
         }
         Applications::Multi(multi) => multi,
@@ -62,7 +62,7 @@ pub fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
     Ok(OpenApps {
         directory: AppDirectory::Multi(apps),
         store: Some(database),
-        watch: Some(watch),
+        _watch: Some(watch),
     })
 }
 
@@ -138,7 +138,7 @@ fn since_epoch() -> Duration {
 }
 
 /// Lets statements run long enough to write many applications at once.
-pub fn allow_bulk(store: &mut StoreSettings) {
+pub(crate) fn allow_bulk(store: &mut StoreSettings) {
     let statement = &mut store.postgres.statement;
     *statement = (*statement).max(BULK_STATEMENT_TIMEOUT);
 }

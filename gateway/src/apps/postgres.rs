@@ -34,7 +34,7 @@ use super::{
 
 /// How long a statement may run that writes many applications at once: 100,000 take about 2 s on an ordinary machine,
 /// and only operators wait for it.
-pub const BULK_STATEMENT_TIMEOUT: Duration = Duration::from_secs(60);
+pub(crate) const BULK_STATEMENT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How often a rotation starts over because somebody else rotated the same application in between.
 const MAX_ROTATION_ATTEMPTS: usize = 8;
@@ -44,7 +44,7 @@ const PAGE: i64 = 10_000;
 
 /// Applications in Postgres.
 #[derive(Clone, Debug)]
-pub struct PostgresAppStore {
+pub(crate) struct PostgresAppStore {
     database: PostgresDatabase,
     records: Arc<Records>,
     statements: Arc<Statements>,
@@ -53,7 +53,7 @@ pub struct PostgresAppStore {
 impl PostgresAppStore {
     /// A store over an open database.
     #[must_use]
-    pub fn new(database: PostgresDatabase, sealer: Sealer) -> Self {
+    pub(crate) fn new(database: PostgresDatabase, sealer: Sealer) -> Self {
         Self {
             statements: Arc::new(Statements::of(&database)),
             records: Arc::new(Records::new(sealer)),
@@ -66,7 +66,7 @@ impl PostgresAppStore {
     /// # Errors
     ///
     /// The database's own.
-    pub async fn newest_sealed_key(
+    pub(crate) async fn newest_sealed_key(
         database: &PostgresDatabase,
     ) -> Result<Option<(AppIdent, Vec<u8>)>, StoreError> {
         let query = "SELECT ident, key_sealed FROM applications ORDER BY id DESC LIMIT 1";

@@ -86,7 +86,7 @@ impl Sealer {
     /// # Errors
     ///
     /// As [`Self::from_config`].
-    pub fn existing(
+    pub(crate) fn existing(
         master_key: &MasterKey,
         seals_something: bool,
     ) -> Result<Option<Self>, MasterKeyError> {
@@ -142,7 +142,12 @@ impl Sealer {
     /// # Errors
     ///
     /// Another master key sealed it, or for another ident or slot, or it was changed.
-    pub fn open(&self, sealed: &[u8], ident: AppIdent, slot: Slot) -> Result<AppKey, SealError> {
+    pub(crate) fn open(
+        &self,
+        sealed: &[u8],
+        ident: AppIdent,
+        slot: Slot,
+    ) -> Result<AppKey, SealError> {
         self.open_with(sealed, &slot.authenticated(ident))
     }
 

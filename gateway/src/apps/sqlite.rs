@@ -26,7 +26,7 @@ use super::{
 
 /// Applications in SQLite.
 #[derive(Clone, Debug)]
-pub struct SqliteAppStore {
+pub(crate) struct SqliteAppStore {
     database: SqliteDatabase,
     records: Arc<Records>,
 }
@@ -34,7 +34,7 @@ pub struct SqliteAppStore {
 impl SqliteAppStore {
     /// A store over an open database.
     #[must_use]
-    pub fn new(database: SqliteDatabase, sealer: Sealer) -> Self {
+    pub(crate) fn new(database: SqliteDatabase, sealer: Sealer) -> Self {
         Self {
             database,
             records: Arc::new(Records::new(sealer)),
@@ -46,7 +46,7 @@ impl SqliteAppStore {
     /// # Errors
     ///
     /// The database's own.
-    pub fn newest_sealed_key(
+    pub(crate) fn newest_sealed_key(
         connection: &Connection,
     ) -> rusqlite::Result<Option<(AppIdent, Vec<u8>)>> {
         let query = "SELECT ident, key_sealed FROM applications ORDER BY id DESC LIMIT 1";

@@ -35,20 +35,20 @@ pub struct NewApp {
 #[derive(Clone, Debug)]
 pub struct AppUpdate {
     /// Whose.
-    pub ident: AppIdent,
+    pub(crate) ident: AppIdent,
     /// What people call it.
-    pub name: Option<String>,
+    pub(crate) name: Option<String>,
     /// Origins that a login may return to: all of them.
-    pub return_to_origins: Option<Vec<String>>,
+    pub(crate) return_to_origins: Option<Vec<String>>,
     /// Its own sign profile.
-    pub profile: Edit<SignProfile>,
+    pub(crate) profile: Edit<SignProfile>,
     /// The version of requests that name none.
-    pub default_version: Edit<Version>,
+    pub(crate) default_version: Edit<Version>,
 }
 
 /// What becomes of something that an application may have or not have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Edit<T> {
+pub(crate) enum Edit<T> {
     /// It stays as it is.
     #[default]
     Keep,
@@ -60,7 +60,7 @@ pub enum Edit<T> {
 
 impl<T> Edit<T> {
     /// The same with what is set turned into something else.
-    pub fn map<U>(self, turn: impl FnOnce(T) -> U) -> Edit<U> {
+    pub(crate) fn map<U>(self, turn: impl FnOnce(T) -> U) -> Edit<U> {
         match self {
             Self::Keep => Edit::Keep,
             Self::Set(value) => Edit::Set(turn(value)),
@@ -69,12 +69,12 @@ impl<T> Edit<T> {
     }
 
     /// Whether anything changes.
-    pub const fn is_change(&self) -> bool {
+    pub(crate) const fn is_change(&self) -> bool {
         !matches!(self, Self::Keep)
     }
 
     /// The new value; none where there is none, or where it does not change.
-    pub const fn value(&self) -> Option<&T> {
+    pub(crate) const fn value(&self) -> Option<&T> {
         match self {
             Self::Set(value) => Some(value),
             Self::Keep | Self::Unset => None,
@@ -93,7 +93,7 @@ pub enum ImportOutcome {
 
 /// An application whose default version is none that the gateway has.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownDefault {
+pub(crate) struct UnknownDefault {
     /// Whose.
     pub ident: String,
     /// The version.
@@ -104,15 +104,15 @@ pub struct UnknownDefault {
 #[derive(Clone, Debug)]
 pub struct Rotation {
     /// Whose.
-    pub ident: AppIdent,
+    pub(crate) ident: AppIdent,
     /// The new key.
-    pub key: AppKey,
+    pub(crate) key: AppKey,
     /// How long the old one stays valid.
-    pub overlap: Duration,
+    pub(crate) overlap: Duration,
     /// Whether a key that is still valid from the last rotation ends now.
-    pub ends_running_overlap: bool,
+    pub(crate) ends_running_overlap: bool,
     /// Now.
-    pub now: Timestamp,
+    pub(crate) now: Timestamp,
 }
 
 /// What became of a rotation.
@@ -133,21 +133,21 @@ pub enum Rotated {
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct AppSummary {
     /// The ident that its clients send.
-    pub ident: String,
+    pub(crate) ident: String,
     /// What people call it.
-    pub name: String,
+    pub(crate) name: String,
     /// `active` or `disabled`.
-    pub state: String,
+    pub(crate) state: String,
     /// When it was created.
-    pub created_at: Timestamp,
+    pub(crate) created_at: Timestamp,
     /// Its own sign profile, if it has one.
-    pub sign_profile: Option<SignProfile>,
+    pub(crate) sign_profile: Option<SignProfile>,
     /// Origins that a login may return to.
-    pub return_to: Vec<String>,
+    pub(crate) return_to: Vec<String>,
     /// The version of requests that name none.
-    pub default_version: Option<String>,
+    pub(crate) default_version: Option<String>,
     /// Up to when the key before the last rotation is valid.
-    pub previous_key_until: Option<Timestamp>,
+    pub(crate) previous_key_until: Option<Timestamp>,
 }
 
 /// A store of applications. A change reaches every running gateway within 1 s.

@@ -14,9 +14,9 @@ use crate::syntax::{
 };
 
 /// Limit of an answer's head, in bytes: an offset in it has two bytes.
-pub const MAX_HEAD: usize = 64 * 1024 - 1;
+pub(crate) const MAX_HEAD: usize = 64 * 1024 - 1;
 /// Limit of an answer's header fields.
-pub const MAX_FIELDS: usize = 256;
+pub(crate) const MAX_FIELDS: usize = 256;
 
 /// How every valid status line begins.
 const BEGINNING: &[u8] = b"HTTP/1.";
@@ -126,7 +126,7 @@ impl AnswerHead {
 
     /// Whether it announces another answer to the same request.
     #[must_use]
-    pub const fn is_interim(&self) -> bool {
+    pub(crate) const fn is_interim(&self) -> bool {
         self.status < 200
     }
 
@@ -143,7 +143,7 @@ impl AnswerHead {
 
     /// The value of the first field of that name.
     #[must_use]
-    pub fn value<'b>(&self, bytes: &'b [u8], wanted: &str) -> Option<&'b [u8]> {
+    pub(crate) fn value<'b>(&self, bytes: &'b [u8], wanted: &str) -> Option<&'b [u8]> {
         self.fields(bytes)
             .find(|(name, _)| name.eq_ignore_ascii_case(wanted.as_bytes()))
             .map(|(_, value)| value)

@@ -21,7 +21,7 @@ use crate::routing::in_short;
 const RECEIVE_BUFFER: usize = 512 * 1024;
 
 /// Establishes connections to backends.
-pub struct Connector {
+pub(crate) struct Connector {
     transport: Arc<TransportConnector>,
     /// Options of every backend; the address is set for each connection.
     peer: HttpPeer,
@@ -30,7 +30,7 @@ pub struct Connector {
 impl Connector {
     /// `timeout` is the limit for establishing each connection.
     #[must_use]
-    pub fn new(timeout: Duration) -> Self {
+    pub(crate) fn new(timeout: Duration) -> Self {
         let mut peer = HttpPeer::new((Ipv4Addr::UNSPECIFIED, 0), false, String::new());
         peer.options.total_connection_timeout = Some(timeout);
         peer.options.tcp_recv_buf = Some(RECEIVE_BUFFER);
@@ -49,7 +49,7 @@ impl Connector {
 
     /// The same, with another timeout.
     #[must_use]
-    pub fn with_timeout(&self, timeout: Duration) -> Self {
+    pub(crate) fn with_timeout(&self, timeout: Duration) -> Self {
         let mut peer = self.peer.clone();
         peer.options.total_connection_timeout = Some(timeout);
         Self {
@@ -63,7 +63,7 @@ impl Connector {
     /// # Errors
     ///
     /// The connection cannot be established.
-    pub async fn connect(&self, address: SocketAddr) -> Result<Stream, Failure> {
+    pub(crate) async fn connect(&self, address: SocketAddr) -> Result<Stream, Failure> {
         let mut peer = self.peer.clone();
         peer._address = socket::SocketAddr::Inet(address);
         let connected = self.transport.new_stream(&peer).await;

@@ -27,7 +27,7 @@ const GIVE_UP_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Timeouts of an exchange with a backend.
 #[derive(Clone, Copy, Debug)]
-pub struct ExchangeTimeouts {
+pub(crate) struct ExchangeTimeouts {
     /// Each wait until the backend takes bytes of the request.
     pub send: Duration,
     /// The head of the answer, and each interim answer before it.
@@ -36,7 +36,7 @@ pub struct ExchangeTimeouts {
 
 /// A request as it goes to a backend: its head, and its form, in one write.
 #[derive(Clone, Copy)]
-pub struct BackendRequest<'r> {
+pub(crate) struct BackendRequest<'r> {
     /// The head, its empty line included.
     pub head: &'r [u8],
     /// The form; empty where there is none.
@@ -46,7 +46,7 @@ pub struct BackendRequest<'r> {
 }
 
 /// The head of an answer, and what arrived with it.
-pub struct ReceivedHead {
+pub(crate) struct ReceivedHead {
     /// Where its parts are in `bytes`.
     pub head: AnswerHead,
     /// How many of `bytes` are the head's; the beginning of the body follows.
@@ -60,7 +60,7 @@ pub struct ReceivedHead {
 
 /// An exchange without an answer.
 #[derive(Debug)]
-pub struct NoAnswer {
+pub(crate) struct NoAnswer {
     /// Why.
     pub failure: Failure,
     /// Whether any byte of an answer arrived.
@@ -81,7 +81,7 @@ impl fmt::Debug for ReceivedHead {
 /// # Errors
 ///
 /// The connection ended, was silent for too long, or what arrived is no answer; or the client left.
-pub async fn exchange<S: Stream, C: Client>(
+pub(crate) async fn exchange<S: Stream, C: Client>(
     stream: &mut S,
     request: BackendRequest<'_>,
     client: &mut C,

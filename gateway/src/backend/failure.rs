@@ -6,7 +6,7 @@ use crate::rejection::Rejection;
 
 /// Why a request got no answer, or an incomplete one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub(crate) enum Failure {
     /// No connection could be established. Nothing was sent.
     NotConnected {
         /// Whether the backend refused it or did not answer; otherwise the cause is on this machine.
@@ -30,7 +30,7 @@ pub enum Failure {
 impl Failure {
     /// The connection ended before the answer did.
     #[must_use]
-    pub fn ended(why: &str) -> Self {
+    pub(crate) fn ended(why: &str) -> Self {
         Self::Ended {
             why: why.to_owned(),
         }

@@ -36,12 +36,12 @@ thread_local! {
 /// The idle connection to `address` that was returned last on this thread. Connections that the runtime has noticed to be
 /// closed or readable are dropped.
 #[must_use]
-pub fn take(address: SocketAddr) -> Option<BoxedStream> {
+pub(crate) fn take(address: SocketAddr) -> Option<BoxedStream> {
     POOL.with_borrow_mut(|pool| pool.take(address))
 }
 
 /// As [`take`], after the runtime has learned what the kernel knows. For requests that cannot be retried.
-pub async fn take_checked(address: SocketAddr) -> Option<BoxedStream> {
+pub(crate) async fn take_checked(address: SocketAddr) -> Option<BoxedStream> {
     if !POOL.with_borrow(|pool| pool.idle.contains_key(&address)) {
         return None;
     }
@@ -51,7 +51,7 @@ pub async fn take_checked(address: SocketAddr) -> Option<BoxedStream> {
 }
 
 /// Returns a connection of this thread whose last answer was read to its end.
-pub fn put(address: SocketAddr, stream: BoxedStream) {
+pub(crate) fn put(address: SocketAddr, stream: BoxedStream) {
     let needs_sweeper = POOL.with_borrow_mut(|pool| {
         pool.put(address, stream);
         !std::mem::replace(&mut pool.is_swept, true)

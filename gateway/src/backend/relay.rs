@@ -23,7 +23,7 @@ use crate::{
 const MAX_PIECE: usize = 256 * 1024;
 
 /// The body of an answer whose head the client's side has begun.
-pub struct Relay<S> {
+pub(crate) struct Relay<S> {
     stream: S,
     /// What arrived, of which the part up to `start` is used.
     received: Vec<u8>,
@@ -55,7 +55,7 @@ struct Piece<'p> {
 
 impl<S: Stream> Relay<S> {
     /// The body that begins behind a head. The backend may be silent for `timeout`.
-    pub fn new(stream: S, head: ReceivedHead, timeout: Duration) -> Self {
+    pub(crate) fn new(stream: S, head: ReceivedHead, timeout: Duration) -> Self {
         Self {
             stream,
             body: match head.head.body {
@@ -79,7 +79,7 @@ impl<S: Stream> Relay<S> {
     /// # Errors
     ///
     /// The body is not whole, or is malformed, or the client left. The answer is broken off then.
-    pub async fn run<C: Client>(
+    pub(crate) async fn run<C: Client>(
         mut self,
         client: &mut C,
         passed: &mut u64,

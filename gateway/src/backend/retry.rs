@@ -13,7 +13,7 @@ use super::failure::Failure;
 
 /// What a retry depends on, beside the failure.
 #[derive(Clone, Copy, Debug)]
-pub struct Attempt {
+pub(crate) struct Attempt {
     /// Whether the request is a GET: sending it twice does no harm.
     pub is_get: bool,
     /// Whether its connection came from the pool.
@@ -30,7 +30,7 @@ pub struct Attempt {
 
 /// Where a failed request goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Retry {
+pub(crate) enum Retry {
     /// Nowhere.
     No,
     /// To another address.
@@ -41,7 +41,7 @@ pub enum Retry {
 
 /// Where a request goes whose attempt failed like this.
 #[must_use]
-pub fn retry(failure: &Failure, attempt: Attempt) -> Retry {
+pub(crate) fn retry(failure: &Failure, attempt: Attempt) -> Retry {
     let Attempt {
         is_get,
         is_reused,

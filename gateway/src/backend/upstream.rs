@@ -19,14 +19,14 @@ use crate::{
 };
 
 /// Sends requests to backends.
-pub struct BackendClient {
+pub(crate) struct BackendClient {
     connector: Connector,
     timeouts: ExchangeTimeouts,
     drain: Arc<Drain>,
 }
 
 /// The beginning of a backend's answer. Its body is still on the way.
-pub struct Answer {
+pub(crate) struct Answer {
     received: ReceivedHead,
     stream: BoxedStream,
     address: SocketAddr,
@@ -42,7 +42,7 @@ struct Connection {
 impl BackendClient {
     /// Backends that are spoken to within `timeouts`.
     #[must_use]
-    pub fn new(timeouts: &Timeouts, drain: Arc<Drain>) -> Self {
+    pub(crate) fn new(timeouts: &Timeouts, drain: Arc<Drain>) -> Self {
         Self {
             connector: Connector::new(timeouts.connect),
             timeouts: exchange_timeouts(timeouts),
@@ -52,7 +52,7 @@ impl BackendClient {
 
     /// The same, within other timeouts.
     #[must_use]
-    pub fn with_timeouts(&self, timeouts: &Timeouts) -> Self {
+    pub(crate) fn with_timeouts(&self, timeouts: &Timeouts) -> Self {
         Self {
             connector: self.connector.with_timeout(timeouts.connect),
             timeouts: exchange_timeouts(timeouts),
@@ -65,7 +65,7 @@ impl BackendClient {
     /// # Errors
     ///
     /// No address is healthy, or the last one that was tried gave no answer; or the client left.
-    pub async fn send<C: Client>(
+    pub(crate) async fn send<C: Client>(
         &self,
         request: BackendRequest<'_>,
         destination: &mut Destination<'_>,
@@ -167,13 +167,13 @@ const fn exchange_timeouts(timeouts: &Timeouts) -> ExchangeTimeouts {
 impl Answer {
     /// Its head, and the bytes that the head's parts are in.
     #[must_use]
-    pub fn head(&self) -> (&AnswerHead, &[u8]) {
+    pub(crate) fn head(&self) -> (&AnswerHead, &[u8]) {
         (&self.received.head, &self.received.bytes)
     }
 
     /// The address that gave it.
     #[must_use]
-    pub const fn address(&self) -> SocketAddr {
+    pub(crate) const fn address(&self) -> SocketAddr {
         self.address
     }
 
@@ -182,7 +182,11 @@ impl Answer {
     /// # Errors
     ///
     /// The body is not whole, or is malformed, or the client left.
-    pub async fn relay<C: Client>(self, client: &mut C, passed: &mut u64) -> Result<(), Failure> {
+    pub(crate) async fn relay<C: Client>(
+        self,
+        client: &mut C,
+        passed: &mut u64,
+    ) -> Result<(), Failure> {
         let address = self.address;
         let release = |stream| pool::put(address, stream);
         let relay = Relay::new(self.stream, self.received, self.timeout);

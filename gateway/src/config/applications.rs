@@ -25,9 +25,9 @@ pub enum Applications {
 #[derive(Clone, Debug)]
 pub struct MultiApplications {
     /// What keys are encrypted under.
-    pub master_key: MasterKey,
+    pub(crate) master_key: MasterKey,
     /// Most records remembered, unknown idents among them.
-    pub cache_entries: u64,
+    pub(crate) cache_entries: u64,
 }
 
 /// What keys are encrypted under.

@@ -31,16 +31,16 @@ pub struct Limits {
     /// The head's.
     pub head: HeadLimits,
     /// Bytes of a form body. Default and most: 64 KiB.
-    pub body: usize,
+    pub(crate) body: usize,
     /// Parameters, query and body together. Default 256.
-    pub params: usize,
+    pub(crate) params: usize,
     /// How often requests that nobody signed may come from one network; `None`: as often as they like.
-    pub unsigned: Option<UnsignedLimits>,
+    pub(crate) unsigned: Option<UnsignedLimits>,
 }
 
 /// How often unsigned requests may come. CONTRACT 3 and 8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnsignedLimits {
+pub(crate) struct UnsignedLimits {
     /// From one IPv4 address, or one IPv6 /64. Default 20 a second, 500 at once.
     pub network: Rate,
     /// From one IPv6 /48. Default four times that.
@@ -110,17 +110,17 @@ impl Limits {
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
     /// The whole head, from its first byte. Default 10 s.
-    pub head: Duration,
+    pub(crate) head: Duration,
     /// The whole body. Default 10 s.
-    pub body: Duration,
+    pub(crate) body: Duration,
     /// Silence between two requests of a connection. Default 60 s.
-    pub idle: Duration,
+    pub(crate) idle: Duration,
     /// Connecting to a backend. Default 2 s.
-    pub connect: Duration,
+    pub(crate) connect: Duration,
     /// Each wait until a backend takes bytes of a request. Default 10 s.
-    pub forward: Duration,
+    pub(crate) forward: Duration,
     /// Each wait for bytes of a backend's answer; longer than the longest long poll. Default 60 s.
-    pub answer: Duration,
+    pub(crate) answer: Duration,
     /// Each wait until a client takes bytes of an answer. Default 60 s.
     pub send: Duration,
 }

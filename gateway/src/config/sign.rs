@@ -14,24 +14,24 @@ const REPLAY_ENTRIES: usize = 60_000;
 #[derive(Clone, Debug)]
 pub struct SignConfig {
     /// The profile of every application that has none of its own.
-    pub profile: SignProfile,
+    pub(crate) profile: SignProfile,
     /// The accepted deviation of `time`.
-    pub window: Window,
+    pub(crate) window: Window,
     /// Requests that are signed even without parameters.
-    pub always_signed: Vec<AlwaysSigned>,
+    pub(crate) always_signed: Vec<AlwaysSigned>,
     /// Paths that the provider's redirect comes back to, compared byte for byte.
-    pub callback_paths: Vec<String>,
+    pub(crate) callback_paths: Vec<String>,
     /// Paths on which a parameter `app` stands in for an absent application header.
-    pub browser_paths: Vec<String>,
+    pub(crate) browser_paths: Vec<String>,
     /// Whether keys under 128 bits are taken.
-    pub allows_weak_keys: bool,
+    pub(crate) allows_weak_keys: bool,
     /// Live signs remembered for each application.
-    pub replay_entries: usize,
+    pub(crate) replay_entries: usize,
 }
 
 /// A request that must be signed even without parameters: `POST /login`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AlwaysSigned {
+pub(crate) struct AlwaysSigned {
     /// `GET` or `POST`.
     pub method: String,
     /// The path, byte for byte.
@@ -80,7 +80,7 @@ impl SignConfig {
 }
 
 /// What each weak choice of a profile means. CONTRACT 3.
-pub fn weaknesses(profile: &SignProfile) -> impl Iterator<Item = &'static str> + use<> {
+pub(crate) fn weaknesses(profile: &SignProfile) -> impl Iterator<Item = &'static str> + use<> {
     let is_concat = matches!(profile.layout, SignLayout::Concat | SignLayout::ConcatBoth);
     [
         (

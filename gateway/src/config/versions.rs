@@ -10,7 +10,7 @@ use gateway_protocol::version::Version;
 use signpost_kit::config::{Invalid, Read, Section};
 
 use self::{address::addresses, idle_keys::IdleKeys};
-pub use self::{
+pub(crate) use self::{
     address::{BackendAddress, Place},
     health::HealthChecks,
 };
@@ -25,7 +25,7 @@ pub struct Versions {
     backends: Vec<Arc<Backend>>,
     default: usize,
     /// What becomes of a request that names a version that there is not.
-    pub unknown: UnknownVersion,
+    pub(crate) unknown: UnknownVersion,
     /// Keys that change nothing, and why.
     idle_keys: Vec<String>,
 }
@@ -34,16 +34,16 @@ pub struct Versions {
 #[derive(Clone, Debug)]
 pub struct Backend {
     /// The version that it serves.
-    pub version: Version,
+    pub(crate) version: Version,
     /// Its place among the versions, from 0.
-    pub number: usize,
+    pub(crate) number: usize,
     /// Where it listens.
-    pub upstream: Upstream,
+    pub(crate) upstream: Upstream,
 }
 
 /// Where a backend listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Upstream {
+pub(crate) enum Upstream {
     /// At one address, whatever happens: there is nothing to choose.
     Fixed(SocketAddr),
     /// At any of several addresses, or of those that a name has, or at one that is checked.
@@ -52,7 +52,7 @@ pub enum Upstream {
 
 /// How one of several addresses is chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Balancing {
+pub(crate) struct Balancing {
     /// The addresses. At least one; none twice.
     pub addresses: Vec<BackendAddress>,
     /// Which of them gets a request.
@@ -65,7 +65,7 @@ pub struct Balancing {
 
 /// Which of several addresses gets a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Balance {
+pub(crate) enum Balance {
     /// One after the other.
     RoundRobin,
     /// The one with the fewest requests under way.
@@ -78,7 +78,7 @@ pub enum Balance {
 
 /// What becomes of a request that names a version that there is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UnknownVersion {
+pub(crate) enum UnknownVersion {
     /// It goes to the default route, as the convention says.
     Default,
     /// 400 `version_unknown`.
@@ -171,7 +171,7 @@ impl Versions {
 
     /// The backend of the version that `name` names, if there is one. There are few: no map is faster.
     #[must_use]
-    pub fn named(&self, name: &[u8]) -> Option<&Arc<Backend>> {
+    pub(crate) fn named(&self, name: &[u8]) -> Option<&Arc<Backend>> {
         self.backends
             .iter()
             .find(|backend| backend.version.is_named_by(name))
@@ -179,13 +179,13 @@ impl Versions {
 
     /// The names of all of them.
     #[must_use]
-    pub fn names(&self) -> Vec<Version> {
+    pub(crate) fn names(&self) -> Vec<Version> {
         let names = self.iter().map(|backend| backend.version.clone());
         names.collect()
     }
 
     /// All of them.
-    pub fn iter(&self) -> std::slice::Iter<'_, Arc<Backend>> {
+    pub(crate) fn iter(&self) -> std::slice::Iter<'_, Arc<Backend>> {
         self.backends.iter()
     }
 }
@@ -232,7 +232,7 @@ impl Upstream {
 
     /// The one address, where there is nothing to choose.
     #[must_use]
-    pub const fn fixed(&self) -> Option<SocketAddr> {
+    pub(crate) const fn fixed(&self) -> Option<SocketAddr> {
         match self {
             Self::Fixed(address) => Some(*address),
             Self::Balanced(_) => None,
@@ -241,7 +241,7 @@ impl Upstream {
 
     /// Whether some of it is, or may be, on another machine.
     #[must_use]
-    pub fn is_remote(&self) -> bool {
+    pub(crate) fn is_remote(&self) -> bool {
         match self {
             Self::Fixed(address) => !address.ip().is_loopback(),
             Self::Balanced(balancing) => {
@@ -258,7 +258,7 @@ impl Upstream {
 
     /// Whether requests are shared out by their application.
     #[must_use]
-    pub fn goes_by_app(&self) -> bool {
+    pub(crate) fn goes_by_app(&self) -> bool {
         matches!(self, Self::Balanced(balancing) if balancing.balance == Balance::HashApp)
     }
 }

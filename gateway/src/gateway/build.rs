@@ -59,7 +59,7 @@ impl Gateway {
     /// # Errors
     ///
     /// As [`Self::new`].
-    pub fn succeeded_by(&self, config: Config, apps: AppDirectory) -> anyhow::Result<Self> {
+    pub(crate) fn succeeded_by(&self, config: Config, apps: AppDirectory) -> anyhow::Result<Self> {
         let limiter = config.limits.unsigned.map(|limits| match &self.limiter {
             Some(limiter) => limiter.with_rates(limits.network, limits.site),
             None => NetworkLimiter::new(limits.network, limits.site, Instant::now()),
@@ -119,7 +119,7 @@ impl Gateway {
     }
 
     /// The balancers of versions that have something to choose.
-    pub fn balancers(&self) -> impl Iterator<Item = Arc<Balancer>> {
+    pub(crate) fn balancers(&self) -> impl Iterator<Item = Arc<Balancer>> {
         self.balancers.iter().flatten().cloned()
     }
 }

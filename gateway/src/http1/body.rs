@@ -19,7 +19,7 @@ const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 /// # Errors
 ///
 /// Too slow, too large, malformed chunks, or a client that left.
-pub async fn read_body<S: Stream>(
+pub(crate) async fn read_body<S: Stream>(
     connection: &mut ClientConnection<S>,
     length: BodyLength,
     expects_continue: bool,

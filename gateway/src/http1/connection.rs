@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Serves HTTP/1 connections.
-pub struct Http1Connections {
+pub(crate) struct Http1Connections {
     /// The gateway by the configuration of the moment.
     pub current: Arc<ArcSwap<Gateway>>,
 }
@@ -71,7 +71,7 @@ struct Refused {
 
 impl Http1Connections {
     /// Serves a client's connection until it ends.
-    pub async fn serve<S: Stream>(&self, stream: S, client: IpAddr) {
+    pub(crate) async fn serve<S: Stream>(&self, stream: S, client: IpAddr) {
         let mut current = Current::new(&self.current, client);
         let (gateway, _) = current.get();
         let state = Arc::clone(&gateway.state);

@@ -54,7 +54,7 @@ enum Progress {
 
 /// What becomes of a connection behind a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub(crate) enum Next {
     /// It serves the next request.
     GoesOn,
     /// It closes; the client has nothing more to send.
@@ -91,7 +91,7 @@ impl<'c, S: Stream> Http1Exchange<'c, S> {
 
     /// What becomes of the connection.
     #[must_use]
-    pub fn next(&self) -> Next {
+    pub(crate) fn next(&self) -> Next {
         match self.progress {
             Progress::Finished if !self.body_is_read || self.ends_early => Next::CloseLingering,
             Progress::Finished if self.is_last => Next::Close,

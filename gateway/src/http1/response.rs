@@ -10,7 +10,7 @@ use crate::{
 
 /// How an answer's body is framed for a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Framing {
+pub(crate) enum Framing {
     /// No body follows: there can be none, or it ends with the head (`HEAD`).
     None,
     /// `Content-Length` says where it ends.
@@ -36,7 +36,7 @@ pub struct Recipient {
 impl Recipient {
     /// How a body of this length is framed.
     #[must_use]
-    pub const fn framing(self, body: BodyLength) -> Framing {
+    pub(crate) const fn framing(self, body: BodyLength) -> Framing {
         match body {
             _ if self.is_head => Framing::None,
             BodyLength::None => Framing::None,
@@ -49,7 +49,7 @@ impl Recipient {
 
 /// Writes an answer's head: status line, fields, `Date` where it is missing (RFC 9110 section 6.6.1), framing, and
 /// `Connection: close` if the connection does not go on.
-pub fn write_head<'f>(
+pub(crate) fn write_head<'f>(
     out: &mut Vec<u8>,
     head: ResponseHead<'_>,
     fields: impl Iterator<Item = NameAndValue<'f>>,
@@ -85,14 +85,14 @@ pub fn write_head<'f>(
 }
 
 /// Writes `Content-Length`.
-pub fn write_length(out: &mut Vec<u8>, length: u64) {
+pub(crate) fn write_length(out: &mut Vec<u8>, length: u64) {
     out.extend_from_slice(b"Content-Length: ");
     write_number(out, length);
     out.extend_from_slice(b"\r\n");
 }
 
 /// Writes what stands before the data of a chunk: its size. The data and a line end follow.
-pub fn write_chunk_size(out: &mut Vec<u8>, size: usize) {
+pub(crate) fn write_chunk_size(out: &mut Vec<u8>, size: usize) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let length = (usize::BITS - size.leading_zeros()).div_ceil(4).max(1);
     for digit in (0..length).rev() {

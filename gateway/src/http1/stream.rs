@@ -55,7 +55,7 @@ impl<S: Stream> ClientConnection<S> {
     }
 
     /// From now on, the client may take nothing of an answer for `timeout`.
-    pub const fn set_send_timeout(&mut self, timeout: Duration) {
+    pub(crate) const fn set_send_timeout(&mut self, timeout: Duration) {
         self.send_timeout = timeout;
     }
 
@@ -72,7 +72,7 @@ impl<S: Stream> ClientConnection<S> {
     }
 
     /// Drops the first `length` bytes of it. An idle connection holds no buffer.
-    pub fn skip(&mut self, length: usize) {
+    pub(crate) fn skip(&mut self, length: usize) {
         self.ahead.drain(..length);
         if self.ahead.is_empty() {
             self.ahead = Vec::new();
@@ -85,7 +85,7 @@ impl<S: Stream> ClientConnection<S> {
     }
 
     /// Waits for more bytes, of which `expected` are sure to come.
-    pub async fn receive_large(&mut self, expected: usize, deadline: Instant) -> Waited {
+    pub(crate) async fn receive_large(&mut self, expected: usize, deadline: Instant) -> Waited {
         if expected <= USUAL_READ {
             return self.receive(deadline).await;
         }
@@ -106,7 +106,7 @@ impl<S: Stream> ClientConnection<S> {
 
     /// Waits for the first bytes of a request, until `deadline`, or for `grace` once idle connections are to be closed. Bytes
     /// that have arrived come first.
-    pub async fn receive_next(
+    pub(crate) async fn receive_next(
         &mut self,
         deadline: Instant,
         closing: &mut ClosingWatch<'_>,
@@ -134,7 +134,7 @@ impl<S: Stream> ClientConnection<S> {
     }
 
     /// Ready once the client has left. What arrives meanwhile is kept for the next request.
-    pub fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<()> {
         while self.ahead.len() < MAX_AHEAD {
             let received = ready!(poll_receive(&mut self.stream, context, &mut self.ahead));
             if outcome(&received) == Waited::Ended {
@@ -145,7 +145,11 @@ impl<S: Stream> ClientConnection<S> {
     }
 
     /// Ready once `deadline` has passed.
-    pub fn poll_deadline(&mut self, context: &mut Context<'_>, deadline: Instant) -> Poll<()> {
+    pub(crate) fn poll_deadline(
+        &mut self,
+        context: &mut Context<'_>,
+        deadline: Instant,
+    ) -> Poll<()> {
         self.timer.poll(context, deadline)
     }
 
@@ -154,7 +158,10 @@ impl<S: Stream> ClientConnection<S> {
     /// # Errors
     ///
     /// The client left, or took nothing for too long.
-    pub async fn send<const PARTS: usize>(&mut self, parts: [&[u8]; PARTS]) -> Result<(), Gone> {
+    pub(crate) async fn send<const PARTS: usize>(
+        &mut self,
+        parts: [&[u8]; PARTS],
+    ) -> Result<(), Gone> {
         let mut writer = PartsWriter::new(parts);
         let mut deadline = None;
         poll_fn(|context| {
@@ -175,7 +182,7 @@ impl<S: Stream> ClientConnection<S> {
     }
 
     /// Closes a connection on which the client says that nothing more comes. If something does, it lingers.
-    pub async fn close(mut self) {
+    pub(crate) async fn close(mut self) {
         self.shut_down().await;
         let arrived = poll_fn(|context| {
             Poll::Ready(poll_receive(&mut self.stream, context, &mut self.ahead))
@@ -186,7 +193,7 @@ impl<S: Stream> ClientConnection<S> {
     }
 
     /// Closes a connection on which the client may still be sending.
-    pub async fn close_lingering(mut self) {
+    pub(crate) async fn close_lingering(mut self) {
         self.shut_down().await;
         self.linger().await;
     }

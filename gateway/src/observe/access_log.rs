@@ -21,7 +21,7 @@ use super::outcome::Outcome;
 use crate::{apps::App, phases::route::Route, rejection::Rejection};
 
 /// The `target` of access lines, for filters.
-pub const TARGET: &str = "signpost::access";
+pub(crate) const TARGET: &str = "signpost::access";
 
 /// Limit of lines that wait to be formatted: a fraction of a second of a busy gateway, in some megabytes.
 const MAX_QUEUED_LINES: usize = 8192;
@@ -87,7 +87,7 @@ impl AccessLog {
     /// # Errors
     ///
     /// The system has no thread left.
-    pub fn start(writer: LogWriter) -> std::io::Result<Self> {
+    pub(crate) fn start(writer: LogWriter) -> std::io::Result<Self> {
         let (entries, received) = sync_channel(MAX_QUEUED_LINES);
         thread::Builder::new()
             .name("access-log".to_owned())
@@ -96,7 +96,7 @@ impl AccessLog {
     }
 
     /// Queues the line of a request, or drops and counts it if the queue is full.
-    pub fn write(&self, outcome: &Outcome<'_>) {
+    pub(crate) fn write(&self, outcome: &Outcome<'_>) {
         let line = Line {
             request_id: *outcome.request_id,
             client: outcome.client,
@@ -120,7 +120,7 @@ impl AccessLog {
     }
 
     /// Waits until every line that was recorded before is in the log's queue, for [`FLUSH_TIMEOUT`] at most.
-    pub fn flush(&self) {
+    pub(crate) fn flush(&self) {
         let (mark, written) = sync_channel(1);
         let deadline = Instant::now() + FLUSH_TIMEOUT;
         let mut entry = Entry::Mark(mark);

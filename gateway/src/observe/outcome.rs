@@ -13,7 +13,7 @@ use crate::{apps::App, phases::route::Route, rejection::Rejection};
 
 /// How a request ended.
 #[derive(Clone, Copy, Debug)]
-pub struct Outcome<'a> {
+pub(crate) struct Outcome<'a> {
     /// Its id: the gateway's, or a trusted proxy's.
     pub request_id: &'a RequestId,
     /// The client's address.
@@ -43,7 +43,7 @@ pub struct Outcome<'a> {
 impl Outcome<'_> {
     /// The code of the problem that was answered: the gateway's, or the backend's.
     #[must_use]
-    pub fn problem_code(&self) -> Option<Cow<'static, str>> {
+    pub(crate) fn problem_code(&self) -> Option<Cow<'static, str>> {
         match self.rejection.and_then(Rejection::code) {
             Some(code) => Some(Cow::Borrowed(ProblemCode::as_str(code))),
             None => self.backend_problem.map(|code| Cow::Owned(code.to_owned())),
@@ -52,7 +52,7 @@ impl Outcome<'_> {
 
     /// The method, for a log.
     #[must_use]
-    pub fn method_text(&self) -> &str {
+    pub(crate) fn method_text(&self) -> &str {
         std::str::from_utf8(self.method).unwrap_or("-")
     }
 }

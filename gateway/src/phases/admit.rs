@@ -23,7 +23,7 @@ use crate::{
 
 /// Rules for [`admit`]; the same for every request.
 #[derive(Debug)]
-pub struct Admission {
+pub(crate) struct Admission {
     /// The convention headers' names.
     pub names: Arc<HeaderNames>,
     /// Whose proxy headers are believed.
@@ -38,7 +38,7 @@ pub struct Admission {
 
 /// A request whose method, headers and declared body are in order.
 #[derive(Debug)]
-pub struct Admitted<'a> {
+pub(crate) struct Admitted<'a> {
     /// GET or POST.
     pub method: Method,
     /// Whether the client waits for `100 Continue`.
@@ -58,11 +58,11 @@ pub struct Admitted<'a> {
 }
 
 /// Places of headers in a head.
-pub type Passing = SmallVec<[u16; 16]>;
+pub(crate) type Passing = SmallVec<[u16; 16]>;
 
 /// The application header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AppHeader<'a> {
+pub(crate) enum AppHeader<'a> {
     /// There is none.
     Absent,
     /// It has the form of an ident.
@@ -77,7 +77,7 @@ pub enum AppHeader<'a> {
 ///
 /// In this order: the method, too many names in `Connection`, a convention header twice, a GET with a body, the content type, the declared
 /// length.
-pub fn admit<'a>(
+pub(crate) fn admit<'a>(
     method: &[u8],
     headers: &'a (impl Headers + ?Sized),
     body: BodyLength,
@@ -257,7 +257,7 @@ impl<'a> Found<'a> {
 
 /// Whether `Connection` names a header, which then counts as absent.
 #[must_use]
-pub fn nominates(headers: &(impl Headers + ?Sized), name: &HeaderName) -> bool {
+pub(crate) fn nominates(headers: &(impl Headers + ?Sized), name: &HeaderName) -> bool {
     Nominated::from_fields(headers.each()).includes(name.as_str().as_bytes())
 }
 

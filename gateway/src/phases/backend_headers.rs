@@ -21,14 +21,14 @@ use crate::{request::Head, request_ids::RequestIds, syntax::field::write_line};
 #[derive(Debug)]
 pub struct BackendHeaderRules {
     /// The convention headers' names.
-    pub names: Arc<HeaderNames>,
+    pub(crate) names: Arc<HeaderNames>,
     /// What backends know the gateway by.
-    pub secret: Option<HeaderValue>,
+    pub(crate) secret: Option<HeaderValue>,
 }
 
 /// Writes the beginning of a backend's head: request line, `Host`, and the form's length. The header lines and the empty
 /// line follow. The backend is spoken to in HTTP/1.1, whatever the client speaks.
-pub fn write_request_line(head: &Head, form: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn write_request_line(head: &Head, form: &[u8], out: &mut Vec<u8>) {
     let (line, host) = (head.method_and_target(), head.host());
     out.reserve(line.len() + host.len() + 512);
     out.extend_from_slice(line);
@@ -45,7 +45,7 @@ pub fn write_request_line(head: &Head, form: &[u8], out: &mut Vec<u8>) {
 
 /// Writes the header lines that a backend gets: those of the client that pass, then the gateway's own. `Host` and the
 /// form's length are the head writer's.
-pub fn write_backend_headers(
+pub(crate) fn write_backend_headers(
     routed: &RoutedRequest,
     head: &Head,
     admitted: &Admitted<'_>,

@@ -10,7 +10,7 @@ use crate::request::{Headers, is_named};
 
 /// Settings of the phase; the same for every request.
 #[derive(Debug)]
-pub struct ErrorFormatRules {
+pub(crate) struct ErrorFormatRules {
     /// The convention headers' names.
     pub names: Arc<HeaderNames>,
     /// Paths that browsers navigate to: there an error is a page.
@@ -19,7 +19,7 @@ pub struct ErrorFormatRules {
 
 /// The language and the form of a request's errors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ErrorFormat {
+pub(crate) struct ErrorFormat {
     /// The language of the texts.
     pub language: Language,
     /// Whether a person looks at them in a browser.
@@ -28,7 +28,7 @@ pub struct ErrorFormat {
 
 /// The error format of a request, admitted or not.
 #[must_use]
-pub fn error_format(
+pub(crate) fn error_format(
     method: &[u8],
     path: &str,
     headers: &(impl Headers + ?Sized),

@@ -19,7 +19,7 @@ use crate::{rejection::Rejection, syntax::field::NameAndValue};
 
 /// An answer of the gateway's own, ready to be written.
 #[derive(Debug)]
-pub struct ErrorResponse {
+pub(crate) struct ErrorResponse {
     /// The status.
     pub status: StatusCode,
     /// Its headers, but for those that every answer has, and those of the connection and the body's length.
@@ -37,7 +37,7 @@ struct Addressee<'a> {
 
 impl ErrorResponse {
     /// Its headers, as fields of a head.
-    pub fn fields(&self) -> impl Iterator<Item = NameAndValue<'_>> {
+    pub(crate) fn fields(&self) -> impl Iterator<Item = NameAndValue<'_>> {
         self.headers
             .iter()
             .map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()))
@@ -46,13 +46,13 @@ impl ErrorResponse {
 
 /// The reason phrase of a status.
 #[must_use]
-pub fn reason(status: StatusCode) -> &'static [u8] {
+pub(crate) fn reason(status: StatusCode) -> &'static [u8] {
     status.canonical_reason().unwrap_or_default().as_bytes()
 }
 
 /// The answer to a rejected request.
 #[must_use]
-pub fn error_response(
+pub(crate) fn error_response(
     rejection: &Rejection,
     format: ErrorFormat,
     request_id: &RequestId,

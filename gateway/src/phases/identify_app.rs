@@ -19,7 +19,7 @@ const APP: &str = "app";
 /// # Errors
 ///
 /// No application named, none of that ident, a disabled one, or a store that is away.
-pub async fn identify_app(
+pub(crate) async fn identify_app(
     header: AppHeader<'_>,
     target: Target<'_>,
     browser_paths: &[String],

@@ -9,7 +9,7 @@ use crate::{config::SignConfig, request::Target};
 /// Whether a request counts: a GET without `sign` where browsers come to. What carries a sign is verified, and costs no
 /// backend anything if it is wrong.
 #[must_use]
-pub fn is_unsigned(method: &[u8], target: Target<'_>, config: &SignConfig) -> bool {
+pub(crate) fn is_unsigned(method: &[u8], target: Target<'_>, config: &SignConfig) -> bool {
     let is_target = |path: &String| path == target.path;
     method == b"GET"
         && (config.callback_paths.iter().any(is_target)

@@ -12,15 +12,15 @@ use crate::request::{Headers, is_named};
 /// Most addresses of `X-Forwarded-For` that are looked at, from its end. If all of them are trusted proxies', the client
 /// is the leftmost one of them, as where the header ends there; what stands before goes to nobody. No chain of proxies
 /// is a tenth as long.
-pub const MAX_HOPS: usize = 32;
+pub(crate) const MAX_HOPS: usize = 32;
 
 /// The other end of a connection; the same for all its requests.
 #[derive(Clone, Debug)]
 pub struct Peer {
     /// Its address.
-    pub address: IpAddr,
+    pub(crate) address: IpAddr,
     /// Whether it is a trusted proxy.
-    pub is_trusted: bool,
+    pub(crate) is_trusted: bool,
     as_header: HeaderValue,
 }
 
@@ -41,7 +41,7 @@ impl Peer {
 
 /// What proxies in front say; believed from trusted ones only.
 #[derive(Debug, Default)]
-pub struct ProxyHeaders<'a> {
+pub(crate) struct ProxyHeaders<'a> {
     /// The values of `X-Forwarded-For`, in order.
     pub forwarded_for: SmallVec<[&'a [u8]; 1]>,
     /// The values of `Forwarded`, in order.
@@ -54,7 +54,7 @@ pub struct ProxyHeaders<'a> {
 
 /// Where a request comes from, for the backend and for the log.
 #[derive(Debug)]
-pub struct Origin {
+pub(crate) struct Origin {
     /// The client's address.
     pub client: IpAddr,
     /// The client's address and the proxies' behind it, for `X-Forwarded-For`: the leftmost is the client.
@@ -71,7 +71,7 @@ impl Origin {
     /// What `peer` and, if it is trusted, `said` tell; `host` is the place of `Host` in the head, and `scheme` what
     /// holds where no proxy says.
     #[must_use]
-    pub fn new(
+    pub(crate) fn new(
         peer: &Peer,
         said: &ProxyHeaders<'_>,
         host: u16,
@@ -109,7 +109,11 @@ impl Origin {
 
 /// The client's address, of a request that may not have been admitted: as [`Origin`] has it.
 #[must_use]
-pub fn client(peer: &Peer, headers: &(impl Headers + ?Sized), trusted_proxies: &[IpNet]) -> IpAddr {
+pub(crate) fn client(
+    peer: &Peer,
+    headers: &(impl Headers + ?Sized),
+    trusted_proxies: &[IpNet],
+) -> IpAddr {
     if !peer.is_trusted {
         return peer.address;
     }

@@ -9,7 +9,7 @@ use crate::{config::Limits, rejection::Rejection, request::Target};
 /// # Errors
 ///
 /// Malformed, or too many.
-pub fn read_params<'a>(
+pub(crate) fn read_params<'a>(
     target: Target<'a>,
     body: &'a [u8],
     limits: &Limits,

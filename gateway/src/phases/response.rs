@@ -11,7 +11,7 @@ use crate::syntax::field::{NameAndValue, Nominated};
 
 /// The fields of every answer, the backend's or the gateway's: the request's id and, if it has a route, the version that
 /// served it, and why.
-pub fn own_fields<'a>(
+pub(crate) fn own_fields<'a>(
     request_id: &'a RequestId,
     route: Option<&'a Route>,
     names: &'a HeaderNames,
@@ -49,7 +49,11 @@ const HOP_BY_HOP: [&[u8]; 8] = [
 /// Whether a field of a backend's answer goes on to the client: not if it is internal, of the backend's connection only,
 /// or the gateway's to say.
 #[must_use]
-pub fn passes_to_client(name: &[u8], nominated: &Nominated<'_>, names: &HeaderNames) -> bool {
+pub(crate) fn passes_to_client(
+    name: &[u8],
+    nominated: &Nominated<'_>,
+    names: &HeaderNames,
+) -> bool {
     let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
     let ours = [names.version(), names.version_source(), &X_REQUEST_ID];
     !(HOP_BY_HOP.iter().any(|known| is(known))

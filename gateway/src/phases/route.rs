@@ -22,7 +22,7 @@ pub struct RoutedRequest {
 impl RoutedRequest {
     /// The application whose request it is; none for a callback.
     #[must_use]
-    pub fn app(&self) -> Option<&Arc<App>> {
+    pub(crate) fn app(&self) -> Option<&Arc<App>> {
         self.verified.app()
     }
 
@@ -37,9 +37,9 @@ impl RoutedRequest {
 #[derive(Clone, Debug)]
 pub struct Route {
     /// The version and its backend.
-    pub backend: Arc<Backend>,
+    pub(crate) backend: Arc<Backend>,
     /// Why this one.
-    pub source: VersionSource,
+    pub(crate) source: VersionSource,
 }
 
 /// Routes a verified request; `asked` is the version header's value, empty where there is none.

@@ -40,7 +40,7 @@ enum Verified {
 impl VerifiedRequest {
     /// The application whose request it is; none on the unsigned way in.
     #[must_use]
-    pub fn app(&self) -> Option<&Arc<App>> {
+    pub(crate) fn app(&self) -> Option<&Arc<App>> {
         match &self.0 {
             Verified::OfApp(app) => Some(app),
             Verified::Callback(_) => None,
@@ -49,7 +49,7 @@ impl VerifiedRequest {
 
     /// What is known of the login, on the unsigned way in.
     #[must_use]
-    pub fn callback(&self) -> Option<&Callback> {
+    pub(crate) fn callback(&self) -> Option<&Callback> {
         match &self.0 {
             Verified::OfApp(_) => None,
             Verified::Callback(callback) => Some(callback),
@@ -88,7 +88,7 @@ impl Verifier {
 
     /// Verifies by other rules from `now` on, and remembers what this one does.
     #[must_use]
-    pub fn with_config(&self, config: SignConfig, now: SignTime) -> Self {
+    pub(crate) fn with_config(&self, config: SignConfig, now: SignTime) -> Self {
         let window = self.config.window.duration();
         let floor = if config.window.duration() > window {
             let window_millis = u64::try_from(window.as_millis()).unwrap_or(u64::MAX);
@@ -106,13 +106,13 @@ impl Verifier {
 
     /// How requests are signed.
     #[must_use]
-    pub fn config(&self) -> &SignConfig {
+    pub(crate) fn config(&self) -> &SignConfig {
         &self.config
     }
 
     /// The unsigned way in: the one-time `state` is its authentication, which the backend checks.
     #[must_use]
-    pub fn pass_callback(&self, callback: Callback) -> VerifiedRequest {
+    pub(crate) fn pass_callback(&self, callback: Callback) -> VerifiedRequest {
         VerifiedRequest(Verified::Callback(callback))
     }
 

@@ -30,21 +30,21 @@ const OUTCOMES: [&str; 3] = ["code", "error", "confirm"];
 
 /// A request on the unsigned way in. Only [`callback`] makes one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Callback {
+pub(crate) struct Callback {
     version: Option<String>,
 }
 
 impl Callback {
     /// The version that `state` says it was issued by, not yet known to exist.
     #[must_use]
-    pub fn version(&self) -> Option<&str> {
+    pub(crate) fn version(&self) -> Option<&str> {
         self.version.as_deref()
     }
 }
 
 /// Whether a request is on the unsigned way in.
 #[must_use]
-pub fn callback(
+pub(crate) fn callback(
     method: Method,
     body: BodyLength,
     target: Target<'_>,

@@ -18,7 +18,7 @@ const TRIAL_MS: u64 = 2000;
 
 /// One address of a version. It stays the same as long as it is found with the same weight.
 #[derive(Debug)]
-pub struct Address {
+pub(crate) struct Address {
     /// What pingora knows it by.
     pub(super) backend: Backend,
     socket: SocketAddr,
@@ -81,13 +81,13 @@ impl Address {
 
     /// Where it is.
     #[must_use]
-    pub const fn socket(&self) -> SocketAddr {
+    pub(crate) const fn socket(&self) -> SocketAddr {
         self.socket
     }
 
     /// Requests in flight.
     #[must_use]
-    pub fn under_way(&self) -> usize {
+    pub(crate) fn under_way(&self) -> usize {
         self.state.in_flight.load(Ordering::Relaxed)
     }
 

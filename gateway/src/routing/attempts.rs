@@ -19,7 +19,7 @@ pub struct Attempts {
 impl Attempts {
     /// The address that it was sent to last: the one that serves it, or failed to.
     #[must_use]
-    pub fn last(&self) -> Option<&Arc<Address>> {
+    pub(crate) fn last(&self) -> Option<&Arc<Address>> {
         self.current().or_else(|| self.failed.last())
     }
 

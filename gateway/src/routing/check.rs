@@ -93,7 +93,7 @@ fn is_well(answer: &ResponseHeader) -> pingora::Result<()> {
 }
 /// What went wrong with a connection, in few words. Not in the error's own: its context may hold an answer's bytes.
 #[must_use]
-pub fn in_short(error: &Error) -> String {
+pub(crate) fn in_short(error: &Error) -> String {
     let root = error.root_cause();
     match error.etype() {
         ErrorType::HTTPStatus(status) => format!("answered {status}"),

@@ -6,7 +6,7 @@ use super::{Balancer, attempts::Attempts, key::Key};
 use crate::{apps::App, config::Backend, rejection::Rejection};
 
 /// The addresses that one request may go to.
-pub struct Destination<'g> {
+pub(crate) struct Destination<'g> {
     backend: &'g Backend,
     choice: Choice<'g>,
 }
@@ -29,7 +29,7 @@ impl<'g> Destination<'g> {
     /// # Errors
     ///
     /// There is something to choose and no balancer: a bug.
-    pub fn new(
+    pub(crate) fn new(
         backend: &'g Backend,
         balancer: Option<&'g Balancer>,
         app: Option<&'g App>,
@@ -52,7 +52,7 @@ impl<'g> Destination<'g> {
     /// # Errors
     ///
     /// No address is healthy, or none is left.
-    pub fn choose(&mut self) -> Result<SocketAddr, Rejection> {
+    pub(crate) fn choose(&mut self) -> Result<SocketAddr, Rejection> {
         let (balancer, key, attempts) = match &mut self.choice {
             Choice::Fixed(address) => return Ok(*address),
             Choice::Balanced {
@@ -79,7 +79,7 @@ impl<'g> Destination<'g> {
 
     /// Whether a request that failed at one address could go to another.
     #[must_use]
-    pub fn has_another(&self) -> bool {
+    pub(crate) fn has_another(&self) -> bool {
         match &self.choice {
             Choice::Fixed(_) => false,
             Choice::Balanced {
@@ -89,7 +89,7 @@ impl<'g> Destination<'g> {
     }
 
     /// No connection to the last address could be established: it gets no requests for a while.
-    pub fn eject(&self, why: &str) {
+    pub(crate) fn eject(&self, why: &str) {
         if let Choice::Balanced {
             balancer, attempts, ..
         } = &self.choice
@@ -99,7 +99,7 @@ impl<'g> Destination<'g> {
     }
 
     /// A connection to the last address was established.
-    pub fn restore(&self) {
+    pub(crate) fn restore(&self) {
         if let Choice::Balanced {
             balancer, attempts, ..
         } = &self.choice
@@ -110,7 +110,7 @@ impl<'g> Destination<'g> {
 
     /// The address that the request was sent to last; `None` before the first.
     #[must_use]
-    pub fn address(&self) -> Option<SocketAddr> {
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
         match &self.choice {
             Choice::Fixed(address) => Some(*address),
             Choice::Balanced { attempts, .. } => attempts.last().map(|address| address.socket()),

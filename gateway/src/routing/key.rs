@@ -6,7 +6,7 @@ use crate::{apps::App, config::Balance};
 
 /// What a request is shared out by.
 #[derive(Clone, Copy, Debug)]
-pub enum Key<'r> {
+pub(crate) enum Key<'r> {
     /// Nothing: all are alike.
     None,
     /// Its application's ident.
@@ -18,7 +18,7 @@ pub enum Key<'r> {
 impl<'r> Key<'r> {
     /// The key of a request of `app`, sent by `client`. A callback has no application: its key is the client.
     #[must_use]
-    pub fn of(balance: Balance, app: Option<&'r App>, client: IpAddr) -> Self {
+    pub(crate) fn of(balance: Balance, app: Option<&'r App>, client: IpAddr) -> Self {
         let by_client = || {
             Self::Client(match client {
                 IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
@@ -37,7 +37,7 @@ impl<'r> Key<'r> {
 
     /// What is hashed.
     #[must_use]
-    pub const fn as_bytes(&self) -> &[u8] {
+    pub(crate) const fn as_bytes(&self) -> &[u8] {
         match self {
             Self::None => &[],
             Self::App(ident) => ident.as_bytes(),

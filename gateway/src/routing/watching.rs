@@ -18,7 +18,7 @@ const SHORTEST_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Watches over the addresses of the balancers that are in use.
 #[derive(Default)]
-pub struct Monitor(Vec<(Arc<Balancer>, Watch)>);
+pub(crate) struct Monitor(Vec<(Arc<Balancer>, Watch)>);
 
 /// The task that watches over one balancer; it ends when this is dropped.
 struct Watch(JoinHandle<()>);
@@ -31,7 +31,7 @@ impl Drop for Watch {
 
 impl Monitor {
     /// Watches over these from now on, and over no others. Only within a runtime.
-    pub fn follow(&mut self, balancers: impl Iterator<Item = Arc<Balancer>>) {
+    pub(crate) fn follow(&mut self, balancers: impl Iterator<Item = Arc<Balancer>>) {
         let mut running = std::mem::take(&mut self.0);
         for balancer in balancers {
             let known = running
@@ -52,7 +52,7 @@ impl Monitor {
 }
 
 /// Finds out which addresses there are, of all of these at once.
-pub async fn look_up(balancers: &[Arc<Balancer>]) {
+pub(crate) async fn look_up(balancers: &[Arc<Balancer>]) {
     join_all(balancers.iter().map(|balancer| balancer.look_up())).await;
 }
 

@@ -1,25 +1,25 @@
 //! Byte classes: RFC 9110 section 5 (tokens, field values), RFC 3986 (targets, hosts).
 
 /// `tchar` of RFC 9110 section 5.6.2.
-pub const TOKEN: u8 = 1;
+pub(crate) const TOKEN: u8 = 1;
 /// `pchar` and `/` of RFC 3986, without `%`.
-pub const PATH: u8 = 2;
+pub(crate) const PATH: u8 = 2;
 /// [`PATH`] and `?`, `[`, `]`.
-pub const QUERY: u8 = 4;
+pub(crate) const QUERY: u8 = 4;
 /// `reg-name` of RFC 3986, without `%` and `,`.
-pub const HOST: u8 = 16;
+pub(crate) const HOST: u8 = 16;
 
 static CLASSES: [u8; 256] = classes();
 
 /// Whether a byte is of one of the classes.
 #[must_use]
-pub fn is(byte: u8, class: u8) -> bool {
+pub(crate) fn is(byte: u8, class: u8) -> bool {
     CLASSES[usize::from(byte)] & class != 0
 }
 
 /// Whether every byte is of the class, and two hex digits follow each `%`.
 #[must_use]
-pub fn is_made_of(text: &[u8], class: u8) -> bool {
+pub(crate) fn is_made_of(text: &[u8], class: u8) -> bool {
     let mut place = 0;
     while let Some(&byte) = text.get(place) {
         if byte == b'%' {
@@ -39,14 +39,14 @@ pub fn is_made_of(text: &[u8], class: u8) -> bool {
 
 /// Whether a byte may stand in a field's value: no control character but the tab.
 #[must_use]
-pub const fn is_field_value_byte(byte: u8) -> bool {
+pub(crate) const fn is_field_value_byte(byte: u8) -> bool {
     matches!(byte, b'\t' | b' '..=b'~' | 0x80..)
 }
 
 /// Whether there is a control character other than the tab. The loop has no early exit, so that the compiler can
 /// vectorize it.
 #[must_use]
-pub fn has_control_but_tabs(text: &[u8]) -> bool {
+pub(crate) fn has_control_but_tabs(text: &[u8]) -> bool {
     text.iter().fold(false, |found, &byte| {
         found | ((byte < b' ') & (byte != b'\t')) | (byte == 0x7f)
     })
@@ -54,14 +54,14 @@ pub fn has_control_but_tabs(text: &[u8]) -> bool {
 
 /// Whether there is a control character.
 #[must_use]
-pub fn has_control(text: &[u8]) -> bool {
+pub(crate) fn has_control(text: &[u8]) -> bool {
     text.iter()
         .fold(false, |found, &byte| found | (byte < b' ') | (byte == 0x7f))
 }
 
 /// The value of `Content-Length`: 1 to 18 digits. `None` for anything else, a list included.
 #[must_use]
-pub fn content_length(value: &[u8]) -> Option<u64> {
+pub(crate) fn content_length(value: &[u8]) -> Option<u64> {
     let is_number = (1..=18).contains(&value.len()) && value.iter().all(u8::is_ascii_digit);
     let add = |sum: u64, digit: &u8| sum * 10 + u64::from(digit - b'0');
     is_number.then(|| value.iter().fold(0, add))

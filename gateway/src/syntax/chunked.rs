@@ -69,7 +69,7 @@ impl ChunkDecoder {
 
     /// At the first byte of an answer's body: it may be endless, and each of its chunks may have extensions.
     #[must_use]
-    pub const fn for_answer() -> Self {
+    pub(crate) const fn for_answer() -> Self {
         Self {
             is_answer: true,
             ..Self::for_request()

@@ -9,28 +9,28 @@ use super::bytes::{TOKEN, has_control_but_tabs, is};
 const USUAL_FIELDS: usize = 16;
 
 /// The fields of a head, in order.
-pub type Fields = SmallVec<[Field; USUAL_FIELDS]>;
+pub(crate) type Fields = SmallVec<[Field; USUAL_FIELDS]>;
 
 /// A field's name, and its value without the white space around it.
-pub type NameAndValue<'a> = (&'a [u8], &'a [u8]);
+pub(crate) type NameAndValue<'a> = (&'a [u8], &'a [u8]);
 
 /// A stretch of a head. A head has at most 65,535 bytes, so that two bytes hold a place in it.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Span {
+pub(crate) struct Span {
     start: u16,
     end: u16,
 }
 
 /// Where a field's name and value are.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Field {
+pub(crate) struct Field {
     name: Span,
     value: Span,
 }
 
 /// What is wrong with a field line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FieldFault {
+pub(crate) enum FieldFault {
     /// Anything that RFC 9112 has no reading for, in words for the log.
     Malformed(&'static str),
     /// It lies beyond the 65,535th byte.
@@ -40,7 +40,7 @@ pub enum FieldFault {
 impl Span {
     /// From `start` up to `end`.
     #[must_use]
-    pub fn new(start: usize, end: usize) -> Option<Self> {
+    pub(crate) fn new(start: usize, end: usize) -> Option<Self> {
         Some(Self {
             start: u16::try_from(start).ok()?,
             end: u16::try_from(end).ok()?,
@@ -49,13 +49,13 @@ impl Span {
 
     /// That stretch of `head`.
     #[must_use]
-    pub fn of(self, head: &[u8]) -> &[u8] {
+    pub(crate) fn of(self, head: &[u8]) -> &[u8] {
         &head[usize::from(self.start)..usize::from(self.end)]
     }
 
     /// Its first place.
     #[must_use]
-    pub fn start(self) -> usize {
+    pub(crate) fn start(self) -> usize {
         usize::from(self.start)
     }
 }
@@ -63,13 +63,13 @@ impl Span {
 impl Field {
     /// Name and value, in the head that it was found in.
     #[must_use]
-    pub fn of(self, head: &[u8]) -> NameAndValue<'_> {
+    pub(crate) fn of(self, head: &[u8]) -> NameAndValue<'_> {
         (self.name.of(head), self.value.of(head))
     }
 
     /// Where the value is.
     #[must_use]
-    pub const fn value(self) -> Span {
+    pub(crate) const fn value(self) -> Span {
         self.value
     }
 }
@@ -81,7 +81,7 @@ impl Field {
 /// # Errors
 ///
 /// The first malformed line, or the first error of `each`.
-pub fn read_fields<E: From<FieldFault>>(
+pub(crate) fn read_fields<E: From<FieldFault>>(
     head: &[u8],
     mut start: usize,
     fields: &mut Fields,
@@ -124,7 +124,7 @@ fn read_field(head: &[u8], start: usize, end: usize) -> Result<Field, FieldFault
 }
 
 /// The names in a `Connection` header's value. RFC 9110 section 7.6.1.
-pub fn connection_options(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(crate) fn connection_options(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value
         .split(|&byte| byte == b',')
         .map(<[u8]>::trim_ascii)
@@ -136,11 +136,11 @@ const MAX_NOMINATED: usize = 64;
 
 /// The names in the `Connection` fields of a message: those fields are of this connection only.
 #[derive(Debug)]
-pub struct Nominated<'a>(SmallVec<[&'a [u8]; 4]>);
+pub(crate) struct Nominated<'a>(SmallVec<[&'a [u8]; 4]>);
 
 impl<'a> Nominated<'a> {
     /// Those of a message with these fields.
-    pub fn from_fields(fields: impl Iterator<Item = NameAndValue<'a>>) -> Self {
+    pub(crate) fn from_fields(fields: impl Iterator<Item = NameAndValue<'a>>) -> Self {
         let options = fields
             .filter(|(name, _)| name.eq_ignore_ascii_case(b"connection"))
             .flat_map(|(_, value)| connection_options(value));
@@ -149,19 +149,19 @@ impl<'a> Nominated<'a> {
 
     /// Whether there are more than allowed: 64.
     #[must_use]
-    pub fn is_too_many(&self) -> bool {
+    pub(crate) fn is_too_many(&self) -> bool {
         self.0.len() > MAX_NOMINATED
     }
 
     /// Whether a name, in any letter case, is among them.
     #[must_use]
-    pub fn includes(&self, name: &[u8]) -> bool {
+    pub(crate) fn includes(&self, name: &[u8]) -> bool {
         self.0.iter().any(|named| named.eq_ignore_ascii_case(name))
     }
 }
 
 /// Writes a field as a line of a head.
-pub fn write_line(head: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+pub(crate) fn write_line(head: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     head.reserve(name.len() + value.len() + 4);
     for part in [name, b": ", value, b"\r\n"] {
         head.extend_from_slice(part);

@@ -8,7 +8,7 @@ use super::{
 
 /// What the fields say of a message's body and connection, gathered in one pass.
 #[derive(Debug, Default)]
-pub struct FramingFields {
+pub(crate) struct FramingFields {
     /// `Content-Length`, at most once.
     pub content_length: Option<u64>,
     /// `Transfer-Encoding: chunked`, at most once.
@@ -23,7 +23,7 @@ impl FramingFields {
     /// # Errors
     ///
     /// A `Content-Length` that is not one number, or a `Transfer-Encoding` that is not exactly `chunked`.
-    pub fn take(&mut self, (name, value): NameAndValue<'_>) -> Result<(), FieldFault> {
+    pub(crate) fn take(&mut self, (name, value): NameAndValue<'_>) -> Result<(), FieldFault> {
         match name.len() {
             10 if name.eq_ignore_ascii_case(b"connection") => {
                 let is_close = |option: &[u8]| option.eq_ignore_ascii_case(b"close");
@@ -51,7 +51,7 @@ impl FramingFields {
     /// # Errors
     ///
     /// Both, or `Transfer-Encoding` in HTTP/1.0.
-    pub const fn check(&self, is_http_1_0: bool) -> Result<(), FieldFault> {
+    pub(crate) const fn check(&self, is_http_1_0: bool) -> Result<(), FieldFault> {
         match (self.content_length, self.is_chunked) {
             (Some(_), true) => Err(FieldFault::Malformed(
                 "both Content-Length and Transfer-Encoding",

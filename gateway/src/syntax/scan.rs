@@ -4,7 +4,7 @@ use memchr::memchr_iter;
 
 /// Finds the empty line that ends a head. Looks at each byte once, however the head is split into reads.
 #[derive(Debug, Default)]
-pub struct HeadScanner {
+pub(crate) struct HeadScanner {
     scanned: usize,
     line_start: usize,
 }
@@ -12,7 +12,7 @@ pub struct HeadScanner {
 /// A line feed without a carriage return before it: RFC 9112 section 2.2 allows to take it for a line end, and two
 /// readers may differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BareLineFeed;
+pub(crate) struct BareLineFeed;
 
 impl HeadScanner {
     /// Scans what has arrived since the last call; `Some` is the head's length, its closing empty line included.
@@ -20,7 +20,7 @@ impl HeadScanner {
     /// # Errors
     ///
     /// A bare line feed, or an empty first line that is none.
-    pub fn scan(&mut self, buffer: &[u8]) -> Result<Option<usize>, BareLineFeed> {
+    pub(crate) fn scan(&mut self, buffer: &[u8]) -> Result<Option<usize>, BareLineFeed> {
         for found in memchr_iter(b'\n', &buffer[self.scanned..]) {
             let line_feed = self.scanned + found;
             match buffer[self.line_start..line_feed].split_last() {
@@ -35,7 +35,7 @@ impl HeadScanner {
 
     /// Whether the first line has not ended yet.
     #[must_use]
-    pub const fn is_in_first_line(&self) -> bool {
+    pub(crate) const fn is_in_first_line(&self) -> bool {
         self.line_start == 0
     }
 }

@@ -4,14 +4,7 @@ use std::{fs, path::Path};
 
 use anyhow::Context;
 use end_to_end::clock::now_ms;
-use gateway::{
-    apps::{
-        open::open_store,
-        seal::{new_app_ident, new_app_key},
-        store::NewApp,
-    },
-    config::{Applications, Config},
-};
+use gateway::measured::{Applications, Config, NewApp, new_app_ident, new_app_key, open_store};
 use gateway_protocol::{app::AppIdent, sign::AppKey};
 use signpost_kit::clock::Timestamp;
 

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context, ensure};
 use end_to_end::clock::now_ms;
-use gateway::apps::seal::new_app_ident;
+use gateway::measured::new_app_ident;
 
 use crate::{
     contestant::{Running, Setup},

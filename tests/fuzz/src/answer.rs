@@ -1,6 +1,6 @@
 //! The heads of backends' answers: the scanner and the strict parser.
 
-use gateway::backend::answer_head::{AnswerBody, AnswerHead, AnswerScanner, MalformedAnswer};
+use gateway::measured::{AnswerBody, AnswerHead, AnswerScanner, MalformedAnswer};
 
 use crate::naive::answer::{self as naive, Answer, Body};
 

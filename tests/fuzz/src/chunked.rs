@@ -1,6 +1,6 @@
 //! Chunked bodies.
 
-use gateway::syntax::chunked::ChunkDecoder;
+use gateway::measured::ChunkDecoder;
 
 use crate::naive::chunked::{self as naive, End, Reading};
 

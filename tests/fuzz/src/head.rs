@@ -1,7 +1,9 @@
 //! Request heads: the scanner and the strict parser.
 
-use gateway::http1::head::{HeadFault, ReadHead, RequestScanner, peek_request_line, read_head};
-use gateway::request::{BodyLength, HeadLimits, Headers, RawHeaders};
+use gateway::measured::{
+    BodyLength, HeadFault, HeadLimits, Headers, RawHeaders, ReadHead, RequestScanner,
+    peek_request_line, read_head,
+};
 
 use crate::naive::head as naive;
 

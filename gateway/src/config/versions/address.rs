@@ -18,7 +18,7 @@ const HEAVIEST: u16 = 100;
 
 /// One of the addresses of a backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BackendAddress {
+pub(crate) struct BackendAddress {
     /// Where it is.
     pub place: Place,
     /// Its share of the requests, compared with the others'. 1 to 100, default 1.
@@ -27,7 +27,7 @@ pub struct BackendAddress {
 
 /// Where something listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub(crate) enum Place {
     /// At an IP address and a port.
     Address(SocketAddr),
     /// At every address that the name has, and a port.
@@ -36,7 +36,7 @@ pub enum Place {
 
 /// It is no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ParsePlaceError {
+pub(crate) enum ParsePlaceError {
     /// Neither an address nor a name, or with a port that there is not.
     #[error("no address and no host's name")]
     Malformed,

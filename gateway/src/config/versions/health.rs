@@ -10,7 +10,7 @@ const ALLOWED_PATH: &str =
 
 /// How addresses are checked: each by a GET, which a healthy backend answers 200.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HealthChecks {
+pub(crate) struct HealthChecks {
     /// What is asked for: a path, and perhaps a query. Default `/healthz`.
     pub path: PathAndQuery,
     /// From the beginning of one check to that of the next. 1 s to 3600 s, default 2 s.

@@ -2,10 +2,7 @@
 
 use std::path::Path;
 
-use gateway::{
-    apps::seal::{Sealer, Slot, new_app_ident, new_app_key},
-    config::MasterKey,
-};
+use gateway::measured::{MasterKey, Sealer, Slot, new_app_ident, new_app_key};
 
 use super::{
     caller::Caller,

@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use anyhow::Context;
 use end_to_end::folder::Folder;
-use gateway::apps::seal::new_app_key;
+use gateway::measured::new_app_key;
 use serde::Serialize;
 
 use super::{

@@ -1,0 +1,35 @@
+//! What the crate's benchmark, its tests in `tests/`, and the crates `bench` and `fuzz` reach. No program uses it.
+//!
+//! All else is private to the crate, so that the compiler finds what nothing uses.
+
+pub use crate::{
+    apps::{
+        App, AppState,
+        directory::{AppDirectory, CachedApps},
+        open::open_store,
+        seal::{Sealer, Slot, new_app_ident, new_app_key},
+        store::{
+            AppStore, AppStoreError, AppSummary, AppUpdate, ImportOutcome, NewApp, Rotated,
+            Rotation,
+        },
+    },
+    backend::answer_head::{AnswerBody, AnswerHead, AnswerScanner, MalformedAnswer},
+    config::{Applications, Config, MasterKey, Versions},
+    drain::Drain,
+    gateway::Gateway,
+    http1::{
+        exchange::Http1Exchange,
+        head::{HeadFault, ReadHead, RequestScanner, peek_request_line, read_head},
+        response::Recipient,
+        stream::{ClientConnection, Waited},
+    },
+    phases::{
+        origin::Peer,
+        route::route,
+        verify::{VerifiedRequest, Verifier},
+    },
+    replay::{ReplayLimits, ReplayMemory},
+    request::{BodyLength, HeadLimits, Headers, Method, RawHeaders, Target},
+    routing::{Balancer, attempts::Attempts},
+    syntax::chunked::ChunkDecoder,
+};

@@ -233,7 +233,7 @@ fn a_secrets_file_belongs_to_the_configuration() {
     );
     let before = settings(&text);
     assert!(before.is_watched());
-    assert_eq!(before.files(), [file.clone()]);
+    assert_eq!(before.files(), std::slice::from_ref(&file));
     std::fs::write(&file, "two\n").unwrap();
     let changes = before.changes(&settings(&text));
     assert_eq!(changes.len(), 1);

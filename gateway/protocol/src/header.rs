@@ -36,13 +36,13 @@ pub const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-ho
 /// W3C Trace Context.
 pub const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// W3C Trace Context, the vendors' part.
-pub const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
+const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
 /// Every header whose lower-case name starts with this is the gateway's own, in both directions.
 pub const INTERNAL_PREFIX: &str = "x-gateway-";
 
 /// Headers that tell where a request came from: kept from a trusted proxy, removed from anybody else. CONTRACT 1.
-pub const PROXY_HEADERS: [&str; 9] = [
+const PROXY_HEADERS: [&str; 9] = [
     "forwarded",
     "x-forwarded",
     "x-forwarded-for",
@@ -55,13 +55,13 @@ pub const PROXY_HEADERS: [&str; 9] = [
 ];
 
 /// Starts the rest of the family that [`PROXY_HEADERS`] names members of.
-pub const FORWARDED_PREFIX: &str = "x-forwarded-";
+const FORWARDED_PREFIX: &str = "x-forwarded-";
 
 /// Further headers that some proxies and content networks write the client's address into; removed whoever sends them.
 ///
 /// From a trusted proxy, too: one that does not write such a header passes on what its own client sent. The address
 /// that counts is in `X-Forwarded-For`, of which the gateway keeps only what trusted proxies wrote.
-pub const CLIENT_ADDRESS_HEADERS: [&str; 22] = [
+const CLIENT_ADDRESS_HEADERS: [&str; 22] = [
     "cf-connecting-ip",
     "cf-connecting-ipv6",
     "cf-pseudo-ipv4",
@@ -88,7 +88,7 @@ pub const CLIENT_ADDRESS_HEADERS: [&str; 22] = [
 
 /// Headers by which a client could make a backend see another request than the one that was verified;
 /// removed whoever sends them. CONTRACT 1.
-pub const OVERRIDE_HEADERS: [&str; 10] = [
+const OVERRIDE_HEADERS: [&str; 10] = [
     "x-host",
     "x-http-host-override",
     "x-http-method",
@@ -103,10 +103,10 @@ pub const OVERRIDE_HEADERS: [&str; 10] = [
 
 /// What families of such headers begin with, and those in which a proxy keeps what it replaced: `X-Original-URL`,
 /// `X-Original-Forwarded-For`, `X-Rewrite-URL`, `X-Envoy-Original-Path`. Removed whoever sends them, too.
-pub const OVERRIDE_PREFIXES: [&str; 3] = ["x-original-", "x-rewrite-", "x-envoy-original-"];
+const OVERRIDE_PREFIXES: [&str; 3] = ["x-original-", "x-rewrite-", "x-envoy-original-"];
 
 /// Headers of one connection only (RFC 9110 section 7.6.1), and those that end at the gateway. CONTRACT 2.
-pub const HOP_BY_HOP_HEADERS: [&str; 11] = [
+const HOP_BY_HOP_HEADERS: [&str; 11] = [
     "connection",
     "keep-alive",
     "proxy-connection",
@@ -439,7 +439,7 @@ impl Roles {
 }
 
 /// Headers whose look-alikes with `_` some servers would take for them: they frame or label a request.
-pub const FRAMING_HEADERS: [&str; 7] = [
+const FRAMING_HEADERS: [&str; 7] = [
     "host",
     "content-length",
     "content-type",

@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use crate::sign::KeyStrength;
 
 /// Longest method in a log line, in bytes; no method of HTTP has more than half of that.
-pub const MAX_METHOD_BYTES: usize = 32;
+const MAX_METHOD_BYTES: usize = 32;
 /// Longest path in a log line, in bytes. A head, and so a path, may have 64 KiB.
-pub const MAX_PATH_BYTES: usize = 512;
+const MAX_PATH_BYTES: usize = 512;
 /// Longest ident in a log line, in bytes: the longest that an application can have.
-pub const MAX_IDENT_BYTES: usize = 64;
+const MAX_IDENT_BYTES: usize = 64;
 
 /// Stands where a text was cut.
 const CUT: &str = "…";

@@ -77,7 +77,7 @@ pub struct KeyStrength {
 
 impl KeyStrength {
     /// What a key must have at least.
-    pub const LEAST_BITS: u32 = 128;
+    const LEAST_BITS: u32 = 128;
 
     /// The strength of a secret text, an application's key or any other.
     ///

@@ -45,9 +45,6 @@ pub enum OpenError {
         #[source]
         cause: refinery::Error,
     },
-    /// An embedded store is needed.
-    #[error("the store is not an embedded one (sqlite:PATH)")]
-    NotSqlite,
 }
 
 /// Why a call to the store failed.

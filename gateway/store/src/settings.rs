@@ -2,7 +2,7 @@
 
 use std::{ops::RangeInclusive, path::PathBuf, time::Duration};
 
-use crate::{OpenError, StoreAddress};
+use crate::StoreAddress;
 
 /// Which store, and how it is spoken to.
 #[derive(Clone, Debug)]
@@ -21,15 +21,6 @@ impl StoreSettings {
             address,
             postgres: PostgresSettings::default(),
         }
-    }
-
-    /// The embedded store's file, for what can be done with a file only.
-    ///
-    /// # Errors
-    ///
-    /// It is no embedded store.
-    pub fn sqlite_file(&self) -> Result<&std::path::Path, OpenError> {
-        self.address.file().ok_or(OpenError::NotSqlite)
     }
 }
 

@@ -59,15 +59,6 @@ struct State {
 }
 
 impl LogWriter {
-    /// Starts a thread that writes to standard error.
-    ///
-    /// # Errors
-    ///
-    /// The process has no descriptor or no thread left.
-    pub fn to_stderr() -> io::Result<Self> {
-        Self::start(io::stderr().as_fd().try_clone_to_owned()?)
-    }
-
     /// Starts a thread that writes to standard output.
     ///
     /// # Errors

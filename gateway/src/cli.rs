@@ -43,7 +43,7 @@ enum Command {
     Run(ConfigFile),
     /// Check a configuration: all problems at once, and what its weak choices mean.
     Check(CheckArguments),
-    /// Let the gateway that runs with this configuration take it on, and print what changed: exit code 0 or 1.
+    /// Reload the configuration of the running gateway; print what changed, or why not: exit code 0 or 1.
     Reload(ConfigFile),
     /// Ask the gateway that runs with this configuration whether it can serve: exit code 0 or 1.
     Health(ConfigFile),
@@ -74,7 +74,7 @@ struct ConfigFile {
 struct CheckArguments {
     #[command(flatten)]
     file: ConfigFile,
-    /// Also print what a reload would change in the gateway that runs with this configuration.
+    /// Let the gateway that runs with this file check it, and print what a reload would change.
     #[arg(long)]
     diff: bool,
 }
@@ -95,15 +95,12 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Run(file) => {
             let loaded = Config::load_settings(&file.config)?;
             let log = Logging::start(&loaded.config.log)?;
-            for warning in loaded.config.warnings() {
-                tracing::warn!("{warning}");
-            }
             server::run(loaded, file.config, log)?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Check(arguments) => check(&arguments),
         Command::Reload(file) => ask(&file, Verb::Reload),
-        Command::Health(file) => health::run(file.load()?.management),
+        Command::Health(file) => health::run(&file),
         Command::App { command } => wait_for(app::run(command)),
         Command::Store { command } => wait_for(store::run(command)),
         Command::Sign(arguments) => sign::run(&arguments),
@@ -113,12 +110,13 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
 
 fn check(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
     let file = &arguments.file;
+    // The running gateway has the environment that the file is meant for.
+    if arguments.diff {
+        return ask(file, Verb::Diff);
+    }
     let config = file.load()?;
     for warning in wait_for(warnings(&config))? {
         say(&format!("warning: {warning}"));
-    }
-    if arguments.diff {
-        return ask(file, Verb::Diff);
     }
     say(&format!("{}: OK", file.config.display()));
     Ok(ExitCode::SUCCESS)

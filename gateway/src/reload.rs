@@ -1,17 +1,19 @@
 //! Taking on a changed configuration: the gateway of the moment is replaced by one that knows all that it knew.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
+use anyhow::bail;
 use arc_swap::ArcSwap;
 use signpost_kit::{
     config::{ConfigError, Loaded},
     logging::Logging,
     reload::Reload,
 };
+use signpost_store::{Store, StoreSettings};
 use tokio::sync::Mutex;
 
 use crate::{
-    apps::directory::AppDirectory,
+    apps::{directory::AppDirectory, open::warn_of_unknown_defaults},
     config::{Applications, Config},
     gateway::Gateway,
     routing::watching::{Monitor, look_up},
@@ -31,13 +33,19 @@ const NEED_RESTART: [&str; 7] = [
 /// What a gateway reloads.
 pub(crate) struct GatewayReload {
     /// The configuration file.
-    pub file: PathBuf,
+    pub(crate) file: PathBuf,
     /// The gateway of the moment.
-    pub current: Arc<ArcSwap<Gateway>>,
+    pub(crate) current: Arc<ArcSwap<Gateway>>,
     /// Watches over the addresses of its versions.
-    pub monitor: Mutex<Monitor>,
+    pub(crate) monitor: Mutex<Monitor>,
     /// The process' log.
-    pub log: Logging,
+    pub(crate) log: Logging,
+    /// Where clients are served, until the process ends.
+    pub(crate) listen: SocketAddr,
+    /// Where management is served, until the process ends.
+    pub(crate) management: SocketAddr,
+    /// The store of applications, if there is one.
+    pub(crate) store: Option<(StoreSettings, Store)>,
 }
 
 impl Reload for GatewayReload {
@@ -58,32 +66,64 @@ impl Reload for GatewayReload {
     }
 
     async fn apply(&self, config: Config) -> anyhow::Result<()> {
+        self.refuse_own_addresses(&config)?;
         let before = self.current.load_full();
-        let apps = apps(&before.apps, &config.applications);
+        let apps = apps(&before.apps, &config.applications).await?;
         let log = config.log.clone();
-        let warnings = config.warnings();
-        let gateway = before.succeeded_by(config, apps)?;
+        log_warnings(&config);
+        let gateway = Arc::new(before.succeeded_by(config, apps)?);
         let is_new = |one: &Arc<_>| !before.balancers().any(|known| Arc::ptr_eq(&known, one));
         let new: Vec<_> = gateway.balancers().filter(is_new).collect();
         // Before the first request asks for an address.
         look_up(&new).await;
         self.log.apply(&log);
         self.monitor.lock().await.follow(gateway.balancers());
-        self.current.store(Arc::new(gateway));
-        for warning in warnings {
-            tracing::warn!("{warning}");
+        self.current.store(Arc::clone(&gateway));
+        before.apps.retire(&gateway.apps);
+        if let Some((settings, store)) = &self.store {
+            warn_of_unknown_defaults(settings, &gateway.versions, store);
         }
         Ok(())
+    }
+
+    fn health_address(&self) -> SocketAddr {
+        self.management
+    }
+}
+
+impl GatewayReload {
+    /// The file was checked against the addresses that it names itself, which may wait for a restart.
+    fn refuse_own_addresses(&self, config: &Config) -> anyhow::Result<()> {
+        let own = [self.listen, self.management];
+        match config.versions.iter().find(|one| one.upstream.is_at(&own)) {
+            Some(backend) => bail!(
+                "versions.{}: the gateway itself listens at its backend's address, until a restart",
+                backend.version
+            ),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Logs what the configuration allows and a careful operator should know.
+pub(crate) fn log_warnings(config: &Config) {
+    for warning in config.warnings() {
+        tracing::warn!("{warning}");
     }
 }
 
 /// The applications that `config` means: a key of its own, or those of the store, which stays open.
-fn apps(before: &AppDirectory, config: &Applications) -> AppDirectory {
-    match (before, config) {
+async fn apps(before: &AppDirectory, config: &Applications) -> anyhow::Result<AppDirectory> {
+    Ok(match (before, config) {
         (AppDirectory::Single(_), Applications::Single(key)) => AppDirectory::single(key.clone()),
         (AppDirectory::Multi(apps), Applications::Multi(multi)) => {
-            AppDirectory::Multi(apps.of_size(multi.cache_entries))
+            let (apps, entries) = (Arc::clone(apps), multi.cache_entries);
+            let sized = tokio::task::spawn_blocking(move || apps.of_size(entries));
+            AppDirectory::Multi(sized.await?)
         }
         (before, _) => before.clone(),
-    }
+    })
 }
+
+#[cfg(test)]
+mod tests;

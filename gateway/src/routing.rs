@@ -102,10 +102,18 @@ impl Balancer {
             check: Check::new(version, checks),
             interval: checks.interval,
         });
-        if checks.is_none() {
-            for address in addresses.iter() {
+        let had_checks = before.is_some_and(|before| before.checks.is_some());
+        let started = before.map_or_else(Instant::now, |before| before.started);
+        let out_ms = millis(balancing.out);
+        for address in addresses.iter() {
+            // What checks said before they were switched off is not true any more.
+            if !had_checks {
                 address.state().health.reset();
             }
+            address
+                .state()
+                .outage
+                .limit(millis(started.elapsed()), out_ms);
         }
         let is_lost = before.is_some_and(|before| before.is_lost.load(Ordering::Relaxed));
         Self {
@@ -116,9 +124,9 @@ impl Balancer {
             checks,
             wants_look_up: Notify::new(),
             is_lost: AtomicBool::new(is_lost),
-            out_ms: u64::try_from(balancing.out.as_millis()).unwrap_or(u64::MAX),
+            out_ms,
             // Ejections are counted from there.
-            started: before.map_or_else(Instant::now, |before| before.started),
+            started,
         }
     }
 
@@ -226,12 +234,16 @@ impl Balancer {
     fn serves(&self, address: &Address, attempts: &Attempts) -> bool {
         attempts.may_try(address)
             && !address.state().outage.holds(|| self.now_ms())
-            && address.state().health.is_healthy()
+            && (self.checks.is_none() || address.state().health.is_healthy())
     }
 
     fn now_ms(&self) -> u64 {
-        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+        millis(self.started.elapsed())
     }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

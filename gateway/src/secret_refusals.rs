@@ -87,6 +87,13 @@ impl SecretRefusals {
         self.any.store(!noted.is_empty(), Ordering::Relaxed);
     }
 
+    /// Forgets all of them: the secret or the backends are others.
+    pub(crate) fn clear(&self) {
+        let mut noted = self.noted();
+        noted.clear();
+        self.any.store(false, Ordering::Relaxed);
+    }
+
     /// The backends that refused the secret lately: their versions and addresses.
     #[must_use]
     pub(crate) fn current(&self, now: Instant) -> Vec<(String, SocketAddr)> {

@@ -21,14 +21,22 @@ use signpost_kit::{
     config::{Loaded, Settings},
     descriptors::Descriptors,
     logging::Logging,
-    reload::Reloader,
+    reload::{Hangups, Reloader},
 };
-use tokio::sync::Mutex;
+use tokio::{runtime::Runtime, sync::Mutex};
 
 use crate::{
-    apps::open::open_apps, config::Config, descriptor_reserve::DescriptorReserve, drain::Drain,
-    gateway::Gateway, http1::connection::Http1Connections, management::Management,
-    observe::access_log::AccessLog, reload::GatewayReload, routing::watching::look_up, stop::Stop,
+    apps::open::open_apps,
+    config::Config,
+    descriptor_reserve::DescriptorReserve,
+    drain::Drain,
+    gateway::Gateway,
+    http1::connection::Http1Connections,
+    management::Management,
+    observe::access_log::AccessLog,
+    reload::{GatewayReload, log_warnings},
+    routing::watching::look_up,
+    stop::Stop,
 };
 
 /// pingora stops its runtimes after this. The process has ended long before: a stop takes ten minutes at most.
@@ -46,11 +54,23 @@ const SEND_BUFFER: usize = 256 * 1024;
 /// The store cannot be opened, or an address is taken.
 pub(crate) fn run(loaded: Loaded<Config>, file: PathBuf, log: Logging) -> anyhow::Result<()> {
     let Loaded { config, settings } = loaded;
+    let control = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot create the control thread")?;
+    // First of all, so that a SIGHUP ends no process that is still starting.
+    let hangups = control.block_on(async { Hangups::listen() });
+    let hangups = hangups.context("cannot handle SIGHUP")?;
+    log_warnings(&config);
     let descriptors = Descriptors::raise_limit();
     // pingora panics when it cannot listen; this says why, before anything else happens.
     probe(&config)?;
     // Its watch lasts as long as this function, which is as long as the process.
     let apps = open_apps(&config)?;
+    let store = apps
+        .store
+        .clone()
+        .map(|store| (config.store.clone(), store));
     let mut server = Server::new_with_opt_and_conf(None, pingora_conf());
     server.bootstrap();
     let (listen, management, threads) = (config.listen, config.management, config.threads);
@@ -64,7 +84,7 @@ pub(crate) fn run(loaded: Loaded<Config>, file: PathBuf, log: Logging) -> anyhow
     }
     let health = Management {
         listen,
-        store: apps.store,
+        store: store.as_ref().map(|(_, store)| store.clone()),
         current: Arc::clone(&current),
     };
     health.start(management, descriptors)?;
@@ -73,8 +93,11 @@ pub(crate) fn run(loaded: Loaded<Config>, file: PathBuf, log: Logging) -> anyhow
         current: Arc::clone(&current),
         monitor: Mutex::default(),
         log: log.clone(),
+        listen,
+        management,
+        store,
     };
-    start_control(reload, file, settings)?;
+    start_control(control, hangups, reload, file, settings)?;
     tracing::info!(%listen, %management, %public_url, "signpost is serving");
     let (end, ended) = mpsc::channel();
     let stop = Stop {
@@ -96,22 +119,24 @@ pub(crate) fn run(loaded: Loaded<Config>, file: PathBuf, log: Logging) -> anyhow
 }
 
 /// Starts the thread that takes no requests: it watches over the addresses of backends, and reloads the configuration.
-fn start_control(reload: GatewayReload, file: PathBuf, settings: Settings) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("cannot start the control thread")?;
+fn start_control(
+    runtime: Runtime,
+    hangups: Hangups,
+    reload: GatewayReload,
+    file: PathBuf,
+    settings: Settings,
+) -> anyhow::Result<()> {
     let reloader = runtime.block_on(async {
         let balancers: Vec<_> = reload.current.load().balancers().collect();
         // Before the first request asks for an address. A name that cannot be resolved is no reason not to start.
         look_up(&balancers).await;
         reload.monitor.lock().await.follow(balancers.into_iter());
-        Reloader::new(reload, file, settings)
-    })?;
+        Reloader::new(reload, file, settings, hangups)
+    });
     thread::Builder::new()
         .name("control".to_owned())
         .spawn(move || runtime.block_on(reloader.run()))
-        .context("cannot start the control thread")?;
+        .context("cannot create the control thread")?;
     Ok(())
 }
 

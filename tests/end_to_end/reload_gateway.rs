@@ -182,14 +182,19 @@ async fn a_sign_that_was_used_stays_used() {
         "[limits]\nparams = 99\n[sign]\nreplay_entries = 200",
     );
     assert_eq!(send().await.0, 409);
-    // Under the small window it is forgotten; the larger one does not let it in again.
+    // The larger window does not let in what was remembered for the smaller one only.
+    reload(&stack, "[sign]\nwindow_seconds = 300");
     until("the request to be too old", || async {
         let (status, code) = send().await;
+        assert_ne!(status, 200);
         (status == 403 && code.as_deref() == Some("time_out_of_window")).then_some(())
     })
     .await;
+    // A further request makes the memory forget what has ended.
     assert_eq!(status(&client, "/sweep").await, 200);
-    reload(&stack, "[sign]\nwindow_seconds = 300");
+    assert_eq!(send().await, (403, Some("time_out_of_window".to_owned())));
+    reload(&stack, "[sign]\nwindow_seconds = 2");
+    reload(&stack, "[sign]\nwindow_seconds = 200");
     assert_eq!(send().await, (403, Some("time_out_of_window".to_owned())));
     assert_eq!(status(&client, "/x").await, 200);
 }
@@ -236,7 +241,18 @@ async fn limits_and_timeouts_change_with_the_next_request() {
         last = connection.answer().await.unwrap().status;
     }
     assert_eq!(last, 429);
-    // The debt stays, and weighs less.
+    // What is owed stays, under other rates, too.
+    reload(
+        &stack,
+        "[limits.unsigned]\nper_second = 1\nburst = 3\nipv6_48_per_second = 4\nipv6_48_burst = 8",
+    );
+    let mut served = 0;
+    for _ in 0..4 {
+        let mut connection = stack.raw().await;
+        connection.send(&request("GET", "/login", &[], b"")).await;
+        served += usize::from(connection.answer().await.unwrap().status != 429);
+    }
+    assert!((1..=3).contains(&served), "{served}");
     reload(&stack, "[limits.unsigned]\nenabled = false");
     let mut connection = stack.raw().await;
     connection.send(&request("GET", "/login", &[], b"")).await;
@@ -373,6 +389,9 @@ async fn an_invalid_file_changes_nothing_and_is_explained_as_by_check() {
         }
         assert!(told.contains("the old configuration stays"), "{told}");
         assert_eq!(status(&client, "/x").await, 200);
+        // A program that serves is healthy, whatever the file says by now.
+        let output = stack.command(&["health"]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     }
     fs::remove_file(&file).unwrap();
     let output = stack.reload(Program::Gateway);
@@ -389,7 +408,7 @@ async fn an_invalid_file_changes_nothing_and_is_explained_as_by_check() {
 
 #[tokio::test]
 async fn what_needs_a_restart_is_named() {
-    let (mut stack, _backend) = Stack::recording().await;
+    let (stack, _backend) = Stack::recording().await;
     let other = free_address();
     let told = reload(
         &stack,
@@ -404,7 +423,6 @@ async fn what_needs_a_restart_is_named() {
         .log_with(Program::Gateway, "a restart is needed for")
         .await;
     assert!(log.contains("listen") && log.contains("threads"));
-    stack.running(Program::Gateway).hang_up();
     let output = stack.check(Program::Gateway, &["--diff"]);
     assert_eq!(output.status.code(), Some(0));
     assert!(
@@ -412,6 +430,49 @@ async fn what_needs_a_restart_is_named() {
         "{}",
         text(&output)
     );
+}
+
+#[tokio::test]
+async fn the_gateway_does_not_become_its_own_backend() {
+    let (stack, _backend) = Stack::recording().await;
+    let (listen, other) = (stack.addresses().gateway, free_address());
+    stack.configure(
+        Program::Gateway,
+        &format!("listen = \"{other}\"\n[versions.v1]\nbackend = \"{listen}\""),
+    );
+    let output = stack.reload(Program::Gateway);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        text(&output).contains("versions.v1: the gateway itself listens"),
+        "{}",
+        text(&output)
+    );
+    assert_eq!(status(&stack.client(), "/x").await, 200);
+}
+
+#[tokio::test]
+async fn a_hangup_ends_no_gateway_that_is_still_starting() {
+    let (mut stack, _backend) = Stack::recording().await;
+    stack.begin(Program::Gateway);
+    // What it warns of is logged before it opens its store and resolves names.
+    until("the gateway to have read its file", || {
+        let warned = stack
+            .log(Program::Gateway)
+            .matches("sign.algorithm")
+            .count();
+        async move { (warned == 2).then_some(()) }
+    })
+    .await;
+    for _ in 0..5 {
+        stack.running(Program::Gateway).hang_up();
+    }
+    until("the gateway to reload", || {
+        let log = stack.log(Program::Gateway);
+        async move { log.contains("configuration reloaded").then_some(()) }
+    })
+    .await;
+    assert!(stack.running(Program::Gateway).ended().is_none());
+    assert_eq!(status(&stack.client(), "/x").await, 200);
 }
 
 #[tokio::test]
@@ -610,8 +671,11 @@ async fn fifty_reloads_under_load_fail_no_request_and_keep_no_memory() {
     // A configuration is some 10 KiB; what is in flight varies more than that.
     assert!(late <= early + 4 * 1024, "{early} KiB, then {late} KiB");
     assert!(backends.iter().all(|backend| backend.requests().len() > 50));
-    let log = stack.log(Program::Gateway);
-    assert_eq!(log.matches("configuration reloaded").count(), 50);
+    until("every reload to be logged", || async {
+        let log = stack.log(Program::Gateway);
+        (log.matches("configuration reloaded").count() == 50).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -179,6 +179,13 @@ impl Stack {
         self.running(instance).kill();
     }
 
+    /// Starts a program once more, without waiting for it.
+    pub fn begin(&mut self, instance: impl Into<Instance>) {
+        let instance = instance.into();
+        self.running.remove(&instance);
+        self.spawn(instance);
+    }
+
     /// Starts a program once more and waits until it is ready.
     ///
     /// # Panics

@@ -89,7 +89,6 @@ impl Config {
     }
 
     fn read(root: &mut Section<'_>) -> Read<Self> {
-        root.renamed("worker_threads", "threads");
         let headers = common::headers(root);
         let listen = root.address("listen", LISTEN);
         let public_url = root.parsed("public_url", PUBLIC_URL, ORIGIN);

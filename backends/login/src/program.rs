@@ -21,7 +21,7 @@ use signpost_kit::{
     log_writer::write_last_words,
     logging::Logging,
     reload::{
-        Reloader,
+        Hangups, Reloader,
         control::{self, Verb},
     },
 };
@@ -72,7 +72,7 @@ pub async fn start(config: Config) -> anyhow::Result<(Arc<Service>, Watch)> {
     tracing::info!(store = %address, "the store is {address}");
     let stores = Stores::of(&store);
     let service = Service::new(config, stores, Arc::new(SystemClock))
-        .context("no HTTP client for the providers")?;
+        .context("cannot create an HTTP client for the providers")?;
     // Not by the first request that needs it: many would wait for each other where the store hangs.
     let sealed = service.state.seal().await.map(drop);
     sealed.context("the key of redirect logins cannot be read")?;
@@ -94,19 +94,13 @@ fn try_run(program: &Program) -> anyhow::Result<ExitCode> {
     if arguments.get_flag("reload") {
         return ask(file, Verb::Reload);
     }
-    let Loaded { config, settings } = Config::load_settings(file)?;
-    if arguments.get_flag("check") {
-        for warning in config.warnings() {
-            say(&format!("warning: {warning}"));
-        }
-        if arguments.get_flag("diff") {
-            return ask(file, Verb::Diff);
-        }
-        say(&format!("{}: OK", file.display()));
-        return Ok(ExitCode::SUCCESS);
+    // The running program has the environment that the file is meant for.
+    if arguments.get_flag("diff") {
+        return ask(file, Verb::Diff);
     }
     if arguments.get_flag("health") {
-        let health = health::ask(config.listen())?;
+        let health =
+            health::ask_program(file, || Ok(Config::load_settings(file)?.config.listen()))?;
         say(&health.words);
         return Ok(if health.is_ready {
             ExitCode::SUCCESS
@@ -114,23 +108,35 @@ fn try_run(program: &Program) -> anyhow::Result<ExitCode> {
             ExitCode::FAILURE
         });
     }
+    let Loaded { config, settings } = Config::load_settings(file)?;
+    if arguments.get_flag("check") {
+        for warning in config.warnings() {
+            say(&format!("warning: {warning}"));
+        }
+        say(&format!("{}: OK", file.display()));
+        return Ok(ExitCode::SUCCESS);
+    }
     let log = Logging::start(config.log())?;
     log_warnings(&config);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(config.threads())
         .enable_all()
         .build()
-        .context("no threads to serve requests with")?;
+        .context("cannot create threads to serve requests")?;
     let served = runtime.block_on(async {
+        // First of all, so that a SIGHUP ends no process that is still starting.
+        let hangups = Hangups::listen().context("cannot handle SIGHUP")?;
+        let listen = config.listen();
         let (service, _watch) = start(config).await?;
         let running = Running::new(program, service);
         let reload = ProgramReload {
             running: running.clone(),
             log: log.clone(),
             file: file.clone(),
+            listen,
         };
-        let reloader = Reloader::new(reload, file.clone(), settings);
-        tokio::spawn(reloader.context("no handler for SIGHUP")?.run());
+        let reloader = Reloader::new(reload, file.clone(), settings, hangups);
+        tokio::spawn(reloader.run());
         server::serve(program, &running).await
     });
     // What still runs was given its time by the server.
@@ -160,13 +166,13 @@ fn arguments(program: &Program) -> Command {
         .help("The configuration file");
     let flag = |name: &'static str| Arg::new(name).long(name).action(ArgAction::SetTrue);
     let check = flag("check")
-        .help("Check the configuration and exit: prints every problem; exit code 0 or 1");
+        .help("Check a configuration: all problems at once, and what its weak choices mean: exit code 0 or 1");
     let diff = flag("diff")
         .requires("check")
-        .help("With --check: also print what a reload of the running program would change");
+        .help("With --check: let the program that runs with this file check it, and print what a reload would change");
     let reload = flag("reload")
         .conflicts_with("check")
-        .help("Make the program that runs with this file reload it, and print what changed or why not: exit code 0 or 1");
+        .help("Reload the configuration of the running program; print what changed, or why not: exit code 0 or 1");
     let health = flag("health").conflicts_with_all(["check", "reload"]).help(
         "Ask the program that runs with this configuration whether it can serve: exit code 0 or 1",
     );

@@ -30,7 +30,7 @@ use self::document::Document;
 pub use self::{
     error::ConfigError,
     section::{ADDRESS, Invalid, Read, SECRET, Section},
-    settings::{Change, Settings},
+    settings::{Change, ReadFile, Settings},
     value::Value,
 };
 
@@ -71,15 +71,18 @@ pub fn parse<T>(
     text: &str,
     read: impl FnOnce(&mut Section<'_>) -> Read<T>,
 ) -> Result<Loaded<T>, ConfigError> {
-    let invalid = |problems| ConfigError::Invalid {
+    let invalid = |problems, files| ConfigError::Invalid {
         path: path.to_owned(),
         problems,
+        files,
     };
+    let file = ReadFile::new(path, Some(text.as_bytes()));
     let (table, problems) = document::parse(text);
     if !problems.is_empty() {
-        return Err(invalid(problems));
+        return Err(invalid(problems, vec![file]));
     }
     let document = Document::new(text);
+    document.depends_on(file);
     let config = {
         let mut root = Section::root(&document, table.get_ref());
         // Whether it is watched is the reload's business; here the key is known, and listed.
@@ -90,8 +93,11 @@ pub fn parse<T>(
     };
     match (config, document.finish()) {
         (Ok(config), Ok(settings)) => Ok(Loaded { config, settings }),
-        (_, Err(problems)) => Err(invalid(problems)),
-        (Err(Invalid), Ok(_)) => Err(invalid(vec![error::Problem::unexplained()])),
+        (_, Err((problems, files))) => Err(invalid(problems, files)),
+        (Err(Invalid), Ok(settings)) => {
+            let problem = error::Problem::unexplained();
+            Err(invalid(vec![problem], settings.files))
+        }
     }
 }
 

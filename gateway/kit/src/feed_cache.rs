@@ -107,21 +107,32 @@ where
         }
     }
 
-    /// An empty cache of another size, which knows as much of the feed.
+    /// A cache of another size with the same values, as far as they fit, which knows as much of the feed. Only while no change
+    /// is delivered.
     #[must_use]
     pub fn resized(&self, entries: u64) -> Self {
+        let cache = Cache::builder().max_capacity(entries).build();
+        let fitting = usize::try_from(entries).unwrap_or(usize::MAX);
+        for (key, entry) in self.cache.iter().take(fitting) {
+            cache.insert(*key, entry);
+        }
         Self {
             settings: FeedCacheSettings {
                 entries,
                 ..self.settings
             },
-            cache: Cache::builder().max_capacity(entries).build(),
+            cache,
             in_flight: InFlight::default(),
             freshness: self.freshness.duplicate(),
             changes: AtomicU64::new(0),
             clock: Arc::clone(&self.clock),
             start: self.start,
         }
+    }
+
+    /// Drops all values: the cache is not used any more, but for requests that still hold it.
+    pub fn clear(&self) {
+        self.cache.invalidate_all();
     }
 
     /// Values at most.

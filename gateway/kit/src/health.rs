@@ -4,13 +4,18 @@
 use std::{
     io::{Read, Write},
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream},
+    path::Path,
     time::Duration,
 };
 
 use anyhow::Context;
 
+use crate::reload::control::{self, Verb};
+
 /// Longer than `/readyz` waits for the store: its answer says more than silence.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The program says at once where it answers, unless it is reloading.
+const ADDRESS_TIMEOUT: Duration = Duration::from_secs(2);
 /// More than any answer of `/readyz`.
 const MOST_BYTES: u64 = 64 * 1024;
 
@@ -21,6 +26,24 @@ pub struct Health {
     pub is_ready: bool,
     /// The answer's body.
     pub words: String,
+}
+
+/// Asks the program that runs with `file`. It knows where it answers, whatever the file says by now; without an answer to that,
+/// `from_file` says it.
+///
+/// # Errors
+///
+/// As [`ask`], or `from_file` fails.
+pub fn ask_program(
+    file: &Path,
+    from_file: impl FnOnce() -> anyhow::Result<SocketAddr>,
+) -> anyhow::Result<Health> {
+    let known = control::ask_within(file, Verb::HealthAddress, ADDRESS_TIMEOUT);
+    let known = known.ok().and_then(|answer| answer.text.parse().ok());
+    ask(match known {
+        Some(address) => address,
+        None => from_file()?,
+    })
 }
 
 /// Asks the program that listens at an address.

@@ -49,10 +49,10 @@ pub struct HttpTimeouts {
 }
 
 /// Serves until `phase` is [`Phase::Closing`], then closes the listener and idle connections, and returns when the last
-/// connection has ended. Each new connection is served by the `settings` of that moment.
+/// connection has ended. A connection is accepted, and each of its requests served, by the `settings` of that moment.
 pub async fn serve<H, F, B>(
     listener: TcpListener,
-    settings: impl Fn() -> HttpSettings,
+    settings: impl Fn() -> HttpSettings + Clone + Send + Sync + 'static,
     phase: watch::Receiver<Phase>,
     handler: H,
 ) where
@@ -78,15 +78,16 @@ pub async fn serve<H, F, B>(
                 continue;
             }
         };
-        let settings = settings();
+        let now = settings();
         // Only this loop adds any.
-        if connections.len() >= settings.max_connections {
+        if connections.len() >= now.max_connections {
             drop(stream);
-            log_refusal(&settings, &full);
+            log_refusal(&now, &full);
             continue;
         }
         prepare(&stream);
-        let (handler, timeouts, phase) = (handler.clone(), settings.timeouts, phase.clone());
+        let (handler, settings, phase) = (handler.clone(), settings.clone(), phase.clone());
+        let timeouts = move || settings().timeouts;
         connections.spawn(async move {
             serve_connection(stream, timeouts, phase, move |request| {
                 handler(request, peer)

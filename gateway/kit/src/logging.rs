@@ -71,6 +71,29 @@ impl Logging {
         })
     }
 
+    /// A log that nothing in the process writes to.
+    ///
+    /// # Panics
+    ///
+    /// The process has no descriptor or no thread left.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn unused() -> Self {
+        let log = Log {
+            format: LogFormat::Human,
+            filter: "info".to_owned(),
+            access: true,
+        };
+        let writer = LogWriter::to_stdout().expect("a test has a standard output");
+        let (_, filter, format) =
+            subscriber(&log, writer.clone(), false).expect("the filter is valid");
+        Self {
+            writer,
+            filter,
+            format,
+        }
+    }
+
     /// Where the lines go.
     #[must_use]
     pub const fn writer(&self) -> &LogWriter {

@@ -9,15 +9,19 @@
 //! | signals that come during a reload | one further reload |
 //! | `reload` commands at once | one is answered, others wait in the socket's backlog |
 //! | a command, and its answer | 5 s each |
+//! | commands that are being read | 8 |
+//! | reading the files | 30 s |
 
 pub mod control;
 mod watch;
 
-use std::{fmt, path::PathBuf, sync::Arc};
+use std::{fmt, io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
+use anyhow::anyhow;
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     sync::mpsc,
+    time::timeout,
 };
 
 use self::{
@@ -25,6 +29,9 @@ use self::{
     watch::FileWatch,
 };
 use crate::config::{Change, ConfigError, Loaded, Settings};
+
+/// Reading the files takes no longer, or the reload has failed: one may be on a server that does not answer.
+const LOAD_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What a program reloads.
 pub trait Reload: Send + Sync + 'static {
@@ -43,6 +50,24 @@ pub trait Reload: Send + Sync + 'static {
 
     /// Takes a configuration on, but for what needs a restart. Nothing may have changed if it fails.
     fn apply(&self, config: Self::Config) -> impl Future<Output = anyhow::Result<()>> + Send;
+
+    /// Where the program answers `/readyz`.
+    fn health_address(&self) -> SocketAddr;
+}
+
+/// SIGHUP, which asks for a reload.
+#[derive(Debug)]
+pub struct Hangups(Signal);
+
+impl Hangups {
+    /// Takes the signal over: from here on it no longer ends the process. Only within a runtime.
+    ///
+    /// # Errors
+    ///
+    /// The system refuses.
+    pub fn listen() -> io::Result<Self> {
+        signal(SignalKind::hangup()).map(Self)
+    }
 }
 
 /// What came of a reload, or would come of it. `Display` is what the `reload` command prints.
@@ -76,44 +101,41 @@ pub struct Reloader<R: Reload> {
     file: PathBuf,
     /// What is in force.
     running: Settings,
-    hangups: Signal,
-    commands: Option<mpsc::Receiver<Command>>,
+    hangups: Hangups,
+    commands: mpsc::Receiver<Command>,
     watch: FileWatch,
 }
 
 impl<R: Reload> Reloader<R> {
-    /// One for the program that runs with the settings of `file`. From here on SIGHUP no longer ends the process.
-    ///
-    /// # Errors
-    ///
-    /// The signal cannot be handled.
-    pub fn new(program: R, file: PathBuf, running: Settings) -> anyhow::Result<Self> {
-        let commands = control::commands(&file)
-            .inspect_err(|cause| {
-                tracing::warn!(%cause, "the reload command will not find this program; SIGHUP reloads it");
-            })
-            .ok();
-        Ok(Self {
-            hangups: signal(SignalKind::hangup())?,
-            commands,
-            watch: FileWatch::new(&file, &running),
+    /// One for the program that runs with the settings of `file`. What `hangups` received so far is answered by a reload. Only
+    /// within a runtime.
+    pub fn new(program: R, file: PathBuf, running: Settings, hangups: Hangups) -> Self {
+        Self {
+            hangups,
+            commands: control::commands(&file),
+            watch: FileWatch::new(running.is_watched(), running.files().to_vec()),
             program: Arc::new(program),
             file,
             running,
-        })
+        }
     }
 
     /// Reloads whenever it should, for as long as this is polled.
     pub async fn run(mut self) {
         loop {
             tokio::select! {
-                Some(()) = self.hangups.recv() => {
+                Some(()) = self.hangups.0.recv() => {
                     self.reload().await;
                 }
-                Some(command) = next(&mut self.commands) => {
+                Some(command) = self.commands.recv() => {
                     let report = match command.verb() {
                         Verb::Reload => self.reload().await,
                         Verb::Diff => self.compare().await,
+                        Verb::HealthAddress => {
+                            let address = self.program.health_address();
+                            command.answer(true, &address.to_string()).await;
+                            continue;
+                        }
                     };
                     command.answer(report.is_good(), &report.to_string()).await;
                 }
@@ -125,12 +147,20 @@ impl<R: Reload> Reloader<R> {
     }
 
     async fn reload(&mut self) -> Report {
-        let outcome = match self.load().await {
+        let loaded = self.load().await;
+        // What was tried, and failed, is not tried again before it changes.
+        let read = match &loaded {
+            Ok(loaded) => Some(loaded.settings.files().to_vec()),
+            Err(Outcome::Invalid(error)) => Some(error.files()),
+            Err(_) => None,
+        };
+        let outcome = match loaded {
             Ok(loaded) => self.apply(loaded).await,
             Err(outcome) => outcome,
         };
-        // What was tried, and failed, is not tried again before it changes.
-        self.watch.follow(&self.file, &self.running);
+        if let Some(read) = read {
+            self.watch = FileWatch::new(self.running.is_watched(), read);
+        }
         let report = Report {
             file: self.file.clone(),
             outcome,
@@ -152,9 +182,14 @@ impl<R: Reload> Reloader<R> {
 
     async fn load(&self) -> Result<Loaded<R::Config>, Outcome> {
         let program = Arc::clone(&self.program);
-        match tokio::task::spawn_blocking(move || program.load()).await {
-            Ok(loaded) => loaded.map_err(Outcome::Invalid),
-            Err(cause) => Err(Outcome::Failed(cause.into())),
+        let loading = tokio::task::spawn_blocking(move || program.load());
+        match timeout(LOAD_TIMEOUT, loading).await {
+            Ok(Ok(loaded)) => loaded.map_err(Outcome::Invalid),
+            Ok(Err(cause)) => Err(Outcome::Failed(cause.into())),
+            Err(_) => Err(Outcome::Failed(anyhow!(
+                "a file cannot be read within {} s",
+                LOAD_TIMEOUT.as_secs()
+            ))),
         }
     }
 
@@ -186,10 +221,6 @@ impl<R: Reload> Reloader<R> {
             needing_restart: changes(needing_restart).collect(),
         }
     }
-}
-
-async fn next(commands: &mut Option<mpsc::Receiver<Command>>) -> Option<Command> {
-    commands.as_mut()?.recv().await
 }
 
 impl Report {

@@ -56,6 +56,15 @@ impl SecretSource {
     ///
     /// The variable is not set, the file cannot be read, or there is nothing in it.
     pub fn read(self) -> Result<Secret, SecretError> {
+        self.read_with(|_| {})
+    }
+
+    /// As [`Self::read`]; shows the content of the file, as it is, to `on_content`: `None` if it cannot be read.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::read`].
+    pub fn read_with(self, on_content: impl FnOnce(Option<&[u8]>)) -> Result<Secret, SecretError> {
         match self {
             Self::Env(name) => {
                 let value = env::var(&name)
@@ -67,6 +76,7 @@ impl SecretSource {
             }
             Self::File(path) => {
                 let text = fs::read_to_string(&path);
+                on_content(text.as_ref().ok().map(String::as_bytes));
                 let mut text = text.map_err(|cause| SecretError::Unreadable {
                     path: path.clone(),
                     cause,

@@ -33,6 +33,15 @@ pub enum AppDirectory {
 }
 
 impl AppDirectory {
+    /// Gives the memory back, if `by` has taken its place.
+    pub fn retire(&self, by: &Self) {
+        if let (Self::Multi(old), Self::Multi(new)) = (self, by)
+            && !Arc::ptr_eq(old, new)
+        {
+            old.clear();
+        }
+    }
+
     /// The one application of a configuration.
     #[must_use]
     pub fn single(key: AppKey) -> Self {
@@ -103,7 +112,8 @@ impl CachedApps {
         apps
     }
 
-    /// A cache of this size in front of the same store: this one, or an empty one that hears of the same changes.
+    /// A cache of this size in front of the same store: this one, or another one with its values that hears of the same
+    /// changes. Blocks while values are copied.
     #[must_use]
     pub(crate) fn of_size(self: &Arc<Self>, entries: u64) -> Arc<Self> {
         if entries == self.cache.entries() {
@@ -111,6 +121,7 @@ impl CachedApps {
         }
         // No change is heard of meanwhile.
         let mut all = self.all.lock();
+        all.retain(|apps| apps.strong_count() > 0);
         let resized = Arc::new(Self {
             store: Arc::clone(&self.store),
             cache: self.cache.resized(entries),
@@ -128,6 +139,11 @@ impl CachedApps {
     pub async fn find(&self, ident: AppIdent) -> Result<Option<Arc<App>>, Arc<AppStoreError>> {
         let read = async { Ok(self.store.find(ident).await?.map(Arc::new)) };
         self.cache.find(ident, read).await
+    }
+
+    /// Gives the memory back: another cache has taken its place.
+    pub(crate) fn clear(&self) {
+        self.cache.clear();
     }
 
     /// What is to be told of changes, as long as there is a cache in front of the store: it invalidates what changed, and

@@ -17,7 +17,7 @@ use super::{
     sqlite::SqliteAppStore,
     store::AppStore,
 };
-use crate::config::{Applications, Config, MultiApplications};
+use crate::config::{Applications, Config, MultiApplications, Versions};
 
 /// What a running gateway has of its applications.
 pub(crate) struct OpenApps {
@@ -53,7 +53,7 @@ pub(crate) fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
         // What was connected on this runtime would end with it.
         postgres.disconnect();
     }
-    warn_of_unknown_defaults(config, &database);
+    warn_of_unknown_defaults(&config.store, &config.versions, &database);
     let apps = CachedApps::new(store, multi.cache_entries);
     let told = apps.subscriber();
     let watch = database
@@ -66,10 +66,14 @@ pub(crate) fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
     })
 }
 
-/// Warns of applications whose default version is none of the configuration's, from a thread of its own: no start waits
+/// Warns of applications whose default version is none of `versions`, from a thread of its own: no start and no reload waits
 /// until all applications were looked at.
-fn warn_of_unknown_defaults(config: &Config, database: &Store) {
-    let (settings, known) = (config.store.clone(), config.versions.names());
+pub(crate) fn warn_of_unknown_defaults(
+    settings: &StoreSettings,
+    versions: &Versions,
+    database: &Store,
+) {
+    let (settings, known) = (settings.clone(), versions.names());
     let database = database.clone();
     let look = move || {
         let runtime = tokio::runtime::Builder::new_current_thread()

@@ -239,6 +239,18 @@ impl Upstream {
         }
     }
 
+    /// Whether some of it is at one of these addresses of this machine.
+    #[must_use]
+    pub(crate) fn is_at(&self, own: &[SocketAddr]) -> bool {
+        match self {
+            Self::Fixed(address) => Place::Address(*address).is_one_of(own),
+            Self::Balanced(balancing) => {
+                let mut addresses = balancing.addresses.iter();
+                addresses.any(|address| address.place.is_one_of(own))
+            }
+        }
+    }
+
     /// Whether some of it is, or may be, on another machine.
     #[must_use]
     pub(crate) fn is_remote(&self) -> bool {

@@ -1,6 +1,9 @@
 //! A gateway made from its configuration.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use http::HeaderValue;
 use signpost_kit::{clock::SystemClock, rate_limit::NetworkLimiter, secret::Secret};
@@ -9,7 +12,7 @@ use super::{Gateway, State};
 use crate::{
     apps::directory::AppDirectory,
     backend::upstream::BackendClient,
-    config::{Backend, Config},
+    config::{Backend, Config, Versions},
     drain::Drain,
     observe::access_log::AccessLog,
     phases::{
@@ -20,6 +23,9 @@ use crate::{
     routing::Balancer,
     secret_refusals::SecretRefusals,
 };
+
+/// A reload is through within this time: names of backends are resolved before.
+const RELOAD_MARGIN: Duration = Duration::from_secs(10);
 
 impl Gateway {
     /// The first one of a process, by `config`, with these applications.
@@ -65,16 +71,38 @@ impl Gateway {
             None => NetworkLimiter::new(limits.network, limits.site, Instant::now()),
         });
         let now = self.state.clock.now().into();
+        self.forget_refusals(&config);
         let parts = Parts {
             generation: self.generation + 1,
             apps,
             limiter,
-            verifier: self.verifier.with_config(config.sign.clone(), now),
+            verifier: self
+                .verifier
+                .with_config(config.sign.clone(), now, self.longest_reception()),
             balancers: balancers(&config, Some(self)),
             backends: self.backends.with_timeouts(&config.timeouts),
             state: Arc::clone(&self.state),
         };
         Self::from_parts(config, parts)
+    }
+
+    /// The time within which every request that has begun is verified, and a reload is through.
+    fn longest_reception(&self) -> Duration {
+        self.timeouts.head + self.timeouts.body + RELOAD_MARGIN
+    }
+
+    /// What backends said of the secret does not hold for another secret, or other backends.
+    fn forget_refusals(&self, config: &Config) {
+        let secret = config.gateway_secret.as_ref().map(Secret::expose);
+        let known = self.backend_headers.secret.as_ref();
+        let is_same_secret = known.map(HeaderValue::as_bytes) == secret.map(str::as_bytes);
+        let upstreams = |versions: &Versions| -> Vec<_> {
+            let upstream = |backend: &Arc<Backend>| backend.upstream.clone();
+            versions.iter().map(upstream).collect()
+        };
+        if !is_same_secret || upstreams(&self.versions) != upstreams(&config.versions) {
+            self.state.refusals.clear();
+        }
     }
 
     fn from_parts(config: Config, parts: Parts) -> anyhow::Result<Self> {

@@ -1,15 +1,18 @@
 //! Time, sign and replay: the one place that makes a [`VerifiedRequest`]. CONTRACT 3.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use gateway_protocol::{
     app::AppId,
     param::{DuplicatedParam, Param, Params},
     sign::{
-        AppKey, ParseSignTimeError, ReplayPolicy, SIGN, Sign, SignProfile, SignTime, TIME,
+        AppKey, ParseSignTimeError, ReplayPolicy, SIGN, Sign, SignProfile, SignTime, TIME, Window,
         explain::{GivenSign, Slip, explain},
         sign,
     },
@@ -23,6 +26,9 @@ use crate::{
     replay::{NotRemembered, ReplayLimits, ReplayMemory},
     request::{Method, Target},
 };
+
+/// The largest `sign.window_seconds`.
+const MAX_WINDOW: Duration = Duration::from_secs(300);
 
 /// A mismatch costs some thirty hashes to explain; more than so many a second go unexplained.
 const EXPLANATIONS_A_SECOND: u64 = 50;
@@ -61,10 +67,17 @@ impl VerifiedRequest {
 #[derive(Debug)]
 pub struct Verifier {
     config: SignConfig,
-    /// Of a request that may come only once, an earlier `time` is out of the window: what was forgotten under a smaller
-    /// window could come again under a larger one.
-    floor: SignTime,
+    transition: Option<Transition>,
     memory: Arc<Memory>,
+}
+
+/// For a while after the window grew, a request that may come only once is judged by the window of before: its sign may have
+/// been remembered for no longer than that.
+#[derive(Clone, Copy, Debug)]
+struct Transition {
+    /// Of requests whose `time` is earlier.
+    until: SignTime,
+    window: Window,
 }
 
 /// What is remembered from one request to the next, and from one configuration to the next.
@@ -81,25 +94,46 @@ impl Verifier {
     pub fn new(config: SignConfig) -> Self {
         Self {
             config,
-            floor: SignTime::from_millis(0),
+            transition: None,
             memory: Arc::default(),
         }
     }
 
-    /// Verifies by other rules from `now` on, and remembers what this one does.
+    /// Verifies by other rules from `now` on, and remembers what this one does. Requests that began under the rules of this one
+    /// are verified within `in_flight` at most.
     #[must_use]
-    pub(crate) fn with_config(&self, config: SignConfig, now: SignTime) -> Self {
-        let window = self.config.window.duration();
-        let floor = if config.window.duration() > window {
-            let window_millis = u64::try_from(window.as_millis()).unwrap_or(u64::MAX);
-            let oldest = now.as_millis().saturating_sub(window_millis);
-            SignTime::from_millis(oldest.max(self.floor.as_millis()))
-        } else {
-            self.floor
+    pub(crate) fn with_config(
+        &self,
+        config: SignConfig,
+        now: SignTime,
+        in_flight: Duration,
+    ) -> Self {
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let window = self.config.window;
+        let grown = (config.window.duration() > window.duration()).then(|| {
+            // The latest `time` that may have been remembered by the smaller window.
+            let until = now.as_millis() + millis(in_flight) + millis(window.duration());
+            Transition {
+                until: SignTime::from_millis(until),
+                window,
+            }
+        });
+        // Until all of those requests are too old for the largest window.
+        let lasts = |transition: &Transition| {
+            now.as_millis() < transition.until.as_millis() + millis(MAX_WINDOW)
+        };
+        let transition = match (self.transition.filter(lasts), grown) {
+            (Some(before), Some(grown)) if before.window.duration() < window.duration() => {
+                Some(Transition {
+                    until: grown.until.max(before.until),
+                    window: before.window,
+                })
+            }
+            (before, grown) => grown.or(before),
         };
         Self {
             config,
-            floor,
+            transition,
             memory: Arc::clone(&self.memory),
         }
     }
@@ -245,7 +279,10 @@ impl Verifier {
         now: SignTime,
     ) -> Result<(), Rejection> {
         let window = self.config.window;
-        if time < self.floor {
+        if let Some(Transition { until, window }) = self.transition
+            && time < until
+            && !window.contains(time, now)
+        {
             return Err(Rejection::TimeOutOfWindow { time, now, window });
         }
         let limits = ReplayLimits {

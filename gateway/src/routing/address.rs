@@ -200,6 +200,14 @@ impl Outage {
         !self.is_told.swap(true, Ordering::Relaxed)
     }
 
+    /// Ends a longer ejection by then: the limit is lower now.
+    pub(super) fn limit(&self, now_ms: u64, longest_ms: u64) {
+        self.length_ms.fetch_min(longest_ms, Ordering::Relaxed);
+        // 0 stays 0: it is not ejected.
+        let end = now_ms.saturating_add(longest_ms);
+        self.until_ms.fetch_min(end, Ordering::Relaxed);
+    }
+
     /// Ends the ejection; returns whether that is to be logged.
     pub(super) fn end(&self) -> bool {
         if self.until_ms.load(Ordering::Relaxed) == 0 {

@@ -326,6 +326,9 @@ fn base_url(text: &str) -> Option<Url> {
         matches!(url.scheme(), "http" | "https")
             && url.query().is_none()
             && url.fragment().is_none()
+            // They would be shown wherever the address is.
+            && url.username().is_empty()
+            && url.password().is_none()
     };
     Url::parse(text).ok().filter(is_base)
 }

@@ -1,6 +1,6 @@
 //! The running program: the snapshot that serves new requests, and what takes its place at a reload.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
 use arc_swap::ArcSwap;
 use axum::Router;
@@ -114,6 +114,8 @@ pub(super) struct ProgramReload {
     pub(super) running: Running,
     pub(super) log: Logging,
     pub(super) file: PathBuf,
+    /// Where it listens, until the process ends.
+    pub(super) listen: SocketAddr,
 }
 
 impl Reload for ProgramReload {
@@ -131,5 +133,9 @@ impl Reload for ProgramReload {
         self.log.apply(config.log());
         self.running.reload(config);
         Ok(())
+    }
+
+    fn health_address(&self) -> SocketAddr {
+        self.listen
     }
 }

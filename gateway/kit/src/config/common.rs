@@ -53,7 +53,7 @@ impl Log {
         let filter = section.parsed_by(
             "filter",
             "info",
-            "a filter, for example \"info\" or \"warn,login=debug\"",
+            "a filter, for example \"info\" or \"warn,login=debug,gateway=debug\"",
             |filter| {
                 let parsed = EnvFilter::try_new(filter);
                 parsed.is_ok().then(|| filter.to_owned())
@@ -125,6 +125,7 @@ pub fn gateway_secret(root: &mut Section<'_>) -> Read<Option<Secret>> {
 ///
 /// The number is invalid.
 pub fn threads(root: &mut Section<'_>) -> Read<usize> {
+    root.renamed("worker_threads", "threads");
     let processors = || std::thread::available_parallelism().map_or(1, NonZero::get);
     Ok(match root.number("threads", 0..=1024, 0)? {
         0 => processors(),

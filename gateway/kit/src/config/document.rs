@@ -1,10 +1,13 @@
 //! A file as it is read: its lines, the problems found so far, and what it sets.
 
-use std::{cell::RefCell, ops::Range, path::PathBuf};
+use std::{cell::RefCell, ops::Range};
 
 use toml::{Spanned, de::DeTable};
 
-use super::{error::Problem, settings::Settings};
+use super::{
+    error::Problem,
+    settings::{ReadFile, Settings},
+};
 use crate::secret::Secret;
 
 /// A name is suggested for another if it differs in a third of its letters at most.
@@ -120,12 +123,12 @@ impl<'d> Document<'d> {
     }
 
     /// A file whose content is part of the configuration.
-    pub(super) fn depends_on(&self, file: PathBuf) {
+    pub(super) fn depends_on(&self, file: ReadFile) {
         self.settings.borrow_mut().files.push(file);
     }
 
-    /// What the file sets, or everything that is wrong with it.
-    pub(super) fn finish(self) -> Result<Settings, Vec<Problem>> {
+    /// What the file sets, or everything that is wrong with it and the files that were read.
+    pub(super) fn finish(self) -> Result<Settings, (Vec<Problem>, Vec<ReadFile>)> {
         let known = self.known.into_inner();
         let mut problems = self.problems.into_inner();
         for (key, line) in self.unknown.into_inner() {
@@ -143,7 +146,7 @@ impl<'d> Document<'d> {
             return Ok(self.settings.into_inner());
         }
         problems.sort_by_key(|problem| problem.line.unwrap_or_default());
-        Err(problems)
+        Err((problems, self.settings.into_inner().files))
     }
 }
 

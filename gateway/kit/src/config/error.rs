@@ -5,6 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use super::settings::ReadFile;
+
 /// Why a file is no configuration. `Display` has a line for each problem: file, line, key, what was found, what is allowed.
 #[derive(Debug)]
 pub enum ConfigError {
@@ -21,6 +23,8 @@ pub enum ConfigError {
         path: PathBuf,
         /// All of them, in the order of the file.
         problems: Vec<Problem>,
+        /// The file, and those that it names, as they were read.
+        files: Vec<ReadFile>,
     },
 }
 
@@ -41,7 +45,8 @@ impl Problem {
         Self {
             line: None,
             key: String::new(),
-            text: "cannot be used".to_owned(),
+            text: "internal error: a value was rejected without a reason; please report it"
+                .to_owned(),
             is_missing: false,
         }
     }
@@ -61,10 +66,19 @@ impl ConfigError {
             Self::Unreadable { path, cause } => {
                 vec![format!("{}: cannot be read: {cause}", path.display())]
             }
-            Self::Invalid { path, problems } => {
+            Self::Invalid { path, problems, .. } => {
                 let line = |problem: &Problem| problem.in_file(path);
                 problems.iter().map(line).collect()
             }
+        }
+    }
+
+    /// The configuration file, and the files that it names, as they were read.
+    #[must_use]
+    pub fn files(&self) -> Vec<ReadFile> {
+        match self {
+            Self::Unreadable { path, .. } => vec![ReadFile::new(path, None)],
+            Self::Invalid { files, .. } => files.clone(),
         }
     }
 

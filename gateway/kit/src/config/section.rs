@@ -9,6 +9,7 @@ use toml::de::DeTable;
 use super::{
     document::{Document, dotted},
     error::Problem,
+    settings::ReadFile,
     value::Value,
 };
 use crate::secret::{Secret, SecretSource};
@@ -256,7 +257,7 @@ impl<'d> Section<'d> {
         let text = value.as_str();
         let text = text.ok_or_else(|| value.invalid_unshown(allowed))?;
         let parsed = parse(text).ok_or_else(|| value.invalid(allowed))?;
-        self.set(key, format!("{text:?}"));
+        self.set_text(key, text);
         Ok(Some(parsed))
     }
 
@@ -407,13 +408,39 @@ impl<'d> Section<'d> {
     ///
     /// There is none where the source says.
     pub fn fetch(&mut self, key: &str, source: SecretSource, allowed: &str) -> Read<Secret> {
-        if let SecretSource::File(path) = &source {
-            self.document.depends_on(path.clone());
-        }
-        let secret = source.read();
-        let secret = secret.map_err(|error| self.problem(key, &error.to_string(), allowed))?;
+        let secret = self.read_source(key, source, allowed)?;
         self.set_hidden(key, "(secret)", secret.clone());
         Ok(secret)
+    }
+
+    /// Reads a text from where it is kept, and notes the file that it comes from.
+    pub(super) fn read_source(
+        &self,
+        key: &str,
+        source: SecretSource,
+        allowed: &str,
+    ) -> Read<Secret> {
+        let path = match &source {
+            SecretSource::File(path) => Some(path.clone()),
+            SecretSource::Env(_) | SecretSource::Literal(_) => None,
+        };
+        let secret = source.read_with(|content| {
+            if let Some(path) = &path {
+                self.document.depends_on(ReadFile::new(path, content));
+            }
+        });
+        secret.map_err(|error| self.problem(key, &error.to_string(), allowed))
+    }
+
+    /// Lists a text. One that may hold a password, as a URL's user information, is compared, but not shown.
+    fn set_text(&self, key: &str, text: &str) {
+        if text.contains('@') {
+            let scheme = text.split_once("://").map_or("…", |(scheme, _)| scheme);
+            let shown = format!("\"{scheme}://…\"");
+            self.set_hidden(key, &shown, Secret::from(text.to_owned()));
+        } else {
+            self.set(key, format!("{text:?}"));
+        }
     }
 
     /// Lists a setting under this section.
@@ -441,7 +468,7 @@ impl<'d> Section<'d> {
     pub fn renamed(&mut self, old: &str, new: &str) {
         if self.has(old) {
             self.document.note_known(&self.path, old);
-            let _ = self.note(old, format!("is called {} now", self.key(new)), false);
+            let _ = self.note(old, format!("renamed to {}", self.key(new)), false);
         }
     }
 

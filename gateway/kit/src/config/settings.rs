@@ -1,6 +1,15 @@
 //! What a file sets, and what changes from one file to the next.
 
-use std::{fmt, path::PathBuf};
+use std::{
+    collections::hash_map::DefaultHasher,
+    fmt,
+    fs::{self, File},
+    hash::{Hash, Hasher},
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+use zeroize::Zeroizing;
 
 use crate::secret::Secret;
 
@@ -8,8 +17,55 @@ use crate::secret::Secret;
 #[derive(Debug, Default)]
 pub struct Settings {
     all: Vec<Setting>,
-    pub(super) files: Vec<PathBuf>,
+    pub(super) files: Vec<ReadFile>,
     pub(super) is_watched: bool,
+}
+
+/// A file whose content is part of a configuration, as it was when it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadFile {
+    path: PathBuf,
+    /// A hash of the content; `None` if there was none.
+    content: Option<u64>,
+}
+
+/// Longest content that is compared, in bytes. No configuration or secret is longer.
+const MAX_BYTES: u64 = 4 * 1024 * 1024;
+
+impl ReadFile {
+    /// What was just read of the file at `path`.
+    #[must_use]
+    pub fn new(path: &Path, content: Option<&[u8]>) -> Self {
+        let hash = |content: &[u8]| {
+            let mut hasher = DefaultHasher::new();
+            content.hash(&mut hasher);
+            hasher.finish()
+        };
+        Self {
+            path: path.to_owned(),
+            content: content.map(hash),
+        }
+    }
+
+    /// What is there now. Blocks. What is no regular file has no content.
+    #[must_use]
+    pub fn again(&self) -> Self {
+        let content = || {
+            let is_file = fs::metadata(&self.path).ok()?.is_file();
+            let file = File::open(&self.path).ok().filter(|_| is_file)?;
+            // It may be a secret.
+            let mut content = Zeroizing::new(Vec::new());
+            file.take(MAX_BYTES).read_to_end(&mut content).ok()?;
+            Some(content)
+        };
+        Self::new(&self.path, content().as_ref().map(|content| &content[..]))
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
 }
 
 #[derive(Clone)]
@@ -37,9 +93,9 @@ impl Settings {
         }
     }
 
-    /// Files that the configuration names and whose content is part of it: secrets.
+    /// The configuration file, and the files that it names and whose content is part of it, as they were read.
     #[must_use]
-    pub fn files(&self) -> &[PathBuf] {
+    pub fn files(&self) -> &[ReadFile] {
         &self.files
     }
 

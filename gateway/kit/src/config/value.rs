@@ -114,7 +114,8 @@ impl<'d> Value<'d> {
         self.problem(&self.kind(), allowed)
     }
 
-    /// The value as it is written. Of a URL only the scheme is shown, since it may hold a password.
+    /// The value as it is written. Of a URL only the scheme is shown, since it may hold a password; and nothing of what has
+    /// an `@`, which may stand behind one.
     #[must_use]
     pub fn shown(&self) -> String {
         let written = self.document.written(self.spanned.span());
@@ -122,6 +123,9 @@ impl<'d> Value<'d> {
         let written = words.join(" ");
         if let Some((scheme, _)) = written.split_once("://") {
             return format!("{scheme}://…");
+        }
+        if written.contains('@') {
+            return "a text with an @".to_owned();
         }
         match written.char_indices().nth(MAX_SHOWN) {
             Some((end, _)) => format!("{}…", &written[..end]),

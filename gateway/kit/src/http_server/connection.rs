@@ -53,7 +53,7 @@ enum Ended {
 /// Serves the requests of a connection.
 pub(super) async fn serve_connection<H, F, B>(
     stream: TcpStream,
-    timeouts: HttpTimeouts,
+    timeouts: impl Fn() -> HttpTimeouts + Send + Sync + 'static,
     phase: watch::Receiver<Phase>,
     handler: H,
 ) where
@@ -61,6 +61,7 @@ pub(super) async fn serve_connection<H, F, B>(
     F: Future<Output = Response<B>>,
     B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + 'static,
 {
+    let first = Instant::now() + timeouts().head;
     let progress = Arc::new(Progress::new(timeouts));
     let stream = WatchedStream {
         stream,
@@ -85,7 +86,7 @@ pub(super) async fn serve_connection<H, F, B>(
         .serve_connection(TokioIo::new(stream), service);
     let mut closing = pin!(closing.wait_for(|phase| *phase >= Phase::Closing));
     let mut is_closing = false;
-    let mut alarm = pin!(sleep_until(Instant::now() + timeouts.head));
+    let mut alarm = pin!(sleep_until(first));
     let ended = poll_fn(|context| {
         // First, so that a request that has arrived by now is served before a stop ends idle connections.
         if Pin::new(&mut connection).poll(context).is_ready() {

@@ -7,9 +7,8 @@ use tokio::time::Instant;
 use super::HttpTimeouts;
 
 /// Shared by the stream, the service and the answer's body of one connection, which all run in its one task.
-#[derive(Debug)]
 pub(super) struct Progress {
-    timeouts: HttpTimeouts,
+    timeouts: Box<dyn Fn() -> HttpTimeouts + Send + Sync>,
     state: Mutex<State>,
 }
 
@@ -33,11 +32,11 @@ pub(super) enum Stage {
 }
 
 impl Progress {
-    /// A new connection: its first byte may take as long as a head.
-    pub(super) fn new(timeouts: HttpTimeouts) -> Self {
-        let until = Instant::now() + timeouts.head;
+    /// A new connection, within the timeouts of each moment: its first byte may take as long as a head.
+    pub(super) fn new(timeouts: impl Fn() -> HttpTimeouts + Send + Sync + 'static) -> Self {
+        let until = Instant::now() + timeouts().head;
         Self {
-            timeouts,
+            timeouts: Box::new(timeouts),
             state: Mutex::new(State {
                 stage: Stage::Idle { until },
                 send_deadline: None,
@@ -71,7 +70,7 @@ impl Progress {
         if length == 0 {
             state.saw_end = true;
         } else if let Stage::Idle { .. } = state.stage {
-            let until = Instant::now() + self.timeouts.head;
+            let until = Instant::now() + (self.timeouts)().head;
             state.stage = Stage::Head { until };
         }
     }
@@ -85,7 +84,7 @@ impl Progress {
     pub(super) fn end_request(&self) {
         let mut state = self.state();
         if state.stage == Stage::Serving {
-            let until = Instant::now() + self.timeouts.idle;
+            let until = Instant::now() + (self.timeouts)().idle;
             state.stage = Stage::Idle { until };
         }
     }
@@ -96,7 +95,7 @@ impl Progress {
         if !is_stalled {
             state.send_deadline = None;
         } else if state.send_deadline.is_none() {
-            state.send_deadline = Some(Instant::now() + self.timeouts.send);
+            state.send_deadline = Some(Instant::now() + (self.timeouts)().send);
         }
     }
 

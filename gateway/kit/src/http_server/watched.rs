@@ -17,7 +17,6 @@ use tokio::{
 use super::progress::Progress;
 
 /// A connection's stream.
-#[derive(Debug)]
 pub(super) struct WatchedStream {
     pub(super) stream: TcpStream,
     pub(super) progress: Arc<Progress>,
@@ -77,7 +76,6 @@ impl AsyncWrite for WatchedStream {
 }
 
 /// An answer's body. The request has ended when this is dropped: hyper does so once it has taken all of it.
-#[derive(Debug)]
 pub(super) struct WatchedBody<B> {
     body: Pin<Box<B>>,
     progress: Arc<Progress>,

@@ -11,7 +11,8 @@ use std::{
         unix::net::{SocketAddr, UnixListener as StdListener, UnixStream as StdStream},
     },
     path::Path,
-    time::Duration,
+    sync::Arc,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, bail};
@@ -20,7 +21,7 @@ use sha2::{Digest, Sha256};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{UnixListener, UnixStream},
-    sync::mpsc,
+    sync::{Semaphore, mpsc},
     time::timeout,
 };
 
@@ -29,10 +30,13 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// The command waits this long for the answer: names of backends may have to be resolved.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// Longest answer that the command prints, in bytes.
-const MAX_ANSWER: u64 = 1024 * 1024;
-/// After what was no command, the socket pauses.
+const MAX_ANSWER: usize = 1024 * 1024;
+/// After an accept that failed, the socket pauses.
 const PAUSE: Duration = Duration::from_millis(100);
-
+/// Time between two tries to take the socket over from a program that is still ending.
+const BIND_INTERVAL: Duration = Duration::from_secs(2);
+/// Connections whose command is being read.
+const MAX_READING: usize = 8;
 /// Commands that wait while another is carried out; more wait in the socket's backlog.
 const WAITING: usize = 1;
 
@@ -43,6 +47,8 @@ pub enum Verb {
     Reload,
     /// Say what a reload would change.
     Diff,
+    /// Say where `/readyz` is answered.
+    HealthAddress,
 }
 
 impl Verb {
@@ -50,6 +56,7 @@ impl Verb {
         match self {
             Self::Reload => b'r',
             Self::Diff => b'd',
+            Self::HealthAddress => b'h',
         }
     }
 
@@ -57,6 +64,7 @@ impl Verb {
         match byte {
             b'r' => Some(Self::Reload),
             b'd' => Some(Self::Diff),
+            b'h' => Some(Self::HealthAddress),
             _ => None,
         }
     }
@@ -78,28 +86,66 @@ pub struct Answer {
 }
 
 /// The commands that are given to the program that runs with `file`. Only within a runtime.
-pub(super) fn commands(file: &Path) -> io::Result<mpsc::Receiver<Command>> {
-    let listener = StdListener::bind_addr(&address(file)?)?;
-    listener.set_nonblocking(true)?;
-    let listener = UnixListener::from_std(listener)?;
+pub(super) fn commands(file: &Path) -> mpsc::Receiver<Command> {
     let (sender, commands) = mpsc::channel(WAITING);
+    let (file, first) = (file.to_owned(), listen(file));
     tokio::spawn(async move {
+        let listener = match first {
+            Ok(listener) => listener,
+            Err(cause) => listen_later(&file, &cause).await,
+        };
+        let reading = Arc::new(Semaphore::new(MAX_READING));
         while !sender.is_closed() {
-            match accept(&listener).await {
-                Some(command) => drop(sender.send(command).await),
-                None => tokio::time::sleep(PAUSE).await,
-            }
+            let Ok((stream, _)) = listener.accept().await else {
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            };
+            // Of other users not even a byte is read; they cost no more than the accept.
+            let (true, Ok(permit)) = (is_ours(&stream), Arc::clone(&reading).acquire_owned().await)
+            else {
+                continue;
+            };
+            let sender = sender.clone();
+            tokio::spawn(async move {
+                if let Some(command) = read(stream).await {
+                    drop(sender.send(command).await);
+                }
+                drop(permit);
+            });
         }
     });
-    Ok(commands)
+    commands
 }
 
-async fn accept(listener: &UnixListener) -> Option<Command> {
-    let (mut stream, _) = listener.accept().await.ok()?;
-    let user = stream.peer_cred().ok()?.uid();
-    if user != geteuid().as_raw() && user != 0 {
-        return None;
+/// The socket, once the process that has it has ended.
+async fn listen_later(file: &Path, cause: &io::Error) -> UnixListener {
+    tracing::warn!(%cause, "the reload command is not available yet ({cause}); SIGHUP reloads");
+    loop {
+        tokio::time::sleep(BIND_INTERVAL).await;
+        if let Ok(listener) = listen(file) {
+            tracing::info!("the reload command is available");
+            return listener;
+        }
     }
+}
+
+pub(super) fn listen(file: &Path) -> io::Result<UnixListener> {
+    let listener = StdListener::bind_addr(&address(file)?)?;
+    listener.set_nonblocking(true)?;
+    UnixListener::from_std(listener)
+}
+
+pub(super) fn connect(file: &Path) -> io::Result<StdStream> {
+    StdStream::connect_addr(&address(file)?)
+}
+
+/// Whether the other end is of this process' user, or root.
+fn is_ours(stream: &UnixStream) -> bool {
+    let user = stream.peer_cred().map(|peer| peer.uid());
+    user.is_ok_and(|user| user == geteuid().as_raw() || user == 0)
+}
+
+async fn read(mut stream: UnixStream) -> Option<Command> {
     let byte = timeout(TIMEOUT, stream.read_u8()).await.ok()?.ok()?;
     let verb = Verb::from_byte(byte)?;
     Some(Command { verb, stream })
@@ -124,8 +170,17 @@ impl Command {
 ///
 /// No such program runs, or it does not answer, or another user's does.
 pub fn ask(file: &Path, verb: Verb) -> anyhow::Result<Answer> {
-    let mut stream = StdStream::connect_addr(&address(file)?)
-        .with_context(|| format!("no program runs with --config {}", file.display()))?;
+    ask_within(file, verb, ANSWER_TIMEOUT)
+}
+
+/// As [`ask`], within `limit`.
+pub(crate) fn ask_within(file: &Path, verb: Verb, limit: Duration) -> anyhow::Result<Answer> {
+    let mut stream = connect(file).with_context(|| {
+        format!(
+            "no running program was started with --config {} (the same path, in the same container)",
+            file.display()
+        )
+    })?;
     let own = geteuid();
     let user = socket_peercred(&stream)?.uid;
     if user != own && !own.is_root() {
@@ -134,13 +189,23 @@ pub fn ask(file: &Path, verb: Verb) -> anyhow::Result<Answer> {
             file.display()
         );
     }
-    stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+    let deadline = Instant::now() + limit;
+    stream.set_write_timeout(Some(limit))?;
     stream.write_all(&[verb.byte()])?;
     let mut answer = Vec::new();
-    stream
-        .take(MAX_ANSWER)
-        .read_to_end(&mut answer)
-        .context("the program does not answer")?;
+    let mut piece = [0; 4096];
+    while answer.len() < MAX_ANSWER {
+        let left = deadline.saturating_duration_since(Instant::now());
+        // No time left would mean: wait for ever.
+        stream.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
+        match stream
+            .read(&mut piece)
+            .context("the program does not answer")?
+        {
+            0 => break,
+            length => answer.extend_from_slice(&piece[..length]),
+        }
+    }
     let [is_good, text @ ..] = &*answer else {
         bail!("the program did not answer: it does not accept commands of this user, or it ended");
     };

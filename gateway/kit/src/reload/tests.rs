@@ -43,15 +43,27 @@ impl Reload for Program {
             bail!("there is no room");
         }
         self.sizes.lock().unwrap().push(size);
+        // Somebody writes while the program is still busy with what was written before.
+        if size == WRITES_ONCE_MORE {
+            fs::write(&self.file, "size = 8\nwatch = true\n").unwrap();
+        }
         Ok(())
     }
+
+    fn health_address(&self) -> SocketAddr {
+        ([127, 0, 0, 1], 7).into()
+    }
 }
+
+const WRITES_ONCE_MORE: u32 = 7;
 
 fn read(file: &Path) -> Result<Loaded<u32>, ConfigError> {
     load(file, |root| {
         let threads = root.number("threads", 1..=9, 1_u32);
+        let secret = root.secret("secret");
         let size = root.number("size", 1..=9, 1_u32);
         threads?;
+        secret?;
         size
     })
 }
@@ -70,14 +82,20 @@ impl Running {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.toml");
         fs::write(&file, text).unwrap();
+        let settings = read(&file).unwrap().settings;
+        Self::of(folder, file, settings)
+    }
+
+    /// One that has read these settings.
+    fn of(folder: TempDir, file: PathBuf, settings: Settings) -> Self {
         let (sizes, fails) = (Arc::default(), Arc::default());
         let program = Program {
             file: file.clone(),
             sizes: Arc::clone(&sizes),
             fails: Arc::clone(&fails),
         };
-        let settings = read(&file).unwrap().settings;
-        let reloader = Reloader::new(program, file.clone(), settings).unwrap();
+        let hangups = Hangups::listen().unwrap();
+        let reloader = Reloader::new(program, file.clone(), settings, hangups);
         Self {
             _folder: folder,
             file,
@@ -102,6 +120,16 @@ impl Running {
         let answer = self.ask(verb).await;
         let file = self.file.display().to_string();
         answer.text.replace(&file, "FILE")
+    }
+
+    async fn until_sizes(&self, expected: &[u32]) {
+        let wait = async {
+            while self.sizes() != expected {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let waited = timeout(Duration::from_secs(20), wait).await;
+        waited.unwrap_or_else(|_| panic!("{:?} instead of {expected:?}", self.sizes()));
     }
 
     fn sizes(&self) -> Vec<u32> {
@@ -188,18 +216,82 @@ async fn commands_at_once_are_all_answered() {
 async fn without_a_program_the_command_says_so() {
     let error = ask(Path::new("/nonexistent/a.toml"), Verb::Reload).unwrap_err();
     let told = format!("{error:#}");
-    assert!(told.contains("no program runs with --config /nonexistent/a.toml"));
+    assert!(told.contains("no running program was started with --config /nonexistent/a.toml"));
 }
 
 #[tokio::test]
 async fn a_watched_file_is_reloaded_by_itself() {
     let running = Running::start("size = 2\nwatch = true\n");
     running.write("size = 4\nwatch = true\n");
-    let wait = async {
-        while running.sizes() != [4] {
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    running.until_sizes(&[4]).await;
+}
+
+#[tokio::test]
+async fn a_change_during_a_reload_is_noticed() {
+    let running = Running::start("size = 2\nwatch = true\n");
+    running.write(&format!("size = {WRITES_ONCE_MORE}\nwatch = true\n"));
+    running.until_sizes(&[WRITES_ONCE_MORE, 8]).await;
+}
+
+#[tokio::test]
+async fn a_change_between_the_start_and_the_watch_is_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.toml");
+    fs::write(&file, "size = 2\nwatch = true\n").unwrap();
+    let settings = read(&file).unwrap().settings;
+    fs::write(&file, "size = 3\nwatch = true\n").unwrap();
+    Running::of(folder, file, settings).until_sizes(&[3]).await;
+}
+
+#[tokio::test]
+async fn a_secret_that_comes_later_is_noticed() {
+    let running = Running::start("size = 2\nwatch = true\n");
+    let secret = running.file.with_file_name("secret");
+    let named = format!("secret = 'file:{}'", secret.display());
+    running.write(&format!("size = 5\nwatch = true\n{named}\n"));
+    // The command says that it is not there; only then it comes.
+    let told = running.says(Verb::Reload).await;
+    assert!(told.contains("cannot be read"), "{told}");
+    fs::write(&secret, "hush").unwrap();
+    running.until_sizes(&[5]).await;
+}
+
+#[tokio::test]
+async fn the_program_says_where_its_health_is_answered() {
+    let running = Running::start("size = 2\n");
+    assert_eq!(running.says(Verb::HealthAddress).await, "127.0.0.1:7");
+}
+
+#[tokio::test]
+async fn clients_that_say_nothing_keep_no_command_waiting() {
+    let running = Running::start("size = 2\n");
+    let silent: Vec<_> = (0..4)
+        .map(|_| control::connect(&running.file).unwrap())
+        .collect();
+    let told = timeout(Duration::from_secs(4), running.says(Verb::Reload)).await;
+    assert!(told.unwrap().contains("reloaded"));
+    drop(silent);
+}
+
+#[tokio::test]
+async fn the_command_is_available_once_the_former_program_has_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.toml");
+    fs::write(&file, "size = 2\n").unwrap();
+    let settings = || read(&file).unwrap().settings;
+    let former = control::listen(&file).unwrap();
+    let running = Running::of(folder, file.clone(), settings());
+    drop(former);
+    let mut told = None;
+    for _ in 0..1000 {
+        let file = file.clone();
+        let asked = tokio::task::spawn_blocking(move || ask(&file, Verb::Reload).ok());
+        told = asked.await.unwrap();
+        if told.is_some() {
+            break;
         }
-    };
-    let waited = tokio::time::timeout(std::time::Duration::from_secs(20), wait).await;
-    waited.unwrap();
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(told.unwrap().text.contains("reloaded"));
+    assert_eq!(running.sizes(), [2]);
 }

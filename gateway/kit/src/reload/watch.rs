@@ -1,93 +1,64 @@
 //! Notices that the configuration file, or a file that it names, has changed.
 //!
-//! The files' contents are compared once a second. So it does not matter how a file was changed: written in place, renamed
-//! over, or reached by a symlink that was swapped, as Kubernetes does with a `ConfigMap`; on any file system.
+//! The files' contents are compared once a second, with what the last attempt to reload read. So it does not matter how or when
+//! a file was changed: written in place, renamed over, or reached by a symlink that was swapped, as Kubernetes does with a
+//! `ConfigMap`; on any file system, and during a reload.
 
-use std::{
-    collections::hash_map::DefaultHasher,
-    fs,
-    hash::{Hash, Hasher},
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::time::Duration;
 
 use tokio::time::sleep;
 
-use crate::config::Settings;
+use crate::config::ReadFile;
 
 /// Time between two looks. What is half written now will be whole then, as a rule.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Files that are larger are not read whole, bytes.
-const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Watches the files of one configuration.
 pub(super) struct FileWatch {
-    files: Vec<PathBuf>,
     is_on: bool,
-    /// The contents that the running configuration, or the last attempt to reload, was made of.
-    known: u64,
+    /// As the running configuration, or the last attempt to reload, read them.
+    known: Vec<ReadFile>,
+    /// As the last look found them.
+    last: Vec<ReadFile>,
 }
 
 impl FileWatch {
-    pub(super) fn new(file: &Path, settings: &Settings) -> Self {
-        let mut watch = Self {
-            files: Vec::new(),
-            is_on: false,
-            known: 0,
-        };
-        watch.follow(file, settings);
-        watch
-    }
-
-    /// From now on, changes are those from the present contents.
-    pub(super) fn follow(&mut self, file: &Path, settings: &Settings) {
-        self.files = vec![file.to_owned()];
-        self.files.extend_from_slice(settings.files());
-        self.is_on = settings.is_watched();
-        if self.is_on {
-            self.known = fingerprint(&self.files);
+    /// Watches files that were read, if it `is_on`.
+    pub(super) fn new(is_on: bool, known: Vec<ReadFile>) -> Self {
+        Self {
+            is_on,
+            last: known.clone(),
+            known,
         }
     }
 
     /// Waits until the contents have changed, and stayed the same for a second since: a file that is being written is left
     /// to its writer. For ever, unless watching is on.
-    pub(super) async fn changed(&self) {
+    pub(super) async fn changed(&mut self) {
         if !self.is_on {
             return std::future::pending().await;
         }
-        let mut last = self.known;
         loop {
             sleep(INTERVAL).await;
-            let now = fingerprint(&self.files);
-            if now == last && now != self.known {
+            let files = self.last.clone();
+            // A file may be on a server that does not answer.
+            let look = tokio::task::spawn_blocking(move || {
+                let now: Vec<_> = files.iter().map(ReadFile::again).collect();
+                now
+            });
+            let Ok(now) = look.await else { continue };
+            let is_settled = now == self.last;
+            self.last = now;
+            if is_settled && self.last != self.known {
                 return;
             }
-            last = now;
         }
     }
-}
-
-/// A number that is another one as soon as a file's content is.
-fn fingerprint(files: &[PathBuf]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    for file in files {
-        content(file).hash(&mut hasher);
-    }
-    hasher.finish()
-}
-
-/// `None` if it cannot be read: then it changes as soon as it can.
-fn content(file: &Path) -> Option<Vec<u8>> {
-    let length = fs::metadata(file).ok()?.len();
-    if length > MAX_BYTES {
-        return Some(length.to_be_bytes().to_vec());
-    }
-    fs::read(file).ok()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
+    use std::{fs, os::unix::fs::symlink, path::Path};
 
     use tokio::time::timeout;
 
@@ -96,11 +67,8 @@ mod tests {
     const LONG: Duration = Duration::from_secs(20);
 
     fn watch(file: &Path) -> FileWatch {
-        FileWatch {
-            files: vec![file.to_owned()],
-            is_on: true,
-            known: fingerprint(&[file.to_owned()]),
-        }
+        let content = fs::read(file).unwrap();
+        FileWatch::new(true, vec![ReadFile::new(file, Some(&content))])
     }
 
     #[tokio::test]
@@ -126,7 +94,7 @@ mod tests {
             },
         ];
         for change in changes {
-            let watch = watch(&file);
+            let mut watch = watch(&file);
             change();
             timeout(LONG, watch.changed()).await.unwrap();
         }
@@ -137,7 +105,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.toml");
         fs::write(&file, "one").unwrap();
-        let watch = watch(&file);
+        let mut watch = watch(&file);
         let writing = async {
             for length in 1..10 {
                 sleep(INTERVAL * 9 / 10).await;
@@ -157,7 +125,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.toml");
         fs::write(&file, "one").unwrap();
-        let watch = watch(&file);
+        let mut watch = watch(&file);
         timeout(INTERVAL * 10, watch.changed()).await.unwrap_err();
         fs::remove_file(&file).unwrap();
         timeout(INTERVAL * 3, watch.changed()).await.unwrap();

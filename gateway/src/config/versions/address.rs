@@ -81,7 +81,7 @@ fn is_no_ones(address: IpAddr) -> bool {
 
 impl Place {
     /// Whether it is one of these addresses of this machine. A name is not looked up.
-    fn is_one_of(&self, own: &[SocketAddr]) -> bool {
+    pub(crate) fn is_one_of(&self, own: &[SocketAddr]) -> bool {
         let Self::Address(address) = self else {
             return false;
         };

@@ -44,9 +44,7 @@ fn address(root: &mut Section<'_>) -> Read<StoreAddress> {
         SecretSource::File(path) => Some(format!("file:{}", path.display())),
         SecretSource::Literal(_) => None,
     };
-    let text = source.read();
-    let text =
-        text.map_err(|error| root.problem(KEY, &error.to_string(), &allowed("an address")))?;
+    let text = root.read_source(KEY, source, &allowed("an address"))?;
     let address: StoreAddress = text.expose().parse().map_err(|error| {
         let error: ParseStoreAddressError = error;
         let kind = kind_of(text.expose());

@@ -77,8 +77,8 @@ fn a_key_of_an_older_release_is_named_with_its_new_name() {
         explains(
             &run(program, &builder),
             &[
-                "worker_threads: is called threads now",
-                "log.level: is called log.filter now",
+                "worker_threads: renamed to threads",
+                "log.level: renamed to log.filter",
             ],
         );
     }

@@ -181,7 +181,7 @@ async fn an_invalid_file_keeps_the_old_configuration_and_says_what_check_says() 
         )
     );
     for words in [
-        "worker_threads: is called threads now",
+        "worker_threads: renamed to threads",
         "login.login_ttl_seconds: found 0; allowed: a whole number from 1 to 3600",
         "polling.confrm: unknown key; did you mean confirm?",
     ] {
@@ -246,7 +246,7 @@ async fn check_shows_what_a_reload_would_change_and_changes_nothing() {
     ] {
         let told = text(&output);
         assert_eq!(output.status.code(), Some(1), "{told}");
-        assert!(told.contains("no program runs with --config"), "{told}");
+        assert!(told.contains("no running program was started with"), "{told}");
     }
     assert_eq!(stack.check(Program::V1, &[]).status.code(), Some(0));
 }

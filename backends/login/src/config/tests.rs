@@ -107,11 +107,11 @@ fn a_key_of_an_older_release_is_named_with_its_new_name() {
     for (old, told) in [
         (
             "worker_threads = 2\n",
-            "v1.toml:1: worker_threads: is called threads now",
+            "v1.toml:1: worker_threads: renamed to threads",
         ),
         (
             "log.level = \"info\"\n",
-            "v1.toml:1: log.level: is called log.filter now",
+            "v1.toml:1: log.level: renamed to log.filter",
         ),
     ] {
         let (keys, message) = problems(&format!("{old}{}", good()));

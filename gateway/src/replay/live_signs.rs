@@ -2,6 +2,9 @@
 //!
 //! 20 bytes an entry, 4 for its place in the table, 12 for its end, times up to two, since the lists grow by doubling:
 //! 39 bytes each of 60,000. 16 more for every entry as soon as a sign of HMAC-SHA-256 is among them.
+//!
+//! Measured with 60,000: `HashSet` or `hashbrown` takes a third more time, 63 or 72 bytes, 2 ms to grow and not 0.4.
+//! A set for each second would accept a sign again with another `time`, which layouts without separators allow.
 
 use std::{
     cmp::Reverse,

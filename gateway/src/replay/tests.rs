@@ -106,6 +106,31 @@ fn a_sign_that_may_have_been_forgotten_is_not_taken_again() {
 }
 
 #[test]
+fn a_sign_is_remembered_whatever_time_comes_with_it_again() {
+    let memory = Limited::new(10);
+    assert_eq!(remember(&memory, 1, 7, NOW, NOW), Ok(()));
+    for time in [NOW - 60_000, NOW - 1_000, NOW + 1_000, NOW + 60_000] {
+        assert_eq!(
+            remember(&memory, 1, 7, time, NOW),
+            Err(NotRemembered::Replayed)
+        );
+    }
+}
+
+#[test]
+fn a_sign_is_kept_when_the_window_changes() {
+    let mut memory = Limited::new(10);
+    assert_eq!(remember(&memory, 1, 7, NOW, NOW), Ok(()));
+    for seconds in [300, 1] {
+        memory.limits.window = Window::from_seconds(seconds).unwrap();
+        assert_eq!(
+            remember(&memory, 1, 7, NOW, NOW + 1_000),
+            Err(NotRemembered::Replayed)
+        );
+    }
+}
+
+#[test]
 fn applications_without_live_signs_leave_nothing_behind() {
     let memory = Limited::new(2);
     for app in 0..10_000_i64 {

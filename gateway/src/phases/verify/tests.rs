@@ -246,6 +246,27 @@ fn a_replayed_request_is_refused_where_the_profile_says_so() {
 }
 
 #[test]
+fn a_replay_with_another_time_is_refused() {
+    let mut case = Case::new();
+    let profile = SignProfile {
+        replay: ReplayPolicy::Reject,
+        ..SignProfile::preset("top").unwrap()
+    };
+    // Without separators the same string is signed, so the sign alone has to tell that the second is a replay.
+    let updated = NOW + 1_000;
+    let original = format!("time={NOW}&update_time={updated}");
+    let replay = format!("t=ime{NOW}update_&time={updated}");
+    let params = Params::parse(original.as_bytes(), b"", 99).unwrap();
+    let sign = sign(&profile, &case.app.key, "POST", "/x", &params).to_hex();
+    case.app.profile = Some(Box::new(profile));
+    assert!(case.post(&format!("{original}&sign={sign}")).is_ok());
+    assert!(matches!(
+        case.post(&format!("{replay}&sign={sign}")),
+        Err(Rejection::RequestReplayed)
+    ));
+}
+
+#[test]
 fn an_application_without_a_profile_signs_by_the_gateway_s() {
     let mut case = Case::new();
     case.app.profile = None;

@@ -246,7 +246,10 @@ async fn check_shows_what_a_reload_would_change_and_changes_nothing() {
     ] {
         let told = text(&output);
         assert_eq!(output.status.code(), Some(1), "{told}");
-        assert!(told.contains("no running program was started with"), "{told}");
+        assert!(
+            told.contains("no running program was started with"),
+            "{told}"
+        );
     }
     assert_eq!(stack.check(Program::V1, &[]).status.code(), Some(0));
 }

@@ -124,7 +124,10 @@ fn every_example_loads() {
 fn put_in(line: &str) -> Option<&str> {
     let line = line.strip_prefix("# ")?;
     let (key, _) = line.split_once(" = ").unwrap_or(("", ""));
-    let is_key = !key.is_empty() && key.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'_'));
+    let is_key = !key.is_empty()
+        && key
+            .bytes()
+            .all(|byte| matches!(byte, b'a'..=b'z' | b'_' | b'0'..=b'9'));
     (is_key || line.starts_with('[')).then_some(line)
 }
 

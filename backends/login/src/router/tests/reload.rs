@@ -175,3 +175,17 @@ async fn header_names_and_the_gateways_secret_change() {
     let new = setup.call("GET", "/user", &named("other-auth")).await;
     assert_eq!(new.json()["username"], "{me}");
 }
+
+#[tokio::test]
+async fn what_a_reload_replaces_is_freed() {
+    let mut setup = Setup::new().await;
+    let mut old = Vec::new();
+    for number in 1..=50 {
+        old.push(Arc::downgrade(&setup.service));
+        let lifetime = format!("login.credential_ttl_seconds = {number}");
+        setup.reload("http://127.0.0.1:1", &lifetime, "\"secret\"");
+        setup.call("GET", "/user", &[]).await;
+    }
+    let left = old.iter().filter(|one| one.strong_count() > 0).count();
+    assert_eq!(left, 0, "of the old snapshots");
+}

@@ -30,6 +30,11 @@
 //! | [`cli`] | the commands |
 //! | [`measured`] | what benchmarks, fuzz targets and `tests/` reach |
 
+#![allow(
+    rustdoc::private_intra_doc_links,
+    reason = "its modules are private, and its documentation is for those who change it"
+)]
+
 mod apps;
 mod backend;
 pub mod cli;

@@ -101,5 +101,16 @@ pub fn parse<T>(
     }
 }
 
+/// The line of an example without its `# `, if a key or a table stands behind that: what an operator would put in.
+#[cfg(feature = "testing")]
+#[must_use]
+pub fn uncommented(line: &str) -> Option<&str> {
+    let line = line.strip_prefix("# ")?;
+    let (key, _) = line.split_once(" = ").unwrap_or(("", ""));
+    let is_of_key = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_');
+    let is_key = !key.is_empty() && key.bytes().all(is_of_key);
+    (is_key || line.starts_with('[')).then_some(line)
+}
+
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,8 @@
 
 use std::{fs, path::PathBuf};
 
+use signpost_kit::config::uncommented;
+
 use super::*;
 
 mod store;
@@ -120,17 +122,6 @@ fn every_example_loads() {
     load(&fs::read_to_string(folder.join("gateway-multi.toml")).unwrap()).unwrap();
 }
 
-/// The line without its `# `, if a key or a table stands behind that.
-fn put_in(line: &str) -> Option<&str> {
-    let line = line.strip_prefix("# ")?;
-    let (key, _) = line.split_once(" = ").unwrap_or(("", ""));
-    let is_key = !key.is_empty()
-        && key
-            .bytes()
-            .all(|byte| matches!(byte, b'a'..=b'z' | b'_' | b'0'..=b'9'));
-    (is_key || line.starts_with('[')).then_some(line)
-}
-
 #[test]
 fn what_an_example_leaves_out_stands_where_it_can_be_put_in() {
     for name in ["gateway.toml", "gateway-multi.toml"] {
@@ -142,13 +133,13 @@ fn what_an_example_leaves_out_stands_where_it_can_be_put_in() {
         let mut table = None;
         let mut tried = 0;
         for (place, line) in lines.iter().enumerate() {
-            match put_in(line) {
+            match uncommented(line) {
                 _ if line.starts_with('[') => table = None,
                 Some(header) if header.starts_with('[') => table = Some(place),
                 Some(_) => {
                     let put = |(other, line): (usize, &&str)| {
                         let is_meant = other == place || Some(other) == table;
-                        put_in(line).filter(|_| is_meant).unwrap_or(line).to_owned()
+                        uncommented(line).filter(|_| is_meant).unwrap_or(line).to_owned()
                     };
                     let with: Vec<String> = lines.iter().enumerate().map(put).collect();
                     let told = load(&with.join("\n")).err().map(|error| error.to_string());

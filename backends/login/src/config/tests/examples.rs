@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use signpost_kit::config::Settings;
+use signpost_kit::config::{Settings, uncommented};
 
 use super::super::*;
 
@@ -14,17 +14,6 @@ const EXAMPLES: [&str; 3] = ["v1.toml", "v2.toml", "all.toml"];
 fn example(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conf");
     fs::read_to_string(folder.join(name)).unwrap()
-}
-
-/// The line without its `# `, if a key or a table stands behind that.
-fn put_in(line: &str) -> Option<&str> {
-    let line = line.strip_prefix("# ")?;
-    let (key, _) = line.split_once(" = ").unwrap_or(("", ""));
-    let is_key = !key.is_empty()
-        && key
-            .bytes()
-            .all(|byte| matches!(byte, b'a'..=b'z' | b'_' | b'0'..=b'9'));
-    (is_key || line.starts_with('[')).then_some(line)
 }
 
 fn settings(text: &str) -> Settings {
@@ -39,7 +28,7 @@ fn every_example_loads_and_says_the_defaults() {
     for name in EXAMPLES {
         let text = example(name);
         let loaded = settings(&text);
-        let put = |line| put_in(line).unwrap_or(line);
+        let put = |line| uncommented(line).unwrap_or(line);
         let lines: Vec<_> = text.lines().map(put).collect();
         let whole = lines.join("\n").replace("\"env:", "\"");
         // A weak secret in the place of a variable's name.

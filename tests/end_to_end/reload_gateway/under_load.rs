@@ -1,0 +1,168 @@
+//! Reloads under load: not one request fails, and nothing is kept.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicUsize, Ordering},
+};
+
+use end_to_end::raw_connection::RawConnection;
+use tokio::task::JoinSet;
+
+use super::*;
+
+/// Requests without a pause, by several clients over connections that stay open, until it is stopped.
+struct Load {
+    is_over: Arc<AtomicBool>,
+    served: Arc<AtomicUsize>,
+    clients: JoinSet<Vec<String>>,
+}
+
+impl Load {
+    fn start(stack: &Stack) -> Self {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let served = Arc::new(AtomicUsize::new(0));
+        let mut clients = JoinSet::new();
+        for number in 0..8 {
+            let (is_over, served) = (Arc::clone(&is_over), Arc::clone(&served));
+            let (client, gateway) = (stack.client(), stack.addresses().gateway);
+            clients.spawn(async move {
+                let mut connection = RawConnection::open(gateway).await;
+                let mut failures = Vec::new();
+                let mut turn = 0_usize;
+                while !is_over.load(Ordering::Relaxed) {
+                    turn += 1;
+                    // A new connection now and then.
+                    if turn.is_multiple_of(50) {
+                        connection = RawConnection::open(gateway).await;
+                    }
+                    let path = format!("/{number}-{turn}");
+                    let call = match turn % 2 {
+                        0 => client.get(&path).param("a", "1"),
+                        _ => client.post(&path).param("a", &"x".repeat(turn % 3000)),
+                    };
+                    connection.send(&call.bytes(&[])).await;
+                    match connection.answer().await {
+                        Some(answer) if answer.status == 200 => {
+                            served.fetch_add(1, Ordering::Relaxed);
+                        }
+                        other => {
+                            failures.push(format!("{path}: {other:?}"));
+                            connection = RawConnection::open(gateway).await;
+                        }
+                    }
+                }
+                failures
+            });
+        }
+        Self {
+            is_over,
+            served,
+            clients,
+        }
+    }
+
+    /// Waits until so many more requests were served.
+    async fn serve(&self, more: usize) {
+        let goal = self.served.load(Ordering::Relaxed) + more;
+        until("requests to be served", || async {
+            (self.served.load(Ordering::Relaxed) >= goal).then_some(())
+        })
+        .await;
+    }
+
+    async fn stop(self) -> usize {
+        self.is_over.store(true, Ordering::Relaxed);
+        let failures = self.clients.join_all().await.concat();
+        assert!(failures.is_empty(), "{failures:#?}");
+        self.served.load(Ordering::Relaxed)
+    }
+}
+
+/// The changes that a gateway under load goes through, over and over; none of them makes a request fail.
+fn change(number: usize, backends: [&RecordingBackend; 3]) -> String {
+    let [one, other, third] = backends.map(at);
+    let balances = [
+        "round-robin",
+        "least-connections",
+        "hash-client",
+        "hash-app",
+    ];
+    let versions = match number % 5 {
+        0 => format!("backends = [{one}, {other}]"),
+        1 => format!("backends = [{other}, {third}]"),
+        2 => format!("backends = [{{ address = {one}, weight = 7 }}, {other}, {third}]"),
+        3 => format!("backends = [{third}]"),
+        _ => format!("backends = [{one}, {other}, {third}]"),
+    };
+    format!(
+        "trusted_proxies = [\"10.{number}.0.0/16\"]\ngateway_secret = \"{}\"\n[sign]\nwindow_seconds = {}\n\
+         [limits]\nparams = {}\n[timeouts]\nanswer_seconds = {}\n[log]\nformat = \"{}\"\n\
+         [versions.v1]\n{versions}\nbalance = \"{}\"\nhealth = {{ interval_seconds = {}, unhealthy_after = 9 }}\n",
+        &OTHER_KEY.repeat(2)[number % 32..][..64],
+        60 + number,
+        256 + number,
+        20 + number,
+        ["human", "json"][number % 2],
+        balances[number % balances.len()],
+        1 + number % 3,
+    )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fifty_reloads_under_load_fail_no_request_and_keep_no_memory() {
+    let (one, other, third) = tokio::join!(
+        RecordingBackend::start(),
+        RecordingBackend::start(),
+        RecordingBackend::start()
+    );
+    let backends = [&one, &other, &third];
+    let mut stack = Stack::builder()
+        .in_front_of(&one)
+        .without(Program::Gateway, "versions")
+        .gateway(&format!("threads = 2\n{}", change(0, backends)))
+        .start()
+        .await;
+    let load = Load::start(&stack);
+    load.serve(100).await;
+    let mut early = 0;
+    for number in 1..=50 {
+        reload(&stack, &change(number, backends));
+        load.serve(20).await;
+        if number == 10 {
+            early = stack.running(Program::Gateway).resident_kib();
+        }
+    }
+    let late = stack.running(Program::Gateway).resident_kib();
+    assert!(load.stop().await >= 1000);
+    // A configuration is some 10 KiB; what is in flight varies more than that.
+    assert!(late <= early + 4 * 1024, "{early} KiB, then {late} KiB");
+    assert!(backends.iter().all(|backend| backend.requests().len() > 50));
+    until("every reload to be logged", || async {
+        let log = stack.log(Program::Gateway);
+        (log.matches("configuration reloaded").count() == 50).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_quick_hangups_end_with_the_last_configuration() {
+    let (one, other) = tokio::join!(RecordingBackend::start(), RecordingBackend::start());
+    let mut stack = Stack::builder().in_front_of(&one).start().await;
+    let load = Load::start(&stack);
+    load.serve(10).await;
+    for number in 0..10 {
+        let backend = [&one, &other][number % 2];
+        stack.configure(
+            Program::Gateway,
+            &format!("[versions.v1]\nbackend = {}", at(backend)),
+        );
+        stack.running(Program::Gateway).hang_up();
+    }
+    until("the last configuration", || async {
+        let before = other.requests().len();
+        load.serve(10).await;
+        (other.requests().len() >= before + 10).then_some(())
+    })
+    .await;
+    load.stop().await;
+}

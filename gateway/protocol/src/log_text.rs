@@ -18,19 +18,19 @@ const KEY_CHARACTERS: usize = 32;
 /// So much is shown of what could be a key.
 const SHOWN_OF_KEY: usize = 6;
 
-/// A method, cut at [`MAX_METHOD_BYTES`].
+/// A method, cut at `MAX_METHOD_BYTES`.
 #[must_use]
 pub fn method(method: &str) -> Cow<'_, str> {
     cut(method, MAX_METHOD_BYTES)
 }
 
-/// A path, cut at [`MAX_PATH_BYTES`].
+/// A path, cut at `MAX_PATH_BYTES`.
 #[must_use]
 pub fn path(path: &str) -> Cow<'_, str> {
     cut(path, MAX_PATH_BYTES)
 }
 
-/// What a client named its application by: escaped, and cut at [`MAX_IDENT_BYTES`].
+/// What a client named its application by: escaped, and cut at `MAX_IDENT_BYTES`.
 ///
 /// Of 32 or more characters that could be a key's, only the first six are shown: it may be the key, sent in the wrong header.
 #[must_use]

@@ -139,7 +139,10 @@ fn what_an_example_leaves_out_stands_where_it_can_be_put_in() {
                 Some(_) => {
                     let put = |(other, line): (usize, &&str)| {
                         let is_meant = other == place || Some(other) == table;
-                        uncommented(line).filter(|_| is_meant).unwrap_or(line).to_owned()
+                        uncommented(line)
+                            .filter(|_| is_meant)
+                            .unwrap_or(line)
+                            .to_owned()
                     };
                     let with: Vec<String> = lines.iter().enumerate().map(put).collect();
                     let told = load(&with.join("\n")).err().map(|error| error.to_string());

@@ -1,11 +1,11 @@
 //! The load generator: every answer is checked.
 //!
 //! It shares its processors with what it measures, so it does little. There are two kinds of load, over the same
-//! [`connection`] and the same reader of [`answer`]s:
+//! `connection` and the same reader of `answer`s:
 //!
 //! - [`Load`] has one thread and ready-made requests: it writes a request's bytes as they were built, and of an answer
 //!   it reads the status and where it ends. A closed loop keeps every connection busy; an open one sends at a fixed
-//!   rate (its [`schedule`]), whether or not answers come, and counts latency from the moment when the request was due.
+//!   rate (its `schedule`), whether or not answers come, and counts latency from the moment when the request was due.
 //! - [`workers`] have a thread each. What they send depends on what was answered, over a [`client`] that keeps heads and
 //!   bodies: each goes on as soon as it is answered.
 

@@ -32,7 +32,7 @@ use ipnet::IpNet;
 use signpost_kit::{
     config::{
         self as engine, ConfigError, Invalid, Loaded, Read, Section,
-        common::{self, Log},
+        shared_keys::{self, Log},
     },
     origin::Origin,
     secret::Secret,
@@ -100,22 +100,22 @@ impl Config {
     }
 
     fn read(root: &mut Section<'_>) -> Read<Self> {
-        let headers = common::headers(root);
+        let headers = shared_keys::headers(root);
         let listen = root.address("listen", LISTEN);
         let public_url = public_url(root, listen);
         let management = root.section("management", |section| management(section, listen));
-        let store = common::store(root);
+        let store = shared_keys::store(root);
         let sign = root.section("sign", SignConfig::read);
         let allows_weak_keys = sign.as_ref().is_ok_and(|sign| sign.allows_weak_keys);
         let applications = Applications::read(root, store.as_ref().ok(), allows_weak_keys);
         let versions = Versions::read(root, [listen.ok(), management.ok()]);
         let limits = root.section("limits", Limits::read);
         let timeouts = root.section("timeouts", Timeouts::read);
-        let gateway_secret = common::gateway_secret(root);
+        let gateway_secret = shared_keys::gateway_secret(root);
         let networks = "addresses or networks, for example \"10.0.0.0/8\"";
         let trusted_proxies = root.list("trusted_proxies", &[], networks, network);
-        let threads = common::threads(root);
-        let shutdown = root.section("shutdown", common::shutdown);
+        let threads = shared_keys::threads(root);
+        let shutdown = root.section("shutdown", shared_keys::shutdown);
         let log = root.section("log", Log::read);
         Ok(Self {
             headers: headers?,

@@ -17,7 +17,7 @@ use gateway_protocol::header::HeaderNames;
 use signpost_kit::{
     config::{
         self as engine, ConfigError, Loaded, Read, Section,
-        common::{self, Log},
+        shared_keys::{self, Log},
     },
     shutdown::ShutdownSettings,
 };
@@ -89,19 +89,19 @@ impl Config {
     }
 
     fn read(root: &mut Section<'_>) -> Read<Self> {
-        let headers = common::headers(root);
+        let headers = shared_keys::headers(root);
         let listen = root.address("listen", LISTEN);
         let public_url = root.parsed("public_url", PUBLIC_URL, ORIGIN);
-        let store = common::store(root);
+        let store = shared_keys::store(root);
         let gateway = Gateway::read(root, listen.ok());
-        let threads = common::threads(root);
+        let threads = shared_keys::threads(root);
         let application = root.section("application", SingleApplication::read);
         let lifetimes = Lifetimes::read(root);
         let polling = root.section("polling", Polling::read);
         let limits = root.section("limits", LoginLimits::read);
         let timeouts = root.section("timeouts", Timeouts::read);
         let providers = Providers::read(root);
-        let shutdown = root.section("shutdown", common::shutdown);
+        let shutdown = root.section("shutdown", shared_keys::shutdown);
         let log = root.section("log", Log::read);
         Ok(Self {
             headers: headers?,

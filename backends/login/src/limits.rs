@@ -7,8 +7,8 @@
 //! | failed redirect logins that are kept | in all, per `login_ttl` |
 //! | polling logins, which are signed | per application and time |
 //!
-//! All of it is this process' own, in fixed memory. A flood of addresses refuses nobody else. The memory outlives a
-//! reload, whatever becomes of the limits.
+//! All of it is this process' own, in fixed memory. A flood of addresses refuses no other address. The memory
+//! outlives a reload, also one that changes the limits.
 
 use std::{
     collections::HashMap,

@@ -11,7 +11,7 @@ use signpost_store::StoreError;
 pub use crate::state::{State, Stores};
 use crate::{applications::Application, config::Config, limits::Limits, oauth::ProviderClients};
 
-/// The login service under one configuration, whatever versions of it are served.
+/// The login service under one configuration, for all versions that it serves.
 pub struct Service {
     pub(crate) config: Config,
     pub(crate) limits: Limits,

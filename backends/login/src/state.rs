@@ -31,7 +31,7 @@ pub struct Stores {
     pub credentials: Arc<dyn CredentialStore>,
     /// Events.
     pub events: Arc<dyn EventStore>,
-    /// Logins under way.
+    /// Logins in progress.
     pub logins: Arc<dyn LoginStore>,
     /// The database that holds them.
     pub database: Store,
@@ -167,7 +167,7 @@ impl State {
         reached(&self.phase, Phase::GivingUp).await;
     }
 
-    /// Runs something to its end, whether or not anybody waits for it. A stop waits for it as long as the grace lasts.
+    /// Runs something to its end, even if its caller is gone. A stop waits for it as long as the grace lasts.
     pub(crate) fn spawn_to_end<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,

@@ -11,15 +11,15 @@
 //! | `value` | one value, as written |
 //! | `settings` | what a file sets, and what changes from one file to the next |
 //! | `error` | what is wrong with a file |
-//! | [`common`] | the keys that every program has |
+//! | [`shared_keys`] | the keys that every program has |
 //!
 //! Values are shown as they are written, except those that may hold a secret. Nothing shows a secret.
 
-pub mod common;
 mod document;
 mod error;
 mod section;
 mod settings;
+pub mod shared_keys;
 mod value;
 
 use std::path::Path;

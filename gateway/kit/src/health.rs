@@ -28,8 +28,8 @@ pub struct Health {
     pub words: String,
 }
 
-/// Asks the program that runs with `file`. It knows where it answers, whatever the file says by now; without an answer to that,
-/// `from_file` says it.
+/// Asks the program that runs with `file`. It knows where it answers, even if the file says something else by now. If it does
+/// not say, `from_file` does.
 ///
 /// # Errors
 ///

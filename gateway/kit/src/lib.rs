@@ -1,4 +1,5 @@
-//! What every program of Signpost has, whatever it serves. The gateway and the login service share it.
+//! What every program of Signpost has. The gateway and the login service share it; it depends on neither, but on the contract
+//! (`gateway-protocol`) and the store.
 //!
 //! | module | subject |
 //! | --- | --- |

@@ -24,7 +24,7 @@ use tracing_subscriber::{
 };
 
 use crate::{
-    config::common::{Log, LogFormat},
+    config::shared_keys::{Log, LogFormat},
     log_writer::{LogWriter, log_panics},
 };
 

@@ -39,7 +39,7 @@ impl FromStr for Origin {
 
     /// Letter case, a default port and one slash at the end do not matter. The parser (WHATWG URL) repairs much else: line
     /// breaks, missing slashes, numbers that stand for addresses, letters beyond ASCII. What needs repair is a mistake.
-    /// Nor is there a wildcard: `*` would be a host of that name, which nobody means.
+    /// Nor is there a wildcard: `*` would be the name of a host.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let origin = Url::parse(text).map(Self).map_err(|_| ParseOriginError)?;
         let default_port = match origin.0.scheme() {

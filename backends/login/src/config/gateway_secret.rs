@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use http::HeaderValue;
 use signpost_kit::{
-    config::{Read, SECRET, Section, common},
+    config::{Read, SECRET, Section, shared_keys},
     secret::Secret,
 };
 
@@ -39,7 +39,7 @@ impl GatewaySecret {
 impl Gateway {
     /// Reads `gateway_secret` and `without_gateway`; `listen` is none if that setting is invalid.
     pub(super) fn read(root: &mut Section<'_>, listen: Option<SocketAddr>) -> Read<Self> {
-        let secret = common::gateway_secret(root);
+        let secret = shared_keys::gateway_secret(root);
         let without_gateway = root.flag("without_gateway", false)?;
         let is_loopback = listen.is_none_or(|address| address.ip().is_loopback());
         match secret? {

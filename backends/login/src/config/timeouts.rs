@@ -7,7 +7,7 @@ use signpost_kit::{
     http_server::HttpTimeouts,
 };
 
-/// As at the gateway: nobody who means it needs longer for a head or a form of 64 KiB.
+/// As at the gateway: enough for a head or a form of 64 KiB.
 const HEAD_SECONDS: u64 = 10;
 const BODY_SECONDS: u64 = 10;
 /// Longer than the 90 s for which a gateway keeps idle connections: a backend that closed first would fail a request

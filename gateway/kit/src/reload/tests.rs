@@ -43,7 +43,7 @@ impl Reload for Program {
             bail!("there is no room");
         }
         self.sizes.lock().unwrap().push(size);
-        // Somebody writes while the program is still busy with what was written before.
+        // The file changes again while the program is still busy with the last change.
         if size == WRITES_ONCE_MORE {
             fs::write(&self.file, "size = 8\nwatch = true\n").unwrap();
         }

@@ -3,7 +3,6 @@
 mod address;
 mod app;
 mod call;
-mod health;
 mod key;
 mod parse;
 mod sign;
@@ -13,10 +12,11 @@ use std::{future::Future, path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 use signpost_kit::{
+    command::{ask, health, say},
     config::ConfigError,
     log_writer::write_last_words,
     logging::Logging,
-    reload::control::{self, Verb},
+    reload::control::Verb,
 };
 
 pub use self::parse::parse;
@@ -99,8 +99,8 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Check(arguments) => check(&arguments),
-        Command::Reload(file) => ask(&file, Verb::Reload),
-        Command::Health(file) => health::run(&file),
+        Command::Reload(file) => ask(&file.config, Verb::Reload),
+        Command::Health(file) => health(&file.config, || Ok(file.load()?.management)),
         Command::App { command } => wait_for(app::run(command)),
         Command::Store { command } => wait_for(store::run(command)),
         Command::Sign(arguments) => sign::run(&arguments),
@@ -112,7 +112,7 @@ fn check(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
     let file = &arguments.file;
     // The running gateway has the environment that the file is meant for.
     if arguments.diff {
-        return ask(file, Verb::Diff);
+        return ask(&file.config, Verb::Diff);
     }
     let config = file.load()?;
     for warning in wait_for(warnings(&config))? {
@@ -120,18 +120,6 @@ fn check(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
     }
     say(&format!("{}: OK", file.config.display()));
     Ok(ExitCode::SUCCESS)
-}
-
-/// Asks the gateway that runs with this file, and prints its answer.
-fn ask(file: &ConfigFile, verb: Verb) -> anyhow::Result<ExitCode> {
-    let answer = control::ask(&file.config, verb)?;
-    if answer.is_good {
-        say(&answer.text);
-        Ok(ExitCode::SUCCESS)
-    } else {
-        complain(&answer.text);
-        Ok(ExitCode::FAILURE)
-    }
 }
 
 /// What a careful operator should know of the configuration, and of the store that it names.
@@ -156,12 +144,6 @@ fn wait_for<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<
         .enable_all()
         .build()?
         .block_on(work)
-}
-
-/// Prints a line for whoever gave the command.
-#[expect(clippy::print_stdout, reason = "the output of a command")]
-fn say(line: &str) {
-    println!("{line}");
 }
 
 /// Prints a line beside the output. A standard error that nobody reads does not keep the process from ending.

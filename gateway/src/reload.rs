@@ -1,12 +1,12 @@
 //! Taking on a changed configuration: the gateway of the moment is replaced by one that knows all that it knew.
 
-use std::{net::SocketAddr, path::PathBuf, sync::Arc};
+use std::{net::SocketAddr, path::Path, sync::Arc};
 
 use anyhow::bail;
 use arc_swap::ArcSwap;
 use signpost_kit::{
     config::{ConfigError, Loaded},
-    logging::Logging,
+    logging::{Logging, log_warnings},
     reload::Reload,
 };
 use signpost_store::{Store, StoreSettings};
@@ -32,8 +32,6 @@ const NEED_RESTART: [&str; 7] = [
 
 /// What a gateway reloads.
 pub(crate) struct GatewayReload {
-    /// The configuration file.
-    pub(crate) file: PathBuf,
     /// The gateway of the moment.
     pub(crate) current: Arc<ArcSwap<Gateway>>,
     /// Watches over the addresses of its versions.
@@ -51,8 +49,8 @@ pub(crate) struct GatewayReload {
 impl Reload for GatewayReload {
     type Config = Config;
 
-    fn load(&self) -> Result<Loaded<Config>, ConfigError> {
-        Config::load_settings(&self.file)
+    fn load(&self, file: &Path) -> Result<Loaded<Config>, ConfigError> {
+        Config::load_settings(file)
     }
 
     fn needs_restart(&self, key: &str, changed: &[&str]) -> bool {
@@ -70,7 +68,7 @@ impl Reload for GatewayReload {
         let before = self.current.load_full();
         let apps = apps(&before.apps, &config.applications).await?;
         let log = config.log.clone();
-        log_warnings(&config);
+        log_warnings(&config.warnings());
         let gateway = Arc::new(before.succeeded_by(config, apps)?);
         let is_new = |one: &Arc<_>| !before.balancers().any(|known| Arc::ptr_eq(&known, one));
         let new: Vec<_> = gateway.balancers().filter(is_new).collect();
@@ -102,13 +100,6 @@ impl GatewayReload {
             ),
             None => Ok(()),
         }
-    }
-}
-
-/// Logs what the configuration allows and a careful operator should know.
-pub(crate) fn log_warnings(config: &Config) {
-    for warning in config.warnings() {
-        tracing::warn!("{warning}");
     }
 }
 

@@ -20,23 +20,15 @@ use pingora::{
 use signpost_kit::{
     config::{Loaded, Settings},
     descriptors::Descriptors,
-    logging::Logging,
+    logging::{Logging, log_warnings},
     reload::{Hangups, Reloader},
 };
 use tokio::{runtime::Runtime, sync::Mutex};
 
 use crate::{
-    apps::open::open_apps,
-    config::Config,
-    descriptor_reserve::DescriptorReserve,
-    drain::Drain,
-    gateway::Gateway,
-    http1::connection::Http1Connections,
-    management::Management,
-    observe::access_log::AccessLog,
-    reload::{GatewayReload, log_warnings},
-    routing::watching::look_up,
-    stop::Stop,
+    apps::open::open_apps, config::Config, descriptor_reserve::DescriptorReserve, drain::Drain,
+    gateway::Gateway, http1::connection::Http1Connections, management::Management,
+    observe::access_log::AccessLog, reload::GatewayReload, routing::watching::look_up, stop::Stop,
 };
 
 /// pingora stops its runtimes after this. The process has ended long before: a stop takes ten minutes at most.
@@ -61,7 +53,7 @@ pub(crate) fn run(loaded: Loaded<Config>, file: PathBuf, log: Logging) -> anyhow
     // First of all, so that a SIGHUP ends no process that is still starting.
     let hangups = control.block_on(async { Hangups::listen() });
     let hangups = hangups.context("cannot handle SIGHUP")?;
-    log_warnings(&config);
+    log_warnings(&config.warnings());
     let descriptors = Descriptors::raise_limit();
     // pingora panics when it cannot listen; this says why, before anything else happens.
     probe(&config)?;
@@ -89,7 +81,6 @@ pub(crate) fn run(loaded: Loaded<Config>, file: PathBuf, log: Logging) -> anyhow
     };
     health.start(management, descriptors)?;
     let reload = GatewayReload {
-        file: file.clone(),
         current: Arc::clone(&current),
         monitor: Mutex::default(),
         log: log.clone(),

@@ -4,30 +4,22 @@ mod running;
 mod server;
 mod sweeper;
 
-use std::{
-    path::{Path, PathBuf},
-    process::ExitCode,
-    sync::Arc,
-    time::Duration,
-};
+use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use axum::Router;
 use clap::{Arg, ArgAction, Command, value_parser};
 use signpost_kit::{
     clock::{Clock, SystemClock},
+    command::{ask, health, say},
     config::Loaded,
-    health,
     log_writer::write_last_words,
-    logging::Logging,
-    reload::{
-        Hangups, Reloader,
-        control::{self, Verb},
-    },
+    logging::{Logging, log_warnings},
+    reload::{Hangups, Reloader, control::Verb},
 };
 use signpost_store::{Store, changes::Watch};
 
-use self::running::{ProgramReload, Running, log_warnings};
+use self::running::{ProgramReload, Running};
 use crate::{
     config::Config,
     service::{Service, Stores},
@@ -99,14 +91,7 @@ fn try_run(program: &Program) -> anyhow::Result<ExitCode> {
         return ask(file, Verb::Diff);
     }
     if arguments.get_flag("health") {
-        let health =
-            health::ask_program(file, || Ok(Config::load_settings(file)?.config.listen()))?;
-        say(&health.words);
-        return Ok(if health.is_ready {
-            ExitCode::SUCCESS
-        } else {
-            ExitCode::FAILURE
-        });
+        return health(file, || Ok(Config::load_settings(file)?.config.listen()));
     }
     let Loaded { config, settings } = Config::load_settings(file)?;
     if arguments.get_flag("check") {
@@ -117,7 +102,7 @@ fn try_run(program: &Program) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let log = Logging::start(config.log())?;
-    log_warnings(&config);
+    log_warnings(&config.warnings());
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(config.threads())
         .enable_all()
@@ -132,7 +117,6 @@ fn try_run(program: &Program) -> anyhow::Result<ExitCode> {
         let reload = ProgramReload {
             running: running.clone(),
             log: log.clone(),
-            file: file.clone(),
             listen,
         };
         let reloader = Reloader::new(reload, file.clone(), settings, hangups);
@@ -143,18 +127,6 @@ fn try_run(program: &Program) -> anyhow::Result<ExitCode> {
     runtime.shutdown_background();
     log.writer().flush();
     served.map(|()| ExitCode::SUCCESS)
-}
-
-/// Gives the running program a command, and prints what it says.
-fn ask(file: &Path, verb: Verb) -> anyhow::Result<ExitCode> {
-    let answer = control::ask(file, verb)?;
-    if answer.is_good {
-        say(&answer.text);
-        Ok(ExitCode::SUCCESS)
-    } else {
-        write_last_words(answer.text);
-        Ok(ExitCode::FAILURE)
-    }
 }
 
 fn arguments(program: &Program) -> Command {
@@ -184,14 +156,6 @@ fn arguments(program: &Program) -> Command {
         .arg(diff)
         .arg(reload)
         .arg(health)
-}
-
-#[expect(
-    clippy::print_stdout,
-    reason = "the answers to --check, --reload and --health are the program's output"
-)]
-fn say(line: &str) {
-    println!("{line}");
 }
 
 fn complain(error: &anyhow::Error) {

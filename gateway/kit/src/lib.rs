@@ -4,6 +4,7 @@
 //! | module | subject |
 //! | --- | --- |
 //! | [`clock`] | the time, read in one place |
+//! | [`command`] | what commands print, and their exit codes |
 //! | [`config`] | the configuration engine, and the keys that every program has |
 //! | [`reload`] | taking on a changed configuration while the program runs |
 //! | [`secret`] | secrets, and where they come from |
@@ -20,6 +21,7 @@
 //! | [`once_a_minute`] | log lines that an attacker could otherwise repeat at will |
 
 pub mod clock;
+pub mod command;
 pub mod config;
 pub mod descriptors;
 pub mod feed_cache;

@@ -31,6 +31,13 @@ use crate::{
 /// Libraries that say little of use below these levels. The configured filter can name them to hear more.
 const QUIET: &str = "pingora_core=warn,pingora_load_balancing=error,deadpool=error";
 
+/// Logs what a configuration allows and a careful operator should know.
+pub fn log_warnings(warnings: &[String]) {
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
+}
+
 /// The running log. Clones share it.
 #[derive(Clone)]
 pub struct Logging {

@@ -15,7 +15,13 @@
 pub mod control;
 mod watch;
 
-use std::{fmt, io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    fmt, io,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use anyhow::anyhow;
 use tokio::{
@@ -38,12 +44,12 @@ pub trait Reload: Send + Sync + 'static {
     /// Its configuration.
     type Config: Send + 'static;
 
-    /// Reads the configuration. Blocks.
+    /// Reads the configuration in `file`. Blocks.
     ///
     /// # Errors
     ///
     /// The file is no configuration.
-    fn load(&self) -> Result<Loaded<Self::Config>, ConfigError>;
+    fn load(&self, file: &Path) -> Result<Loaded<Self::Config>, ConfigError>;
 
     /// Whether a changed key needs a restart; `changed` are all that changed.
     fn needs_restart(&self, key: &str, changed: &[&str]) -> bool;
@@ -181,8 +187,8 @@ impl<R: Reload> Reloader<R> {
     }
 
     async fn load(&self) -> Result<Loaded<R::Config>, Outcome> {
-        let program = Arc::clone(&self.program);
-        let loading = tokio::task::spawn_blocking(move || program.load());
+        let (program, file) = (Arc::clone(&self.program), self.file.clone());
+        let loading = tokio::task::spawn_blocking(move || program.load(&file));
         match timeout(LOAD_TIMEOUT, loading).await {
             Ok(Ok(loaded)) => loaded.map_err(Outcome::Invalid),
             Ok(Err(cause)) => Err(Outcome::Failed(cause.into())),

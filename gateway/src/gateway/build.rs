@@ -12,7 +12,7 @@ use super::{Gateway, State};
 use crate::{
     apps::directory::AppDirectory,
     backend::upstream::BackendClient,
-    config::{Backend, Config, Versions},
+    config::{Backend, Config},
     drain::Drain,
     observe::access_log::AccessLog,
     phases::{
@@ -96,11 +96,10 @@ impl Gateway {
         let secret = config.gateway_secret.as_ref().map(Secret::expose);
         let known = self.backend_headers.secret.as_ref();
         let is_same_secret = known.map(HeaderValue::as_bytes) == secret.map(str::as_bytes);
-        let upstreams = |versions: &Versions| -> Vec<_> {
-            let upstream = |backend: &Arc<Backend>| backend.upstream.clone();
-            versions.iter().map(upstream).collect()
-        };
-        if !is_same_secret || upstreams(&self.versions) != upstreams(&config.versions) {
+        let is_same = |(old, new): (&Arc<Backend>, &Arc<Backend>)| old.upstream == new.upstream;
+        let (old, new) = (self.versions.iter(), config.versions.iter());
+        let are_same_upstreams = old.len() == new.len() && old.zip(new).all(is_same);
+        if !is_same_secret || !are_same_upstreams {
             self.state.refusals.clear();
         }
     }

@@ -32,7 +32,6 @@ fn reload(first: Config) -> GatewayReload {
     let (listen, management) = (first.listen, first.management);
     let gateway = Gateway::new(first, apps, Arc::new(Drain::new()), None).unwrap();
     GatewayReload {
-        file: PathBuf::new(),
         current: Arc::new(ArcSwap::from_pointee(gateway)),
         monitor: Mutex::default(),
         log: Logging::unused(),

@@ -1,6 +1,6 @@
 //! The running program: the snapshot that serves new requests, and what takes its place at a reload.
 
-use std::{net::SocketAddr, path::PathBuf, sync::Arc};
+use std::{net::SocketAddr, path::Path, sync::Arc};
 
 use arc_swap::ArcSwap;
 use axum::Router;
@@ -8,7 +8,7 @@ use signpost_kit::{
     config::{ConfigError, Loaded},
     descriptors::Descriptors,
     http_server::HttpSettings,
-    logging::Logging,
+    logging::{Logging, log_warnings},
     reload::Reload,
 };
 
@@ -77,7 +77,7 @@ impl Running {
         let service = self.service().reloaded(config);
         let snapshot = Snapshot::new(self.router, service);
         self.snapshot.store(Arc::new(snapshot));
-        log_warnings(self.service().config());
+        log_warnings(&self.service().config().warnings());
         self.warn_of_descriptors();
     }
 
@@ -90,13 +90,6 @@ impl Running {
                 "limits.connections is {wanted}, but {limit} file descriptors are enough for {possible} connections only"
             );
         }
-    }
-}
-
-/// Logs what the configuration allows and a careful operator should know.
-pub(super) fn log_warnings(config: &Config) {
-    for warning in config.warnings() {
-        tracing::warn!("{warning}");
     }
 }
 
@@ -113,7 +106,6 @@ impl Snapshot {
 pub(super) struct ProgramReload {
     pub(super) running: Running,
     pub(super) log: Logging,
-    pub(super) file: PathBuf,
     /// Where it listens, until the process ends.
     pub(super) listen: SocketAddr,
 }
@@ -121,8 +113,8 @@ pub(super) struct ProgramReload {
 impl Reload for ProgramReload {
     type Config = Config;
 
-    fn load(&self) -> Result<Loaded<Config>, ConfigError> {
-        Config::load_settings(&self.file)
+    fn load(&self, file: &Path) -> Result<Loaded<Config>, ConfigError> {
+        Config::load_settings(file)
     }
 
     fn needs_restart(&self, key: &str, changed: &[&str]) -> bool {

@@ -30,8 +30,8 @@ struct Program {
 impl Reload for Program {
     type Config = u32;
 
-    fn load(&self) -> Result<Loaded<u32>, ConfigError> {
-        read(&self.file)
+    fn load(&self, file: &Path) -> Result<Loaded<u32>, ConfigError> {
+        read(file)
     }
 
     fn needs_restart(&self, key: &str, _: &[&str]) -> bool {

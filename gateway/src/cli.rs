@@ -12,9 +12,9 @@ use std::{future::Future, path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 use signpost_kit::{
-    command::{ask, health, say},
+    command::{ask, health, print_line},
     config::ConfigError,
-    log_writer::write_last_words,
+    log_writer::write_final_line,
     logging::Logging,
     reload::control::Verb,
 };
@@ -116,9 +116,9 @@ fn check(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
     }
     let config = file.load()?;
     for warning in wait_for(warnings(&config))? {
-        say(&format!("warning: {warning}"));
+        print_line(&format!("warning: {warning}"));
     }
-    say(&format!("{}: OK", file.config.display()));
+    print_line(&format!("{}: OK", file.config.display()));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -147,6 +147,6 @@ fn wait_for<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<
 }
 
 /// Prints a line beside the output. A standard error that nobody reads does not keep the process from ending.
-pub fn complain(line: &str) {
-    write_last_words(line.to_owned());
+pub fn print_error(line: &str) {
+    write_final_line(line.to_owned());
 }

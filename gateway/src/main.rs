@@ -17,7 +17,7 @@ fn main() -> ExitCode {
     match cli::run(arguments) {
         Ok(code) => code,
         Err(error) => {
-            cli::complain(&format!("{error:#}"));
+            cli::print_error(&format!("{error:#}"));
             ExitCode::FAILURE
         }
     }

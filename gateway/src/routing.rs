@@ -212,9 +212,9 @@ impl Balancer {
     }
 
     /// A connection to the request's current address is available: it is no longer ejected.
-    pub(crate) fn bring_back(&self, attempts: &Attempts) {
+    pub(crate) fn mark_healthy(&self, attempts: &Attempts) {
         if let Some(address) = attempts.current() {
-            address.bring_back(&self.version);
+            address.mark_healthy(&self.version);
         }
         if self.is_lost.load(Ordering::Relaxed) && self.is_lost.swap(false, Ordering::Relaxed) {
             let version = &self.version;

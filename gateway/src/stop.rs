@@ -77,7 +77,7 @@ async fn finish(drain: &Drain, settings: ShutdownSettings) {
         drain.finished().await;
     };
     let give_up = async {
-        sleep_until(closed_at + settings.patience()).await;
+        sleep_until(closed_at + settings.wait_timeout()).await;
         drain.enter(Phase::GivingUp);
         sleep_until(closed_at + settings.grace).await;
     };

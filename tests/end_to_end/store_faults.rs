@@ -45,7 +45,7 @@ async fn what_is_remembered_serves_while_the_store_is_away() {
         call.send().await
     };
     user().await.ok();
-    stack.store().take_away();
+    stack.store().make_unavailable();
     user().await.ok();
     // More at once than there are connections, and none of them keeps one.
     let mut calls = JoinSet::new();
@@ -61,7 +61,7 @@ async fn what_is_remembered_serves_while_the_store_is_away() {
     let longest = calls.join_all().await.into_iter().max().unwrap();
     assert!(longest < IN_TIME, "{longest:?}");
     user().await.ok();
-    stack.store().bring_back();
+    stack.store().make_available();
     let back = within(BACK, || begins(&other)).await;
     assert!(back.is_some(), "not back after {BACK:?}");
     log_in_by_polling(&other, "grace").await;

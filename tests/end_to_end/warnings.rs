@@ -106,10 +106,10 @@ async fn check_finds_a_wrong_master_key_and_changes_nothing() {
         assert_eq!(key.exists(), word != "is missing");
     }
     std::fs::write(&key, content).unwrap();
-    stack.store().take_away();
+    stack.store().make_unavailable();
     let away = stack.command(&["check"]);
     assert!(away.status.success(), "{}", said(&away));
-    stack.store().bring_back();
+    stack.store().make_available();
     let back = stack.command(&["check"]);
     assert!(back.status.success(), "{}", said(&back));
 }

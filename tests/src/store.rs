@@ -90,10 +90,10 @@ pub trait Store: Debug + Send + Sync {
     fn refuse_accounts(&self);
 
     /// Makes it unreachable, and cuts whoever is connected.
-    fn take_away(&self);
+    fn make_unavailable(&self);
 
     /// Makes it reachable again, as it was.
-    fn bring_back(&self);
+    fn make_available(&self);
 }
 
 /// Whatever holds the lock.

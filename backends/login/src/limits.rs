@@ -95,7 +95,7 @@ impl Limits {
         now: Instant,
     ) -> Result<ProviderPermit, LoginError> {
         self.callbacks.count(client, now)?;
-        let permit = self.provider_calls.begin(Network::site_of(client)).await;
+        let permit = self.provider_calls.begin(Network::from_site(client)).await;
         permit.ok_or(LoginError::RateLimited { retry_after: 1 })
     }
 

@@ -11,9 +11,9 @@ use axum::Router;
 use clap::{Arg, ArgAction, Command, value_parser};
 use signpost_kit::{
     clock::{Clock, SystemClock},
-    command::{ask, health, say},
+    command::{ask, health, print_line},
     config::Loaded,
-    log_writer::write_last_words,
+    log_writer::write_final_line,
     logging::{Logging, log_warnings},
     reload::{Hangups, Reloader, control::Verb},
 };
@@ -96,9 +96,9 @@ fn try_run(program: &Program) -> anyhow::Result<ExitCode> {
     let Loaded { config, settings } = Config::load_settings(file)?;
     if arguments.get_flag("check") {
         for warning in config.warnings() {
-            say(&format!("warning: {warning}"));
+            print_line(&format!("warning: {warning}"));
         }
-        say(&format!("{}: OK", file.display()));
+        print_line(&format!("{}: OK", file.display()));
         return Ok(ExitCode::SUCCESS);
     }
     let log = Logging::start(config.log())?;
@@ -159,5 +159,5 @@ fn arguments(program: &Program) -> Command {
 }
 
 fn complain(error: &anyhow::Error) {
-    write_last_words(format!("{error:#}"));
+    write_final_line(format!("{error:#}"));
 }

@@ -44,7 +44,7 @@ impl ReturnTo {
         // The parser escapes what may not stand there, so that the address can have grown.
         let is_short = url.as_str().len() <= MAX_BYTES;
         let is_allowed =
-            is_short && !has_outcome && allowed.iter().any(|origin| origin.is_of(&url));
+            is_short && !has_outcome && allowed.iter().any(|origin| origin.contains(&url));
         is_allowed.then_some(Self(url))
     }
 

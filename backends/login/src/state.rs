@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use signpost_kit::{
     clock::{Clock, Timestamp},
-    shutdown::{Phase, reached},
+    shutdown::{Phase, wait_for_phase},
 };
 use signpost_store::{Change, PostgresDatabase, SqliteDatabase, Store, StoreError, Topic};
 use tokio::{
@@ -158,13 +158,13 @@ impl State {
 
     /// Waits until nothing new is accepted: long polls are answered with what is known.
     pub(crate) async fn stopped(&self) {
-        reached(&self.phase, Phase::Closing).await;
+        wait_for_phase(&self.phase, Phase::Closing).await;
     }
 
     /// Waits until shortly before the grace of a stop is over: what still waits for a provider gives up, so that the
     /// store can be told how it ended.
     pub(crate) async fn ending(&self) {
-        reached(&self.phase, Phase::GivingUp).await;
+        wait_for_phase(&self.phase, Phase::GivingUp).await;
     }
 
     /// Runs something to its end, even if its caller is gone. A stop waits for it as long as the grace lasts.

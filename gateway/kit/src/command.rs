@@ -4,13 +4,13 @@ use std::{net::SocketAddr, path::Path, process::ExitCode};
 
 use crate::{
     health,
-    log_writer::write_last_words,
+    log_writer::write_final_line,
     reload::control::{self, Verb},
 };
 
 /// Prints a line of a command's output.
 #[expect(clippy::print_stdout, reason = "the output of a command")]
-pub fn say(line: &str) {
+pub fn print_line(line: &str) {
     println!("{line}");
 }
 
@@ -22,10 +22,10 @@ pub fn say(line: &str) {
 pub fn ask(file: &Path, verb: Verb) -> anyhow::Result<ExitCode> {
     let answer = control::ask(file, verb)?;
     if answer.is_good {
-        say(&answer.text);
+        print_line(&answer.text);
         Ok(ExitCode::SUCCESS)
     } else {
-        write_last_words(answer.text);
+        write_final_line(answer.text);
         Ok(ExitCode::FAILURE)
     }
 }
@@ -41,7 +41,7 @@ pub fn health(
     from_file: impl FnOnce() -> anyhow::Result<SocketAddr>,
 ) -> anyhow::Result<ExitCode> {
     let health = health::ask_program(file, from_file)?;
-    say(&health.words);
+    print_line(&health.words);
     Ok(if health.is_ready {
         ExitCode::SUCCESS
     } else {

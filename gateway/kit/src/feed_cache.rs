@@ -27,7 +27,7 @@ use self::{
 use crate::clock::Clock;
 
 /// What a look-up came to: a value, that there is none, or an error that all who waited for it share.
-pub type Found<V, E> = Result<Option<V>, Arc<E>>;
+pub type LookUpResult<V, E> = Result<Option<V>, Arc<E>>;
 
 /// Settings of a [`FeedCache`].
 #[derive(Clone, Copy, Debug)]
@@ -71,7 +71,7 @@ impl LookUpError for StoreError {
 pub struct FeedCache<K, V, E> {
     settings: FeedCacheSettings,
     cache: Cache<K, Entry<V>>,
-    in_flight: InFlight<K, Found<V, E>>,
+    in_flight: InFlight<K, LookUpResult<V, E>>,
     freshness: Freshness,
     /// Counts changes, so that a value read before one is not cached after it.
     changes: AtomicU64,
@@ -149,7 +149,7 @@ where
         &self,
         key: K,
         read: impl Future<Output = Result<Option<V>, E>>,
-    ) -> Found<V, E> {
+    ) -> LookUpResult<V, E> {
         if let Some(entry) = self.cache.get(&key) {
             match self.freshness.judge(entry.read_at, self.now()) {
                 State::Serves => return Ok(entry.value),
@@ -166,7 +166,7 @@ where
         key: K,
         stale: Entry<V>,
         read: impl Future<Output = Result<Option<V>, E>>,
-    ) -> Found<V, E> {
+    ) -> LookUpResult<V, E> {
         match self
             .in_flight
             .find_first(key, self.look_up(key, read))
@@ -179,7 +179,7 @@ where
     }
 
     /// What serves instead of a value that could not be read again. Looked up only now: it may have changed meanwhile.
-    fn instead_of(&self, key: K, error: Arc<E>) -> Found<V, E> {
+    fn instead_of(&self, key: K, error: Arc<E>) -> LookUpResult<V, E> {
         if !error.is_unavailable() {
             self.cache.invalidate(&key);
             return Err(error);
@@ -197,7 +197,7 @@ where
         &self,
         key: K,
         read: impl Future<Output = Result<Option<V>, E>>,
-    ) -> Found<V, E> {
+    ) -> LookUpResult<V, E> {
         // Before it is read: it may change right afterwards.
         let read_at = self.now();
         let changes_before = self.changes.load(Ordering::Acquire);

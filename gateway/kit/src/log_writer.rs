@@ -230,7 +230,7 @@ pub fn log_panics() {
     clippy::print_stderr,
     reason = "there may be no log yet, and whoever starts the program looks here"
 )]
-pub fn write_last_words(words: String) {
+pub fn write_final_line(words: String) {
     let (sender, written) = mpsc::channel();
     let started = thread::Builder::new().spawn(move || {
         eprintln!("{words}");

@@ -11,7 +11,7 @@ pub struct Origin(Url);
 impl Origin {
     /// Whether `url` is of this origin. Both went through the same parser.
     #[must_use]
-    pub fn is_of(&self, url: &Url) -> bool {
+    pub fn contains(&self, url: &Url) -> bool {
         url.scheme() == self.0.scheme()
             && url.host_str() == self.0.host_str()
             && url.port_or_known_default() == self.0.port_or_known_default()
@@ -87,9 +87,9 @@ mod tests {
     #[test]
     fn the_default_port_and_the_hosts_letter_case_do_not_matter() {
         let origin: Origin = "https://App.example:443".parse().unwrap();
-        assert!(origin.is_of(&Url::parse("https://app.example/path?x").unwrap()));
-        assert!(!origin.is_of(&Url::parse("http://app.example/").unwrap()));
-        assert!(!origin.is_of(&Url::parse("https://app.example:8443/").unwrap()));
+        assert!(origin.contains(&Url::parse("https://app.example/path?x").unwrap()));
+        assert!(!origin.contains(&Url::parse("http://app.example/").unwrap()));
+        assert!(!origin.contains(&Url::parse("https://app.example:8443/").unwrap()));
         assert_eq!(origin.to_string(), "https://app.example");
         assert_eq!(origin, "HTTPS://app.EXAMPLE/".parse().unwrap());
         assert!(origin.is_https());

@@ -133,9 +133,9 @@ impl NetworkLimiter {
     /// Its network, or the IPv6 /48 around it, has used up its burst. Refused events are not counted against either,
     /// so that one network in a /48 takes no more of it than its own share.
     pub fn count(&self, client: IpAddr, now: Instant) -> Result<(), TooMany> {
-        let network = Network::of(client);
+        let network = Network::from_client(client);
         self.debts.take(&network, self.network, now)?;
-        match Network::site_of(client) {
+        match Network::from_site(client) {
             // An IPv4 address is its own site, which has been counted.
             site if site == network => Ok(()),
             site => self
@@ -157,13 +157,13 @@ pub struct Network {
 impl Network {
     /// An IPv4 address, or an IPv6 /64: what one household or one machine has at least.
     #[must_use]
-    pub fn of(client: IpAddr) -> Self {
+    pub fn from_client(client: IpAddr) -> Self {
         Self::around(client, 64)
     }
 
     /// An IPv4 address, or an IPv6 /48: what one site has.
     #[must_use]
-    pub fn site_of(client: IpAddr) -> Self {
+    pub fn from_site(client: IpAddr) -> Self {
         Self::around(client, 48)
     }
 
@@ -363,17 +363,17 @@ mod tests {
     fn a_network_and_the_site_around_it_are_not_mistaken_for_each_other() {
         let of = |text: &str| text.parse::<IpAddr>().unwrap();
         let first = of("2001:db8::1");
-        assert_ne!(Network::of(first), Network::site_of(first));
+        assert_ne!(Network::from_client(first), Network::from_site(first));
         assert_eq!(
-            Network::site_of(first),
-            Network::site_of(of("2001:db8:0:ffff::2"))
+            Network::from_site(first),
+            Network::from_site(of("2001:db8:0:ffff::2"))
         );
         assert_ne!(
-            Network::site_of(first),
-            Network::site_of(of("2001:db8:1::1"))
+            Network::from_site(first),
+            Network::from_site(of("2001:db8:1::1"))
         );
         let old = of("192.0.2.1");
-        assert_eq!(Network::of(old), Network::site_of(old));
+        assert_eq!(Network::from_client(old), Network::from_site(old));
     }
 
     #[test]

@@ -206,7 +206,7 @@ impl<R: Reload> Reloader<R> {
         }
         let kept = &differences.needing_restart;
         let is_kept = |key: &str| kept.iter().any(|change| change.key == key);
-        self.running = loaded.settings.keeping(&self.running, is_kept);
+        self.running = loaded.settings.with_kept_keys(&self.running, is_kept);
         Outcome::Applied(differences)
     }
 

@@ -36,7 +36,7 @@ pub struct ShutdownSettings {
 impl ShutdownSettings {
     /// The part of the grace after which requests that still wait give up: all of it but 2 s.
     #[must_use]
-    pub fn patience(&self) -> Duration {
+    pub fn wait_timeout(&self) -> Duration {
         self.grace - MARGIN.min(self.grace / 4 * 3)
     }
 }
@@ -65,7 +65,7 @@ pub enum Phase {
 }
 
 /// Waits until a stop has come to a phase, or beyond.
-pub async fn reached(phases: &watch::Sender<Phase>, phase: Phase) {
+pub async fn wait_for_phase(phases: &watch::Sender<Phase>, phase: Phase) {
     // An error would mean that the sender is gone, which this borrow rules out.
     let _ = phases.subscribe().wait_for(|now| *now >= phase).await;
 }
@@ -113,14 +113,14 @@ mod tests {
                 grace: Duration::from_secs(grace),
                 ..ShutdownSettings::default()
             };
-            assert_eq!(settings.patience(), Duration::from_millis(patience));
+            assert_eq!(settings.wait_timeout(), Duration::from_millis(patience));
         }
     }
 
     #[tokio::test]
     async fn a_phase_is_reached_by_those_behind_it_too() {
         let phases = watch::Sender::new(Phase::Serving);
-        let closing = reached(&phases, Phase::Closing);
+        let closing = wait_for_phase(&phases, Phase::Closing);
         tokio::pin!(closing);
         phases.send_replace(Phase::Draining);
         let waited = tokio::time::timeout(Duration::from_millis(20), &mut closing).await;

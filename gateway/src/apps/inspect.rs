@@ -50,7 +50,7 @@ pub(crate) async fn inspect(
     let contents = match &config.store.address {
         StoreAddress::Sqlite(path) => sqlite_contents(path, &known),
         StoreAddress::Postgres(address) => {
-            match PostgresDatabase::open_as_it_is(address, &config.store.postgres).await {
+            match PostgresDatabase::open_without_migrating(address, &config.store.postgres).await {
                 Ok(database) => postgres_contents(&database, &known).await.map(Some),
                 Err(error) => Err(error.into()),
             }
@@ -95,7 +95,8 @@ pub(super) async fn unknown_defaults(
         }
         // On connections of its own, which end with this call: requests never meet one that ends while they use it.
         (Store::Postgres(_), StoreAddress::Postgres(address)) => {
-            let database = PostgresDatabase::open_as_it_is(address, &settings.postgres).await?;
+            let database =
+                PostgresDatabase::open_without_migrating(address, &settings.postgres).await?;
             Ok(PostgresAppStore::unknown_defaults_in(&database, known, limit).await?)
         }
         (Store::Postgres(_), StoreAddress::Sqlite(_)) => Ok(Vec::new()),

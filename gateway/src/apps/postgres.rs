@@ -12,7 +12,7 @@ use signpost_store::{
     PostgresDatabase, StoreError, StoredRow, Topic,
     postgres::{
         Parameters,
-        changes::{telling, telling_of_all},
+        changes::{with_bulk_notification, with_notification},
     },
 };
 use tokio_postgres::{Row, error::SqlState};
@@ -349,9 +349,9 @@ struct Statements {
 impl Statements {
     fn of(database: &PostgresDatabase) -> Self {
         // The key that is told is the ident's bytes: none of them is a backslash, which alone a cast reads otherwise.
-        let telling = |write: &str| {
+        let with_notification = |write: &str| {
             let write = format!("{write} RETURNING ident::bytea AS key");
-            telling(database, Topic::Application, &write)
+            with_notification(database, Topic::Application, &write)
         };
         Self {
             find: format!("SELECT {RECORD} FROM applications WHERE ident = $1"),
@@ -361,10 +361,10 @@ impl Statements {
             ),
             rotating: "SELECT previous_until, key_sealed FROM applications WHERE ident = $1"
                 .to_owned(),
-            create: telling(&format!(
+            create: with_notification(&format!(
                 "{INSERT} VALUES ($1, $2, 'active', $3, $4, $5, $6, $7)"
             )),
-            import: telling_of_all(
+            import: with_bulk_notification(
                 database,
                 Topic::Application,
                 &format!(
@@ -375,18 +375,18 @@ impl Statements {
                      return_to_origins, default_version) RETURNING 1"
                 ),
             ),
-            update: telling(
+            update: with_notification(
                 "UPDATE applications SET name = coalesce($2, name), \
                  return_to_origins = coalesce($3, return_to_origins), \
                  sign_profile = CASE WHEN $4 THEN $5 ELSE sign_profile END, \
                  default_version = CASE WHEN $6 THEN $7 ELSE default_version END WHERE ident = $1",
             ),
-            rotate: telling(
+            rotate: with_notification(
                 "UPDATE applications SET previous_sealed = $2, previous_until = $3, key_sealed = $4 \
                  WHERE ident = $1 AND key_sealed = $5",
             ),
-            set_state: telling("UPDATE applications SET state = $2 WHERE ident = $1"),
-            delete: telling("DELETE FROM applications WHERE ident = $1"),
+            set_state: with_notification("UPDATE applications SET state = $2 WHERE ident = $1"),
+            delete: with_notification("DELETE FROM applications WHERE ident = $1"),
         }
     }
 }

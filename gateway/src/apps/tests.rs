@@ -263,7 +263,7 @@ async fn a_store_that_is_away_says_so_soon_and_comes_back() {
     let app = create(&apps, "one").await;
     let directory = CachedApps::new(Arc::clone(&apps), 100);
     directory.find(app.ident).await.unwrap().unwrap();
-    place.take_away();
+    place.make_unavailable();
     let begun = Instant::now();
     assert!(apps.find(app.ident).await.is_err());
     assert!(directory.find(new_app_ident().unwrap()).await.is_err());
@@ -273,7 +273,7 @@ async fn a_store_that_is_away_says_so_soon_and_comes_back() {
         begun.elapsed()
     );
     assert!(directory.find(app.ident).await.unwrap().is_some());
-    place.bring_back();
+    place.make_available();
     assert!(apps.find(app.ident).await.unwrap().is_some());
 }
 
@@ -559,7 +559,7 @@ async fn keys_whose_overlap_ended_long_ago_are_forgotten() {
 async fn a_hundred_thousand_applications_are_imported_in_less_than_a_minute() {
     const MANY: usize = 100_000;
     let place = TestStore::chosen();
-    let mut settings = signpost_store::StoreSettings::of(place.address().clone());
+    let mut settings = signpost_store::StoreSettings::new(place.address().clone());
     super::open::allow_bulk(&mut settings);
     let apps = apps_of(&Store::open(&settings).await.unwrap());
     let administration = super::administration::tests::administration(Arc::clone(&apps));

@@ -22,7 +22,7 @@ use gateway_protocol::{app::AppIdent, sign::SignProfile, version::Version};
 use serde_json::{Value, json};
 use signpost_kit::clock::{Clock, SystemClock};
 
-use super::{complain, say, sign::SignRules};
+use super::{print_error, print_line, sign::SignRules};
 use crate::{
     apps::{
         AppState,
@@ -178,7 +178,7 @@ pub(super) async fn run(command: AppCommand) -> anyhow::Result<ExitCode> {
         AppCommand::List(common) => {
             let all = store(&common).await?.list().await?;
             if common.json {
-                say(&json!(all).to_string())
+                print_line(&json!(all).to_string())
             } else {
                 table(&all)
             }
@@ -233,18 +233,18 @@ async fn import(import: Import) -> anyhow::Result<()> {
         other => anyhow::Error::new(other).context(name_of(&import.file)),
     })?;
     for (weakness, count) in &imported.weaknesses {
-        complain(&format!("warning: {count} applications: {weakness}"));
+        print_error(&format!("warning: {count} applications: {weakness}"));
     }
     if imported.weak_keys > 0 {
-        complain(&format!(
+        print_error(&format!(
             "warning: {} applications have keys under 128 bits, which can be guessed from one signed request",
             imported.weak_keys
         ));
     }
     if import.common.json {
-        say(&json!({ "imported": imported.applications }).to_string());
+        print_line(&json!({ "imported": imported.applications }).to_string());
     } else {
-        say(&format!("imported {} applications", imported.applications));
+        print_line(&format!("imported {} applications", imported.applications));
     }
     Ok(())
 }
@@ -293,7 +293,7 @@ async fn update(update: Update) -> anyhow::Result<()> {
 
 fn warn_of(profile: Option<&SignProfile>) {
     for weakness in profile.into_iter().flat_map(weaknesses) {
-        complain(&format!("warning: {weakness}"));
+        print_error(&format!("warning: {weakness}"));
     }
 }
 
@@ -350,9 +350,9 @@ fn done(is_done: bool, one: &One, state: &str) -> anyhow::Result<()> {
         return Err(unknown(one.ident));
     }
     if one.common.json {
-        say(&json!({ "ident": one.ident.as_str(), "state": state }).to_string());
+        print_line(&json!({ "ident": one.ident.as_str(), "state": state }).to_string());
     } else {
-        say(&format!("{} is {state}", one.ident));
+        print_line(&format!("{} is {state}", one.ident));
     }
     Ok(())
 }
@@ -364,16 +364,16 @@ fn unknown(ident: AppIdent) -> anyhow::Error {
 /// The one time that a key is shown.
 fn show_key(NewKey { ident, key }: &NewKey, common: &Common) {
     if common.json {
-        say(&json!({ "ident": ident.as_str(), "key": key.expose() }).to_string());
+        print_line(&json!({ "ident": ident.as_str(), "key": key.expose() }).to_string());
     } else {
-        say(&format!("APP_IDENT  {ident}\nAPP_KEY    {}", key.expose()));
-        complain("The key is shown this once: keep it where only the application can read it.");
+        print_line(&format!("APP_IDENT  {ident}\nAPP_KEY    {}", key.expose()));
+        print_error("The key is shown this once: keep it where only the application can read it.");
     }
 }
 
 fn show(app: &AppSummary, common: &Common) {
     if common.json {
-        say(&json!(app).to_string());
+        print_line(&json!(app).to_string());
     } else {
         details(app);
     }
@@ -399,7 +399,7 @@ fn table(all: &[AppSummary]) {
     let widths = [width(0), width(1), width(2)];
     for [ident, state, profile, name] in &rows {
         let [first, second, third] = widths;
-        say(&format!(
+        print_line(&format!(
             "{ident:first$}  {state:second$}  {profile:third$}  {name}"
         ));
     }
@@ -413,7 +413,7 @@ fn details(app: &AppSummary) {
         let value = value
             .as_str()
             .map_or_else(|| value.to_string(), str::to_owned);
-        say(&format!("{name:20}{value}"));
+        print_line(&format!("{name:20}{value}"));
     }
 }
 

@@ -19,9 +19,8 @@ use signpost_kit::secret::SecretSource;
 use url::Url;
 
 use super::{
-    complain,
     key::KeySource,
-    say,
+    print_error, print_line,
     sign::{SignRules, signed, with_time},
 };
 use crate::config::{Applications, Config};
@@ -195,10 +194,10 @@ fn request(arguments: &CallArguments, known: Known) -> anyhow::Result<RequestBui
 
 async fn show(response: Response, with_headers: bool) -> anyhow::Result<ExitCode> {
     let status = response.status();
-    complain(&status.to_string());
+    print_error(&status.to_string());
     for (name, value) in response.headers() {
         if with_headers || name == header::LOCATION {
-            complain(&format!(
+            print_error(&format!(
                 "{name}: {}",
                 String::from_utf8_lossy(value.as_bytes())
             ));
@@ -206,8 +205,8 @@ async fn show(response: Response, with_headers: bool) -> anyhow::Result<ExitCode
     }
     let body = response.bytes().await.context("the answer broke off")?;
     match serde_json::from_slice::<serde_json::Value>(&body) {
-        Ok(json) => say(&serde_json::to_string_pretty(&json)?),
-        Err(_) => say(&String::from_utf8_lossy(&body)),
+        Ok(json) => print_line(&serde_json::to_string_pretty(&json)?),
+        Err(_) => print_line(&String::from_utf8_lossy(&body)),
     }
     Ok(if status.is_success() || status.is_redirection() {
         ExitCode::SUCCESS

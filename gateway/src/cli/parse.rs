@@ -4,7 +4,7 @@ use std::{ffi::OsString, process::ExitCode};
 
 use clap::{Parser, error::Error};
 
-use super::{Arguments, complain};
+use super::{Arguments, print_error};
 
 /// In place of what is not repeated.
 const HIDDEN: &str = "…";
@@ -25,7 +25,7 @@ fn tell(error: &Error, words: &[OsString]) -> ExitCode {
         // As clap would: in colours, where they are seen.
         let _ = error.print();
     } else {
-        complain(without(error.to_string(), &may_hold_password).trim_end());
+        print_error(without(error.to_string(), &may_hold_password).trim_end());
     }
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }

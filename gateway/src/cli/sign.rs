@@ -19,7 +19,7 @@ use gateway_protocol::{
 };
 use signpost_kit::clock::{Clock, SystemClock};
 
-use super::{complain, key::KeySource, say};
+use super::{key::KeySource, print_error, print_line};
 use crate::apps::administration::ProfileChoice;
 
 #[derive(Debug, clap::Args)]
@@ -112,9 +112,9 @@ pub(super) fn run(arguments: &SignArguments) -> anyhow::Result<ExitCode> {
         let params = Params::parse(unsigned.as_bytes(), b"", usize::MAX)?;
         let canonical =
             canonical_for_display(&profile, &arguments.method, &arguments.path, &params);
-        complain(&String::from_utf8_lossy(&canonical));
+        print_error(&String::from_utf8_lossy(&canonical));
     }
-    say(&signed(
+    print_line(&signed(
         &unsigned,
         &profile,
         &key,

@@ -17,12 +17,12 @@ use anyhow::bail;
 use clap::{Args, Subcommand};
 use signpost_store::{
     PostgresAddress, PostgresSettings, StoreAddress,
-    copy::{CopiedTable, copy, user_of},
+    copy::{CopiedTable, copy, process_using},
 };
 
 use super::{
     address::{AddressSource, PasswordSource},
-    complain, say,
+    print_error, print_line,
 };
 
 #[derive(Debug, Subcommand)]
@@ -63,12 +63,12 @@ pub(super) async fn run(command: StoreCommand) -> anyhow::Result<ExitCode> {
     };
     warn_of_users(&file);
     let begun = Instant::now();
-    say(&format!(
+    print_line(&format!(
         "copying sqlite:{} to {server}; nothing is there until all of it is",
         file.display()
     ));
-    let tables = copy(&file, &server, &settings, |table| say(&line(table))).await?;
-    say(&format!(
+    let tables = copy(&file, &server, &settings, |table| print_line(&line(table))).await?;
+    print_line(&format!(
         "copied and counted in {:.1} s",
         begun.elapsed().as_secs_f32()
     ));
@@ -84,7 +84,7 @@ impl Copy {
             to = to.with_password(password.read("--to-password")?.expose());
         }
         if let Some(weakness) = to.weakness() {
-            complain(&format!("warning: {weakness}"));
+            print_error(&format!("warning: {weakness}"));
         }
         match (from, to) {
             (StoreAddress::Sqlite(file), StoreAddress::Postgres(server)) => Ok((file, server)),
@@ -97,8 +97,8 @@ impl Copy {
 
 /// What they write from now on, nobody copies.
 fn warn_of_users(file: &Path) {
-    if let Some(process) = user_of(file) {
-        complain(&format!(
+    if let Some(process) = process_using(file) {
+        print_error(&format!(
             "warning: process {process} has {} open: what it writes after the copy is lost. Stop all gateways and \
              backends, and copy into a new database if one of them ran meanwhile",
             file.display()
@@ -120,15 +120,15 @@ fn line(table: CopiedTable) -> String {
 }
 
 fn say_what_next(store: &str, file: &Path, tables: &[CopiedTable]) {
-    say("Before anything is started again:");
-    say(&format!(
+    print_line("Before anything is started again:");
+    print_line(&format!(
         "- in the files of all gateways and backends: store = {store}"
     ));
     let has_applications = tables
         .iter()
         .any(|table| table.name == "applications" && table.rows > 0);
     if has_applications {
-        say(&format!(
+        print_line(&format!(
             "- in [applications] of all gateways: master_key = \"file:PATH\" or \"env:NAME\", the very key that they had; \
              the applications' keys are sealed under it. Unless they named another, it is in {}",
             file.with_extension("key").display()

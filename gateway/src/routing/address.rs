@@ -100,7 +100,7 @@ impl Address {
     }
 
     /// A connection to it is available: ends the ejection. Only a change is logged.
-    pub(super) fn bring_back(&self, version: &Version) {
+    pub(super) fn mark_healthy(&self, version: &Version) {
         if self.state.outage.end() {
             let place = self.socket;
             tracing::info!(%version, backend.addr = %place, "{version} at {place} is reachable again");

@@ -58,7 +58,7 @@ impl Check {
         let health = &address.state().health;
         match checked {
             Ok(()) => {
-                address.bring_back(version);
+                address.mark_healthy(version);
                 if health.note(true, self.healthy_after) {
                     tracing::info!(%version, backend.addr = %place, "{version} at {place} passes its checks again");
                 }

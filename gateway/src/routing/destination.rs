@@ -104,7 +104,7 @@ impl<'g> Destination<'g> {
             balancer, attempts, ..
         } = &self.choice
         {
-            balancer.bring_back(attempts);
+            balancer.mark_healthy(attempts);
         }
     }
 

@@ -80,7 +80,7 @@ async fn an_address_without_a_connection_is_out_until_it_has_one() {
     );
     balancer.take_out(&failing, "refused");
     assert_eq!(balancer.choose(b"", &mut Attempts::default()), None);
-    balancer.bring_back(&failing);
+    balancer.mark_healthy(&failing);
     let chosen = balancer.choose(b"", &mut Attempts::default()).unwrap();
     assert_ne!(chosen, away);
 }

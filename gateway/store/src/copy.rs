@@ -96,8 +96,8 @@ async fn copy_table(
 ///
 /// Call it before this process opens the file.
 #[must_use]
-pub fn user_of(file: &Path) -> Option<i32> {
-    source::user_of(file)
+pub fn process_using(file: &Path) -> Option<i32> {
+    source::process_using(file)
 }
 
 /// Why nothing was copied.

@@ -77,7 +77,7 @@ impl PostgresDatabase {
     /// # Errors
     ///
     /// As [`Self::open`], but for migrations.
-    pub async fn open_as_it_is(
+    pub async fn open_without_migrating(
         address: &PostgresAddress,
         settings: &PostgresSettings,
     ) -> Result<Self, OpenError> {
@@ -119,7 +119,7 @@ impl PostgresDatabase {
         }
     }
 
-    /// Whether a write can tell others of itself by `pg_notify`: what [`changes::telling`] wants to know.
+    /// Whether a write can tell others of itself by `pg_notify`: what [`changes::with_notification`] wants to know.
     #[must_use]
     pub fn notifies(&self) -> bool {
         self.shared.notifies

@@ -16,7 +16,7 @@ pub struct StoreSettings {
 impl StoreSettings {
     /// A store, spoken to as is the default.
     #[must_use]
-    pub fn of(address: StoreAddress) -> Self {
+    pub fn new(address: StoreAddress) -> Self {
         Self {
             address,
             postgres: PostgresSettings::default(),

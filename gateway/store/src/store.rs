@@ -97,9 +97,9 @@ mod tests {
         let place = TestStore::chosen();
         let store = place.open().await;
         store.probe().await.unwrap();
-        place.take_away();
+        place.make_unavailable();
         store.probe().await.unwrap_err();
-        place.bring_back();
+        place.make_available();
         // A pooled connection that has just ended may be noticed by the first who uses it.
         if store.probe().await.is_err() {
             store.probe().await.unwrap();

@@ -78,7 +78,7 @@ impl TestStore {
 
     /// Opens it, as a process would; again and again, if need be.
     pub async fn open(&self) -> Store {
-        let settings = StoreSettings::of(self.address.clone());
+        let settings = StoreSettings::new(self.address.clone());
         Store::open(&settings)
             .await
             .expect("the test's store opens")
@@ -99,8 +99,8 @@ impl TestStore {
         }
     }
 
-    /// Cuts all connections, and lets nobody in until [`Self::bring_back`].
-    pub fn take_away(&self) {
+    /// Cuts all connections, and lets nobody in until [`Self::make_available`].
+    pub fn make_unavailable(&self) {
         match &self.cleanup {
             Cleanup::Folder(folder) => {
                 std::fs::rename(folder.join("signpost.db"), folder.join("away"))
@@ -116,8 +116,8 @@ impl TestStore {
         }
     }
 
-    /// Undoes [`Self::take_away`].
-    pub fn bring_back(&self) {
+    /// Undoes [`Self::make_unavailable`].
+    pub fn make_available(&self) {
         match &self.cleanup {
             Cleanup::Folder(folder) => {
                 std::fs::rename(folder.join("away"), folder.join("signpost.db"))

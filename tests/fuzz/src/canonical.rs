@@ -1,7 +1,7 @@
 //! Canonical strings, signs, and the search for what a caller did differently.
 
 use gateway_protocol::param::Params;
-use gateway_protocol::sign::explain::{GivenSign, LONGEST_CANONICAL, Slip, explain};
+use gateway_protocol::sign::explain::{GivenSign, MAX_CANONICAL_BYTES, Slip, explain};
 use gateway_protocol::sign::{AppKey, ReplayPolicy, Sign, canonical_for_display, sign};
 use gateway_protocol::sign::{
     SignAlgorithm, SignCover, SignEmpty, SignLayout, SignProfile, SignValues,
@@ -50,7 +50,7 @@ pub fn canonical(input: &[u8]) -> bool {
     let given = GivenSign::from_hex(naive_sign(&with_other_values(&profile), &pairs).as_bytes());
     let given = given.expect("the sign is one");
     let slip = explain(&given, &profile, &key, None, (METHOD, PATH), &params);
-    let is_searched = query.len() + body.len() < LONGEST_CANONICAL / 2;
+    let is_searched = query.len() + body.len() < MAX_CANONICAL_BYTES / 2;
     assert!(
         slip != Some(Slip::KeyOrValue),
         "values read the other way are not found"

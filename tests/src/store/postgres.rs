@@ -135,7 +135,7 @@ impl Store for PostgresStore {
         );
     }
 
-    fn take_away(&self) {
+    fn make_unavailable(&self) {
         let server = self.server();
         self.allow(&server, false);
         let (name, patience) = (&self.name, PATIENCE.as_millis());
@@ -144,7 +144,7 @@ impl Store for PostgresStore {
         ));
     }
 
-    fn bring_back(&self) {
+    fn make_available(&self) {
         self.allow(&self.server(), true);
     }
 }
@@ -187,10 +187,10 @@ mod tests {
         assert_eq!(store.find(b"one"), Some("things".to_owned()));
         assert_eq!(store.find(&[0xab, 0xcd]), Some("things".to_owned()));
         assert_eq!(store.find(b"two"), None);
-        store.take_away();
+        store.make_unavailable();
         assert!(theirs.try_query("SELECT 1").is_err());
         assert!(Session::try_open(&store.address()).is_err());
-        store.bring_back();
+        store.make_available();
         let theirs = Session::open(&store.address());
         assert_eq!(theirs.query("SELECT count(*) FROM things").number(), 1);
         assert_eq!(store.connections(), 1);

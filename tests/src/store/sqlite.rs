@@ -75,11 +75,11 @@ impl Store for SqliteStore {
         self.query(full);
     }
 
-    fn take_away(&self) {
+    fn make_unavailable(&self) {
         fs::rename(&self.file, self.elsewhere()).expect("the file is there");
     }
 
-    fn bring_back(&self) {
+    fn make_available(&self) {
         fs::rename(self.elsewhere(), &self.file).expect("the file was taken away");
     }
 }

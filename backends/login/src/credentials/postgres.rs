@@ -31,7 +31,7 @@ impl PostgresCredentials {
                 "SELECT {COLUMNS} FROM credentials JOIN accounts ON accounts.id = account_id \
                  WHERE hash = $1 AND revoked_at IS NULL AND expires_at > $2"
             ),
-            revoke: changes::telling(&database, Topic::Credential, revoke),
+            revoke: changes::with_notification(&database, Topic::Credential, revoke),
             database,
         }
     }

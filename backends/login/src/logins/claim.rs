@@ -88,7 +88,7 @@ mod tests {
     }
 
     fn terms(address: &str, seconds: u64) -> ClaimTerms {
-        let mut store = StoreSettings::of(address.parse().unwrap());
+        let mut store = StoreSettings::new(address.parse().unwrap());
         store.postgres.wait = Duration::from_secs(seconds);
         store.postgres.statement = Duration::from_secs(seconds);
         ClaimTerms::of(&store)

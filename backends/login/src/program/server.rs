@@ -82,7 +82,7 @@ async fn stop(running: &Running, mut signals: StopSignals, server: JoinHandle<()
         state.finished().await;
     };
     let give_up = async {
-        sleep_until(closed_at + settings.patience()).await;
+        sleep_until(closed_at + settings.wait_timeout()).await;
         state.enter(Phase::GivingUp);
         sleep_until(closed_at + grace).await;
     };

@@ -49,7 +49,7 @@ impl ReadFile {
 
     /// What is there now. Blocks. What is no regular file has no content.
     #[must_use]
-    pub fn again(&self) -> Self {
+    pub fn reread(&self) -> Self {
         let content = || {
             let is_file = fs::metadata(&self.path).ok()?.is_file();
             let file = File::open(&self.path).ok().filter(|_| is_file)?;
@@ -127,7 +127,7 @@ impl Settings {
 
     /// These, but with the values that `old` has of the keys that `is_kept` names.
     #[must_use]
-    pub fn keeping(mut self, old: &Self, is_kept: impl Fn(&str) -> bool) -> Self {
+    pub fn with_kept_keys(mut self, old: &Self, is_kept: impl Fn(&str) -> bool) -> Self {
         self.all.retain(|setting| !is_kept(&setting.key));
         let kept = old.all.iter().filter(|setting| is_kept(&setting.key));
         self.all.extend(kept.cloned());

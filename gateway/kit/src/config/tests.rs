@@ -220,7 +220,7 @@ fn changes_are_those_of_meaning_and_not_of_writing() {
 fn kept_keys_have_their_old_values() {
     let old = settings("name = 'x'\nsize = 1\n");
     let new = settings("name = 'y'\nsize = 2\n");
-    let kept = settings("name = 'y'\nsize = 2\n").keeping(&old, |key| key == "size");
+    let kept = settings("name = 'y'\nsize = 2\n").with_kept_keys(&old, |key| key == "size");
     let changed = |settings: &Settings| -> Vec<String> {
         let changes = settings.changes(&new);
         changes.into_iter().map(|change| change.key).collect()

@@ -43,7 +43,7 @@ impl FileWatch {
             let files = self.last.clone();
             // A file may be on a server that does not answer.
             let look = tokio::task::spawn_blocking(move || {
-                let now: Vec<_> = files.iter().map(ReadFile::again).collect();
+                let now: Vec<_> = files.iter().map(ReadFile::reread).collect();
                 now
             });
             let Ok(now) = look.await else { continue };

@@ -20,7 +20,7 @@ use super::{
 use crate::param::Params;
 
 /// The longest canonical string that a search is made for, in bytes: it is hashed some thirty times.
-pub const LONGEST_CANONICAL: usize = 8 * 1024;
+pub const MAX_CANONICAL_BYTES: usize = 8 * 1024;
 
 /// A sign as a client gave it: of a length that one of the algorithms makes which clients use, ours or not. Not to be
 /// logged, so its `Debug` is silent.
@@ -134,7 +134,7 @@ impl Slip {
 /// Looks for the one difference, or the other preset, that `given` comes from.
 ///
 /// `previous_key` is one that is valid no more. [`Slip::KeyOrValue`] when nothing matches; `None` when no search was
-/// made, since the parameters are larger than [`LONGEST_CANONICAL`].
+/// made, since the parameters are larger than [`MAX_CANONICAL_BYTES`].
 #[must_use]
 pub fn explain(
     given: &GivenSign,
@@ -146,7 +146,7 @@ pub fn explain(
 ) -> Option<Slip> {
     let length =
         |param: &crate::param::Param<'_>| param.wire_key().len() + param.wire_value().len() + 2;
-    if params.iter().map(length).sum::<usize>() + path.len() > LONGEST_CANONICAL {
+    if params.iter().map(length).sum::<usize>() + path.len() > MAX_CANONICAL_BYTES {
         return None;
     }
     let search = Search {

@@ -289,7 +289,7 @@ fn a_given_sign_has_a_length_that_some_algorithm_makes() {
 fn a_large_request_is_not_searched() {
     let query = format!(
         "b={}&a=1&time=1732104000000",
-        "x".repeat(explain::LONGEST_CANONICAL)
+        "x".repeat(explain::MAX_CANONICAL_BYTES)
     );
     let string = format!("{query}{KEY}");
     assert_eq!(explained(&SignProfile::default(), &query, &string), None);

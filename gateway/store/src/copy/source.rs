@@ -59,7 +59,7 @@ impl Source {
     }
 }
 
-pub(super) fn user_of(file: &Path) -> Option<i32> {
+pub(super) fn process_using(file: &Path) -> Option<i32> {
     let mut shared = file.as_os_str().to_owned();
     shared.push("-shm");
     // To ask for a lock that would exclude others, the file must be open for writing.

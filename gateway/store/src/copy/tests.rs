@@ -293,7 +293,7 @@ async fn a_source_that_is_not_there_is_not_made() {
     let copied = copy(&missing, server, &PostgresSettings::default(), |_| ()).await;
     assert!(matches!(copied, Err(CopyError::NoSource { .. })));
     assert!(!missing.exists());
-    assert_eq!(user_of(&missing), None);
+    assert_eq!(process_using(&missing), None);
 }
 
 #[tokio::test]

@@ -34,7 +34,7 @@ const CHANNEL: &str = "signpost_changes";
 ///
 /// One statement, so that a change is never made without being told, nor told without being made.
 #[must_use]
-pub fn telling(database: &PostgresDatabase, topic: Topic, write: &str) -> String {
+pub fn with_notification(database: &PostgresDatabase, topic: Topic, write: &str) -> String {
     let topic = topic.as_str();
     if database.notifies() {
         return format!(
@@ -51,10 +51,10 @@ pub fn telling(database: &PostgresDatabase, topic: Topic, write: &str) -> String
     )
 }
 
-/// As [`telling`], for a statement that changes many things of a topic: it tells once, with an empty key, that any of
+/// As [`with_notification`], for a statement that changes many things of a topic: it tells once, with an empty key, that any of
 /// them may have changed. Its rows need only be given back; the whole gives back how many there were.
 #[must_use]
-pub fn telling_of_all(database: &PostgresDatabase, topic: Topic, write: &str) -> String {
+pub fn with_bulk_notification(database: &PostgresDatabase, topic: Topic, write: &str) -> String {
     let topic = topic.as_str();
     let (columns, id, tell) = if database.notifies() {
         let tell = format!("pg_notify('{CHANNEL}', '{topic}:')");

@@ -41,7 +41,7 @@ async fn open(store: &TestStore) -> PostgresDatabase {
 async fn record(database: &PostgresDatabase, topic: Topic, key: &[u8]) {
     let write = "INSERT INTO applications (ident, name, state, created_at, key_sealed, return_to_origins) \
                  VALUES (encode($1, 'hex'), '', 'active', 0, '', '[]') RETURNING $1::bytea AS key";
-    let sql = changes::telling(database, topic, write);
+    let sql = changes::with_notification(database, topic, write);
     let session = database.session().await.unwrap();
     assert_eq!(session.execute(&sql, &[&key]).await.unwrap(), 1);
 }
@@ -49,7 +49,7 @@ async fn record(database: &PostgresDatabase, topic: Topic, key: &[u8]) {
 #[tokio::test(flavor = "multi_thread")]
 async fn of_ten_that_start_at_once_one_migrates() {
     let store = TestStore::postgres();
-    let settings = StoreSettings::of(store.address().clone());
+    let settings = StoreSettings::new(store.address().clone());
     let starts: Vec<_> = (0..10)
         .map(|_| {
             let settings = settings.clone();
@@ -126,7 +126,7 @@ async fn a_server_that_is_away_is_used_again_once_it_is_back() {
     let store = TestStore::postgres();
     let database = open(&store).await;
     database.session().await.unwrap();
-    store.take_away();
+    store.make_unavailable();
     let began = Instant::now();
     for _ in 0..2 {
         match database.session().await {
@@ -137,7 +137,7 @@ async fn a_server_that_is_away_is_used_again_once_it_is_back() {
         .unwrap_err();
     }
     assert!(began.elapsed() < IN_TIME);
-    store.bring_back();
+    store.make_available();
     let session = database.session().await.unwrap();
     session.query("SELECT 1", &[]).await.unwrap();
 }

@@ -149,7 +149,7 @@ impl Store {
             }
             Kind::Postgres => (server.context("no server runs")?.database()?, None),
         };
-        let settings = StoreSettings::of(address.parse()?);
+        let settings = StoreSettings::new(address.parse()?);
         let runtime = runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;

@@ -18,7 +18,7 @@ impl Statements {
             find: format!(
                 "SELECT {COLUMNS} FROM logins LEFT JOIN accounts ON accounts.id = account_id WHERE state_hash = $1"
             ),
-            finish: changes::telling(database, Topic::Login, FINISH),
+            finish: changes::with_notification(database, Topic::Login, FINISH),
             redeem: format!(
                 "WITH spent AS (UPDATE logins SET ticket_used_at = $3 FROM accounts \
                      WHERE ticket_hash = $1 AND application_id = $2 AND status = 'complete' \

@@ -20,7 +20,7 @@ async fn a_store_that_is_away_is_said_to_be_until_it_is_back() {
     let user = async |credential: &str| setup.call("GET", "/user", &header(credential)).await;
     assert_eq!(user(&known).await.status, StatusCode::OK);
 
-    setup.store.place().take_away();
+    setup.store.place().make_unavailable();
     let check_target = format!("/check?token={}", begun.token);
     let redeem = format!("/user/login?ticket={}", "A".repeat(43));
     for (method, target, credential) in [
@@ -53,7 +53,7 @@ async fn a_store_that_is_away_is_said_to_be_until_it_is_back() {
         StatusCode::OK
     );
 
-    setup.store.place().bring_back();
+    setup.store.place().make_available();
     assert_eq!(user(&unknown).await.status, StatusCode::OK);
     assert_eq!(check(&setup, &begun.token).await["status"], "pending");
     assert_eq!(
@@ -69,7 +69,7 @@ async fn what_is_remembered_serves_for_five_minutes_of_an_outage() {
     let user = async || setup.call("GET", "/user", &header(&known)).await;
     assert_eq!(user().await.status, StatusCode::OK);
     setup.later(299);
-    setup.store.place().take_away();
+    setup.store.place().make_unavailable();
     setup.service.state().on_change(&Change::Lost);
     for seconds in [0, 2, 298] {
         setup.later(seconds);
@@ -78,11 +78,11 @@ async fn what_is_remembered_serves_for_five_minutes_of_an_outage() {
     setup.later(1);
     user().await.assert_problem(503, "store_unavailable");
 
-    setup.store.place().bring_back();
+    setup.store.place().make_available();
     assert_eq!(user().await.status, StatusCode::OK);
     setup.service.state().on_change(&Change::Everything);
     assert_eq!(user().await.status, StatusCode::OK);
-    setup.store.place().take_away();
+    setup.store.place().make_unavailable();
     assert_eq!(user().await.status, StatusCode::OK, "remembered again");
 }
 
@@ -91,12 +91,12 @@ async fn a_login_that_is_remembered_is_not_told_without_the_store() {
     let setup = Setup::new().await;
     let begun = begin(&setup).await;
     assert_eq!(check(&setup, &begun.token).await["status"], "pending");
-    setup.store.place().take_away();
+    setup.store.place().make_unavailable();
     setup.service.state().on_change(&Change::Lost);
     let target = format!("/check?token={}", begun.token);
     let told = setup.call("POST", &target, &[]).await;
     told.assert_problem(503, "store_unavailable");
-    setup.store.place().bring_back();
+    setup.store.place().make_available();
     // A pooled connection that the server ended can still fail one call.
     let back = async {
         loop {

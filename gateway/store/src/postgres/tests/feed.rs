@@ -90,7 +90,7 @@ async fn a_listener_hears_of_what_another_process_cannot_notify_of() {
     }
     // Many changes at once are one, with an empty key.
     let write = "UPDATE applications SET name = 'x' RETURNING ident";
-    let sql = changes::telling_of_all(&theirs, Topic::Application, write);
+    let sql = changes::with_bulk_notification(&theirs, Topic::Application, write);
     let session = theirs.session().await.unwrap();
     session.query(&sql, &[]).await.unwrap();
     let expected = item(Topic::Application, b"");
@@ -166,8 +166,8 @@ async fn after_a_server_was_away_everything_may_have_changed() {
     let store = TestStore::postgres();
     let database = open(&store).await;
     let (changes, _watch) = watched(&database);
-    store.take_away();
-    store.bring_back();
+    store.make_unavailable();
+    store.make_available();
     let patience = Duration::from_secs(5);
     assert_eq!(changes.recv_timeout(patience).unwrap(), Change::Lost);
     assert_eq!(changes.recv_timeout(patience).unwrap(), Change::Everything);

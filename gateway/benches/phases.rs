@@ -1,6 +1,6 @@
-//! What the phases that look something up cost, without a network: the application, the replay memory, the route.
+//! Benchmarks of the phases with lookups, without a network: the application, the replay memory, the route.
 //!
-//! `cargo bench -p gateway --bench phases` measures. What is prepared for a call is not part of its time.
+//! Run `cargo bench -p gateway --bench phases`. The preparation of a call is not measured.
 
 use std::{
     path::Path,
@@ -16,8 +16,8 @@ use async_trait::async_trait;
 use divan::{Bencher, black_box};
 use gateway::measured::{
     App, AppState, AppStore, AppStoreError, AppSummary, AppUpdate, Attempts, Balancer, CachedApps,
-    Config, ImportOutcome, Method, NewApp, ReplayLimits, ReplayMemory, Rotated, Rotation, Target,
-    VerifiedRequest, Verifier, Versions, route,
+    Config, ImportOutcome, Method, NewApp, ReplayLimits, ReplayMemory, Rotation, RotationOutcome,
+    Target, VerifiedRequest, Verifier, Versions, route,
 };
 use gateway_protocol::{
     app::{AppId, AppIdent},
@@ -39,7 +39,7 @@ fn main() {
     divan::main();
 }
 
-/// A record that is remembered, among 10,000.
+/// Lookup of a cached application among 10,000.
 #[divan::bench(threads = [1, 2])]
 fn application(bencher: Bencher<'_, '_>) {
     const RECORDS: u64 = 10_000;
@@ -53,7 +53,7 @@ fn application(bencher: Bencher<'_, '_>) {
         .bench_values(|ident| found(&apps, ident));
 }
 
-/// A sign more, with so many live ones of the same application: one ends, on average, for each that comes.
+/// Insertion of a signature among this many live ones of the same application; on average, one expires per insertion.
 #[divan::bench(args = [1_000, 60_000, 1_000_000], threads = [1, 2])]
 fn replay_of_one_application(bencher: Bencher<'_, '_>, live: u64) {
     replay(bencher, live, 1);
@@ -72,7 +72,7 @@ fn replay(bencher: Bencher<'_, '_>, live: u64, apps: u64) {
         entries_per_app: 10_000_000,
     };
     let next = AtomicU64::new(0);
-    // Callers' clocks are up to a second off.
+    // Clients' clocks are up to a second slow.
     let call = || {
         let number = next.fetch_add(1, Ordering::Relaxed);
         let now = NOW + number * 60_000 / live;
@@ -82,18 +82,17 @@ fn replay(bencher: Bencher<'_, '_>, live: u64, apps: u64) {
         let at = SignTime::from_millis;
         (AppId::new(app), sign(number), at(time), at(now))
     };
-    let remember =
-        |(app, sign, time, now)| memory.remember(app, black_box(&sign), time, limits, now);
-    // A test only wants to see that it works.
+    let insert = |(app, sign, time, now)| memory.insert(app, black_box(&sign), time, limits, now);
+    // In a test run, a few are enough.
     let filled_with = if std::env::args().any(|argument| argument == "--bench") {
         live
     } else {
         10
     };
     for _ in 0..filled_with {
-        let _ = remember(call());
+        let _ = insert(call());
     }
-    bencher.with_inputs(call).bench_values(remember);
+    bencher.with_inputs(call).bench_values(insert);
 }
 
 #[divan::bench]
@@ -104,7 +103,7 @@ fn the_route(bencher: Bencher<'_, '_>) {
         .bench_values(|verified| route(verified, black_box(b"v2"), &versions));
 }
 
-/// One of five addresses, all of them well, for a request that begins and ends.
+/// Choice of one of five healthy addresses, and the end of the request.
 #[divan::bench(args = ["round-robin", "least-connections", "hash-client"], threads = [1, 2])]
 fn an_address(bencher: Bencher<'_, '_>, balance: &str) {
     let several = format!(
@@ -114,8 +113,8 @@ fn an_address(bencher: Bencher<'_, '_>, balance: &str) {
     let text = CONFIG.replace("versions.v1.backend = '127.0.0.1:7001'", &several);
     let versions = load(&text, &format!("{balance}.toml")).versions;
     let balancer = Balancer::new(versions.default(), None).expect("there are several");
-    let looked_up = pin!(balancer.look_up()).poll(&mut Context::from_waker(Waker::noop()));
-    assert!(looked_up.is_ready());
+    let resolved = pin!(balancer.resolve()).poll(&mut Context::from_waker(Waker::noop()));
+    assert!(resolved.is_ready());
     let next = AtomicU64::new(0);
     bencher.bench(|| {
         let key = next.fetch_add(1, Ordering::Relaxed).to_le_bytes();
@@ -152,7 +151,7 @@ fn random(number: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// Different for each number, and in no order.
+/// A different signature for each number, in no order.
 fn sign(number: u64) -> Sign {
     let halves = [random(number), random(!number)];
     let bytes: Vec<u8> = halves.iter().flat_map(|half| half.to_be_bytes()).collect();
@@ -177,7 +176,7 @@ fn app(id: i64) -> Arc<App> {
     })
 }
 
-/// Nothing here is ever waited for.
+/// Polls once: the store answers immediately.
 fn found(apps: &CachedApps, ident: AppIdent) -> Option<Arc<App>> {
     let mut finding = pin!(apps.find(ident));
     match finding
@@ -189,7 +188,7 @@ fn found(apps: &CachedApps, ident: AppIdent) -> Option<Arc<App>> {
     }
 }
 
-/// A store that has a record for every ident.
+/// A store with an application for every ident.
 struct EveryIdent;
 
 #[async_trait]
@@ -214,7 +213,7 @@ impl AppStore for EveryIdent {
         Err(READ_ONLY)
     }
 
-    async fn forget_previous(&self, _: Timestamp) -> Result<u64, AppStoreError> {
+    async fn delete_previous_keys(&self, _: Timestamp) -> Result<u64, AppStoreError> {
         Err(READ_ONLY)
     }
 
@@ -226,7 +225,7 @@ impl AppStore for EveryIdent {
         Err(READ_ONLY)
     }
 
-    async fn rotate(&self, _: Rotation) -> Result<Rotated, AppStoreError> {
+    async fn rotate(&self, _: Rotation) -> Result<RotationOutcome, AppStoreError> {
         Err(READ_ONLY)
     }
 
@@ -239,4 +238,4 @@ impl AppStore for EveryIdent {
     }
 }
 
-const READ_ONLY: AppStoreError = AppStoreError::Malformed("it is for reading only");
+const READ_ONLY: AppStoreError = AppStoreError::Malformed("read-only store");

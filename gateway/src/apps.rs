@@ -1,15 +1,15 @@
-//! Applications: who may sign requests, with which key, by which rules. CONTRACT 4.
+//! Applications: their keys, sign profiles and states. CONTRACT 4.
 //!
 //! | module | subject |
 //! | --- | --- |
-//! | [`store`] | what is asked of a store |
-//! | [`sqlite`], [`postgres`] | the embedded store, and the one on a server |
-//! | [`open`] | which of them, with the master key |
-//! | [`directory`] | how a request finds its application: one for all, or cached records |
-//! | [`administration`] | what operators may do, by which rules |
+//! | [`store`] | the interface of a store |
+//! | [`sqlite`], [`postgres`] | the embedded store, and the store on a server |
+//! | [`open`] | opens the configured store with the master key |
+//! | [`directory`] | looks up a request's application: the single one, or a cached one |
+//! | [`administration`] | operators' actions, and their rules |
 //! | [`import`] | applications from a file |
-//! | [`inspect`] | looking at a store without changing it |
-//! | [`seal`] | keys at rest |
+//! | [`inspect`] | read-only checks of a store |
+//! | [`seal`] | encryption of keys at rest |
 
 pub(crate) mod administration;
 pub(crate) mod directory;
@@ -29,40 +29,41 @@ use gateway_protocol::{
     version::Version,
 };
 
-/// An application as a request needs it. Immutable; a change makes a new one.
+/// An application, as requests need it. Immutable; a change creates a new one.
 #[derive(Clone, Debug)]
 pub struct App {
     /// The internal id.
     pub id: AppId,
-    /// The public ident; none in single-application mode.
+    /// The public ident; `None` in single-application mode.
     pub ident: Option<AppIdent>,
-    /// Whether it may be used.
+    /// Whether its requests are accepted.
     pub state: AppState,
     /// The key.
     pub key: AppKey,
     /// The key before the last rotation.
     pub previous_key: Option<PreviousKey>,
-    /// How it signs; `None`: by the gateway's own profile. Most have none, so that a record stays small.
+    /// Its own sign profile; `None`: the gateway's. Boxed, because few have one and cached applications should be
+    /// small.
     pub profile: Option<Box<SignProfile>>,
     /// The version of requests that name none.
     pub default_version: Option<Version>,
 }
 
-/// The key before a rotation, and how long it is valid.
+/// The key before the last rotation, and the end of its validity.
 #[derive(Clone, Debug)]
 pub struct PreviousKey {
     /// The key.
     pub key: AppKey,
-    /// The last millisecond of its overlap.
+    /// The last millisecond in which it is valid.
     pub until: SignTime,
 }
 
-/// Whether an application may be used.
+/// Whether an application's requests are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AppState {
-    /// It may.
+    /// They are.
     Active,
-    /// An operator switched it off.
+    /// An operator disabled the application.
     Disabled,
 }
 

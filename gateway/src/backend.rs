@@ -1,15 +1,15 @@
-//! The backend's side: a connection from the pool or a new one, the request, the answer's head, its body.
+//! The backend's side: takes a pooled or new connection, sends the request, and reads the head and body of the answer.
 //!
 //! | module | subject |
 //! | --- | --- |
-//! | [`upstream`] | one request: to an address, to the next one if that fails, and the answer's head |
-//! | [`retry`] | which failed requests are retried, and where |
-//! | [`failure`] | what failed, by cause |
+//! | [`upstream`] | sends one request, with retries on other addresses, and returns the head of the answer |
+//! | [`retry`] | decides whether a failed request is retried, and where |
+//! | [`failure`] | failures by cause |
 //! | [`connector`] | new connections |
 //! | [`pool`] | idle connections |
-//! | [`exchange`] | writing a request and reading the head of its answer |
-//! | [`answer_head`] | an answer's head, by a strict reading |
-//! | [`relay`] | the answer's body, passed on as it arrives |
+//! | [`exchange`] | writes a request and reads the head of its answer |
+//! | [`answer_head`] | strict parser for the head of an answer |
+//! | [`relay`] | relays the body of an answer as it arrives |
 
 pub(crate) mod answer_head;
 pub(crate) mod connector;

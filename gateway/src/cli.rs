@@ -1,4 +1,4 @@
-//! The commands. What they print is for people, but for `--json`.
+//! The commands of `signpost`. Their output is for people, except with `--json`.
 
 mod address;
 mod app;
@@ -12,7 +12,7 @@ use std::{future::Future, path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 use signpost_kit::{
-    command::{ask, health, print_line},
+    command::{print_health, print_line, send_command},
     config::ConfigError,
     log_writer::write_final_line,
     logging::Logging,
@@ -23,7 +23,7 @@ pub use self::parse::parse;
 use crate::{
     apps::{
         administration::unknown_defaults_warning,
-        inspect::{Inspected, inspect},
+        inspect::{InspectionOutcome, inspect},
     },
     config::{Applications, Config},
     server,
@@ -39,25 +39,25 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Serve requests until told to stop.
+    /// Serve requests until SIGTERM or SIGINT.
     Run(ConfigFile),
-    /// Check a configuration: all problems at once, and what its weak choices mean.
+    /// Check the configuration file, and print all problems and warnings; exit code 0 or 1.
     Check(CheckArguments),
-    /// Reload the configuration of the running gateway; print what changed, or why not: exit code 0 or 1.
+    /// Reload the running gateway's configuration, and print the changes or the errors; exit code 0 or 1.
     Reload(ConfigFile),
-    /// Ask the gateway that runs with this configuration whether it can serve: exit code 0 or 1.
+    /// Check whether the running gateway is ready to serve requests; exit code 0 or 1.
     Health(ConfigFile),
     /// Manage applications (multi-application mode).
     App {
         #[command(subcommand)]
         command: app::AppCommand,
     },
-    /// Move the store.
+    /// Copy the store to another database.
     Store {
         #[command(subcommand)]
         command: store::StoreCommand,
     },
-    /// Print a signed query, or form body, for the given parameters.
+    /// Sign parameters and print them as a query or form body.
     Sign(sign::SignArguments),
     /// Sign a request, send it, and print the answer.
     Call(Box<call::CallArguments>),
@@ -74,7 +74,7 @@ struct ConfigFile {
 struct CheckArguments {
     #[command(flatten)]
     file: ConfigFile,
-    /// Let the gateway that runs with this file check it, and print what a reload would change.
+    /// Have the running gateway check the file, and print what a reload would change.
     #[arg(long)]
     diff: bool,
 }
@@ -85,11 +85,11 @@ impl ConfigFile {
     }
 }
 
-/// Does what the arguments say.
+/// Runs the command.
 ///
 /// # Errors
 ///
-/// Whatever goes wrong, for a person to read.
+/// The command fails; the error is for people.
 pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     match arguments.command {
         Command::Run(file) => {
@@ -99,8 +99,8 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Check(arguments) => check(&arguments),
-        Command::Reload(file) => ask(&file.config, Verb::Reload),
-        Command::Health(file) => health(&file.config, || Ok(file.load()?.management)),
+        Command::Reload(file) => send_command(&file.config, Verb::Reload),
+        Command::Health(file) => print_health(&file.config, || Ok(file.load()?.management)),
         Command::App { command } => wait_for(app::run(command)),
         Command::Store { command } => wait_for(store::run(command)),
         Command::Sign(arguments) => sign::run(&arguments),
@@ -110,9 +110,9 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
 
 fn check(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
     let file = &arguments.file;
-    // The running gateway has the environment that the file is meant for.
+    // Asks the running gateway: only it has the environment variables that the file refers to.
     if arguments.diff {
-        return ask(&file.config, Verb::Diff);
+        return send_command(&file.config, Verb::Diff);
     }
     let config = file.load()?;
     for warning in wait_for(warnings(&config))? {
@@ -122,16 +122,16 @@ fn check(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a careful operator should know of the configuration, and of the store that it names.
+/// Warnings about the configuration and its store.
 async fn warnings(config: &Config) -> anyhow::Result<Vec<String>> {
     let mut warnings = config.warnings();
     if let Applications::Multi(multi) = &config.applications {
         match inspect(config, multi).await? {
-            Inspected::Unreachable(error) => warnings.push(format!(
-                "the store cannot be looked at now, so that the master key and default versions were not checked: {error:#}"
+            InspectionOutcome::Unreachable(error) => warnings.push(format!(
+                "the store cannot be read now, so the master key and default versions were not checked: {error:#}"
             )),
-            Inspected::Missing => {}
-            Inspected::Seen { unknown_defaults } => {
+            InspectionOutcome::Missing => {}
+            InspectionOutcome::Checked { unknown_defaults } => {
                 warnings.extend(unknown_defaults_warning(&unknown_defaults));
             }
         }
@@ -146,7 +146,7 @@ fn wait_for<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<
         .block_on(work)
 }
 
-/// Prints a line beside the output. A standard error that nobody reads does not keep the process from ending.
+/// Prints a line to standard error. If it is blocked, the process ends nevertheless.
 pub fn print_error(line: &str) {
     write_final_line(line.to_owned());
 }

@@ -1,4 +1,4 @@
-//! The client's side of one request, whichever HTTP version it speaks: what the gateway asks of it.
+//! The client's side of one request, independent of the HTTP version.
 
 use std::{
     task::{Context, Poll},
@@ -11,45 +11,48 @@ use crate::{rejection::Rejection, request::BodyLength, syntax::field::NameAndVal
 
 /// The client's side of one request.
 ///
-/// An answer is begun, then sent in pieces, then finished. If it is not finished, it is broken off, and the client sees that
-/// it is not whole.
+/// A response is begun, sent in pieces and finished. One that is not finished is aborted, so that the client notices
+/// that it is incomplete.
 pub trait Client: Send {
-    /// Reads the request's body, whole, after a `100 Continue` if the client waits for one; called once.
+    /// Reads the whole body of the request, after a `100 Continue` if the client expects one. Called once.
     ///
     /// # Errors
     ///
-    /// Too slow, too large, malformed, or a client that left.
+    /// The body is too slow, too large or malformed, or the client disconnected.
     fn read_body(
         &mut self,
         expects_continue: bool,
         limits: BodyLimits,
     ) -> impl Future<Output = Result<Vec<u8>, Rejection>> + Send;
 
-    /// Ready once the client has left. Not to be polled again then.
-    fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<()>;
+    /// Ready once the client has disconnected; must not be polled again after that.
+    fn poll_disconnected(&mut self, context: &mut Context<'_>) -> Poll<()>;
 
     /// Ready once `deadline` has passed.
     fn poll_deadline(&mut self, context: &mut Context<'_>, deadline: Instant) -> Poll<()>;
 
-    /// Whether any byte of an answer was sent.
-    fn is_answered(&self) -> bool;
+    /// Whether any byte of a response was sent.
+    fn has_begun_response(&self) -> bool;
 
-    /// Begins an answer. Its head goes out with the first piece; until then, another answer may take its place.
+    /// Begins a response. Its head is sent with the first piece; until then, another response may replace it.
     fn begin<'f>(&mut self, head: ResponseHead<'_>, fields: impl Iterator<Item = NameAndValue<'f>>);
 
     /// Sends a piece of the body.
     ///
     /// # Errors
     ///
-    /// The client left, or took nothing for too long.
-    fn send(&mut self, piece: &[u8]) -> impl Future<Output = Result<(), Gone>> + Send;
+    /// The client disconnected, or the send timeout passed.
+    fn send(&mut self, piece: &[u8]) -> impl Future<Output = Result<(), Disconnected>> + Send;
 
-    /// Sends the last piece of the body, which may be empty, and ends the answer.
+    /// Sends the last piece of the body, which may be empty, and finishes the response.
     ///
     /// # Errors
     ///
     /// As [`send`](Self::send).
-    fn finish(&mut self, last_piece: &[u8]) -> impl Future<Output = Result<(), Gone>> + Send;
+    fn finish(
+        &mut self,
+        last_piece: &[u8],
+    ) -> impl Future<Output = Result<(), Disconnected>> + Send;
 }
 
 /// Limits of a request's body.
@@ -57,21 +60,21 @@ pub trait Client: Send {
 pub struct BodyLimits {
     /// Bytes, once decoded.
     pub(crate) bytes: usize,
-    /// Timeout for all of it.
+    /// Timeout for the whole body.
     pub(crate) timeout: Duration,
 }
 
-/// The first line of an answer, and how long its body is.
+/// The status line of a response, and the length of its body.
 #[derive(Clone, Copy, Debug)]
 pub struct ResponseHead<'a> {
     /// The status: 200 to 599.
     pub(crate) status: u16,
-    /// The reason phrase; may be empty.
+    /// The reason phrase, which may be empty.
     pub(crate) reason: &'a [u8],
-    /// `None` for an answer that can have no body; `Known(0)` for one that has none.
+    /// `None` if the response cannot have a body; `Known(0)` if it could but has none.
     pub(crate) body: BodyLength,
 }
 
-/// The client left, or took nothing of an answer for too long.
+/// The client disconnected, or accepted no bytes of a response within the send timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gone;
+pub struct Disconnected;

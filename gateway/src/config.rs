@@ -1,7 +1,7 @@
-//! What the configuration file means: typed, and right by construction.
+//! The gateway's configuration: typed, and valid by construction.
 //!
-//! [`Config::load`] reports every problem at once: file, line, key, what was found, what is allowed.
-//! The keys and their defaults are explained in `conf/gateway.toml`; a test reads that file.
+//! [`Config::load`] reports all problems at once: file, line, key, found value, allowed values.
+//! `conf/gateway.toml` explains the keys and their defaults; a test loads that file.
 
 mod applications;
 mod limits;
@@ -13,7 +13,8 @@ pub(crate) use self::{
     limits::{Limits, Timeouts},
     sign::{AlwaysSigned, SignConfig, weaknesses},
     versions::{
-        Backend, BackendAddress, Balance, Balancing, HealthChecks, Place, UnknownVersion, Upstream,
+        Backend, BackendAddress, Balance, Balancing, HealthChecks, HostPort, UnknownVersion,
+        Upstream,
     },
 };
 pub use self::{
@@ -40,43 +41,43 @@ use signpost_kit::{
 };
 use signpost_store::StoreSettings;
 
-/// Where the gateway listens unless told otherwise. CONTRACT 10.
-const LISTEN: &str = "127.0.0.1:8080";
-/// Where management listens unless told otherwise. CONTRACT 10.
-const MANAGEMENT: &str = "127.0.0.1:8081";
+/// Default of `listen`. CONTRACT 10.
+const DEFAULT_LISTEN: &str = "127.0.0.1:8080";
+/// Default of `management.listen`. CONTRACT 10.
+const DEFAULT_MANAGEMENT: &str = "127.0.0.1:8081";
 
-/// A gateway's configuration.
+/// The gateway's configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The names of the convention headers.
     pub(crate) headers: HeaderNames,
     /// The address that clients call.
     pub(crate) listen: SocketAddr,
-    /// How browsers reach that address, through whatever stands in front.
+    /// The origin under which browsers reach `listen`, through any proxies in front.
     pub(crate) public_url: Origin,
     /// The address of `/healthz` and `/readyz`.
     pub(crate) management: SocketAddr,
-    /// Where applications are stored, and how a server there is spoken to.
+    /// The store of applications, and the settings of its Postgres connections.
     pub(crate) store: StoreSettings,
-    /// One application, or many in the store.
+    /// A single application, or many in the store.
     pub applications: Applications,
     /// How requests are signed.
     pub sign: SignConfig,
     /// The versions and their backends.
     pub versions: Versions,
-    /// How large requests may be.
+    /// Limits of requests' sizes, and of unsigned requests' rates.
     pub(crate) limits: Limits,
-    /// How long anything may take.
+    /// Timeouts of connections, requests and backends.
     pub(crate) timeouts: Timeouts,
-    /// What backends know the gateway by.
+    /// The secret that proves to backends that a request comes from the gateway.
     pub(crate) gateway_secret: Option<Secret>,
-    /// Whose `X-Forwarded-*` is believed.
+    /// Proxies whose `X-Forwarded-*` headers are trusted.
     pub(crate) trusted_proxies: Vec<IpNet>,
-    /// Worker threads. Default: one for each processor.
+    /// Worker threads. Default: one per processor.
     pub(crate) threads: usize,
-    /// How long an orderly stop takes.
+    /// Delays of a graceful shutdown.
     pub(crate) shutdown: ShutdownSettings,
-    /// How the log is written.
+    /// Level, filter and format of the log.
     pub(crate) log: Log,
 }
 
@@ -85,12 +86,12 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// The file cannot be read, is not TOML, or has unknown keys or invalid values: all of them.
+    /// The file cannot be read, is not TOML, or has unknown keys or invalid values. The error lists all of them.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
         Self::load_settings(path).map(|loaded| loaded.config)
     }
 
-    /// Reads the file at `path`, and lists what it sets.
+    /// Reads the file at `path`, and lists its settings.
     ///
     /// # Errors
     ///
@@ -101,7 +102,7 @@ impl Config {
 
     fn read(root: &mut Section<'_>) -> Read<Self> {
         let headers = shared_keys::headers(root);
-        let listen = root.address("listen", LISTEN);
+        let listen = root.address("listen", DEFAULT_LISTEN);
         let public_url = public_url(root, listen);
         let management = root.section("management", |section| management(section, listen));
         let store = shared_keys::store(root);
@@ -136,7 +137,7 @@ impl Config {
         })
     }
 
-    /// What the configuration allows and a careful operator should know: `signpost check` prints it.
+    /// Warnings about risky or useless settings. They are logged, and `signpost check` prints them.
     #[must_use]
     pub(crate) fn warnings(&self) -> Vec<String> {
         let mut warnings = self.sign.warnings();
@@ -144,24 +145,24 @@ impl Config {
         warnings.extend(self.store.address.weakness().map(str::to_owned));
         if self.gateway_secret.is_none() && self.versions.iter().any(is_remote) {
             warnings.push(
-                "gateway_secret is not set, but a backend is on another machine: it must refuse to \
-                 start without one"
+                "gateway_secret is not set, but a backend is on another machine: such a backend must \
+                 refuse to start without it"
                     .to_owned(),
             );
         }
         warnings.extend(self.versions.warnings().map(str::to_owned));
-        let goes_by_app = |backend: &Arc<Backend>| backend.upstream.goes_by_app();
+        let balances_by_app = |backend: &Arc<Backend>| backend.upstream.balances_by_app();
         if matches!(self.applications, Applications::Single(_))
-            && self.versions.iter().any(goes_by_app)
+            && self.versions.iter().any(balances_by_app)
         {
             warnings.push(
-                "balance = \"hash-app\", but there is one application: all of its requests go to one address"
+                "balance = \"hash-app\" with a single application sends all requests to one address"
                     .to_owned(),
             );
         }
         if !self.public_url.is_https() && !self.listen.ip().is_loopback() {
             warnings.push(
-                "public_url is http: credentials and signs can be read on the way; put TLS in front"
+                "public_url is http: credentials and signatures can be read in transit; terminate TLS in front of the gateway"
                     .to_owned(),
             );
         }
@@ -169,7 +170,7 @@ impl Config {
     }
 }
 
-/// How browsers reach the gateway; by default, at the address that it listens at.
+/// The origin under which browsers reach the gateway. Default: http, at the address of `listen`.
 fn public_url(root: &mut Section<'_>, listen: Read<SocketAddr>) -> Read<Origin> {
     const KEY: &str = "public_url";
     let allowed =
@@ -192,16 +193,16 @@ fn network(text: &str) -> Option<IpNet> {
 fn management(section: &mut Section<'_>, listen: Read<SocketAddr>) -> Read<SocketAddr> {
     const KEY: &str = "listen";
     let insecure = section.flag("insecure", false);
-    let address = section.address(KEY, MANAGEMENT)?;
+    let address = section.address(KEY, DEFAULT_MANAGEMENT)?;
     let found = address.to_string();
     if listen == Ok(address) {
-        let allowed = "another address than the one that clients call";
+        let allowed = "an address other than listen";
         return Err(section.problem(KEY, &found, allowed));
     }
     if address.ip().is_loopback() || insecure? {
         return Ok(address);
     }
-    let allowed = "a loopback address, or insecure = true beside it";
+    let allowed = "a loopback address, or insecure = true in [management]";
     Err(section.problem(KEY, &found, allowed))
 }
 

@@ -1,4 +1,4 @@
-//! Keeps clients from using up the descriptors that management, backends and the store need.
+//! Reserves file descriptors for management, backends and the store.
 
 use std::{net::SocketAddr, time::Instant};
 
@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use pingora::listeners::ConnectionFilter;
 use signpost_kit::{descriptors::Descriptors, once_a_minute::OnceAMinute};
 
-/// Closes clients' new connections as long as only the reserve is left. They are closed rather than left waiting, so that a
-/// balancer can try another gateway.
+/// Closes clients' new connections while only the reserve is left. Closed rather than queued, so that a load balancer
+/// can try another gateway.
 #[derive(Debug)]
 pub(crate) struct DescriptorReserve {
     descriptors: Descriptors,
@@ -15,7 +15,7 @@ pub(crate) struct DescriptorReserve {
 }
 
 impl DescriptorReserve {
-    /// Under this limit.
+    /// Creates a filter for this limit.
     #[must_use]
     pub(crate) const fn new(descriptors: Descriptors) -> Self {
         Self {
@@ -33,7 +33,7 @@ impl ConnectionFilter for DescriptorReserve {
             let (limit, reserve) = (self.descriptors.limit(), self.descriptors.reserve());
             tracing::warn!(
                 refused,
-                "{refused} new connections were closed: of {limit} file descriptors, {reserve} are reserved, and the rest is in use"
+                "closed {refused} new connections: out of file descriptors (limit {limit}, of which {reserve} are reserved)"
             );
         }
         has_room

@@ -1,4 +1,4 @@
-//! How far a stop has come, and how many requests are in flight.
+//! The phase of a shutdown, and the number of requests in flight.
 
 use std::{
     pin::Pin,
@@ -10,10 +10,10 @@ use std::{
 use signpost_kit::shutdown::Phase;
 use tokio::sync::Notify;
 
-/// Connections that were accepted last have this long to begin their request when idle ones are closed.
-pub(crate) const SETTLING: Duration = Duration::from_millis(50);
+/// Time for just accepted connections to send their first request, when idle connections are closed.
+pub(crate) const SETTLE_TIME: Duration = Duration::from_millis(50);
 
-/// Counts requests in flight, and knows how far a stop has come.
+/// Counts requests in flight, and holds the phase of the shutdown.
 #[derive(Debug)]
 pub struct Drain {
     in_flight: AtomicUsize,
@@ -22,12 +22,12 @@ pub struct Drain {
     closing: Notify,
 }
 
-/// A request in flight, as long as this lives.
+/// A request in flight, until this guard is dropped.
 #[derive(Debug)]
 pub(crate) struct InFlight<'d>(&'d Drain);
 
 impl Drain {
-    /// Nothing is in flight, and no stop has begun.
+    /// Creates a state without requests, in the phase `Serving`.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -38,46 +38,46 @@ impl Drain {
         }
     }
 
-    /// Begins a request.
+    /// Counts a request until the guard is dropped.
     pub(crate) fn begin(&self) -> InFlight<'_> {
         self.in_flight.fetch_add(1, Ordering::SeqCst);
         InFlight(self)
     }
 
-    /// How many requests are in flight.
+    /// The number of requests in flight.
     #[must_use]
     pub(crate) fn in_flight(&self) -> usize {
         self.in_flight.load(Ordering::SeqCst)
     }
 
-    /// Whether a stop has begun: then the gateway is not ready any more, and keeps no connection for a next request.
+    /// Whether a shutdown has begun: the gateway is no longer ready, and connections are closed after their answer.
     #[must_use]
     pub(crate) fn is_draining(&self) -> bool {
         self.has_reached(Phase::Draining)
     }
 
-    /// Whether idle connections are to be closed.
+    /// Whether idle connections should be closed.
     #[must_use]
     pub(crate) fn is_closing(&self) -> bool {
         self.has_reached(Phase::Closing)
     }
 
-    /// Whether the grace is almost over: then requests give up that still wait for their backends.
+    /// Whether the grace period is almost over, so that requests stop waiting for their backends.
     #[must_use]
     pub(crate) fn is_giving_up(&self) -> bool {
         self.has_reached(Phase::GivingUp)
     }
 
-    /// Waits until idle connections are to be closed.
+    /// Waits until idle connections should be closed.
     pub(crate) async fn closing(&self) {
-        // Made before the phase is looked at, so that it notices a stop in between.
+        // Created before the phase is read, so that it does not miss a change in between.
         let closing = self.closing.notified();
         if !self.is_closing() {
             closing.await;
         }
     }
 
-    /// Enters a phase of the stop.
+    /// Enters a phase of the shutdown.
     pub(crate) fn enter(&self, phase: Phase) {
         self.phase.store(phase as u8, Ordering::SeqCst);
         if phase >= Phase::Closing {
@@ -89,7 +89,7 @@ impl Drain {
     pub(crate) async fn finished(&self) {
         let none_left = self.none_left.notified();
         tokio::pin!(none_left);
-        // Registered before it is looked at, so that the last request cannot end unnoticed in between.
+        // Registered before the count is read, so that it does not miss the end of the last request in between.
         none_left.as_mut().enable();
         if self.in_flight() > 0 {
             none_left.await;
@@ -116,10 +116,10 @@ impl Drop for InFlight<'_> {
     }
 }
 
-/// Tells one connection, for all of its life, when idle connections are to be closed.
+/// Notifies one connection, for its whole life, when idle connections should be closed.
 ///
-/// Every wait of a connection is a wait of the same task. So the task is registered once, and each wait only looks at
-/// the phase: a lock that all threads share is taken once a connection, and not once a request.
+/// All waits of a connection are in the same task. The task is registered once, and each wait only reads the phase: a
+/// lock that all threads share is taken once per connection instead of once per request.
 pub(crate) struct ClosingWatch<'d> {
     drain: &'d Drain,
     closing: Pin<&'d mut (dyn Future<Output = ()> + Send)>,
@@ -127,7 +127,7 @@ pub(crate) struct ClosingWatch<'d> {
 }
 
 impl<'d> ClosingWatch<'d> {
-    /// Watches `drain`; `closing` is [`Drain::closing`] of it.
+    /// Watches `drain`; `closing` is the future of its [`Drain::closing`].
     pub(crate) fn new(
         drain: &'d Drain,
         closing: Pin<&'d mut (dyn Future<Output = ()> + Send)>,
@@ -139,7 +139,7 @@ impl<'d> ClosingWatch<'d> {
         }
     }
 
-    /// Ready once idle connections are to be closed. Always to be polled by the same task.
+    /// Ready once idle connections should be closed. Must always be polled by the same task.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         if !self.is_registered {
             self.is_registered = true;
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_end_waits_for_what_is_in_flight() {
+    async fn the_end_waits_for_requests_in_flight() {
         let drain = Drain::new();
         drain.enter(Phase::Closing);
         let one = drain.begin();
@@ -179,7 +179,7 @@ mod tests {
         let watching = tokio::spawn(async move {
             let closing = pin!(watched.closing());
             let mut watch = ClosingWatch::new(&watched, closing);
-            // As requests of one connection wait, one after the other.
+            // Like the requests of one connection, which wait one after the other.
             for _ in 0..3 {
                 let first = poll_fn(|context| Poll::Ready(watch.poll(context))).await;
                 assert!(first.is_pending());

@@ -1,5 +1,4 @@
-//! A request's way, from its received head to its finished answer: the phases in the contract's order, each a call into
-//! its file.
+//! Serves a request, from its received head to its finished response: calls the phases in the contract's order.
 
 mod build;
 
@@ -15,7 +14,7 @@ use gateway_protocol::{
 };
 use signpost_kit::{
     clock::Clock,
-    rate_limit::{NetworkLimiter, TooMany},
+    rate_limit::{NetworkLimiter, RateExceeded},
     shutdown::ShutdownSettings,
 };
 
@@ -32,118 +31,118 @@ use crate::{
     drain::Drain,
     observe::{access_log::AccessLog, outcome::Outcome, record},
     phases::{
-        admit::{Admission, Admitted, admit},
+        admit::{AdmissionRules, Admitted, admit},
         backend_headers::{BackendHeaderRules, write_backend_headers, write_request_line},
+        callback::match_callback,
         error_format::{ErrorFormatRules, error_format},
         error_response::{error_response, reason},
         identify_app::identify_app,
         limit::is_unsigned,
-        origin::{Peer, client as client_of},
+        origin::{Peer, client_address},
         read_params::read_params,
         response::{own_fields, passes_to_client},
         route::{Route, RoutedRequest, route},
         verify::Verifier,
-        way_in::callback,
     },
     rejection::Rejection,
     request::{BodyLength, Head, Headers, Method, RawHeaders},
     request_ids::RequestIds,
     routing::{Balancer, destination::Destination},
-    secret_refusals::SecretRefusals,
-    syntax::field::Nominated,
+    secret_rejections::SecretRejections,
+    syntax::field::ConnectionOptions,
 };
 
-/// Limit of the code of a backend's problem that is logged, in bytes.
+/// Limit of a problem code of a backend that is logged, in bytes.
 const MAX_CODE_BYTES: usize = 64;
 
-/// What one configuration makes of requests. It is immutable: a reload makes another one, and a request keeps the one that
-/// it began with. What outlives a configuration is in [`State`].
+/// Serves requests by one configuration. It is immutable: a reload creates another one, and a request uses to its end
+/// the one that it began with. What outlives a configuration is in [`State`].
 pub struct Gateway {
-    /// Counts the configurations of this process, from 0.
+    /// Number of the configuration in this process, from 0.
     pub(crate) generation: u64,
-    /// Rules for the language and the form of errors.
+    /// Rules for the format of errors.
     pub(crate) error_format: ErrorFormatRules,
     /// Rules for admission.
-    pub(crate) admission: Admission,
-    /// Counts unsigned requests by the client's network, unless that is switched off.
+    pub(crate) admission: AdmissionRules,
+    /// Counts unsigned requests by the client's network; `None` if the limit is off.
     pub limiter: Option<NetworkLimiter>,
-    /// Where applications are looked up.
+    /// The directory of applications.
     pub apps: AppDirectory,
-    /// Verifies signs.
+    /// Verifies signatures.
     pub(crate) verifier: Verifier,
     /// The versions and their backends.
     pub(crate) versions: Versions,
-    /// The balancers of the versions, by the version's number; `None` if a version has one fixed address.
+    /// The balancers, by the version's number; `None` if a version has one fixed address.
     pub(crate) balancers: Vec<Option<Arc<Balancer>>>,
-    /// Rules for the headers that backends get.
+    /// Rules for the headers to backends.
     pub backend_headers: BackendHeaderRules,
     /// Sends requests to backends.
     pub(crate) backends: BackendClient,
-    /// How large requests may be.
+    /// Limits of requests.
     pub limits: Limits,
     /// Timeouts.
     pub timeouts: Timeouts,
-    /// How long an orderly stop takes.
+    /// Durations of an orderly stop.
     pub(crate) shutdown: ShutdownSettings,
-    /// Whether requests are logged.
+    /// Whether the access log is on.
     pub(crate) logs_access: bool,
-    /// What outlives the configuration.
+    /// State that outlives the configuration.
     pub state: Arc<State>,
 }
 
-/// What outlives a configuration, beside what the parts of a [`Gateway`] hand on to the next one: live signs, debts of rate
-/// limits, cached applications, and what is known of addresses.
+/// State that outlives a configuration. Parts of a [`Gateway`] carry over more: the replay memory, rate limits, cached
+/// applications, and the state of addresses.
 pub struct State {
     /// Backends that do not accept the gateway's secret.
-    pub(crate) refusals: SecretRefusals,
-    /// Makes request ids.
+    pub(crate) secret_rejections: SecretRejections,
+    /// Generates request ids.
     pub ids: RequestIds,
     /// The wall clock.
     pub clock: Arc<dyn Clock>,
-    /// How far a stop has come, and what is in flight.
+    /// The phase of a stop, and the requests in flight.
     pub drain: Arc<Drain>,
-    /// The access log. Without one, no configuration can switch it on.
+    /// The access log. If it is `None`, a reload cannot switch it on.
     pub(crate) access_log: Option<AccessLog>,
 }
 
 impl Gateway {
-    /// Serves a request whose head was read: it is answered, or broken off, when this returns.
+    /// Serves a request whose head was read. When this returns, the response was sent or aborted.
     pub(crate) async fn serve<C: Client>(&self, head: &Head, peer: &Peer, client: &mut C) {
-        let mut request = self.received(head.method(), head.target().path, head, peer);
+        let mut request = self.begin_request(head.method(), head.target().path, head, peer);
         match self.receive(head, peer, &mut request, client).await {
             Ok(accepted) => self.forward(&request, accepted, client).await,
             Err(rejection) => {
-                // Of one that was not admitted, too, the client is whom trusted proxies name.
+                // Trusted proxies determine the client even if the request was not admitted.
                 let trusted_proxies = &self.admission.trusted_proxies;
-                request.client = client_of(peer, head, trusted_proxies);
+                request.client = client_address(peer, head, trusted_proxies);
                 self.reject(&request, None, &rejection, client).await;
             }
         }
     }
 
-    /// Answers a head that was not accepted.
-    pub(crate) async fn refuse<C: Client>(
+    /// Rejects a request whose head is malformed or too large.
+    pub(crate) async fn reject_bad_head<C: Client>(
         &self,
-        unread: Unread<'_>,
+        unparsed: UnparsedHead<'_>,
         rejection: &Rejection,
         peer: &Peer,
         client: &mut C,
     ) {
-        let headers = RawHeaders(unread.received);
-        let mut request = self.received(unread.method, unread.path, &headers, peer);
-        request.client = client_of(peer, &headers, &self.admission.trusted_proxies);
+        let headers = RawHeaders(unparsed.received);
+        let mut request = self.begin_request(unparsed.method, unparsed.path, &headers, peer);
+        request.client = client_address(peer, &headers, &self.admission.trusted_proxies);
         self.reject(&request, None, rejection, client).await;
     }
 
-    /// The beginning of a request: what is known of it before any phase.
-    pub fn received<'r, H: Headers>(
+    /// Begins a request: assigns its id and start time.
+    pub fn begin_request<'r, H: Headers>(
         &self,
         method: &'r [u8],
         path: &'r str,
         headers: &'r H,
         peer: &Peer,
-    ) -> Received<'r, H> {
-        Received {
+    ) -> ReceivedRequest<'r, H> {
+        ReceivedRequest {
             method,
             path,
             headers,
@@ -154,16 +153,16 @@ impl Gateway {
         }
     }
 
-    /// Takes a request to its route, or finds out why it has none. CONTRACT 2 has the order.
+    /// Runs the phases up to the route, in the order of CONTRACT 7.
     ///
     /// # Errors
     ///
-    /// The first rejection of a phase. Then nothing of the request reaches a backend.
+    /// The first rejection of a phase. Nothing of the request then reaches a backend.
     pub async fn receive<'h, C: Client>(
         &self,
         head: &'h Head,
         peer: &Peer,
-        request: &mut Received<'h, Head>,
+        request: &mut ReceivedRequest<'h, Head>,
         client: &mut C,
     ) -> Result<Accepted<'h>, Rejection> {
         let target = head.target();
@@ -173,25 +172,26 @@ impl Gateway {
         }
         request.client = admitted.origin.client;
         let method = admitted.method;
-        let (verified, form) = match callback(method, head.body(), target, self.verifier.config()) {
-            Some(callback) => (self.verifier.pass_callback(callback), Vec::new()),
-            None => {
-                let paths = &self.verifier.config().browser_paths;
-                let names = &self.admission.names;
-                let app = identify_app(admitted.app, target, paths, names, &self.apps).await?;
-                request.named_app = Some(Arc::clone(&app));
-                let limits = BodyLimits {
-                    bytes: self.limits.body,
-                    timeout: self.timeouts.body,
-                };
-                let form = client.read_body(admitted.expects_continue, limits).await?;
-                let params = read_params(target, &form, &self.limits)?;
-                let now = self.state.clock.now().into();
-                let verified = self.verifier.verify(app, method, target, &params, now)?;
-                drop(params);
-                (verified, form)
-            }
-        };
+        let (verified, form) =
+            match match_callback(method, head.body(), target, self.verifier.config()) {
+                Some(callback) => (self.verifier.pass_callback(callback), Vec::new()),
+                None => {
+                    let paths = &self.verifier.config().browser_paths;
+                    let names = &self.admission.names;
+                    let app = identify_app(admitted.app, target, paths, names, &self.apps).await?;
+                    request.named_app = Some(Arc::clone(&app));
+                    let limits = BodyLimits {
+                        bytes: self.limits.body,
+                        timeout: self.timeouts.body,
+                    };
+                    let form = client.read_body(admitted.expects_continue, limits).await?;
+                    let params = read_params(target, &form, &self.limits)?;
+                    let now = self.state.clock.now().into();
+                    let verified = self.verifier.verify(app, method, target, &params, now)?;
+                    drop(params);
+                    (verified, form)
+                }
+            };
         let routed = route(verified, admitted.version, &self.versions)?;
         Ok(Accepted {
             head,
@@ -201,25 +201,26 @@ impl Gateway {
         })
     }
 
-    /// Admits a request that its client's network may still make. CONTRACT 7: the address' rate comes behind the method,
-    /// and before anything else that the headers could be refused for.
+    /// Checks the limit of unsigned requests, then admits the request. CONTRACT 7: the limit comes after the method,
+    /// and before every other check of the headers.
     fn admit<'h>(&self, head: &'h Head, peer: &Peer) -> Result<Admitted<'h>, Rejection> {
         let (method, rules) = (head.method(), &self.admission);
         if let Some(limiter) = &self.limiter
             && is_unsigned(method, head.target(), self.verifier.config())
         {
-            let client = client_of(peer, head, &rules.trusted_proxies);
+            let client = client_address(peer, head, &rules.trusted_proxies);
             let counted = limiter.count(client, Instant::now());
-            counted
-                .map_err(|TooMany { retry_after }| Rejection::AddressRateLimited { retry_after })?;
+            counted.map_err(
+                |RateExceeded { retry_after }| Rejection::AddressRateLimited { retry_after },
+            )?;
         }
         admit(method, head, head.body(), peer, rules)
     }
 
-    /// Forwards an accepted request to its backend, and relays the answer.
+    /// Forwards an accepted request to its backend and relays the answer.
     async fn forward<C: Client>(
         &self,
-        request: &Received<'_, Head>,
+        request: &ReceivedRequest<'_, Head>,
         accepted: Accepted<'_>,
         client: &mut C,
     ) {
@@ -228,13 +229,13 @@ impl Gateway {
         let balancer = self.balancers[backend.number].as_deref();
         let app = accepted.routed.app().map(|app| &**app);
         let destination = Destination::new(backend, balancer, app, request.client);
-        let mut forwarded = Forwarded::default();
+        let mut forwarded = ForwardOutcome::default();
         let sent = match destination {
             Ok(mut destination) => {
-                let sent = self.exchange(request, &accepted, &mut destination, client);
+                let sent = self.send_to_backend(request, &accepted, &mut destination, client);
                 let sent = match sent.await {
                     Ok(answer) => {
-                        self.pass_on(request, route, answer, client, &mut forwarded)
+                        self.relay_answer(request, route, answer, client, &mut forwarded)
                             .await
                     }
                     Err(rejection) => Err(rejection),
@@ -245,8 +246,8 @@ impl Gateway {
             Err(rejection) => Err(rejection),
         };
         match sent {
-            Err(rejection) if !client.is_answered() => {
-                let failed = Failed {
+            Err(rejection) if !client.has_begun_response() => {
+                let failed = FailedForward {
                     route,
                     forwarded: &forwarded,
                 };
@@ -263,10 +264,10 @@ impl Gateway {
         }
     }
 
-    /// Writes the request, and waits for the head of its answer.
-    async fn exchange<C: Client>(
+    /// Sends the request and waits for the head of its answer.
+    async fn send_to_backend<C: Client>(
         &self,
-        request: &Received<'_, Head>,
+        request: &ReceivedRequest<'_, Head>,
         accepted: &Accepted<'_>,
         destination: &mut Destination<'_>,
         client: &mut C,
@@ -282,24 +283,24 @@ impl Gateway {
             .await
     }
 
-    /// Passes an answer on to the client.
-    async fn pass_on<C: Client>(
+    /// Relays an answer to the client.
+    async fn relay_answer<C: Client>(
         &self,
-        request: &Received<'_, Head>,
+        request: &ReceivedRequest<'_, Head>,
         route: &Route,
         answer: Answer,
         client: &mut C,
-        forwarded: &mut Forwarded,
+        forwarded: &mut ForwardOutcome,
     ) -> Result<(), Rejection> {
         let (head, bytes) = answer.head();
-        self.note_secret_refused(route, &answer)?;
+        self.note_secret_rejected(route, &answer)?;
         forwarded.problem = backend_problem(head, bytes);
         let names = &self.backend_headers.names;
-        let nominated = Nominated::from_fields(head.fields(bytes));
+        let nominated = ConnectionOptions::from_fields(head.fields(bytes));
         if nominated.is_too_many() {
             return Err(Failure::Malformed("too many names in its Connection").into());
         }
-        let passing = head
+        let passed = head
             .fields(bytes)
             .filter(|(name, _)| passes_to_client(name, &nominated, names));
         let response = ResponseHead {
@@ -313,7 +314,7 @@ impl Gateway {
         };
         let own = own_fields(&request.id, Some(route), names);
         forwarded.status = head.status;
-        client.begin(response, own.chain(passing));
+        client.begin(response, own.chain(passed));
         drop(nominated);
         let relayed = answer.relay(client, &mut forwarded.size).await;
         relayed.map_err(Rejection::from)
@@ -324,58 +325,58 @@ impl Gateway {
         log.filter(|_| self.logs_access)
     }
 
-    /// A backend that refuses the gateway's secret refuses the gateway, not its client. CONTRACT 9.
-    fn note_secret_refused(&self, route: &Route, answer: &Answer) -> Result<(), Rejection> {
+    /// Turns a backend's rejection of the gateway's secret into one of the request: the client did nothing wrong. CONTRACT 9.
+    fn note_secret_rejected(&self, route: &Route, answer: &Answer) -> Result<(), Rejection> {
         let (head, bytes) = answer.head();
-        let is_refused = head.status == 403
+        let is_rejected = head.status == 403
             && head
                 .value(bytes, X_GATEWAY_REFUSED.as_str())
                 .is_some_and(|why| why == REFUSED_SECRET.as_bytes());
-        let (refusals, version) = (&self.state.refusals, &route.backend.version);
-        if is_refused {
-            refusals.note(version, answer.address(), Instant::now());
-            return Err(Rejection::SecretRefused);
+        let (secret_rejections, version) = (&self.state.secret_rejections, &route.backend.version);
+        if is_rejected {
+            secret_rejections.note(version, answer.address(), Instant::now());
+            return Err(Rejection::GatewaySecretRejected);
         }
-        if !refusals.is_empty() {
-            refusals.forget(version, answer.address());
+        if !secret_rejections.is_empty() {
+            secret_rejections.remove(version, answer.address());
         }
         Ok(())
     }
 
-    /// Answers a request that is not forwarded, or that failed.
+    /// Rejects a request that is not forwarded, or whose backend failed.
     async fn reject<H: Headers, C: Client>(
         &self,
-        request: &Received<'_, H>,
-        failed: Option<Failed<'_>>,
+        request: &ReceivedRequest<'_, H>,
+        failed: Option<FailedForward<'_>>,
         rejection: &Rejection,
         client: &mut C,
     ) {
         let route = failed.map(|failed| failed.route);
-        let mut forwarded = Forwarded {
+        let mut forwarded = ForwardOutcome {
             backend: failed.and_then(|failed| failed.forwarded.backend),
-            ..Forwarded::default()
+            ..ForwardOutcome::default()
         };
-        if !matches!(rejection, Rejection::ClientGone) {
+        if !matches!(rejection, Rejection::ClientDisconnected) {
             let format = error_format(
                 request.method,
                 request.path,
                 request.headers,
                 &self.error_format,
             );
-            let answer = error_response(rejection, format, &request.id);
+            let response = error_response(rejection, format, &request.id);
             let head = ResponseHead {
-                status: answer.status.as_u16(),
-                reason: reason(answer.status),
-                body: BodyLength::Known(answer.body.len() as u64),
+                status: response.status.as_u16(),
+                reason: reason(response.status),
+                body: BodyLength::Known(response.body.len() as u64),
             };
-            // What is not HTTP gets a bare 400.
+            // A request that is not HTTP gets a bare 400.
             let own = rejection
                 .code()
                 .map(|_| own_fields(&request.id, route, &self.error_format.names));
-            client.begin(head, own.into_iter().flatten().chain(answer.fields()));
-            // A client that does not take it is recorded all the same.
-            let _ = client.finish(&answer.body).await;
-            (forwarded.status, forwarded.size) = (head.status, answer.body.len() as u64);
+            client.begin(head, own.into_iter().flatten().chain(response.fields()));
+            // Ignored: the request is recorded even if the client has disconnected.
+            let _ = client.finish(&response.body).await;
+            (forwarded.status, forwarded.size) = (head.status, response.body.len() as u64);
         }
         let outcome = Outcome {
             rejection: Some(rejection),
@@ -385,28 +386,32 @@ impl Gateway {
     }
 }
 
-/// What is known of a request whatever becomes of it.
-pub struct Received<'r, H> {
+/// A request whose head was received: the data that its outcome needs, served or rejected.
+pub struct ReceivedRequest<'r, H> {
     method: &'r [u8],
     path: &'r str,
     headers: &'r H,
     /// The gateway's id, or a trusted proxy's.
     id: RequestId,
-    /// When the head had arrived; known if there is an access log.
+    /// When the head was complete; only if the access log is on.
     started: Option<Instant>,
     client: IpAddr,
-    /// The application that it names. It may be another's: the verified one is in [`RoutedRequest`].
+    /// The application that it claims. It may be forged: the verified one is in [`RoutedRequest`].
     named_app: Option<Arc<App>>,
 }
 
-impl<H> Received<'_, H> {
-    /// Its id: the gateway's, or a trusted proxy's.
+impl<H> ReceivedRequest<'_, H> {
+    /// The request id: the gateway's, or a trusted proxy's.
     #[must_use]
     pub const fn id(&self) -> &RequestId {
         &self.id
     }
 
-    fn outcome<'o>(&'o self, route: Option<&'o Route>, forwarded: &'o Forwarded) -> Outcome<'o> {
+    fn outcome<'o>(
+        &'o self,
+        route: Option<&'o Route>,
+        forwarded: &'o ForwardOutcome,
+    ) -> Outcome<'o> {
         Outcome {
             request_id: &self.id,
             client: self.client,
@@ -426,19 +431,19 @@ impl<H> Received<'_, H> {
     }
 }
 
-/// A head that was not accepted.
+/// A head that is malformed or too large.
 #[derive(Clone, Copy)]
-pub(crate) struct Unread<'r> {
-    /// The method, if the request line can be read; else `-`.
+pub(crate) struct UnparsedHead<'r> {
+    /// The method; `-` if the request line cannot be parsed.
     pub method: &'r [u8],
-    /// The path, if the request line can be read; else `-`.
+    /// The path; `-` if the request line cannot be parsed.
     pub path: &'r str,
-    /// What arrived of the head.
+    /// The bytes that arrived of the head.
     pub received: &'r [u8],
 }
 
-/// A request that came through the phases: it may go to its backend. Only [`Gateway::receive`] makes one, so that the bytes
-/// that a backend gets are those that were verified.
+/// A request that passed all phases and may be forwarded. Only [`Gateway::receive`] creates one, so a backend gets
+/// exactly the bytes that were verified.
 pub struct Accepted<'h> {
     head: &'h Head,
     routed: RoutedRequest,
@@ -447,7 +452,7 @@ pub struct Accepted<'h> {
 }
 
 impl Accepted<'_> {
-    /// The head that the backend gets.
+    /// Writes the head for the backend.
     #[must_use]
     pub fn backend_head(
         &self,
@@ -471,23 +476,23 @@ impl Accepted<'_> {
     }
 }
 
-/// What came of forwarding a request.
+/// The result of forwarding a request.
 #[derive(Debug, Default)]
-struct Forwarded {
+struct ForwardOutcome {
     backend: Option<std::net::SocketAddr>,
     status: u16,
     size: u64,
     problem: Option<String>,
 }
 
-/// A request that failed behind its route.
+/// A request that failed after it was routed.
 #[derive(Clone, Copy)]
-struct Failed<'f> {
+struct FailedForward<'f> {
     route: &'f Route,
-    forwarded: &'f Forwarded,
+    forwarded: &'f ForwardOutcome,
 }
 
-/// The code of the problem in a backend's answer: a word of `[a-z0-9_]`, [`MAX_CODE_BYTES`] at most.
+/// The problem code in a backend's answer: a word of `[a-z0-9_]`, at most [`MAX_CODE_BYTES`] long.
 fn backend_problem(head: &AnswerHead, bytes: &[u8]) -> Option<String> {
     let is_of_code = |byte: &u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_');
     let code = head.value(bytes, X_GATEWAY_PROBLEM.as_str())?;

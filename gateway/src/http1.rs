@@ -3,11 +3,11 @@
 //! | module | subject |
 //! | --- | --- |
 //! | [`connection`] | the connection loop: read a head, serve the request, read the next head |
-//! | [`head`] | where a head ends, and whether a strict reading accepts it |
-//! | [`body`] | a request's body, read whole |
-//! | [`exchange`] | one request: its body, its answer, and whether the connection goes on |
-//! | [`response`] | the one writer of answers' heads and framing |
-//! | [`stream`] | the socket, what was read ahead of it, and its timer |
+//! | [`head`] | strict parser for the head of a request |
+//! | [`body`] | reads the whole body of a request |
+//! | [`exchange`] | one request: its body, its response, and whether the connection is kept alive |
+//! | [`response`] | the only writer of response heads and framing |
+//! | [`stream`] | the socket, the bytes read ahead, and a timer |
 
 pub(crate) mod body;
 pub(crate) mod connection;

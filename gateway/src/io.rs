@@ -1,4 +1,4 @@
-//! Reading, writing and waiting on a connection, the same for both sides.
+//! Reads, writes and timers of connections, for clients and backends alike.
 
 use std::{
     io::{self, IoSlice},
@@ -12,7 +12,7 @@ use tokio::{
     time::{Instant, Sleep, sleep_until},
 };
 
-/// Bytes that one read asks for: the head of nearly every message, and a small body.
+/// Size of a read, in bytes: enough for nearly every head, with a small body.
 pub(crate) const USUAL_READ: usize = 8 * 1024;
 
 /// A connection's stream.
@@ -20,9 +20,9 @@ pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
-/// Reads what has arrived, [`USUAL_READ`] bytes at most, and appends it to `buffer`; `0` at the end of the stream.
+/// Reads up to [`USUAL_READ`] bytes and appends them to `buffer`. Returns 0 at the end of the stream.
 ///
-/// The read goes through the stack, so that a connection that waits holds no buffer.
+/// It reads into a buffer on the stack, so that a waiting connection holds none.
 ///
 /// # Errors
 ///
@@ -39,19 +39,19 @@ pub(crate) fn poll_receive(
     Poll::Ready(Ok(piece.filled().len()))
 }
 
-/// Writes a message that is in several parts, in as few writes as the stream takes.
+/// Writes a message of several parts with as few writes as possible.
 pub(crate) struct PartsWriter<'p, const PARTS: usize> {
     parts: [&'p [u8]; PARTS],
 }
 
 impl<'p, const PARTS: usize> PartsWriter<'p, PARTS> {
-    /// Nothing of it is written yet.
+    /// Creates a writer for `parts`.
     #[must_use]
     pub(crate) const fn new(parts: [&'p [u8]; PARTS]) -> Self {
         Self { parts }
     }
 
-    /// Makes one write; tells how many bytes it took. Ready with 0 once all is written and flushed.
+    /// Writes once and returns the number of bytes written; 0 once everything is written and flushed.
     ///
     /// # Errors
     ///
@@ -87,10 +87,10 @@ impl<'p, const PARTS: usize> PartsWriter<'p, PARTS> {
     }
 }
 
-/// A timer for deadlines that hardly ever pass.
+/// A timer for deadlines that rarely pass.
 ///
-/// It is not set anew for each deadline: as long as it runs out before the next deadline, it stays, and looks at the
-/// clock when it has run out. So thousands of requests on a connection cost one timer every few seconds.
+/// A later deadline does not reset it: the timer fires at the earlier time, checks the clock, and only then is set to
+/// the new deadline. So thousands of requests on a connection cost one timer every few seconds.
 #[derive(Debug, Default)]
 pub(crate) struct Timer {
     sleep: Option<Pin<Box<Sleep>>>,

@@ -1,38 +1,38 @@
 //! Signpost's gateway: verifies signed requests and forwards them to a backend by version.
 //!
-//! A request's way, top to bottom: [`http1`] reads and checks its head; [`gateway`] lists the phases, each in its own file
-//! under [`phases`]; [`backend`] forwards it and relays the answer; [`observe`] records how it ended.
+//! Request flow: [`http1`] reads and checks the head; [`gateway`] runs the phases, each in its own file under
+//! [`phases`]; [`backend`] forwards the request and relays the answer; [`observe`] records the outcome.
 //!
 //! | module | subject |
 //! | --- | --- |
-//! | [`config`] | the configuration file and what it means |
+//! | [`config`] | the configuration file, parsed and checked |
 //! | [`syntax`] | the syntax of HTTP/1.1 messages |
 //! | [`io`] | reading, writing and deadlines on a connection |
 //! | [`request`] | a request as the phases see it |
-//! | [`client`] | what the gateway asks of the client's side |
+//! | [`client`] | the interface to the client's connection |
 //! | [`http1`] | the client's side: strict HTTP/1.1 |
-//! | [`gateway`] | the phases in order |
-//! | [`phases`] | one file a phase |
+//! | [`gateway`] | runs the phases in order |
+//! | [`phases`] | one file per phase |
 //! | [`backend`] | the backend's side: pool, exchange, retries, relay |
-//! | [`routing`] | which of a version's addresses gets a request |
-//! | [`observe`] | how each request ended, and the access log |
+//! | [`routing`] | load balancing: which of a version's addresses gets a request |
+//! | [`observe`] | the outcome of each request, and the access log |
 //! | [`apps`] | applications: store, cache, keys at rest |
 //! | [`replay`] | the replay memory |
 //! | [`request_ids`] | request ids and trace ids |
-//! | [`rejection`] | every reason not to serve a request |
-//! | [`secret_refusals`] | backends that do not accept the gateway's secret |
+//! | [`rejection`] | every reason to reject a request |
+//! | [`secret_rejections`] | backends that reject the gateway's secret |
 //! | [`management`] | health and readiness |
-//! | [`reload`] | taking on a changed configuration |
-//! | [`server`] | the running program |
-//! | [`drain`] | requests in flight, and how far a stop has come |
-//! | [`stop`] | the orderly stop |
-//! | [`descriptor_reserve`] | descriptors that clients cannot use up |
+//! | [`reload`] | reloading the configuration |
+//! | [`server`] | starts and runs the server |
+//! | [`drain`] | requests in flight, and the phase of a shutdown |
+//! | [`stop`] | the graceful shutdown |
+//! | [`descriptor_reserve`] | file descriptors reserved from clients |
 //! | [`cli`] | the commands |
-//! | [`measured`] | what benchmarks, fuzz targets and `tests/` reach |
+//! | [`measured`] | items exported to benchmarks, fuzz targets and `tests/` |
 
 #![allow(
     rustdoc::private_intra_doc_links,
-    reason = "its modules are private, and its documentation is for those who change it"
+    reason = "its modules are private, and its documentation is for its developers"
 )]
 
 mod apps;
@@ -58,7 +58,7 @@ mod request_ids;
 mod routing;
 #[cfg(test)]
 mod scripted;
-mod secret_refusals;
+mod secret_rejections;
 mod server;
 mod stop;
 mod syntax;

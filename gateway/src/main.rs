@@ -1,11 +1,11 @@
-//! Signpost: arguments in, exit code out; the only place that ends the process.
+//! Entry point: parses the arguments, runs the command, returns the exit code.
 
 use std::process::ExitCode;
 
 use gateway::cli;
 use mimalloc::MiMalloc;
 
-/// An allocation takes fewer instructions than with the system's allocator.
+/// Needs fewer instructions per allocation than the system's allocator.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

@@ -1,6 +1,6 @@
 //! The management listener: `/healthz` and `/readyz`. CONTRACT 10.
 //!
-//! It has a thread and descriptors of its own, so that it answers however much clients ask of the gateway.
+//! It has its own thread and reserved file descriptors, so that it answers under any client load.
 
 use std::{
     net::{SocketAddr, TcpListener},
@@ -22,29 +22,30 @@ use tokio::{net::TcpStream, sync::watch};
 
 use crate::{config::Timeouts, gateway::Gateway};
 
-/// Connecting to ourselves takes no time, unless nobody listens.
+/// Timeout of the readiness check's connection to `listen`: a local connect is immediate, unless the port is not
+/// served.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Connections at once: orchestrators, balancers and monitors, each with a few. At most half of the reserve of
-/// descriptors, which the store and the backends need, too.
+/// Limit of connections: orchestrators, load balancers and monitors open a few each. At most half of the descriptor
+/// reserve, which the store and the backends need, too.
 const MAX_CONNECTIONS: usize = 256;
 
-/// Answers whether the gateway is alive, and whether it can serve.
+/// Serves the liveness and the readiness endpoint.
 pub(crate) struct Management {
     /// The address that clients call.
     pub listen: SocketAddr,
-    /// The store that serving needs; none in single-application mode.
+    /// The store; `None` in single-application mode.
     pub store: Option<Store>,
-    /// The gateway by the configuration of the moment.
+    /// The gateway with the current configuration.
     pub current: Arc<ArcSwap<Gateway>>,
 }
 
 impl Management {
-    /// Serves on a thread of its own until the process ends: through an orderly stop, too.
+    /// Starts a thread that serves until the process ends, also during a graceful shutdown.
     ///
     /// # Errors
     ///
-    /// The address is taken, or there is no thread left.
+    /// The address is in use, or the thread cannot be started.
     pub(crate) fn start(self, address: SocketAddr, descriptors: Descriptors) -> anyhow::Result<()> {
         let half = usize::try_from(descriptors.reserve() / 2).unwrap_or(MAX_CONNECTIONS);
         let max_connections = MAX_CONNECTIONS.min(half);
@@ -82,7 +83,7 @@ impl Management {
                 timeouts: HttpTimeouts { head, idle, send },
             }
         };
-        // Never closed: whoever watches the gateway sees it stop.
+        // Stays in `Serving`, so that monitors can observe the shutdown.
         let (_phase, phases) = watch::channel(Phase::Serving);
         let answer = move |request: Request<_>, _| {
             let management = Arc::clone(&management);
@@ -100,7 +101,10 @@ impl Management {
             (true, "/healthz") => text(StatusCode::OK, "alive\n"),
             (true, "/readyz") => self.readiness().await,
             (false, "/healthz" | "/readyz") => text(StatusCode::METHOD_NOT_ALLOWED, "use GET\n"),
-            _ => text(StatusCode::NOT_FOUND, "there are /healthz and /readyz\n"),
+            _ => text(
+                StatusCode::NOT_FOUND,
+                "not found; available: /healthz, /readyz\n",
+            ),
         }
     }
 
@@ -109,7 +113,7 @@ impl Management {
         if gateway.state.drain.is_draining() {
             return text(StatusCode::SERVICE_UNAVAILABLE, "stopping\n");
         }
-        // This listener may be up before the clients' is.
+        // The management listener may be up before the clients' listener.
         let accepts = tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(self.listen)).await;
         if !matches!(accepts, Ok(Ok(_))) {
             return text(StatusCode::SERVICE_UNAVAILABLE, "not listening yet\n");
@@ -119,7 +123,7 @@ impl Management {
         {
             return text(
                 StatusCode::SERVICE_UNAVAILABLE,
-                "the store does not answer\n",
+                "the store is unavailable\n",
             );
         }
         let versions = gateway.versions.iter().map(|backend| {
@@ -127,7 +131,11 @@ impl Management {
             let addresses = balancer.map_or(1, |balancer| balancer.len());
             (backend.version.as_str(), addresses)
         });
-        match gateway.state.refusals.report(Instant::now(), versions) {
+        match gateway
+            .state
+            .secret_rejections
+            .report(Instant::now(), versions)
+        {
             None => text(StatusCode::OK, "ready\n"),
             Some(report) if report.is_down => text(
                 StatusCode::SERVICE_UNAVAILABLE,

@@ -1,6 +1,6 @@
-//! What the crate's benchmark, its tests in `tests/`, and the crates `bench` and `fuzz` reach. No program uses it.
+//! Items exported to the crate's benchmark, its tests in `tests/`, and the crates `bench` and `fuzz`; not for programs.
 //!
-//! All else is private to the crate, so that the compiler finds what nothing uses.
+//! Everything else is private to the crate, so that the compiler finds unused code.
 
 pub use crate::{
     apps::{
@@ -9,8 +9,8 @@ pub use crate::{
         open::open_store,
         seal::{Sealer, Slot, new_app_ident, new_app_key},
         store::{
-            AppStore, AppStoreError, AppSummary, AppUpdate, ImportOutcome, NewApp, Rotated,
-            Rotation,
+            AppStore, AppStoreError, AppSummary, AppUpdate, ImportOutcome, NewApp, Rotation,
+            RotationOutcome,
         },
     },
     backend::answer_head::{AnswerBody, AnswerHead, AnswerScanner, MalformedAnswer},
@@ -21,7 +21,7 @@ pub use crate::{
         exchange::Http1Exchange,
         head::{HeadFault, ReadHead, RequestScanner, peek_request_line, read_head},
         response::Recipient,
-        stream::{ClientConnection, Waited},
+        stream::{ClientConnection, ReceiveOutcome},
     },
     phases::{
         origin::Peer,

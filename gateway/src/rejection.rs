@@ -1,4 +1,4 @@
-//! Why a request is not served: one closed list, sorted by whose fault it is.
+//! The reasons to reject a request: one closed list, with whose error each is.
 
 use std::{borrow::Cow, error::Error as StdError, time::Duration};
 
@@ -11,174 +11,173 @@ use gateway_protocol::{
 
 type Cause = Box<dyn StdError + Send + Sync>;
 
-/// Why a request is not served.
+/// Why a request is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum Rejection {
-    /// The caller's: not HTTP, or framed so that two readers could take it differently. A bare 400.
+    /// Client error: not HTTP, or framed so that two parsers could read it differently. A bare 400.
     #[error("not HTTP: {0}")]
     NotHttp(&'static str),
-    /// The caller's: the path or the Host is malformed.
+    /// Client error: the path or `Host` is malformed.
     #[error("the target is malformed")]
     TargetInvalid,
-    /// The caller's: a broken escape, an unescaped character, or no UTF-8.
+    /// Client error: an invalid escape, an unescaped character, or not UTF-8.
     #[error("the parameters are malformed")]
     ParamsMalformed,
-    /// The caller's.
+    /// Client error: too many parameters.
     #[error("more than {limit} parameters")]
     ParamsTooMany {
-        /// The most that are allowed.
+        /// The limit.
         limit: usize,
     },
-    /// The caller's: `time`, `sign` or `app` twice.
+    /// Client error: `time`, `sign` or `app` appears twice.
     #[error("the parameter {name} appears twice")]
     ParamDuplicated {
         /// The parameter.
         name: &'static str,
     },
-    /// The caller's.
+    /// Client error: the query is too long.
     #[error("the query is longer than {limit} bytes")]
     QueryTooLong {
-        /// The most that is allowed.
+        /// The limit, in bytes.
         limit: usize,
     },
-    /// The caller's.
+    /// Client error: the head is too large.
     #[error("the head has more than {bytes} bytes or {headers} headers")]
     HeadTooLarge {
-        /// The most bytes that are allowed.
+        /// The limit of bytes.
         bytes: usize,
-        /// The most headers that are allowed.
+        /// The limit of headers.
         headers: usize,
     },
-    /// The caller's, or a slow network's.
-    #[error("the request took longer than {} s", limit.as_secs())]
+    /// Client error, or a slow network: head or body did not arrive in time.
+    #[error("head or body was not received within {} s", limit.as_secs())]
     RequestTimeout {
-        /// What the head, or the body, may take.
+        /// The timeout of the head or the body.
         limit: Duration,
     },
-    /// The caller's.
+    /// Client error: the method is not allowed.
     #[error("the method is neither GET nor POST")]
     MethodNotAllowed,
-    /// The caller's: a convention header twice.
+    /// Client error: a convention header appears twice.
     #[error("the header {name} appears twice")]
     HeaderDuplicated {
         /// The header.
         name: String,
     },
-    /// The caller's: a GET with a body.
+    /// Client error: a GET with a body.
     #[error("a GET with a body")]
     BodyNotAllowed,
-    /// The caller's: no form, another charset, or a content encoding.
-    #[error("the body is no UTF-8 form")]
+    /// Client error: not a form, another charset, or a content encoding.
+    #[error("the body is not a UTF-8 form")]
     ContentTypeUnsupported,
-    /// The caller's.
+    /// Client error: the body is too large.
     #[error("the body is larger than {limit} bytes")]
     BodyTooLarge {
-        /// The most that is allowed.
+        /// The limit, in bytes.
         limit: usize,
     },
-    /// The caller's: no application header.
-    #[error("no application")]
+    /// Client error: the application header is missing.
+    #[error("the application is missing")]
     AppMissing {
-        /// The header that is missing.
+        /// The missing header.
         header: String,
     },
-    /// The caller's: an ident that no application has.
-    #[error("no application of that ident")]
+    /// Client error: no application has the ident.
+    #[error("unknown application")]
     AppNotFound {
-        /// The ident as sent, fit for a log.
+        /// The ident as sent, made safe for the log.
         sent: Box<str>,
     },
-    /// An operator switched the application off.
+    /// An operator disabled the application.
     #[error("the application is disabled")]
     AppDisabled {
         /// Its ident.
         ident: Box<str>,
     },
-    /// The caller's: parameters without a time.
-    #[error("no time")]
+    /// Client error: parameters without `time`.
+    #[error("the time is missing")]
     TimeMissing,
-    /// The caller's: not milliseconds since the epoch.
+    /// Client error: `time` is not in milliseconds since the epoch.
     #[error("the time is malformed")]
     TimeInvalid {
         /// Whether it looks like seconds.
         looks_like_seconds: bool,
     },
-    /// The caller's clock is off, or an old request was sent again.
+    /// Client error: its clock is wrong, or an old request was sent again.
     #[error("time {time} is outside the window around {now}")]
     TimeOutOfWindow {
-        /// The request's.
+        /// The request's time.
         time: SignTime,
-        /// Ours.
+        /// The gateway's time.
         now: SignTime,
         /// The allowed deviation.
         window: Window,
     },
-    /// The caller's.
-    #[error("no sign")]
+    /// Client error: parameters without `sign`.
+    #[error("the signature is missing")]
     SignMissing,
-    /// The caller's: another key, other rules, or somebody changed the parameters.
-    #[error("the sign does not match ({slip:?})")]
+    /// Client error: another key, another sign profile, or changed parameters.
+    #[error("the signature does not match ({slip:?})")]
     SignMismatch {
-        /// What a holder of the key did differently.
+        /// The mistake that explains it, if found.
         slip: Option<Slip>,
     },
-    /// The caller's: the same sign a second time.
+    /// Client error: the same signature a second time.
     #[error("the request was replayed")]
     RequestReplayed,
-    /// The caller's: so many requests that no more signs can be remembered.
+    /// Client error: the replay memory has no room for another of the application's signatures.
     #[error("the application's replay memory is full")]
     RateLimited {
-        /// When there is room again, at the latest.
+        /// Time until the memory has room again, at the latest.
         retry_after: Duration,
     },
-    /// The caller's, or a neighbour's: too many unsigned requests from its network.
+    /// Error of the client or others in its network: too many unsigned requests.
     #[error("too many unsigned requests from the client's network")]
     AddressRateLimited {
-        /// When the next one is served.
+        /// Time until the next one is served.
         retry_after: Duration,
     },
-    /// The caller's: a version that there is not.
-    #[error("no such version")]
+    /// Client error: an unknown version.
+    #[error("unknown version")]
     VersionUnknown {
-        /// Those that there are.
+        /// The configured versions.
         known: String,
     },
-    /// Ours: the store does not answer.
+    /// Server error: the store does not respond.
     #[error("the store is unavailable")]
     StoreUnavailable(#[source] Cause),
-    /// Ours: the backend refused the connection, or broke it off.
-    #[error("the backend is unreachable: {why}")]
+    /// Server error: the backend refused or closed the connection, or its answer is malformed.
+    #[error("the backend failed: {why}")]
     BackendUnreachable {
-        /// What happened, in the words of whoever noticed; nothing of the request.
+        /// The cause, for the log. It contains nothing of the request.
         why: String,
     },
-    /// Ours: every address of the backend is out, or none is known.
+    /// Server error: every address of the backend is ejected or unhealthy, or none is known.
     #[error("no address of {version} is healthy")]
     NoHealthyBackend {
-        /// Whose.
+        /// The version.
         version: Version,
     },
-    /// The operator's: the backend does not accept the gateway's secret.
-    #[error("the backend refuses this gateway's gateway_secret")]
-    SecretRefused,
-    /// Ours: the backend is silent.
+    /// Operator error: the backend rejects the gateway's secret.
+    #[error("the backend rejects this gateway's gateway_secret")]
+    GatewaySecretRejected,
+    /// Server error: a timeout of the backend passed.
     #[error("the backend did not answer in time")]
     BackendTimeout,
-    /// Nobody's: the client went away; nobody reads an answer.
-    #[error("the client went away")]
-    ClientGone,
-    /// Ours: a bug.
+    /// No error: the client disconnected, and gets no response.
+    #[error("the client disconnected")]
+    ClientDisconnected,
+    /// Server error: a bug.
     #[error("internal: {0}")]
     Internal(Cow<'static, str>),
 }
 
 impl Rejection {
-    /// The code that the answer carries; `None` where it carries none (a bare 400), or there is nobody to
-    /// answer.
+    /// The problem code of the response; `None` for a bare 400, or if the client has disconnected.
     #[must_use]
     pub(crate) fn code(&self) -> Option<ProblemCode> {
         Some(match self {
-            Self::NotHttp(_) | Self::ClientGone => return None,
+            Self::NotHttp(_) | Self::ClientDisconnected => return None,
             Self::TargetInvalid => ProblemCode::TargetInvalid,
             Self::ParamsMalformed => ProblemCode::ParamsMalformed,
             Self::ParamsTooMany { .. } => ProblemCode::ParamsTooMany,
@@ -203,7 +202,7 @@ impl Rejection {
             Self::RateLimited { .. } | Self::AddressRateLimited { .. } => ProblemCode::RateLimited,
             Self::VersionUnknown { .. } => ProblemCode::VersionUnknown,
             Self::StoreUnavailable(_) => ProblemCode::StoreUnavailable,
-            Self::BackendUnreachable { .. } | Self::SecretRefused => {
+            Self::BackendUnreachable { .. } | Self::GatewaySecretRejected => {
                 ProblemCode::BackendUnreachable
             }
             Self::NoHealthyBackend { .. } => ProblemCode::NoHealthyBackend,
@@ -212,7 +211,7 @@ impl Rejection {
         })
     }
 
-    /// A request of an ident that no application has.
+    /// Creates [`Self::AppNotFound`] from the ident as sent.
     #[must_use]
     pub(crate) fn app_not_found(sent: &[u8]) -> Self {
         Self::AppNotFound {
@@ -220,7 +219,7 @@ impl Rejection {
         }
     }
 
-    /// The ident that the request named, of an application that cannot be used.
+    /// The ident in the request, if its application is unknown or disabled.
     #[must_use]
     pub(crate) fn app_ident(&self) -> Option<&str> {
         match self {
@@ -229,8 +228,7 @@ impl Rejection {
         }
     }
 
-    /// The name of the hint that the answer gives, if it gives one: its key in the language files, and the preset that
-    /// matched. CONTRACT 3.
+    /// The name of the response's hint, if any: its key in the language files, and the preset that matched. CONTRACT 3.
     #[must_use]
     pub(crate) fn hint(&self) -> Option<Cow<'static, str>> {
         match self {
@@ -248,10 +246,10 @@ impl Rejection {
         }
     }
 
-    /// Whether it is logged as an error each time. That no address is healthy, the balancer logs once, and that a
-    /// backend refuses the secret, [`SecretRefusals`](crate::secret_refusals::SecretRefusals) once a minute.
+    /// Whether it is logged as an error each time. Other server errors are logged elsewhere: by the balancer once if no
+    /// address is healthy, by [`SecretRejections`](crate::secret_rejections::SecretRejections) once a minute.
     #[must_use]
-    pub(crate) fn is_ours(&self) -> bool {
+    pub(crate) fn is_logged_as_error(&self) -> bool {
         matches!(
             self,
             Self::StoreUnavailable(_)

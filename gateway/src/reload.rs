@@ -1,4 +1,4 @@
-//! Taking on a changed configuration: the gateway of the moment is replaced by one that knows all that it knew.
+//! Reloading the configuration: a new gateway replaces the current one, and takes over its state.
 
 use std::{net::SocketAddr, path::Path, sync::Arc};
 
@@ -16,10 +16,10 @@ use crate::{
     apps::{directory::AppDirectory, open::warn_of_unknown_defaults},
     config::{Applications, Config},
     gateway::Gateway,
-    routing::watching::{Monitor, look_up},
+    routing::monitor::{BackendMonitor, resolve_all},
 };
 
-/// Keys that only a restart can change: listeners, threads and the store. A dot at the end stands for all keys below.
+/// Keys that need a restart: listeners, threads and the store. A dot at the end means all keys of the table.
 const NEED_RESTART: [&str; 7] = [
     "listen",
     "management.",
@@ -30,19 +30,19 @@ const NEED_RESTART: [&str; 7] = [
     "applications.master_key",
 ];
 
-/// What a gateway reloads.
+/// The parts of a running gateway that a reload replaces or needs.
 pub(crate) struct GatewayReload {
-    /// The gateway of the moment.
+    /// The gateway with the current configuration.
     pub(crate) current: Arc<ArcSwap<Gateway>>,
-    /// Watches over the addresses of its versions.
-    pub(crate) monitor: Mutex<Monitor>,
+    /// Monitors the addresses of its versions.
+    pub(crate) monitor: Mutex<BackendMonitor>,
     /// The process' log.
     pub(crate) log: Logging,
-    /// Where clients are served, until the process ends.
+    /// The clients' listener, fixed until a restart.
     pub(crate) listen: SocketAddr,
-    /// Where management is served, until the process ends.
+    /// The management listener, fixed until a restart.
     pub(crate) management: SocketAddr,
-    /// The store of applications, if there is one.
+    /// The store of applications; `None` in single-application mode.
     pub(crate) store: Option<(StoreSettings, Store)>,
 }
 
@@ -55,7 +55,7 @@ impl Reload for GatewayReload {
 
     fn needs_restart(&self, key: &str, changed: &[&str]) -> bool {
         let is_below = |section: &str| section.ends_with('.') && key.starts_with(section);
-        // From one application to many, or back: the store is opened at the start.
+        // A change between one application and many: the store is only opened at start.
         let is_of_mode = key.starts_with("application") && changed.contains(&"applications");
         is_of_mode
             || NEED_RESTART
@@ -64,16 +64,16 @@ impl Reload for GatewayReload {
     }
 
     async fn apply(&self, config: Config) -> anyhow::Result<()> {
-        self.refuse_own_addresses(&config)?;
+        self.reject_own_addresses(&config)?;
         let before = self.current.load_full();
-        let apps = apps(&before.apps, &config.applications).await?;
+        let apps = reloaded_apps(&before.apps, &config.applications).await?;
         let log = config.log.clone();
         log_warnings(&config.warnings());
-        let gateway = Arc::new(before.succeeded_by(config, apps)?);
+        let gateway = Arc::new(before.with_config(config, apps)?);
         let is_new = |one: &Arc<_>| !before.balancers().any(|known| Arc::ptr_eq(&known, one));
         let new: Vec<_> = gateway.balancers().filter(is_new).collect();
-        // Before the first request asks for an address.
-        look_up(&new).await;
+        // Resolves names before the first request needs them.
+        resolve_all(&new).await;
         self.log.apply(&log);
         self.monitor.lock().await.follow(gateway.balancers());
         self.current.store(Arc::clone(&gateway));
@@ -90,12 +90,13 @@ impl Reload for GatewayReload {
 }
 
 impl GatewayReload {
-    /// The file was checked against the addresses that it names itself, which may wait for a restart.
-    fn refuse_own_addresses(&self, config: &Config) -> anyhow::Result<()> {
+    /// Refuses a backend at an address that the gateway listens on now. The file was only checked against its own
+    /// `listen`, which may take effect after a restart.
+    fn reject_own_addresses(&self, config: &Config) -> anyhow::Result<()> {
         let own = [self.listen, self.management];
         match config.versions.iter().find(|one| one.upstream.is_at(&own)) {
             Some(backend) => bail!(
-                "versions.{}: the gateway itself listens at its backend's address, until a restart",
+                "versions.{}: until a restart, the gateway itself listens on this backend's address",
                 backend.version
             ),
             None => Ok(()),
@@ -103,13 +104,16 @@ impl GatewayReload {
     }
 }
 
-/// The applications that `config` means: a key of its own, or those of the store, which stays open.
-async fn apps(before: &AppDirectory, config: &Applications) -> anyhow::Result<AppDirectory> {
+/// The applications of the new configuration: its single key, or those of the store, which stays open.
+async fn reloaded_apps(
+    before: &AppDirectory,
+    config: &Applications,
+) -> anyhow::Result<AppDirectory> {
     Ok(match (before, config) {
         (AppDirectory::Single(_), Applications::Single(key)) => AppDirectory::single(key.clone()),
         (AppDirectory::Multi(apps), Applications::Multi(multi)) => {
             let (apps, entries) = (Arc::clone(apps), multi.cache_entries);
-            let sized = tokio::task::spawn_blocking(move || apps.of_size(entries));
+            let sized = tokio::task::spawn_blocking(move || apps.resized(entries));
             AppDirectory::Multi(sized.await?)
         }
         (before, _) => before.clone(),

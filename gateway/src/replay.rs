@@ -1,4 +1,4 @@
-//! The replay memory: which signs were accepted and could still be accepted again. CONTRACT 3.
+//! The replay memory: accepted signatures that would still be valid if sent again. CONTRACT 3.
 
 mod live_signs;
 
@@ -13,31 +13,31 @@ use gateway_protocol::{
     sign::{Sign, SignTime, Window},
 };
 
-use self::live_signs::{Halves, LiveSigns, PlaceHash};
+use self::live_signs::{Halves, LiveSigns, SlotHash};
 
-/// Remembers the live signs of every application, up to a number for each. It is this gateway's own.
+/// Stores the live signatures of every application, up to a limit per application. Gateways do not share it.
 ///
-/// Applications are spread over locks, each held for one look-up: 0.1 to 0.2 µs with up to 60,000 live signs, of the
-/// 20 µs that a request takes. So it is seldom waited for, even if all requests are of one application.
+/// Applications are sharded over locks, each held for one lookup: 0.1 to 0.2 µs with up to 60,000 live signatures, of
+/// the 20 µs that a request takes. So waits are rare, even if all requests are of one application.
 #[derive(Debug)]
 pub struct ReplayMemory {
     shards: [Shard; SHARDS],
-    hash: PlaceHash,
+    hash: SlotHash,
 }
 
-/// What is remembered, and how much of it.
+/// Limits of the replay memory.
 #[derive(Clone, Copy, Debug)]
 pub struct ReplayLimits {
-    /// How long a sign is live, either way of its `time`.
+    /// A signature is live up to this long after its `time`.
     pub window: Window,
-    /// Live signs of one application.
+    /// Limit of live signatures per application.
     pub entries_per_app: usize,
 }
 
-/// So many locks, that two requests of different applications seldom want the same one.
+/// Number of locks: enough that requests of different applications seldom need the same one.
 const SHARDS: usize = 64;
 
-/// Alone in its cache lines: other processors use the neighbours.
+/// Aligned to its own cache lines, against false sharing: other processors use the neighbours.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Shard(Mutex<Apps>);
@@ -45,21 +45,21 @@ struct Shard(Mutex<Apps>);
 #[derive(Debug, Default)]
 struct Apps {
     signs: BTreeMap<AppId, LiveSigns>,
-    /// When there are so many, those without live signs are swept out.
+    /// The number of applications at which those without live signatures are removed.
     sweep_at: usize,
 }
 
-/// Below this a sweep of a shard is not worth its while.
-const FEWEST_TO_SWEEP: usize = 4;
+/// Minimum of applications in a shard for a sweep to be worthwhile.
+const MIN_TO_SWEEP: usize = 4;
 
-/// Why a sign was not taken into the memory.
+/// Why a signature was not inserted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotRemembered {
-    /// It is there already.
+pub enum ReplayInsertError {
+    /// It is stored already: the request is a replay.
     Replayed,
-    /// The application's share is full of live signs; none is ever forgotten early.
+    /// The application has reached its limit of live signatures. None is removed early: that would allow a replay.
     Full {
-        /// When the first of them ends.
+        /// Time until the first of them expires.
         until_room: Duration,
     },
 }
@@ -70,30 +70,30 @@ impl ReplayMemory {
     pub fn new() -> Self {
         Self {
             shards: std::array::from_fn(|_| Shard::default()),
-            hash: PlaceHash::new(),
+            hash: SlotHash::new(),
         }
     }
 
-    /// Takes a verified sign in, at once and once only.
+    /// Inserts a verified signature, atomically: of concurrent requests with the same one, only one succeeds.
     ///
     /// # Errors
     ///
-    /// It is there already, or there is no room.
-    pub fn remember(
+    /// It is stored already, or the application has reached its limit.
+    pub fn insert(
         &self,
         app: AppId,
         sign: &Sign,
         time: SignTime,
         limits: ReplayLimits,
         now: SignTime,
-    ) -> Result<(), NotRemembered> {
+    ) -> Result<(), ReplayInsertError> {
         let window = limits.window.duration();
         let window_millis = u64::try_from(window.as_millis()).unwrap_or(u64::MAX);
-        // The edge of the window is inside, so the sign is live up to and in that millisecond.
+        // The window is inclusive, so the signature is still live in that millisecond.
         let last_live = time.as_millis().saturating_add(window_millis);
         let now = now.as_millis();
         let mut apps = self.shards[app.get() as usize % SHARDS].lock();
-        apps.signs_of(app, now, self.hash).remember(
+        apps.signs_of(app, now, self.hash).insert(
             Halves::from(sign),
             last_live,
             now,
@@ -116,18 +116,18 @@ impl Shard {
 }
 
 impl Apps {
-    fn signs_of(&mut self, app: AppId, now: u64, hash: PlaceHash) -> &mut LiveSigns {
+    fn signs_of(&mut self, app: AppId, now: u64, hash: SlotHash) -> &mut LiveSigns {
         if self.signs.len() >= self.sweep_at && !self.signs.contains_key(&app) {
             self.sweep(now, hash);
         }
         self.signs.entry(app).or_default()
     }
 
-    /// Takes out who has no live sign. Twice as many must come before the next sweep, so that newcomers cost
-    /// little however many there are.
-    fn sweep(&mut self, now: u64, hash: PlaceHash) {
+    /// Removes applications without live signatures. The next sweep waits until their number has doubled, so that the
+    /// amortized cost of a new application stays constant.
+    fn sweep(&mut self, now: u64, hash: SlotHash) {
         self.signs.retain(|_, signs| !signs.is_empty_at(now, hash));
-        self.sweep_at = FEWEST_TO_SWEEP.max(self.signs.len() * 2);
+        self.sweep_at = MIN_TO_SWEEP.max(self.signs.len() * 2);
     }
 }
 

@@ -9,7 +9,7 @@ use crate::syntax::field::{Fields, NameAndValue, Span};
 /// Limits of a request's head.
 #[derive(Clone, Copy, Debug)]
 pub struct HeadLimits {
-    /// Bytes, request line and closing empty line included. Default 32 KiB.
+    /// Bytes, with request line and closing empty line. Default 32 KiB.
     pub bytes: usize,
     /// Header fields. Default 100.
     pub headers: usize,
@@ -18,22 +18,22 @@ pub struct HeadLimits {
 }
 
 impl HeadLimits {
-    /// Limit of what can be configured: an offset in a head has two bytes.
+    /// Largest configurable limit: offsets in a head have two bytes.
     pub const MAX_BYTES: usize = 64 * 1024;
 }
 
-/// What the head says about the length of the body that follows it.
+/// The length of a body, as its head declares it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyLength {
-    /// No body follows.
+    /// No body.
     None,
-    /// This many bytes follow; at least one.
+    /// This many bytes.
     Known(u64),
-    /// A body follows, and only its end tells how long it is.
+    /// A body of unknown length, for example a chunked one.
     Unknown,
 }
 
-/// A request's head, as received and checked: its bytes, and where its parts are in them.
+/// A checked request head: its bytes, and the offsets of its parts.
 pub struct Head {
     bytes: Vec<u8>,
     target: Span,
@@ -43,7 +43,8 @@ pub struct Head {
 }
 
 impl Head {
-    /// The head in `bytes`: `METHOD SP target SP version`, then the fields. The caller has checked all of it. CONTRACT 2.
+    /// Wraps the head in `bytes`: `METHOD SP target SP version`, then the fields. The caller has checked it. CONTRACT
+    /// 2.
     #[must_use]
     pub(crate) const fn new(
         bytes: Vec<u8>,
@@ -70,45 +71,47 @@ impl Head {
     /// Method and target as sent, with the space between them.
     #[must_use]
     pub fn method_and_target(&self) -> &[u8] {
-        let end = self.target.start() + self.target.of(&self.bytes).len();
+        let end = self.target.start() + self.target.slice(&self.bytes).len();
         &self.bytes[..end]
     }
 
     /// The value of `Host`.
     #[must_use]
     pub fn host(&self) -> &[u8] {
-        self.host.of(&self.bytes)
+        self.host.slice(&self.bytes)
     }
 
     /// The target.
     #[must_use]
     pub fn target(&self) -> Target<'_> {
         // The target was checked against RFC 3986, so it is ASCII.
-        Target::parse(self.target.of(&self.bytes)).unwrap_or_default()
+        Target::parse(self.target.slice(&self.bytes)).unwrap_or_default()
     }
 
-    /// How long the body is that follows.
+    /// The length of the body that follows.
     #[must_use]
     pub const fn body(&self) -> BodyLength {
         self.body
     }
 
-    /// The fields at these places of [`each`](Headers::each).
-    pub fn at<'a>(&'a self, places: &'a [u16]) -> impl Iterator<Item = NameAndValue<'a>> {
-        let fields = places
+    /// The fields at these indices of [`each`](Headers::each).
+    pub fn at<'a>(&'a self, indices: &'a [u16]) -> impl Iterator<Item = NameAndValue<'a>> {
+        let fields = indices
             .iter()
-            .filter_map(|&place| self.fields.get(usize::from(place)));
-        fields.map(|field| field.of(&self.bytes))
+            .filter_map(|&index| self.fields.get(usize::from(index)));
+        fields.map(|field| field.name_and_value(&self.bytes))
     }
 }
 
 impl Headers for Head {
     fn each(&self) -> impl Iterator<Item = NameAndValue<'_>> {
-        self.fields.iter().map(|field| field.of(&self.bytes))
+        self.fields
+            .iter()
+            .map(|field| field.name_and_value(&self.bytes))
     }
 }
 
-/// Silent: a head holds credentials.
+/// Prints no content, which includes credentials.
 impl fmt::Debug for Head {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Head(…)")
@@ -120,12 +123,12 @@ impl fmt::Debug for Head {
 pub struct Target<'a> {
     /// The path, still encoded.
     pub path: &'a str,
-    /// The query, still encoded; empty where there is none.
+    /// The query, still encoded; empty if missing.
     pub query: &'a str,
 }
 
 impl<'a> Target<'a> {
-    /// Splits a target that was checked against RFC 3986; `None` for any other.
+    /// Splits a target that was checked against RFC 3986; `None` if it is not UTF-8.
     #[must_use]
     pub(crate) fn parse(target: &'a [u8]) -> Option<Self> {
         let target = std::str::from_utf8(target).ok()?;
@@ -134,7 +137,7 @@ impl<'a> Target<'a> {
     }
 }
 
-/// Whether a header's name as sent is this one.
+/// Whether a header's name, in any letter case, is `known`.
 #[must_use]
 pub(crate) fn is_named(name: &[u8], known: &HeaderName) -> bool {
     name.eq_ignore_ascii_case(known.as_str().as_bytes())
@@ -142,11 +145,11 @@ pub(crate) fn is_named(name: &[u8], known: &HeaderName) -> bool {
 
 /// A request's headers; names in any letter case.
 pub trait Headers {
-    /// All of them, in order.
+    /// All headers in order.
     fn each(&self) -> impl Iterator<Item = NameAndValue<'_>>;
 }
 
-/// The headers of a head in bytes, checked or not. It skips lines that are none, and one whose end has not arrived.
+/// The headers of a head that may be malformed or incomplete. Skips lines without a colon and an incomplete last line.
 #[derive(Clone, Copy, Debug)]
 pub struct RawHeaders<'a>(pub &'a [u8]);
 
@@ -163,7 +166,7 @@ impl Headers for RawHeaders<'_> {
     }
 }
 
-/// Headers as tests write them.
+/// Headers in tests.
 #[cfg(test)]
 impl Headers for [(&str, &str)] {
     fn each(&self) -> impl Iterator<Item = NameAndValue<'_>> {
@@ -172,7 +175,7 @@ impl Headers for [(&str, &str)] {
     }
 }
 
-/// The methods that there are. CONTRACT 2.
+/// The allowed methods. CONTRACT 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// GET.
@@ -182,7 +185,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// The method as it stands in the request line.
+    /// The method as in the request line.
     #[must_use]
     pub(crate) const fn as_str(self) -> &'static str {
         match self {

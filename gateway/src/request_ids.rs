@@ -1,4 +1,4 @@
-//! Request ids and trace ids: unique, not guessable from each other, and made without a system call.
+//! Request ids and trace ids: unique, not guessable from each other, and generated without a system call.
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -7,7 +7,7 @@ use std::{
 
 use gateway_protocol::request_id::RequestId;
 
-/// Makes ids: half of each is this process's own, half a counter hashed under a key; both are random.
+/// Generates ids. One half is a random number of this process, the other a counter hashed with a random key.
 #[derive(Debug)]
 pub struct RequestIds {
     process: u64,
@@ -26,7 +26,7 @@ impl Default for RequestIds {
 }
 
 impl RequestIds {
-    /// An id of 128 bits.
+    /// Generates a request id of 128 bits.
     pub(crate) fn next(&self) -> RequestId {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&self.process.to_be_bytes());
@@ -34,8 +34,8 @@ impl RequestIds {
         RequestId::from_bytes(bytes)
     }
 
-    /// A `traceparent` (W3C Trace Context) that begins a trace; its trace id is the request's id where
-    /// that has the form of one.
+    /// Generates a `traceparent` (W3C Trace Context) that begins a trace. Its trace id is the request's id if that has
+    /// the form of one.
     pub(crate) fn traceparent(&self, id: &RequestId) -> [u8; 55] {
         let mut traceparent = *b"00-00000000000000000000000000000000-0000000000000000-00";
         let is_trace_id = |id: &[u8]| {
@@ -72,12 +72,12 @@ mod tests {
     #[test]
     fn ids_differ() {
         let ids = RequestIds::default();
-        let made: HashSet<_> = (0..1000).map(|_| ids.next().as_str().to_owned()).collect();
-        assert_eq!(made.len(), 1000);
+        let generated: HashSet<_> = (0..1000).map(|_| ids.next().as_str().to_owned()).collect();
+        assert_eq!(generated.len(), 1000);
     }
 
     #[test]
-    fn a_traceparent_carries_the_request_id_where_it_can() {
+    fn a_traceparent_contains_the_request_id_if_it_is_a_trace_id() {
         let ids = RequestIds::default();
         let own = ids.next();
         let begun = |id: &RequestId| String::from_utf8(ids.traceparent(id).to_vec()).unwrap();

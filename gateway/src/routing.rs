@@ -1,30 +1,30 @@
-//! Which of a version's addresses gets a request. CONTRACT 5.
+//! Chooses an address of a version for each request. CONTRACT 5.
 //!
 //! | module | subject |
 //! | --- | --- |
-//! | `discovery` | which addresses there are: configured ones, and those of resolved names |
+//! | `discovery` | the addresses of a version: configured ones, and those that names resolve to |
 //! | [`address`] | one of them: its requests in flight, and whether it is ejected |
-//! | `selection` | the rule by which one is chosen |
-//! | [`destination`] | where a request goes, and where it is retried |
+//! | `selection` | the balancing rules |
+//! | [`destination`] | where a request is sent, and where it is retried |
 //! | [`attempts`] | the addresses that a request was sent to |
-//! | [`key`] | what the hash rules hash |
+//! | [`key`] | keys of the hash rules |
 //! | `check` | active health checks |
-//! | [`watching`] | when names are resolved and addresses checked |
+//! | [`monitor`] | resolves names and checks addresses regularly |
 //!
-//! pingora-load-balancing makes the HTTP checks and the hash ring. The gateway chooses among addresses itself: pingora's choice
-//! costs an allocation or two per request, gives one address all its turns in a row, and knows no least connections. It also
-//! keeps what is known of addresses itself, so that it survives a reload.
+//! pingora-load-balancing provides the HTTP checks and the hash ring. The gateway chooses among addresses itself:
+//! pingora's choice costs one or two allocations per request, gives one address all its turns in a row, and has no
+//! least connections. The gateway also keeps the state of addresses itself, so that it survives a reload.
 //!
-//! Two things keep requests from an address:
+//! An address gets no requests while it is unhealthy or ejected:
 //!
-//! - Its health checks fail, as many in a row as `unhealthy_after` says. That lasts until checks pass.
-//! - No connection to it could be established. It is ejected for 200 ms, then a single request tries it. If that fails, it is
-//!   ejected for twice as long, and so on up to `out_seconds`. A connection, or a check that passes, ends it. So a short
-//!   failure costs little even at the last address that is left. If all addresses of a version are ejected, its requests are
-//!   rejected at once, except those that try. An address that is the only one is never ejected.
+//! - Unhealthy: after `unhealthy_after` failed health checks in a row, until `healthy_after` pass.
+//! - Ejected: after no connection could be established. After 200 ms, a single request tries it. If that fails, the
+//!   next ejection is twice as long, up to `out_seconds`. A new connection or a passed check ends it. So a short
+//!   failure costs little even at the last available address. If all addresses of a version are ejected, its requests
+//!   are rejected at once, except those that try. The only address of a version is never ejected.
 //!
-//! A name that is no longer found keeps its last addresses. Names are resolved every 10 s; every second as long as one was
-//! never found, or if requests find no healthy address.
+//! A name that cannot be resolved keeps its last addresses. Names are resolved every 10 s; every second while one was
+//! never resolved, or if requests find no healthy address.
 
 pub(crate) mod address;
 pub(crate) mod attempts;
@@ -32,8 +32,8 @@ mod check;
 pub(crate) mod destination;
 mod discovery;
 pub(crate) mod key;
+pub(crate) mod monitor;
 mod selection;
-pub(crate) mod watching;
 
 use std::{
     net::SocketAddr,
@@ -49,13 +49,13 @@ use futures_util::future::join_all;
 use gateway_protocol::version::Version;
 use tokio::sync::Notify;
 
-pub(crate) use self::check::in_short;
+pub(crate) use self::check::error_summary;
 use self::{
     address::Address, attempts::Attempts, check::Check, discovery::Discovery, selection::Addresses,
 };
 use crate::config::{Backend, Balance, Balancing, Upstream};
 
-/// How, and how often, addresses are checked.
+/// The health check of addresses, and its interval.
 struct Checks {
     check: Check,
     interval: Duration,
@@ -68,18 +68,18 @@ pub struct Balancer {
     discovery: Discovery,
     addresses: ArcSwap<Addresses>,
     checks: Option<Checks>,
-    /// Notified when names should be resolved: a request found no healthy address.
-    wants_look_up: Notify,
-    /// No address served a request, and none has since.
-    is_lost: AtomicBool,
+    /// Notified if a request finds no healthy address: names should be resolved early.
+    resolve_requested: Notify,
+    /// Whether the last request found no healthy address. Only a change is logged.
+    is_unavailable: AtomicBool,
     /// Limit of an ejection, in milliseconds.
-    out_ms: u64,
+    max_ejection_ms: u64,
     started: Instant,
 }
 
 impl Balancer {
-    /// One for the version, if there is anything to choose. It knows no address before [`Self::look_up`]. Of addresses that
-    /// `before` has, as much is known as there: requests in flight, health, ejections.
+    /// Creates the balancer of a version; `None` if its address is fixed. Addresses that `before` has keep their state:
+    /// requests in flight, health, ejections. Others are known only after [`Self::resolve`].
     #[must_use]
     pub fn new(backend: &Backend, before: Option<&Self>) -> Option<Arc<Self>> {
         match &backend.upstream {
@@ -95,8 +95,8 @@ impl Balancer {
         let discovery = before.map(|before| &before.discovery);
         let discovery = Discovery::new(version, &balancing.addresses, discovery);
         let addresses = match before {
-            Some(before) => Addresses::like(balancing.balance, &before.addresses.load()),
-            None => Addresses::none(balancing.balance),
+            Some(before) => Addresses::with_balance(balancing.balance, &before.addresses.load()),
+            None => Addresses::empty(balancing.balance),
         };
         let checks = balancing.checks.as_ref().map(|checks| Checks {
             check: Check::new(version, checks),
@@ -104,55 +104,56 @@ impl Balancer {
         });
         let had_checks = before.is_some_and(|before| before.checks.is_some());
         let started = before.map_or_else(Instant::now, |before| before.started);
-        let out_ms = millis(balancing.out);
+        let max_ejection_ms = millis(balancing.out);
         for address in addresses.iter() {
-            // What checks said before they were switched off is not true any more.
+            // Results from before the checks were switched off are outdated.
             if !had_checks {
                 address.state().health.reset();
             }
             address
                 .state()
-                .outage
-                .limit(millis(started.elapsed()), out_ms);
+                .ejection
+                .limit(millis(started.elapsed()), max_ejection_ms);
         }
-        let is_lost = before.is_some_and(|before| before.is_lost.load(Ordering::Relaxed));
+        let is_unavailable =
+            before.is_some_and(|before| before.is_unavailable.load(Ordering::Relaxed));
         Self {
             version: version.clone(),
             balance: balancing.balance,
             discovery,
             addresses: ArcSwap::from_pointee(addresses),
             checks,
-            wants_look_up: Notify::new(),
-            is_lost: AtomicBool::new(is_lost),
-            out_ms,
-            // Ejections are counted from there.
+            resolve_requested: Notify::new(),
+            is_unavailable: AtomicBool::new(is_unavailable),
+            max_ejection_ms,
+            // The ends of ejections are relative to this.
             started,
         }
     }
 
-    /// By what requests are shared out.
+    /// The balancing rule.
     #[must_use]
     pub(crate) const fn balance(&self) -> Balance {
         self.balance
     }
 
-    /// How many addresses there are, healthy or not.
+    /// The number of addresses, healthy or not.
     #[must_use]
     pub(crate) fn len(&self) -> usize {
         self.addresses.load().len()
     }
 
-    /// Finds out which addresses there are.
-    pub async fn look_up(&self) {
+    /// Resolves the names and updates the addresses.
+    pub async fn resolve(&self) {
         let found = self.discovery.discover().await;
         let before = self.addresses.load();
-        if !before.are(&found) {
+        if !before.matches(&found) {
             let addresses = Addresses::new(self.balance, &found, &before);
             self.addresses.store(Arc::new(addresses));
         }
     }
 
-    /// Checks all addresses once, all at the same time.
+    /// Checks all addresses once, concurrently.
     async fn check(&self) {
         let Some(Checks { check, .. }) = &self.checks else {
             return;
@@ -161,12 +162,11 @@ impl Balancer {
         join_all(addresses.iter().map(|address| check.run(address))).await;
     }
 
-    /// The next address for a request: none that it was sent to already. `key` is what it is shared out by, where
-    /// that matters.
+    /// Chooses the next address for a request, never one that it was already sent to. `key` is for the hash rules.
     ///
     /// Costs no allocation and no lock.
     pub fn choose(&self, key: &[u8], attempts: &mut Attempts) -> Option<SocketAddr> {
-        attempts.give_up();
+        attempts.mark_failed();
         let addresses = self.addresses.load();
         loop {
             let serves = |address: &Address| self.serves(address, attempts);
@@ -175,21 +175,21 @@ impl Balancer {
                 Some(_) => addresses.choose_another(key, serves),
             };
             let Some(chosen) = chosen else {
-                self.note_lost(attempts);
+                self.note_unavailable(attempts);
                 return None;
             };
-            // Another request may have been faster to try an address that was ejected.
+            // Another request may have been first to try an ejected address.
             if chosen
                 .state()
-                .outage
-                .begin_request(|| self.now_ms(), self.out_ms)
+                .ejection
+                .admit_request(|| self.now_ms(), self.max_ejection_ms)
             {
                 return Some(attempts.begin(chosen));
             }
         }
     }
 
-    /// Whether a request that failed at one address could go to another.
+    /// Whether a failed request could be retried on another address.
     #[must_use]
     pub(crate) fn has_another(&self, attempts: &Attempts) -> bool {
         let addresses = self.addresses.load();
@@ -198,42 +198,44 @@ impl Balancer {
             .any(|address| self.serves(address, attempts))
     }
 
-    /// No connection to the request's current address could be established: it is ejected, unless it is the only one.
-    pub(crate) fn take_out(&self, attempts: &Attempts, why: &str) {
+    /// Ejects the request's current address, after no connection could be established; unless it is the only address.
+    pub(crate) fn eject(&self, attempts: &Attempts, why: &str) {
         let Some(address) = attempts.current() else {
             return;
         };
         if self.addresses.load().len() > 1 {
-            address.take_out(&self.version, self.now_ms(), why);
+            address.eject(&self.version, self.now_ms(), why);
         }
         if !self.has_another(attempts) {
-            self.wants_look_up.notify_one();
+            self.resolve_requested.notify_one();
         }
     }
 
-    /// A connection to the request's current address is available: it is no longer ejected.
-    pub(crate) fn mark_healthy(&self, attempts: &Attempts) {
+    /// Ends the ejection of the request's current address, after a connection was established.
+    pub(crate) fn restore(&self, attempts: &Attempts) {
         if let Some(address) = attempts.current() {
-            address.mark_healthy(&self.version);
+            address.restore(&self.version);
         }
-        if self.is_lost.load(Ordering::Relaxed) && self.is_lost.swap(false, Ordering::Relaxed) {
+        if self.is_unavailable.load(Ordering::Relaxed)
+            && self.is_unavailable.swap(false, Ordering::Relaxed)
+        {
             let version = &self.version;
-            tracing::info!(%version, "{version} is served again");
+            tracing::info!(%version, "{version} has a healthy address again");
         }
     }
 
-    /// No address serves a request. Logged once: the access log has each request.
-    fn note_lost(&self, attempts: &Attempts) {
-        self.wants_look_up.notify_one();
-        if attempts.last().is_none() && !self.is_lost.swap(true, Ordering::Relaxed) {
+    /// Logs that the version has no healthy address: once, since the access log has each request.
+    fn note_unavailable(&self, attempts: &Attempts) {
+        self.resolve_requested.notify_one();
+        if attempts.last().is_none() && !self.is_unavailable.swap(true, Ordering::Relaxed) {
             let version = &self.version;
-            tracing::error!(%version, "no address of {version} is healthy: its requests are refused");
+            tracing::error!(%version, "no address of {version} is healthy: its requests are rejected");
         }
     }
 
     fn serves(&self, address: &Address, attempts: &Attempts) -> bool {
         attempts.may_try(address)
-            && !address.state().outage.holds(|| self.now_ms())
+            && !address.state().ejection.is_active(|| self.now_ms())
             && (self.checks.is_none() || address.state().health.is_healthy())
     }
 

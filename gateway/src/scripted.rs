@@ -1,4 +1,4 @@
-//! A stream that does what a test's script says: it delivers, takes, stops and fails at given steps.
+//! A stream and a client for tests. The stream follows a script: it delivers and accepts bytes, waits and fails.
 
 use std::{
     collections::VecDeque,
@@ -14,37 +14,36 @@ use tokio::{
 };
 
 use crate::{
-    client::{BodyLimits, Client, Gone, ResponseHead},
+    client::{BodyLimits, Client, Disconnected, ResponseHead},
     io::Timer,
     rejection::Rejection,
     syntax::field::NameAndValue,
 };
 
-/// What the stream does next. Reads use the steps for reading, writes those for writing, each in their order; steps for both
-/// hold up both.
+/// A step of the script. Reads use the steps for reading, writes those for writing, each in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// A read delivers these bytes, or as many of them as it asks for.
+    /// A read delivers these bytes; in several reads if the buffer is smaller.
     Give(Vec<u8>),
-    /// A read finds nothing; the next one goes on.
+    /// A read finds nothing; the next one continues.
     Wait,
-    /// A read finds the end of the stream; so do all after it.
+    /// This and all further reads find the end of the stream.
     End,
-    /// A read fails; so do all after it.
+    /// This and all further reads fail.
     FailRead,
-    /// A write takes so many bytes at most.
+    /// A write accepts at most this many bytes.
     Take(usize),
-    /// Every write from now on takes so many bytes at most.
+    /// This and all further writes accept at most this many bytes.
     TakeAlways(usize),
-    /// Every write from now on waits.
+    /// This and all further writes wait.
     HoldAlways,
-    /// A write fails; so do all after it.
+    /// This and all further writes fail.
     FailWrite,
-    /// Reads wait until so many bytes were written.
+    /// Reads wait until this many bytes were written.
     Until(usize),
 }
 
-/// A stream with a script. Without a step for it, a read waits for ever, and a write takes everything.
+/// A stream with a script. Without a step left, a read waits for ever, and a write accepts everything.
 #[derive(Clone, Debug)]
 pub(crate) struct Script(Arc<Mutex<State>>);
 
@@ -53,7 +52,7 @@ struct State {
     reads: VecDeque<Step>,
     writes: VecDeque<Step>,
     written: Vec<u8>,
-    writes_made: usize,
+    write_count: usize,
     reader: Option<Waker>,
     is_shut_down: bool,
 }
@@ -71,7 +70,7 @@ impl Script {
             reads,
             writes,
             written: Vec::new(),
-            writes_made: 0,
+            write_count: 0,
             reader: None,
             is_shut_down: false,
         })))
@@ -85,18 +84,18 @@ impl Script {
             .collect()
     }
 
-    /// What was written.
+    /// All bytes written so far.
     pub(crate) fn written(&self) -> Vec<u8> {
         self.state().written.clone()
     }
 
-    /// How many writes took something.
-    pub(crate) fn writes_made(&self) -> usize {
-        self.state().writes_made
+    /// The number of successful writes.
+    pub(crate) fn write_count(&self) -> usize {
+        self.state().write_count
     }
 
-    /// The steps for reading that are left.
-    pub(crate) fn left(&self) -> Vec<Step> {
+    /// The remaining steps for reading.
+    pub(crate) fn remaining_reads(&self) -> Vec<Step> {
         self.state().reads.iter().cloned().collect()
     }
 
@@ -157,11 +156,11 @@ impl AsyncRead for Script {
 impl Script {
     fn poll_take(&self, parts: &[&[u8]]) -> Poll<io::Result<usize>> {
         let mut state = self.state();
-        let most = match state.writes.pop_front() {
-            Some(Step::Take(most)) => most,
-            Some(Step::TakeAlways(most)) => {
-                state.writes.push_front(Step::TakeAlways(most));
-                most
+        let max = match state.writes.pop_front() {
+            Some(Step::Take(max)) => max,
+            Some(Step::TakeAlways(max)) => {
+                state.writes.push_front(Step::TakeAlways(max));
+                max
             }
             Some(Step::HoldAlways) => {
                 state.writes.push_front(Step::HoldAlways);
@@ -174,9 +173,9 @@ impl Script {
             _ => usize::MAX,
         };
         let all = parts.concat();
-        let length = all.len().min(most);
+        let length = all.len().min(max);
         state.written.extend_from_slice(&all[..length]);
-        state.writes_made += 1;
+        state.write_count += 1;
         if let Some(reader) = state.reader.take() {
             reader.wake();
         }
@@ -216,17 +215,17 @@ impl AsyncWrite for Script {
     }
 }
 
-/// What a client's side got of an answer, for tests of the backend's side.
+/// A client's side that records a response, for tests of the backend's side.
 #[derive(Debug, Default)]
 pub(crate) struct ScriptedClient {
     /// The pieces of the body.
     pub(crate) sent: Vec<String>,
-    /// Whether the answer was ended.
+    /// Whether the response was finished.
     pub(crate) is_finished: bool,
-    /// Whether it has left.
-    pub(crate) leaves: bool,
-    /// It takes no more pieces after so many.
-    pub(crate) most_pieces: Option<usize>,
+    /// Whether it has disconnected.
+    pub(crate) is_disconnected: bool,
+    /// It disconnects after this many pieces.
+    pub(crate) max_pieces: Option<usize>,
     pub(crate) timer: Timer,
 }
 
@@ -235,8 +234,8 @@ impl Client for ScriptedClient {
         Ok(Vec::new())
     }
 
-    fn poll_gone(&mut self, _: &mut Context<'_>) -> Poll<()> {
-        if self.leaves {
+    fn poll_disconnected(&mut self, _: &mut Context<'_>) -> Poll<()> {
+        if self.is_disconnected {
             Poll::Ready(())
         } else {
             Poll::Pending
@@ -247,21 +246,21 @@ impl Client for ScriptedClient {
         self.timer.poll(context, deadline)
     }
 
-    fn is_answered(&self) -> bool {
+    fn has_begun_response(&self) -> bool {
         !self.sent.is_empty()
     }
 
     fn begin<'f>(&mut self, _: ResponseHead<'_>, _: impl Iterator<Item = NameAndValue<'f>>) {}
 
-    async fn send(&mut self, piece: &[u8]) -> Result<(), Gone> {
-        if self.most_pieces.is_some_and(|most| self.sent.len() >= most) {
-            return Err(Gone);
+    async fn send(&mut self, piece: &[u8]) -> Result<(), Disconnected> {
+        if self.max_pieces.is_some_and(|max| self.sent.len() >= max) {
+            return Err(Disconnected);
         }
         self.sent.push(String::from_utf8_lossy(piece).into_owned());
         Ok(())
     }
 
-    async fn finish(&mut self, last_piece: &[u8]) -> Result<(), Gone> {
+    async fn finish(&mut self, last_piece: &[u8]) -> Result<(), Disconnected> {
         self.send(last_piece).await?;
         self.is_finished = true;
         Ok(())

@@ -1,4 +1,4 @@
-//! The running program: everything is put together here, and served until a signal ends it.
+//! Starts and runs the server: creates all parts, and serves until a signal ends the process.
 
 use std::{
     net::{SocketAddr, TcpListener},
@@ -21,43 +21,45 @@ use signpost_kit::{
     config::{Loaded, Settings},
     descriptors::Descriptors,
     logging::{Logging, log_warnings},
-    reload::{Hangups, Reloader},
+    reload::{ReloadSignals, Reloader},
 };
 use tokio::{runtime::Runtime, sync::Mutex};
 
 use crate::{
     apps::open::open_apps, config::Config, descriptor_reserve::DescriptorReserve, drain::Drain,
     gateway::Gateway, http1::connection::Http1Connections, management::Management,
-    observe::access_log::AccessLog, reload::GatewayReload, routing::watching::look_up, stop::Stop,
+    observe::access_log::AccessLog, reload::GatewayReload, routing::monitor::resolve_all,
+    stop::Stop,
 };
 
-/// pingora stops its runtimes after this. The process has ended long before: a stop takes ten minutes at most.
+/// Grace period after which pingora stops its runtimes. The process ends earlier: a shutdown takes ten minutes at most.
 const PINGORA_GRACE_SECONDS: u64 = 3600;
 
-/// What the kernel may hold of an answer that a client has not taken, in bytes; Linux counts twice as much, for what it
-/// needs beside the data. Without a bound it grows to 4 MiB a connection, of which a client that reads nothing, or claims
-/// to have a large window, pins all. More than nearly every answer has; and a connection of 100 ms still gets 2.5 MB/s.
+/// Send buffer of a client connection, in bytes; Linux doubles it for its own bookkeeping.
+///
+/// Without a limit the kernel's buffer grows to 4 MiB, and a client that does not read pins all of it. 256 KiB hold
+/// nearly every answer, and still allow 2.5 MB/s at a round-trip time of 100 ms.
 const SEND_BUFFER: usize = 256 * 1024;
 
-/// Serves by the configuration of `file` until a signal ends the process. `log` is what the process logs to.
+/// Serves with the configuration of `file` until a signal ends the process. `log` is the process' log.
 ///
 /// # Errors
 ///
-/// The store cannot be opened, or an address is taken.
+/// The store cannot be opened, or an address is in use.
 pub(crate) fn run(loaded: Loaded<Config>, file: PathBuf, log: Logging) -> anyhow::Result<()> {
     let Loaded { config, settings } = loaded;
     let control = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("cannot create the control thread")?;
-    // First of all, so that a SIGHUP ends no process that is still starting.
-    let hangups = control.block_on(async { Hangups::listen() });
+    // First, because an unhandled SIGHUP would end a process that is still starting.
+    let hangups = control.block_on(async { ReloadSignals::listen() });
     let hangups = hangups.context("cannot handle SIGHUP")?;
     log_warnings(&config.warnings());
     let descriptors = Descriptors::raise_limit();
-    // pingora panics when it cannot listen; this says why, before anything else happens.
-    probe(&config)?;
-    // Its watch lasts as long as this function, which is as long as the process.
+    // pingora panics if it cannot listen; this reports the reason first.
+    probe_addresses(&config)?;
+    // Holds the store's change watch, which must live as long as the process.
     let apps = open_apps(&config)?;
     let store = apps
         .store
@@ -89,7 +91,11 @@ pub(crate) fn run(loaded: Loaded<Config>, file: PathBuf, log: Logging) -> anyhow
         store,
     };
     start_control(control, hangups, reload, file, settings)?;
-    tracing::info!(%listen, %management, %public_url, "signpost is serving");
+    tracing::info!(
+        %listen, %management, %public_url,
+        "signpost {} is listening on {listen}, management on {management}",
+        env!("CARGO_PKG_VERSION")
+    );
     let (end, ended) = mpsc::channel();
     let stop = Stop {
         current,
@@ -104,23 +110,25 @@ pub(crate) fn run(loaded: Loaded<Config>, file: PathBuf, log: Logging) -> anyhow
             });
         })
         .context("cannot start the server")?;
-    // The process ends without waiting for pingora's runtimes: the threads of one without work stealing go on accepting,
-    // and failing to, for ever (0.9.1).
+    // The process ends without waiting for pingora's runtimes: without work stealing, their threads never stop trying
+    // to accept connections (0.9.1).
     ended.recv().context("the server stopped by itself")
 }
 
-/// Starts the thread that takes no requests: it watches over the addresses of backends, and reloads the configuration.
+/// Starts the control thread, which serves no requests: it monitors the backends' addresses and reloads the
+/// configuration.
 fn start_control(
     runtime: Runtime,
-    hangups: Hangups,
+    hangups: ReloadSignals,
     reload: GatewayReload,
     file: PathBuf,
     settings: Settings,
 ) -> anyhow::Result<()> {
     let reloader = runtime.block_on(async {
         let balancers: Vec<_> = reload.current.load().balancers().collect();
-        // Before the first request asks for an address. A name that cannot be resolved is no reason not to start.
-        look_up(&balancers).await;
+        // Resolves names before the first request needs them. If a name cannot be resolved, the gateway starts
+        // nevertheless.
+        resolve_all(&balancers).await;
         reload.monitor.lock().await.follow(balancers.into_iter());
         Reloader::new(reload, file, settings, hangups)
     });
@@ -131,11 +139,11 @@ fn start_control(
     Ok(())
 }
 
-/// Whether both addresses can be listened on, both at once.
-fn probe(config: &Config) -> anyhow::Result<()> {
+/// Checks that the gateway can listen on both addresses at the same time.
+fn probe_addresses(config: &Config) -> anyhow::Result<()> {
     let listen = |(address, key): (SocketAddr, &str)| {
         TcpListener::bind(address).with_context(|| {
-            format!("cannot listen on {address} ({key}): is something else running there?")
+            format!("cannot listen on {address} ({key}): is the port in use by another program, or by another instance of this one?")
         })
     };
     let addresses = [
@@ -149,10 +157,10 @@ fn probe(config: &Config) -> anyhow::Result<()> {
         .map(drop)
 }
 
-/// Serves clients: for each thread a service of its own, with a listening socket of its own (`SO_REUSEPORT`).
+/// Creates one service per thread, each with its own listening socket (`SO_REUSEPORT`).
 ///
-/// The kernel gives each new connection to one of them. Everything of a connection then happens on that one thread, its
-/// connections to backends included: a service of several threads accepts on one, and wakes the others for every byte.
+/// The kernel assigns each new connection to one socket. The connection stays on that thread, with its backend
+/// connections. A service with several threads would accept on one thread and wake the others for every read.
 fn client_services(
     current: &Arc<ArcSwap<Gateway>>,
     listen: SocketAddr,
@@ -172,7 +180,7 @@ fn client_services(
         socket.so_reuseport = Some(true);
         service.add_listener(
             ListenerConfig::tcp(listener_name(listen, number))
-                // The gateway reads and writes whole pieces: further buffers would only cost memory.
+                // The gateway reads and writes in large pieces: another buffer would only cost memory.
                 .l4_buffer(L4BufferSettings::unbuffered())
                 .tcp_socket_options(socket),
         );
@@ -181,8 +189,8 @@ fn client_services(
     (0..threads).map(service).collect()
 }
 
-/// The address, written with as many zeros in front of its port as there are listeners before it: pingora takes two
-/// listeners of one name for one socket, and closes that twice (0.9.1).
+/// The address, with `number` zeros in front of its port. pingora treats two listeners with the same name as one
+/// socket, and closes it twice (0.9.1).
 fn listener_name(address: SocketAddr, number: usize) -> String {
     let text = address.to_string();
     let (host, port) = text.rsplit_once(':').unwrap_or((&text, ""));
@@ -201,8 +209,8 @@ impl ServerApp for Clients {
             .and_then(|digest| digest.peer_addr()?.as_inet());
         if let Some(address) = address {
             let (clients, client) = (Arc::clone(self), address.ip());
-            // On the same thread, since its runtime has no other. pingora's own task has room for a TLS handshake, which
-            // an idle connection would hold for all of its life.
+            // Runs on the same thread, since its runtime has only one. A new task, because pingora's own is large
+            // enough for a TLS handshake, memory that an idle connection would hold for its whole life.
             tokio::spawn(async move { clients.0.serve(stream, client).await });
         }
         None

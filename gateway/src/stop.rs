@@ -1,6 +1,6 @@
-//! The orderly stop, from the first signal to the end of the process.
+//! The graceful shutdown, from the first signal to the end of the process.
 //!
-//! pingora's own way is a fixed wait, whether or not there is anything to wait for.
+//! pingora's own shutdown always waits for a fixed time, even if no request is in flight.
 
 use std::sync::{Arc, mpsc::Sender};
 
@@ -14,26 +14,26 @@ use signpost_kit::{
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::{
-    drain::{Drain, SETTLING},
+    drain::{Drain, SETTLE_TIME},
     gateway::Gateway,
 };
 
-/// Stops the gateway on SIGTERM or SIGINT; a second signal ends it at once.
+/// Shuts the gateway down on SIGTERM or SIGINT; a second signal ends it immediately.
 pub(crate) struct Stop {
-    /// The gateway by the configuration of the moment.
+    /// The gateway with the current configuration.
     pub current: Arc<ArcSwap<Gateway>>,
-    /// Written to its end.
+    /// Flushed before the process ends.
     pub log: LogWriter,
-    /// Told when nothing is left to do.
+    /// Notified when the shutdown is complete; the receiver ends the process.
     pub end: Sender<()>,
 }
 
 #[async_trait]
 impl ShutdownSignalWatch for Stop {
-    /// Returns when pingora is to close the listeners.
+    /// Returns when pingora should close the listeners.
     async fn recv(&self) -> ShutdownSignal {
         let Ok(mut signals) = StopSignals::listen() else {
-            // Without handlers, signals end the process as they always do.
+            // Without handlers, the signals end the process by default.
             return std::future::pending().await;
         };
         signals.next().await;
@@ -69,11 +69,11 @@ impl ShutdownSignalWatch for Stop {
     }
 }
 
-/// Waits for the requests in flight, as long as the grace lasts.
+/// Waits for the requests in flight, for at most the grace period.
 async fn finish(drain: &Drain, settings: ShutdownSettings) {
     let closed_at = Instant::now();
     let all = async {
-        sleep(SETTLING).await;
+        sleep(SETTLE_TIME).await;
         drain.finished().await;
     };
     let give_up = async {
@@ -86,13 +86,13 @@ async fn finish(drain: &Drain, settings: ShutdownSettings) {
         () = give_up => {
             let left = drain.in_flight();
             let grace = settings.grace.as_secs();
-            tracing::warn!("{left} requests were still in flight after {grace} s, and are cut off");
+            tracing::warn!("aborted {left} requests still in flight after {grace} s");
         }
     }
 }
 
 impl Stop {
-    /// Ends the process.
+    /// Flushes the logs and ends the process.
     async fn end(&self) {
         if let Some(access_log) = &self.current.load().state.access_log {
             access_log.flush();

@@ -1,12 +1,12 @@
-//! The syntax of HTTP/1.1 messages that both sides share: bytes, lines and fields, by a strict reading of RFC 9112. No I/O.
+//! The HTTP/1.1 syntax that both sides share: bytes, lines and fields, parsed strictly by RFC 9112. No I/O.
 //!
 //! | module | subject |
 //! | --- | --- |
 //! | [`bytes`] | byte classes |
-//! | [`scan`] | finding the end of a head as it arrives |
-//! | [`field`] | a field line, and where its parts are |
+//! | [`scan`] | finds the end of a head as it arrives |
+//! | [`field`] | a field line, and the offsets of its parts |
 //! | [`framing`] | the fields that frame a body |
-//! | [`chunked`] | decoding a chunked body |
+//! | [`chunked`] | decodes a chunked body |
 
 pub(crate) mod bytes;
 pub(crate) mod chunked;

@@ -1,4 +1,4 @@
-//! Builds again when a migration is added: they are embedded by a macro that cargo cannot see into.
+//! Rebuilds when a migration changes: they are embedded by a macro, so cargo does not track them.
 
 fn main() {
     println!("cargo::rerun-if-changed=migrations");

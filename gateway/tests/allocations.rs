@@ -1,5 +1,5 @@
-//! What a verified request may cost in allocations, from its bytes to the headers that its backend gets: in the
-//! gateway's own phases, on a connection that has served before.
+//! Limits of allocations for a verified request, from its bytes to the head for its backend: in the gateway's phases,
+//! on a connection that has served a request before.
 
 #![cfg(test)]
 
@@ -14,7 +14,7 @@ use std::{
 use allocation_counter::AllocationInfo;
 use gateway::measured::{
     AppDirectory, Applications, Attempts, Balancer, ClientConnection, Config, Drain, Gateway,
-    Http1Exchange, Peer, Recipient, RequestScanner, Waited, read_head,
+    Http1Exchange, Peer, ReceiveOutcome, Recipient, RequestScanner, read_head,
 };
 use gateway_protocol::{
     param::Params,
@@ -22,8 +22,8 @@ use gateway_protocol::{
 };
 use tokio::io::{AsyncWrite, DuplexStream};
 
-/// The request's head, its form, and the head that its backend gets, which may grow once.
-const MOST: u64 = 4;
+/// Limit for each request: its head, its form, and the head for the backend, which may grow once.
+const MAX_ALLOCATIONS: u64 = 4;
 
 const CONFIG: &str = r#"
 prefix = "Acme"
@@ -35,7 +35,7 @@ key = "4283fefc63f0cd0e873a0000c6d07ef74283fefc63f0cd0e873a0000c6d07ef7"
 access = false
 "#;
 
-/// A gateway that is asked without a network.
+/// A gateway without a network.
 struct Phases {
     gateway: Gateway,
     peer: Peer,
@@ -57,7 +57,7 @@ impl Phases {
         }
     }
 
-    /// The pairs, signed now.
+    /// Signs the pairs with the current time.
     fn signed(&self, pairs: &str) -> String {
         let AppDirectory::Single(app) = &self.gateway.apps else {
             unreachable!("the configuration has one application")
@@ -71,7 +71,7 @@ impl Phases {
         format!("{pairs}&sign={}", sign.to_hex())
     }
 
-    /// What it costs to take in the second of two such requests.
+    /// The allocations for the second of two such requests.
     fn cost(&self, request: &str) -> AllocationInfo {
         let (here, mut there) = tokio::io::duplex(4096);
         let mut connection = ClientConnection::new(here, self.gateway.timeouts.send);
@@ -80,13 +80,13 @@ impl Phases {
             let context = &mut Context::from_waker(Waker::noop());
             let sent = pin!(&mut there).poll_write(context, request);
             assert!(matches!(sent, Poll::Ready(Ok(length)) if length == request.len()));
-            allocation_counter::measure(|| self.take_in(&mut connection))
+            allocation_counter::measure(|| self.receive(&mut connection))
         };
         serve();
         serve()
     }
 
-    fn take_in(&self, connection: &mut ClientConnection<DuplexStream>) {
+    fn receive(&self, connection: &mut ClientConnection<DuplexStream>) {
         let Gateway {
             backend_headers,
             limits,
@@ -94,7 +94,7 @@ impl Phases {
             ..
         } = &self.gateway;
         let received = connection.receive(Instant::now().into());
-        assert_eq!(at_once(received), Waited::Received);
+        assert_eq!(at_once(received), ReceiveOutcome::Received);
         let end = RequestScanner::default().scan(connection.ahead(), &limits.head);
         let bytes = connection.take(end.unwrap().unwrap());
         let head = read_head(bytes, &limits.head).unwrap().head;
@@ -106,7 +106,7 @@ impl Phases {
             Http1Exchange::new(connection, &state.drain, recipient, head.body(), false);
         let mut request =
             self.gateway
-                .received(head.method(), head.target().path, &head, &self.peer);
+                .begin_request(head.method(), head.target().path, &head, &self.peer);
         let accepted = self
             .gateway
             .receive(&head, &self.peer, &mut request, &mut client);
@@ -123,12 +123,12 @@ fn config(text: &str) -> (Config, tempfile::TempDir) {
     (Config::load(&path).unwrap(), folder)
 }
 
-/// The outcome of what has nothing to wait for.
+/// The result of a future that is ready at once.
 fn at_once<T>(future: impl Future<Output = T>) -> T {
     let context = &mut Context::from_waker(Waker::noop());
     match pin!(future).poll(context) {
         Poll::Ready(outcome) => outcome,
-        Poll::Pending => panic!("there was something to wait for"),
+        Poll::Pending => panic!("the future is not ready at once"),
     }
 }
 
@@ -136,15 +136,15 @@ const HEADERS: &str = "Host: api.example.com\r\nUser-Agent: app/1.0\r\nAccept: a
     Acme-X-Version: v1\r\n";
 
 #[test]
-fn a_verified_get_allocates_no_more_than_that() {
+fn the_allocations_of_a_verified_get_are_limited() {
     let phases = Phases::new();
     let query = phases.signed("user=someone&page=7");
     let cost = phases.cost(&format!("GET /user?{query} HTTP/1.1\r\n{HEADERS}\r\n"));
-    assert!(cost.count_total <= MOST, "{cost:?}");
+    assert!(cost.count_total <= MAX_ALLOCATIONS, "{cost:?}");
 }
 
 #[test]
-fn nor_does_a_verified_post() {
+fn the_allocations_of_a_verified_post_are_limited() {
     let phases = Phases::new();
     let form = phases.signed("user=someone&event=page.view&data=a%20b&page=7");
     let cost = phases.cost(&format!(
@@ -152,15 +152,15 @@ fn nor_does_a_verified_post() {
          Content-Length: {}\r\n\r\n{form}",
         form.len()
     ));
-    assert!(cost.count_total <= MOST, "{cost:?}");
+    assert!(cost.count_total <= MAX_ALLOCATIONS, "{cost:?}");
 }
 
 #[test]
-fn nor_does_a_signed_get_where_unsigned_ones_are_counted() {
+fn the_allocations_of_a_signed_get_on_a_browser_path_are_limited() {
     let phases = Phases::new();
     let query = phases.signed("provider=bitbucket&return_to=https://a.example/");
     let cost = phases.cost(&format!("GET /login?{query} HTTP/1.1\r\n{HEADERS}\r\n"));
-    assert!(cost.count_total <= MOST, "{cost:?}");
+    assert!(cost.count_total <= MAX_ALLOCATIONS, "{cost:?}");
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn counting_an_unsigned_request_allocates_nothing() {
         let client = client.parse().unwrap();
         let cost = allocation_counter::measure(|| {
             for _ in 0..1000 {
-                // The last ones are refused.
+                // The last ones are rejected.
                 let _ = limiter.count(client, now);
             }
         });
@@ -193,8 +193,8 @@ fn choosing_among_addresses_allocates_nothing() {
         );
         let (config, _folder) = config(&CONFIG.replace("backend = \"127.0.0.1:1\"", &several));
         let balancer = Balancer::new(config.versions.default(), None).unwrap();
-        at_once(balancer.look_up());
-        // What threads keep for themselves they make when they first need it.
+        at_once(balancer.resolve());
+        // The first use creates thread-local data.
         balancer.choose(b"key", &mut Attempts::default()).unwrap();
         let cost = allocation_counter::measure(|| {
             let mut attempts = Attempts::default();

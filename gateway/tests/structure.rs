@@ -24,7 +24,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// A file's code: without comments, and without its tests.
+/// A file's code, without comments and tests.
 fn code(path: &Path) -> String {
     let text = fs::read_to_string(path).unwrap();
     let text = text.split("#[cfg(test)]\nmod tests").next().unwrap();
@@ -32,8 +32,8 @@ fn code(path: &Path) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The names that stand directly behind `prefix`, in a path or in the outermost level of a group.
-fn names_behind(code: &str, prefix: &str) -> BTreeSet<String> {
+/// The names directly after `prefix`, in a path or in the outermost level of a group.
+fn names_after(code: &str, prefix: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for rest in code.split(prefix).skip(1) {
         let Some(group) = rest.strip_prefix('{') else {
@@ -68,7 +68,7 @@ fn first_name(text: &str) -> Option<String> {
     (!name.is_empty()).then_some(name)
 }
 
-/// What each of the gateway's modules imports of the others.
+/// The modules that each of the gateway's modules imports.
 fn imports() -> Imports {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut imports = Imports::new();
@@ -79,7 +79,7 @@ fn imports() -> Imports {
             .iter()
             .any(|part| part == "tests" || part == "tests.rs");
         if !is_tests && !["lib", "main", "scripted"].contains(&&*module) {
-            let mut names = names_behind(&code(&path), "crate::");
+            let mut names = names_after(&code(&path), "crate::");
             names.remove(&module);
             imports.entry(module).or_default().extend(names);
         }
@@ -87,21 +87,21 @@ fn imports() -> Imports {
     imports
 }
 
-/// A way from a module back to itself, if there is one.
-fn circle(imports: &Imports) -> Option<Vec<String>> {
-    fn walk(imports: &Imports, way: &mut Vec<String>, done: &mut BTreeSet<String>) -> bool {
-        let module = way.last().unwrap().clone();
+/// A chain of imports from a module back to itself, if any.
+fn cycle(imports: &Imports) -> Option<Vec<String>> {
+    fn walk(imports: &Imports, chain: &mut Vec<String>, done: &mut BTreeSet<String>) -> bool {
+        let module = chain.last().unwrap().clone();
         for next in imports.get(&module).into_iter().flatten() {
-            if let Some(start) = way.iter().position(|passed| passed == next) {
-                way.drain(..start);
+            if let Some(start) = chain.iter().position(|passed| passed == next) {
+                chain.drain(..start);
                 return true;
             }
             if !done.contains(next) {
-                way.push(next.clone());
-                if walk(imports, way, done) {
+                chain.push(next.clone());
+                if walk(imports, chain, done) {
                     return true;
                 }
-                way.pop();
+                chain.pop();
             }
         }
         done.insert(module);
@@ -109,20 +109,20 @@ fn circle(imports: &Imports) -> Option<Vec<String>> {
     }
     let mut done = BTreeSet::new();
     imports.keys().find_map(|module| {
-        let mut way = vec![module.clone()];
-        walk(imports, &mut way, &mut done).then_some(way)
+        let mut chain = vec![module.clone()];
+        walk(imports, &mut chain, &mut done).then_some(chain)
     })
 }
 
 #[test]
-fn no_module_imports_itself_by_way_of_others() {
+fn no_imports_form_a_cycle() {
     let imports = imports();
     assert!(imports.len() > 15, "{imports:?}");
-    assert_eq!(circle(&imports), None);
+    assert_eq!(cycle(&imports), None);
 }
 
 #[test]
-fn the_phases_know_neither_a_framework_nor_a_side_of_the_connection() {
+fn the_phases_import_neither_pingora_nor_a_side_of_the_connection() {
     let imports = imports();
     assert!(imports["gateway"].contains("phases") && imports["http1"].contains("gateway"));
     for module in ["http1", "backend", "gateway", "server", "observe"] {
@@ -137,9 +137,9 @@ fn the_phases_know_neither_a_framework_nor_a_side_of_the_connection() {
 }
 
 #[test]
-fn groups_and_paths_are_found_and_circles_too() {
+fn groups_paths_and_cycles_are_found() {
     let code = "use crate::{a::{b, c}, d, e::f as g};\nuse crate::h::i;\nfn x() -> crate::j::K {}";
-    let names: Vec<_> = names_behind(code, "crate::").into_iter().collect();
+    let names: Vec<_> = names_after(code, "crate::").into_iter().collect();
     assert_eq!(names, ["a", "d", "e", "h", "j"]);
     let of = |pairs: &[(&str, &str)]| {
         let mut imports = Imports::new();
@@ -149,7 +149,7 @@ fn groups_and_paths_are_found_and_circles_too() {
         }
         imports
     };
-    assert_eq!(circle(&of(&[("a", "b"), ("b", "c"), ("a", "c")])), None);
-    let found = circle(&of(&[("a", "b"), ("b", "c"), ("c", "b")])).unwrap();
+    assert_eq!(cycle(&of(&[("a", "b"), ("b", "c"), ("a", "c")])), None);
+    let found = cycle(&of(&[("a", "b"), ("b", "c"), ("c", "b")])).unwrap();
     assert_eq!(found, ["b", "c"]);
 }

@@ -1,5 +1,5 @@
-//! Every version of the login service in one process: what a gateway does between processes is done here
-//! inside one (internal forwarding, CONTRACT 9), from the same libraries.
+//! Every version of the login service in one process (internal forwarding, CONTRACT 9). Versions are selected as a
+//! gateway does it, with the same libraries.
 
 mod versions;
 
@@ -23,11 +23,12 @@ pub fn router(service: Arc<login::Service>) -> Router {
     ]);
     Router::new().fallback(async move |request: Request| -> Response {
         let choice = versions.choose(&request, &headers);
-        let (name, source, is_ours) = (choice.name.clone(), choice.source, choice.is_ours);
+        let (name, source, is_chosen_here) =
+            (choice.name.clone(), choice.source, choice.is_chosen_here);
         let answered = choice.router.clone().oneshot(request).await;
         let mut response = answered.unwrap_or_else(|never| match never {});
-        if is_ours {
-            versions::tell(&mut response, &headers, &name, source);
+        if is_chosen_here {
+            versions::set_version_headers(&mut response, &headers, &name, source);
         }
         response
     })

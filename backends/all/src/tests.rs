@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::*;
 
-/// Without a gateway in front: requests are the single application's.
+/// A configuration without a gateway: every request belongs to the single application.
 fn config(folder: &Path) -> Config {
     let text = format!(
         "prefix = \"Acme\"\nwithout_gateway = true\nstore = \"sqlite:{}\"\n[providers.sandbox]\nkind = \"bitbucket\"\n\
@@ -20,13 +20,13 @@ fn config(folder: &Path) -> Config {
 }
 
 #[test]
-fn the_example_configuration_is_good() {
+fn the_example_configuration_is_valid() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conf/all.toml");
     Config::load(&file).unwrap();
 }
 
 #[tokio::test]
-async fn a_login_is_issued_by_the_version_asked_for() {
+async fn a_login_is_issued_by_the_requested_version() {
     let folder = tempfile::tempdir().unwrap();
     let (service, _watch) = program::start(config(folder.path())).await.unwrap();
     let router = router(service);

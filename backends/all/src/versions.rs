@@ -1,4 +1,4 @@
-//! Which version serves a request, and why. CONTRACT 5.
+//! Selects the version that serves a request. CONTRACT 5.
 
 use axum::{Router, response::Response};
 use gateway_protocol::{
@@ -12,17 +12,17 @@ use http::{HeaderValue, Method, Request, Uri};
 #[derive(Clone)]
 pub(crate) struct Versions(Vec<(Version, Router)>);
 
-/// The version that was chosen.
+/// The selected version, and why it was selected.
 pub(crate) struct Choice<'a> {
     pub(crate) name: &'a Version,
     pub(crate) router: &'a Router,
     pub(crate) source: VersionSource,
-    /// Whether this process chose; else a gateway did, and tells the client itself.
-    pub(crate) is_ours: bool,
+    /// Whether this process selected it. Otherwise the gateway did, and it sets the response headers itself.
+    pub(crate) is_chosen_here: bool,
 }
 
 impl Versions {
-    /// The versions by name, the default route first; at least one.
+    /// Creates the list from names and routes: at least one, the default route first.
     pub(crate) fn new<const N: usize>(versions: [(&str, Router); N]) -> Self {
         const { assert!(N > 0) };
         let parsed =
@@ -30,50 +30,50 @@ impl Versions {
         Self(parsed.into())
     }
 
-    /// The gateway's choice where there is a gateway; else that of the version header, of a login's
-    /// `state`, or the default route.
+    /// Selects by the gateway's choice; without one, by the version header, then by a login's `state`, then the default
+    /// route.
     pub(crate) fn choose<B>(&self, request: &Request<B>, headers: &HeaderNames) -> Choice<'_> {
         if let Some(chosen) = request.headers().get(X_GATEWAY_VERSION) {
-            let (place, source) = self.named(chosen.as_bytes());
-            return self.choice(place, source, false);
+            let (index, source) = self.find(chosen.as_bytes());
+            return self.choice(index, source, false);
         }
         if let Some(asked) = request.headers().get(headers.version()) {
-            let (place, source) = self.named(asked.as_bytes());
-            return self.choice(place, source, true);
+            let (index, source) = self.find(asked.as_bytes());
+            return self.choice(index, source, true);
         }
         let issuer = Some(request)
             .filter(|request| is_login(request))
             .and_then(|request| state_version(request.uri()));
-        match issuer.map(|issuer| self.named(issuer.as_bytes())) {
-            Some((place, VersionSource::Header)) => self.choice(place, VersionSource::State, true),
+        match issuer.map(|issuer| self.find(issuer.as_bytes())) {
+            Some((index, VersionSource::Header)) => self.choice(index, VersionSource::State, true),
             _ => self.choice(0, VersionSource::Default, true),
         }
     }
 
-    fn named(&self, name: &[u8]) -> (usize, VersionSource) {
+    fn find(&self, name: &[u8]) -> (usize, VersionSource) {
         match self
             .0
             .iter()
             .position(|(version, _)| version.is_named_by(name))
         {
-            Some(place) => (place, VersionSource::Header),
+            Some(index) => (index, VersionSource::Header),
             None => (0, VersionSource::Unknown),
         }
     }
 
-    fn choice(&self, place: usize, source: VersionSource, is_ours: bool) -> Choice<'_> {
-        let (name, router) = &self.0[place];
+    fn choice(&self, index: usize, source: VersionSource, is_chosen_here: bool) -> Choice<'_> {
+        let (name, router) = &self.0[index];
         Choice {
             name,
             router,
             source,
-            is_ours,
+            is_chosen_here,
         }
     }
 }
 
-/// Says in the answer which version served it and why, as a gateway would.
-pub(crate) fn tell(
+/// Sets the response headers that name the version and its source, as a gateway does.
+pub(crate) fn set_version_headers(
     response: &mut Response,
     names: &HeaderNames,
     version: &Version,
@@ -92,7 +92,7 @@ fn is_login<B>(request: &Request<B>) -> bool {
     request.method() == Method::GET && request.uri().path() == "/login"
 }
 
-/// The version in the query's `state`. A state has no character that would be escaped.
+/// The version in the query's `state`. A state contains no characters that need decoding.
 fn state_version(uri: &Uri) -> Option<&str> {
     let pairs = uri.query()?.split('&');
     pairs
@@ -118,7 +118,7 @@ mod tests {
         (
             choice.name.to_string(),
             choice.source.as_str(),
-            choice.is_ours,
+            choice.is_chosen_here,
         )
     }
 
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gateways_choice_goes_before_the_header() {
+    fn the_gateways_choice_overrides_the_header() {
         let both = [("x-gateway-version", "v2"), ("acme-x-version", "v1")];
         assert_eq!(chosen("/user", &both), ("v2".into(), "header", false));
         assert_eq!(

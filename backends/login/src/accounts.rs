@@ -1,4 +1,4 @@
-//! Accounts: one per person and provider.
+//! Accounts: one for each user of each provider.
 
 mod postgres;
 mod row;
@@ -12,16 +12,16 @@ pub(crate) use self::row::account_from_row;
 pub use self::{postgres::PostgresAccounts, sqlite::SqliteAccounts};
 use crate::config::{ProviderKind, ProviderName};
 
-/// The provider's identifier of a person, byte for byte as the provider writes it.
+/// A user's identifier at the provider, byte for byte as the provider sends it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Username(String);
 
 impl Username {
-    /// Longer than any provider's identifier.
+    /// No known provider has longer identifiers.
     const MAX_BYTES: usize = 255;
 
-    /// Takes what a provider says; `None` when it is empty or too long to be an identifier, or has a U+0000, which
-    /// Postgres' texts cannot hold.
+    /// Wraps an identifier; `None` if it is empty, longer than 255 bytes, or contains U+0000, which Postgres cannot
+    /// store in a text.
     #[must_use]
     pub fn new(text: String) -> Option<Self> {
         let has_length = (1..=Self::MAX_BYTES).contains(&text.len());
@@ -35,12 +35,12 @@ impl Username {
     }
 }
 
-/// The store's own number of an account; for the store and the log, never on the wire.
+/// An account's primary key in the store. It appears in the log, but never in a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AccountId(i64);
 
 impl AccountId {
-    /// Wraps an id as the store has it.
+    /// Wraps an id from the store.
     #[must_use]
     pub const fn new(id: i64) -> Self {
         Self(id)
@@ -53,29 +53,29 @@ impl AccountId {
     }
 }
 
-/// An account. What a client sees of it is each version's own business.
+/// An account. Each version decides how clients see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
-    /// The store's number.
+    /// The primary key.
     pub id: AccountId,
-    /// The person.
+    /// The user's identifier at the provider.
     pub username: Username,
     /// The provider's kind.
     pub kind: String,
-    /// When the person first logged in.
+    /// When the user first logged in.
     pub created_at: Timestamp,
 }
 
-/// Where accounts are kept.
+/// The stored accounts.
 #[async_trait]
 pub trait AccountStore: Send + Sync {
-    /// The account of this person, made now if there is none; and whether it was made now.
+    /// Returns this user's account, creating it if necessary, and whether it was created.
     ///
-    /// Atomic: any number of concurrent first logins of one person make one account. CONTRACT 8.
+    /// Atomic: concurrent first logins of one user create exactly one account. CONTRACT 8.
     ///
     /// # Errors
     ///
-    /// The store cannot be reached.
+    /// The store is unavailable.
     async fn find_or_create(
         &self,
         provider: &ProviderName,
@@ -107,15 +107,18 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn fifty_concurrent_first_logins_of_one_person_make_one_account() {
+    async fn fifty_concurrent_first_logins_of_one_user_create_one_account() {
         let store = TestStore::new().await;
-        // As two processes would have it.
-        let handles = [store.stores().accounts, store.another().await.accounts];
+        // Two processes, each with connections of its own.
+        let handles = [
+            store.stores().accounts,
+            store.of_another_process().await.accounts,
+        ];
         let tasks: Vec<_> = (0..50)
-            .map(|place| {
-                let accounts = handles[place % 2].clone();
+            .map(|index| {
+                let accounts = handles[index % 2].clone();
                 tokio::spawn(async move {
-                    let username = Username::new("{person}".to_owned()).unwrap();
+                    let username = Username::new("{user}".to_owned()).unwrap();
                     accounts
                         .find_or_create(
                             &provider("sandbox"),
@@ -139,7 +142,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_name_at_another_provider_is_another_person() {
+    async fn one_name_at_two_providers_is_two_accounts() {
         let store = TestStore::new().await;
         let accounts = store.stores().accounts;
         let username = Username::new("same".to_owned()).unwrap();
@@ -167,7 +170,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_provider_that_becomes_another_kind_takes_its_people_along() {
+    async fn accounts_follow_a_change_of_their_providers_kind() {
         let store = TestStore::new().await;
         let accounts = store.stores().accounts;
         let username = Username::new("same".to_owned()).unwrap();

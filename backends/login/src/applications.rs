@@ -1,6 +1,6 @@
-//! Applications as logins need them: a name for the page, and where a login may return to.
+//! Applications, as far as logins need them: the name for the page, and the origins that a login may return to.
 //!
-//! Keys and sign profiles are the gateway's business.
+//! Keys and sign profiles are used by the gateway only.
 
 mod postgres;
 mod row;
@@ -12,19 +12,19 @@ use async_trait::async_trait;
 use gateway_protocol::app::AppId;
 use signpost_kit::{
     clock::Clock,
-    feed_cache::{FeedCache, FeedCacheSettings, Unknown},
+    feed_cache::{FeedCache, FeedCacheSettings, UnknownKeys},
 };
 use signpost_store::{Change, StoreError, Topic};
 
 pub use self::{postgres::PostgresApplications, sqlite::SqliteApplications};
 use crate::config::{Origin, SingleApplication};
 
-/// More applications than that are active at once in few places. The gateway forwards no unknown one.
+/// Few installations have more active applications. Unknown ones need no cache: the gateway forwards none.
 const CACHE: FeedCacheSettings = FeedCacheSettings {
     topic: Topic::Application,
     entries: 10_000,
     lifetime: Duration::from_secs(5 * 60),
-    unknown: Unknown::LookedUp,
+    unknown_keys: UnknownKeys::LookedUp,
 };
 
 /// One application.
@@ -32,16 +32,16 @@ const CACHE: FeedCacheSettings = FeedCacheSettings {
 pub struct Application {
     /// The internal id.
     pub id: AppId,
-    /// Its name, for people.
+    /// Its name, shown to users.
     pub name: String,
-    /// Whether it may be used at all.
+    /// Whether it is enabled.
     pub is_active: bool,
     /// Origins that logins may return to.
     pub return_to: Vec<Origin>,
 }
 
 impl Application {
-    /// The one of single-application mode.
+    /// Creates the application of single-application mode.
     pub(crate) fn single(config: &SingleApplication) -> Self {
         Self {
             id: AppId::SINGLE,
@@ -52,25 +52,25 @@ impl Application {
     }
 }
 
-/// Where applications are kept.
+/// The stored applications; the gateway writes them.
 #[async_trait]
 pub trait ApplicationStore: Send + Sync {
-    /// The application of this id.
+    /// Returns the application with this id.
     ///
     /// # Errors
     ///
-    /// The store cannot be reached.
+    /// The store is unavailable.
     async fn find(&self, id: AppId) -> Result<Option<Application>, StoreError>;
 }
 
-/// The store's applications as requests ask for them: remembered, and read through.
+/// A read-through cache of the store's applications.
 pub struct Applications {
     store: Arc<dyn ApplicationStore>,
     cache: FeedCache<AppId, Arc<Application>, StoreError>,
 }
 
 impl Applications {
-    /// In front of `store`.
+    /// Creates an empty cache in front of `store`.
     pub fn new(store: Arc<dyn ApplicationStore>, clock: Arc<dyn Clock>) -> Self {
         Self {
             store,
@@ -78,19 +78,19 @@ impl Applications {
         }
     }
 
-    /// The application of this id.
+    /// Returns the application with this id.
     ///
     /// # Errors
     ///
-    /// The store cannot be reached.
+    /// The store is unavailable.
     pub async fn find(&self, id: AppId) -> Result<Option<Arc<Application>>, Arc<StoreError>> {
         let read = async { Ok(self.store.find(id).await?.map(Arc::new)) };
         self.cache.find(id, read).await
     }
 
-    /// Another process changed something.
+    /// Invalidates the cache if `change` may concern applications.
     pub fn on_change(&self, change: &Change) {
-        // Applications are told apart by ident there and by id here, and change seldom: all are invalidated.
+        // The change names an ident, but the cache is keyed by id. Changes are rare, so all entries are invalidated.
         self.cache.on_change(change, |_| None);
     }
 }
@@ -114,14 +114,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_unknown_id_is_none() {
+    async fn an_unknown_id_is_not_found() {
         let store = TestStore::new().await;
         let applications = store.stores().applications;
         assert!(applications.find(AppId::new(99)).await.unwrap().is_none());
     }
 
     #[tokio::test]
-    async fn origins_that_nobody_wrote_are_an_error() {
+    async fn malformed_origins_are_an_error() {
         let store = TestStore::new().await;
         let id = store.application("Shop", "nonsense").await;
         let applications = store.stores().applications;

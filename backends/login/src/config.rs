@@ -1,7 +1,7 @@
-//! What the configuration file means: typed, and right by construction.
+//! The configuration: parsed, typed and valid.
 //!
-//! [`Config::load`] reports every problem at once: file, line, key, what was found, what is allowed. The keys and their
-//! defaults are explained in `conf/v1.toml`; a test reads that file. One file for each concern beside this one.
+//! [`Config::load`] reports all problems at once: file, line, key, the value found, the values allowed. `conf/v1.toml`
+//! explains the keys and their defaults; a test reads that file. Each module reads one group of keys.
 
 mod application;
 mod gateway_secret;
@@ -33,11 +33,11 @@ pub use self::{
     timeouts::Timeouts,
 };
 
-/// Where a version listens unless told otherwise: v1's address of CONTRACT 10.
+/// Default of `listen`: v1's address in CONTRACT 10.
 const LISTEN: &str = "127.0.0.1:7001";
-/// How browsers reach the gateway of the demo. CONTRACT 10.
+/// Default of `public_url`: the gateway of the demo. CONTRACT 10.
 const PUBLIC_URL: &str = "http://127.0.0.1:8080";
-/// What `public_url` can be.
+/// Allowed values of `public_url`, for messages.
 const ORIGIN: &str =
     "an http or https origin without a path, for example \"https://login.example\"";
 
@@ -65,12 +65,12 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// The file cannot be read, is not TOML, or has unknown keys or invalid values: all of them.
+    /// The file cannot be read, is not TOML, or has unknown keys or invalid values; the error lists all of them.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
         Self::load_settings(path).map(|loaded| loaded.config)
     }
 
-    /// Reads the file at `path`, and lists what it sets.
+    /// Reads the file at `path`; also returns its settings, key by key.
     ///
     /// # Errors
     ///
@@ -79,7 +79,7 @@ impl Config {
         engine::load(path, Self::read)
     }
 
-    /// Reads a configuration from its text, and lists what it sets; `path` is for messages only.
+    /// As [`Self::load_settings`], but from text; `path` appears in messages only.
     ///
     /// # Errors
     ///
@@ -121,10 +121,10 @@ impl Config {
         })
     }
 
-    /// Whether a changed key needs a restart; `changed` are all that changed.
+    /// Whether a changed key needs a restart; `changed` has all changed keys.
     ///
-    /// Whether requests need the gateway's secret depends on `listen`: if both change, both wait, so that no address beyond
-    /// loopback is ever open to everybody.
+    /// A secret can only be omitted on a loopback address. So if `listen` changes too, the keys of the secret also wait
+    /// for the restart; otherwise an address beyond loopback could lose its secret.
     #[must_use]
     pub fn needs_restart(key: &str, changed: &[&str]) -> bool {
         match key {
@@ -134,9 +134,9 @@ impl Config {
         }
     }
 
-    /// This configuration as far as it can take the place of `running` without a restart.
+    /// Returns this configuration with the values of `running` for all keys that need a restart.
     #[must_use]
-    pub fn in_place_of(self, running: &Self) -> Self {
+    pub fn with_restart_keys_of(self, running: &Self) -> Self {
         let gateway = if self.listen == running.listen {
             self.gateway
         } else {
@@ -151,7 +151,7 @@ impl Config {
         }
     }
 
-    /// What the configuration allows and a careful operator should know: told at the start, and by `--check`.
+    /// Returns warnings about insecure settings, for the log at start and for `--check`.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let store = self.store.address.weakness().map(str::to_owned);
@@ -164,37 +164,37 @@ impl Config {
         &self.headers
     }
 
-    /// Where to listen.
+    /// The address to listen on.
     #[must_use]
     pub fn listen(&self) -> SocketAddr {
         self.listen
     }
 
-    /// How browsers reach the gateway.
+    /// The gateway's origin as browsers see it.
     #[must_use]
     pub fn public_url(&self) -> &PublicUrl {
         &self.public_url
     }
 
-    /// Where the database is, and how it is connected to.
+    /// The address of the database, and its connection settings.
     #[must_use]
     pub fn store(&self) -> &StoreSettings {
         &self.store
     }
 
-    /// Who may call.
+    /// How requests prove that they come from the gateway.
     #[must_use]
     pub fn gateway(&self) -> &Gateway {
         &self.gateway
     }
 
-    /// How long requests and connections may take.
+    /// Timeouts of requests and connections.
     #[must_use]
     pub fn timeouts(&self) -> Timeouts {
         self.timeouts
     }
 
-    /// How long an orderly stop takes.
+    /// Timing of a graceful shutdown.
     #[must_use]
     pub fn shutdown(&self) -> ShutdownSettings {
         self.shutdown
@@ -212,31 +212,31 @@ impl Config {
         &self.application
     }
 
-    /// How long logins and credentials last.
+    /// Lifetimes of logins, credentials and events.
     #[must_use]
     pub fn lifetimes(&self) -> &Lifetimes {
         &self.lifetimes
     }
 
-    /// How polling logins go.
+    /// Settings of polling logins.
     #[must_use]
     pub fn polling(&self) -> &Polling {
         &self.polling
     }
 
-    /// How much callers can start.
+    /// Limits on what clients can start.
     #[must_use]
     pub fn limits(&self) -> LoginLimits {
         self.limits
     }
 
-    /// Who people log in through.
+    /// The configured providers.
     #[must_use]
     pub fn providers(&self) -> &Providers {
         &self.providers
     }
 
-    /// How the log is written.
+    /// Settings of the log.
     #[must_use]
     pub fn log(&self) -> &Log {
         &self.log

@@ -1,4 +1,4 @@
-//! Credentials: who is logged in, for which application, until when.
+//! Credentials: each proves a user's login to one application until it expires or is revoked.
 
 mod credential;
 mod postgres;
@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use gateway_protocol::app::AppId;
 use signpost_kit::{
     clock::{Clock, Timestamp},
-    feed_cache::{FeedCache, FeedCacheSettings, Unknown},
+    feed_cache::{FeedCache, FeedCacheSettings, UnknownKeys},
 };
 use signpost_store::{Change, StoreError, Topic};
 
@@ -22,84 +22,84 @@ pub use self::{
 };
 use crate::accounts::Account;
 
-/// Some 300 bytes each: a few MiB of people who are active right now. That a credential is unknown is not cached: those
-/// that are made up never come again.
+/// Some 300 bytes each, a few MiB in all, for the users who are active now. Unknown credentials are not cached: forged
+/// ones differ each time.
 const CACHE: FeedCacheSettings = FeedCacheSettings {
     topic: Topic::Credential,
     entries: 20_000,
     lifetime: Duration::from_secs(5 * 60),
-    unknown: Unknown::LookedUp,
+    unknown_keys: UnknownKeys::LookedUp,
 };
 
-/// A revoked credential is kept for longer than any polling login's token could ask for it again.
-const REVOKED_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
+/// Retention of revoked credentials: longer than any token can issue the same credential again.
+const REVOKED_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// What a credential proves.
 #[derive(Clone, Debug)]
-pub struct LoggedIn {
-    /// The person.
+pub struct CredentialClaims {
+    /// The user's account.
     pub account: Account,
-    /// The application the person logged in to; the credential is no good elsewhere.
+    /// The application that the user logged in to, and the only one that can use the credential.
     pub application: AppId,
-    /// When it ends by itself.
+    /// When it expires.
     pub expires_at: Timestamp,
 }
 
 /// A credential to be stored.
 #[derive(Clone, Debug)]
 pub struct NewCredential {
-    /// What is stored of it.
+    /// The hash under which it is stored.
     pub hash: CredentialHash,
-    /// The person and the application.
-    pub logged_in: LoggedIn,
+    /// What it proves.
+    pub logged_in: CredentialClaims,
     /// When the login was completed.
     pub created_at: Timestamp,
 }
 
-/// Where credentials are kept.
+/// The stored credentials.
 #[async_trait]
 pub trait CredentialStore: Send + Sync {
-    /// Stores a credential; if it is there already nothing changes, above all not that it was revoked.
+    /// Inserts a credential. If it exists, nothing changes; in particular, a revoked one stays revoked.
     ///
     /// # Errors
     ///
-    /// The store cannot be reached.
-    async fn keep(&self, credential: NewCredential) -> Result<(), StoreError>;
+    /// The store is unavailable.
+    async fn insert(&self, credential: NewCredential) -> Result<(), StoreError>;
 
-    /// What a credential proves, unless it is unknown, revoked or expired.
+    /// Returns what a credential proves; `None` if it is unknown, revoked or expired.
     ///
     /// # Errors
     ///
-    /// The store cannot be reached.
+    /// The store is unavailable.
     async fn find(
         &self,
         hash: &CredentialHash,
         now: Timestamp,
-    ) -> Result<Option<LoggedIn>, StoreError>;
+    ) -> Result<Option<CredentialClaims>, StoreError>;
 
-    /// Ends a credential, and tells every process.
+    /// Revokes a credential, and notifies every process.
     ///
     /// # Errors
     ///
-    /// The store cannot be reached.
+    /// The store is unavailable.
     async fn revoke(&self, hash: &CredentialHash, now: Timestamp) -> Result<(), StoreError>;
 
-    /// Removes up to `limit` credentials that nobody can use any more, and says how many.
+    /// Deletes up to `limit` expired or long revoked credentials, and returns how many.
     ///
     /// # Errors
     ///
-    /// The store cannot be reached.
+    /// The store is unavailable.
     async fn sweep(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError>;
 }
 
-/// Credentials as requests ask for them: cached.
+/// A read-through cache of the stored credentials.
 pub struct Credentials {
     store: Arc<dyn CredentialStore>,
-    cache: FeedCache<CredentialHash, Arc<LoggedIn>, StoreError>,
+    cache: FeedCache<CredentialHash, Arc<CredentialClaims>, StoreError>,
 }
 
 impl Credentials {
-    /// In front of `store`.
+    /// Creates an empty cache in front of `store`.
     pub fn new(store: Arc<dyn CredentialStore>, clock: Arc<dyn Clock>) -> Self {
         Self {
             store,
@@ -107,44 +107,44 @@ impl Credentials {
         }
     }
 
-    /// What `credential` proves to `application` now.
+    /// Returns what `credential` proves; `None` if it is not valid for `application` at `now`.
     ///
     /// # Errors
     ///
-    /// The store cannot be reached.
+    /// The store is unavailable.
     pub async fn check(
         &self,
         credential: &Credential,
         application: AppId,
         now: Timestamp,
-    ) -> Result<Option<Arc<LoggedIn>>, Arc<StoreError>> {
+    ) -> Result<Option<Arc<CredentialClaims>>, Arc<StoreError>> {
         let hash = credential.hash();
         let read = async { Ok(self.store.find(&hash, now).await?.map(Arc::new)) };
         let found = self.cache.find(hash, read).await?;
         Ok(found.filter(|found| found.application == application && found.expires_at > now))
     }
 
-    /// Stores a credential; the same one again changes nothing.
+    /// As [`CredentialStore::insert`].
     ///
     /// # Errors
     ///
-    /// The store cannot be reached.
-    pub async fn keep(&self, credential: NewCredential) -> Result<(), StoreError> {
-        self.store.keep(credential).await
+    /// The store is unavailable.
+    pub async fn insert(&self, credential: NewCredential) -> Result<(), StoreError> {
+        self.store.insert(credential).await
     }
 
-    /// Ends a credential: here at once, in other processes by the change feed. CONTRACT 8: within 1 s.
+    /// Revokes a credential: here at once, in other processes through the change feed. CONTRACT 8: within 1 s.
     ///
     /// # Errors
     ///
-    /// The store cannot be reached.
+    /// The store is unavailable.
     pub async fn revoke(&self, credential: &Credential, now: Timestamp) -> Result<(), StoreError> {
         self.store.revoke(&credential.hash(), now).await?;
         self.cache.invalidate(credential.hash());
         Ok(())
     }
 
-    /// Another process, or this one, changed something.
+    /// Invalidates the cache entries that `change` concerns.
     pub fn on_change(&self, change: &Change) {
         self.cache.on_change(change, |key| {
             key.try_into().ok().map(CredentialHash::from_bytes)
@@ -155,7 +155,7 @@ impl Credentials {
     ///
     /// # Errors
     ///
-    /// The store cannot be reached.
+    /// The store is unavailable.
     pub async fn sweep(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
         self.store.sweep(now, limit).await
     }
@@ -175,8 +175,8 @@ mod tests {
         credential: &Credential,
         now: Timestamp,
     ) -> NewCredential {
-        let logged_in = LoggedIn {
-            account: store.account("person").await,
+        let logged_in = CredentialClaims {
+            account: store.account("user").await,
             application: APP,
             expires_at: now.plus(Duration::from_secs(60)),
         };
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_credential_is_one_applications_and_ends() {
+    async fn a_credential_is_valid_for_one_application_until_it_expires() {
         let store = TestStore::new().await;
         let credentials = Credentials::new(store.stores().credentials, Arc::new(SystemClock));
         let (credential, now) = (Credential::generate(), Timestamp::from_millis(1_000_000));
@@ -200,7 +200,7 @@ mod tests {
                 .is_none()
         );
         credentials
-            .keep(new_credential(&store, &credential, now).await)
+            .insert(new_credential(&store, &credential, now).await)
             .await
             .unwrap();
         let found = credentials
@@ -208,7 +208,7 @@ mod tests {
             .await
             .unwrap()
             .unwrap();
-        assert_eq!(found.account.username.as_str(), "person");
+        assert_eq!(found.account.username.as_str(), "user");
         assert!(
             credentials
                 .check(&credential, AppId::new(4), now)
@@ -227,12 +227,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_revoked_credential_is_void_and_keeping_it_again_does_not_bring_it_back() {
+    async fn a_revoked_credential_is_invalid_even_if_it_is_inserted_again() {
         let store = TestStore::new().await;
         let credentials = Credentials::new(store.stores().credentials, Arc::new(SystemClock));
         let (credential, now) = (Credential::generate(), Timestamp::from_millis(1_000_000));
         let new = new_credential(&store, &credential, now).await;
-        credentials.keep(new.clone()).await.unwrap();
+        credentials.insert(new.clone()).await.unwrap();
         assert!(
             credentials
                 .check(&credential, APP, now)
@@ -248,7 +248,7 @@ mod tests {
                 .unwrap()
                 .is_none()
         );
-        credentials.keep(new).await.unwrap();
+        credentials.insert(new).await.unwrap();
         assert!(
             credentials
                 .check(&credential, APP, now)
@@ -259,13 +259,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_nobody_can_use_is_swept() {
+    async fn expired_credentials_are_swept() {
         let store = TestStore::new().await;
         let credentials = store.stores().credentials;
         let now = Timestamp::from_millis(1_000_000);
         for _ in 0..3 {
             credentials
-                .keep(new_credential(&store, &Credential::generate(), now).await)
+                .insert(new_credential(&store, &Credential::generate(), now).await)
                 .await
                 .unwrap();
         }
@@ -276,13 +276,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_revoked_one_is_kept_for_a_day() {
+    async fn a_revoked_credential_is_swept_after_a_day() {
         let store = TestStore::new().await;
         let credentials = store.stores().credentials;
         let (credential, now) = (Credential::generate(), Timestamp::from_millis(1_000_000));
         let mut new = new_credential(&store, &credential, now).await;
         new.logged_in.expires_at = now.plus(Duration::from_secs(7 * 24 * 60 * 60));
-        credentials.keep(new).await.unwrap();
+        credentials.insert(new).await.unwrap();
         credentials.revoke(&credential.hash(), now).await.unwrap();
         let day = Duration::from_secs(24 * 60 * 60);
         let almost = now.plus(day - Duration::from_millis(1));

@@ -1,4 +1,4 @@
-//! Everything that can go wrong with a request, sorted by whose fault it is, and the code it is answered by.
+//! All errors of a request, grouped by who causes them, and their problem codes.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,120 +7,146 @@ use signpost_store::StoreError;
 
 use crate::logins::FailureReason;
 
-/// Why a request is answered with a problem. The message is for the log; users get the code's text.
+/// An error that is returned as a problem. The message is for the log; clients get the text of the code.
 #[derive(Debug, thiserror::Error)]
 pub enum LoginError {
-    // The caller's.
-    /// Nothing at that path: a typing error, or the gateway forwards what it should not.
-    #[error("nothing at that path")]
+    // The client's.
+    /// No endpoint has this path.
+    #[error("no such endpoint")]
     NotFound,
-    /// The path is there for the other method.
-    #[error("the path does not take that method")]
+    /// The endpoint does not allow this method.
+    #[error("the endpoint does not allow this method")]
     MethodNotAllowed,
-    /// A broken escape or bytes that are no UTF-8; a gateway would have stopped it.
+    /// An invalid percent-encoding or invalid UTF-8; a gateway rejects such requests.
     #[error("the parameters are malformed")]
     ParamsMalformed,
-    /// More pairs than a gateway lets through.
+    /// More parameters than a gateway forwards.
     #[error("too many parameters")]
     ParamsTooMany,
-    /// A larger form than a gateway lets through.
-    #[error("the body is too large, or broke off")]
+    /// The body is larger than a gateway forwards, or was not received whole.
+    #[error("the body is too large or incomplete")]
     BodyTooLarge,
-    /// A body that did not come whole in time.
-    #[error("the body took longer than {limit:?}")]
+    /// The body was not received within the timeout.
+    #[error("the body was not received within {} s", limit.as_secs())]
     RequestTimeout {
-        /// How long it may take.
+        /// The timeout.
         limit: Duration,
     },
-    /// A body that is no form.
-    #[error("the body is no form")]
+    /// The body is not a form.
+    #[error("the body is not a form")]
     ContentTypeUnsupported,
     /// A GET with a body.
-    #[error("a GET has no body")]
+    #[error("a GET with a body")]
     BodyNotAllowed,
-    /// A parameter is needed that is not there.
+    /// A required parameter is missing.
     #[error("the parameter {name} is missing")]
     ParamMissing {
-        /// Which.
+        /// The parameter.
         name: &'static str,
     },
-    /// A parameter has a value it cannot have, or stands there twice.
+    /// A parameter has an invalid value, or appears twice.
     #[error("the parameter {name} is invalid")]
     ParamInvalid {
-        /// Which.
+        /// The parameter.
         name: &'static str,
-        /// What it may be, in words or by example.
-        allowed: String,
+        /// The violated rule.
+        rule: ParamRule,
     },
-    /// A convention header twice.
+    /// A convention header appears twice.
     #[error("the header {name} appears twice")]
     HeaderDuplicated {
-        /// Which.
+        /// The header.
         name: String,
     },
-    /// No credential.
-    #[error("no credential")]
+    /// The credential is missing.
+    #[error("the credential is missing")]
     AuthorizationMissing,
     /// The credential is unknown, expired, revoked, or another application's.
-    #[error("the credential is not valid here")]
+    #[error("the credential is invalid")]
     AuthorizationInvalid,
     /// The browser is not the one that began or confirmed the login, or `iss` is another provider's.
     #[error("the login belongs to another browser or provider")]
     LoginMismatch,
-    /// No such login, or another application's; or it is long over.
+    /// The login is unknown, another application's, or expired long ago.
     #[error("no such login")]
     LoginUnknown,
-    /// Its result was asked for before there is one.
+    /// The client asked for the result before the login was finished.
     #[error("the login is still pending")]
     LoginPending,
-    /// A second callback, or a spent ticket.
-    #[error("the login was used")]
+    /// A second callback, or a redeemed ticket.
+    #[error("the login was already used")]
     LoginUsed,
-    /// It took too long, or its outcome is told no more.
+    /// The login was not finished, or its outcome not claimed, in time.
     #[error("the login has expired")]
     LoginExpired,
-    /// The provider sent the browser back with an error: as a rule the person said no.
+    /// The provider sent the browser back with an error; usually the user denied access.
     #[error("the login was denied at the provider")]
     LoginDenied,
-    /// Not of an origin registered for the application, or not plainly an address.
+    /// `return_to` is malformed, or its origin is not registered for the application.
     #[error("return_to is not allowed")]
     ReturnToNotAllowed,
     /// Too many logins of this application, or callbacks of this client's network. CONTRACT 8.
-    #[error("too many logins or callbacks at once")]
+    #[error("too many logins or callbacks")]
     RateLimited {
-        /// Seconds until one more may come.
+        /// Seconds until the next request is allowed.
         retry_after: u64,
     },
 
     // The operator's.
-    /// The gateway's secret is missing or wrong, or what the gateway always sends is.
+    /// The gateway's secret, or a header that the gateway always sends, is missing or invalid.
     #[error("the request does not come from the gateway")]
     GatewayRequired,
-    /// The application was deleted a moment ago.
-    #[error("no such application")]
+    /// The application was deleted while the request was in flight.
+    #[error("unknown application")]
     AppNotFound,
-    /// The application was switched off while a login of its was under way.
+    /// The application was disabled while a request or a login was in flight.
     #[error("the application is disabled")]
     AppDisabled,
 
     // The provider's.
-    /// It gave no usable answer. The fault was logged where it happened.
+    /// The provider was unavailable or sent an invalid response. The cause was logged where it happened.
     #[error("the provider failed")]
     ProviderFailed,
-    /// It took longer than 10 s.
-    #[error("the provider took too long")]
+    /// The provider did not respond within 10 s.
+    #[error("the provider timed out")]
     ProviderTimeout,
 
     // Ours.
-    /// The store is locked, full or gone.
-    #[error("the store cannot be reached")]
+    /// The store is locked, full or unavailable.
+    #[error("the store is unavailable")]
     Store(#[from] Arc<StoreError>),
-    /// A bug, or a configuration that changed under a login.
+    /// A bug, or a configuration that changed during a login.
     #[error("internal: {what}")]
     Internal {
-        /// What was impossible.
+        /// What went wrong.
         what: &'static str,
     },
+}
+
+/// What a parameter must be; each rule is a variant of the text of `param_invalid`.
+#[derive(Debug)]
+pub enum ParamRule {
+    /// It may appear only once.
+    Once,
+    /// Only one of these parameters may be sent.
+    OnlyOne(&'static str),
+    /// At most this many bytes, without null characters.
+    MaxBytes(usize),
+    /// One of these values: names, a range or a pattern, the same in every language.
+    Values(String),
+}
+
+impl ParamRule {
+    /// The text's variant, and what it says is allowed.
+    #[must_use]
+    pub fn text_args(&self) -> (&'static str, String) {
+        match self {
+            Self::Once => ("once", "1".to_owned()),
+            Self::OnlyOne(names) => ("only_one", (*names).to_owned()),
+            Self::MaxBytes(limit) => ("text", limit.to_string()),
+            Self::Values(values) => ("values", values.clone()),
+        }
+    }
 }
 
 impl From<StoreError> for LoginError {
@@ -130,7 +156,7 @@ impl From<StoreError> for LoginError {
 }
 
 impl LoginError {
-    /// The code that the request is answered by. CONTRACT 7.
+    /// The problem code of the response. CONTRACT 7.
     #[must_use]
     pub fn code(&self) -> ProblemCode {
         match self {
@@ -172,6 +198,36 @@ impl From<FailureReason> for LoginError {
             FailureReason::AccessDenied => Self::LoginDenied,
             FailureReason::ProviderFailed => Self::ProviderFailed,
             FailureReason::ProviderTimeout => Self::ProviderTimeout,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use gateway_protocol::{language::Language, text::text};
+
+    use super::*;
+
+    #[test]
+    fn every_rule_has_its_own_text_in_every_language() {
+        let rules = [
+            ParamRule::Once,
+            ParamRule::OnlyOne("1"),
+            ParamRule::MaxBytes(1),
+            ParamRule::Values("1".to_owned()),
+        ];
+        for language in Language::ALL {
+            let texts: BTreeSet<_> = rules
+                .iter()
+                .map(|rule| {
+                    let (rule, allowed) = rule.text_args();
+                    let args = [("name", "a"), ("rule", rule), ("allowed", &*allowed)];
+                    text(language, "param_invalid.detail", &args)
+                })
+                .collect();
+            assert_eq!(texts.len(), rules.len(), "{texts:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Events: what applications report about logged-in people.
+//! Events that applications report about logged-in users.
 
 mod postgres;
 mod sqlite;
@@ -40,7 +40,7 @@ impl FromStr for EventName {
     }
 }
 
-/// The name is not one that an event can have.
+/// The text is not a valid event name.
 #[derive(Debug, thiserror::Error)]
 #[error("1 to 64 of a-z, 0-9, _ and .")]
 pub struct ParseEventNameError;
@@ -48,33 +48,33 @@ pub struct ParseEventNameError;
 /// An event to be stored.
 #[derive(Clone, Debug)]
 pub struct NewEvent {
-    /// Whose.
+    /// The user's account.
     pub account: AccountId,
-    /// Reported by.
+    /// The application that reported it.
     pub application: AppId,
     /// What happened.
     pub name: EventName,
-    /// Whatever the application says about it.
+    /// Data in a format of the application's choice.
     pub data: Option<String>,
-    /// When we were told.
+    /// When the event was received.
     pub received_at: Timestamp,
 }
 
-/// Where events are kept.
+/// The stored events.
 #[async_trait]
 pub trait EventStore: Send + Sync {
-    /// Stores an event and returns its id.
+    /// Inserts an event, and returns its id.
     ///
     /// # Errors
     ///
-    /// The store cannot be reached.
-    async fn keep(&self, event: NewEvent) -> Result<i64, StoreError>;
+    /// The store is unavailable.
+    async fn insert(&self, event: NewEvent) -> Result<i64, StoreError>;
 
-    /// Removes up to `limit` of the oldest events that were received before `before`, and says how many.
+    /// Deletes up to `limit` events that were received before `before`, the oldest first, and returns how many.
     ///
     /// # Errors
     ///
-    /// The store cannot be reached.
+    /// The store is unavailable.
     async fn sweep(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError>;
 }
 
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_1_to_64_of_its_letters() {
+    fn a_name_is_1_to_64_allowed_characters() {
         for good in ["a", "level.up_2", &"x".repeat(64)] {
             assert!(good.parse::<EventName>().is_ok(), "{good}");
         }
@@ -96,7 +96,7 @@ mod tests {
     async fn old_events_are_swept_oldest_first() {
         let store = crate::testing::TestStore::new().await;
         let events = store.stores().events;
-        let account = store.account("person").await;
+        let account = store.account("user").await;
         for millis in [1, 2, 3, 4] {
             let event = NewEvent {
                 account: account.id,
@@ -105,7 +105,7 @@ mod tests {
                 data: None,
                 received_at: Timestamp::from_millis(millis),
             };
-            events.keep(event).await.unwrap();
+            events.insert(event).await.unwrap();
         }
         let sweep = |before, limit| events.sweep(Timestamp::from_millis(before), limit);
         assert_eq!(sweep(1, 10).await.unwrap(), 0);

@@ -1,15 +1,15 @@
-//! The login flow of CONTRACT 8, step by step, without HTTP: each step is a function of the service.
+//! The login flow of CONTRACT 8 without HTTP: one function for each step.
 //!
 //! | step | function |
 //! | --- | --- |
-//! | a browser or a client begins | [`begin_redirect`], [`begin_polling`] |
-//! | polling's page is shown, its button pressed | [`show_page`], [`confirm`] |
+//! | a browser or a client begins a login | [`begin_redirect`], [`begin_polling`] |
+//! | the user opens a polling login's page, and presses its button | [`show_page`], [`confirm`] |
 //! | the provider sends the browser back | [`finish_login`] |
-//! | the outcome is asked for | [`check`], [`redeem_token`], [`redeem_ticket`] |
+//! | the client asks for the outcome | [`check`], [`redeem_token`], [`redeem_ticket`] |
 
 mod begin;
 mod browser;
-mod claim;
+mod collect;
 mod finish;
 mod outcome;
 
@@ -21,10 +21,10 @@ use signpost_kit::clock::Timestamp;
 use url::Url;
 
 pub(crate) use self::{
-    begin::{Beginning, begin_polling, begin_redirect},
-    browser::{Page, Shown, confirm, show_page},
-    claim::{CheckedStatus, check, redeem_ticket, redeem_token},
-    finish::{Callback, End, Grant, finish_login},
+    begin::{LoginRequest, begin_polling, begin_redirect},
+    browser::{Page, PageOrRedirect, confirm, show_page},
+    collect::{CheckedStatus, check, redeem_ticket, redeem_token},
+    finish::{BrowserOutcome, Callback, Grant, finish_login},
 };
 use crate::{
     accounts::Account,
@@ -35,7 +35,7 @@ use crate::{
     service::Service,
 };
 
-/// What somebody who logged in is given.
+/// What the client receives for a completed login.
 pub(crate) struct LoginResult {
     pub(crate) account: Account,
     pub(crate) credential: Credential,
@@ -43,55 +43,55 @@ pub(crate) struct LoginResult {
     pub(crate) created: bool,
 }
 
-/// A browser is sent on, with a cookie to come back with.
-pub(crate) struct SentOn {
+/// A redirect to the provider, with the cookie that binds the login to the browser.
+pub(crate) struct ProviderRedirect {
     pub(crate) url: Url,
     pub(crate) set_cookie: HeaderValue,
 }
 
-/// Which login a browser's address is about, and on whose behalf it was forwarded.
-pub(crate) struct Visit<'a> {
+/// A browser's request that names a login by its `state`.
+pub(crate) struct BrowserRequest<'a> {
     /// The version that serves the request.
     pub(crate) version: &'a Version,
-    /// The `state` in the address, as it stands there.
+    /// The `state` parameter, not yet parsed.
     pub(crate) state: &'a str,
-    /// The application that the gateway names, which it does unless the request is unsigned.
+    /// The application that the gateway names; `None` for an unsigned request.
     pub(crate) application: Option<AppId>,
-    /// The browser's address, for limits.
+    /// The client's address, for limits.
     pub(crate) client: IpAddr,
-    /// The browser's cookies among others.
+    /// The request's headers, with the browser's cookies.
     pub(crate) headers: &'a http::HeaderMap,
 }
 
-impl Visit<'_> {
-    /// The login's `state`. CONTRACT 5: one that no present version issued ends at the default route, as unknown.
-    fn state(&self) -> Result<LoginState, LoginError> {
+impl BrowserRequest<'_> {
+    /// Parses `state`. CONTRACT 5: a state of an unknown version arrives at the default route, which rejects it.
+    fn parse_state(&self) -> Result<LoginState, LoginError> {
         let state: Option<LoginState> = self.state.parse().ok();
         state
             .filter(|state| state.version() == self.version)
             .ok_or(LoginError::LoginUnknown)
     }
 
-    /// Whether the request may be about this application's login.
-    fn is_of(&self, application: AppId) -> bool {
+    /// Whether the request can access logins of this application. An unsigned request can access all.
+    fn can_access(&self, application: AppId) -> bool {
         self.application.is_none_or(|named| named == application)
     }
 }
 
-/// The stored login that a browser's address is about, and its application.
-async fn locate(
+/// Finds the stored login that a browser's request names, and its application.
+async fn find_login(
     service: &Service,
-    visit: &Visit<'_>,
+    request: &BrowserRequest<'_>,
 ) -> Result<(Login, Arc<Application>), LoginError> {
-    let state = visit.state()?;
+    let state = request.parse_state()?;
     let found = service.state.logins.store().find(state.hash()).await?;
-    let is_theirs = |login: &Login| login.state == state && visit.is_of(login.application);
-    let login = found.filter(is_theirs).ok_or(LoginError::LoginUnknown)?;
+    let is_match = |login: &Login| login.state == state && request.can_access(login.application);
+    let login = found.filter(is_match).ok_or(LoginError::LoginUnknown)?;
     let application = active_application(service, login.application).await?;
     Ok((login, application))
 }
 
-/// The application of a login, unless it was deleted or disabled meanwhile.
+/// Returns the application of a login, unless it was deleted or disabled since the login began.
 async fn active_application(
     service: &Service,
     application: AppId,
@@ -107,8 +107,8 @@ async fn active_application(
     }
 }
 
-/// `Ok` while a browser may still move the login on.
-fn must_be_open(login: &Login, now: Timestamp) -> Result<(), LoginError> {
+/// Checks that the login is pending, so that the browser can continue it.
+fn ensure_pending(login: &Login, now: Timestamp) -> Result<(), LoginError> {
     match login.status {
         Status::Exchanging(_) | Status::Complete(_) | Status::Failed { .. } => {
             Err(LoginError::LoginUsed)

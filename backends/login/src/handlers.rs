@@ -1,4 +1,4 @@
-//! One file per endpoint: each reads its parameters, takes a step of the flow, and writes the answer.
+//! The endpoints, one file each: read the parameters, call the flow, write the response.
 
 mod begin_polling;
 mod begin_redirect;
@@ -24,18 +24,18 @@ pub(crate) use self::{
     begin_polling::begin_polling, check::check, event_send::event_send, health::healthz,
     health::readyz, login::login, user::user, user_login::user_login, user_logout::user_logout,
 };
-use crate::{error::LoginError, flow::SentOn};
+use crate::{error::LoginError, flow::ProviderRedirect};
 
-/// 302 with a cookie.
-fn sent_on(sent_on: SentOn) -> Result<Response, LoginError> {
-    Ok((cookie(sent_on.set_cookie), found(&sent_on.url)?).into_response())
+/// 302 to the provider, with the login's cookie.
+fn redirect_to_provider(redirect: ProviderRedirect) -> Result<Response, LoginError> {
+    Ok((cookie(redirect.set_cookie), redirect_to(&redirect.url)?).into_response())
 }
 
-/// 302, as CONTRACT 8 has it: the browser goes on by GET.
-fn found(url: &Url) -> Result<Response, LoginError> {
+/// 302, as CONTRACT 8 requires: the browser follows by GET.
+fn redirect_to(url: &Url) -> Result<Response, LoginError> {
     let location = HeaderValue::from_str(url.as_str());
     let location = location.map_err(|_| LoginError::Internal {
-        what: "a parsed address is no header value",
+        what: "a parsed URL is not a valid header value",
     })?;
     Ok((StatusCode::FOUND, [(LOCATION, location)]).into_response())
 }

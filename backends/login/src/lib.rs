@@ -1,21 +1,21 @@
-//! Signpost's login service: what every version of it shares. CONTRACT 8 and 9.
+//! Signpost's login service: the code that all its versions share. CONTRACT 8 and 9.
 //!
 //! | module | subject |
 //! | --- | --- |
-//! | [`program`] | what the programs have in common: arguments, log, server, reload, stop |
+//! | [`program`] | the `main` of every version: arguments, log, server, reload, shutdown |
 //! | [`config`] | the configuration, parsed |
-//! | [`service`] | a snapshot: one configuration, providers and limits; `state` outlives it: stores, caches, the stop |
-//! | [`mod@router`] | every route; `handlers` has one file per endpoint, `middleware` every layer |
-//! | [`views`] | what a version decides: its name, and how it shows an account |
-//! | `flow` | the login flow, step by step, without HTTP |
-//! | [`logins`], [`accounts`], [`credentials`], [`events`], [`applications`] | a noun each, with its store |
-//! | [`oauth`] | the provider's side |
-//! | `limits` | how much callers can start |
-//! | [`return_to`] | where a login may send the browser in the end |
-//! | `pages` | what people see in a browser |
-//! | [`error`] | what can go wrong, and the code it is answered by |
+//! | [`service`] | a snapshot: one configuration, providers and limits; `state` outlives it: stores, caches, shutdown |
+//! | [`mod@router`] | all routes; `handlers` has one file for each endpoint, `middleware` the layers |
+//! | [`views`] | the part that differs by version: its name, and the JSON of an account |
+//! | `flow` | the login flow without HTTP |
+//! | [`logins`], [`accounts`], [`credentials`], [`events`], [`applications`] | a type each, with its store |
+//! | [`oauth`] | calls to providers |
+//! | `limits` | limits on what clients can start |
+//! | [`return_to`] | where a finished login may redirect the browser to |
+//! | `pages` | the pages that users see in a browser |
+//! | [`error`] | all errors, and their problem codes |
 //!
-//! A version is a small crate of its own: its views, and a `main` that calls [`program::run`].
+//! Each version is a small crate: its views, and a `main` that calls [`program::run`].
 
 pub mod accounts;
 pub mod applications;

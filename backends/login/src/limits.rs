@@ -1,14 +1,14 @@
-//! Limits on what a caller can start. CONTRACT 8.
+//! Limits on what clients can start. CONTRACT 8.
 //!
 //! | what | limit |
 //! | --- | --- |
-//! | callbacks that ask a provider | per client network and time, an IPv6 /48 more generously |
-//! | calls to providers in flight | in all, and for each site a share |
-//! | failed redirect logins that are kept | in all, per `login_ttl` |
-//! | polling logins, which are signed | per application and time |
+//! | callbacks that call a provider | rate for each client network; an IPv6 /48 has a higher one |
+//! | calls to providers in flight | number in total, and for each site |
+//! | failed redirect logins that are stored | number in total for each `login_ttl` |
+//! | polling logins, which are signed | rate for each application |
 //!
-//! All of it is this process' own, in fixed memory. A flood of addresses refuses no other address. The memory
-//! outlives a reload, also one that changes the limits.
+//! Each process counts for itself, in a fixed amount of memory. A flood from some addresses does not affect others. The
+//! counts outlive a reload, also if it changes the limits.
 
 use std::{
     collections::HashMap,
@@ -19,25 +19,25 @@ use std::{
 };
 
 use gateway_protocol::app::AppId;
-use signpost_kit::rate_limit::{Network, NetworkLimiter, Rate, RateLimiter, TooMany};
+use signpost_kit::rate_limit::{Network, NetworkLimiter, Rate, RateExceeded, RateLimiter};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{config::LoginLimits, error::LoginError};
 
-/// An IPv6 /48 may do so many times what a /64 may.
+/// An IPv6 /48 has this many times the rate of a /64.
 const SITE_FACTOR: NonZeroU32 = NonZeroU32::new(4).expect("not zero");
-/// A site may have this part of the calls to providers that may be in flight.
+/// A site gets at most one part in this many of the calls to providers in flight.
 const SITE_SHARE: usize = 8;
-/// How long a callback waits for others to end, before it is refused.
+/// How long a callback waits for a permit before it is rejected.
 const PERMIT_TIMEOUT: Duration = Duration::from_secs(2);
-/// Failed redirect logins that this process keeps at once, so that a second callback hears `login_used`: 20 MB of rows.
-const MAX_KEPT_FAILURES: NonZeroU32 = NonZeroU32::new(50_000).expect("not zero");
+/// Failed redirect logins that are stored at once, so that second callbacks get `login_used`: 20 MB of rows.
+const MAX_STORED_FAILURES: NonZeroU32 = NonZeroU32::new(50_000).expect("not zero");
 
-/// What limits a login service's work for others.
+/// All limits on what clients can start.
 pub(crate) struct Limits {
     starts: RateLimiter,
     callbacks: NetworkLimiter,
-    kept_failures: RateLimiter,
+    stored_failures: RateLimiter,
     provider_calls: Arc<ProviderCalls>,
 }
 
@@ -50,15 +50,15 @@ impl Limits {
                 limits.callbacks.times(SITE_FACTOR),
                 now,
             ),
-            kept_failures: RateLimiter::new(kept_failures(login_ttl), now),
+            stored_failures: RateLimiter::new(stored_failures(login_ttl), now),
             provider_calls: Arc::new(ProviderCalls::new(limits.provider_calls)),
         }
     }
 
-    /// Other limits over the same memory.
+    /// Returns limits with other values and the same counts.
     ///
-    /// If the number of calls to providers changes, new calls count on permits of their own, and those in flight end on
-    /// the old ones: for as long as these take, 10 s at most, there may be as many calls as both numbers allow.
+    /// If the limit of calls to providers changes, new calls get new permits, and those in flight keep the old ones.
+    /// Until these have ended, at most 10 s, there can be as many calls as both limits allow together.
     pub(crate) fn reloaded(&self, limits: LoginLimits, login_ttl: Duration) -> Self {
         let provider_calls = if limits.provider_calls == self.provider_calls.limit {
             Arc::clone(&self.provider_calls)
@@ -70,26 +70,26 @@ impl Limits {
             callbacks: self
                 .callbacks
                 .with_rates(limits.callbacks, limits.callbacks.times(SITE_FACTOR)),
-            kept_failures: self.kept_failures.with_rate(kept_failures(login_ttl)),
+            stored_failures: self.stored_failures.with_rate(stored_failures(login_ttl)),
             provider_calls,
         }
     }
 
-    /// A polling login of this application may begin.
+    /// Counts a polling login of this application.
     ///
     /// # Errors
     ///
-    /// [`LoginError::RateLimited`]: its share is used up. No other application notices.
-    pub(crate) fn admit_start(&self, application: AppId, now: Instant) -> Result<(), LoginError> {
+    /// [`LoginError::RateLimited`]: the application has exceeded its rate.
+    pub(crate) fn count_start(&self, application: AppId, now: Instant) -> Result<(), LoginError> {
         Ok(self.starts.count(&application.get(), now)?)
     }
 
-    /// A callback of this client may ask a provider; the permit is held as long as it does.
+    /// Counts a callback of this client; its call to the provider must hold the permit.
     ///
     /// # Errors
     ///
-    /// [`LoginError::RateLimited`]: too many of its network or site, or too many calls in flight.
-    pub(crate) async fn admit_callback(
+    /// [`LoginError::RateLimited`]: too many callbacks of its network or site, or too many calls in flight.
+    pub(crate) async fn count_callback(
         &self,
         client: IpAddr,
         now: Instant,
@@ -99,24 +99,24 @@ impl Limits {
         permit.ok_or(LoginError::RateLimited { retry_after: 1 })
     }
 
-    /// Whether one more failed redirect login may be kept until it expires.
-    pub(crate) fn keeps_failure(&self, now: Instant) -> bool {
-        self.kept_failures.count(&(), now).is_ok()
+    /// Counts a failed redirect login; `false` if it must not be stored.
+    pub(crate) fn count_failure(&self, now: Instant) -> bool {
+        self.stored_failures.count(&(), now).is_ok()
     }
 }
 
-/// So many at once, each until it expires.
-fn kept_failures(login_ttl: Duration) -> Rate {
+/// The rate at which stored failures expire, with the limit as the burst.
+fn stored_failures(login_ttl: Duration) -> Rate {
     let seconds = u32::try_from(login_ttl.as_secs()).unwrap_or(u32::MAX);
-    let per_second = NonZeroU32::new(MAX_KEPT_FAILURES.get() / seconds.max(1));
+    let per_second = NonZeroU32::new(MAX_STORED_FAILURES.get() / seconds.max(1));
     Rate {
         per_second: per_second.unwrap_or(NonZeroU32::MIN),
-        burst: MAX_KEPT_FAILURES,
+        burst: MAX_STORED_FAILURES,
     }
 }
 
-impl From<TooMany> for LoginError {
-    fn from(TooMany { retry_after }: TooMany) -> Self {
+impl From<RateExceeded> for LoginError {
+    fn from(RateExceeded { retry_after }: RateExceeded) -> Self {
         let millis = u64::try_from(retry_after.as_millis()).unwrap_or(u64::MAX);
         Self::RateLimited {
             retry_after: millis.div_ceil(1000).max(1),
@@ -124,11 +124,11 @@ impl From<TooMany> for LoginError {
     }
 }
 
-/// Calls to providers in flight: so many in all, and for each site a share, so that one site cannot take all. Callbacks
-/// beyond that wait for a moment, each site's in order of arrival.
+/// The limits of calls to providers in flight: in total, and for each site, so that one site cannot use all. Callbacks
+/// above a limit wait for up to [`PERMIT_TIMEOUT`], those of one site in order of arrival.
 struct ProviderCalls {
     limit: usize,
-    in_all: Arc<Semaphore>,
+    total: Arc<Semaphore>,
     site_limit: usize,
     sites: Arc<Sites>,
 }
@@ -141,35 +141,35 @@ impl ProviderCalls {
     fn new(limit: usize) -> Self {
         Self {
             limit,
-            in_all: Arc::new(Semaphore::new(limit)),
+            total: Arc::new(Semaphore::new(limit)),
             site_limit: limit.div_ceil(SITE_SHARE),
             sites: Arc::default(),
         }
     }
 
-    /// `None` if no call may begin within the timeout.
+    /// Waits for a permit; `None` after the timeout.
     async fn begin(&self, site: Network) -> Option<ProviderPermit> {
-        let place = self.sites.enter(site, self.site_limit);
+        let entry = self.sites.enter(site, self.site_limit);
         let permits = async {
-            let of_site = Arc::clone(&place.permits).acquire_owned().await.ok()?;
-            let in_all = Arc::clone(&self.in_all).acquire_owned().await.ok()?;
-            Some((of_site, in_all))
+            let of_site = Arc::clone(&entry.permits).acquire_owned().await.ok()?;
+            let total = Arc::clone(&self.total).acquire_owned().await.ok()?;
+            Some((of_site, total))
         };
         let permits = tokio::time::timeout(PERMIT_TIMEOUT, permits).await;
         Some(ProviderPermit {
             _permits: permits.ok()??,
-            _place: place,
+            _entry: entry,
         })
     }
 }
 
 impl Sites {
-    fn enter(self: &Arc<Self>, site: Network, limit: usize) -> SitePlace {
+    fn enter(self: &Arc<Self>, site: Network, limit: usize) -> SiteEntry {
         let mut sites = self.lock();
         let permits = sites
             .entry(site)
             .or_insert_with(|| Arc::new(Semaphore::new(limit)));
-        SitePlace {
+        SiteEntry {
             permits: Arc::clone(permits),
             site,
             sites: Arc::clone(self),
@@ -181,27 +181,27 @@ impl Sites {
     }
 }
 
-/// One call of a site, in flight or waiting; the last one takes the site's entry away when dropped.
-struct SitePlace {
+/// A call of a site, in flight or waiting. When the last one is dropped, it removes the site's entry.
+struct SiteEntry {
     permits: Arc<Semaphore>,
     site: Network,
     sites: Arc<Sites>,
 }
 
-impl Drop for SitePlace {
+impl Drop for SiteEntry {
     fn drop(&mut self) {
         let mut sites = self.sites.lock();
-        // The map's own and this one: permits, which hold another, are dropped before.
+        // Only the map and this entry hold the semaphore: the permits, which hold it too, were dropped before.
         if Arc::strong_count(&self.permits) == 2 {
             sites.remove(&self.site);
         }
     }
 }
 
-/// The right to one call to a provider; its end gives it back.
+/// Permits one call to a provider; dropping it returns the permit.
 pub(crate) struct ProviderPermit {
     _permits: (OwnedSemaphorePermit, OwnedSemaphorePermit),
-    _place: SitePlace,
+    _entry: SiteEntry,
 }
 
 #[cfg(test)]
@@ -229,71 +229,71 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_memory_outlives_a_change_of_limits() {
+    async fn counts_outlive_a_change_of_limits() {
         let now = Instant::now();
         let old = limits(2, 100, now);
         let hers = client("192.0.2.1");
         for _ in 0..2 {
-            assert!(old.admit_callback(hers, now).await.is_ok());
-            assert!(old.admit_start(AppId::new(1), now).is_ok());
+            assert!(old.count_callback(hers, now).await.is_ok());
+            assert!(old.count_start(AppId::new(1), now).is_ok());
         }
         let new = old.reloaded(settings(3, 100), LOGIN_TTL);
-        assert!(new.admit_start(AppId::new(1), now).is_err());
-        assert!(new.admit_callback(hers, now).await.is_ok());
-        assert!(new.admit_callback(hers, now).await.is_err());
+        assert!(new.count_start(AppId::new(1), now).is_err());
+        assert!(new.count_callback(hers, now).await.is_ok());
+        assert!(new.count_callback(hers, now).await.is_err());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn calls_in_flight_count_on_unless_their_number_changes() {
+    async fn calls_in_flight_still_count_unless_their_limit_changes() {
         let now = Instant::now();
         let old = limits(1000, 1, now);
         let address = client("192.0.2.1");
-        let in_flight = old.admit_callback(address, now).await.unwrap();
+        let in_flight = old.count_callback(address, now).await.unwrap();
         let same = old.reloaded(settings(1000, 1), LOGIN_TTL);
-        assert!(same.admit_callback(address, now).await.is_err());
+        assert!(same.count_callback(address, now).await.is_err());
         let more = old.reloaded(settings(1000, 2), LOGIN_TTL);
-        let first = more.admit_callback(address, now).await.unwrap();
+        let first = more.count_callback(address, now).await.unwrap();
         drop((in_flight, first));
         assert!(old.provider_calls.sites.lock().is_empty());
     }
 
     #[tokio::test]
-    async fn a_network_that_uses_up_its_callbacks_disturbs_no_other() {
+    async fn a_network_above_its_rate_does_not_affect_others() {
         let now = Instant::now();
         let limits = limits(2, 100, now);
         let hers = client("192.0.2.1");
         for _ in 0..2 {
-            assert!(limits.admit_callback(hers, now).await.is_ok());
+            assert!(limits.count_callback(hers, now).await.is_ok());
         }
-        let refused = limits.admit_callback(hers, now).await;
+        let refused = limits.count_callback(hers, now).await;
         let Err(LoginError::RateLimited { retry_after }) = refused else {
             panic!("the burst is used up");
         };
         assert_eq!(retry_after, 1);
         let others = client("192.0.2.2");
-        assert!(limits.admit_callback(others, now).await.is_ok());
+        assert!(limits.count_callback(others, now).await.is_ok());
     }
 
     #[tokio::test]
-    async fn the_networks_of_one_site_share_a_larger_allowance() {
+    async fn the_networks_of_one_site_share_a_higher_rate() {
         let now = Instant::now();
         let limits = limits(2, 100, now);
         let mut admitted = 0;
         for index in 0..100 {
             let address = client(&format!("2001:db8:0:{index:x}::1"));
-            admitted += usize::from(limits.admit_callback(address, now).await.is_ok());
+            admitted += usize::from(limits.count_callback(address, now).await.is_ok());
         }
         assert_eq!(admitted, 8);
         let elsewhere = client("2001:db8:1:1::1");
-        assert!(limits.admit_callback(elsewhere, now).await.is_ok());
+        assert!(limits.count_callback(elsewhere, now).await.is_ok());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_site_cannot_take_all_calls_to_providers() {
+    async fn one_site_cannot_use_all_calls_to_providers() {
         let now = Instant::now();
         let limits = limits(1000, 16, now);
         let hers = client("192.0.2.1");
-        let begin = async |address| limits.admit_callback(address, now).await;
+        let begin = async |address| limits.count_callback(address, now).await;
         let (one, other) = (begin(hers).await.unwrap(), begin(hers).await.unwrap());
         assert!(begin(hers).await.is_err(), "after the timeout");
         let mut others = Vec::new();
@@ -301,7 +301,7 @@ mod tests {
             others.push(begin(client(&format!("192.0.2.{index}"))).await.unwrap());
         }
         assert!(begin(client("192.0.2.99")).await.is_err());
-        // Who waits goes on as soon as there is room.
+        // A waiting callback continues as soon as a permit is free.
         let (waiting, ()) = tokio::join!(begin(hers), async { drop(one) });
         assert!(waiting.is_ok());
         drop((waiting, other, others));
@@ -309,21 +309,21 @@ mod tests {
     }
 
     #[test]
-    fn an_application_that_uses_up_its_starts_disturbs_no_other() {
+    fn an_application_above_its_rate_does_not_affect_others() {
         let now = Instant::now();
         let limits = limits(1, 1, now);
         for _ in 0..2 {
-            assert!(limits.admit_start(AppId::new(1), now).is_ok());
+            assert!(limits.count_start(AppId::new(1), now).is_ok());
         }
-        assert!(limits.admit_start(AppId::new(1), now).is_err());
-        assert!(limits.admit_start(AppId::new(2), now).is_ok());
+        assert!(limits.count_start(AppId::new(1), now).is_err());
+        assert!(limits.count_start(AppId::new(2), now).is_ok());
     }
 
     #[test]
-    fn failures_are_kept_up_to_a_number() {
+    fn failures_are_stored_up_to_the_limit() {
         let now = Instant::now();
         let limits = limits(1, 1, now);
-        let kept = (0..60_000).filter(|_| limits.keeps_failure(now)).count();
-        assert_eq!(kept, 50_000);
+        let stored = (0..60_000).filter(|_| limits.count_failure(now)).count();
+        assert_eq!(stored, 50_000);
     }
 }

@@ -1,15 +1,15 @@
-//! Logins under way: what is known of each, and the store that moves them on.
+//! Logins in progress: their state machine, and the store that holds it.
 //!
 //! ```text
-//! pending ──claim──► exchanging ──finish or its claim's end──► complete | failed
+//! pending ──claim──► exchanging ──finish, or end of the claim──► complete | failed
 //!    └── login_ttl ──────┴── login_ttl ──► expired ◄── claim_ttl ──┘
 //! ```
 //!
-//! "Expired" is not stored, nor that a claim ended: both follow from the time. Each other arrow is one conditional
-//! write, so of two requests that want the same one exactly one gets it.
+//! "Expired" and the end of a claim are not stored: they follow from the time. Each other transition is one conditional
+//! write, so that exactly one of several concurrent requests succeeds.
 //!
-//! A polling login, whose beginning is signed, is a row from its beginning on. A redirect login, which a stranger can
-//! begin, is in the browser's sealed cookie ([`LoginSeal`]) until its callback claims it: the claim inserts the row.
+//! A polling login begins with a signed request, and is a row from its beginning. A redirect login can be begun by
+//! anyone. It is in the browser's sealed cookie ([`LoginSeal`]) until its callback claims it, which inserts the row.
 
 mod claim;
 mod cookie;
@@ -18,11 +18,11 @@ mod postgres;
 mod rows;
 mod seal;
 mod sqlite;
+mod store_with_waiters;
 mod ticket;
 mod token;
 mod user_code;
 mod waiters;
-mod watched;
 
 use std::time::Duration;
 
@@ -34,17 +34,17 @@ use url::Url;
 
 pub(crate) use self::cookie::{remove_oldest, set_sealed};
 pub use self::{
-    claim::{Claim, ClaimTerms},
+    claim::{Claim, ClaimTimeouts},
     cookie::{CookieHash, LoginCookie, login_cookie_value},
     failure::{FailureReason, ParseFailureReasonError},
     postgres::PostgresLogins,
     seal::{LoginSeal, SealKey, SealedRedirect},
     sqlite::SqliteLogins,
+    store_with_waiters::Logins,
     ticket::{Ticket, TicketHash},
     token::{LoginState, LoginToken, StateHash},
     user_code::UserCode,
     waiters::{Waiter, Waiters},
-    watched::Logins,
 };
 use crate::{
     accounts::{Account, AccountId},
@@ -52,94 +52,94 @@ use crate::{
     credentials::CredentialHash,
 };
 
-/// A login as the store has it.
+/// A login.
 #[derive(Clone, Debug)]
 pub struct Login {
-    /// What it is found by.
+    /// Its key.
     pub state: LoginState,
     /// The application that began it.
     pub application: AppId,
-    /// How its outcome comes back.
+    /// How its outcome is delivered.
     pub mode: Mode,
-    /// Who is asked.
+    /// The provider that the user logs in with.
     pub provider: ProviderName,
-    /// The cookie of the browser that was sent to the provider last: the one that may come back.
+    /// The cookie of the browser that was last sent to the provider. Only that browser's callback is accepted.
     pub cookie: Option<CookieHash>,
-    /// When it expires unless it is finished.
+    /// When it expires if it is not finished.
     pub expires_at: Timestamp,
-    /// How far it is.
+    /// Its state in the state machine.
     pub status: Status,
 }
 
-/// How a login's outcome comes back.
+/// How a login's outcome is delivered.
 #[derive(Clone, Debug)]
 pub enum Mode {
-    /// With the browser: to `return_to`, or as the answer itself.
+    /// Through the browser: by a redirect to `return_to`, or as the response to the callback.
     Redirect {
-        /// Where the browser goes in the end.
+        /// Where the browser is redirected to at the end.
         return_to: Option<Url>,
     },
-    /// To whoever holds the token.
+    /// To the client, which polls with its token.
     Polling {
-        /// Shown on both sides, so that nobody confirms another's login.
+        /// Shown in the client and in the browser, so that users do not confirm another user's login.
         user_code: UserCode,
     },
 }
 
-/// How far a login is.
+/// The state of a login.
 #[derive(Clone, Debug)]
 pub enum Status {
-    /// Nobody has come back from the provider.
+    /// Waits for a callback.
     Pending,
-    /// A callback has it: the provider is being asked.
+    /// Claimed by a callback that is calling the provider.
     Exchanging(Claim),
-    /// Somebody is logged in.
+    /// The user is logged in.
     Complete(Completion),
-    /// It came to nothing.
+    /// The login failed.
     Failed {
-        /// Why.
+        /// The reason.
         reason: FailureReason,
-        /// How long that is told.
+        /// Until when the outcome can be claimed.
         claimable_until: Timestamp,
     },
 }
 
-/// What a login came to.
+/// The outcome of a completed login.
 #[derive(Clone, Debug)]
 pub struct Completion {
-    /// The person.
+    /// The user's account.
     pub account: Account,
-    /// Whether this login made the account.
+    /// Whether this login created the account.
     pub created: bool,
-    /// When: the credential's lifetime counts from here, so that it is the same whoever issues it.
+    /// When it was completed. The credential's lifetime starts here, so that each backend computes the same expiry.
     pub finished_at: Timestamp,
-    /// How long the outcome is told.
+    /// Until when the outcome can be claimed.
     pub claimable_until: Timestamp,
 }
 
-/// How a login stands at some time, as its beginner is told.
+/// The status of a login at a point in time, as clients see it.
 #[derive(Clone, Copy, Debug)]
 pub enum Progress<'a> {
     /// Not finished.
     Pending {
-        /// When that changes by itself.
+        /// When the status changes without a callback.
         until: Timestamp,
     },
-    /// Finished well.
+    /// The user is logged in.
     Complete(&'a Completion),
-    /// Finished badly.
+    /// The login failed.
     Failed(FailureReason),
-    /// Too late, for finishing or for asking.
+    /// The login was not finished, or its outcome not claimed, in time.
     Expired,
 }
 
 impl Login {
-    /// How the login stands at `now`.
+    /// Returns the status at `now`.
     #[must_use]
     pub fn progress(&self, now: Timestamp) -> Progress<'_> {
         match &self.status {
             _ if now >= self.answers_until() => Progress::Expired,
-            // Its process was killed, or lost the store: it can come to nothing else any more.
+            // The process was killed, or lost the store. No outcome can be stored after the claim has ended.
             Status::Exchanging(claim) if now >= claim.until => {
                 Progress::Failed(FailureReason::ProviderFailed)
             }
@@ -152,7 +152,7 @@ impl Login {
         }
     }
 
-    /// When the present answer about this login turns into `expired`.
+    /// Returns when the present status changes to `expired`.
     #[must_use]
     pub fn answers_until(&self) -> Timestamp {
         match &self.status {
@@ -165,93 +165,93 @@ impl Login {
         }
     }
 
-    /// Whether `cookie` is of the browser that may come back from the provider.
+    /// Whether `cookie` belongs to the browser whose callback is accepted.
     #[must_use]
     pub fn is_bound_to(&self, cookie: &LoginCookie) -> bool {
-        self.cookie.is_some_and(|bound| bound.is_of(cookie))
+        self.cookie.is_some_and(|bound| bound.is_hash_of(cookie))
     }
 }
 
-/// A polling login to be begun.
+/// A polling login to store.
 #[derive(Clone, Debug)]
 pub struct NewPollingLogin {
-    /// The `state` it will be found by.
+    /// Its key.
     pub state: LoginState,
     /// The application that begins it.
     pub application: AppId,
-    /// Shown on both sides, so that nobody confirms another's login.
+    /// Shown in the client and in the browser, so that users do not confirm another user's login.
     pub user_code: UserCode,
-    /// The provider to ask.
+    /// The provider that the user logs in with.
     pub provider: ProviderName,
-    /// Now.
+    /// The current time.
     pub created_at: Timestamp,
     /// When it expires.
     pub expires_at: Timestamp,
 }
 
-/// What a login came to, to be stored.
+/// The outcome to store for a login.
 #[derive(Clone, Debug)]
 pub enum Outcome {
-    /// Somebody is logged in.
+    /// The user is logged in.
     Complete {
-        /// The person.
+        /// The user's account.
         account: AccountId,
-        /// Whether this login made the account.
+        /// Whether this login created the account.
         created: bool,
-        /// In redirect mode with a `return_to`: the ticket, and how long it is good.
+        /// For a redirect login with `return_to`: the ticket, and when it expires.
         ticket: Option<(TicketHash, Timestamp)>,
     },
-    /// It came to nothing.
+    /// The login failed.
     Failed(FailureReason),
 }
 
-/// When an outcome is stored.
+/// The times of an outcome to store.
 #[derive(Clone, Copy, Debug)]
 pub struct FinishTimes {
-    /// Now.
+    /// The current time.
     pub at: Timestamp,
-    /// By then it is stored, or never will be: the claim has to last for longer.
-    pub stored_by: Timestamp,
-    /// How long the outcome is told.
+    /// Latest time at which the write can take effect. The claim must end later.
+    pub deadline: Timestamp,
+    /// Until when the outcome can be claimed.
     pub claimable_until: Timestamp,
 }
 
-/// The credential that is given for a ticket.
+/// The credential to issue for a ticket.
 #[derive(Clone, Copy, Debug)]
 pub struct TicketCredential {
-    /// What is stored of it.
+    /// The hash under which it is stored.
     pub hash: CredentialHash,
-    /// How long it is valid, from when the login was completed.
+    /// Its validity, counted from the completion of the login.
     pub lifetime: Duration,
 }
 
-/// What became of a ticket.
+/// The result of redeeming a ticket.
 #[derive(Clone, Debug)]
-pub enum Redeemed {
-    /// It was good, and is spent now; the credential is stored.
-    Now(Box<Completion>),
-    /// It was spent before.
-    Before,
-    /// It is too old.
-    TooLate,
-    /// It was never issued, or to another application.
+pub enum Redemption {
+    /// The ticket was redeemed, and the credential stored.
+    Redeemed(Box<Completion>),
+    /// The ticket was redeemed before.
+    AlreadyUsed,
+    /// The ticket has expired.
+    Expired,
+    /// The ticket was not issued, or not to this application.
     Unknown,
 }
 
-/// Where logins are kept. Every change is conditional on what was there, and tells whether it happened.
+/// The stored logins. Each change is a conditional write; `false` means that its condition was not met.
 #[async_trait]
 pub trait LoginStore: Send + Sync {
-    /// Stores a new polling login. Costs the same however many are pending.
+    /// Inserts a polling login. The cost does not depend on the number of pending logins.
     ///
     /// # Errors
     ///
-    /// The store cannot be reached; this holds for all that follow.
+    /// The store is unavailable; the same holds for all other functions.
     async fn begin(&self, login: NewPollingLogin) -> Result<(), StoreError>;
 
-    /// The login of this state or token.
+    /// Returns the login with this hash of a state or token.
     async fn find(&self, state: &StateHash) -> Result<Option<Login>, StoreError>;
 
-    /// Binds a pending login to the browser that is about to be sent to the provider, in place of an earlier one.
+    /// Binds a pending login to the browser with this cookie, and to no other, before it is sent to the provider.
     async fn bind(
         &self,
         state: &StateHash,
@@ -259,7 +259,7 @@ pub trait LoginStore: Send + Sync {
         now: Timestamp,
     ) -> Result<bool, StoreError>;
 
-    /// Takes a pending polling login out of everybody else's hands, to ask the provider.
+    /// Claims a pending polling login for a callback that will call the provider.
     async fn claim(
         &self,
         state: &StateHash,
@@ -268,7 +268,7 @@ pub trait LoginStore: Send + Sync {
         now: Timestamp,
     ) -> Result<bool, StoreError>;
 
-    /// Stores a redirect login as claimed; `false` if another callback did so before.
+    /// Inserts a redirect login as claimed; `false` if another callback has done so.
     async fn claim_redirect(
         &self,
         login: &Login,
@@ -276,11 +276,11 @@ pub trait LoginStore: Send + Sync {
         now: Timestamp,
     ) -> Result<bool, StoreError>;
 
-    /// Deletes a redirect login that is claimed and not finished: as if its callback had not come.
+    /// Deletes a redirect login that is claimed and not finished, as if there had been no callback.
     async fn unclaim_redirect(&self, state: &StateHash) -> Result<(), StoreError>;
 
-    /// Stores what a claimed login came to, unless its claim has ended, and tells every process. Only who claimed it
-    /// may call this. The same outcome again is answered as the first time: the first answer may have been lost.
+    /// Stores the outcome of a claimed login unless its claim has ended, and notifies every process. Only the callback
+    /// that holds the claim may call this. Idempotent, since the first response may have been lost.
     async fn finish(
         &self,
         state: &StateHash,
@@ -288,18 +288,20 @@ pub trait LoginStore: Send + Sync {
         times: FinishTimes,
     ) -> Result<bool, StoreError>;
 
-    /// Spends a ticket and stores the credential that is given for it: both, or neither. The same two again are
-    /// answered as the first time: the first answer may have been lost.
+    /// Redeems a ticket and stores its credential, atomically. Idempotent for the same ticket and credential, since the
+    /// first response may have been lost.
     async fn redeem(
         &self,
         ticket: &TicketHash,
         application: AppId,
         credential: TicketCredential,
         now: Timestamp,
-    ) -> Result<Redeemed, StoreError>;
+    ) -> Result<Redemption, StoreError>;
 
-    /// Removes up to `limit` logins that expired before `before`, and up to `limit` redirect logins that expired before
-    /// `now` and that no provider vouched for. Returns the larger of the two numbers of removed rows.
+    /// Deletes expired logins, up to `limit` of each of two kinds; returns the larger of the two numbers of rows.
+    ///
+    /// The kinds are: all logins that expired before `before`, and redirect logins that expired before `now` without being
+    /// completed.
     async fn sweep(
         &self,
         before: Timestamp,
@@ -307,8 +309,8 @@ pub trait LoginStore: Send + Sync {
         limit: usize,
     ) -> Result<usize, StoreError>;
 
-    /// The key that seals redirect logins, the same for every process: `fresh`, unless there is one already.
-    async fn seal_key(&self, fresh: SealKey, now: Timestamp) -> Result<SealKey, StoreError>;
+    /// Returns the key that seals redirect logins in all processes; stores `new` if there is none yet.
+    async fn seal_key(&self, new: SealKey, now: Timestamp) -> Result<SealKey, StoreError>;
 }
 
 #[cfg(test)]

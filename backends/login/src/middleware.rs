@@ -1,10 +1,10 @@
-//! Every layer around the routes, in order, and why it stands there.
+//! The layers around the routes, and the reasons for their order.
 
+mod buffer_body;
 mod hide_health;
 mod observe;
 mod render;
 mod require_gateway;
-mod take_body;
 
 use axum::{
     Router,
@@ -12,32 +12,35 @@ use axum::{
 };
 use tower_http::catch_panic::CatchPanicLayer;
 
-use crate::service::Serving;
+use crate::service::HandlerContext;
 
-/// Around the contract's routes, and what is not found among them; read from the bottom, too.
-pub(crate) fn around_api(api: Router, serving: &Serving) -> Router {
+/// Wraps the endpoints of the contract and the 404 response. The last layer is the outermost.
+pub(crate) fn around_api(api: Router, context: &HandlerContext) -> Router {
     api
-        // Before anything is answered: an answer must not overtake the request's body.
-        .layer(from_fn_with_state(serving.clone(), take_body::take_body))
-        // Before any of the body is read: what does not come from the gateway was not verified.
+        // Inside the check of the secret, outside the handlers: each response must wait for the request's body.
         .layer(from_fn_with_state(
-            serving.clone(),
+            context.clone(),
+            buffer_body::buffer_body,
+        ))
+        // Outside the buffering: a request that was not verified by the gateway is rejected before its body is read.
+        .layer(from_fn_with_state(
+            context.clone(),
             require_gateway::require_gateway,
         ))
 }
 
-/// Around the routes for whoever runs the service.
+/// Wraps the health endpoints.
 pub(crate) fn around_health(health: Router) -> Router {
     health.route_layer(from_fn(hide_health::hide_health))
 }
 
-/// Around everything; read from the bottom, which is outermost.
-pub(crate) fn around_everything(all: Router, serving: &Serving) -> Router {
+/// Wraps all routes. The last layer is the outermost.
+pub(crate) fn around_everything(all: Router, context: &HandlerContext) -> Router {
     all
-        // A bug in one request must not take its connection, with other requests, along.
+        // A panic must fail its request only, not the connection with the requests that follow.
         .layer(CatchPanicLayer::custom(render::panicked))
-        // Around the panics, so that they are answered in the caller's language too.
+        // Outside the panics, so that they are reported in the client's language too.
         .layer(from_fn(render::render_problems))
-        // Outermost: every request has an id, a span and its one access line, whatever happens inside.
-        .layer(from_fn_with_state(serving.clone(), observe::observe))
+        // Outermost: each request gets an id, a span and one line in the access log, also after a panic.
+        .layer(from_fn_with_state(context.clone(), observe::observe))
 }

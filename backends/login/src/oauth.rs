@@ -1,7 +1,7 @@
-//! The provider's side of a login: where browsers are sent, and who came back. CONTRACT 8.
+//! Calls to providers: where browsers are redirected to, and which user logged in. CONTRACT 8.
 //!
-//! Providers differ in data only (see [`ProviderConfig`]); the protocol is RFC 6749 section 4.1, by the
-//! `oauth2` crate.
+//! Providers differ in their configuration only (see [`ProviderConfig`]). The protocol is RFC 6749 section 4.1,
+//! implemented by the `oauth2` crate.
 
 mod fault;
 mod http_client;
@@ -24,18 +24,18 @@ use crate::{
     logins::{LoginCookie, LoginState},
 };
 
-/// For token and profile together, connecting included. CONTRACT 8: nothing takes longer than 10 s, so a
-/// little is left for what comes before and after.
-const TIME: Duration = Duration::from_millis(9_500);
+/// Timeout of token and profile together, connecting included. It leaves some of the 10 s of CONTRACT 8 for the work
+/// before and after the calls.
+const PROVIDER_TIMEOUT: Duration = Duration::from_millis(9_500);
 
 type Client = BasicClient<EndpointSet, EndpointNotSet, EndpointNotSet, EndpointNotSet, EndpointSet>;
 
-/// One provider, ready to be asked.
+/// A client of one provider.
 pub struct Provider {
     config: ProviderConfig,
     client: Client,
     http: HttpClient,
-    time: Duration,
+    timeout: Duration,
 }
 
 impl Provider {
@@ -44,7 +44,7 @@ impl Provider {
             .set_client_secret(ClientSecret::new(config.client_secret.expose().to_owned()))
             .set_auth_uri(AuthUrl::from_url(config.authorize_url.clone()))
             .set_token_uri(TokenUrl::from_url(config.token_url.clone()));
-        // Set once, it is sent in both calls; unset, in neither.
+        // If set, the crate sends it in both calls.
         let client = if config.sends_redirect_uri {
             client.set_redirect_uri(RedirectUrl::from_url(public_url.callback()))
         } else {
@@ -54,17 +54,17 @@ impl Provider {
             config: config.clone(),
             client,
             http,
-            time: TIME,
+            timeout: PROVIDER_TIMEOUT,
         }
     }
 
-    /// What was configured.
+    /// The provider's configuration.
     #[must_use]
     pub fn config(&self) -> &ProviderConfig {
         &self.config
     }
 
-    /// Where the browser that holds `cookie` is sent for the login of `state`.
+    /// The URL that the browser with `cookie` is redirected to for the login of `state`.
     #[must_use]
     pub fn authorize_url(&self, state: &LoginState, cookie: &LoginCookie) -> Url {
         let mut request = self.client.authorize_url(|| CsrfToken::new(state.encode()));
@@ -76,27 +76,27 @@ impl Provider {
         request.url().0
     }
 
-    /// Whether `iss` of a callback names this provider (RFC 9207: compared as it stands).
+    /// Whether a callback's `iss` is this provider's (RFC 9207: compared byte by byte).
     #[must_use]
     pub fn is_issuer(&self, iss: &str) -> bool {
         self.config.issuer == iss
     }
 
-    /// Who allowed the login: exchanges `code`, then asks for the profile, within 10 s.
+    /// Returns the user who logged in: exchanges `code`, then requests the profile, within 9.5 s.
     ///
     /// # Errors
     ///
-    /// The provider is away, too slow, or answers anything else than it should.
+    /// The provider is unavailable, times out, or sends an invalid response.
     pub async fn identify(
         &self,
         code: String,
         cookie: &LoginCookie,
     ) -> Result<Username, ProviderFault> {
-        let ask = async {
+        let calls = async {
             let access_token = self.exchange(code, cookie).await?;
             profile::username(&self.http, &self.config, &access_token).await
         };
-        tokio::time::timeout(self.time, ask)
+        tokio::time::timeout(self.timeout, calls)
             .await
             .map_err(|_| ProviderFault::TooSlow)?
     }
@@ -118,10 +118,10 @@ impl Provider {
         match request.request_async(&send).await {
             Ok(answer) => Ok(answer.access_token().clone()),
             Err(RequestTokenError::Request(fault)) => Err(fault),
-            Err(RequestTokenError::ServerResponse(refusal)) => Err(ProviderFault::CodeRefused {
-                error: known_word(refusal.error()),
+            Err(RequestTokenError::ServerResponse(refusal)) => Err(ProviderFault::CodeRejected {
+                error: error_code(refusal.error()),
             }),
-            // The causes quote the answer, which may hold a token.
+            // The causes are dropped: they quote the response, which may contain a token.
             Err(RequestTokenError::Parse(..) | RequestTokenError::Other(_)) => {
                 Err(ProviderFault::TokenMalformed)
             }
@@ -129,16 +129,16 @@ impl Provider {
     }
 }
 
-/// The error's word if it is one of RFC 6749 section 5.2. Anything else is the provider's own text, of any
-/// length and with line breaks if it likes; it could quote the code or our secret.
-fn known_word(error: &BasicErrorResponseType) -> String {
+/// Returns the error code if it is one of RFC 6749 section 5.2. Any other text must not be logged: it may be long,
+/// contain line breaks, and quote the code or the client secret.
+fn error_code(error: &BasicErrorResponseType) -> String {
     match error {
         BasicErrorResponseType::Extension(_) => "another error".to_owned(),
         known => known.to_string(),
     }
 }
 
-/// All configured providers, by name.
+/// Clients of all configured providers, by name.
 pub struct ProviderClients {
     http: HttpClient,
     all: BTreeMap<ProviderName, Provider>,
@@ -146,22 +146,23 @@ pub struct ProviderClients {
 }
 
 impl ProviderClients {
-    /// Makes one HTTP client for all. Only after the process has its TLS provider.
+    /// Creates the clients, with one HTTP client for all. A TLS crypto provider must be installed before.
     ///
     /// # Errors
     ///
-    /// The HTTP client cannot be made: for example, the system has no usable TLS roots.
+    /// The HTTP client cannot be created, for example because the system has no usable TLS roots.
     pub fn new(providers: &Providers, public_url: &PublicUrl) -> Result<Self, reqwest::Error> {
-        HttpClient::new().map(|http| Self::over(http, providers, public_url))
+        HttpClient::new().map(|http| Self::with_client(http, providers, public_url))
     }
 
-    /// Those of another configuration. The HTTP client and its connections stay: no setting is about them.
+    /// Returns clients for another configuration. The HTTP client and its connections are reused: no setting affects
+    /// them.
     #[must_use]
     pub fn reloaded(&self, providers: &Providers, public_url: &PublicUrl) -> Self {
-        Self::over(self.http.clone(), providers, public_url)
+        Self::with_client(self.http.clone(), providers, public_url)
     }
 
-    fn over(http: HttpClient, providers: &Providers, public_url: &PublicUrl) -> Self {
+    fn with_client(http: HttpClient, providers: &Providers, public_url: &PublicUrl) -> Self {
         let client = |config: &ProviderConfig| {
             (
                 config.name.clone(),
@@ -175,19 +176,19 @@ impl ProviderClients {
         }
     }
 
-    /// The provider of this name.
+    /// Returns the provider with this name.
     #[must_use]
     pub fn find(&self, name: &ProviderName) -> Option<&Provider> {
         self.all.get(name)
     }
 
-    /// The provider for a login that names none.
+    /// Returns the provider for a login that names none.
     #[must_use]
     pub fn default(&self) -> Option<&Provider> {
         self.default.as_ref().and_then(|name| self.find(name))
     }
 
-    /// All names, for the answer to a wrong one.
+    /// Returns all names, for the error about an unknown one.
     #[must_use]
     pub fn names(&self) -> String {
         let names: Vec<&str> = self.all.keys().map(ProviderName::as_str).collect();

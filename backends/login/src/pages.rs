@@ -1,6 +1,6 @@
-//! What people see in a browser: three small pages, in five languages, light or dark as they like it.
+//! The three HTML pages of the login service: confirm, done and problem.
 //!
-//! Their frame, their headers and the problem's page are the kit's, since the gateway shows problems too.
+//! Layout, response headers and the problem page come from `signpost_kit::page`, which the gateway uses, too.
 
 use axum::response::{IntoResponse, Response};
 use gateway_protocol::{language::Language, problem::Problem, text::text};
@@ -9,15 +9,15 @@ use signpost_kit::page;
 
 use crate::flow::Page;
 
-/// A polling login's page: which application, which code, and the button.
+/// The confirmation page of a polling login: the application, the user code and the button.
 pub(crate) fn confirm(page: &Page, language: Language) -> Response {
     let application = page.application.name.as_str();
     let args = [
         ("application", application),
         ("provider", page.provider.as_str()),
     ];
-    // A link, since it is one: a form's way to the provider would have to be allowed by the policy.
-    // Both values are base64url with dots, so they stand in a query as they are.
+    // A link and not a form: `form-action` in the policy would have to allow the provider's origin.
+    // Both values are base64url with dots and need no escaping in a query.
     let href = format!("?state={}&confirm={}", page.state, page.confirm);
     let title = text(language, "page_confirm_title", &args);
     let body = html! {
@@ -29,14 +29,14 @@ pub(crate) fn confirm(page: &Page, language: Language) -> Response {
     document(language, &title, &body)
 }
 
-/// A polling login's end: the window may be closed.
+/// The last page of a polling login: the window can be closed.
 pub(crate) fn done(application: &str, language: Language) -> Response {
     let title = text(language, "page_done_title", &[]);
     let body = html! { p { (text(language, "page_done_close", &[("application", application)])) } };
     document(language, &title, &body)
 }
 
-/// A problem, with the same code as its data would have.
+/// The page of a problem, with the code that its JSON would have.
 pub(crate) fn problem(problem: &Problem) -> Response {
     let headers = page::headers(problem.language());
     (headers, page::problem(problem)).into_response()
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_page_names_the_application_and_shows_the_code_in_every_language() {
+    async fn the_confirm_page_shows_application_and_user_code_in_every_language() {
         for language in Language::ALL {
             let page = page("Shop & <Co>");
             let html = body(confirm(&page, language)).await;
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_last_page_has_its_texts_too() {
+    async fn the_done_page_has_its_texts_in_every_language() {
         for language in Language::ALL {
             let html = body(done("Shop", language)).await;
             assert!(html.contains("Shop") && !html.contains("page_"), "{html}");
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_has_the_headers_of_one() {
+    fn every_page_has_the_page_headers() {
         let denied = Problem::new(ProblemCode::LoginDenied, Language::Ja, "r-1");
         for response in [done("Shop", Language::Ja), problem(&denied)] {
             for (name, value) in page::headers(Language::Ja) {

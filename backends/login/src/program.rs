@@ -1,4 +1,4 @@
-//! What the programs have in common: arguments, configuration and its reload, log, server, stop.
+//! The `main` of every version: arguments, configuration and its reload, log, server, shutdown.
 
 mod running;
 mod server;
@@ -11,11 +11,11 @@ use axum::Router;
 use clap::{Arg, ArgAction, Command, value_parser};
 use signpost_kit::{
     clock::{Clock, SystemClock},
-    command::{ask, health, print_line},
+    command::{print_health, print_line, send_command},
     config::Loaded,
     log_writer::write_final_line,
     logging::{Logging, log_warnings},
-    reload::{Hangups, Reloader, control::Verb},
+    reload::{ReloadSignals, Reloader, control::Verb},
 };
 use signpost_store::{Store, changes::Watch};
 
@@ -25,54 +25,54 @@ use crate::{
     service::{Service, Stores},
 };
 
-/// One program of this service.
+/// A program of this service.
 pub struct Program {
     /// Its name on the command line.
     pub name: &'static str,
-    /// What it is, for `--help`.
+    /// Its description in `--help`.
     pub about: &'static str,
-    /// Its own version.
+    /// Its version number.
     pub version: &'static str,
-    /// Where its configuration is unless told otherwise.
+    /// Default of `--config`.
     pub config: &'static str,
-    /// Makes its routes.
+    /// Creates its routes.
     pub router: fn(Arc<Service>) -> Router,
 }
 
-/// Runs a program until it is told to stop: `main`, but for the name.
+/// Runs a program until it is stopped, as its `main`.
 #[must_use]
 pub fn run(program: &Program) -> ExitCode {
     match try_run(program) {
         Ok(code) => code,
         Err(error) => {
-            complain(&error);
+            print_error(&error);
             ExitCode::FAILURE
         }
     }
 }
 
-/// Opens the store, watches it for changes of other processes, and puts the service together.
+/// Opens the store, subscribes to its change feed, and creates the service.
 ///
 /// # Errors
 ///
-/// The database cannot be opened or migrated, or the HTTP client for the providers cannot be made.
+/// The database cannot be opened or migrated, or the HTTP client for the providers cannot be created.
 pub async fn start(config: Config) -> anyhow::Result<(Arc<Service>, Watch)> {
-    // An error says that somebody else installed one already, which is as good.
+    // An error means that one is installed already, for example by an earlier start in the same process.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let store = Store::open(config.store()).await?;
     let address = &config.store().address;
-    tracing::info!(store = %address, "the store is {address}");
-    let stores = Stores::of(&store);
+    tracing::info!(store = %address, "using store {address}");
+    let stores = Stores::new(&store);
     let service = Service::new(config, stores, Arc::new(SystemClock))
         .context("cannot create an HTTP client for the providers")?;
-    // Not by the first request that needs it: many would wait for each other where the store hangs.
-    let sealed = service.state.seal().await.map(drop);
-    sealed.context("the key of redirect logins cannot be read")?;
-    let watched = Arc::clone(service.state());
-    let watch = store.watch(since_epoch, move |change| watched.on_change(&change));
+    // Read now and not by the first request: with a slow store, all requests that need the key would queue for it.
+    let seal = service.state.seal().await.map(drop);
+    seal.context("cannot read the key of redirect logins from the store")?;
+    let state = Arc::clone(service.state());
+    let watch = store.watch(since_epoch, move |change| state.on_change(&change));
     Ok((
         service,
-        watch.context("the store's changes cannot be watched")?,
+        watch.context("cannot subscribe to the store's change feed")?,
     ))
 }
 
@@ -84,14 +84,14 @@ fn try_run(program: &Program) -> anyhow::Result<ExitCode> {
     let arguments = arguments(program).get_matches();
     let file: &PathBuf = arguments.get_one("config").expect("it has a default");
     if arguments.get_flag("reload") {
-        return ask(file, Verb::Reload);
+        return send_command(file, Verb::Reload);
     }
-    // The running program has the environment that the file is meant for.
+    // The running program checks the file, since its environment variables may differ from this command's.
     if arguments.get_flag("diff") {
-        return ask(file, Verb::Diff);
+        return send_command(file, Verb::Diff);
     }
     if arguments.get_flag("health") {
-        return health(file, || Ok(Config::load_settings(file)?.config.listen()));
+        return print_health(file, || Ok(Config::load_settings(file)?.config.listen()));
     }
     let Loaded { config, settings } = Config::load_settings(file)?;
     if arguments.get_flag("check") {
@@ -109,8 +109,8 @@ fn try_run(program: &Program) -> anyhow::Result<ExitCode> {
         .build()
         .context("cannot create threads to serve requests")?;
     let served = runtime.block_on(async {
-        // First of all, so that a SIGHUP ends no process that is still starting.
-        let hangups = Hangups::listen().context("cannot handle SIGHUP")?;
+        // Before all else: without a handler, a SIGHUP during the start would end the process.
+        let hangups = ReloadSignals::listen().context("cannot handle SIGHUP")?;
         let listen = config.listen();
         let (service, _watch) = start(config).await?;
         let running = Running::new(program, service);
@@ -123,7 +123,7 @@ fn try_run(program: &Program) -> anyhow::Result<ExitCode> {
         tokio::spawn(reloader.run());
         server::serve(program, &running).await
     });
-    // What still runs was given its time by the server.
+    // The server has waited for the remaining tasks as long as the grace period allows.
     runtime.shutdown_background();
     log.writer().flush();
     served.map(|()| ExitCode::SUCCESS)
@@ -137,17 +137,18 @@ fn arguments(program: &Program) -> Command {
         .default_value(program.config)
         .help("The configuration file");
     let flag = |name: &'static str| Arg::new(name).long(name).action(ArgAction::SetTrue);
-    let check = flag("check")
-        .help("Check a configuration: all problems at once, and what its weak choices mean: exit code 0 or 1");
+    let check = flag("check").help(
+        "Check the configuration file, and print all problems and warnings; exit code 0 or 1",
+    );
     let diff = flag("diff")
         .requires("check")
-        .help("With --check: let the program that runs with this file check it, and print what a reload would change");
+        .help("With --check: have the running program check the file, and print what a reload would change");
     let reload = flag("reload")
         .conflicts_with("check")
-        .help("Reload the configuration of the running program; print what changed, or why not: exit code 0 or 1");
-    let health = flag("health").conflicts_with_all(["check", "reload"]).help(
-        "Ask the program that runs with this configuration whether it can serve: exit code 0 or 1",
-    );
+        .help("Reload the running program's configuration, and print the changes or the errors; exit code 0 or 1");
+    let health = flag("health")
+        .conflicts_with_all(["check", "reload"])
+        .help("Check whether the running program is ready to serve requests; exit code 0 or 1");
     Command::new(program.name)
         .about(program.about)
         .version(program.version)
@@ -158,6 +159,6 @@ fn arguments(program: &Program) -> Command {
         .arg(health)
 }
 
-fn complain(error: &anyhow::Error) {
+fn print_error(error: &anyhow::Error) {
     write_final_line(format!("{error:#}"));
 }

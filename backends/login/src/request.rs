@@ -1,13 +1,13 @@
-//! What handlers take out of a request: who calls for which application, who is logged in, the parameters.
+//! Extractors: the application, the logged-in user, and the parameters of a request.
 
+mod authenticated_user;
 mod caller;
 mod info;
 mod parameters;
-mod person;
 
 pub(crate) use self::{
-    caller::{Caller, NamedApplication, application_of},
+    authenticated_user::AuthenticatedUser,
+    caller::{CallingApplication, NamedApplication, required_application},
     info::RequestInfo,
     parameters::{MAX_PARAMETERS, Parameters},
-    person::Person,
 };

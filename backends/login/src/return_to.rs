@@ -1,4 +1,4 @@
-//! Where a redirect login may send the browser in the end. CONTRACT 8.
+//! `return_to`: the URL that a redirect login finally redirects the browser to. CONTRACT 8.
 
 use url::Url;
 
@@ -7,23 +7,23 @@ use crate::{
     logins::{FailureReason, Ticket},
 };
 
-/// Longer addresses than browsers and servers agree to carry.
-/// Also what a sealed cookie holds beside the rest: browsers drop cookies over 4,096 bytes.
+/// Limit of the URL. All browsers and servers accept this length, and a sealed cookie with such a URL stays below the
+/// 4,096 bytes above which browsers drop cookies.
 pub(crate) const MAX_BYTES: usize = 2048;
 
-/// What is added to the address in the end.
+/// The parameters that are added to the URL at the end.
 const OUTCOMES: [&str; 2] = ["ticket", "error"];
 
-/// An address of a registered origin. Parsed once: what was checked is what the redirect is built from.
+/// A URL of a registered origin. Parsed once, so that the redirect uses exactly what was checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReturnTo(Url);
 
 impl ReturnTo {
-    /// Takes what a client asks for; `None` unless it is plainly an address of one of `allowed`.
+    /// Parses a client's `return_to`; `None` unless it is a well-formed URL of one of the `allowed` origins.
     ///
-    /// The parser (WHATWG URL) repairs much: back-slashes, line breaks, missing slashes, an `@` in front
-    /// of the host. The result would be safe, since it is the result that is compared and used; but what
-    /// needs repair is a mistake or an attempt, so it is refused.
+    /// The parser (WHATWG URL) repairs backslashes, line breaks, missing slashes, and an `@` before the host. The
+    /// result would be safe, since the repaired URL is checked and used. But a URL that needs repair is a mistake or an
+    /// attack, so it is rejected.
     #[must_use]
     pub fn parse(text: &str, allowed: &[Origin]) -> Option<Self> {
         let is_plain = |byte: u8| {
@@ -37,25 +37,25 @@ impl ReturnTo {
             return None;
         }
         let url = Url::parse(text).ok()?;
-        // The application would find two, and might take the wrong one.
+        // With a second `ticket` or `error`, the application might read the wrong one.
         let has_outcome = url
             .query_pairs()
             .any(|(name, _)| OUTCOMES.contains(&&*name));
-        // The parser escapes what may not stand there, so that the address can have grown.
+        // The parser may have percent-encoded characters, so the URL can be longer than the text.
         let is_short = url.as_str().len() <= MAX_BYTES;
         let is_allowed =
             is_short && !has_outcome && allowed.iter().any(|origin| origin.contains(&url));
         is_allowed.then_some(Self(url))
     }
 
-    /// The address itself, for the store.
+    /// Returns the URL.
     #[must_use]
     pub fn into_url(self) -> Url {
         self.0
     }
 }
 
-/// The address with the ticket in its query.
+/// Adds the ticket to the query.
 #[must_use]
 pub fn with_ticket(mut return_to: Url, ticket: &Ticket) -> Url {
     return_to
@@ -64,7 +64,7 @@ pub fn with_ticket(mut return_to: Url, ticket: &Ticket) -> Url {
     return_to
 }
 
-/// The address with the reason in its query.
+/// Adds the reason of a failure to the query.
 #[must_use]
 pub fn with_error(mut return_to: Url, reason: FailureReason) -> Url {
     return_to
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_has_an_outcome_already_is_refused() {
+    fn a_url_that_has_an_outcome_already_is_rejected() {
         for bad in ["ticket=evil", "a=1&%74icket=evil", "error", "ticket"] {
             let address = format!("https://app.example/?{bad}");
             assert!(ReturnTo::parse(&address, &allowed()).is_none(), "{bad}");
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_registered_origins_pass() {
+    fn urls_of_registered_origins_are_accepted() {
         for good in [
             "https://app.example",
             "https://app.example/",
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn evasions_are_refused() {
+    fn bypass_attempts_are_rejected() {
         for bad in [
             "",
             "/path",
@@ -153,12 +153,12 @@ mod tests {
     }
 
     #[test]
-    fn nothing_registered_allows_nothing() {
+    fn without_registered_origins_all_urls_are_rejected() {
         assert!(ReturnTo::parse("https://app.example/", &[]).is_none());
     }
 
     #[test]
-    fn ticket_and_error_join_the_query() {
+    fn ticket_and_error_are_added_to_the_query() {
         let ticket = Ticket::generate();
         let url = |text: &str| Url::parse(text).unwrap();
         let with = with_ticket(url("https://app.example/back?x=1"), &ticket);

@@ -1,4 +1,4 @@
-//! Every route of the service, on one screen.
+//! The routes of the service.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use http::header::ALLOW;
 use crate::{
     error::LoginError,
     handlers, middleware,
-    service::{Service, Serving},
+    service::{HandlerContext, Service},
     views::Views,
 };
 
@@ -21,12 +21,12 @@ use crate::{
 ///
 /// # Panics
 ///
-/// The version's name is not one that a version can have.
+/// The version's name is invalid.
 pub fn router<V: Views>(service: Arc<Service>) -> Router {
     let version = V::VERSION
         .parse()
         .expect("a version's name is a constant of its crate, and a test builds its router");
-    let serving = Serving { service, version };
+    let context = HandlerContext { service, version };
     let api = Router::new()
         .route(
             "/login",
@@ -41,41 +41,41 @@ pub fn router<V: Views>(service: Arc<Service>) -> Router {
         .route("/user", gets(handlers::user::<V>))
         .route("/event/send", posts(handlers::event_send))
         .fallback(async || LoginError::NotFound)
-        .with_state(serving.clone());
+        .with_state(context.clone());
     let health = Router::new()
         .route("/healthz", gets(handlers::healthz))
         .route("/readyz", gets(handlers::readyz))
-        .with_state(serving.clone());
+        .with_state(context.clone());
     middleware::around_everything(
-        middleware::around_health(health).fallback_service(middleware::around_api(api, &serving)),
-        &serving,
+        middleware::around_health(health).fallback_service(middleware::around_api(api, &context)),
+        &context,
     )
 }
 
-fn gets<T: 'static, H: Handler<T, Serving>>(handler: H) -> MethodRouter<Serving> {
-    // Without the line for HEAD, axum would serve it as GET.
-    get(handler).head(refuse_for_get).fallback(refuse_for_get)
+fn gets<T: 'static, H: Handler<T, HandlerContext>>(handler: H) -> MethodRouter<HandlerContext> {
+    // Without a handler for HEAD, axum would serve it as GET.
+    get(handler).head(allow_get_only).fallback(allow_get_only)
 }
 
-fn posts<T: 'static, H: Handler<T, Serving>>(handler: H) -> MethodRouter<Serving> {
+fn posts<T: 'static, H: Handler<T, HandlerContext>>(handler: H) -> MethodRouter<HandlerContext> {
     post(handler).fallback(async || ([(ALLOW, "POST")], LoginError::MethodNotAllowed))
 }
 
-fn gets_and_posts<T, U, G, P>(get_handler: G, post_handler: P) -> MethodRouter<Serving>
+fn gets_and_posts<T, U, G, P>(get_handler: G, post_handler: P) -> MethodRouter<HandlerContext>
 where
     T: 'static,
     U: 'static,
-    G: Handler<T, Serving>,
-    P: Handler<U, Serving>,
+    G: Handler<T, HandlerContext>,
+    P: Handler<U, HandlerContext>,
 {
-    let refuse = async || ([(ALLOW, "GET, POST")], LoginError::MethodNotAllowed);
+    let not_allowed = async || ([(ALLOW, "GET, POST")], LoginError::MethodNotAllowed);
     get(get_handler)
         .post(post_handler)
-        .head(refuse)
-        .fallback(refuse)
+        .head(not_allowed)
+        .fallback(not_allowed)
 }
 
-async fn refuse_for_get() -> impl IntoResponse {
+async fn allow_get_only() -> impl IntoResponse {
     ([(ALLOW, "GET")], LoginError::MethodNotAllowed)
 }
 

@@ -1,7 +1,7 @@
-//! 256-bit values: what login tokens, tickets, cookies and credentials have in common.
+//! 256-bit secrets: the base of login tokens, tickets, cookies and credentials.
 //!
-//! A secret is random, written as base64url, wiped when dropped and never printed. What is stored of
-//! it is its hash, which is another type for each.
+//! A secret is random, encoded as base64url, wiped when dropped, and never printed. The store has only its hash; the
+//! hash of each kind of secret has its own type.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit, Mac};
@@ -12,7 +12,7 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 /// Bytes of every secret and every hash.
 pub(crate) const LENGTH: usize = 32;
 
-/// 256 bits that only their holder knows.
+/// 256 secret bits.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub(crate) struct Secret([u8; LENGTH]);
 
@@ -29,7 +29,7 @@ impl Secret {
         &self.0
     }
 
-    /// Takes 43 characters of base64url apart; `None` for anything else.
+    /// Decodes 43 characters of base64url; `None` for anything else.
     pub(crate) fn decode(text: &str) -> Option<Self> {
         decode(text).map(Self)
     }
@@ -42,7 +42,7 @@ impl Secret {
         sha256(&self.0)
     }
 
-    /// A second secret that follows from this one, another for each `purpose`.
+    /// Derives another secret, a different one for each `purpose`.
     pub(crate) fn derive(&self, purpose: &str) -> Self {
         Self::derive_from(&self.0, purpose)
     }
@@ -74,12 +74,12 @@ pub(crate) fn decode(text: &str) -> Option<[u8; LENGTH]> {
     URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok()
 }
 
-/// The one comparison of secrets: takes as long whatever differs, but tells lengths apart.
+/// Compares secrets in constant time; only the length can be inferred. All comparisons of secrets use it.
 pub(crate) fn is_same(one: &[u8], other: &[u8]) -> bool {
     one.ct_eq(other).into()
 }
 
-/// Makes a type for the stored hash of one kind of secret, so that two kinds cannot be swapped.
+/// Defines the type of the stored hash of one kind of secret, so that the kinds cannot be confused.
 macro_rules! hash_type {
     ($(#[doc = $doc:literal])* $name:ident) => {
         $(#[doc = $doc])*
@@ -87,7 +87,7 @@ macro_rules! hash_type {
         pub struct $name([u8; $crate::secret::LENGTH]);
 
         impl $name {
-            /// Wraps a hash as the store has it.
+            /// Wraps a hash from the store.
             #[must_use]
             pub const fn from_bytes(hash: [u8; $crate::secret::LENGTH]) -> Self {
                 Self(hash)
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_one_spelling_of_a_secret_is_read() {
+    fn only_the_canonical_encoding_is_accepted() {
         let text = encode(&[0; LENGTH]);
         let padded = format!("{text}=");
         let stray_bits = format!("{}B", &text[..42]);
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_derived_depends_on_key_and_purpose() {
+    fn derived_secrets_depend_on_key_and_purpose() {
         let secret = Secret([7; LENGTH]);
         let derived = secret.derive("confirm").encode();
         assert_ne!(derived, secret.derive("code_verifier").encode());

@@ -1,6 +1,6 @@
-//! A snapshot of the service: one configuration and what follows from it, beside the state that outlives it.
+//! A snapshot of the service: one configuration with its limits and providers, and the state, which outlives it.
 //!
-//! A reload makes a new snapshot ([`Service::reloaded`]). A request keeps the one that it began with.
+//! A reload creates a new snapshot ([`Service::reloaded`]). A request uses the snapshot that it began with.
 
 use std::sync::Arc;
 
@@ -21,19 +21,19 @@ pub struct Service {
     single: Arc<Application>,
 }
 
-/// What handlers share: the service, and the version that their router serves.
+/// The shared state of handlers: the service, and the version that the router serves.
 #[derive(Clone)]
-pub(crate) struct Serving {
+pub(crate) struct HandlerContext {
     pub(crate) service: Arc<Service>,
     pub(crate) version: Version,
 }
 
 impl Service {
-    /// Puts it together. Only after the process has its TLS provider.
+    /// Creates the service. A TLS crypto provider must be installed before.
     ///
     /// # Errors
     ///
-    /// The HTTP client for the providers cannot be made.
+    /// The HTTP client for the providers cannot be created.
     pub fn new(
         config: Config,
         stores: Stores,
@@ -49,10 +49,10 @@ impl Service {
         }))
     }
 
-    /// A snapshot of another configuration, with the same state; what needs a restart stays as it is.
+    /// Creates a snapshot of another configuration, with the same state. Keys that need a restart keep their values.
     #[must_use]
     pub fn reloaded(&self, config: Config) -> Arc<Self> {
-        let config = config.in_place_of(&self.config);
+        let config = config.with_restart_keys_of(&self.config);
         Arc::new(Self {
             limits: self
                 .limits
@@ -72,19 +72,19 @@ impl Service {
         &self.config
     }
 
-    /// What outlives it.
+    /// The state that outlives the snapshot.
     #[must_use]
     pub fn state(&self) -> &Arc<State> {
         &self.state
     }
 
-    /// The time now.
+    /// The current time.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.state.now()
     }
 
-    /// The application of this id: the configured one under id 0, all others from the store.
+    /// Returns the application with this id: the configured one for id 0, all others from the store.
     pub(crate) async fn application(
         &self,
         id: AppId,

@@ -1,4 +1,4 @@
-//! What outlives a configuration: stores, caches, those who wait, and how far a stop has come.
+//! The state that outlives a configuration: stores, caches, waiting requests, and the phase of a shutdown.
 
 use std::sync::Arc;
 
@@ -21,26 +21,26 @@ use crate::{
     logins::{LoginSeal, LoginStore, Logins, PostgresLogins, SealKey, SqliteLogins, StateHash},
 };
 
-/// One store per noun.
+/// The stores.
 pub struct Stores {
-    /// Accounts.
+    /// The accounts.
     pub accounts: Arc<dyn AccountStore>,
-    /// Applications, read only.
+    /// The applications, read only.
     pub applications: Arc<dyn ApplicationStore>,
-    /// Credentials.
+    /// The credentials.
     pub credentials: Arc<dyn CredentialStore>,
-    /// Events.
+    /// The events.
     pub events: Arc<dyn EventStore>,
-    /// Logins in progress.
+    /// The logins in progress.
     pub logins: Arc<dyn LoginStore>,
-    /// The database that holds them.
+    /// The database that has their tables.
     pub database: Store,
 }
 
 impl Stores {
-    /// All of them in one database.
+    /// Creates all stores over one database.
     #[must_use]
-    pub fn of(store: &Store) -> Self {
+    pub fn new(store: &Store) -> Self {
         match store {
             Store::Sqlite(database) => Self::sqlite(database),
             Store::Postgres(database) => Self::postgres(database),
@@ -70,7 +70,7 @@ impl Stores {
     }
 }
 
-/// What every snapshot of the service shares.
+/// The state that all snapshots of the service share.
 pub struct State {
     pub(crate) database: Store,
     pub(crate) accounts: Arc<dyn AccountStore>,
@@ -79,7 +79,7 @@ pub struct State {
     pub(crate) events: Arc<dyn EventStore>,
     pub(crate) logins: Logins,
     clock: Arc<dyn Clock>,
-    /// Read from the store when the first redirect login needs it.
+    /// Read from the store at first use, which is at the start of a program.
     seal: OnceCell<LoginSeal>,
     phase: watch::Sender<Phase>,
     tasks: TaskTracker,
@@ -101,17 +101,17 @@ impl State {
         }
     }
 
-    /// The time now.
+    /// The current time.
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// The moment now, for limits.
+    /// The current monotonic time, for limits.
     pub(crate) fn instant(&self) -> std::time::Instant {
         self.clock.instant()
     }
 
-    /// What seals redirect logins, the same in every process.
+    /// The seal of redirect logins, whose key all processes share.
     pub(crate) async fn seal(&self) -> Result<&LoginSeal, StoreError> {
         let read = async || {
             let key = SealKey::generate();
@@ -121,8 +121,7 @@ impl State {
         self.seal.get_or_try_init(read).await
     }
 
-    /// Another process, or this one, changed something: what is cached of it is invalidated, and those who wait for it
-    /// look again.
+    /// Handles a change from the change feed: invalidates cache entries, and wakes requests that wait for a login.
     pub fn on_change(&self, change: &Change) {
         self.applications.on_change(change);
         self.credentials.on_change(change);
@@ -140,43 +139,43 @@ impl State {
         }
     }
 
-    /// Tells everybody how far a stop has come.
-    pub fn enter(&self, phase: Phase) {
+    /// Enters a phase of the shutdown, and notifies all subscribers.
+    pub fn enter_phase(&self, phase: Phase) {
         self.phase.send_replace(phase);
     }
 
-    /// Follows how far a stop has come.
+    /// Subscribes to the phases of the shutdown.
     #[must_use]
     pub fn phases(&self) -> watch::Receiver<Phase> {
         self.phase.subscribe()
     }
 
-    /// Whether a stop has begun: then new requests should go elsewhere.
+    /// Whether a shutdown has begun, so that new requests should go to other backends.
     pub(crate) fn is_draining(&self) -> bool {
         *self.phase.borrow() >= Phase::Draining
     }
 
-    /// Waits until nothing new is accepted: long polls are answered with what is known.
-    pub(crate) async fn stopped(&self) {
+    /// Waits until no new connections are accepted. Long polls are answered then.
+    pub(crate) async fn wait_until_closing(&self) {
         wait_for_phase(&self.phase, Phase::Closing).await;
     }
 
-    /// Waits until shortly before the grace of a stop is over: what still waits for a provider gives up, so that the
-    /// store can be told how it ended.
-    pub(crate) async fn ending(&self) {
+    /// Waits until shortly before the end of the grace period. Calls to providers are aborted then, so that there is
+    /// time to store the outcomes of their logins.
+    pub(crate) async fn wait_until_giving_up(&self) {
         wait_for_phase(&self.phase, Phase::GivingUp).await;
     }
 
-    /// Runs something to its end, even if its caller is gone. A stop waits for it as long as the grace lasts.
-    pub(crate) fn spawn_to_end<T: Send + 'static>(
+    /// Spawns a task that continues if its caller is cancelled. A shutdown waits for it during the grace period.
+    pub(crate) fn spawn_tracked<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> JoinHandle<T> {
         self.tasks.spawn(work)
     }
 
-    /// Waits until all that was begun by [`Self::spawn_to_end`] has ended.
-    pub(crate) async fn finished(&self) {
+    /// Waits for all tasks of [`Self::spawn_tracked`].
+    pub(crate) async fn wait_for_tasks(&self) {
         self.tasks.close();
         self.tasks.wait().await;
     }

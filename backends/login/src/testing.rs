@@ -1,4 +1,4 @@
-//! What this crate's tests share: a store of the test's own, of the kind that is tested now, and a configuration.
+//! Shared by this crate's tests: a store of the kind under test, and configurations.
 
 use std::path::Path;
 
@@ -12,22 +12,22 @@ use crate::{
     service::Stores,
 };
 
-/// An open store of the test's own, removed at its end.
+/// An open store for one test, removed at its end.
 pub(crate) struct TestStore {
-    place: testing::TestStore,
+    database: testing::TestStore,
     store: Store,
 }
 
 impl TestStore {
     pub(crate) async fn new() -> Self {
-        let place = testing::TestStore::chosen();
-        let store = place.open().await;
-        Self { place, store }
+        let database = testing::TestStore::chosen();
+        let store = database.open().await;
+        Self { database, store }
     }
 
-    /// Where it is, for example to take it away.
-    pub(crate) fn place(&self) -> &testing::TestStore {
-        &self.place
+    /// The database, for example to make it unavailable.
+    pub(crate) fn database(&self) -> &testing::TestStore {
+        &self.database
     }
 
     pub(crate) fn store(&self) -> &Store {
@@ -35,15 +35,15 @@ impl TestStore {
     }
 
     pub(crate) fn stores(&self) -> Stores {
-        Stores::of(&self.store)
+        Stores::new(&self.store)
     }
 
-    /// The same, as another process would have it.
-    pub(crate) async fn another(&self) -> Stores {
-        Stores::of(&self.place.open().await)
+    /// Returns stores over new connections to the same database, as of another process.
+    pub(crate) async fn of_another_process(&self) -> Stores {
+        Stores::new(&self.database.open().await)
     }
 
-    /// Does something to the database that no program of ours does.
+    /// Executes a statement that no program of this service executes.
     pub(crate) async fn execute(&self, sql: &str) {
         match &self.store {
             Store::Sqlite(database) => {
@@ -51,7 +51,7 @@ impl TestStore {
                 let done = database.write(move |transaction| transaction.execute_batch(&sql));
                 done.await.unwrap();
             }
-            Store::Postgres(_) => self.place.administer(sql),
+            Store::Postgres(_) => self.database.administer(sql),
         }
     }
 
@@ -83,9 +83,9 @@ impl TestStore {
             .0
     }
 
-    /// An application as the gateway would write it.
+    /// Inserts an application as the gateway does.
     pub(crate) async fn application(&self, name: &'static str, origins: &'static str) -> AppId {
-        // SQLite numbers parameters by where they first stand.
+        // SQLite numbers parameters by their first appearance.
         let insert = "INSERT INTO applications (ident, name, state, created_at, key_sealed, return_to_origins) \
                       VALUES ($1, $1, 'active', 0, $2, $3) RETURNING id";
         let key: &[u8] = &[0];
@@ -106,7 +106,7 @@ impl TestStore {
     }
 }
 
-/// A configuration with one provider that nobody listens for; `more` goes above its section.
+/// A configuration with one unreachable provider; `more` is inserted above its section.
 pub(crate) fn config(more: &str) -> Config {
     parse(&format!(
         "prefix = \"Acme\"\n{more}\n{}",
@@ -114,12 +114,12 @@ pub(crate) fn config(more: &str) -> Config {
     ))
 }
 
-/// The configuration of a text that is right.
+/// Parses a valid configuration.
 pub(crate) fn parse(text: &str) -> Config {
     Config::parse(Path::new("test.toml"), text).unwrap().config
 }
 
-/// One provider at `address`; `more` goes into its section.
+/// A provider at `address`; `more` is appended to its section.
 pub(crate) fn config_text_with_provider(address: &str, more: &str) -> String {
     format!(
         "[providers.sandbox]\nkind = \"bitbucket\"\nauth_url = \"{address}\"\napi_url = \"{address}\"\n\
@@ -127,7 +127,7 @@ pub(crate) fn config_text_with_provider(address: &str, more: &str) -> String {
     )
 }
 
-/// What `main` does before the first HTTP client is made.
+/// Installs the TLS crypto provider, as `main` does before it creates an HTTP client.
 pub(crate) fn install_tls() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }

@@ -1,20 +1,20 @@
-//! What a version decides: its name, and how it shows an account.
+//! The part that differs by version: its name, and the JSON of an account.
 
 use serde::Serialize;
 use signpost_kit::clock::Timestamp;
 
 use crate::{accounts::Account, flow::LoginResult};
 
-/// A version of the service. Everything else is the same in all of them: that is what versions are for.
+/// A version of the service. All else is the same in all versions.
 pub trait Views: Send + Sync + 'static {
-    /// The version's name, in lower case; in front of every token and `state` it issues. CONTRACT 8.
+    /// The version's name, in lower case. Its tokens and states begin with it. CONTRACT 8.
     const VERSION: &'static str;
 
     /// An account as this version's clients see it.
     type Account: for<'a> From<&'a Account> + Serialize + Send;
 }
 
-/// The login result of CONTRACT 8, with a version's account in it.
+/// The login result of CONTRACT 8, with the account as the version shows it.
 #[derive(Serialize)]
 #[serde(bound = "")]
 pub(crate) struct LoginResultView<V: Views> {

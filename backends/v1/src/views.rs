@@ -1,4 +1,4 @@
-//! What version 1's clients see.
+//! The JSON that version 1 returns.
 
 use login::{Account, Timestamp, Views};
 use serde::Serialize;
@@ -13,7 +13,7 @@ impl Views for V1 {
     type Account = AccountView;
 }
 
-/// An account: its provider's kind is called `type` here.
+/// An account. The member `type` is its provider's kind.
 #[derive(Debug, Serialize)]
 pub struct AccountView {
     username: String,

@@ -1,4 +1,4 @@
-//! What version 2's clients see.
+//! The JSON that version 2 returns.
 
 use login::{Account, Timestamp, Views};
 use serde::Serialize;
@@ -13,7 +13,7 @@ impl Views for V2 {
     type Account = AccountView;
 }
 
-/// An account: its provider's kind is called `provider` here.
+/// An account. The member `provider` is its provider's kind.
 #[derive(Debug, Serialize)]
 pub struct AccountView {
     username: String,

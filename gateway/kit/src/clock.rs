@@ -1,6 +1,6 @@
 //! The time: an argument of every rule, read from the system in one place.
 //!
-//! What a client claims is another type, [`SignTime`]: it can be any number.
+//! The time that a client sends has its own type, [`SignTime`]: it can be any number.
 
 use std::{
     fmt,
@@ -16,13 +16,13 @@ pub use self::manual::ManualClock;
 #[cfg(any(test, feature = "testing"))]
 mod manual;
 
-/// A point in time: UTC milliseconds since the epoch. Signed, as both databases keep it.
+/// A point in time: UTC milliseconds since the epoch. Signed, as in both databases.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(transparent)]
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// Takes milliseconds since the epoch.
+    /// Creates a timestamp from milliseconds since the epoch.
     #[must_use]
     pub const fn from_millis(millis: i64) -> Self {
         Self(millis)
@@ -34,31 +34,31 @@ impl Timestamp {
         self.0
     }
 
-    /// This much later.
+    /// Adds a duration; saturates.
     #[must_use]
     pub fn plus(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(millis(duration)))
     }
 
-    /// This much earlier.
+    /// Subtracts a duration; saturates.
     #[must_use]
     pub fn minus(self, duration: Duration) -> Self {
         Self(self.0.saturating_sub(millis(duration)))
     }
 
-    /// How long from `now` until this; zero once it is past.
+    /// Duration from `now` until this time; zero if it is past.
     #[must_use]
     pub fn since(self, now: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(now.0)).unwrap_or(0))
     }
 
-    /// How long after the epoch this is; zero if it is before.
+    /// Duration since the epoch; zero if the time is before it.
     #[must_use]
     pub fn since_epoch(self) -> Duration {
         self.since(Self(0))
     }
 
-    /// Whole seconds from `now` until this, begun ones counted; 0 once it is past.
+    /// Seconds from `now` until this time, rounded up; 0 if it is past.
     #[must_use]
     pub fn seconds_from(self, now: Self) -> u64 {
         self.since(now)
@@ -69,7 +69,7 @@ impl Timestamp {
     }
 }
 
-/// For comparison with what a client claims. What is before the epoch is at its beginning.
+/// For comparison with the time that a client sent. A time before the epoch becomes the epoch.
 impl From<Timestamp> for SignTime {
     fn from(time: Timestamp) -> Self {
         Self::from_millis(u64::try_from(time.0).unwrap_or(0))
@@ -84,7 +84,7 @@ impl fmt::Debug for Timestamp {
 
 /// Columns that hold a time: UTC milliseconds since the epoch.
 pub trait StoredTime: StoredRow {
-    /// A time.
+    /// Reads a time.
     ///
     /// # Errors
     ///
@@ -93,7 +93,7 @@ pub trait StoredTime: StoredRow {
         self.number(column).map(Timestamp::from_millis)
     }
 
-    /// A time, or null.
+    /// Reads a time that may be null.
     ///
     /// # Errors
     ///
@@ -106,12 +106,12 @@ pub trait StoredTime: StoredRow {
 
 impl<R: StoredRow> StoredTime for R {}
 
-/// Where the time comes from: the system, or a test.
+/// A source of time: the system, or a test.
 pub trait Clock: Send + Sync + 'static {
-    /// The time now.
+    /// Current wall-clock time.
     fn now(&self) -> Timestamp;
 
-    /// The moment now, for how long something took: it does not go back when somebody sets the clock.
+    /// Current monotonic time, for measuring durations: setting the system clock does not affect it.
     fn instant(&self) -> Instant;
 }
 
@@ -122,7 +122,7 @@ pub struct SystemClock;
 impl Clock for SystemClock {
     #[expect(
         clippy::disallowed_methods,
-        reason = "this is the one place where it is read"
+        reason = "the only place that reads the system clock"
     )]
     fn now(&self) -> Timestamp {
         let since_epoch = SystemTime::now()
@@ -136,7 +136,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// Whole milliseconds, as stores count; those that no store can hold are its largest number.
+/// Whole milliseconds as an `i64`, the type in both databases; saturates.
 #[must_use]
 pub fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_begun_second_counts_and_the_past_is_zero() {
+    fn seconds_are_rounded_up_and_zero_for_the_past() {
         let now = Timestamp::from_millis(10_000);
         assert_eq!(now.plus(Duration::from_millis(1)).seconds_from(now), 1);
         assert_eq!(now.plus(Duration::from_secs(2)).seconds_from(now), 2);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_before_the_epoch_is_its_beginning() {
+    fn a_time_before_the_epoch_becomes_the_epoch() {
         for (millis, expected) in [(-1, 0), (0, 0), (1_732_104_000_000, 1_732_104_000_000)] {
             let time = Timestamp::from_millis(millis);
             assert_eq!(SignTime::from(time).as_millis(), expected);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_of_a_test_goes_on_when_told_to() {
+    fn a_manual_clock_moves_only_when_advanced() {
         let clock = ManualClock::default();
         let (then, instant) = (clock.now(), clock.instant());
         assert_eq!(clock.now(), then);

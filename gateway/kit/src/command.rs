@@ -1,4 +1,4 @@
-//! What the commands of every program print, and their exit codes.
+//! Output and exit codes of the commands that all programs share.
 
 use std::{net::SocketAddr, path::Path, process::ExitCode};
 
@@ -14,34 +14,35 @@ pub fn print_line(line: &str) {
     println!("{line}");
 }
 
-/// Gives the program that runs with `file` a command, and prints its answer: to standard error if it did not do it.
+/// Sends a command to the program running with `file` and prints its reply; a failure goes to standard error.
 ///
 /// # Errors
 ///
-/// As [`control::ask`].
-pub fn ask(file: &Path, verb: Verb) -> anyhow::Result<ExitCode> {
-    let answer = control::ask(file, verb)?;
-    if answer.is_good {
-        print_line(&answer.text);
+/// As [`control::send`].
+pub fn send_command(file: &Path, verb: Verb) -> anyhow::Result<ExitCode> {
+    let reply = control::send(file, verb)?;
+    if reply.is_success {
+        print_line(&reply.text);
         Ok(ExitCode::SUCCESS)
     } else {
-        write_final_line(answer.text);
+        write_final_line(reply.text);
         Ok(ExitCode::FAILURE)
     }
 }
 
-/// Prints what `/readyz` of the program that runs with `file` answers; 200 is success. `from_file` says where that is, if the
-/// program does not.
+/// Prints the `/readyz` response of the program running with `file`; status 200 is success.
+///
+/// `from_file` returns the address if the program itself does not report one.
 ///
 /// # Errors
 ///
-/// As [`health::ask_program`].
-pub fn health(
+/// As [`health::check_program`].
+pub fn print_health(
     file: &Path,
     from_file: impl FnOnce() -> anyhow::Result<SocketAddr>,
 ) -> anyhow::Result<ExitCode> {
-    let health = health::ask_program(file, from_file)?;
-    print_line(&health.words);
+    let health = health::check_program(file, from_file)?;
+    print_line(&health.body);
     Ok(if health.is_ready {
         ExitCode::SUCCESS
     } else {

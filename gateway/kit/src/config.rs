@@ -1,19 +1,19 @@
-//! The configuration engine: one TOML file, read key by key, so that every problem is reported and not only the first.
+//! The configuration engine: reads one TOML file key by key and reports all its problems, not only the first.
 //!
-//! [`load`] reads a file, and calls the program's own function with its root [`Section`]. Each key is read once, with its
-//! default and its range. Keys that nothing reads are unknown. What was read is listed in [`Settings`], so that two
-//! configurations can be compared without knowing what the keys mean.
+//! [`load`] reads a file and calls the program's own function with the root [`Section`]. That function reads each
+//! key once, with its default and range. Keys that it does not read are unknown. [`Settings`] lists all values that
+//! were read, so that two configurations can be compared without knowing what the keys mean.
 //!
 //! | module | subject |
 //! | --- | --- |
 //! | `document` | a file: its lines, its problems, its settings |
-//! | `section` | a table, and how its keys are read |
+//! | `section` | a table, and the readers of its keys |
 //! | `value` | one value, as written |
-//! | `settings` | what a file sets, and what changes from one file to the next |
-//! | `error` | what is wrong with a file |
-//! | [`shared_keys`] | the keys that every program has |
+//! | `settings` | the values of a file, and the changes from one file to the next |
+//! | `error` | the problems of a file |
+//! | [`shared_keys`] | the keys that all programs share |
 //!
-//! Values are shown as they are written, except those that may hold a secret. Nothing shows a secret.
+//! Messages show a value as it is written, unless it may hold a secret. Secrets are never shown.
 
 mod document;
 mod error;
@@ -34,25 +34,25 @@ pub use self::{
     value::Value,
 };
 
-/// A configuration, and the list of what it sets.
+/// A configuration and the list of its settings.
 #[derive(Debug)]
 pub struct Loaded<T> {
-    /// What the file means.
+    /// The program's configuration.
     pub config: T,
-    /// What it sets, key by key.
+    /// All settings, key by key.
     pub settings: Settings,
 }
 
-/// Reads the file at `path`. `read` reads the keys of the program; `watch` is read here, for every program.
+/// Reads the file at `path`. `read` reads the program's keys; `watch` is read here, for all programs.
 ///
 /// # Errors
 ///
-/// The file cannot be read, is not TOML, or has unknown keys or invalid values: all of them.
+/// The file cannot be read, is not TOML, or has unknown keys or invalid values. The error lists all of them.
 pub fn load<T>(
     path: &Path,
     read: impl FnOnce(&mut Section<'_>) -> Read<T>,
 ) -> Result<Loaded<T>, ConfigError> {
-    // It may hold secrets.
+    // Zeroized when dropped: the file may hold secrets.
     let text = std::fs::read_to_string(path).map(Zeroizing::new);
     let text = text.map_err(|cause| ConfigError::Unreadable {
         path: path.to_owned(),
@@ -82,10 +82,10 @@ pub fn parse<T>(
         return Err(invalid(problems, vec![file]));
     }
     let document = Document::new(text);
-    document.depends_on(file);
+    document.add_file(file);
     let config = {
         let mut root = Section::root(&document, table.get_ref());
-        // Whether it is watched is the reload's business; here the key is known, and listed.
+        // Watching is up to `reload`; reading the key here makes it known and lists it.
         let watch = root.flag("watch", false);
         let config = read(&mut root);
         root.close();
@@ -101,7 +101,7 @@ pub fn parse<T>(
     }
 }
 
-/// The line of an example without its `# `, if a key or a table stands behind that: what an operator would put in.
+/// A commented-out key or table header of an example without its `# `; `None` for any other line.
 #[cfg(feature = "testing")]
 #[must_use]
 pub fn uncommented(line: &str) -> Option<&str> {

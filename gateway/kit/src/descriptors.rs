@@ -1,28 +1,28 @@
-//! The limit on open files (`RLIMIT_NOFILE`): raised at the start, with a reserve that clients' connections cannot use.
+//! The limit on open files (`RLIMIT_NOFILE`): raised at the start, with a reserve that client connections cannot use.
 
 use std::{fs, io, os::fd::AsFd, os::fd::AsRawFd};
 
 use rustix::process::{Resource, Rlimit, setrlimit};
 
-/// More than a program here can use. Container runtimes set limits of a thousand million.
+/// Upper bound for raising: more than a program can use. Container runtimes set hard limits of a thousand million.
 const MAX_RAISED: u64 = 1 << 20;
-/// If the system does not say: the soft limit that Linux distributions start programs with.
+/// Assumed if the limit cannot be read: the usual soft limit of Linux distributions.
 const USUAL_LIMIT: u64 = 1024;
 /// A quarter of the limit is reserved, within these bounds: for management, backends, providers and the store.
 const MIN_RESERVE: u64 = 32;
 const MAX_RESERVE: u64 = 4096;
 
-/// How many files the process may have open.
+/// The limit on the process' open files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Descriptors {
     limit: u64,
 }
 
 impl Descriptors {
-    /// Raises the soft limit to the hard one, 1,048,576 at most. Where the system forbids that, the soft limit stands.
+    /// Raises the soft limit to the hard one, to at most 1,048,576. If the system forbids that, the soft limit stays.
     #[must_use]
     pub fn raise_limit() -> Self {
-        // Not by getrlimit(2): rustix takes it for a call that cannot fail, and a sandbox may forbid it.
+        // Not by getrlimit(2): rustix assumes that it cannot fail, but a sandbox may forbid it.
         let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
         let (soft, hard) = parse_limits(&limits).unwrap_or((USUAL_LIMIT, USUAL_LIMIT));
         let raised = hard.min(MAX_RAISED);
@@ -43,16 +43,16 @@ impl Descriptors {
         self.limit
     }
 
-    /// How many descriptors clients' connections leave free: a quarter of the limit, 32 to 4096.
+    /// Descriptors that client connections cannot use: a quarter of the limit, 32 to 4096.
     #[must_use]
     pub fn reserve(self) -> u64 {
         (self.limit / 4).clamp(MIN_RESERVE, MAX_RESERVE)
     }
 
-    /// Whether a client's connection may be accepted: whether no more than the reserve is in use.
+    /// Whether a client connection may be accepted: whether the reserve is still free.
     ///
-    /// The system gives every new descriptor the lowest free number. So the number of a probe tells how many are open,
-    /// whatever they are; nothing has to be counted, and no count can go wrong.
+    /// The system gives every new descriptor the lowest free number, so the number of a probe shows how many are open.
+    /// Nothing has to be counted, and no count can be wrong.
     #[must_use]
     pub fn has_room(self) -> bool {
         let probe = io::stderr().as_fd().try_clone_to_owned();
@@ -62,15 +62,15 @@ impl Descriptors {
         })
     }
 
-    /// A bound on connections that fits under the limit: `wanted`, or three quarters of the limit if that is less.
+    /// A limit on connections that leaves the reserve free: `wanted`, or the limit without the reserve if that is less.
     #[must_use]
-    pub fn at_most(self, wanted: usize) -> usize {
-        let most = self.limit.saturating_sub(self.reserve());
-        usize::try_from(most).map_or(wanted, |most| wanted.min(most).max(1))
+    pub fn connection_limit(self, wanted: usize) -> usize {
+        let available = self.limit.saturating_sub(self.reserve());
+        usize::try_from(available).map_or(wanted, |available| wanted.min(available).max(1))
     }
 }
 
-/// Soft and hard limit out of proc(5)'s table.
+/// Soft and hard limit from the table of `/proc/self/limits`, proc(5).
 fn parse_limits(limits: &str) -> Option<(u64, u64)> {
     let line = limits
         .lines()
@@ -102,8 +102,8 @@ mod tests {
         for (limit, reserve) in [(64, 32), (256, 64), (1024, 256), (1 << 20, 4096)] {
             assert_eq!(Descriptors { limit }.reserve(), reserve, "{limit}");
         }
-        assert_eq!(Descriptors { limit: 256 }.at_most(1024), 192);
-        assert_eq!(Descriptors { limit: 65_536 }.at_most(1024), 1024);
+        assert_eq!(Descriptors { limit: 256 }.connection_limit(1024), 192);
+        assert_eq!(Descriptors { limit: 65_536 }.connection_limit(1024), 1024);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! A bounded cache in front of the store, invalidated by its change feed. CONTRACT 4 and 8.
 //!
-//! What changed is invalidated, so that a cached value is right as long as the feed is heard. A stale value is read again
-//! all the same; while the store does not answer, it serves. When the feed was lost for more than [`MAX_OUTAGE`], nothing
-//! cached serves, and when it is heard again, everything is read anew.
+//! The feed invalidates every value that changes, so a cached value is correct while the feed is connected. A stale
+//! value is read again nevertheless; if the store does not answer, the stale value is used. If the feed is lost for
+//! more than [`MAX_OUTAGE`], no cached value is used. When the feed returns, the whole cache is invalidated.
 
 mod freshness;
 mod in_flight;
@@ -26,60 +26,59 @@ use self::{
 };
 use crate::clock::Clock;
 
-/// What a look-up came to: a value, that there is none, or an error that all who waited for it share.
-pub type LookUpResult<V, E> = Result<Option<V>, Arc<E>>;
+/// The result of a lookup: a value, none, or an error that all waiting callers share.
+pub type LookupResult<V, E> = Result<Option<V>, Arc<E>>;
 
 /// Settings of a [`FeedCache`].
 #[derive(Clone, Copy, Debug)]
 pub struct FeedCacheSettings {
-    /// The kind of thing that is cached: changes of others are none of its business.
+    /// The kind of thing that is cached. Changes of other kinds are ignored.
     pub topic: Topic,
-    /// Values at most.
+    /// Maximum number of values.
     pub entries: u64,
-    /// A value that is older is stale.
+    /// Age from which a value is stale.
     pub lifetime: Duration,
-    /// Whether it is cached that the store knows no such key.
-    pub unknown: Unknown,
+    /// Whether the absence of a key is cached.
+    pub unknown_keys: UnknownKeys,
 }
 
-/// What becomes of a key that the store does not know.
+/// How keys are handled that the store does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unknown {
-    /// It is cached that there is nothing: for keys that come again and again, and whose making the feed announces.
+pub enum UnknownKeys {
+    /// Their absence is cached: for keys that clients repeat, and whose creation the feed announces.
     Cached,
-    /// It is looked up each time.
+    /// They are looked up each time.
     LookedUp,
 }
 
-/// A failed look-up.
-pub trait LookUpError {
-    /// Whether the store did not answer. Otherwise it did, with something that cannot be used: then the cached value is
-    /// over.
+/// The error of a failed lookup.
+pub trait LookupError {
+    /// Whether the store did not answer. Otherwise it returned an unusable value, and the cached one is invalidated.
     fn is_unavailable(&self) -> bool;
 }
 
-impl LookUpError for StoreError {
+impl LookupError for StoreError {
     fn is_unavailable(&self) -> bool {
         !matches!(self, Self::Malformed(_))
     }
 }
 
-/// The cache. Values are cheap to clone: an `Arc`, as a rule.
+/// The cache. Values must be cheap to clone: usually an `Arc`.
 ///
-/// A cached value costs a look into a shard and two atomics. At most one look-up of a key is in flight; all who ask for
-/// it share the answer. A value that was read before a change and arrives after it is not cached.
+/// A hit costs a look into a shard and two atomics. At most one lookup per key is in flight; all callers share its
+/// result. A value that was read before a change and arrives after it is not cached.
 pub struct FeedCache<K, V, E> {
     settings: FeedCacheSettings,
     cache: Cache<K, Entry<V>>,
-    in_flight: InFlight<K, LookUpResult<V, E>>,
+    in_flight: InFlight<K, LookupResult<V, E>>,
     freshness: Freshness,
-    /// Counts changes, so that a value read before one is not cached after it.
+    /// Number of changes so far: a value read before a change must not be cached after it.
     changes: AtomicU64,
     clock: Arc<dyn Clock>,
     start: Instant,
 }
 
-/// A value as it was read, or that there is none.
+/// A value as it was read; `None` if the store has no such key.
 #[derive(Clone)]
 struct Entry<V> {
     value: Option<V>,
@@ -91,13 +90,13 @@ impl<K, V, E> FeedCache<K, V, E>
 where
     K: Copy + Eq + Hash + Send + Sync + 'static,
     V: Clone + Send + Sync + 'static,
-    E: LookUpError,
+    E: LookupError,
 {
-    /// An empty cache.
+    /// Creates an empty cache.
     pub fn new(settings: FeedCacheSettings, clock: Arc<dyn Clock>) -> Self {
         Self {
             settings,
-            // Nothing leaves by age, since a stale value may be needed while the store does not answer.
+            // No expiry by age: a stale value may be needed while the store does not answer.
             cache: Cache::builder().max_capacity(settings.entries).build(),
             in_flight: InFlight::default(),
             freshness: Freshness::new(settings.lifetime),
@@ -107,8 +106,9 @@ where
         }
     }
 
-    /// A cache of another size with the same values, as far as they fit, which knows as much of the feed. Only while no change
-    /// is delivered.
+    /// A copy with another size: the same values, as far as they fit, and the same state of the feed.
+    ///
+    /// Must not run while a change is delivered.
     #[must_use]
     pub fn resized(&self, entries: u64) -> Self {
         let cache = Cache::builder().max_capacity(entries).build();
@@ -130,56 +130,52 @@ where
         }
     }
 
-    /// Drops all values: the cache is not used any more, but for requests that still hold it.
+    /// Drops all values: for a cache that only requests in flight still use.
     pub fn clear(&self) {
         self.cache.invalidate_all();
     }
 
-    /// Values at most.
+    /// Maximum number of values.
     pub const fn entries(&self) -> u64 {
         self.settings.entries
     }
 
-    /// The value of `key`: the cached one, or what `read` finds. `read` is dropped without being begun if it is not needed.
+    /// Returns the value of `key`: the cached one, or the result of `read`. An unneeded `read` is never polled.
     ///
     /// # Errors
     ///
-    /// Nothing is cached that may serve, and `read` failed.
+    /// There is no usable cached value, and `read` failed.
     pub async fn find(
         &self,
         key: K,
         read: impl Future<Output = Result<Option<V>, E>>,
-    ) -> LookUpResult<V, E> {
+    ) -> LookupResult<V, E> {
         if let Some(entry) = self.cache.get(&key) {
-            match self.freshness.judge(entry.read_at, self.now()) {
-                State::Serves => return Ok(entry.value),
+            match self.freshness.check(entry.read_at, self.now()) {
+                State::Usable => return Ok(entry.value),
                 State::Stale => return self.refresh(key, entry, read).await,
                 State::Expired => {}
             }
         }
-        self.in_flight.find(key, self.look_up(key, read)).await
+        self.in_flight.find(key, self.lookup(key, read)).await
     }
 
-    /// The stale value serves all others while one reads, and the reader if the store does not answer.
+    /// One caller reads while all others use the stale value. If the store does not answer, the reader uses it, too.
     async fn refresh(
         &self,
         key: K,
         stale: Entry<V>,
         read: impl Future<Output = Result<Option<V>, E>>,
-    ) -> LookUpResult<V, E> {
-        match self
-            .in_flight
-            .find_first(key, self.look_up(key, read))
-            .await
-        {
+    ) -> LookupResult<V, E> {
+        match self.in_flight.find_first(key, self.lookup(key, read)).await {
             None => Ok(stale.value),
-            Some(Err(error)) => self.instead_of(key, error),
+            Some(Err(error)) => self.stale_value_or(key, error),
             Some(found) => found,
         }
     }
 
-    /// What serves instead of a value that could not be read again. Looked up only now: it may have changed meanwhile.
-    fn instead_of(&self, key: K, error: Arc<E>) -> LookUpResult<V, E> {
+    /// The stale value after a failed read. Taken from the cache again: it may have been invalidated meanwhile.
+    fn stale_value_or(&self, key: K, error: Arc<E>) -> LookupResult<V, E> {
         if !error.is_unavailable() {
             self.cache.invalidate(&key);
             return Err(error);
@@ -193,16 +189,16 @@ where
             .ok_or(error)
     }
 
-    async fn look_up(
+    async fn lookup(
         &self,
         key: K,
         read: impl Future<Output = Result<Option<V>, E>>,
-    ) -> LookUpResult<V, E> {
-        // Before it is read: it may change right afterwards.
+    ) -> LookupResult<V, E> {
+        // Both before the read: the value may change right afterwards.
         let read_at = self.now();
         let changes_before = self.changes.load(Ordering::Acquire);
         let value = read.await?;
-        if value.is_none() && self.settings.unknown == Unknown::LookedUp {
+        if value.is_none() && self.settings.unknown_keys == UnknownKeys::LookedUp {
             self.cache.invalidate(&key);
             return Ok(None);
         }
@@ -212,13 +208,13 @@ where
         };
         self.cache.insert(key, entry);
         if self.changes.load(Ordering::Acquire) != changes_before {
-            // It may have changed since it was read: then the next who asks reads it again.
+            // The value may have changed since it was read: the next caller must read it again.
             self.cache.invalidate(&key);
         }
         Ok(value)
     }
 
-    /// Takes in what the feed says. `key_of` reads the key of a change; without one, all values are invalidated.
+    /// Applies a change from the feed. `key_of` decodes its key; if it returns `None`, all values are invalidated.
     pub fn on_change(&self, change: &Change, key_of: impl FnOnce(&[u8]) -> Option<K>) {
         match change {
             Change::Item { topic, key } if *topic == self.settings.topic => match key_of(key) {
@@ -226,11 +222,11 @@ where
                 None => self.invalidate_all(),
             },
             Change::Item { .. } => {}
-            Change::Lost => self.freshness.lose_feed(self.now()),
+            Change::Lost => self.freshness.mark_feed_lost(self.now()),
             Change::Everything => {
                 self.invalidate_all();
-                // Last: no value from before may serve once more.
-                self.freshness.restore_feed();
+                // Last: no value from before the outage may be used again.
+                self.freshness.mark_feed_restored();
             }
         }
     }
@@ -239,13 +235,13 @@ where
     pub fn invalidate(&self, key: K) {
         self.changes.fetch_add(1, Ordering::AcqRel);
         self.cache.invalidate(&key);
-        self.in_flight.forget(key);
+        self.in_flight.detach(key);
     }
 
     fn invalidate_all(&self) {
         self.changes.fetch_add(1, Ordering::AcqRel);
         self.cache.invalidate_all();
-        self.in_flight.forget_all();
+        self.in_flight.detach_all();
     }
 
     fn now(&self) -> Duration {

@@ -1,8 +1,7 @@
-//! An HTTP/1.1 listener by hyper that nobody can occupy for ever: with timeouts for heads, idle connections and answers that
-//! nobody takes, and a limit on connections.
+//! An HTTP/1.1 listener on hyper, with timeouts for heads, idle connections and stalled writes, and a connection limit.
 //!
-//! Bodies are the handler's: it knows what it reads. hyper's own `header_read_timeout` counts the time before a head's first
-//! byte as well, which would have to be as long as connections may be idle; so the stream is watched here instead.
+//! Timeouts for request bodies are up to the handler. hyper's own `header_read_timeout` also counts the time before the
+//! head's first byte, so it would have to be as long as the idle timeout. So this module watches the stream itself.
 
 mod connection;
 mod progress;
@@ -23,33 +22,35 @@ use tokio_util::task::TaskTracker;
 use self::connection::serve_connection;
 use crate::{once_a_minute::OnceAMinute, shutdown::Phase};
 
-/// After a failed accept, as a rule for want of descriptors, the listener pauses: it would fail again at once.
+/// Pause after a failed accept. The usual cause is a lack of descriptors, so the next one would fail immediately.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// What a listener allows.
+/// Settings of a listener.
 #[derive(Clone, Debug)]
 pub struct HttpSettings {
-    /// What the listener is called in the log.
+    /// The listener's name in the log.
     pub name: &'static str,
-    /// Connections that may be open at once. One more is closed at once.
+    /// Limit on open connections. A connection above it is closed immediately.
     pub max_connections: usize,
-    /// How long anything may take.
+    /// Timeouts of a connection.
     pub timeouts: HttpTimeouts,
 }
 
-/// How long anything may take on a connection.
+/// Timeouts of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct HttpTimeouts {
-    /// A whole head from its first byte; and of a new connection, until that byte.
+    /// For a whole head from its first byte; on a new connection also for that first byte.
     pub head: Duration,
-    /// Silence between two requests.
+    /// For an idle connection, between two requests.
     pub idle: Duration,
-    /// Each wait until the other end takes bytes of an answer.
+    /// For each wait until the client takes bytes of a response.
     pub send: Duration,
 }
 
 /// Serves until `phase` is [`Phase::Closing`], then closes the listener and idle connections, and returns when the last
-/// connection has ended. A connection is accepted, and each of its requests served, by the `settings` of that moment.
+/// connection has ended.
+///
+/// `settings` is called again for every connection and timeout, so that a reload takes effect immediately.
 pub async fn serve<H, F, B>(
     listener: TcpListener,
     settings: impl Fn() -> HttpSettings + Clone + Send + Sync + 'static,
@@ -79,13 +80,13 @@ pub async fn serve<H, F, B>(
             }
         };
         let now = settings();
-        // Only this loop adds any.
+        // No race: only this loop adds connections.
         if connections.len() >= now.max_connections {
             drop(stream);
-            log_refusal(&now, &full);
+            log_closed(&now, &full);
             continue;
         }
-        prepare(&stream);
+        disable_delay(&stream);
         let (handler, settings, phase) = (handler.clone(), settings.clone(), phase.clone());
         let timeouts = move || settings().timeouts;
         connections.spawn(async move {
@@ -100,14 +101,14 @@ pub async fn serve<H, F, B>(
     connections.wait().await;
 }
 
-/// Answers are small and written at once: waiting to fill a packet only delays them.
-fn prepare(stream: &TcpStream) {
+/// Sets `TCP_NODELAY`: responses are small and written in one piece, so waiting to fill a packet only delays them.
+fn disable_delay(stream: &TcpStream) {
     if let Err(cause) = stream.set_nodelay(true) {
-        tracing::debug!(%cause, "a connection cannot be told to send at once");
+        tracing::debug!(%cause, "cannot set TCP_NODELAY");
     }
 }
 
-fn log_refusal(settings: &HttpSettings, full: &OnceAMinute) {
+fn log_closed(settings: &HttpSettings, full: &OnceAMinute) {
     if let Some(refused) = full.count(Instant::now()) {
         let HttpSettings {
             name,
@@ -117,7 +118,7 @@ fn log_refusal(settings: &HttpSettings, full: &OnceAMinute) {
         tracing::warn!(
             listener = name,
             refused,
-            "{name}: all {max_connections} connections are in use; {refused} new ones were closed"
+            "{name}: all {max_connections} connections are in use: closed {refused} new ones"
         );
     }
 }
@@ -125,7 +126,7 @@ fn log_refusal(settings: &HttpSettings, full: &OnceAMinute) {
 fn log_failure(settings: &HttpSettings, cause: &io::Error, failed: &OnceAMinute) {
     if let Some(times) = failed.count(Instant::now()) {
         let name = settings.name;
-        tracing::warn!(listener = name, times, %cause, "{name}: connections cannot be accepted");
+        tracing::warn!(listener = name, times, %cause, "{name}: cannot accept connections");
     }
 }
 

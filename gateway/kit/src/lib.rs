@@ -1,24 +1,24 @@
-//! What every program of Signpost has. The gateway and the login service share it; it depends on neither, but on the contract
-//! (`gateway-protocol`) and the store.
+//! What every program of Signpost needs, shared by the gateway and the login service. Depends on the contract
+//! (`gateway-protocol`) and the store, and on neither program.
 //!
 //! | module | subject |
 //! | --- | --- |
 //! | [`clock`] | the time, read in one place |
-//! | [`command`] | what commands print, and their exit codes |
-//! | [`config`] | the configuration engine, and the keys that every program has |
-//! | [`reload`] | taking on a changed configuration while the program runs |
-//! | [`secret`] | secrets, and where they come from |
-//! | [`logging`] | how every program logs |
+//! | [`command`] | output and exit codes of the commands |
+//! | [`config`] | the configuration engine, and the keys that all programs share |
+//! | [`reload`] | reloading the configuration of a running program |
+//! | [`secret`] | secrets and their sources |
+//! | [`logging`] | log setup: format, filter, output |
 //! | [`feed_cache`] | a cache in front of the store, invalidated by its change feed |
 //! | [`log_writer`] | a log that never blocks: a bounded queue and one thread that writes |
 //! | [`http_server`] | an HTTP/1.1 listener with timeouts and a limit on connections |
-//! | [`descriptors`] | the limit on open files, and a reserve below it |
-//! | [`rate_limit`] | how often a network or an application may do something |
-//! | [`shutdown`] | the phases of an orderly stop, and the signals that begin it |
-//! | [`health`] | asking a running program whether it can serve |
-//! | [`origin`] | an origin of the web |
-//! | [`page`] | what a browser is shown: the frame of a page, the page of a problem |
-//! | [`once_a_minute`] | log lines that an attacker could otherwise repeat at will |
+//! | [`descriptors`] | the limit on open files, with a reserve |
+//! | [`rate_limit`] | rate limits per network or application |
+//! | [`shutdown`] | graceful shutdown: its phases and signals |
+//! | [`health`] | health check of a running program |
+//! | [`origin`] | web origins (RFC 6454) |
+//! | [`page`] | pages for browsers: layout and error page |
+//! | [`once_a_minute`] | log lines limited to one a minute |
 
 pub mod clock;
 pub mod command;

@@ -1,10 +1,10 @@
 //! A log that never blocks the thread that logs.
 //!
-//! Lines go into a bounded queue; one thread writes them. If the reader of the log stalls, that thread alone waits. A line
-//! that finds no room is dropped and counted, and the count is logged as soon as there is room again.
+//! Lines go into a bounded queue; one thread writes them. If the reader of the log stalls, only that thread waits. If
+//! the queue is full, lines are dropped and counted, and the count is logged as soon as there is room again.
 //!
-//! The thread writes to a duplicate of the descriptor: std's own handles have a lock, which a blocked write would hold
-//! against panics and against the end of the process.
+//! The thread writes to a duplicate of the descriptor. std's own handle has a lock: a blocked write would hold it, and
+//! block panics and the end of the process.
 
 use std::{
     cell::Cell,
@@ -20,32 +20,32 @@ use std::{
 use rustix::event::{PollFd, PollFlags, poll};
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Bytes of lines that wait to be written; as many again may be on their way out. Some 2,000 access lines: what a busy
-/// gateway logs while its reader pauses for a tenth of a second. A reader that stalls for good costs 1 MiB.
+/// Limit on queued bytes; the batch being written may have the same size. Some 2,000 access lines: what a busy gateway
+/// logs while its reader pauses for 0.1 s. A reader that stalls for good costs 1 MiB.
 pub const MAX_QUEUED_BYTES: usize = 512 * 1024;
 
-/// The end of the process waits this long for the last lines. A reader that takes nothing for that long is stalled.
+/// Timeout for writing the last lines of the process. A reader that takes nothing for that long is stalled.
 pub const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// A buffer keeps this much of its memory once it is empty.
-const KEPT_BYTES: usize = 64 * 1024;
+/// Memory that an empty buffer keeps allocated.
+const RETAINED_BYTES: usize = 64 * 1024;
 
 thread_local! {
-    /// Whether this thread's lines are queued without regard to the limit: the writer's own, of which there is one at a
-    /// time, says how many others were dropped.
+    /// Whether this thread's lines are exempt from the limit. The writer's own line reports the dropped ones; there is
+    /// at most one at a time.
     static IS_WRITER: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Where log lines go. Clones share one queue.
+/// A queue of log lines and the thread that writes them. Clones share both.
 #[derive(Clone, Debug)]
 pub struct LogWriter(Arc<Queue>);
 
 #[derive(Debug, Default)]
 struct Queue {
     state: Mutex<State>,
-    /// Wakes the thread that writes.
+    /// Wakes the writer thread.
     work: Condvar,
-    /// Wakes those that wait for a flush.
+    /// Wakes callers that wait for a flush.
     flushed: Condvar,
 }
 
@@ -54,7 +54,7 @@ struct State {
     /// Whole lines.
     lines: Vec<u8>,
     dropped: u64,
-    /// Whether the thread waits for `work`; otherwise there is nobody to wake, which saves a system call a line.
+    /// Whether the writer waits for `work`. If it does not, it need not be woken, which saves a system call per line.
     is_idle: bool,
 }
 
@@ -63,28 +63,28 @@ impl LogWriter {
     ///
     /// # Errors
     ///
-    /// The process has no descriptor or no thread left.
+    /// The process cannot get another descriptor or thread.
     pub fn to_stdout() -> io::Result<Self> {
         Self::start(io::stdout().as_fd().try_clone_to_owned()?)
     }
 
     fn start(descriptor: OwnedFd) -> io::Result<Self> {
         let queue = Arc::new(Queue::default());
-        let writers = Arc::clone(&queue);
+        let of_writer = Arc::clone(&queue);
         thread::Builder::new()
             .name("log-writer".to_owned())
-            .spawn(move || write_all_lines(&writers, File::from(descriptor)))?;
+            .spawn(move || write_all_lines(&of_writer, File::from(descriptor)))?;
         Ok(Self(queue))
     }
 
-    /// Counts lines that were dropped before they got here.
+    /// Counts lines that were dropped before they reached the queue.
     pub fn count_dropped(&self, lines: u64) {
         let mut state = self.0.state();
         state.dropped += lines;
         self.0.wake(&state);
     }
 
-    /// Waits until every line that is queued is written, for [`FLUSH_TIMEOUT`] at most.
+    /// Waits until all queued lines are written, for [`FLUSH_TIMEOUT`] at most.
     pub fn flush(&self) {
         let deadline = Instant::now() + FLUSH_TIMEOUT;
         let mut state = self.0.state();
@@ -120,7 +120,7 @@ impl Queue {
         }
     }
 
-    /// Waits for lines, or for a count of dropped ones, and swaps the lines for the empty `batch`.
+    /// Waits for lines or for dropped ones to report, and swaps the lines for the empty `batch`.
     fn take(&self, batch: &mut Vec<u8>) {
         let mut state = self.state();
         while state.lines.is_empty() && state.dropped == 0 {
@@ -146,7 +146,7 @@ impl State {
     }
 }
 
-/// The thread that writes. It ends with the process.
+/// The writer thread. It ends with the process.
 fn write_all_lines(queue: &Queue, mut output: File) {
     IS_WRITER.set(true);
     let mut batch = Vec::new();
@@ -154,8 +154,8 @@ fn write_all_lines(queue: &Queue, mut output: File) {
         queue.take(&mut batch);
         write_batch(&mut output, &batch);
         batch.clear();
-        batch.shrink_to(KEPT_BYTES);
-        // Only now: what was written made room.
+        batch.shrink_to(RETAINED_BYTES);
+        // After the write, which made room for this line.
         let dropped = queue.take_dropped();
         if dropped > 0 {
             tracing::warn!(
@@ -166,14 +166,14 @@ fn write_all_lines(queue: &Queue, mut output: File) {
     }
 }
 
-/// Writes a batch, waiting as long as the reader does. What cannot be written is lost: there is no other place for it.
+/// Writes a batch, and waits for a stalled reader. If the write fails, the batch is lost: it cannot go elsewhere.
 fn write_batch(output: &mut File, mut batch: &[u8]) {
     while !batch.is_empty() {
         match output.write(batch) {
             Ok(0) => return,
             Ok(written) => batch = &batch[written..],
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // Whoever shares the descriptor may have made it non-blocking.
+            // Another process that shares the descriptor may have made it non-blocking.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 let _ = poll(&mut [PollFd::new(output, PollFlags::OUT)], None);
             }
@@ -190,7 +190,7 @@ impl<'w> MakeWriter<'w> for LogWriter {
     }
 }
 
-/// A line on its way into the queue. `tracing-subscriber` writes each in one piece.
+/// Writes a line to the queue. `tracing-subscriber` writes each in one piece.
 #[derive(Debug)]
 pub struct Line<'w>(&'w Queue);
 
@@ -205,12 +205,12 @@ impl Write for Line<'_> {
     }
 }
 
-/// Logs panics like everything else: std's own hook writes to standard error and blocks with it.
+/// Sends panics to the log: std's own hook writes to standard error, and blocks if that does.
 pub fn log_panics() {
     panic::set_hook(Box::new(|panicked| {
         let message = panicked
             .payload_as_str()
-            .unwrap_or("a value that is no text");
+            .unwrap_or("a value that is not a string");
         let place = panicked.location().map(ToString::to_string);
         let backtrace = std::backtrace::Backtrace::capture();
         let is_captured = backtrace.status() == std::backtrace::BacktraceStatus::Captured;
@@ -225,20 +225,20 @@ pub fn log_panics() {
     }));
 }
 
-/// Writes the last words of a process to standard error, waiting for [`FLUSH_TIMEOUT`] at most.
+/// Writes the last message of a process to standard error, waiting for [`FLUSH_TIMEOUT`] at most.
 #[expect(
     clippy::print_stderr,
-    reason = "there may be no log yet, and whoever starts the program looks here"
+    reason = "there may be no log yet, and standard error is what a failed start shows"
 )]
-pub fn write_final_line(words: String) {
+pub fn write_final_line(message: String) {
     let (sender, written) = mpsc::channel();
     let started = thread::Builder::new().spawn(move || {
-        eprintln!("{words}");
-        // The receiver may have stopped waiting.
+        eprintln!("{message}");
+        // The receiver may have timed out.
         let _ = sender.send(());
     });
     if started.is_ok() {
-        // An error means that nobody reads.
+        // On timeout the reader of standard error is stalled.
         let _ = written.recv_timeout(FLUSH_TIMEOUT);
     }
 }
@@ -254,7 +254,7 @@ mod tests {
         (LogWriter::start(output.into()).unwrap(), reader)
     }
 
-    /// Reads until `end` has come, and a little more.
+    /// Reads until `end` was read; more may follow it.
     fn read_until(reader: &mut PipeReader, end: &str) -> String {
         let (mut read, mut piece) = (Vec::new(), vec![0; 64 * 1024]);
         while !String::from_utf8_lossy(&read).contains(end) {
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_written_in_their_order() {
+    fn lines_are_written_in_order() {
         let (writer, mut reader) = writer();
         for number in 0..100 {
             writeln!(writer.make_writer(), "line {number}").unwrap();
@@ -277,12 +277,12 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_stalls_blocks_nobody_and_is_told_how_much_was_dropped() {
+    fn a_stalled_reader_blocks_no_thread_and_dropped_lines_are_counted() {
         let (writer, mut reader) = writer();
         let subscriber = tracing_subscriber::fmt()
             .with_ansi(false)
             .with_writer(writer.clone());
-        // The thread that writes logs, too, and there is one default for all threads.
+        // Set globally, since the writer thread logs, too.
         tracing::subscriber::set_global_default(subscriber.finish()).unwrap();
         let line = "x".repeat(1023);
         for _ in 0..4 * MAX_QUEUED_BYTES / 1024 {
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_is_gone_blocks_nobody() {
+    fn a_closed_reader_blocks_no_thread() {
         let (writer, reader) = writer();
         drop(reader);
         writeln!(writer.make_writer(), "lost").unwrap();

@@ -1,5 +1,5 @@
-//! How every program logs: one line an event, for people or as JSON, to standard output, by a thread of its own, so that no
-//! line blocks the thread that logs.
+//! Log setup of all programs: one line per event, as plain text or JSON, to standard output. A separate thread writes,
+//! so that logging never blocks.
 //!
 //! Format and filter can change while the program runs.
 
@@ -28,17 +28,17 @@ use crate::{
     log_writer::{LogWriter, log_panics},
 };
 
-/// Libraries that say little of use below these levels. The configured filter can name them to hear more.
-const QUIET: &str = "pingora_core=warn,pingora_load_balancing=error,deadpool=error";
+/// Levels below which these libraries log little of use. The configured filter can lower them.
+const LIBRARY_LEVELS: &str = "pingora_core=warn,pingora_load_balancing=error,deadpool=error";
 
-/// Logs what a configuration allows and a careful operator should know.
+/// Logs the warnings about a valid configuration.
 pub fn log_warnings(warnings: &[String]) {
     for warning in warnings {
         tracing::warn!("{warning}");
     }
 }
 
-/// The running log. Clones share it.
+/// The running log. Clones share its state.
 #[derive(Clone)]
 pub struct Logging {
     writer: LogWriter,
@@ -46,29 +46,29 @@ pub struct Logging {
     format: Arc<Format>,
 }
 
-/// Which of the two formats is written.
+/// The current one of the two formats.
 #[derive(Debug)]
 struct Format {
     is_json: AtomicBool,
 }
 
 impl Logging {
-    /// Starts the log for the whole process, for libraries that log by the `log` crate too.
+    /// Starts the log for the whole process, including libraries that use the `log` crate.
     ///
     /// # Errors
     ///
-    /// Something else in the process logs already, or the process has no descriptor or no thread left.
+    /// The process has a logger already, or cannot get another descriptor or thread.
     pub fn start(log: &Log) -> anyhow::Result<Self> {
-        // What libraries say by `log` below `info` are whole requests, answers and statements, with credentials, codes
-        // and tickets in them: no filter brings that back.
+        // Below `info`, libraries log whole requests, responses and statements, with credentials, codes and tickets.
+        // The cap is here so that no configured filter can enable that.
         let bridge = LogTracer::builder()
             .with_max_level(tracing_log::log::LevelFilter::Info)
-            // Narrates every start, migrations or not.
+            // Logs every start in detail, with or without migrations.
             .ignore_crate("refinery_core");
         bridge.init().context("cannot bridge log to tracing")?;
         let writer = LogWriter::to_stdout().context("cannot write to standard output")?;
-        let is_watched = std::io::stdout().is_terminal();
-        let (subscriber, filter, format) = subscriber(log, writer.clone(), is_watched)?;
+        let is_terminal = std::io::stdout().is_terminal();
+        let (subscriber, filter, format) = subscriber(log, writer.clone(), is_terminal)?;
         tracing::subscriber::set_global_default(subscriber).context("cannot start logging")?;
         log_panics();
         Ok(Self {
@@ -78,11 +78,11 @@ impl Logging {
         })
     }
 
-    /// A log that nothing in the process writes to.
+    /// A log without output, for tests.
     ///
     /// # Panics
     ///
-    /// The process has no descriptor or no thread left.
+    /// The process cannot get another descriptor or thread.
     #[cfg(feature = "testing")]
     #[must_use]
     pub fn unused() -> Self {
@@ -101,20 +101,22 @@ impl Logging {
         }
     }
 
-    /// Where the lines go.
+    /// The writer of the lines.
     #[must_use]
     pub const fn writer(&self) -> &LogWriter {
         &self.writer
     }
 
-    /// Takes on another format and filter, from the next line on.
+    /// Changes format and filter, from the next line on.
     pub fn apply(&self, log: &Log) {
         self.format.set(log.format);
         match filter(&log.filter) {
-            // An error would be a log that has ended, which this one has not.
+            // Fails only if the subscriber was dropped, which never happens.
             Ok(filter) => drop(self.filter.reload(filter)),
-            // The configuration was checked.
-            Err(cause) => tracing::error!(%cause, "log.filter cannot be used: the old one stays"),
+            // Unexpected: the filter was checked when it was read.
+            Err(cause) => {
+                tracing::error!(%cause, "invalid log.filter: the old one stays in effect")
+            }
         }
     }
 }
@@ -141,7 +143,7 @@ where
         is_json: AtomicBool::new(false),
     });
     format.set(log.format);
-    // Both formats are there at any time; a line goes to the one that is chosen, and so do the fields of its spans.
+    // Both layers always exist. A line, and the fields of its spans, go only to the one of the current format.
     let human = fmt::layer()
         .with_target(false)
         .with_ansi(is_terminal)
@@ -155,13 +157,13 @@ where
         .with_writer(writer);
     let layered = tracing_subscriber::registry()
         .with(filter)
-        .with(only(human, &format, false))
-        .with(only(json, &format, true));
+        .with(enabled_for(human, &format, false))
+        .with(enabled_for(json, &format, true));
     Ok((Box::new(layered), filter_handle, format))
 }
 
-/// The layer, as long as its format is the chosen one.
-fn only<S>(layer: impl Layer<S>, format: &Arc<Format>, is_json: bool) -> impl Layer<S>
+/// Enables a layer only while its format is the current one.
+fn enabled_for<S>(layer: impl Layer<S>, format: &Arc<Format>, is_json: bool) -> impl Layer<S>
 where
     S: Subscriber + for<'s> LookupSpan<'s>,
 {
@@ -172,7 +174,7 @@ where
 }
 
 fn filter(configured: &str) -> anyhow::Result<EnvFilter> {
-    EnvFilter::try_new(format!("{QUIET},{configured}")).context("log.filter")
+    EnvFilter::try_new(format!("{LIBRARY_LEVELS},{configured}")).context("log.filter")
 }
 
 #[cfg(test)]
@@ -195,7 +197,7 @@ mod tests {
         }
     }
 
-    /// What is written while `work` runs; it may change the log.
+    /// The lines written while `work` runs; it may change the log.
     fn written(log: &Log, work: impl FnOnce(&Logging)) -> String {
         let file = Arc::new(tempfile::tempfile().unwrap());
         let (subscriber, filter, format) = subscriber(log, Arc::clone(&file), false).unwrap();
@@ -212,16 +214,18 @@ mod tests {
         lines
     }
 
-    fn say(target: &str, level: log::Level) {
+    fn log_from_library(target: &str, level: log::Level) {
         let line = format_args!("said");
         let mut record = Record::builder();
         LogTracer::new().log(&record.target(target).level(level).args(line).build());
     }
 
     #[test]
-    fn libraries_are_quiet_unless_they_are_named() {
+    fn libraries_are_quiet_unless_the_filter_names_them() {
         let of = |filter: &str, target: &str, level| {
-            written(&log(filter, LogFormat::Human), |_| say(target, level))
+            written(&log(filter, LogFormat::Human), |_| {
+                log_from_library(target, level)
+            })
         };
         for (target, quiet, loud) in [
             ("pingora_core::server", log::Level::Info, log::Level::Warn),
@@ -245,14 +249,14 @@ mod tests {
         let lines = written(&log("info", LogFormat::Human), |logging| {
             let span = tracing::span!(Level::INFO, "request", request.id = "r-1");
             let _entered = span.enter();
-            tracing::debug!("unheard");
+            tracing::debug!("filtered out");
             tracing::info!("first");
             logging.apply(&log("debug", LogFormat::Json));
             tracing::debug!("second");
             let span = tracing::span!(Level::INFO, "request", request.id = "r-2");
             span.in_scope(|| tracing::info!("third"));
             logging.apply(&log("warn", LogFormat::Human));
-            tracing::info!("unheard");
+            tracing::info!("filtered out");
             tracing::warn!("fourth");
         });
         let lines: Vec<_> = lines.lines().collect();
@@ -265,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_must_be_one() {
+    fn an_invalid_filter_is_rejected() {
         filter("info,login=debug").unwrap();
         filter("login=loud").unwrap_err();
     }

@@ -1,14 +1,14 @@
-//! Log lines that are written at most once a minute, since clients can cause them as often as they like.
+//! Log lines limited to one a minute: for events that clients can cause at will.
 
 use std::{
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
-/// Often enough to be seen, seldom enough not to drown the log.
+/// Short enough that the line is seen, long enough that it does not flood the log.
 const INTERVAL: Duration = Duration::from_secs(60);
 
-/// Counts how often something happened, and says when to log that.
+/// Counts an event, and limits its log line to one a minute.
 #[derive(Debug, Default)]
 pub struct OnceAMinute(Mutex<Counted>);
 
@@ -19,7 +19,7 @@ struct Counted {
 }
 
 impl OnceAMinute {
-    /// Nothing happened yet.
+    /// Creates a counter at 0.
     #[must_use]
     pub const fn new() -> Self {
         Self(Mutex::new(Counted {
@@ -28,7 +28,7 @@ impl OnceAMinute {
         }))
     }
 
-    /// It happened once more. The number of times since the last line, this one included, if a line is due.
+    /// Counts an event. If a line is due, returns the number of events since the last line, this one included.
     #[must_use]
     pub fn count(&self, now: Instant) -> Option<u64> {
         let mut counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! An origin of the web: where a login may return to, and where browsers reach the gateway.
+//! Web origins: allowed return addresses of a login, and the address at which browsers reach the gateway.
 
 use std::{fmt, str::FromStr};
 
@@ -9,7 +9,7 @@ use url::{Position, Url};
 pub struct Origin(Url);
 
 impl Origin {
-    /// Whether `url` is of this origin. Both went through the same parser.
+    /// Whether `url` has this origin. Both were parsed by the same parser.
     #[must_use]
     pub fn contains(&self, url: &Url) -> bool {
         url.scheme() == self.0.scheme()
@@ -23,7 +23,7 @@ impl Origin {
         self.0.scheme() == "https"
     }
 
-    /// The address of its root, `https://app.example/`.
+    /// The URL of its root, `https://app.example/`.
     #[must_use]
     pub fn to_url(&self) -> Url {
         self.0.clone()
@@ -37,9 +37,11 @@ impl Origin {
 impl FromStr for Origin {
     type Err = ParseOriginError;
 
-    /// Letter case, a default port and one slash at the end do not matter. The parser (WHATWG URL) repairs much else: line
-    /// breaks, missing slashes, numbers that stand for addresses, letters beyond ASCII. What needs repair is a mistake.
-    /// Nor is there a wildcard: `*` would be the name of a host.
+    /// Letter case, a default port and one trailing slash do not matter.
+    ///
+    /// The parser (WHATWG URL) repairs much else: line breaks, missing slashes, numbers in place of addresses, letters
+    /// beyond ASCII. Text that needs such a repair is rejected as a mistake. Wildcards are not supported: `*` would be
+    /// a host name.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let origin = Url::parse(text).map(Self).map_err(|_| ParseOriginError)?;
         let default_port = match origin.0.scheme() {
@@ -68,13 +70,13 @@ impl fmt::Display for Origin {
     }
 }
 
-/// The text is not an origin.
+/// The string is not an origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParseOriginError;
 
 impl fmt::Display for ParseOriginError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("an origin: http or https, a host, a port perhaps, and no more")
+        formatter.write_str("an origin: http or https, a host, optionally a port, and nothing else")
     }
 }
 
@@ -109,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_an_origin_is_refused() {
+    fn anything_but_an_origin_is_rejected() {
         for bad in [
             "",
             "app.example",
@@ -128,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_parser_would_repair_is_refused() {
+    fn text_that_the_parser_would_repair_is_rejected() {
         for bad in [
             " https://app.example",
             "https:app.example",
@@ -149,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_no_wildcards() {
+    fn wildcards_are_rejected() {
         for wildcard in ["https://*", "https://*.example", "https://app.*"] {
             assert!(wildcard.parse::<Origin>().is_err(), "{wildcard}");
         }

@@ -1,7 +1,7 @@
-//! What a browser is shown: the frame of every page, the page of a problem, and the headers that come with them.
+//! HTML pages for browsers: the frame of every page, the error page, and their response headers.
 //!
-//! No script, no picture, nothing from elsewhere: the policy allows one style sheet, by its hash. The template
-//! library escapes every value. The gateway and the login service share the page, so a person sees one service.
+//! Pages have no scripts, no images and no external resources: the policy allows one style sheet, by its hash. The
+//! template library escapes every value. The gateway and the login service share the layout and look like one service.
 
 use std::sync::LazyLock;
 
@@ -19,7 +19,7 @@ use sha2::{Digest, Sha256};
 
 const STYLE: &str = include_str!("page/style.css");
 
-/// `form-action` and `base-uri` do not fall back to `default-src`, so they are named.
+/// The Content-Security-Policy. `form-action` and `base-uri` do not fall back to `default-src`, so they are listed.
 static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
     let style = STANDARD.encode(Sha256::digest(STYLE));
     let policy = format!(
@@ -28,7 +28,7 @@ static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
     HeaderValue::try_from(policy).expect("base64 and our own words are header characters")
 });
 
-/// The headers of a page in `language`.
+/// The response headers of a page in `language`.
 #[must_use]
 pub fn headers(language: Language) -> [(HeaderName, HeaderValue); 7] {
     let fixed = HeaderValue::from_static;
@@ -44,7 +44,7 @@ pub fn headers(language: Language) -> [(HeaderName, HeaderValue); 7] {
     ]
 }
 
-/// A whole page: `body` below its title.
+/// Returns a complete page: the title, and `body` below it.
 #[must_use]
 pub fn document(language: Language, title: &str, body: &Markup) -> String {
     let page = html! {
@@ -69,13 +69,13 @@ pub fn document(language: Language, title: &str, body: &Markup) -> String {
     page.into_string()
 }
 
-/// The page of a problem, with the same code and request id as its data.
+/// Returns the page of a problem, with the code and the request ID that its JSON would have.
 #[must_use]
 pub fn problem(problem: &Problem) -> String {
     let language = problem.language();
     let body = html! {
-        p { (problem.detail()) }
-        @if let Some(hint) = problem.hinted() {
+        p { (problem.page_detail()) }
+        @if let Some(hint) = problem.hint_text() {
             p { (hint) }
         }
         dl {
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_problem_shows_its_texts_code_and_request_in_every_language() {
+    fn a_problem_shows_its_detail_code_and_request_id_in_every_language() {
         for language in Language::ALL {
             let login_denied = Problem::new(ProblemCode::LoginDenied, language, "r-1");
             let page = problem(&login_denied);
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hint_is_shown_where_there_is_one() {
+    fn a_hint_is_shown_if_present() {
         let mismatch = Problem::new(ProblemCode::SignMismatch, Language::En, "r-1");
         assert_eq!(problem(&mismatch).matches("<p>").count(), 1);
         let page = problem(&mismatch.hint("look again".to_owned()));
@@ -117,11 +117,20 @@ mod tests {
     }
 
     #[test]
+    fn a_page_does_not_ask_for_a_header() {
+        let missing = Problem::new(ProblemCode::AppMissing, Language::En, "r-1")
+            .detail_args(&[("name", "Acme-X-App")]);
+        let page = problem(&missing);
+        assert!(page.contains("signed query parameter"), "{page}");
+        assert!(!page.contains("Acme-X-App"), "{page}");
+    }
+
+    #[test]
     fn every_value_is_escaped() {
-        let duplicated = Problem::new(ProblemCode::HeaderDuplicated, Language::En, "r-1")
+        let missing = Problem::new(ProblemCode::ParamMissing, Language::En, "r-1")
             .detail_args(&[("name", "<script>")])
             .hint("\"a\" & <b>".to_owned());
-        let page = problem(&duplicated);
+        let page = problem(&missing);
         assert!(page.contains("&lt;script&gt;"), "{page}");
         assert!(page.contains("&amp; &lt;b&gt;"), "{page}");
         assert!(
@@ -131,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_may_not_be_framed_nor_load_anything_nor_be_found() {
+    fn a_page_cannot_be_framed_load_resources_or_be_indexed() {
         let headers = http::HeaderMap::from_iter(headers(Language::Ja));
         let policy = headers[CONTENT_SECURITY_POLICY].to_str().unwrap();
         assert!(

@@ -1,14 +1,14 @@
 //! Rate limits by key, in fixed memory: the generic cell rate algorithm (GCRA).
 //!
-//! Each event costs its key the time that the rate gives for one, and a key whose debt is larger than its burst waits. Of
-//! each key one number is kept, the time at which its debt is paid.
+//! Each event adds one interval of the rate to its key's debt; time pays the debt off. An event that would raise the
+//! debt above the burst is rejected. Per key one number is stored: the time at which its debt is paid.
 //!
-//! Memory is fixed: [`TRACKED_KEYS`] keys, 1.1 MB, allocated at the start. A key whose debt is paid is as good
-//! as unknown. If more than that are in debt at once, a new one takes the place of the one that owes least among the
-//! eight that share a set with it: that one begins anew, sooner than it should have by what it owed. So no key is
-//! refused because of how many others there are, and the ones that are remembered longest are those that flood.
+//! Memory is fixed: [`TRACKED_KEYS`] keys, 1.1 MB, allocated at the start. A key whose debt is paid need not be stored.
+//! If more keys than that are in debt at once, a new key evicts the one with the least debt among the eight of its set,
+//! and that debt is forgiven. So no key is rejected because of the number of other keys, and the keys that send most
+//! stay longest.
 //!
-//! Rates can change while the memory stays: a limiter with other rates shares the debts of the one that it was made from.
+//! Rates can change while the debts stay: a limiter with other rates shares the debts of the one it was created from.
 
 use std::{
     hash::{BuildHasher, Hash, RandomState},
@@ -18,24 +18,25 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Keys that are tracked at the same time.
+/// Number of keys with a debt that are tracked at the same time.
 pub const TRACKED_KEYS: usize = SETS * WAYS;
-/// A set is found by a key's hash under a secret of this process, so nobody can aim at one. Each has a lock of its own.
+/// Number of sets, each with its own lock. A key's set depends on a hash with a secret of this process, so that no
+/// client can target a set.
 const SETS: usize = 8192;
-/// Slots of a set.
+/// Number of slots in a set.
 const WAYS: usize = 8;
 
-/// How often something may happen.
+/// An allowed rate of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// All the time.
+    /// Sustained rate, in events per second.
     pub per_second: NonZeroU32,
-    /// At once, after as long a rest as that takes to be regained.
+    /// Events allowed at once, after a pause long enough to pay off all debt.
     pub burst: NonZeroU32,
 }
 
 impl Rate {
-    /// `None` if a number is 0.
+    /// Creates a rate; `None` if a number is 0.
     #[must_use]
     pub fn new(per_second: u32, burst: u32) -> Option<Self> {
         Some(Self {
@@ -44,7 +45,7 @@ impl Rate {
         })
     }
 
-    /// `factor` times as generous.
+    /// A rate and burst `factor` times as high.
     #[must_use]
     pub fn times(self, factor: NonZeroU32) -> Self {
         Self {
@@ -54,14 +55,14 @@ impl Rate {
     }
 }
 
-/// Something happened too often.
+/// An event exceeds the rate limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TooMany {
-    /// When the next one is served, if none comes before.
+pub struct RateExceeded {
+    /// Time until an event is allowed again.
     pub retry_after: Duration,
 }
 
-/// One rate for every key.
+/// A rate limiter with the same rate for every key.
 #[derive(Debug)]
 pub struct RateLimiter {
     pace: Pace,
@@ -69,7 +70,7 @@ pub struct RateLimiter {
 }
 
 impl RateLimiter {
-    /// Nothing has happened by `now`, which is the earliest time that it is ever asked about.
+    /// Creates a limiter without debts. No later call may have an earlier time than `now`.
     #[must_use]
     pub fn new(rate: Rate, now: Instant) -> Self {
         Self {
@@ -78,7 +79,7 @@ impl RateLimiter {
         }
     }
 
-    /// The same memory under another rate. A key that owes more than the new burst allows has used that up, and no more.
+    /// A limiter with another rate and the same debts. A debt above the new burst is reduced to it.
     #[must_use]
     pub fn with_rate(&self, rate: Rate) -> Self {
         Self {
@@ -91,13 +92,13 @@ impl RateLimiter {
     ///
     /// # Errors
     ///
-    /// The key has used up its burst. Refused events are not counted.
-    pub fn count(&self, key: &impl Hash, now: Instant) -> Result<(), TooMany> {
+    /// The key has used up its burst. A rejected event is not counted.
+    pub fn count(&self, key: &impl Hash, now: Instant) -> Result<(), RateExceeded> {
         self.debts.take(key, self.pace, now)
     }
 }
 
-/// A rate for each network of clients, and a more generous one for each site.
+/// A rate limiter with a rate for each client network, and a higher one for each site.
 #[derive(Debug)]
 pub struct NetworkLimiter {
     network: Pace,
@@ -106,7 +107,7 @@ pub struct NetworkLimiter {
 }
 
 impl NetworkLimiter {
-    /// Nobody has called by `now`, which is the earliest time that it is ever asked about.
+    /// Creates a limiter without debts. No later call may have an earlier time than `now`.
     #[must_use]
     pub fn new(network: Rate, site: Rate, now: Instant) -> Self {
         Self {
@@ -116,7 +117,7 @@ impl NetworkLimiter {
         }
     }
 
-    /// The same memory under other rates, as [`RateLimiter::with_rate`].
+    /// A limiter with other rates and the same debts, as [`RateLimiter::with_rate`].
     #[must_use]
     pub fn with_rates(&self, network: Rate, site: Rate) -> Self {
         Self {
@@ -130,9 +131,9 @@ impl NetworkLimiter {
     ///
     /// # Errors
     ///
-    /// Its network, or the IPv6 /48 around it, has used up its burst. Refused events are not counted against either,
-    /// so that one network in a /48 takes no more of it than its own share.
-    pub fn count(&self, client: IpAddr, now: Instant) -> Result<(), TooMany> {
+    /// Its network, or the IPv6 /48 around it, has used up its burst. A rejected event counts against neither, so that
+    /// a network in a /48 takes no more than its own share.
+    pub fn count(&self, client: IpAddr, now: Instant) -> Result<(), RateExceeded> {
         let network = Network::from_client(client);
         self.debts.take(&network, self.network, now)?;
         match Network::from_site(client) {
@@ -146,28 +147,28 @@ impl NetworkLimiter {
     }
 }
 
-/// A network of clients that are counted as one.
+/// A network of clients that share one rate limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Network {
     address: IpAddr,
-    /// Its length in bits: a /64 and the /48 around it can begin alike.
+    /// Prefix length in bits: a /64 and the /48 around it can have the same address.
     prefix: u8,
 }
 
 impl Network {
-    /// An IPv4 address, or an IPv6 /64: what one household or one machine has at least.
+    /// The client's network: an IPv4 address, or an IPv6 /64, which one household or machine has at least.
     #[must_use]
     pub fn from_client(client: IpAddr) -> Self {
-        Self::around(client, 64)
+        Self::with_prefix(client, 64)
     }
 
-    /// An IPv4 address, or an IPv6 /48: what one site has.
+    /// The client's site: an IPv4 address, or an IPv6 /48.
     #[must_use]
     pub fn from_site(client: IpAddr) -> Self {
-        Self::around(client, 48)
+        Self::with_prefix(client, 48)
     }
 
-    fn around(client: IpAddr, prefix: u8) -> Self {
+    fn with_prefix(client: IpAddr, prefix: u8) -> Self {
         match client.to_canonical() {
             IpAddr::V4(address) => Self {
                 address: address.into(),
@@ -182,7 +183,7 @@ impl Network {
     }
 }
 
-/// What keys owe.
+/// The debts of all keys.
 #[derive(Debug)]
 struct Debts {
     sets: Box<[Mutex<[Slot; WAYS]>]>,
@@ -190,21 +191,21 @@ struct Debts {
     started: Instant,
 }
 
-/// A rate in nanoseconds.
+/// A rate, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 struct Pace {
-    /// What one event costs.
+    /// Debt added by one event.
     cost: u64,
-    /// How much a key may owe.
+    /// Maximum debt of a key.
     credit: u64,
 }
 
-/// A key, and what it owes.
+/// A key and its debt.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
-    /// Its hash. That two of some 2^16 share one of 2^64 does not happen.
+    /// The key's hash. Collisions of 64 bits among 2^16 keys can be neglected.
     key: u64,
-    /// When its debt is paid, in nanoseconds since the start.
+    /// When the debt is paid, in nanoseconds since the start.
     paid_at: u64,
 }
 
@@ -217,7 +218,7 @@ impl Debts {
         }
     }
 
-    /// Undoes a [`Self::take`] that was just made.
+    /// Undoes the last [`Self::take`] of the key.
     fn give_back(&self, key: &impl Hash, pace: Pace) {
         let key = self.hasher.hash_one(key);
         let mut slots = self.set(key).lock().unwrap_or_else(PoisonError::into_inner);
@@ -234,26 +235,26 @@ impl Debts {
         &self.sets[key as usize % SETS]
     }
 
-    fn take(&self, key: &impl Hash, pace: Pace, now: Instant) -> Result<(), TooMany> {
+    fn take(&self, key: &impl Hash, pace: Pace, now: Instant) -> Result<(), RateExceeded> {
         let now = u64::try_from(now.saturating_duration_since(self.started).as_nanos());
         let now = now.unwrap_or(u64::MAX / 2);
         let key = self.hasher.hash_one(key);
         let mut slots = self.set(key).lock().unwrap_or_else(PoisonError::into_inner);
         let known = slots.iter().position(|slot| slot.key == key);
         let index = known.unwrap_or_else(|| {
-            let owed = |index: &usize| slots[*index].paid_at;
-            let least = (0..WAYS).min_by_key(owed).unwrap_or_default();
-            slots[least] = Slot { key, paid_at: 0 };
-            least
+            let debt = |index: &usize| slots[*index].paid_at;
+            let evicted = (0..WAYS).min_by_key(debt).unwrap_or_default();
+            slots[evicted] = Slot { key, paid_at: 0 };
+            evicted
         });
         let slot = &mut slots[index];
-        // Under an earlier rate the key may have been allowed to owe more.
+        // An earlier rate may have allowed a higher debt.
         slot.paid_at = slot.paid_at.min(now + pace.credit);
         let paid_at = slot.paid_at.max(now) + pace.cost;
-        let owed = paid_at - now;
-        if owed > pace.credit {
-            let retry_after = Duration::from_nanos(owed - pace.credit);
-            return Err(TooMany { retry_after });
+        let debt = paid_at - now;
+        if debt > pace.credit {
+            let retry_after = Duration::from_nanos(debt - pace.credit);
+            return Err(RateExceeded { retry_after });
         }
         slot.paid_at = paid_at;
         Ok(())
@@ -282,26 +283,26 @@ mod tests {
         NetworkLimiter::new(rate(10, 5), rate(20, 8), now)
     }
 
-    /// How many of so many requests at once are served, and what the last one is told.
+    /// Sends concurrent requests. Returns how many are served, and the error of the last one.
     fn served(
         limiter: &NetworkLimiter,
         client: &str,
         requests: usize,
         now: Instant,
-    ) -> (usize, Option<TooMany>) {
+    ) -> (usize, Option<RateExceeded>) {
         let client = client.parse().unwrap();
-        let told: Vec<_> = (0..requests).map(|_| limiter.count(client, now)).collect();
-        let served = told.iter().filter(|told| told.is_ok()).count();
-        (served, told.last().and_then(|told| told.err()))
+        let results: Vec<_> = (0..requests).map(|_| limiter.count(client, now)).collect();
+        let served = results.iter().filter(|result| result.is_ok()).count();
+        (served, results.last().and_then(|result| result.err()))
     }
 
     #[test]
     fn a_network_has_its_burst_and_then_its_rate() {
         let start = Instant::now();
         let limiter = limiter(start);
-        let (count, told) = served(&limiter, "192.0.2.1", 9, start);
+        let (count, error) = served(&limiter, "192.0.2.1", 9, start);
         assert_eq!(count, 5);
-        assert_eq!(told.unwrap().retry_after, 100 * MILLISECOND);
+        assert_eq!(error.unwrap().retry_after, 100 * MILLISECOND);
         assert_eq!(
             served(&limiter, "192.0.2.1", 9, start + 99 * MILLISECOND).0,
             0
@@ -319,13 +320,13 @@ mod tests {
     }
 
     #[test]
-    fn networks_are_counted_apart() {
+    fn networks_are_counted_separately() {
         let now = Instant::now();
         let limiter = limiter(now);
         for (client, count) in [
             ("192.0.2.1", 5),
             ("192.0.2.2", 5),
-            // The same address in IPv6's clothes.
+            // The same address, mapped to IPv6.
             ("::ffff:192.0.2.2", 0),
             ("2001:db8:0:1::1", 5),
             // The same /64, and another one of the same /48, which has 8.
@@ -339,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_subnet_takes_nothing_from_its_site() {
+    fn rejected_requests_of_a_network_do_not_count_against_its_site() {
         let now = Instant::now();
         let limiter = limiter(now);
         assert_eq!(served(&limiter, "2001:db8:0:1::1", 1000, now).0, 5);
@@ -347,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn more_networks_than_are_tracked_refuse_nobody() {
+    fn more_networks_than_are_tracked_cause_no_rejections() {
         let now = Instant::now();
         let limiter = limiter(now);
         assert_eq!(served(&limiter, "192.0.2.1", 9, now).0, 5);
@@ -355,12 +356,12 @@ mod tests {
             let stranger = IpAddr::from((0x0b00_0000 + number).to_be_bytes());
             assert_eq!(limiter.count(stranger, now), Ok(()), "{stranger}");
         }
-        // Who owes most stays.
+        // The network with the highest debt is still tracked.
         assert_eq!(served(&limiter, "192.0.2.1", 9, now).0, 0);
     }
 
     #[test]
-    fn a_network_and_the_site_around_it_are_not_mistaken_for_each_other() {
+    fn a_network_and_the_site_around_it_differ() {
         let of = |text: &str| text.parse::<IpAddr>().unwrap();
         let first = of("2001:db8::1");
         assert_ne!(Network::from_client(first), Network::from_site(first));
@@ -377,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_one_rate_are_counted_apart() {
+    fn keys_are_counted_separately() {
         let now = Instant::now();
         let limiter = RateLimiter::new(Rate::new(1, 2).unwrap(), now);
         for (key, is_served) in [(1, true), (1, true), (1, false), (2, true)] {
@@ -387,14 +388,14 @@ mod tests {
     }
 
     #[test]
-    fn a_site_that_is_full_costs_its_networks_nothing() {
+    fn requests_rejected_for_a_site_do_not_count_against_its_networks() {
         let now = Instant::now();
         let limiter = limiter(now);
         for network in ["2001:db8:0:1::1", "2001:db8:0:2::1"] {
             served(&limiter, network, 5, now);
         }
         assert_eq!(served(&limiter, "2001:db8:0:3::1", 9, now).0, 0);
-        // By then the site has room for 10, and the third network all of its own.
+        // By then the site allows 8 again, and the third network its own burst.
         let later = now + Duration::from_millis(400);
         assert_eq!(served(&limiter, "2001:db8:0:3::1", 9, later).0, 5);
     }
@@ -408,19 +409,19 @@ mod tests {
         let larger = old.with_rates(rate(10, 8), rate(20, 16));
         assert_eq!(served(&larger, "192.0.2.1", 9, now).0, 3);
         assert_eq!(served(&larger, "192.0.2.2", 9, now).0, 8);
-        // One of an old snapshot still counts by its own rate, in the same memory.
+        // The old limiter still applies its own rate to the same debts.
         assert_eq!(served(&old, "192.0.2.2", 9, now).0, 0);
     }
 
     #[test]
-    fn an_old_debt_is_no_larger_than_the_new_burst() {
+    fn an_old_debt_is_reduced_to_the_new_burst() {
         let now = Instant::now();
         let slow = RateLimiter::new(Rate::new(1, 100).unwrap(), now);
         assert!((0..100).all(|_| slow.count(&1, now).is_ok()));
-        // It owes 100 s, of which the faster rate allows one.
+        // The debt is 100 s, of which the faster rate allows 1 s.
         let fast = slow.with_rate(Rate::new(10, 10).unwrap());
-        let told = fast.count(&1, now).unwrap_err();
-        assert_eq!(told.retry_after, 100 * MILLISECOND);
+        let error = fast.count(&1, now).unwrap_err();
+        assert_eq!(error.retry_after, 100 * MILLISECOND);
         assert!(fast.count(&1, now + 100 * MILLISECOND).is_ok());
     }
 }

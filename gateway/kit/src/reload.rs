@@ -1,15 +1,15 @@
-//! Taking on a changed configuration while the program runs.
+//! Reloading the configuration of a running program.
 //!
-//! A reload begins on SIGHUP, by the program's `reload` command ([`control`]), or when a watched file has changed
-//! (`watch`). Reloads happen one after the other. A file that is invalid changes nothing. Keys that only a restart can
-//! change keep their values, and each reload names them.
+//! A reload is triggered by SIGHUP, by the program's `reload` command ([`control`]), or by a change of a watched file
+//! (`watch`). Reloads run one after the other. An invalid file changes nothing. Keys that need a restart keep their old
+//! values, and each reload lists them.
 //!
-//! | what | bound |
+//! | what | limit |
 //! | --- | --- |
-//! | signals that come during a reload | one further reload |
-//! | `reload` commands at once | one is answered, others wait in the socket's backlog |
-//! | a command, and its answer | 5 s each |
-//! | commands that are being read | 8 |
+//! | signals during a reload | one further reload |
+//! | concurrent `reload` commands | one runs, others wait in the socket's backlog |
+//! | reading a command, writing its reply | 5 s each |
+//! | commands being read | 8 |
 //! | reading the files | 30 s |
 
 pub mod control;
@@ -36,47 +36,47 @@ use self::{
 };
 use crate::config::{Change, ConfigError, Loaded, Settings};
 
-/// Reading the files takes no longer, or the reload has failed: one may be on a server that does not answer.
+/// Timeout for reading the files: one may be on a server that does not answer.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What a program reloads.
+/// A program whose configuration can be reloaded.
 pub trait Reload: Send + Sync + 'static {
-    /// Its configuration.
+    /// The program's configuration.
     type Config: Send + 'static;
 
     /// Reads the configuration in `file`. Blocks.
     ///
     /// # Errors
     ///
-    /// The file is no configuration.
+    /// The configuration is invalid.
     fn load(&self, file: &Path) -> Result<Loaded<Self::Config>, ConfigError>;
 
-    /// Whether a changed key needs a restart; `changed` are all that changed.
+    /// Whether a changed key needs a restart; `changed` lists all changed keys.
     fn needs_restart(&self, key: &str, changed: &[&str]) -> bool;
 
-    /// Takes a configuration on, but for what needs a restart. Nothing may have changed if it fails.
+    /// Applies a configuration, except for keys that need a restart. Must change nothing if it fails.
     fn apply(&self, config: Self::Config) -> impl Future<Output = anyhow::Result<()>> + Send;
 
-    /// Where the program answers `/readyz`.
+    /// The address on which the program serves `/readyz`.
     fn health_address(&self) -> SocketAddr;
 }
 
-/// SIGHUP, which asks for a reload.
+/// Listener for SIGHUP, which triggers a reload.
 #[derive(Debug)]
-pub struct Hangups(Signal);
+pub struct ReloadSignals(Signal);
 
-impl Hangups {
-    /// Takes the signal over: from here on it no longer ends the process. Only within a runtime.
+impl ReloadSignals {
+    /// Installs a handler: from here on the signal no longer ends the process. Needs a runtime.
     ///
     /// # Errors
     ///
-    /// The system refuses.
+    /// The system does not allow it.
     pub fn listen() -> io::Result<Self> {
         signal(SignalKind::hangup()).map(Self)
     }
 }
 
-/// What came of a reload, or would come of it. `Display` is what the `reload` command prints.
+/// The outcome of a reload, or of a comparison. `Display` is the output of the `reload` command.
 #[derive(Debug)]
 pub struct Report {
     file: PathBuf,
@@ -85,13 +85,13 @@ pub struct Report {
 
 #[derive(Debug)]
 enum Outcome {
-    /// Taken on.
+    /// The configuration was reloaded.
     Applied(Differences),
-    /// What would be taken on.
+    /// What a reload would change.
     Compared(Differences),
-    /// The file is invalid: the old configuration stays.
+    /// The file is invalid: the old configuration stays in effect.
     Invalid(ConfigError),
-    /// It is valid, and could not be taken on: the old configuration stays.
+    /// The file could not be read in time, or not be applied: the old configuration stays in effect.
     Failed(anyhow::Error),
 }
 
@@ -101,21 +101,21 @@ struct Differences {
     needing_restart: Vec<Change>,
 }
 
-/// Reloads a program's configuration whenever it should.
+/// Reloads a program's configuration on signals, commands and file changes.
 pub struct Reloader<R: Reload> {
     program: Arc<R>,
     file: PathBuf,
-    /// What is in force.
+    /// The settings in effect.
     running: Settings,
-    hangups: Hangups,
+    hangups: ReloadSignals,
     commands: mpsc::Receiver<Command>,
     watch: FileWatch,
 }
 
 impl<R: Reload> Reloader<R> {
-    /// One for the program that runs with the settings of `file`. What `hangups` received so far is answered by a reload. Only
-    /// within a runtime.
-    pub fn new(program: R, file: PathBuf, running: Settings, hangups: Hangups) -> Self {
+    /// Creates a reloader for the program running with the settings of `file`. Signals that `hangups` received already
+    /// trigger a reload. Needs a runtime.
+    pub fn new(program: R, file: PathBuf, running: Settings, hangups: ReloadSignals) -> Self {
         Self {
             hangups,
             commands: control::commands(&file),
@@ -126,7 +126,7 @@ impl<R: Reload> Reloader<R> {
         }
     }
 
-    /// Reloads whenever it should, for as long as this is polled.
+    /// Handles signals, commands and file changes; never returns.
     pub async fn run(mut self) {
         loop {
             tokio::select! {
@@ -139,11 +139,11 @@ impl<R: Reload> Reloader<R> {
                         Verb::Diff => self.compare().await,
                         Verb::HealthAddress => {
                             let address = self.program.health_address();
-                            command.answer(true, &address.to_string()).await;
+                            command.reply(true, &address.to_string()).await;
                             continue;
                         }
                     };
-                    command.answer(report.is_good(), &report.to_string()).await;
+                    command.reply(report.is_success(), &report.to_string()).await;
                 }
                 () = self.watch.changed() => {
                     self.reload().await;
@@ -154,7 +154,7 @@ impl<R: Reload> Reloader<R> {
 
     async fn reload(&mut self) -> Report {
         let loaded = self.load().await;
-        // What was tried, and failed, is not tried again before it changes.
+        // Also after a failure the watch continues from what was read: the same content is not tried again.
         let read = match &loaded {
             Ok(loaded) => Some(loaded.settings.files().to_vec()),
             Err(Outcome::Invalid(error)) => Some(error.files()),
@@ -230,9 +230,9 @@ impl<R: Reload> Reloader<R> {
 }
 
 impl Report {
-    /// Whether the file is valid, and was taken on if that was asked for.
+    /// Whether the file is valid, and was applied if that was requested.
     #[must_use]
-    pub const fn is_good(&self) -> bool {
+    pub const fn is_success(&self) -> bool {
         matches!(self.outcome, Outcome::Applied(_) | Outcome::Compared(_))
     }
 

@@ -1,15 +1,15 @@
-//! Secrets and where they come from: `env:NAME`, `file:PATH`, or the secret itself. CONTRACT 4.
+//! Secrets and their sources: `env:NAME`, `file:PATH`, or the secret itself.
 
 use std::{env, fmt, fs, path::PathBuf};
 
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-/// A secret text. Wiped when dropped; its `Debug` is silent.
+/// A secret string. Zeroized when dropped; `Debug` does not print it.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub struct Secret(String);
 
 impl Secret {
-    /// The text, for the one place that uses it.
+    /// The secret as a string. Must not be logged.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
@@ -28,14 +28,14 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Where a secret comes from. Its `Debug` is silent, since it may be the secret itself.
+/// The source of a secret. `Debug` prints nothing of it, since it may be the secret itself.
 #[derive(Clone)]
 pub enum SecretSource {
-    /// The variable of the environment.
+    /// An environment variable, by name.
     Env(String),
-    /// The file; white space around the secret does not count.
+    /// A file. White space around the secret is ignored.
     File(PathBuf),
-    /// The setting is the secret.
+    /// The secret itself.
     Literal(Secret),
 }
 
@@ -54,12 +54,12 @@ impl SecretSource {
     ///
     /// # Errors
     ///
-    /// The variable is not set, the file cannot be read, or there is nothing in it.
+    /// The variable is not set, the file cannot be read, or either is empty.
     pub fn read(self) -> Result<Secret, SecretError> {
         self.read_with(|_| {})
     }
 
-    /// As [`Self::read`]; shows the content of the file, as it is, to `on_content`: `None` if it cannot be read.
+    /// As [`Self::read`], and passes the raw content of the file to `on_content`: `None` if it cannot be read.
     ///
     /// # Errors
     ///
@@ -89,7 +89,7 @@ impl SecretSource {
                     Ok(secret)
                 }
             }
-            Self::Literal(secret) if secret.0.is_empty() => Err(SecretError::Nothing),
+            Self::Literal(secret) if secret.0.is_empty() => Err(SecretError::EmptyLiteral),
             Self::Literal(secret) => Ok(secret),
         }
     }
@@ -101,32 +101,32 @@ impl fmt::Debug for SecretSource {
     }
 }
 
-/// Why there is no secret.
+/// Why a secret cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
     /// The variable is missing or empty.
-    #[error("env:{name}, but the environment has no such variable, or it is empty")]
+    #[error("env:{name}, but that environment variable is not set, or empty")]
     NotSet {
         /// The variable.
         name: String,
     },
-    /// The file is missing or may not be read.
+    /// The file is missing or cannot be read.
     #[error("file:{}, which cannot be read ({cause})", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         cause: std::io::Error,
     },
-    /// The file has nothing in it.
+    /// The file is empty.
     #[error("file:{}, which is empty", path.display())]
     Empty {
         /// The file.
         path: PathBuf,
     },
     /// The setting itself is empty.
-    #[error("an empty text")]
-    Nothing,
+    #[error("an empty string")]
+    EmptyLiteral,
 }
 
 #[cfg(test)]
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_comes_from_where_the_setting_says() {
+    fn a_secret_is_read_from_its_source() {
         let path = env::temp_dir().join(format!("signpost-secret-{}", std::process::id()));
         fs::write(&path, " hush \n").unwrap();
         let secret = SecretSource::from(&*format!("file:{}", path.display()))

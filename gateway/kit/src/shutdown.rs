@@ -1,8 +1,8 @@
-//! The phases of an orderly stop, and the signals that begin it.
+//! Graceful shutdown: its phases, and the signals that begin it.
 //!
-//! On the first SIGTERM or SIGINT the program drains: `/readyz` answers 503 and new work is still served, for the drain
-//! delay. Then it closes: listeners and idle connections are closed, and what is in flight has the grace to end. A second
-//! signal ends the program at once.
+//! On the first SIGTERM or SIGINT the program drains: for the drain delay `/readyz` answers 503, and new requests are
+//! still served. Then listeners and idle connections are closed, and requests in flight may finish within the grace
+//! period. A second signal ends the program immediately.
 
 use std::{future::pending, io, time::Duration};
 
@@ -11,33 +11,33 @@ use tokio::{
     sync::watch,
 };
 
-/// Default of `shutdown.drain_delay_seconds`: nobody needs to notice the stop of a program that is alone.
+/// Default of `shutdown.drain_delay_seconds`: without a load balancer in front, no delay is needed.
 pub const DRAIN_DELAY_SECONDS: u32 = 0;
-/// Most of `shutdown.drain_delay_seconds`.
+/// Maximum of `shutdown.drain_delay_seconds`.
 pub const MAX_DRAIN_DELAY_SECONDS: u32 = 300;
-/// Default of `shutdown.grace_seconds`: a login that is being finished waits for its provider for up to 9.5 s.
+/// Default of `shutdown.grace_seconds`: finishing a login takes up to 9.5 s at the provider.
 pub const GRACE_SECONDS: u32 = 10;
-/// Most of `shutdown.grace_seconds`.
+/// Maximum of `shutdown.grace_seconds`.
 pub const MAX_GRACE_SECONDS: u32 = 300;
 
-/// Requests that still wait for somebody else give up this long before the end of the grace, so that their answers
-/// and what the store is told of them still fit; three quarters of a short grace.
-const MARGIN: Duration = Duration::from_secs(2);
+/// Requests that wait for another server give up this long before the end of the grace period, so that there is time to
+/// store the outcome and to send the response. Three quarters of a short grace period.
+const WAIT_MARGIN: Duration = Duration::from_secs(2);
 
-/// How long a stop takes.
+/// The times of a graceful shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShutdownSettings {
-    /// From the signal to the closing of listeners. Default 0 s.
+    /// Drain delay: from the signal until the listeners are closed. Default 0 s.
     pub drain_delay: Duration,
-    /// From there to the end, for what is in flight. Default 10 s.
+    /// Grace period for requests in flight, from then on. Default 10 s.
     pub grace: Duration,
 }
 
 impl ShutdownSettings {
-    /// The part of the grace after which requests that still wait give up: all of it but 2 s.
+    /// Part of the grace period after which waiting requests give up: all of it but 2 s.
     #[must_use]
     pub fn wait_timeout(&self) -> Duration {
-        self.grace - MARGIN.min(self.grace / 4 * 3)
+        self.grace - WAIT_MARGIN.min(self.grace / 4 * 3)
     }
 }
 
@@ -50,27 +50,27 @@ impl Default for ShutdownSettings {
     }
 }
 
-/// How far a stop has come.
+/// A phase of the shutdown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
-    /// No stop has begun.
+    /// No shutdown has begun.
     #[default]
     Serving,
-    /// New work is served, but is asked to go elsewhere next time.
+    /// New requests are served, and their connections closed.
     Draining,
-    /// Nothing new is accepted. What is in flight may end.
+    /// No new requests are accepted. Requests in flight may finish.
     Closing,
-    /// The grace is almost over: what still waits gives up now.
+    /// The grace period is almost over: waiting requests give up now.
     GivingUp,
 }
 
-/// Waits until a stop has come to a phase, or beyond.
+/// Waits until the shutdown reaches a phase, or a later one.
 pub async fn wait_for_phase(phases: &watch::Sender<Phase>, phase: Phase) {
-    // An error would mean that the sender is gone, which this borrow rules out.
+    // Fails only if the sender was dropped, which this borrow rules out.
     let _ = phases.subscribe().wait_for(|now| *now >= phase).await;
 }
 
-/// SIGTERM and SIGINT.
+/// Listener for SIGTERM and SIGINT.
 #[derive(Debug)]
 pub struct StopSignals {
     terminate: Signal,
@@ -78,11 +78,11 @@ pub struct StopSignals {
 }
 
 impl StopSignals {
-    /// Takes both signals over; from here on they end the process no more.
+    /// Installs handlers for both signals: from here on they no longer end the process.
     ///
     /// # Errors
     ///
-    /// The system refuses.
+    /// The system does not allow it.
     pub fn listen() -> io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
@@ -90,7 +90,7 @@ impl StopSignals {
         })
     }
 
-    /// The next of either.
+    /// Waits for the next of either signal.
     pub async fn next(&mut self) {
         let received = tokio::select! {
             received = self.terminate.recv() => received,
@@ -107,18 +107,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waiting_requests_give_up_before_the_grace_is_over() {
-        for (grace, patience) in [(10, 8000), (5, 3000), (2, 500), (1, 250)] {
+    fn waiting_requests_give_up_before_the_grace_period_ends() {
+        for (grace, timeout) in [(10, 8000), (5, 3000), (2, 500), (1, 250)] {
             let settings = ShutdownSettings {
                 grace: Duration::from_secs(grace),
                 ..ShutdownSettings::default()
             };
-            assert_eq!(settings.wait_timeout(), Duration::from_millis(patience));
+            assert_eq!(settings.wait_timeout(), Duration::from_millis(timeout));
         }
     }
 
     #[tokio::test]
-    async fn a_phase_is_reached_by_those_behind_it_too() {
+    async fn a_later_phase_also_ends_the_wait() {
         let phases = watch::Sender::new(Phase::Serving);
         let closing = wait_for_phase(&phases, Phase::Closing);
         tokio::pin!(closing);

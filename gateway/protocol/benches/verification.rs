@@ -1,7 +1,7 @@
-//! What verifying a request costs, without a network: parameters, canonical string and hash, the sign's digits.
+//! Cost of verifying a request without a network: parameters, canonical string and hash, the digits of the signature.
 //!
-//! `cargo bench -p gateway-protocol` measures; add `--profile dist` for the program as it is shipped. Allocations are
-//! printed where there are any, and the ordinary request has none.
+//! Run `cargo bench -p gateway-protocol`; add `--profile dist` to measure the release build. Allocations are printed if
+//! there are any; an ordinary request has none.
 
 use divan::{AllocProfiler, Bencher, black_box};
 use gateway_protocol::{
@@ -14,7 +14,7 @@ static ALLOCATOR: AllocProfiler = AllocProfiler::system();
 
 const KEY: &str = "4283fefc63f0cd0e873a0000c6d07ef7b77e90d3593ad699fc1f7cd5bb2e35cb";
 
-/// A form of five parameters and their sign, about 150 bytes.
+/// A form of five parameters and their signature, about 150 bytes.
 #[derive(Clone, Copy, Debug)]
 enum Form {
     /// As most clients send it.
@@ -65,14 +65,14 @@ fn parameters(bencher: Bencher<'_, '_>, form: Form) {
     bencher.bench(|| black_box(parsed(black_box(form.text()))).is_empty());
 }
 
-/// 40 pairs: more than are kept without the heap.
+/// 40 pairs: more than are stored without the heap.
 #[divan::bench]
 fn parameters_40(bencher: Bencher<'_, '_>) {
     let form = "name=value&".repeat(40);
     bencher.bench(|| black_box(parsed(black_box(&form))).is_empty());
 }
 
-/// A body of 64 KiB in which every byte is escaped: what an attacker would send.
+/// A body of 64 KiB in which every byte is escaped, as an attacker would send it.
 #[divan::bench]
 fn parameters_all_escaped(bencher: Bencher<'_, '_>) {
     let form = format!("a={}", "%e5%bc%a0".repeat(64 * 1024 / 9));
@@ -92,11 +92,11 @@ fn canonical_and_hash_escaped(bencher: Bencher<'_, '_>, name: &str) {
 }
 
 #[divan::bench]
-fn sign_of_hex() -> Option<Sign> {
+fn sign_from_hex() -> Option<Sign> {
     Sign::from_hex(black_box(b"276ccb47170331107383d2610f232076"))
 }
 
-/// Everything between the bytes of a request and knowing that it is genuine.
+/// The whole verification, from the bytes of a request to the result.
 #[divan::bench(args = Form::BOTH)]
 fn whole_verification(bencher: Bencher<'_, '_>, form: Form) {
     let (profile, key) = (SignProfile::default(), key());

@@ -1,69 +1,82 @@
 # Signpost가 보여 주는 모든 글(한국어). 키는 모든 파일에서 같습니다. 오류 코드가 키, 값이 제목, `.detail`이 해결 방법입니다.
+# 페이지에서는 `.detail` 대신 `.page`를 씁니다. 브라우저 사용자는 헤더를 설정할 수 없습니다. `.page`에는 인수가 없습니다.
 
 ## Errors
 
 target_invalid = 요청 주소의 형식이 잘못되었습니다
-    .detail = 요청 대상은 RFC 3986의 경로와 쿼리여야 하고, "%" 뒤에는 16진수 두 자리가 있어야 하며, 유효한 Host가 정확히 하나 있어야 합니다.
+    .detail = 요청 대상은 RFC 3986의 경로와 쿼리여야 하고, "%" 뒤에는 16진수 두 자리가 있어야 하며, 유효한 Host 헤더가 정확히 하나 있어야 합니다.
+    .page = 여신 링크의 형식이 잘못되었습니다. 애플리케이션으로 돌아가 다시 시도하세요.
 params_malformed = 매개변수의 형식이 잘못되었습니다
     .detail = 쿼리나 폼에 잘못된 퍼센트 인코딩, 인코딩해야 하는 문자, 또는 UTF-8이 아닌 바이트가 있습니다.
 params_too_many = 매개변수가 너무 많습니다
     .detail = 매개변수는 { $limit }개까지 받습니다.
 param_missing = 매개변수가 없습니다
-    .detail = 매개변수 "{ $name }"이(가) 필요합니다.
+    .detail = 다음 매개변수가 필요합니다: "{ $name }".
 param_invalid = 매개변수가 올바르지 않습니다
-    .detail = 매개변수 "{ $name }"에 쓸 수 있는 값: { $allowed }.
+    .detail = { $rule ->
+        [once] 다음 매개변수는 한 번만 쓸 수 있습니다: "{ $name }".
+        [only_one] 다음 매개변수 중 하나만 쓸 수 있습니다: { $allowed }.
+        [text] 매개변수 "{ $name }"의 값은 { $allowed }바이트까지이며 널 문자를 포함할 수 없습니다.
+       *[values] 매개변수 "{ $name }"에 쓸 수 있는 값: { $allowed }.
+    }
 param_duplicated = 매개변수가 중복되었습니다
-    .detail = 매개변수 "{ $name }"은(는) 한 번만 쓸 수 있습니다.
+    .detail = 다음 매개변수는 한 번만 쓸 수 있습니다: "{ $name }".
 header_duplicated = 헤더가 중복되었습니다
-    .detail = 헤더 "{ $name }"은(는) 한 번만 쓸 수 있습니다.
+    .detail = 다음 헤더는 한 번만 쓸 수 있습니다: { $name }.
+    .page = 브라우저 확장 프로그램이나 프록시가 요청을 바꾸었을 수 있습니다. 이를 끄고 애플리케이션으로 돌아가 다시 시도하세요.
 body_not_allowed = 여기에는 본문을 보낼 수 없습니다
     .detail = GET 요청에는 본문이 없습니다. 매개변수를 쿼리로 보내거나 POST를 쓰세요.
 app_missing = 애플리케이션이 지정되지 않았습니다
-    .detail = 헤더 "{ $name }"에 애플리케이션을 적어 주세요.
-version_unknown = 그런 버전이 없습니다
+    .detail = 헤더 { $name }에 애플리케이션 식별자를 담아 보내세요.
+    .page = 연 링크가 완전하지 않아 애플리케이션이 지정되지 않았습니다. 애플리케이션으로 돌아가 다시 시도하세요. 개발자 안내: 서명에 포함된 쿼리 매개변수 "app"을 링크에 추가하세요.
+version_unknown = 해당 버전을 찾을 수 없습니다
     .detail = 사용할 수 있는 버전: { $versions }.
 time_invalid = 시간이 올바르지 않습니다
     .detail = "time"은 1970년부터의 UTC 밀리초를 십진 숫자로 쓴 것이어야 합니다.
-login_mismatch = 이 로그인은 다른 브라우저의 것입니다
-    .detail = 로그인을 시작하거나 확인한 브라우저에서 계속하거나 새로 시작하세요.
+login_mismatch = 이 페이지는 더 이상 유효하지 않습니다
+    .detail = 로그인 페이지가 다시 열렸거나 다른 브라우저에서 열렸습니다. 한 창에서만 주소를 다시 열거나 새로 로그인하세요.
 authorization_missing = 로그인하지 않았습니다
     .detail = 이 요청에는 로그인으로 받은 인증 정보가 필요합니다.
 authorization_invalid = 로그인이 더 이상 유효하지 않습니다
-    .detail = 다시 로그인해 주세요.
-time_missing = 시간이 없습니다
+    .detail = 다시 로그인하세요.
+time_missing = 시간 값이 없습니다
     .detail = 매개변수가 있는 요청에는 "time"(밀리초)과 "sign"이 필요합니다.
 time_out_of_window = 시간 차이가 너무 큽니다
     .detail = "time"은 서버 시계와 최대 { $window }초까지 다를 수 있습니다. 기기의 시계를 확인하세요.
+    .page = 링크가 만료되었습니다. 애플리케이션으로 돌아가 다시 시작하세요. 개발자 안내: 서명된 링크는 브라우저가 열기 직전에 만드세요. 그래도 해결되지 않으면 시계를 확인하세요.
 sign_missing = 서명이 없습니다
     .detail = 이 요청은 서명해야 합니다. "time"과 "sign"이 필요합니다.
 sign_mismatch = 서명이 일치하지 않습니다
-    .detail = 서명이 이 매개변수들과 애플리케이션 키로 만들어지는 것과 다릅니다.
+    .detail = "sign"의 값이 이 매개변수들과 이 애플리케이션의 키에 맞지 않습니다.
 app_disabled = 애플리케이션이 비활성화되었습니다
     .detail = 서비스 운영자에게 활성화를 요청하세요.
 login_denied = 로그인이 거부되었습니다
     .detail = 제공자에서 로그인을 허용하지 않았습니다. 다시 시작할 수 있습니다.
-return_to_not_allowed = 허용되지 않은 돌아갈 주소입니다
+return_to_not_allowed = 돌아갈 주소가 허용되지 않습니다
     .detail = "return_to"는 애플리케이션에 등록된 출처의 http 또는 https 주소여야 합니다.
-gateway_required = 게이트웨이만 호출할 수 있습니다
+gateway_required = 여기서는 게이트웨이의 요청만 받습니다
     .detail = 요청을 게이트웨이 주소로 보내세요.
-app_not_found = 그런 애플리케이션이 없습니다
+app_not_found = 해당 애플리케이션을 찾을 수 없습니다
     .detail = 애플리케이션 식별자를 확인하세요.
-not_found = 여기에는 아무것도 없습니다
-    .detail = 경로를 확인하세요.
-login_unknown = 그런 로그인이 없습니다
+    .page = 링크에 지정된 애플리케이션이 여기에 없습니다. 애플리케이션으로 돌아가 다시 시도하세요. 개발자 안내: 서명에 포함된 쿼리 매개변수 "app"을 확인하세요.
+not_found = 해당 엔드포인트를 찾을 수 없습니다
+    .detail = 요청 경로를 확인하세요.
+login_unknown = 해당 로그인을 찾을 수 없습니다
     .detail = 시작된 적이 없거나, 오래전에 끝났거나, 다른 애플리케이션의 것입니다.
 method_not_allowed = 허용되지 않은 메서드입니다
     .detail = Allow 헤더에 있는 메서드를 쓰세요.
 request_timeout = 요청이 너무 오래 걸렸습니다
-    .detail = 요청 전체가 { $seconds }초 안에 도착해야 합니다.
-request_replayed = 이미 처리된 요청입니다
+    .detail = 헤더와 본문은 각각 { $seconds }초 안에 도착해야 합니다.
+    .page = 요청이 너무 느리게 도착했습니다. 연결을 확인한 뒤 다시 시도하세요.
+request_replayed = 이미 받은 요청입니다
     .detail = 요청마다 새로 서명하세요. 서명은 한 번만 받습니다.
+    .page = 이미 사용된 링크입니다. 애플리케이션으로 돌아가 다시 시작하세요. 개발자 안내: 서명은 한 번만 받습니다.
 login_pending = 로그인이 아직 끝나지 않았습니다
-    .detail = 먼저 브라우저에서 끝내 주세요.
+    .detail = 먼저 브라우저에서 끝내세요.
 login_used = 이미 사용된 로그인입니다
-    .detail = 결과는 그대로입니다. 필요하면 새로 시작하세요.
+    .detail = 이 로그인은 이미 결과가 정해졌습니다. 필요하면 새로 로그인하세요.
 version_retired = 이 버전은 종료되었습니다
-    .detail = 다음 중 하나로 옮겨 주세요: { $versions }.
+    .detail = 다음 중 하나로 옮기세요: { $versions }.
 login_expired = 로그인이 만료되었습니다
     .detail = 너무 오래 걸렸습니다. 새로 시작하세요.
 body_too_large = 본문이 너무 큽니다
@@ -73,58 +86,60 @@ uri_too_long = 쿼리가 너무 깁니다
 content_type_unsupported = 지원하지 않는 콘텐츠 형식입니다
     .detail = 본문은 UTF-8의 application/x-www-form-urlencoded로, 콘텐츠 인코딩 없이 보내세요.
 rate_limited = 요청이 너무 많습니다
-    .detail = Retry-After 헤더만큼 기다린 뒤 다시 시도하세요.
+    .detail = Retry-After 헤더의 시간만큼 기다린 뒤 다시 시도하세요.
+    .page = 잠시 후 다시 시도하세요.
 headers_too_large = 헤더가 너무 큽니다
-    .detail = 요청 헤더부는 { $limit }바이트, { $count }개까지입니다.
+    .detail = 요청 줄과 헤더는 합쳐서 { $limit }바이트까지, 헤더는 { $count }개까지 받습니다.
+    .page = 브라우저가 보낸 데이터가 너무 많습니다. 이 사이트의 쿠키를 삭제한 뒤 다시 시도하세요.
 internal = 저희 쪽에 문제가 생겼습니다
     .detail = 나중에 다시 시도하세요. 계속되면 요청 ID를 알려 주세요.
 backend_unreachable = 서비스에 연결할 수 없습니다
     .detail = 잠시 후 다시 시도하세요.
 provider_failed = 로그인 제공자에 오류가 있습니다
-    .detail = 제공자가 쓸 수 있는 응답을 주지 않았습니다. 잠시 후 다시 시도하세요.
+    .detail = 제공자가 쓸 수 있는 응답을 보내지 않았습니다. 잠시 후 새로 로그인하세요.
 no_healthy_backend = 서비스가 중단되었습니다
     .detail = 잠시 후 다시 시도하세요.
 store_unavailable = 서비스를 일시적으로 쓸 수 없습니다
-    .detail = 저장소에 연결할 수 없습니다. 잠시 후 다시 시도하세요.
+    .detail = 데이터베이스에 연결할 수 없습니다. 잠시 후 다시 시도하세요.
 backend_timeout = 서비스가 제때 응답하지 않았습니다
     .detail = 잠시 후 다시 시도하세요.
 provider_timeout = 로그인 제공자가 제때 응답하지 않았습니다
-    .detail = 잠시 후 다시 시도하세요.
+    .detail = 잠시 후 새로 로그인하세요.
 
 ## Hints
 
-hint_seconds = 초인가요? "time"의 단위는 밀리초입니다.
-hint_microseconds = 마이크로초인가요? "time"의 단위는 밀리초입니다.
-hint_unsorted = 서명하기 전에 키 순서로 정렬하지 않았습니다.
-hint_empty_dropped = 값이 빈 쌍이 빠졌습니다. 그것들도 서명해야 합니다.
-hint_empty_kept = 값이 빈 쌍이 서명되었습니다. 그것들은 빼야 합니다.
-hint_decoded = 디코딩한 값에 서명했습니다. 키와 값을 보내는 그대로 서명하세요.
+hint_seconds = 초인가요? "time"의 단위는 밀리초여야 합니다.
+hint_microseconds = 마이크로초인가요? "time"의 단위는 밀리초여야 합니다.
+hint_unsorted = 서명하기 전에 매개변수 이름 순서로 정렬하지 않았습니다.
+hint_empty_dropped = 값이 빈 매개변수가 빠졌습니다. 빈 값도 함께 서명해야 합니다.
+hint_empty_kept = 값이 빈 매개변수가 서명되었습니다. 빈 값은 빼야 합니다.
+hint_decoded = 디코딩한 값에 서명했습니다. 이름과 값을 보내는 그대로 서명하세요.
 hint_encoded = 퍼센트 인코딩된 값에 서명했습니다. 디코딩한 값에 서명하세요.
 hint_key_labelled = 키 앞에 "&key="가 붙었습니다. 키를 바로 덧붙이세요.
 hint_key_not_labelled = 키 앞에 "&key="가 없습니다.
 hint_key_in_front = 키가 앞에 놓였습니다. 끝에 덧붙이세요.
-hint_layout = 키와 값을 이은 방식이 이 애플리케이션의 서명 규칙과 다릅니다.
-hint_trailing_newline = 끝의 줄바꿈까지 서명되었습니다.
-hint_escape_case = 퍼센트 인코딩의 대소문자가 보낼 때와 서명할 때 다릅니다.
+hint_layout = 이름과 값을 이은 방식이 이 애플리케이션의 서명 규칙과 다릅니다.
+hint_trailing_newline = 서명한 문자열이 줄바꿈으로 끝납니다. 파일에서 읽은 키의 끝에 있는 줄바꿈 등을 제거하세요.
+hint_escape_case = 퍼센트 인코딩의 대소문자가 보낼 때와 서명할 때 다릅니다. 보내는 그대로 서명하세요.
 hint_cover = 서명한 문자열에 메서드와 경로가 빠졌거나, 있어서는 안 되는데 들어 있습니다.
-hint_algorithm = 이 애플리케이션의 서명 규칙과 다른 해시 알고리즘이 쓰였습니다.
-hint_hmac_hash = HMAC에 이 애플리케이션의 서명 규칙과 다른 해시 함수가 쓰였습니다.
+hint_algorithm = 해시 알고리즘이 이 애플리케이션의 서명 규칙과 다릅니다.
+hint_hmac_hash = HMAC의 해시 알고리즘이 이 애플리케이션의 서명 규칙과 다릅니다.
 hint_time_not_signed = "time"이 서명에서 빠졌습니다. 다른 매개변수와 마찬가지로 서명해야 합니다.
 hint_space_as_escape = 공백을 "+"로 보냈지만 "%20"으로 서명했습니다. 보내는 그대로 서명하세요.
 hint_space_as_plus = 공백을 "%20"으로 보냈지만 "+"로 서명했습니다. 보내는 그대로 서명하세요.
 hint_query_left_out = 쿼리의 매개변수가 서명에서 빠졌습니다. 쿼리와 폼의 매개변수를 함께 서명하세요.
-hint_preset = 프리셋 "{ $preset }"의 규칙으로 서명되었지만, 이 애플리케이션의 규칙이 아닙니다.
+hint_preset = 프리셋 "{ $preset }"의 규칙으로 서명되었지만, 이 애플리케이션이 쓰는 프리셋이 아닙니다.
 hint_previous_key = 더 이상 유효하지 않은 이전 키로 서명되었습니다.
 hint_key_or_value = 흔한 실수에는 해당하지 않습니다. 키가 다르거나, 서명한 값과 보낸 값이 다를 가능성이 큽니다.
 
 ## Pages and login
 
 page_confirm_title = { $application }에 로그인
-page_confirm_compare = 이 코드가 { $application }에 표시된 코드와 같은지 확인하세요.
-page_confirm_code = 코드
-page_confirm_warning = 직접 시작한 로그인이고 두 코드가 같을 때만 계속하세요. 다른 사람이 이 주소를 보냈다면 창을 닫으세요.
-page_confirm_button = 코드가 같습니다: { $provider } 계정으로 로그인
+page_confirm_compare = 이 확인 코드가 { $application }에 표시된 확인 코드와 같은지 확인하세요.
+page_confirm_code = 확인 코드
+page_confirm_warning = 직접 시작한 로그인이고 두 확인 코드가 같을 때만 계속하세요. 다른 사람이 이 주소를 보냈다면 창을 닫으세요.
+page_confirm_button = 확인 코드가 같습니다: { $provider } 계정으로 로그인
 page_done_title = 로그인되었습니다
-page_done_close = 이 창을 닫고 { $application }(으)로 돌아가도 됩니다.
-page_problem_code = 코드
-page_problem_request = 요청
+page_done_close = 이 창을 닫고 { $application } 화면으로 돌아가도 됩니다.
+page_problem_code = 오류 코드
+page_problem_request = 요청 ID

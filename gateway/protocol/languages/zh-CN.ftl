@@ -1,31 +1,40 @@
 # Signpost 显示的全部文字（简体中文）。每个文件的键都相同；错误码即键，值为标题，`.detail` 说明如何处理。
+# 页面上以 `.page` 代替 `.detail`：浏览器中的用户无法设置请求头。`.page` 不带参数。
 
 ## Errors
 
 target_invalid = 请求地址格式错误
-    .detail = 请求目标必须是符合 RFC 3986 的路径和查询，每个“%”后须有两位十六进制数字，并且有且仅有一个有效的 Host。
+    .detail = 请求目标必须是符合 RFC 3986 的路径和查询字符串，每个“%”后须有两位十六进制数字，并且有且仅有一个有效的 Host 请求头。
+    .page = 您打开的链接格式错误。请返回应用后重试。
 params_malformed = 参数格式错误
-    .detail = 查询或表单中有错误的百分号编码、必须编码的字符，或不是 UTF-8 的字节。
+    .detail = 查询字符串或表单中有错误的百分号编码、必须编码的字符，或不是 UTF-8 的字节。
 params_too_many = 参数过多
     .detail = 最多接受 { $limit } 个参数。
 param_missing = 缺少参数
     .detail = 需要参数“{ $name }”。
 param_invalid = 参数无效
-    .detail = 参数“{ $name }”必须是：{ $allowed }。
+    .detail = { $rule ->
+        [once] 参数“{ $name }”只能出现一次。
+        [only_one] 以下参数只能发送其中一个：{ $allowed }。
+        [text] 参数“{ $name }”最多 { $allowed } 字节，且不得包含空字符。
+       *[values] 参数“{ $name }”只接受：{ $allowed }。
+    }
 param_duplicated = 参数重复
     .detail = 参数“{ $name }”只能出现一次。
 header_duplicated = 请求头重复
-    .detail = 请求头“{ $name }”只能出现一次。
+    .detail = 请求头 { $name } 只能出现一次。
+    .page = 请求可能被浏览器扩展或代理改动。请将其关闭，返回应用后重试。
 body_not_allowed = 此处不允许请求体
-    .detail = GET 请求没有请求体。请把参数放在查询中，或改用 POST。
-app_missing = 缺少应用标识
-    .detail = 请在请求头“{ $name }”中写明您的应用。
+    .detail = GET 请求没有请求体。请把参数放在查询字符串中，或改用 POST。
+app_missing = 未指明应用
+    .detail = 请在请求头 { $name } 中发送您的应用标识。
+    .page = 您打开的链接不完整：其中没有指明应用。请返回应用后重试。开发者请注意：链接中须加入参与签名的查询参数“app”。
 version_unknown = 没有这个版本
-    .detail = 可用的版本有：{ $versions }。
+    .detail = 可用的版本：{ $versions }。
 time_invalid = 时间无效
     .detail = “time”必须是自 1970 年起的 UTC 毫秒数，以十进制数字表示。
-login_mismatch = 此登录属于另一个浏览器
-    .detail = 请在开始或确认登录的浏览器中继续，或重新登录。
+login_mismatch = 此页面已失效
+    .detail = 此登录已被再次打开，或在另一个浏览器中打开。请只在一个窗口中重新打开登录地址，或重新登录。
 authorization_missing = 您尚未登录
     .detail = 此请求需要登录后获得的授权。
 authorization_invalid = 您的登录已失效
@@ -34,97 +43,103 @@ time_missing = 缺少时间
     .detail = 带参数的请求需要“time”（毫秒）和“sign”。
 time_out_of_window = 时间偏差过大
     .detail = “time”与服务器时钟最多相差 { $window } 秒。请检查设备的时钟。
+    .page = 此链接已过期。请返回应用重新开始。开发者请注意：请在浏览器打开链接之前才生成签名；若仍出错，请检查时钟。
 sign_missing = 缺少签名
     .detail = 此请求必须签名：需要“time”和“sign”。
 sign_mismatch = 签名不匹配
-    .detail = 该签名与这些参数和应用密钥计算的结果不一致。
+    .detail = “sign”的值与这些参数和此应用的密钥不匹配。
 app_disabled = 应用已停用
     .detail = 请联系服务的运营者启用它。
 login_denied = 登录被拒绝
-    .detail = 您没有在登录提供方处允许登录。可以重新开始。
+    .detail = 您在登录提供方处拒绝了授权。您可以重新开始。
 return_to_not_allowed = 不允许的返回地址
     .detail = “return_to”必须是为该应用登记的来源下的 http 或 https 地址。
-gateway_required = 只有网关可以调用
+gateway_required = 此处只接受网关的请求
     .detail = 请把请求发送到网关的地址。
 app_not_found = 没有这个应用
     .detail = 请检查应用标识。
-not_found = 这里没有内容
-    .detail = 请检查路径。
-login_unknown = 没有这个登录
+    .page = 链接中指明的应用在此不存在。请返回应用后重试。开发者请注意：请检查参与签名的查询参数“app”。
+not_found = 没有这个接口
+    .detail = 请检查请求的路径。
+login_unknown = 找不到此登录
     .detail = 它从未开始、早已结束，或属于另一个应用。
 method_not_allowed = 不允许的请求方法
     .detail = 请使用 Allow 响应头列出的方法。
 request_timeout = 请求超时
-    .detail = 整个请求必须在 { $seconds } 秒内到达。
-request_replayed = 此请求已经提交过
+    .detail = 请求头和请求体必须各在 { $seconds } 秒内到达。
+    .page = 请求到达得太慢。请检查网络连接后重试。
+request_replayed = 此请求已经收到过
     .detail = 请为每个请求重新签名：一个签名只接受一次。
+    .page = 此链接已被使用过。请返回应用重新开始。开发者请注意：一个签名只接受一次。
 login_pending = 登录尚未完成
     .detail = 请先在浏览器中完成登录。
 login_used = 此登录已被使用
-    .detail = 其结果保持不变。如有需要，请重新登录。
+    .detail = 此登录已有结果，结果不变。如有需要，请重新登录。
 version_retired = 此版本已停止服务
     .detail = 请改用以下版本之一：{ $versions }。
 login_expired = 登录已过期
     .detail = 耗时过长，请重新登录。
 body_too_large = 请求体过大
     .detail = 最多接受 { $limit } 字节。
-uri_too_long = 查询过长
+uri_too_long = 查询字符串过长
     .detail = 最多接受 { $limit } 字节。较长的值请用 POST 表单发送。
 content_type_unsupported = 不支持的内容类型
     .detail = 请求体请使用 UTF-8 的 application/x-www-form-urlencoded，不要使用内容编码。
 rate_limited = 请求过多
-    .detail = 请按 Retry-After 响应头等待后再试。
+    .detail = 请按 Retry-After 响应头给出的时间等待后再试。
+    .page = 请稍后再试。
 headers_too_large = 请求头过大
-    .detail = 请求的头部最多 { $limit } 字节、{ $count } 个头。
+    .detail = 请求行和请求头合计最多 { $limit } 字节，请求头最多 { $count } 个。
+    .page = 浏览器发送的数据过多。请删除此网站的 Cookie 后重试。
 internal = 我们这边出了问题
     .detail = 请稍后再试。如果问题持续，请报告请求编号。
 backend_unreachable = 无法连接服务
     .detail = 请稍后再试。
 provider_failed = 登录提供方出错
-    .detail = 提供方没有给出可用的回答。请稍后再试。
-no_healthy_backend = 服务不可用
+    .detail = 提供方没有返回可用的响应。请稍后重新登录。
+no_healthy_backend = 服务已中断
     .detail = 请稍后再试。
 store_unavailable = 服务暂时不可用
-    .detail = 无法访问其存储。请稍后再试。
-backend_timeout = 服务未及时回应
+    .detail = 无法连接其数据库。请稍后再试。
+backend_timeout = 服务未及时响应
     .detail = 请稍后再试。
-provider_timeout = 登录提供方未及时回应
-    .detail = 请稍后再试。
+provider_timeout = 登录提供方未及时响应
+    .detail = 请稍后重新登录。
 
 ## Hints
 
-hint_seconds = 是秒吗？“time”以毫秒为单位。
-hint_microseconds = 是微秒吗？“time”以毫秒为单位。
-hint_unsorted = 签名前没有按键排序。
+hint_seconds = 是秒吗？“time”必须以毫秒为单位。
+hint_microseconds = 是微秒吗？“time”必须以毫秒为单位。
+hint_unsorted = 签名前没有按参数名排序。
 hint_empty_dropped = 空值的参数被略去了；它们也必须参与签名。
 hint_empty_kept = 空值的参数参与了签名；它们必须略去。
-hint_decoded = 签名用的是解码后的值；请按发送时的原样对键和值签名。
+hint_decoded = 签名用的是解码后的值；请按发送时的原样对参数名和值签名。
 hint_encoded = 签名用的是百分号编码的值；请对解码后的值签名。
 hint_key_labelled = 密钥前加了“&key=”；请直接附加密钥。
 hint_key_not_labelled = 密钥前缺少“&key=”。
 hint_key_in_front = 密钥放在了最前面；请附加在末尾。
-hint_layout = 键和值的拼接方式与此应用的签名规则不同。
-hint_trailing_newline = 末尾的换行符也参与了签名。
-hint_escape_case = 签名时百分号编码的大小写与发送时不同。
-hint_cover = 被签名的字符串中缺少请求方法和路径，或者它们不应出现。
+hint_layout = 参数名和值的拼接方式与此应用的签名规则不同。
+hint_trailing_newline = 签名的文本以换行符结尾；请去掉它，例如从文件读取的密钥末尾的换行符。
+hint_escape_case = 签名时百分号编码的大小写与发送时不同；请按发送时的原样签名。
+hint_cover = 签名的文本缺少请求方法和路径，或者不应包含却包含了它们。
 hint_algorithm = 使用的散列算法与此应用的签名规则不同。
-hint_hmac_hash = HMAC 使用的散列函数与此应用的签名规则不同。
+hint_hmac_hash = HMAC 使用的散列算法与此应用的签名规则不同。
 hint_time_not_signed = “time”没有参与签名；它和其他参数一样必须参与签名。
 hint_space_as_escape = 空格发送为“+”，签名时却写成“%20”；请按发送时的原样签名。
 hint_space_as_plus = 空格发送为“%20”，签名时却写成“+”；请按发送时的原样签名。
 hint_query_left_out = 查询字符串中的参数没有参与签名；请把查询字符串和表单的参数一起签名。
-hint_preset = 请求按预设“{ $preset }”的规则签名，而此应用用的不是它。
+hint_preset = 请求按预设“{ $preset }”的规则签名，而此应用使用的不是该预设。
 hint_previous_key = 请求用旧密钥签名，旧密钥已失效。
-hint_key_or_value = 没有发现常见的签名错误。很可能是密钥不同，或者签名时的某个值与发送的不一致。
+hint_key_or_value = 没有发现常见的签名错误。很可能是密钥不对，或者签名时的某个值与发送的不一致。
 
 ## Pages and login
 
-page_confirm_title = 登录{ $application }
-page_confirm_compare = 请核对此代码与{ $application }显示的代码：
-page_confirm_code = 代码
-page_confirm_warning = 仅当此次登录由您本人发起且两处代码一致时才继续。如果此地址是他人发给您的，请关闭窗口。
-page_confirm_button = 代码一致：通过{ $provider }登录
+page_confirm_title = 登录 { $application }
+page_confirm_compare = 请核对此验证码与 { $application } 显示的验证码：
+page_confirm_code = 验证码
+page_confirm_warning = 仅当此次登录由您本人发起且两处验证码一致时才继续。如果此地址是他人发给您的，请关闭窗口。
+page_confirm_button = 验证码一致：通过 { $provider } 登录
 page_done_title = 您已登录
-page_done_close = 您可以关闭此窗口，返回{ $application }。
-page_problem_code = 代码
-page_problem_request = 请求
+page_done_close = 您可以关闭此窗口，返回 { $application }。
+page_problem_code = 错误码
+page_problem_request = 请求编号

@@ -1,31 +1,40 @@
 # Signpost 顯示的全部文字（繁體中文）。每個檔案的鍵都相同；錯誤碼即鍵，值為標題，`.detail` 說明如何處理。
+# 頁面上以 `.page` 代替 `.detail`：瀏覽器中的使用者無法設定標頭。`.page` 不帶參數。
 
 ## Errors
 
 target_invalid = 請求位址格式錯誤
-    .detail = 請求目標必須是符合 RFC 3986 的路徑與查詢，每個「%」後須有兩位十六進位數字，且有且僅有一個有效的 Host。
+    .detail = 請求目標必須是符合 RFC 3986 的路徑與查詢字串，每個「%」後須有兩位十六進位數字，且有且僅有一個有效的 Host 標頭。
+    .page = 您開啟的連結格式錯誤。請返回應用程式後重試。
 params_malformed = 參數格式錯誤
-    .detail = 查詢或表單中有錯誤的百分號編碼、必須編碼的字元，或不是 UTF-8 的位元組。
+    .detail = 查詢字串或表單中有錯誤的百分號編碼、必須編碼的字元，或不是 UTF-8 的位元組。
 params_too_many = 參數過多
     .detail = 最多接受 { $limit } 個參數。
 param_missing = 缺少參數
     .detail = 需要參數「{ $name }」。
 param_invalid = 參數無效
-    .detail = 參數「{ $name }」必須是：{ $allowed }。
+    .detail = { $rule ->
+        [once] 參數「{ $name }」只能出現一次。
+        [only_one] 以下參數只能傳送其中一個：{ $allowed }。
+        [text] 參數「{ $name }」最多 { $allowed } 位元組，且不得包含空字元。
+       *[values] 參數「{ $name }」只接受：{ $allowed }。
+    }
 param_duplicated = 參數重複
     .detail = 參數「{ $name }」只能出現一次。
 header_duplicated = 標頭重複
-    .detail = 標頭「{ $name }」只能出現一次。
+    .detail = 標頭 { $name } 只能出現一次。
+    .page = 請求可能被瀏覽器擴充功能或代理伺服器改動。請將其關閉，返回應用程式後重試。
 body_not_allowed = 此處不允許請求主體
-    .detail = GET 請求沒有主體。請把參數放在查詢中，或改用 POST。
-app_missing = 缺少應用程式識別碼
-    .detail = 請在標頭「{ $name }」中註明您的應用程式。
+    .detail = GET 請求沒有主體。請把參數放在查詢字串中，或改用 POST。
+app_missing = 未指明應用程式
+    .detail = 請在標頭 { $name } 中傳送您的應用程式識別碼。
+    .page = 您開啟的連結不完整：其中沒有指明應用程式。請返回應用程式後重試。開發者請注意：連結中須加入參與簽章的查詢參數「app」。
 version_unknown = 沒有這個版本
-    .detail = 可用的版本有：{ $versions }。
+    .detail = 可用的版本：{ $versions }。
 time_invalid = 時間無效
     .detail = 「time」必須是自 1970 年起的 UTC 毫秒數，以十進位數字表示。
-login_mismatch = 此登入屬於另一個瀏覽器
-    .detail = 請在開始或確認登入的瀏覽器中繼續，或重新登入。
+login_mismatch = 此頁面已失效
+    .detail = 此登入已被再次開啟，或在另一個瀏覽器中開啟。請只在一個視窗中重新開啟登入網址，或重新登入。
 authorization_missing = 您尚未登入
     .detail = 此請求需要登入後取得的授權。
 authorization_invalid = 您的登入已失效
@@ -34,97 +43,103 @@ time_missing = 缺少時間
     .detail = 帶參數的請求需要「time」（毫秒）與「sign」。
 time_out_of_window = 時間偏差過大
     .detail = 「time」與伺服器時鐘最多相差 { $window } 秒。請檢查裝置的時鐘。
+    .page = 此連結已過期。請返回應用程式重新開始。開發者請注意：請在瀏覽器開啟連結前才產生簽章；若仍發生錯誤，請檢查時鐘。
 sign_missing = 缺少簽章
     .detail = 此請求必須簽章：需要「time」與「sign」。
 sign_mismatch = 簽章不符
-    .detail = 該簽章與這些參數及應用程式金鑰計算的結果不一致。
+    .detail = 「sign」的值與這些參數及此應用程式的金鑰不符。
 app_disabled = 應用程式已停用
     .detail = 請聯絡服務的營運者啟用它。
 login_denied = 登入遭拒
-    .detail = 您沒有在登入提供者處允許登入。可以重新開始。
+    .detail = 您在登入提供者處拒絕了授權。您可以重新開始。
 return_to_not_allowed = 不允許的返回位址
     .detail = 「return_to」必須是為該應用程式登記的來源下的 http 或 https 位址。
-gateway_required = 只有閘道可以呼叫
-    .detail = 請把請求送到閘道的位址。
+gateway_required = 此處只接受閘道的請求
+    .detail = 請把請求傳送到閘道的位址。
 app_not_found = 沒有這個應用程式
     .detail = 請檢查應用程式識別碼。
-not_found = 這裡沒有內容
-    .detail = 請檢查路徑。
-login_unknown = 沒有這個登入
+    .page = 連結中指明的應用程式在此不存在。請返回應用程式後重試。開發者請注意：請檢查參與簽章的查詢參數「app」。
+not_found = 沒有這個端點
+    .detail = 請檢查請求的路徑。
+login_unknown = 找不到此登入
     .detail = 它從未開始、早已結束，或屬於另一個應用程式。
 method_not_allowed = 不允許的請求方法
     .detail = 請使用 Allow 標頭列出的方法。
 request_timeout = 請求逾時
-    .detail = 整個請求必須在 { $seconds } 秒內到達。
-request_replayed = 此請求已經提交過
+    .detail = 標頭與本文必須各在 { $seconds } 秒內到達。
+    .page = 請求到達得太慢。請檢查網路連線後重試。
+request_replayed = 此請求已經收到過
     .detail = 請為每個請求重新簽章：一個簽章只接受一次。
+    .page = 此連結已被使用過。請返回應用程式重新開始。開發者請注意：一個簽章只接受一次。
 login_pending = 登入尚未完成
     .detail = 請先在瀏覽器中完成登入。
 login_used = 此登入已被使用
-    .detail = 其結果維持不變。如有需要，請重新登入。
+    .detail = 此登入已有結果，結果不變。如有需要，請重新登入。
 version_retired = 此版本已停止服務
     .detail = 請改用以下版本之一：{ $versions }。
 login_expired = 登入已過期
     .detail = 耗時過長，請重新登入。
 body_too_large = 請求主體過大
     .detail = 最多接受 { $limit } 位元組。
-uri_too_long = 查詢過長
+uri_too_long = 查詢字串過長
     .detail = 最多接受 { $limit } 位元組。較長的值請用 POST 表單傳送。
 content_type_unsupported = 不支援的內容類型
     .detail = 請求主體請使用 UTF-8 的 application/x-www-form-urlencoded，不要使用內容編碼。
 rate_limited = 請求過多
-    .detail = 請依 Retry-After 標頭等待後再試。
+    .detail = 請依 Retry-After 標頭給出的時間等待後再試。
+    .page = 請稍後再試。
 headers_too_large = 標頭過大
-    .detail = 請求的標頭最多 { $limit } 位元組、{ $count } 個。
+    .detail = 請求行與標頭合計最多 { $limit } 位元組，標頭最多 { $count } 個。
+    .page = 瀏覽器傳送的資料過多。請刪除此網站的 Cookie 後重試。
 internal = 我們這邊出了問題
     .detail = 請稍後再試。如果問題持續，請回報請求編號。
 backend_unreachable = 無法連線到服務
     .detail = 請稍後再試。
 provider_failed = 登入提供者發生錯誤
-    .detail = 提供者沒有給出可用的回應。請稍後再試。
-no_healthy_backend = 服務無法使用
+    .detail = 提供者沒有傳回可用的回應。請稍後重新登入。
+no_healthy_backend = 服務已中斷
     .detail = 請稍後再試。
 store_unavailable = 服務暫時無法使用
-    .detail = 無法存取其儲存。請稍後再試。
+    .detail = 無法連線到其資料庫。請稍後再試。
 backend_timeout = 服務未及時回應
     .detail = 請稍後再試。
 provider_timeout = 登入提供者未及時回應
-    .detail = 請稍後再試。
+    .detail = 請稍後重新登入。
 
 ## Hints
 
-hint_seconds = 是秒嗎？「time」以毫秒為單位。
-hint_microseconds = 是微秒嗎？「time」以毫秒為單位。
-hint_unsorted = 簽章前沒有依鍵排序。
+hint_seconds = 是秒嗎？「time」必須以毫秒為單位。
+hint_microseconds = 是微秒嗎？「time」必須以毫秒為單位。
+hint_unsorted = 簽章前沒有依參數名稱排序。
 hint_empty_dropped = 空值的參數被略去了；它們也必須參與簽章。
 hint_empty_kept = 空值的參數參與了簽章；它們必須略去。
-hint_decoded = 簽章用的是解碼後的值；請依傳送時的原樣對鍵與值簽章。
+hint_decoded = 簽章用的是解碼後的值；請依傳送時的原樣對參數名稱與值簽章。
 hint_encoded = 簽章用的是百分號編碼的值；請對解碼後的值簽章。
 hint_key_labelled = 金鑰前加了「&key=」；請直接附加金鑰。
 hint_key_not_labelled = 金鑰前缺少「&key=」。
 hint_key_in_front = 金鑰放在了最前面；請附加在末尾。
-hint_layout = 鍵與值的串接方式與此應用程式的簽章規則不同。
-hint_trailing_newline = 末尾的換行符號也參與了簽章。
-hint_escape_case = 簽章時百分號編碼的大小寫與傳送時不同。
-hint_cover = 被簽章的字串中缺少請求方法與路徑，或者它們不應出現。
+hint_layout = 參數名稱與值的串接方式與此應用程式的簽章規則不同。
+hint_trailing_newline = 簽章的文字以換行符號結尾；請去掉它，例如從檔案讀取的金鑰末尾的換行符號。
+hint_escape_case = 簽章時百分號編碼的大小寫與傳送時不同；請依傳送時的原樣簽章。
+hint_cover = 簽章的文字缺少請求方法與路徑，或者不應包含卻包含了它們。
 hint_algorithm = 使用的雜湊演算法與此應用程式的簽章規則不同。
-hint_hmac_hash = HMAC 使用的雜湊函式與此應用程式的簽章規則不同。
+hint_hmac_hash = HMAC 使用的雜湊演算法與此應用程式的簽章規則不同。
 hint_time_not_signed = 「time」沒有參與簽章；它和其他參數一樣必須參與簽章。
 hint_space_as_escape = 空格傳送為「+」，簽章時卻寫成「%20」；請依傳送時的原樣簽章。
 hint_space_as_plus = 空格傳送為「%20」，簽章時卻寫成「+」；請依傳送時的原樣簽章。
 hint_query_left_out = 查詢字串中的參數沒有參與簽章；請將查詢字串與表單的參數一併簽章。
-hint_preset = 請求依預設「{ $preset }」的規則簽章，而此應用程式用的不是它。
+hint_preset = 請求依預設集「{ $preset }」的規則簽章，而此應用程式使用的不是該預設集。
 hint_previous_key = 請求用舊金鑰簽章，舊金鑰已失效。
-hint_key_or_value = 沒有發現常見的簽章錯誤。很可能是金鑰不同，或者簽章時的某個值與傳送的不一致。
+hint_key_or_value = 沒有發現常見的簽章錯誤。很可能是金鑰不對，或者簽章時的某個值與傳送的不一致。
 
 ## Pages and login
 
-page_confirm_title = 登入{ $application }
-page_confirm_compare = 請核對此代碼與{ $application }顯示的代碼：
-page_confirm_code = 代碼
-page_confirm_warning = 僅當此次登入由您本人發起且兩處代碼一致時才繼續。如果此網址是他人傳給您的，請關閉視窗。
-page_confirm_button = 代碼一致：透過{ $provider }登入
+page_confirm_title = 登入 { $application }
+page_confirm_compare = 請核對此驗證碼與 { $application } 顯示的驗證碼：
+page_confirm_code = 驗證碼
+page_confirm_warning = 僅當此次登入由您本人發起且兩處驗證碼一致時才繼續。如果此網址是他人傳給您的，請關閉視窗。
+page_confirm_button = 驗證碼一致：透過 { $provider } 登入
 page_done_title = 您已登入
-page_done_close = 您可以關閉此視窗，返回{ $application }。
-page_problem_code = 代碼
-page_problem_request = 請求
+page_done_close = 您可以關閉此視窗，返回 { $application }。
+page_problem_code = 錯誤碼
+page_problem_request = 請求編號

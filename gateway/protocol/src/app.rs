@@ -2,30 +2,30 @@
 
 use std::{fmt, str::FromStr};
 
-/// An ident's length at most, in bytes.
+/// Maximum length of an ident, in bytes.
 const MAX_IDENT_LENGTH: usize = 64;
-/// The length of an ident that we make: about 142 random bits.
+/// Length of a generated ident: about 142 random bits.
 const GENERATED_LENGTH: usize = 24;
 const ALPHABET: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
-/// APP_IDENT: what a client names its application by. `[A-Za-z0-9._-]{1,64}`, compared byte for byte.
+/// APP_IDENT: the public name of an application. `[A-Za-z0-9._-]{1,64}`, compared byte for byte.
 ///
-/// Those that we make are 24 characters of `[A-Za-z0-9]`; an import brings along those that clients have already.
+/// Generated idents are 24 characters of `[A-Za-z0-9]`; imported ones are those that clients have already.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AppIdent {
-    /// Zero behind the ident, so that equal idents are equal bytes.
+    /// Padded with zeros, so that equal idents are equal bytes.
     letters: [u8; MAX_IDENT_LENGTH],
     length: u8,
 }
 
 impl AppIdent {
-    /// How many random bytes [`Self::generate`] wants.
+    /// Number of random bytes for [`Self::generate`].
     pub const RANDOM_BYTES: usize = 64;
 
-    /// Makes an ident of random bytes, each letter equally likely.
+    /// Generates an ident from random bytes, with all letters equally likely.
     ///
-    /// Bytes that would favour some letters are skipped; `None` when too many had to be, which
-    /// happens about never: ask again with new bytes.
+    /// Bytes that would favour some letters are skipped. `None` if too many were skipped, which practically never
+    /// happens: retry with new bytes.
     #[must_use]
     pub fn generate(random: &[u8; Self::RANDOM_BYTES]) -> Option<Self> {
         const FAIR: usize = 256 - 256 % ALPHABET.len();
@@ -35,17 +35,17 @@ impl AppIdent {
             .filter(|&byte| byte < FAIR)
             .map(|byte| ALPHABET[byte % ALPHABET.len()]);
         let mut generated = [0; GENERATED_LENGTH];
-        for place in &mut generated {
-            *place = fair.next()?;
+        for letter in &mut generated {
+            *letter = fair.next()?;
         }
         Self::try_from(&generated[..]).ok()
     }
 
-    /// The ident's letters.
+    /// The ident as a string.
     #[must_use]
     pub fn as_str(&self) -> &str {
         let letters = &self.letters[..usize::from(self.length)];
-        std::str::from_utf8(letters).expect("made of ASCII letters, digits and signs only")
+        std::str::from_utf8(letters).expect("contains only ASCII letters, digits and punctuation")
     }
 }
 
@@ -88,12 +88,12 @@ impl fmt::Debug for AppIdent {
     }
 }
 
-/// The text is not an ident, so no application has it.
+/// The text is not a valid ident, so no application has it.
 #[derive(Debug, thiserror::Error)]
 #[error("1 to 64 letters, digits, dots, underscores or hyphens")]
 pub struct ParseAppIdentError;
 
-/// APP_ID: the internal id. It never leaves the private side, so it has no `Display` and a silent `Debug`.
+/// APP_ID: the internal id. Never public, so it has no `Display`, and `Debug` does not print it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AppId(i64);
 
@@ -101,7 +101,7 @@ impl AppId {
     /// The one application of single-application mode.
     pub const SINGLE: Self = Self(0);
 
-    /// Wraps an id as the store has it.
+    /// Creates an id from the number in the store.
     #[must_use]
     pub const fn new(id: i64) -> Self {
         Self(id)
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_ident_is_1_to_64_letters_digits_and_signs() {
+    fn an_ident_is_1_to_64_letters_digits_and_punctuation() {
         let longest = "x".repeat(64);
         for good in [
             "a",
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_generated_ident_is_24_letters_and_digits() {
-        let random: [u8; AppIdent::RANDOM_BYTES] = std::array::from_fn(|place| (place * 37) as u8);
+        let random: [u8; AppIdent::RANDOM_BYTES] = std::array::from_fn(|index| (index * 37) as u8);
         let ident = AppIdent::generate(&random).unwrap();
         assert_eq!(ident.as_str().len(), 24);
         assert!(

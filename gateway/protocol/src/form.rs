@@ -1,6 +1,6 @@
-//! What a form is: the one kind of body that parameters can be in. CONTRACT 2.
+//! Recognizing forms: the only kind of body with parameters. CONTRACT 2.
 
-/// What a request's fields say of its body; each is noted as it is met.
+/// The body's type according to the request's headers, collected one by one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BodyType<'a> {
     content_type: Option<&'a [u8]>,
@@ -9,17 +9,18 @@ pub struct BodyType<'a> {
 }
 
 impl<'a> BodyType<'a> {
-    /// A `Content-Type`. A request has one at most: of two, readers could take either.
+    /// Records a `Content-Type`. With two of them the body is not a form: a backend could use either.
     pub fn note_content_type(&mut self, value: &'a [u8]) {
         self.is_ambiguous |= self.content_type.replace(value).is_some();
     }
 
-    /// A `Content-Encoding`, whatever it says: the body would have to be decoded before it is verified.
+    /// Records a `Content-Encoding`. With any value the body is not a form: it would have to be decoded before
+    /// verifying.
     pub const fn note_content_encoding(&mut self) {
         self.is_encoded = true;
     }
 
-    /// Whether it is a form: `application/x-www-form-urlencoded`, at most with `charset=utf-8`, and not encoded.
+    /// Whether the body is a form: `application/x-www-form-urlencoded`, optionally with `charset=utf-8`, not encoded.
     #[must_use]
     pub fn is_form(&self) -> bool {
         let Some(content_type) = self.content_type else {
@@ -76,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_one_content_type_and_no_encoding() {
+    fn a_form_has_one_content_type_and_no_encoding() {
         let form = "application/x-www-form-urlencoded";
         assert!(!body_type(&[form, form]).is_form());
         let mut encoded = body_type(&[form]);

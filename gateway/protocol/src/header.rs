@@ -1,47 +1,47 @@
-//! Header names: the convention headers made from the prefix, and the internal ones. CONTRACT 1.
+//! Header names: the convention headers derived from the prefix, and the internal ones. CONTRACT 1.
 //!
-//! A header name is written here and nowhere else.
+//! This is the only file with header names of Signpost.
 
 use std::{fmt, str::FromStr};
 
 use http::HeaderName;
 use smallvec::SmallVec;
 
-/// The gateway's shared secret, so that a backend knows who is calling. CONTRACT 9.
+/// The secret by which a backend authenticates the gateway. CONTRACT 9.
 pub const X_GATEWAY_SECRET: HeaderName = HeaderName::from_static("x-gateway-secret");
 /// The application's ident; absent in single-application mode.
 pub const X_GATEWAY_APP: HeaderName = HeaderName::from_static("x-gateway-app");
-/// The application's internal id; 0 in single-application mode; absent on the unsigned way in.
+/// The application's internal id; 0 in single-application mode; absent on the callback.
 pub const X_GATEWAY_APP_ID: HeaderName = HeaderName::from_static("x-gateway-app-id");
 /// The version that the request was routed to.
 pub const X_GATEWAY_VERSION: HeaderName = HeaderName::from_static("x-gateway-version");
-/// Why that version: a [`VersionSource`](crate::version::VersionSource).
+/// Why that version was selected: a [`VersionSource`](crate::version::VersionSource).
 pub const X_GATEWAY_VERSION_SOURCE: HeaderName =
     HeaderName::from_static("x-gateway-version-source");
-/// In an answer to the gateway: the [code](crate::problem::ProblemCode) of the problem that the answer carries, for the
-/// gateway's access log. Never sent to clients, as all of its family.
+/// In a response to the gateway: the [code](crate::problem::ProblemCode) of its problem, for the access log. Never sent
+/// to clients, as all headers with this prefix.
 pub const X_GATEWAY_PROBLEM: HeaderName = HeaderName::from_static("x-gateway-problem");
-/// In an answer to the gateway: the backend refused the gateway itself; the value is [`REFUSED_SECRET`]. CONTRACT 9.
+/// In a response to the gateway: the backend rejected the gateway itself; the value is [`REFUSED_SECRET`]. CONTRACT 9.
 pub const X_GATEWAY_REFUSED: HeaderName = HeaderName::from_static("x-gateway-refused");
 /// The value of [`X_GATEWAY_REFUSED`]: the request had no `X-Gateway-Secret`, or a wrong one.
 pub const REFUSED_SECRET: &str = "secret";
 /// A [`RequestId`](crate::request_id::RequestId).
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// Addresses the request came through; the leftmost is the client's, as far as the gateway trusts it.
+/// Addresses that the request passed; the leftmost is the client's, as far as trusted proxies report it.
 pub const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-/// `http` or `https`, as the client spoke to the outermost trusted hop.
+/// `http` or `https`: the client's scheme at the outermost trusted proxy.
 pub const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
-/// The `Host` that the client asked for.
+/// The `Host` of the client's request.
 pub const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 /// W3C Trace Context.
 pub const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// W3C Trace Context, the vendors' part.
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
-/// Every header whose lower-case name starts with this is the gateway's own, in both directions.
+/// Prefix (in lower case) of the gateway's internal headers, in both directions.
 pub const INTERNAL_PREFIX: &str = "x-gateway-";
 
-/// Headers that tell where a request came from: kept from a trusted proxy, removed from anybody else. CONTRACT 1.
+/// Headers about the origin of a request: passed from a trusted proxy, removed from any other client. CONTRACT 1.
 const PROXY_HEADERS: [&str; 9] = [
     "forwarded",
     "x-forwarded",
@@ -54,13 +54,13 @@ const PROXY_HEADERS: [&str; 9] = [
     "tracestate",
 ];
 
-/// Starts the rest of the family that [`PROXY_HEADERS`] names members of.
+/// Prefix of further headers like [`PROXY_HEADERS`].
 const FORWARDED_PREFIX: &str = "x-forwarded-";
 
-/// Further headers that some proxies and content networks write the client's address into; removed whoever sends them.
+/// Further headers in which some proxies and CDNs send the client's address; always removed.
 ///
-/// From a trusted proxy, too: one that does not write such a header passes on what its own client sent. The address
-/// that counts is in `X-Forwarded-For`, of which the gateway keeps only what trusted proxies wrote.
+/// Also from a trusted proxy: one that does not set such a header passes on its client's. The address to use is in
+/// `X-Forwarded-For`, of which the gateway keeps only the entries of trusted proxies.
 const CLIENT_ADDRESS_HEADERS: [&str; 22] = [
     "cf-connecting-ip",
     "cf-connecting-ipv6",
@@ -86,8 +86,7 @@ const CLIENT_ADDRESS_HEADERS: [&str; 22] = [
     "x-remote-ip",
 ];
 
-/// Headers by which a client could make a backend see another request than the one that was verified;
-/// removed whoever sends them. CONTRACT 1.
+/// Headers that could make a backend see another request than the one that was verified; always removed. CONTRACT 1.
 const OVERRIDE_HEADERS: [&str; 10] = [
     "x-host",
     "x-http-host-override",
@@ -101,11 +100,11 @@ const OVERRIDE_HEADERS: [&str; 10] = [
     "x-override-url",
 ];
 
-/// What families of such headers begin with, and those in which a proxy keeps what it replaced: `X-Original-URL`,
-/// `X-Original-Forwarded-For`, `X-Rewrite-URL`, `X-Envoy-Original-Path`. Removed whoever sends them, too.
+/// Prefixes of such headers, and of those in which a proxy keeps replaced values: `X-Original-URL`,
+/// `X-Original-Forwarded-For`, `X-Rewrite-URL`, `X-Envoy-Original-Path`. Always removed, too.
 const OVERRIDE_PREFIXES: [&str; 3] = ["x-original-", "x-rewrite-", "x-envoy-original-"];
 
-/// Headers of one connection only (RFC 9110 section 7.6.1), and those that end at the gateway. CONTRACT 2.
+/// Headers of one connection only (RFC 9110 section 7.6.1), and those that end at the gateway. CONTRACT 1 and 2.
 const HOP_BY_HOP_HEADERS: [&str; 11] = [
     "connection",
     "keep-alive",
@@ -120,7 +119,7 @@ const HOP_BY_HOP_HEADERS: [&str; 11] = [
     "expect",
 ];
 
-/// What the convention headers begin with: `Acme` in `Acme-X-App`. `[A-Za-z][A-Za-z0-9-]{0,31}`.
+/// The prefix of the convention headers: `Acme` in `Acme-X-App`. `[A-Za-z][A-Za-z0-9-]{0,31}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prefix(String);
 
@@ -137,11 +136,11 @@ impl FromStr for Prefix {
 
     fn from_str(prefix: &str) -> Result<Self, Self::Err> {
         let mut bytes = prefix.bytes();
-        let starts_well = bytes
+        let is_start_valid = bytes
             .next()
             .is_some_and(|first| first.is_ascii_alphabetic());
-        let goes_on_well = bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-        if starts_well && goes_on_well && prefix.len() <= 32 {
+        let is_rest_valid = bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        if is_start_valid && is_rest_valid && prefix.len() <= 32 {
             Ok(Self(prefix.to_owned()))
         } else {
             Err(ParsePrefixError)
@@ -149,12 +148,12 @@ impl FromStr for Prefix {
     }
 }
 
-/// The prefix is not of the form that header names can be made from.
+/// The prefix is not valid for header names.
 #[derive(Debug, thiserror::Error)]
 #[error("a letter, then up to 31 letters, digits or hyphens")]
 pub struct ParsePrefixError;
 
-/// Convention headers whose name was configured rather than derived; `None` derives it.
+/// Configured names of convention headers; `None` derives the name from the prefix.
 #[derive(Clone, Debug, Default)]
 pub struct HeaderOverrides {
     /// In place of `<prefix>-X-Authorization`.
@@ -170,6 +169,7 @@ pub struct HeaderOverrides {
 /// The convention headers of one installation, built once from prefix and overrides. CONTRACT 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeaderNames {
+    prefix: Prefix,
     authorization: HeaderName,
     app: HeaderName,
     language: HeaderName,
@@ -179,16 +179,17 @@ pub struct HeaderNames {
 }
 
 impl HeaderNames {
-    /// Derives every name from `prefix`, but for those that `overrides` gives.
+    /// Derives every name from `prefix`, except those in `overrides`.
     ///
     /// # Errors
     ///
-    /// A name that means something else already, or two of one name.
+    /// A name is reserved, or two headers have the same name.
     pub fn new(prefix: &Prefix, overrides: &HeaderOverrides) -> Result<Self, HeaderNamesError> {
         let name = |given: &Option<HeaderName>, suffix: &str| {
             given.clone().unwrap_or_else(|| derive(prefix, suffix))
         };
         let mut names = Self {
+            prefix: prefix.clone(),
             authorization: name(&overrides.authorization, "Authorization"),
             app: name(&overrides.app, "App"),
             language: name(&overrides.language, "Language"),
@@ -208,18 +209,18 @@ impl HeaderNames {
             ("language", &self.language),
             ("version", &self.version),
         ];
-        for (place, (key, name)) in by_key.into_iter().enumerate() {
-            let is_twice = by_key[..place].iter().any(|(_, other)| *other == name)
+        for (index, (key, name)) in by_key.into_iter().enumerate() {
+            let is_duplicate = by_key[..index].iter().any(|(_, other)| *other == name)
                 || *name == self.version_source;
-            if is_twice {
+            if is_duplicate {
                 return Err(HeaderNamesError {
                     key,
                     name: name.clone(),
-                    why: "another header's name",
+                    why: "used for another of these headers",
                 });
             }
-            if is_spoken_for(name.as_str()) {
-                let why = "a name that HTTP, proxies or the gateway itself use";
+            if is_reserved(name.as_str()) {
+                let why = "used by HTTP, proxies or the gateway itself";
                 return Err(HeaderNamesError {
                     key,
                     name: name.clone(),
@@ -248,26 +249,46 @@ impl HeaderNames {
         &self.language
     }
 
-    /// The version asked for; in an answer, the one that served it.
+    /// The requested version; in a response, the one that served it.
     #[must_use]
     pub fn version(&self) -> &HeaderName {
         &self.version
     }
 
-    /// In an answer: why that version served it.
+    /// In a response: why that version was selected.
     #[must_use]
     pub fn version_source(&self) -> &HeaderName {
         &self.version_source
     }
 
-    /// What a request's header of this name, in any letter case, is to the gateway.
+    /// A name as documents write it: the prefix in its own letter case, every other word capitalized.
+    #[must_use]
+    pub fn spelled(&self, name: &HeaderName) -> String {
+        let prefix = self.prefix.as_str();
+        let (mut spelled, rest) = match name.as_str().split_at_checked(prefix.len()) {
+            Some((first, rest)) if first.eq_ignore_ascii_case(prefix) => (prefix.to_owned(), rest),
+            _ => (String::new(), name.as_str()),
+        };
+        let mut starts_word = spelled.is_empty();
+        for letter in rest.chars() {
+            spelled.push(if starts_word {
+                letter.to_ascii_uppercase()
+            } else {
+                letter
+            });
+            starts_word = letter == '-';
+        }
+        spelled
+    }
+
+    /// The role of a request header by its name, in any letter case.
     #[must_use]
     pub fn role_of(&self, name: &[u8]) -> HeaderRole {
-        self.roles.of(name)
+        self.roles.role_of(name)
     }
 }
 
-/// What a request's header is to the gateway. CONTRACT 1 and 2.
+/// The role of a request header: how the gateway handles it. CONTRACT 1 and 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderRole {
     /// The user's credential.
@@ -276,13 +297,13 @@ pub enum HeaderRole {
     App,
     /// The language of texts.
     Language,
-    /// The version asked for.
+    /// The requested version.
     Version,
-    /// `Host`; whoever writes the head to the backend says it.
+    /// `Host`; the gateway sets it in the request to the backend.
     Host,
     /// `Content-Type`.
     ContentType,
-    /// `Content-Length`; whoever writes the head to the backend says it.
+    /// `Content-Length`; the gateway sets it in the request to the backend.
     ContentLength,
     /// `Content-Encoding`.
     ContentEncoding,
@@ -290,30 +311,30 @@ pub enum HeaderRole {
     Connection,
     /// `Expect`.
     Expect,
-    /// `X-Request-Id`; the gateway writes its own.
+    /// `X-Request-Id`; the gateway sets its own.
     RequestId,
-    /// `traceparent`; the gateway writes its own.
+    /// `traceparent`; the gateway sets its own.
     Traceparent,
-    /// `tracestate`; passes with a trusted proxy's `traceparent` only.
+    /// `tracestate`; passed only with a trusted proxy's `traceparent`.
     Tracestate,
-    /// `X-Forwarded-For`; the gateway writes its own.
+    /// `X-Forwarded-For`; the gateway sets its own.
     ForwardedFor,
-    /// `X-Forwarded-Proto`; the gateway writes its own.
+    /// `X-Forwarded-Proto`; the gateway sets its own.
     ForwardedProto,
-    /// `X-Forwarded-Host`; the gateway writes its own.
+    /// `X-Forwarded-Host`; the gateway sets its own.
     ForwardedHost,
     /// `Forwarded` (RFC 7239); the gateway extends a trusted proxy's.
     Forwarded,
-    /// Another one that tells where a request came from: passes from a trusted proxy only.
-    OfProxies,
-    /// The gateway's own, of one connection, one that overrides what was verified, or a look-alike: never passes.
-    Barred,
-    /// Any other: passes as it is.
+    /// Another header about the origin of a request: passed only from a trusted proxy.
+    Proxy,
+    /// Always removed: internal, hop-by-hop, an override of what was verified, or a look-alike with `_`.
+    Removed,
+    /// Any other: passed unchanged.
     Ordinary,
 }
 
 impl HeaderRole {
-    /// Whether a client's header is passed on as it is.
+    /// Whether the header is passed to the backend unchanged.
     #[must_use]
     pub fn passes(self, from_trusted_proxy: bool) -> bool {
         match self {
@@ -324,7 +345,7 @@ impl HeaderRole {
             | Self::ContentType
             | Self::ContentEncoding
             | Self::Ordinary => true,
-            Self::OfProxies => from_trusted_proxy,
+            Self::Proxy => from_trusted_proxy,
             Self::Host
             | Self::ContentLength
             | Self::Connection
@@ -336,19 +357,19 @@ impl HeaderRole {
             | Self::ForwardedProto
             | Self::ForwardedHost
             | Self::Forwarded
-            | Self::Barred => false,
+            | Self::Removed => false,
         }
     }
 }
 
-/// The names that have a role, by their length: few share one, so a look-up compares two or three.
+/// The names with a role, by length: few have the same one, so a lookup compares two or three.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Roles {
     by_length: Vec<Vec<(Box<str>, HeaderRole)>>,
 }
 
-/// As long as most names are; longer ones cost an allocation.
-const USUAL_NAME: usize = 64;
+/// Names up to this length cost no allocation.
+const INLINE_NAME: usize = 64;
 
 impl Roles {
     fn new(names: &HeaderNames) -> Self {
@@ -374,16 +395,16 @@ impl Roles {
         ] {
             roles.add(name, role);
         }
-        // What stands above goes before these lists.
+        // The first role of a name counts, so the roles above precede those of the lists.
         for name in PROXY_HEADERS {
-            roles.add(name, HeaderRole::OfProxies);
+            roles.add(name, HeaderRole::Proxy);
         }
         for name in HOP_BY_HOP_HEADERS
             .iter()
             .chain(&OVERRIDE_HEADERS)
             .chain(&CLIENT_ADDRESS_HEADERS)
         {
-            roles.add(name, HeaderRole::Barred);
+            roles.add(name, HeaderRole::Removed);
         }
         roles
     }
@@ -398,13 +419,13 @@ impl Roles {
         }
     }
 
-    fn of(&self, name: &[u8]) -> HeaderRole {
-        let mut normal: SmallVec<[u8; USUAL_NAME]> = SmallVec::from_slice(name);
+    fn role_of(&self, name: &[u8]) -> HeaderRole {
+        let mut normal: SmallVec<[u8; INLINE_NAME]> = SmallVec::from_slice(name);
         normal.make_ascii_lowercase();
         if !normal.contains(&b'_') {
-            return self.named(&normal);
+            return self.role_of_lower_case(&normal);
         }
-        // Some servers read `_` as `-`: the look-alike of a name that means something must not pass.
+        // Some servers read `_` as `-`: the look-alike of a name with a role must not pass.
         for byte in &mut normal {
             if *byte == b'_' {
                 *byte = b'-';
@@ -413,15 +434,15 @@ impl Roles {
         let is_framing = FRAMING_HEADERS
             .iter()
             .any(|name| name.as_bytes() == &normal[..]);
-        if is_framing || self.named(&normal) != HeaderRole::Ordinary {
-            HeaderRole::Barred
+        if is_framing || self.role_of_lower_case(&normal) != HeaderRole::Ordinary {
+            HeaderRole::Removed
         } else {
             HeaderRole::Ordinary
         }
     }
 
     /// The role of a name in lower case.
-    fn named(&self, name: &[u8]) -> HeaderRole {
+    fn role_of_lower_case(&self, name: &[u8]) -> HeaderRole {
         let alike = self
             .by_length
             .get(name.len())
@@ -429,16 +450,16 @@ impl Roles {
         if let Some((_, role)) = alike.iter().find(|(known, _)| known.as_bytes() == name) {
             *role
         } else if name.starts_with(INTERNAL_PREFIX.as_bytes()) || is_override(name) {
-            HeaderRole::Barred
+            HeaderRole::Removed
         } else if name.starts_with(FORWARDED_PREFIX.as_bytes()) {
-            HeaderRole::OfProxies
+            HeaderRole::Proxy
         } else {
             HeaderRole::Ordinary
         }
     }
 }
 
-/// Headers whose look-alikes with `_` some servers would take for them: they frame or label a request.
+/// Further headers whose look-alikes with `_` are removed: they frame a request or define its meaning.
 const FRAMING_HEADERS: [&str; 7] = [
     "host",
     "content-length",
@@ -449,9 +470,9 @@ const FRAMING_HEADERS: [&str; 7] = [
     "cookie",
 ];
 
-/// A convention header cannot have that name.
+/// The name is not possible for a convention header.
 #[derive(Debug, thiserror::Error)]
-#[error("a header name of its own, not {name}: that is {why}")]
+#[error("a name that no other header has; {name} is {why}")]
 pub struct HeaderNamesError {
     key: &'static str,
     name: HeaderName,
@@ -459,22 +480,22 @@ pub struct HeaderNamesError {
 }
 
 impl HeaderNamesError {
-    /// Which one: `authorization`, `app`, `language` or `version`.
+    /// The configuration key: `authorization`, `app`, `language` or `version`.
     #[must_use]
     pub fn key(&self) -> &'static str {
         self.key
     }
 }
 
-/// Whether a name (in lower case) is of one of the [`OVERRIDE_PREFIXES`].
+/// Whether a name (in lower case) has one of the [`OVERRIDE_PREFIXES`].
 fn is_override(name: &[u8]) -> bool {
     OVERRIDE_PREFIXES
         .iter()
         .any(|prefix| name.starts_with(prefix.as_bytes()))
 }
 
-/// Whether a name (in lower case) means something already, or could be mistaken for one that does.
-fn is_spoken_for(name: &str) -> bool {
+/// Whether a name (in lower case) has a meaning already, or looks like one that has.
+fn is_reserved(name: &str) -> bool {
     name.contains('_')
         || name.starts_with(INTERNAL_PREFIX)
         || name.starts_with(FORWARDED_PREFIX)
@@ -521,7 +542,7 @@ mod tests {
     }
 
     #[test]
-    fn an_override_takes_the_place_of_the_derived_name() {
+    fn an_override_replaces_the_derived_name() {
         let overrides = HeaderOverrides {
             app: Some(HeaderName::from_static("client-id")),
             ..HeaderOverrides::default()
@@ -529,10 +550,12 @@ mod tests {
         let names = HeaderNames::new(&"Acme".parse().unwrap(), &overrides).unwrap();
         assert_eq!(names.app().as_str(), "client-id");
         assert_eq!(names.version().as_str(), "acme-x-version");
+        assert_eq!(names.spelled(names.app()), "Client-Id");
+        assert_eq!(names.spelled(names.version()), "Acme-X-Version");
     }
 
     #[test]
-    fn a_name_that_means_something_already_is_refused() {
+    fn a_reserved_name_is_rejected() {
         for bad in [
             "x-gateway-app-id",
             "host",
@@ -554,8 +577,8 @@ mod tests {
                 app,
                 ..HeaderOverrides::default()
             };
-            let refused = HeaderNames::new(&"Acme".parse().unwrap(), &overrides).unwrap_err();
-            assert!(refused.to_string().contains(bad), "{refused}");
+            let error = HeaderNames::new(&"Acme".parse().unwrap(), &overrides).unwrap_err();
+            assert!(error.to_string().contains(bad), "{error}");
         }
     }
 

@@ -1,9 +1,9 @@
-//! The five languages, and how one is chosen. CONTRACT 6.
+//! The five languages, and how one is selected. CONTRACT 6.
 
-/// A language that every text exists in.
+/// A language. Every text exists in each of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Language {
-    /// English, and whatever is not one of the others.
+    /// English, the default.
     #[default]
     En,
     /// Chinese, simplified.
@@ -32,7 +32,7 @@ impl Language {
         }
     }
 
-    /// The language that the convention header names; absent or anything else is `en`, never an error.
+    /// The language in the convention header. If it is missing or unknown, `en`; never an error.
     #[must_use]
     pub fn from_header(value: Option<&[u8]>) -> Self {
         let named = |language: &Self| {
@@ -43,8 +43,8 @@ impl Language {
 
     /// The best match of a browser's `Accept-Language` (RFC 9110 section 12.5.4), for pages only.
     ///
-    /// The highest weight wins, the earlier of two equals. `zh` alone, and scripts and regions we
-    /// have no file for, go to the nearer of the two Chinese.
+    /// The highest weight wins; of equal ones, the first. `zh` with another or no script or region is mapped to the
+    /// nearer of the two Chinese variants.
     #[must_use]
     pub fn from_accept_language(value: &str) -> Self {
         let mut best = (Self::default(), 0.0);
@@ -88,7 +88,7 @@ impl Language {
     }
 }
 
-/// A browser sends a handful; the rest of a longer list is not looked at.
+/// Limit on the ranges that are examined; a browser sends a handful.
 const MAX_RANGES: usize = 32;
 
 fn quality(weight: &str) -> f32 {

@@ -1,7 +1,7 @@
 //! The wire contract of Signpost as types: what clients, the gateway and the backends must agree on.
 //!
-//! No I/O, no async, no clock and no database: the time is an argument, and whoever calls has
-//! already read the bytes. One file per section of the contract:
+//! No I/O, no async, no clock and no database: the time is an argument, and the caller has already read the bytes. One
+//! file per section of the contract:
 //!
 //! | module | subject |
 //! | --- | --- |
@@ -10,13 +10,13 @@
 //! | [`param`] | the pairs of a query and a form body, borrowed from the request |
 //! | [`sign`] | sign profiles, the canonical string, signing, comparing, explaining a mismatch |
 //! | [`app`] | an application's public ident and internal id |
-//! | [`version`] | version names and why one was chosen |
-//! | [`login_state`] | the version that a login's token or `state` was issued by |
-//! | [`language`] | the five languages and how one is chosen |
+//! | [`version`] | version names, and the source of a version |
+//! | [`login_state`] | the version that issued a login's token or `state` |
+//! | [`language`] | the five languages, and how one is selected |
 //! | [`text`] | every text that a user may see, one Fluent file per language |
 //! | [`problem`] | error codes, their status, and RFC 9457 problem details |
-//! | [`log_text`] | what a log line shows of a method, a path and an ident, cut to a bounded length |
-//! | [`request_id`] | the identifier that follows a request through all programs |
+//! | [`log_text`] | method, path and ident as log lines show them, with a limited length |
+//! | [`request_id`] | the identifier of a request in all programs |
 
 pub mod app;
 pub mod form;

@@ -1,43 +1,45 @@
-//! What a log line shows of a text that a client sent: bounded, so that a request of many kilobytes costs a line of few.
+//! Texts from clients as log lines show them: with a limited length, so that a large request does not cause a large
+//! line.
 
 use std::borrow::Cow;
 
 use crate::sign::KeyStrength;
 
-/// Longest method in a log line, in bytes; no method of HTTP has more than half of that.
+/// Limit on a method in a log line, in bytes: twice the longest registered method.
 const MAX_METHOD_BYTES: usize = 32;
-/// Longest path in a log line, in bytes. A head, and so a path, may have 64 KiB.
+/// Limit on a path in a log line, in bytes. A head, and so a path, may have 64 KiB.
 const MAX_PATH_BYTES: usize = 512;
-/// Longest ident in a log line, in bytes: the longest that an application can have.
+/// Limit on an ident in a log line, in bytes: the maximum length of a valid one.
 const MAX_IDENT_BYTES: usize = 64;
 
-/// Stands where a text was cut.
+/// Marks where a text was cut.
 const CUT: &str = "…";
-/// A text of so many characters can hold a key of 128 bits; an ident that Signpost makes has 24. CONTRACT 4.
-const KEY_CHARACTERS: usize = 32;
-/// So much is shown of what could be a key.
-const SHOWN_OF_KEY: usize = 6;
+/// Minimum length of a text that may be a key of 128 bits; a generated ident has 24. CONTRACT 4.
+const MIN_KEY_CHARACTERS: usize = 32;
+/// Characters shown of a text that may be a key.
+const SHOWN_KEY_CHARACTERS: usize = 6;
 
-/// A method, cut at `MAX_METHOD_BYTES`.
+/// Cuts a method at `MAX_METHOD_BYTES`.
 #[must_use]
 pub fn method(method: &str) -> Cow<'_, str> {
     cut(method, MAX_METHOD_BYTES)
 }
 
-/// A path, cut at `MAX_PATH_BYTES`.
+/// Cuts a path at `MAX_PATH_BYTES`.
 #[must_use]
 pub fn path(path: &str) -> Cow<'_, str> {
     cut(path, MAX_PATH_BYTES)
 }
 
-/// What a client named its application by: escaped, and cut at `MAX_IDENT_BYTES`.
+/// Escapes an ident as a client sent it, and cuts it at `MAX_IDENT_BYTES`.
 ///
-/// Of 32 or more characters that could be a key's, only the first six are shown: it may be the key, sent in the wrong header.
+/// If 32 or more characters look like a key, only the first six are shown: a client may send its key in the wrong
+/// header.
 #[must_use]
 pub fn ident(sent: &[u8]) -> String {
-    let is_key = |text: &str| text.len() >= KEY_CHARACTERS && KeyStrength::of(text).is_ok();
+    let is_key = |text: &str| text.len() >= MIN_KEY_CHARACTERS && KeyStrength::check(text).is_ok();
     if std::str::from_utf8(sent).is_ok_and(is_key) {
-        return format!("{}{CUT}", sent[..SHOWN_OF_KEY].escape_ascii());
+        return format!("{}{CUT}", sent[..SHOWN_KEY_CHARACTERS].escape_ascii());
     }
     let start = &sent[..sent.len().min(MAX_IDENT_BYTES)];
     let escaped = start.escape_ascii().to_string();
@@ -49,7 +51,7 @@ pub fn ident(sent: &[u8]) -> String {
     }
 }
 
-/// The text, or as many of its first characters as fit into so many bytes, with an ellipsis behind them.
+/// Cuts a text at a number of bytes, between characters, and appends an ellipsis.
 fn cut(text: &str, bytes: usize) -> Cow<'_, str> {
     if text.len() <= bytes {
         return Cow::Borrowed(text);
@@ -71,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ident_is_shown_as_sent_if_it_could_be_one() {
+    fn an_ident_is_escaped_and_cut() {
         assert_eq!(ident(b"shop-de_1.x"), "shop-de_1.x");
         assert_eq!(ident(b"a\"b\xff\n"), "a\\\"b\\xff\\n");
         assert_eq!(ident(&[b'a'; 65]), format!("{}…", "a".repeat(64)));
@@ -79,9 +81,9 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_like_a_key_is_not_shown() {
+    fn a_text_that_looks_like_a_key_is_not_shown() {
         assert_eq!(ident(&"4283fe".repeat(11).as_bytes()[..64]), "4283fe…");
-        // A key as other teams have them, and an ident as Signpost makes it.
+        // A key of 32 hex digits, and a generated ident.
         assert_eq!(ident(b"8934e7d15453e97507ef794cf7b0519d"), "8934e7…");
         assert_eq!(
             ident(b"Qb7Zk2mVx9LrT4wYc8NdPf3s"),

@@ -1,11 +1,11 @@
 //! The version that issued a login's token or `state`: both are `<version>.<base64url>`. CONTRACT 8.
 //!
-//! The provider's redirect cannot carry our headers, so this is how it finds its version. What the
-//! rest of the value means is the login service's business.
+//! The provider's redirect cannot carry the gateway's headers, so its version is found in `state`. Only the login
+//! service knows what the rest of the value means.
 
-/// The version's name in front of a login's token or `state`, not yet known to exist.
+/// Returns the version's name in a login's token or `state`. Such a version need not exist.
 ///
-/// The last dot separates, since a version's name may have dots and base64url has none.
+/// The last dot separates: a version's name may contain dots, base64url does not.
 #[must_use]
 pub fn version_of(state_or_token: &str) -> Option<&str> {
     state_or_token.rsplit_once('.').map(|(version, _)| version)
@@ -16,7 +16,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_version_stands_before_the_last_dot() {
+    fn the_version_precedes_the_last_dot() {
         assert_eq!(version_of("v1.AbC-_"), Some("v1"));
         assert_eq!(version_of("v1.2.AbC"), Some("v1.2"));
         assert_eq!(version_of("AbC"), None);

@@ -4,17 +4,17 @@ use std::{borrow::Cow, cmp::Ordering};
 
 use smallvec::SmallVec;
 
-/// As many pairs as most requests have; more go to the heap.
+/// Pairs that are stored without the heap: most requests have fewer.
 const INLINE: usize = 16;
 
-/// One pair. The key is known both ways, since a sign's order goes by the decoded one.
+/// One pair. It has the decoded key, too, since signing sorts by it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Param<'a> {
     pair: &'a [u8],
     wire_key_length: usize,
-    /// Only where it differs from the one sent.
+    /// Only if it differs from the key as sent.
     decoded_key: Option<Box<[u8]>>,
-    /// The decoded key's first bytes, which nearly always settle a comparison.
+    /// The decoded key's first bytes, which nearly always decide a comparison.
     key_start: KeyStart,
     value_is_plain: bool,
 }
@@ -26,7 +26,7 @@ impl<'a> Param<'a> {
         &self.pair[..self.wire_key_length]
     }
 
-    /// The value as sent, still percent-encoded; empty where there was no `=`.
+    /// The value as sent, still percent-encoded; empty without `=`.
     #[must_use]
     pub fn wire_value(&self) -> &'a [u8] {
         self.pair
@@ -49,43 +49,43 @@ impl<'a> Param<'a> {
         }
     }
 
-    /// Whether this is its decoded key.
+    /// Whether its decoded key is `key`.
     #[inline]
     #[must_use]
     pub fn is_named(&self, key: &[u8]) -> bool {
-        self.key_start == KeyStart::of(key) && self.key() == key
+        self.key_start == KeyStart::new(key) && self.key() == key
     }
 
     /// Checks key and value, and decodes the key.
     #[cold]
-    fn take_encoded(&mut self, in_key: Part, in_value: Part) -> Result<(), ParamsError> {
+    fn decode_key(&mut self, in_key: Part, in_value: Part) -> Result<(), ParamsError> {
         in_key.check(self.wire_key())?;
         in_value.check(self.wire_value())?;
         if !in_key.reads_the_same() {
             let decoded: Box<[u8]> = Decoded(self.wire_key()).map_while(Result::ok).collect();
-            self.key_start = KeyStart::of(&decoded);
+            self.key_start = KeyStart::new(&decoded);
             self.decoded_key = Some(decoded);
         }
         Ok(())
     }
 
-    /// The pair as sent, where it has a `=`.
+    /// The pair as sent, if it has a `=`.
     pub(crate) fn wire_pair(&self) -> Option<&'a [u8]> {
         (self.wire_key_length < self.pair.len()).then_some(self.pair)
     }
 
-    /// The value, if it reads the same on the wire and decoded.
+    /// The value, if it is the same as sent and decoded.
     pub(crate) fn plain_value(&self) -> Option<&'a [u8]> {
         self.value_is_plain.then(|| self.wire_value())
     }
 
     /// The decoded value, byte by byte.
     pub(crate) fn decoded_value(&self) -> impl Iterator<Item = u8> + use<'a> {
-        // Its escapes were checked when the pair was read.
+        // No error is possible: the escapes were checked when the pair was read.
         Decoded(self.wire_value()).map_while(Result::ok)
     }
 
-    /// Which decoded key comes first, bytewise; mostly told by the first bytes alone.
+    /// Compares decoded keys bytewise; the first bytes mostly decide.
     #[inline]
     pub(crate) fn cmp_keys(&self, other: &Self) -> Ordering {
         self.key_start
@@ -94,7 +94,7 @@ impl<'a> Param<'a> {
     }
 }
 
-/// The first eight bytes of a key, filled up with zeros: in order as the keys are, or equal.
+/// The first eight bytes of a key, padded with zeros. Sorts as the keys do, or is equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct KeyStart(u64);
 
@@ -102,40 +102,40 @@ impl KeyStart {
     const LENGTH: usize = 8;
 
     #[inline]
-    fn of(key: &[u8]) -> Self {
+    fn new(key: &[u8]) -> Self {
         let mut start = [0; Self::LENGTH];
         let length = key.len().min(Self::LENGTH);
         start[..length].copy_from_slice(&key[..length]);
         Self(u64::from_be_bytes(start))
     }
 
-    /// The same, of a key that `source` begins with: all eight bytes are read at once where there are so many.
+    /// As [`Self::new`], for a key at the start of `source`: reads eight bytes at once if there are as many.
     #[inline]
-    fn within(source: &[u8], key_length: usize) -> Self {
+    fn at_start_of(source: &[u8], key_length: usize) -> Self {
         match source.first_chunk() {
             Some(&start) if key_length < Self::LENGTH => {
                 Self(u64::from_be_bytes(start) & !(u64::MAX >> (8 * key_length)))
             }
             Some(&start) => Self(u64::from_be_bytes(start)),
-            None => Self::of(&source[..key_length]),
+            None => Self::new(&source[..key_length]),
         }
     }
 }
 
-/// All pairs of a request in order of appearance, the query's before the body's.
+/// All pairs of a request in order of appearance, those of the query first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Params<'a> {
     pairs: SmallVec<[Param<'a>; INLINE]>,
-    /// How many of them stand in the query.
+    /// Number of pairs in the query.
     in_query: usize,
 }
 
 impl<'a> Params<'a> {
-    /// Takes `query` and `body` apart. Empty pairs (`&&`) are skipped; a pair without `=` has an empty value.
+    /// Parses `query` and `body`. Empty pairs (`&&`) are skipped; a pair without `=` has an empty value.
     ///
     /// # Errors
     ///
-    /// A broken escape, bytes that are not UTF-8 once decoded, or more than `limit` pairs.
+    /// A broken escape, bytes that are not UTF-8 when decoded, or more than `limit` pairs.
     #[inline]
     pub fn parse(query: &'a [u8], body: &'a [u8], limit: usize) -> Result<Self, ParamsError> {
         let mut params = Self::default();
@@ -145,7 +145,7 @@ impl<'a> Params<'a> {
         Ok(params)
     }
 
-    /// Whether there is no pair at all.
+    /// Whether there are no pairs.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.pairs.is_empty()
@@ -166,7 +166,7 @@ impl<'a> Params<'a> {
         &self.pairs[self.in_query..]
     }
 
-    /// The one pair of this decoded key, if there is one.
+    /// Returns the only pair with this decoded key, if there is one.
     ///
     /// # Errors
     ///
@@ -183,7 +183,7 @@ impl<'a> Params<'a> {
         }
     }
 
-    /// One pass over `source`, eight bytes at a time; only those that may mean something are looked at one by one.
+    /// Parses `source` in one pass, eight bytes at a time. Only bytes that may be special are examined one by one.
     fn read(&mut self, source: &'a [u8], limit: usize) -> Result<(), ParamsError> {
         if source.is_empty() {
             return Ok(());
@@ -195,13 +195,13 @@ impl<'a> Params<'a> {
             let mut marks = marks(word);
             while marks != 0 {
                 let bit = marks.trailing_zeros() & !7;
-                let place = word_start + (bit / 8) as usize;
+                let index = word_start + (bit / 8) as usize;
                 match (word >> bit) as u8 {
                     b'&' => {
-                        self.close(&pair, source, place, limit)?;
-                        pair = OpenPair::at(place + 1);
+                        self.close(&pair, source, index, limit)?;
+                        pair = OpenPair::at(index + 1);
                     }
-                    b'=' => pair.take_equals(place),
+                    b'=' => pair.take_equals(index),
                     byte => pair.part.take(byte),
                 }
                 marks &= marks - 1;
@@ -211,7 +211,7 @@ impl<'a> Params<'a> {
         self.close(&pair, source, source.len(), limit)
     }
 
-    /// Takes in the pair that ends before `end`.
+    /// Adds the pair that ends before `end`.
     fn close(
         &mut self,
         open: &OpenPair,
@@ -235,21 +235,21 @@ impl<'a> Params<'a> {
             pair,
             wire_key_length,
             decoded_key: None,
-            key_start: KeyStart::within(from_pair, wire_key_length),
+            key_start: KeyStart::at_start_of(from_pair, wire_key_length),
             value_is_plain: in_value.reads_the_same(),
         };
         if in_key != Part::PLAIN || in_value != Part::PLAIN {
-            param.take_encoded(in_key, in_value)?;
+            param.decode_key(in_key, in_value)?;
         }
         self.pairs.push(param);
         Ok(())
     }
 }
 
-/// How many bytes are looked at together.
+/// Number of bytes that are examined together.
 const WORD: usize = 8;
 
-/// The bytes from `start` on, the first in the lowest bits; filled up with what means nothing.
+/// The bytes from `start` on, the first in the lowest bits, padded with ordinary letters.
 #[inline]
 fn word_at(source: &[u8], start: usize) -> u64 {
     let rest = &source[start..];
@@ -261,25 +261,25 @@ fn word_at(source: &[u8], start: usize) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// The top bit of every byte that may mean something: `&`, `=`, `%`, `+`, what is not ASCII, and a few more, so that
-/// one comparison takes in all but `=`.
+/// The top bit of every byte that may be special: `&`, `=`, `%`, `+`, bytes beyond ASCII, and a few more, so that one
+/// comparison covers all but `=`.
 #[inline]
 const fn marks(word: u64) -> u64 {
     const EACH: u64 = u64::from_le_bytes([1; WORD]);
     const TOP: u64 = EACH * 0x80;
     let low = word & !TOP;
-    // Sums of at most 0xff, so nothing is carried from a byte to the next.
+    // Each sum is at most 0xff, so nothing is carried to the next byte.
     let from_comma_on = low + EACH * (0x80 - b',' as u64);
     let not_equals = (low ^ (EACH * b'=' as u64)) + EACH * 0x7f;
     (word | !(from_comma_on & not_equals)) & TOP
 }
 
-/// A pair whose end is not found yet.
+/// A pair that is still being read.
 struct OpenPair {
     start: usize,
-    /// The length of the key and what is in it, once its `=` was seen.
+    /// Length and content of the key, once its `=` was read.
     key: Option<(usize, Part)>,
-    /// What is in the part that is being read.
+    /// Content of the part that is being read.
     part: Part,
 }
 
@@ -292,16 +292,16 @@ impl OpenPair {
         }
     }
 
-    /// Only the first one separates.
-    fn take_equals(&mut self, place: usize) {
+    /// Handles a `=`. Only the first one separates key and value.
+    fn take_equals(&mut self, index: usize) {
         if self.key.is_none() {
-            self.key = Some((place - self.start, self.part));
+            self.key = Some((index - self.start, self.part));
             self.part = Part::PLAIN;
         }
     }
 }
 
-/// What a key or a value has in it: any of the three.
+/// The kinds of special bytes in a key or value, as flags.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Part(u8);
 
@@ -321,12 +321,12 @@ impl Part {
         };
     }
 
-    /// Whether it is the same on the wire and decoded.
+    /// Whether it is the same as sent and decoded.
     fn reads_the_same(self) -> bool {
         self.0 & (Self::PLUS | Self::ESCAPE) == 0
     }
 
-    /// Whether its escapes are whole, and it is UTF-8 once decoded.
+    /// Checks that its escapes are complete, and that it is UTF-8 when decoded.
     fn check(self, wire: &[u8]) -> Result<(), ParamsError> {
         if self.0 & Self::ESCAPE != 0 {
             check_decoded(wire)
@@ -341,7 +341,7 @@ impl Part {
 /// Why the parameters could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParamsError {
-    /// A `%` without two hex digits, or bytes that are not UTF-8 once decoded.
+    /// A `%` without two hex digits, or bytes that are not UTF-8 when decoded.
     #[error("a broken percent-escape, or not UTF-8")]
     Malformed,
     /// More pairs than the limit.
@@ -349,7 +349,7 @@ pub enum ParamsError {
     TooMany,
 }
 
-/// A parameter that may appear once appears more often.
+/// A parameter that may appear only once appears more often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the parameter appears more than once")]
 pub struct DuplicatedParam;
@@ -386,7 +386,7 @@ impl Decoded<'_> {
     }
 }
 
-/// A hex digit's value, of either letter case; 255 for what is none.
+/// The value of a hex digit of either letter case; 255 for any other byte.
 pub(crate) const fn hex_value(digit: u8) -> u8 {
     let number = digit.wrapping_sub(b'0');
     let letter = (digit | 0x20).wrapping_sub(b'a');
@@ -397,14 +397,14 @@ pub(crate) const fn hex_value(digit: u8) -> u8 {
     }
 }
 
-/// Whether all escapes are whole and the decoded bytes are UTF-8. Decodes into a buffer, part after part, so that
-/// nothing is allocated however long it is.
+/// Checks that all escapes are complete and the decoded bytes are UTF-8. Decodes into a small buffer piece by piece, so
+/// that it never allocates.
 fn check_decoded(wire: &[u8]) -> Result<(), ParamsError> {
     let mut buffer = [0; 128];
     let mut length = 0;
     for byte in Decoded(wire) {
         if length == buffer.len() {
-            length = check_start(&mut buffer)?;
+            length = check_and_keep_rest(&mut buffer)?;
         }
         buffer[length] = byte?;
         length += 1;
@@ -419,15 +419,15 @@ fn check_text(text: &[u8]) -> Result<(), ParamsError> {
     }
 }
 
-/// Checks a text whose last letter may go on after it; moves what there is of that letter to the front, and tells
-/// its length.
-fn check_start(text: &mut [u8]) -> Result<usize, ParamsError> {
+/// Checks a text whose last character may be incomplete. Moves the bytes of that character to the front, and returns
+/// their number.
+fn check_and_keep_rest(text: &mut [u8]) -> Result<usize, ParamsError> {
     match std::str::from_utf8(text) {
         Ok(_) => Ok(0),
         Err(error) if error.error_len().is_none() => {
-            let begun = error.valid_up_to()..text.len();
-            text.copy_within(begun.clone(), 0);
-            Ok(begun.len())
+            let rest = error.valid_up_to()..text.len();
+            text.copy_within(rest.clone(), 0);
+            Ok(rest.len())
         }
         Err(_) => Err(ParamsError::Malformed),
     }
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_escapes_and_broken_utf8_are_refused() {
+    fn broken_escapes_and_broken_utf8_are_rejected() {
         for bad in [
             "a=%",
             "a=%4",

@@ -6,7 +6,11 @@ use http::StatusCode;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::{language::Language, request_id::RequestId, text::text};
+use crate::{
+    language::Language,
+    request_id::RequestId,
+    text::{exists, text},
+};
 
 /// The media type of a problem's body.
 pub const MEDIA_TYPE: &str = "application/problem+json";
@@ -20,16 +24,16 @@ macro_rules! problem_codes {
         }
 
         impl ProblemCode {
-            /// Every code there is.
+            /// All codes.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
-            /// The word in the body's `code`, which is also the key of its texts.
+            /// The word in the body's `code`, also the key of its texts.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $code,)* }
             }
 
-            /// The status that an answer with this code has.
+            /// The HTTP status of a response with this code.
             #[must_use]
             pub const fn status(self) -> StatusCode {
                 match self { $(Self::$variant => StatusCode::$status,)* }
@@ -45,9 +49,10 @@ problem_codes! {
     ParamsMalformed = "params_malformed", BAD_REQUEST;
     /// More parameters than allowed.
     ParamsTooMany = "params_too_many", BAD_REQUEST;
-    /// A parameter that is needed is not there. Argument: `name`.
+    /// A required parameter is missing. Argument: `name`.
     ParamMissing = "param_missing", BAD_REQUEST;
-    /// A parameter's value is not one it can have. Arguments: `name`, `allowed`.
+    /// A parameter's value is not one it can have. Arguments: `name`, `rule`, `allowed`;
+    /// the rules are the variants of the text.
     ParamInvalid = "param_invalid", BAD_REQUEST;
     /// Two `time` or two `sign`. Argument: `name`.
     ParamDuplicated = "param_duplicated", BAD_REQUEST;
@@ -57,7 +62,7 @@ problem_codes! {
     BodyNotAllowed = "body_not_allowed", BAD_REQUEST;
     /// No application header in multi-application mode. Argument: `name`, the header's.
     AppMissing = "app_missing", BAD_REQUEST;
-    /// The version header names none of the versions. Argument: `versions`.
+    /// The version in the header does not exist. Argument: `versions`.
     VersionUnknown = "version_unknown", BAD_REQUEST;
     /// `time` is not milliseconds since the epoch.
     TimeInvalid = "time_invalid", BAD_REQUEST;
@@ -65,7 +70,7 @@ problem_codes! {
     LoginMismatch = "login_mismatch", BAD_REQUEST;
     /// No credential.
     AuthorizationMissing = "authorization_missing", UNAUTHORIZED;
-    /// The credential is unknown, expired, ended, or another application's.
+    /// The credential is unknown, expired, revoked, or another application's.
     AuthorizationInvalid = "authorization_invalid", UNAUTHORIZED;
     /// Parameters, but no `time`.
     TimeMissing = "time_missing", FORBIDDEN;
@@ -73,35 +78,35 @@ problem_codes! {
     TimeOutOfWindow = "time_out_of_window", FORBIDDEN;
     /// Parameters, but no `sign`; or a request that must be signed without parameters.
     SignMissing = "sign_missing", FORBIDDEN;
-    /// The sign is not the one that the parameters and the key make.
+    /// The signature does not match the parameters and the key.
     SignMismatch = "sign_mismatch", FORBIDDEN;
-    /// The application is switched off.
+    /// The application is disabled.
     AppDisabled = "app_disabled", FORBIDDEN;
-    /// The person said no at the provider.
+    /// The user denied the login at the provider.
     LoginDenied = "login_denied", FORBIDDEN;
-    /// The address to return to is not of a registered origin.
+    /// The return address does not have a registered origin.
     ReturnToNotAllowed = "return_to_not_allowed", FORBIDDEN;
-    /// A backend was called without the gateway's secret.
+    /// The request to a backend lacks the gateway's secret.
     GatewayRequired = "gateway_required", FORBIDDEN;
-    /// No application of that ident.
+    /// No application has that ident.
     AppNotFound = "app_not_found", NOT_FOUND;
-    /// Nothing at that path.
+    /// No endpoint has that path.
     NotFound = "not_found", NOT_FOUND;
     /// No such login, or another application's.
     LoginUnknown = "login_unknown", NOT_FOUND;
-    /// Neither GET nor POST, or not the one that the path takes.
+    /// Neither GET nor POST, or not the method of the path.
     MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED;
-    /// Head or body took too long.
+    /// Head or body did not arrive in time.
     RequestTimeout = "request_timeout", REQUEST_TIMEOUT;
-    /// The same sign a second time.
+    /// The same signature was used already.
     RequestReplayed = "request_replayed", CONFLICT;
     /// The login is not finished yet.
     LoginPending = "login_pending", CONFLICT;
-    /// A second callback, or a spent ticket.
+    /// A second callback, or a ticket that was used already.
     LoginUsed = "login_used", CONFLICT;
     /// The version is past its sunset.
     VersionRetired = "version_retired", GONE;
-    /// The login took too long.
+    /// The login expired before it was finished.
     LoginExpired = "login_expired", GONE;
     /// The form is larger than allowed. Argument: `limit`, bytes.
     BodyTooLarge = "body_too_large", PAYLOAD_TOO_LARGE;
@@ -109,15 +114,15 @@ problem_codes! {
     UriTooLong = "uri_too_long", URI_TOO_LONG;
     /// A body that is not a UTF-8 form.
     ContentTypeUnsupported = "content_type_unsupported", UNSUPPORTED_MEDIA_TYPE;
-    /// Too many requests, or too many logins under way.
+    /// Too many requests, or too many logins in progress.
     RateLimited = "rate_limited", TOO_MANY_REQUESTS;
     /// The head is larger than allowed.
     HeadersTooLarge = "headers_too_large", REQUEST_HEADER_FIELDS_TOO_LARGE;
-    /// Our fault.
+    /// A bug or failure of Signpost itself.
     Internal = "internal", INTERNAL_SERVER_ERROR;
-    /// The version's backend refused, or closed, the connection.
+    /// The version's backend refused or closed the connection.
     BackendUnreachable = "backend_unreachable", BAD_GATEWAY;
-    /// The provider answered something else than it should.
+    /// The provider's response is not valid.
     ProviderFailed = "provider_failed", BAD_GATEWAY;
     /// No backend of the version is healthy.
     NoHealthyBackend = "no_healthy_backend", SERVICE_UNAVAILABLE;
@@ -129,7 +134,7 @@ problem_codes! {
     ProviderTimeout = "provider_timeout", GATEWAY_TIMEOUT;
 }
 
-/// One problem as it is answered: `{"type","title","status","code","detail","hint"?,"request_id",…}`.
+/// One problem, as in the response body: `{"type","title","status","code","detail","hint"?,"request_id",…}`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Problem {
     r#type: &'static str,
@@ -148,7 +153,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A problem in `language`, its detail without arguments.
+    /// Creates a problem in `language`, with a detail without arguments.
     #[must_use]
     pub fn new(code: ProblemCode, language: Language, request_id: &str) -> Self {
         Self {
@@ -164,7 +169,7 @@ impl Problem {
         }
     }
 
-    /// Puts arguments into the detail; each code's documentation names those it takes.
+    /// Sets the arguments of the detail; each code's documentation lists its arguments.
     #[must_use]
     pub fn detail_args(mut self, args: &[(&str, &str)]) -> Self {
         self.detail = detail_of(self.code, self.language, args);
@@ -178,7 +183,7 @@ impl Problem {
         self
     }
 
-    /// Adds a member of its own, `server_time` say.
+    /// Adds a further member, for example `server_time`.
     #[must_use]
     pub fn member(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.members.insert(name.to_owned(), value.into());
@@ -209,45 +214,60 @@ impl Problem {
         &self.detail
     }
 
+    /// The detail on a page: the code's `.page` text if it has one, since a person in a browser cannot set headers.
+    #[must_use]
+    pub fn page_detail(&self) -> String {
+        let id = page_text(self.code);
+        if exists(self.language, &id) {
+            text(self.language, &id, &[])
+        } else {
+            self.detail.clone()
+        }
+    }
+
     /// The hint, if there is one.
     #[must_use]
-    pub fn hinted(&self) -> Option<&str> {
+    pub fn hint_text(&self) -> Option<&str> {
         self.hint.as_deref()
     }
 
-    /// The id of the request that had it.
+    /// The id of the request.
     #[must_use]
     pub fn request_id(&self) -> &str {
         &self.request_id
     }
 
-    /// The body.
+    /// The response body, in JSON.
     #[must_use]
     pub fn to_json(&self) -> Vec<u8> {
         serde_json::to_vec(self).expect("strings, numbers and JSON values always serialize")
     }
 }
 
-/// The body of a problem of which only the request is particular: what [`Problem::to_json`] makes of one
-/// without arguments, hint and members. All but the request's id is made once, since whoever rejects many
-/// requests rejects them for the same reason.
+/// The body of a problem without arguments, hint and members, equal to [`Problem::to_json`].
+///
+/// Everything but the request's id is cached per code and language, since mass rejections have the same code.
 #[must_use]
 pub fn plain_json(code: ProblemCode, language: Language, request_id: &RequestId) -> Vec<u8> {
     const LANGUAGES: usize = Language::ALL.len();
-    static MADE: [[OnceLock<Vec<u8>>; LANGUAGES]; ProblemCode::ALL.len()] =
+    static CACHE: [[OnceLock<Vec<u8>>; LANGUAGES]; ProblemCode::ALL.len()] =
         [const { [const { OnceLock::new() }; LANGUAGES] }; ProblemCode::ALL.len()];
     // The request's id comes last, and has no characters to escape.
     const END: &[u8] = b"\"}";
-    let made = MADE[code as usize][language as usize].get_or_init(|| {
+    let start = CACHE[code as usize][language as usize].get_or_init(|| {
         let mut json = Problem::new(code, language, "").to_json();
         json.truncate(json.len() - END.len());
         json
     });
-    [made, request_id.as_str().as_bytes(), END].concat()
+    [start, request_id.as_str().as_bytes(), END].concat()
 }
 
 fn detail_of(code: ProblemCode, language: Language, args: &[(&str, &str)]) -> String {
     text(language, &format!("{}.detail", code.as_str()), args)
+}
+
+fn page_text(code: ProblemCode) -> String {
+    format!("{}.page", code.as_str())
 }
 
 fn code_as_word<S: serde::Serializer>(
@@ -289,12 +309,12 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_problem_is_the_same_made_once_or_anew() {
+    fn a_cached_plain_problem_equals_a_new_one() {
         for language in Language::ALL {
             for &code in ProblemCode::ALL {
                 for id in ["r-1", "r-2"] {
-                    let anew = Problem::new(code, language, id).to_json();
-                    assert_eq!(plain_json(code, language, &id.parse().unwrap()), anew);
+                    let new = Problem::new(code, language, id).to_json();
+                    assert_eq!(plain_json(code, language, &id.parse().unwrap()), new);
                 }
             }
         }
@@ -308,13 +328,35 @@ mod tests {
                     code.as_str().to_owned(),
                     format!("{}.detail", code.as_str()),
                 ] {
-                    assert!(
-                        crate::text::exists(language, &id),
-                        "{} in {}",
-                        id,
-                        language.tag()
-                    );
+                    assert!(exists(language, &id), "{} in {}", id, language.tag());
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn a_page_has_its_own_detail_or_the_problems() {
+        let args = [("name", "Acme-X-App")];
+        let missing = Problem::new(ProblemCode::AppMissing, Language::En, "r").detail_args(&args);
+        assert!(missing.detail().contains("header Acme-X-App"));
+        assert!(missing.page_detail().contains("signed query parameter"));
+        let args = [("name", "token")];
+        let other = Problem::new(ProblemCode::ParamMissing, Language::En, "r").detail_args(&args);
+        assert_eq!(other.page_detail(), other.detail());
+    }
+
+    #[test]
+    fn no_page_mentions_a_header_or_lacks_an_argument() {
+        const HEADER: [&str; 6] = ["header", "请求头", "响应头", "標頭", "ヘッダー", "헤더"];
+        let path_takes_get = |code: &&ProblemCode| **code != ProblemCode::MethodNotAllowed;
+        for language in Language::ALL {
+            for &code in ProblemCode::ALL.iter().filter(path_takes_get) {
+                let shown = Problem::new(code, language, "r").page_detail();
+                let about = format!("{} in {}: {shown}", code.as_str(), language.tag());
+                let lower = shown.to_lowercase();
+                assert!(!HEADER.iter().any(|word| lower.contains(word)), "{about}");
+                let own = text(language, &page_text(code), &[]);
+                assert!(!own.contains("{$"), "{about}");
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The signature of a request: `time` and `sign`. CONTRACT 3.
 //!
-//! [`SignProfile`] says how to sign, [`AppKey`] with what; [`sign`] does it. [`explain`](explain::explain)
-//! finds out what a caller did differently, for callers who hold the key.
+//! [`sign`] signs according to a [`SignProfile`], with an [`AppKey`]. [`explain`](explain::explain) finds the mistake
+//! of a client that signed with the right key.
 
 mod canonical;
 pub mod explain;
@@ -27,23 +27,23 @@ use subtle::ConstantTimeEq;
 use self::canonical::{Canonical, Extent, Order, Sink};
 use crate::param::{Params, hex_value};
 
-/// The parameter that carries the sign.
+/// The parameter with the signature.
 pub const SIGN: &str = "sign";
-/// The parameter that carries the time.
+/// The parameter with the time.
 pub const TIME: &str = "time";
 
-/// A sign's bytes: 16 of MD5 or 32 of HMAC-SHA-256. Not to be logged, so its `Debug` is silent.
+/// A signature: 16 bytes of MD5, or 32 of HMAC-SHA-256. Must not be logged, so `Debug` does not print it.
 #[derive(Clone, Copy)]
 pub struct Sign {
-    bytes: [u8; Self::LONGEST],
+    bytes: [u8; Self::MAX_LENGTH],
     length: usize,
 }
 
 impl Sign {
-    const LONGEST: usize = 32;
+    const MAX_LENGTH: usize = 32;
 
     fn new(digest: &[u8]) -> Self {
-        let mut bytes = [0; Self::LONGEST];
+        let mut bytes = [0; Self::MAX_LENGTH];
         bytes[..digest.len()].copy_from_slice(digest);
         Self {
             bytes,
@@ -51,7 +51,7 @@ impl Sign {
         }
     }
 
-    /// Reads hex of either letter case; `None` for anything that no algorithm of ours produces.
+    /// Reads hex of either letter case; `None` for anything that neither algorithm produces.
     #[must_use]
     pub fn from_hex(hex_digits: &[u8]) -> Option<Self> {
         match hex_digits.len() {
@@ -61,17 +61,17 @@ impl Sign {
         }
     }
 
-    /// All digits are read before any is judged, which lets the compiler read many at once.
+    /// Reads all digits before checking any, so that the compiler can use SIMD instructions.
     fn from_pairs<const LENGTH: usize>(hex_digits: &[u8]) -> Option<Self> {
         let pairs: &[[u8; 2]; LENGTH] = hex_digits.as_chunks().0.try_into().ok()?;
         let high = pairs.map(|[digit, _]| hex_value(digit));
         let low = pairs.map(|[_, digit]| hex_value(digit));
         let is_hex = high.iter().chain(&low).fold(0, |all, value| all | value) < 16;
-        let bytes: [u8; LENGTH] = std::array::from_fn(|place| high[place] << 4 | low[place]);
+        let bytes: [u8; LENGTH] = std::array::from_fn(|index| high[index] << 4 | low[index]);
         is_hex.then(|| Self::new(&bytes))
     }
 
-    /// The lower-case hex that is sent.
+    /// The signature in lower-case hex, as it is sent.
     #[must_use]
     pub fn to_hex(&self) -> String {
         hex::encode(self.as_bytes())
@@ -83,7 +83,7 @@ impl Sign {
         &self.bytes[..self.length]
     }
 
-    /// Whether both are the same, in a time that does not tell where they differ.
+    /// Compares two signatures in constant time.
     #[must_use]
     pub fn matches(&self, other: &Self) -> bool {
         let halves = |sign: &Self| {
@@ -102,7 +102,7 @@ impl fmt::Debug for Sign {
     }
 }
 
-/// Signs `params` as `profile` says. `method` and `path` (as sent) count only when the profile covers them.
+/// Signs `params` according to `profile`. `method` and `path` (as sent) are signed only if the profile covers them.
 #[must_use]
 pub fn sign(
     profile: &SignProfile,
@@ -122,7 +122,7 @@ pub fn sign(
     digest(profile.algorithm, key, |sink| canonical.write(key, sink))
 }
 
-/// The canonical string with `<APP_KEY>` where the key goes, for people who compare theirs with it.
+/// The canonical string with `<APP_KEY>` in place of the key, for developers who compare theirs with it.
 #[must_use]
 pub fn canonical_for_display(
     profile: &SignProfile,
@@ -143,7 +143,7 @@ pub fn canonical_for_display(
     written
 }
 
-/// Hashes whatever `write` puts, piece by piece, so that the canonical string is never built.
+/// Hashes the pieces that `write` puts, so that the canonical string is never built in memory.
 fn digest(algorithm: SignAlgorithm, key: &AppKey, write: impl FnOnce(&mut dyn Sink)) -> Sign {
     match algorithm {
         SignAlgorithm::Md5 => {

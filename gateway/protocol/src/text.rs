@@ -1,7 +1,7 @@
 //! Every text that a user may see, by language and key. CONTRACT 6.
 //!
-//! The texts are Fluent files, one per language, in `languages/`, made for translators to edit. They
-//! are embedded; each is parsed once, when its language is first asked for.
+//! The texts are Fluent files for translators, one per language, in `languages/`. They are embedded; each is parsed
+//! once, when its language is first used.
 
 use std::sync::OnceLock;
 
@@ -9,15 +9,15 @@ use fluent_bundle::{FluentArgs, FluentResource, FluentValue, concurrent::FluentB
 
 use crate::language::Language;
 
-/// The text of `id` (`message`, or `message.attribute`) with `args` put in.
+/// Formats the text of `id` (`message`, or `message.attribute`) with `args`.
 ///
-/// A text or an argument that is missing shows its name instead: a user is never left without an answer.
+/// A missing text or argument is replaced by its name, so that users always see some text.
 #[must_use]
 pub fn text(language: Language, id: &str, args: &[(&str, &str)]) -> String {
     format(language, id, args).unwrap_or_else(|| id.to_owned())
 }
 
-/// Whether the language has a text of its own for `id`.
+/// Whether the language has a text for `id`.
 #[must_use]
 pub fn exists(language: Language, id: &str) -> bool {
     format(language, id, &[]).is_some()
@@ -48,14 +48,14 @@ fn format(language: Language, id: &str, args: &[(&str, &str)]) -> Option<String>
 
 fn bundle(language: Language) -> &'static FluentBundle<FluentResource> {
     static BUNDLES: [OnceLock<FluentBundle<FluentResource>>; 5] = [const { OnceLock::new() }; 5];
-    let place = Language::ALL
+    let index = Language::ALL
         .iter()
         .position(|one| *one == language)
         .unwrap_or(0);
-    BUNDLES[place].get_or_init(|| {
+    BUNDLES[index].get_or_init(|| {
         let tag = language.tag().parse().expect("our five tags are BCP 47");
         let mut bundle = FluentBundle::new_concurrent(vec![tag]);
-        // Isolation marks are for mixed writing directions; ours all run left to right.
+        // Isolation marks are for mixed writing directions; all five languages run left to right.
         bundle.set_use_isolating(false);
         let resource = FluentResource::try_new(source(language).to_owned())
             .expect("the embedded files parse: a test reads each");
@@ -82,7 +82,7 @@ mod tests {
 
     use super::*;
 
-    /// Every message and attribute of a file, with the names of the arguments it takes.
+    /// Every message and attribute of a file, with the names of its arguments and of the variants it chooses from.
     fn keys(language: Language) -> BTreeMap<String, BTreeSet<String>> {
         let mut keys = BTreeMap::new();
         let mut message = String::new();
@@ -102,11 +102,17 @@ mod tests {
                 message = name.to_owned();
                 last.clone_from(&message);
             }
-            let args: &mut BTreeSet<String> = keys.entry(last.clone()).or_default();
-            args.extend(
+            let names: &mut BTreeSet<String> = keys.entry(last.clone()).or_default();
+            names.extend(
                 line.split("{ $")
                     .skip(1)
                     .map(|rest| rest.split(' ').next().unwrap().to_owned()),
+            );
+            let variant = line.trim_start().split_inclusive(']').next();
+            names.extend(
+                variant
+                    .filter(|name| name.starts_with(['[', '*']))
+                    .map(str::to_owned),
             );
         }
         keys.remove("");
@@ -122,6 +128,32 @@ mod tests {
             for id in english.keys() {
                 assert!(exists(language, id), "{id} in {}", language.tag());
             }
+        }
+    }
+
+    #[test]
+    fn texts_have_a_space_between_han_or_kana_and_latin_letters_digits_or_arguments() {
+        let is_wide = |letter| matches!(letter, '\u{3041}'..='\u{30ff}' | '\u{4e00}'..='\u{9fff}');
+        let is_latin = |letter: char| letter.is_ascii_alphanumeric() || "{}".contains(letter);
+        for language in [Language::ZhCn, Language::ZhTw, Language::Ja] {
+            for line in source(language)
+                .lines()
+                .filter(|line| !line.starts_with('#'))
+            {
+                let letters: Vec<_> = line.chars().collect();
+                for pair in letters.windows(2) {
+                    let is_tight = is_wide(pair[0]) && is_latin(pair[1])
+                        || is_latin(pair[0]) && is_wide(pair[1]);
+                    assert!(!is_tight, "{pair:?} in {}: {line}", language.tag());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn korean_needs_no_choice_of_particles() {
+        for choice in ["이(가)", "은(는)", "을(를)", "와(과)", "(으)로"] {
+            assert!(!source(Language::Ko).contains(choice), "{choice}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! Version names, and why one was chosen. CONTRACT 5.
+//! Version names, and the source of a version. CONTRACT 5.
 
 use std::{fmt, str::FromStr};
 
@@ -13,7 +13,7 @@ impl Version {
         &self.0
     }
 
-    /// Whether a header's value names this version. No allocation; a malformed value names none.
+    /// Whether a header's value names this version. Does not allocate; a malformed value names none.
     #[must_use]
     pub fn is_named_by(&self, value: &[u8]) -> bool {
         self.0.as_bytes().eq_ignore_ascii_case(value)
@@ -40,23 +40,23 @@ impl fmt::Display for Version {
     }
 }
 
-/// The name is not one that a version can have.
+/// The name is not valid for a version.
 #[derive(Debug, thiserror::Error)]
 #[error("1 to 32 letters, digits, dots, underscores or hyphens")]
 pub struct ParseVersionError;
 
-/// Why a version served a request; the value of the version-source headers.
+/// Why a version was selected; the value of the version-source headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VersionSource {
-    /// The version header named it.
+    /// Named in the version header.
     Header,
-    /// No header; the application's default version.
+    /// The application's default version: no header.
     App,
-    /// No header and no default of the application's; the default route.
+    /// The default route: no header, and the application has no default version.
     Default,
-    /// The header named no version that there is; the default route.
+    /// The default route: the version in the header does not exist.
     Unknown,
-    /// The unsigned way in: the version that issued the login's `state`.
+    /// The version that issued the login's `state`, on the callback.
     State,
 }
 
@@ -91,7 +91,7 @@ impl FromStr for VersionSource {
     }
 }
 
-/// The word is none of the sources.
+/// The word is not a source.
 #[derive(Debug, thiserror::Error)]
 #[error("header, app, default, unknown or state")]
 pub struct ParseVersionSourceError;
@@ -110,14 +110,14 @@ mod tests {
     }
 
     #[test]
-    fn a_malformed_name_is_no_version() {
+    fn a_malformed_name_is_rejected() {
         for bad in ["", "v 1", "v/1", "ä", &"v".repeat(33)] {
             assert!(bad.parse::<Version>().is_err(), "{bad}");
         }
     }
 
     #[test]
-    fn a_source_reads_back_what_it_writes() {
+    fn a_source_parses_its_own_word() {
         assert_eq!(
             "state".parse::<VersionSource>().unwrap(),
             VersionSource::State

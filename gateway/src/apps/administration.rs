@@ -1,7 +1,7 @@
-//! What operators may do to applications, and by which rules: what is taken, what is refused and why.
+//! Operators' actions on applications, and the rules that they must satisfy.
 //!
-//! `signpost app` is one way to ask for it; nothing here knows of command lines. Applications from a file are
-//! [`import`](super::import)'s subject.
+//! Independent of the command line: `signpost app` is one caller. [`import`](super::import) reads applications from a
+//! file.
 
 use std::{collections::BTreeMap, fmt, str::FromStr, sync::Arc, time::Duration};
 
@@ -17,21 +17,21 @@ use super::{
     import::{ImportError, Problem, Problems, read_apps},
     seal::{SealError, new_app_ident, new_app_key},
     store::{
-        AppStore, AppStoreError, AppSummary, AppUpdate, Edit, ImportOutcome, NewApp, Rotated,
-        Rotation, UnknownDefault,
+        AppStore, AppStoreError, AppSummary, AppUpdate, Edit, ImportOutcome, NewApp, Rotation,
+        RotationOutcome, UnknownDefault,
     },
 };
 use crate::config::{Config, weaknesses};
 
-/// The longest overlap of two keys: 30 days. CONTRACT 4.
+/// Maximum time for which the old key stays valid after a rotation: 30 days. CONTRACT 4.
 pub(crate) const MAX_OVERLAP: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-/// How long a key is kept after its overlap, so that a client that still signs with it is told so (CONTRACT 3, hints).
+/// Time for which an expired key is kept, so that a client that still signs with it gets a hint (CONTRACT 3).
 const PREVIOUS_KEY_RETENTION: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-/// The longest name, in characters: it stands on a page and in listings.
+/// Limit of a name's length in characters: pages and listings show it.
 const MAX_NAME_LENGTH: usize = 64;
-/// Origins of one application: each login looks through them.
+/// Limit of origins per application: each login searches them.
 const MAX_ORIGINS: usize = 100;
-/// Applications with an unknown default version that a warning names.
+/// Limit of applications that a warning about unknown default versions names.
 pub(crate) const MAX_NAMED_DEFAULTS: u32 = 10;
 
 /// Administers the applications of a store.
@@ -40,92 +40,92 @@ pub(crate) struct Administration {
     rules: Rules,
 }
 
-/// What the gateway's configuration means for its applications.
+/// The configuration's rules for applications.
 #[derive(Clone, Debug)]
 pub(crate) struct Rules {
-    /// The versions that there are.
+    /// The gateway's versions.
     pub versions: Vec<Version>,
-    /// The sign profile of applications without one of their own.
+    /// The sign profile of applications without their own.
     pub gateway_profile: SignProfile,
-    /// Whether keys under 128 bits are taken.
+    /// Whether keys under 128 bits are accepted.
     pub allows_weak_keys: bool,
 }
 
-/// What is said of a new application.
+/// An operator's settings of a new application.
 #[derive(Clone, Debug)]
-pub(crate) struct AppDescription {
-    /// What people call it.
+pub(crate) struct NewAppSettings {
+    /// The display name.
     pub name: AppName,
     /// Origins that a login may return to.
     pub return_to: Vec<Origin>,
-    /// A sign profile of its own, if anything of it is chosen.
+    /// Settings of its own sign profile, if any.
     pub profile: ProfileChoice,
-    /// The version of its requests that name none.
+    /// The version for requests that name none.
     pub default_version: Option<Version>,
 }
 
-/// What is to change of an application. What is not named stays.
+/// An operator's changes of an application. `None` and [`Edit::Keep`] change nothing.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct AppEdit {
-    /// What people call it.
+pub(crate) struct AppChanges {
+    /// The display name.
     pub name: Option<AppName>,
-    /// Origins that a login may return to: all of them.
+    /// Origins that a login may return to; replaces all of them.
     pub return_to: Option<Vec<Origin>>,
-    /// Its own sign profile: what is chosen of it, or that it has none any more.
+    /// Changes of its own sign profile, or its removal.
     pub profile: Edit<ProfileChoice>,
-    /// The version of its requests that name none.
+    /// The version for requests that name none.
     pub default_version: Edit<Version>,
 }
 
-/// A new application, or its new key: the one time that a key is told.
+/// The key of a new application or a rotation. It is returned only once.
 #[derive(Debug)]
 pub(crate) struct NewKey {
-    /// Whose.
+    /// The application's ident.
     pub ident: AppIdent,
     /// The key.
     pub key: AppKey,
 }
 
-/// What an import brought.
+/// The result of an import.
 #[derive(Debug)]
-pub(crate) struct Imported {
-    /// How many applications.
+pub(crate) struct ImportSummary {
+    /// Number of applications.
     pub applications: usize,
-    /// How many of them have a key under 128 bits.
+    /// Number of keys under 128 bits.
     pub weak_keys: usize,
-    /// What is weak about profiles of their own, and how many have it.
+    /// Weaknesses of the applications' own profiles, and how many have each.
     pub weaknesses: BTreeMap<&'static str, usize>,
 }
 
 impl Administration {
-    /// Of the applications in a store.
+    /// Creates the administration of a store.
     #[must_use]
     pub(crate) fn new(store: Arc<dyn AppStore>, rules: Rules) -> Self {
         Self { store, rules }
     }
 
-    /// The store, for what needs no rules.
+    /// The store, for actions without rules.
     #[must_use]
     pub(crate) const fn store(&self) -> &Arc<dyn AppStore> {
         &self.store
     }
 
-    /// The profile that an application would have of its own, by what is chosen.
+    /// The application's own profile by this choice; `None`: it uses the gateway's.
     #[must_use]
     pub(crate) fn profile_of(&self, choice: &ProfileChoice) -> Option<SignProfile> {
         choice
             .is_any()
-            .then(|| choice.over(self.rules.gateway_profile.clone()))
+            .then(|| choice.apply_to(self.rules.gateway_profile.clone()))
     }
 
     /// Adds an application, with a new ident and key.
     ///
     /// # Errors
     ///
-    /// Its default version is unknown, it has too many origins, or the store is away.
+    /// Its default version is unknown, it has too many origins, or the store is unavailable.
     pub(crate) async fn create(
         &self,
-        described: AppDescription,
+        described: NewAppSettings,
         now: Timestamp,
     ) -> Result<NewKey, AdministrationError> {
         self.rules.check_origins(&described.return_to)?;
@@ -146,16 +146,16 @@ impl Administration {
         Ok(NewKey { ident, key })
     }
 
-    /// Changes an application, and gives what it is then. Of two that change the same at once, the later one's is kept.
+    /// Changes an application, and returns its new state. Of two concurrent changes of one setting, the later one wins.
     ///
     /// # Errors
     ///
-    /// Nothing is to change, its new default version is unknown, it has too many origins, there is no such application,
-    /// or the store is away.
+    /// Nothing is to change, its new default version is unknown, it has too many origins, the application is unknown,
+    /// or the store is unavailable.
     pub(crate) async fn update(
         &self,
         ident: AppIdent,
-        edit: AppEdit,
+        edit: AppChanges,
     ) -> Result<AppSummary, AdministrationError> {
         if edit.is_empty() {
             return Err(AdministrationError::NothingToChange);
@@ -166,11 +166,11 @@ impl Administration {
             self.rules.check_version(version)?;
         }
         let profile = match edit.profile {
-            // What is not chosen stays as the application has it, so that has to be known.
+            // The current profile is needed: settings that were not chosen keep their values.
             Edit::Set(choice) => {
                 let own = self.summary(ident).await?.sign_profile;
-                let usual = own.unwrap_or_else(|| self.rules.gateway_profile.clone());
-                Edit::Set(choice.over(usual))
+                let base = own.unwrap_or_else(|| self.rules.gateway_profile.clone());
+                Edit::Set(choice.apply_to(base))
             }
             Edit::Keep => Edit::Keep,
             Edit::Unset => Edit::Unset,
@@ -188,30 +188,30 @@ impl Administration {
         self.summary(ident).await
     }
 
-    /// Adds all applications of a file, or none. [`import`](super::import) says what a file looks like.
+    /// Adds all applications of a file, or none. [`import`](super::import) documents the format.
     ///
     /// # Errors
     ///
-    /// The file has problems: all of them are told, by line; or the store is away.
+    /// The file has problems, all of which are reported by line, or the store is unavailable.
     pub(crate) async fn import(
         &self,
         file: &[u8],
         allows_weak_keys: bool,
         now: Timestamp,
-    ) -> Result<Imported, ImportError> {
+    ) -> Result<ImportSummary, ImportError> {
         let rules = Rules {
             allows_weak_keys: self.rules.allows_weak_keys || allows_weak_keys,
             ..self.rules.clone()
         };
         let (read, mut problems) = read_apps(file, &rules, now)?;
-        // Before the file's own problems are told, so that all are told at once.
+        // Before the file's own problems are reported, so that all are reported at once.
         let idents: Vec<AppIdent> = read.apps.iter().map(|app| app.ident).collect();
         let taken = self.store.taken(idents).await?;
         problems.extend(taken.iter().map(|ident| Problem::taken(read.lines[ident])));
         if !problems.is_empty() {
             return Err(ImportError::Problems(Problems::new(problems)));
         }
-        let mut imported = Imported {
+        let mut imported = ImportSummary {
             applications: read.apps.len(),
             weak_keys: 0,
             weaknesses: BTreeMap::new(),
@@ -231,12 +231,12 @@ impl Administration {
         }
     }
 
-    /// Gives an application a new key. The old one stays valid for the overlap.
+    /// Replaces an application's key. The old one stays valid for the overlap.
     ///
     /// # Errors
     ///
-    /// The overlap is too long, the key before the last rotation is still valid, there is no such application, or the
-    /// store is away.
+    /// The overlap is too long, the key before the last rotation is still valid, the application is unknown, or
+    /// the store is unavailable.
     pub(crate) async fn rotate(
         &self,
         ident: AppIdent,
@@ -256,16 +256,16 @@ impl Administration {
             now,
         };
         match self.store.rotate(rotation).await? {
-            Rotated::Done => {}
-            Rotated::Unknown => return Err(AdministrationError::Unknown { ident }),
-            Rotated::Overlapping { until } => {
+            RotationOutcome::Done => {}
+            RotationOutcome::Unknown => return Err(AdministrationError::Unknown { ident }),
+            RotationOutcome::Overlapping { until } => {
                 let minutes = until.seconds_from(now).div_ceil(60);
                 return Err(AdministrationError::Overlapping { minutes });
             }
         }
         let ended_before = now.minus(PREVIOUS_KEY_RETENTION);
-        // The key is rotated, and has to be told, whatever becomes of others' old ones; the next rotation tries again.
-        let _ = self.store.forget_previous(ended_before).await;
+        // The new key must be returned even if this clean-up fails; the next rotation retries it.
+        let _ = self.store.delete_previous_keys(ended_before).await;
         Ok(NewKey { ident, key })
     }
 
@@ -273,7 +273,7 @@ impl Administration {
     ///
     /// # Errors
     ///
-    /// There is none of that ident, or the store is away.
+    /// The application is unknown, or the store is unavailable.
     pub(crate) async fn summary(&self, ident: AppIdent) -> Result<AppSummary, AdministrationError> {
         let summary = self.store.summary(ident).await?;
         summary.ok_or(AdministrationError::Unknown { ident })
@@ -281,9 +281,9 @@ impl Administration {
 }
 
 impl Rules {
-    /// By a configuration.
+    /// The rules of a configuration.
     #[must_use]
-    pub(crate) fn of(config: &Config) -> Self {
+    pub(crate) fn from_config(config: &Config) -> Self {
         Self {
             versions: config.versions.names(),
             gateway_profile: config.sign.profile.clone(),
@@ -291,7 +291,7 @@ impl Rules {
         }
     }
 
-    /// Whether the gateway has that version.
+    /// Checks that the gateway has this version.
     pub(super) fn check_version(&self, version: &Version) -> Result<(), AdministrationError> {
         if self.versions.contains(version) {
             return Ok(());
@@ -310,9 +310,9 @@ impl Rules {
         }
     }
 
-    /// Whether an application may sign by a profile that was written by hand.
+    /// Whether an imported profile is allowed.
     pub(super) fn is_allowed(&self, profile: &SignProfile) -> bool {
-        // Leaving `time` out would let anybody move an old request into the window.
+        // If `time` were left out, an old request could be moved into the window.
         profile
             .leave_out
             .iter()
@@ -320,7 +320,7 @@ impl Rules {
     }
 }
 
-impl AppEdit {
+impl AppChanges {
     const fn is_empty(&self) -> bool {
         self.name.is_none()
             && self.return_to.is_none()
@@ -329,23 +329,23 @@ impl AppEdit {
     }
 }
 
-/// What is chosen of a sign profile; what is not stays as usual.
+/// Settings of a sign profile; `None` keeps the base profile's value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProfileChoice {
-    /// A family's way to write the string.
+    /// How the canonical string is written: one of the presets.
     pub preset: Option<SignProfile>,
-    /// The hash.
+    /// The hash algorithm.
     pub algorithm: Option<SignAlgorithm>,
-    /// What is signed beside the parameters.
+    /// Which parts of a request are signed.
     pub cover: Option<SignCover>,
-    /// Whether a request may come twice.
+    /// Whether a repeated request is accepted.
     pub replay: Option<ReplayPolicy>,
 }
 
 impl ProfileChoice {
     /// A preset and nothing else.
     #[must_use]
-    pub(crate) fn of_preset(preset: SignProfile) -> Self {
+    pub(crate) fn from_preset(preset: SignProfile) -> Self {
         Self {
             preset: Some(preset),
             ..Self::default()
@@ -358,27 +358,27 @@ impl ProfileChoice {
         *self != Self::default()
     }
 
-    /// The chosen profile, starting from `usual`. A preset is a family's way to write the string; it does not undo what
-    /// makes the usual profile stronger.
+    /// Applies the choice to `base`. A preset only changes how the canonical string is written; it keeps the settings
+    /// that make the base profile stronger.
     #[must_use]
-    pub(crate) fn over(&self, usual: SignProfile) -> SignProfile {
+    pub(crate) fn apply_to(&self, base: SignProfile) -> SignProfile {
         let SignProfile {
             algorithm,
             cover,
             replay,
             ..
-        } = usual;
-        let written = self.preset.clone().unwrap_or(usual);
+        } = base;
+        let layout = self.preset.clone().unwrap_or(base);
         SignProfile {
             algorithm: self.algorithm.unwrap_or(algorithm),
             cover: self.cover.unwrap_or(cover),
             replay: self.replay.unwrap_or(replay),
-            ..written
+            ..layout
         }
     }
 }
 
-/// What people call an application: 1 to 64 characters without control characters, none of them white space at an end.
+/// An application's display name: 1 to 64 characters, no control characters, no white space at either end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AppName(String);
 
@@ -414,8 +414,8 @@ pub(super) fn texts(origins: Vec<Origin>) -> Vec<String> {
         .collect()
 }
 
-/// A warning that names applications whose default version is none that the gateway has: their requests that name no
-/// version go to the default route.
+/// A warning that names applications whose default version is unknown. Their requests without a version go to the
+/// default route.
 #[must_use]
 pub(crate) fn unknown_defaults_warning(found: &[UnknownDefault]) -> Option<String> {
     if found.is_empty() {
@@ -432,13 +432,13 @@ pub(crate) fn unknown_defaults_warning(found: &[UnknownDefault]) -> Option<Strin
         ""
     };
     Some(format!(
-        "applications whose default version has no [versions.NAME], so that their requests go to default_version: \
-         {}{more}; signpost app update IDENT --default-version NAME, or --no-default-version",
+        "applications whose default version has no [versions.NAME], so their requests go to default_version: \
+         {}{more}; to change it: signpost app update IDENT --default-version NAME, or --no-default-version",
         named.join(", ")
     ))
 }
 
-/// Why something was not done.
+/// Why an action failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AdministrationError {
     /// No application has that ident.
@@ -447,31 +447,33 @@ pub(crate) enum AdministrationError {
         /// The ident.
         ident: AppIdent,
     },
-    /// The default version is none that the gateway has; its requests would go elsewhere without a word.
-    #[error("the default version is none of this gateway's; there are {known}")]
+    /// The gateway does not have the default version; requests would silently go to another one.
+    #[error("unknown default version; allowed: {known}")]
     UnknownVersion {
-        /// Those that there are.
+        /// The gateway's versions.
         known: String,
     },
-    /// There are more origins than one application may have.
-    #[error("an application has {MAX_ORIGINS} origins at most")]
+    /// More than [`MAX_ORIGINS`] origins.
+    #[error("too many origins; an application may have {MAX_ORIGINS}")]
     TooManyOrigins,
-    /// Nothing was named that is to change.
-    #[error("nothing to change: name at least one thing")]
+    /// The edit is empty.
+    #[error("nothing to change: give at least one setting")]
     NothingToChange,
-    /// Two keys may be valid for 30 days at most.
-    #[error("an overlap lasts 30 days at most")]
+    /// The overlap is longer than [`MAX_OVERLAP`].
+    #[error("the overlap must be at most 30 days")]
     OverlapTooLong,
-    /// Two old keys cannot be valid at once.
+    /// The previous key is still valid: two old keys cannot be valid at once.
     #[error(
-        "the key before the last rotation is valid for another {minutes} minutes: wait, or end it now with \
-         --end-running-overlap"
+        "the previous key is still valid for {} h {} min: wait, or end its validity now with \
+         --end-running-overlap",
+        minutes / 60,
+        minutes % 60
     )]
     Overlapping {
-        /// For so long.
+        /// Its remaining validity, rounded up.
         minutes: u64,
     },
-    /// The store did not do it.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] AppStoreError),
     /// The system has no random bytes.

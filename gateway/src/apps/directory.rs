@@ -1,4 +1,4 @@
-//! How a request finds its application: the one there is, or a cached record of the store. CONTRACT 4.
+//! Looks up a request's application: the single one, or a cached one of the store. CONTRACT 4.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
@@ -11,7 +11,7 @@ use gateway_protocol::{
 };
 use signpost_kit::{
     clock::{Clock, SystemClock},
-    feed_cache::{FeedCache, FeedCacheSettings, LookUpError, Unknown},
+    feed_cache::{FeedCache, FeedCacheSettings, LookupError, UnknownKeys},
 };
 use signpost_store::{Change, Topic};
 
@@ -20,29 +20,29 @@ use super::{
     store::{AppStore, AppStoreError},
 };
 
-/// The key of a change that concerns all applications: an import tells of itself once, however many it brings.
+/// The key of a change that concerns all applications: an import sends one notification for all of its applications.
 pub(super) const ALL_APPLICATIONS: &[u8] = b"";
 
-/// Where applications are looked up. Clones share what is cached.
+/// Looks up applications. Clones share the cache.
 #[derive(Clone)]
 pub enum AppDirectory {
-    /// One for all requests.
+    /// One application for all requests.
     Single(Arc<App>),
-    /// By ident.
+    /// Many applications, by ident.
     Multi(Arc<CachedApps>),
 }
 
 impl AppDirectory {
-    /// Gives the memory back, if `by` has taken its place.
-    pub fn retire(&self, by: &Self) {
-        if let (Self::Multi(old), Self::Multi(new)) = (self, by)
+    /// Frees the cache if `replacement` has another one.
+    pub fn retire(&self, replacement: &Self) {
+        if let (Self::Multi(old), Self::Multi(new)) = (self, replacement)
             && !Arc::ptr_eq(old, new)
         {
             old.clear();
         }
     }
 
-    /// The one application of a configuration.
+    /// A directory of one application.
     #[must_use]
     pub fn single(key: AppKey) -> Self {
         Self::Single(Arc::new(App {
@@ -57,17 +57,17 @@ impl AppDirectory {
     }
 }
 
-/// A record that is older is read again, though its change would have been heard of. CONTRACT 4.
+/// Lifetime of a cached application: it is refreshed even if the change feed reported no change.
 const LIFETIME: Duration = Duration::from_secs(5 * 60);
 
-/// Records of a store, cached; unknown idents, too, since a client with a wrong one asks again and again.
+/// A cache in front of a store. It also caches unknown idents, since a client with a wrong one keeps sending it.
 pub struct CachedApps {
     store: Arc<dyn AppStore>,
     cache: FeedCache<AppIdent, Arc<App>, AppStoreError>,
     all: Arc<AllCaches>,
 }
 
-/// The caches in front of one store: one, and after a change of its size also the old one, as long as a request uses it.
+/// The caches in front of one store: the current one, and after a resize the old one while requests still use it.
 #[derive(Default)]
 struct AllCaches(Mutex<Vec<Weak<CachedApps>>>);
 
@@ -80,7 +80,7 @@ impl AllCaches {
         self.lock().retain(|apps| {
             let apps = apps.upgrade();
             if let Some(apps) = &apps {
-                // `ALL_APPLICATIONS` is no ident, nor is what only a newer release knows: then all are invalidated.
+                // `ALL_APPLICATIONS` and a newer release's keys are not idents: then all entries are invalidated.
                 apps.cache
                     .on_change(change, |key| AppIdent::try_from(key).ok());
             }
@@ -90,7 +90,7 @@ impl AllCaches {
 }
 
 impl CachedApps {
-    /// An empty cache of at most so many entries.
+    /// Creates an empty cache of at most `entries` applications.
     #[must_use]
     pub fn new(store: Arc<dyn AppStore>, entries: u64) -> Arc<Self> {
         Self::with_clock(store, entries, Arc::new(SystemClock))
@@ -101,7 +101,7 @@ impl CachedApps {
             topic: Topic::Application,
             entries,
             lifetime: LIFETIME,
-            unknown: Unknown::Cached,
+            unknown_keys: UnknownKeys::Cached,
         };
         let apps = Arc::new(Self {
             store,
@@ -112,14 +112,14 @@ impl CachedApps {
         apps
     }
 
-    /// A cache of this size in front of the same store: this one, or another one with its values that hears of the same
-    /// changes. Blocks while values are copied.
+    /// A cache of this size in front of the same store: this one, or a copy that gets the same notifications. Blocks
+    /// while entries are copied.
     #[must_use]
-    pub(crate) fn of_size(self: &Arc<Self>, entries: u64) -> Arc<Self> {
+    pub(crate) fn resized(self: &Arc<Self>, entries: u64) -> Arc<Self> {
         if entries == self.cache.entries() {
             return Arc::clone(self);
         }
-        // No change is heard of meanwhile.
+        // The lock keeps changes from being applied during the copy.
         let mut all = self.all.lock();
         all.retain(|apps| apps.strong_count() > 0);
         let resized = Arc::new(Self {
@@ -131,30 +131,30 @@ impl CachedApps {
         resized
     }
 
-    /// The application of that ident.
+    /// Looks up an application.
     ///
     /// # Errors
     ///
-    /// Nothing is cached that may serve, and the store does not answer.
+    /// No usable entry is cached, and the store is unavailable or the record is malformed.
     pub async fn find(&self, ident: AppIdent) -> Result<Option<Arc<App>>, Arc<AppStoreError>> {
         let read = async { Ok(self.store.find(ident).await?.map(Arc::new)) };
         self.cache.find(ident, read).await
     }
 
-    /// Gives the memory back: another cache has taken its place.
+    /// Frees the entries: another cache has replaced this one.
     pub(crate) fn clear(&self) {
         self.cache.clear();
     }
 
-    /// What is to be told of changes, as long as there is a cache in front of the store: it invalidates what changed, and
-    /// notes whether changes are heard.
+    /// The change feed's subscriber for all caches of the store. It invalidates changed entries, and tracks whether the
+    /// feed works.
     pub(crate) fn subscriber(&self) -> impl Fn(&Change) + Send + Sync + use<> {
         let all = Arc::clone(&self.all);
         move |change| all.on_change(change)
     }
 }
 
-impl LookUpError for AppStoreError {
+impl LookupError for AppStoreError {
     fn is_unavailable(&self) -> bool {
         matches!(self, Self::Store(error) if error.is_unavailable())
     }

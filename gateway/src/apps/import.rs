@@ -1,7 +1,7 @@
-//! Applications from a file: what it may look like, and everything that is wrong with it, by line.
+//! Import of applications: reads a file, and reports all of its problems by line.
 //!
-//! A file is CSV (RFC 4180, UTF-8) with a header row, or JSON lines: an object a line. Which of both, its first character
-//! tells. A problem never repeats what the file has: columns that were mixed up would show keys.
+//! A file is CSV (RFC 4180, UTF-8) with a header row, or JSON lines (one object per line); its first character decides.
+//! A problem never quotes the file: if columns are mixed up, it would show keys.
 
 use std::{
     borrow::Cow,
@@ -23,20 +23,19 @@ use super::{
     store::{AppStoreError, NewApp},
 };
 
-/// The largest file, 64 MiB: it is held in memory, so that it can be wiped, and so that all of it can be judged before
-/// anything is written.
+/// Limit of a file's size: 64 MiB. It is held in memory, so that it can be wiped, and validated before anything is
+/// written.
 pub(crate) const MAX_FILE_BYTES: usize = 64 * 1024 * 1024;
-/// The most applications of one file. Each takes about 0.5 KiB of memory beside the file.
+/// Limit of applications per file. Each takes about 0.5 KiB of memory in addition to the file.
 pub(crate) const MAX_APPLICATIONS: usize = 250_000;
-/// Problems that are told one by one.
-const MAX_TOLD_PROBLEMS: usize = 50;
-/// More problems are neither kept nor counted: a file of nothing else would have millions.
+/// Limit of problems that are listed; the rest are counted.
+const MAX_SHOWN_PROBLEMS: usize = 50;
+/// Limit of problems that are stored and counted: an invalid file could have millions.
 const MAX_KEPT_PROBLEMS: usize = 10_000;
-/// The longest key, in bytes.
+/// Limit of a key's length, in bytes.
 const MAX_KEY_BYTES: usize = 1024;
 
-/// The columns, or members; the first three are needed. `return_to` and `sign_profile` are what `app list --json` calls
-/// two of them.
+/// Names of the columns, or members. `return_to` and `sign_profile` are aliases, as in `app list --json`.
 const NAMES: [(&str, Field); 8] = [
     ("ident", Field::Ident),
     ("key", Field::Key),
@@ -47,23 +46,23 @@ const NAMES: [(&str, Field); 8] = [
     ("sign_profile", Field::Profile),
     ("default_version", Field::DefaultVersion),
 ];
-const NEEDED: [Field; 3] = [Field::Ident, Field::Key, Field::Name];
+const REQUIRED: [Field; 3] = [Field::Ident, Field::Key, Field::Name];
 
 const ALLOWED_PROFILE: &str = "a preset (plain, decoded, bilibili, alipay, wechat, top), or an object with any of values, \
                                layout, empty, leave_out (not \"time\"), cover, algorithm, replay";
 
-/// Reads a file, up to the largest size that is taken.
+/// Reads a file of at most [`MAX_FILE_BYTES`].
 ///
 /// # Errors
 ///
-/// It cannot be read, or is larger.
+/// It cannot be read, or is too large.
 pub(crate) fn read_file(
     source: impl Read,
     expected_bytes: usize,
 ) -> Result<Zeroizing<Vec<u8>>, ImportError> {
-    // Room for all of it at once: a buffer that grows leaves copies behind that nobody wipes.
-    let room = expected_bytes.min(MAX_FILE_BYTES) + 1;
-    let mut bytes = Zeroizing::new(Vec::with_capacity(room));
+    // Allocated once: a growing buffer would leave copies of keys behind that are not wiped.
+    let capacity = expected_bytes.min(MAX_FILE_BYTES) + 1;
+    let mut bytes = Zeroizing::new(Vec::with_capacity(capacity));
     source
         .take(MAX_FILE_BYTES as u64 + 1)
         .read_to_end(&mut bytes)?;
@@ -73,41 +72,41 @@ pub(crate) fn read_file(
     Ok(bytes)
 }
 
-/// The applications of a file, and where each is told of.
+/// The applications of a file, and the line of each ident.
 #[derive(Default)]
-pub(super) struct ReadApps {
+pub(super) struct ParsedFile {
     pub(super) apps: Vec<NewApp>,
     pub(super) lines: HashMap<AppIdent, u64>,
 }
 
-/// Reads all applications, or finds out what is wrong with them.
+/// Reads all applications, and lists the problems of invalid ones.
 ///
 /// # Errors
 ///
-/// There are too many, or the file as a whole is not what it should be.
+/// There are too many, or the file is not UTF-8 or not CSV.
 pub(super) fn read_apps(
     file: &[u8],
     rules: &Rules,
     now: Timestamp,
-) -> Result<(ReadApps, Vec<Problem>), ImportError> {
+) -> Result<(ParsedFile, Vec<Problem>), ImportError> {
     let text = std::str::from_utf8(file).map_err(|error| {
         let line = 1 + line_breaks(&file[..error.valid_up_to()]);
-        ImportError::Problems(Problems::new(vec![Problem::of_line(line, "not UTF-8")]))
+        ImportError::Problems(Problems::new(vec![Problem::new(line, "not UTF-8")]))
     })?;
-    // Spreadsheets begin a file with it.
+    // Spreadsheets write a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut reading = Reading {
+    let mut reader = Reader {
         rules,
         now,
-        read: ReadApps::default(),
+        read: ParsedFile::default(),
         problems: Vec::new(),
     };
     if text.trim_start().starts_with('{') {
-        reading.json_lines(text)?;
+        reader.json_lines(text)?;
     } else {
-        reading.csv(text)?;
+        reader.csv(text)?;
     }
-    Ok((reading.read, reading.problems))
+    Ok((reader.read, reader.problems))
 }
 
 /// A column, or member.
@@ -139,34 +138,34 @@ impl Field {
     }
 }
 
-/// What a line says of an application, not yet judged. Empty is as good as absent.
+/// An application as written, not yet validated. Empty means absent.
 #[derive(Default)]
-struct Line {
+struct RawApp {
     ident: String,
     key: Zeroizing<String>,
     name: String,
     origins: Vec<String>,
-    profile: Written,
+    profile: RawProfile,
     default_version: String,
 }
 
-/// A sign profile as written.
+/// A sign profile as written: a preset's name, or an object.
 #[derive(Default)]
-enum Written {
+enum RawProfile {
     #[default]
     None,
     Preset(String),
     Settings(Value),
 }
 
-struct Reading<'r> {
+struct Reader<'r> {
     rules: &'r Rules,
     now: Timestamp,
-    read: ReadApps,
+    read: ParsedFile,
     problems: Vec<Problem>,
 }
 
-impl Reading<'_> {
+impl Reader<'_> {
     fn csv(&mut self, text: &str) -> Result<(), ImportError> {
         let mut reader = csv::ReaderBuilder::new()
             .trim(csv::Trim::All)
@@ -175,7 +174,7 @@ impl Reading<'_> {
             .from_reader(text.as_bytes());
         let mut record = csv::StringRecord::new();
         let mut columns: Option<Vec<Field>> = None;
-        let mut lines = Lines::new(text.as_bytes());
+        let mut lines = LineCounter::new(text.as_bytes());
         while reader
             .read_record(&mut record)
             .map_err(|_| ImportError::Unreadable)?
@@ -198,37 +197,41 @@ impl Reading<'_> {
                 self.problem(line, None, problem);
                 continue;
             }
-            let mut said = Line::default();
+            let mut raw = RawApp::default();
             for (field, value) in columns.iter().zip(&record) {
-                self.cell(line, *field, value, &mut said);
+                self.cell(line, *field, value, &mut raw);
             }
-            self.take(line, said)?;
+            self.add(line, raw)?;
         }
         if columns.is_none() {
-            self.problem(1, None, "nothing; a header row comes first");
+            self.problem(
+                1,
+                None,
+                "the file is empty; it must start with a header row",
+            );
         }
         Ok(())
     }
 
-    /// The columns, if all are known and none is missing.
+    /// The columns; `None` if the header row has problems.
     fn header(&mut self, line: u64, record: &csv::StringRecord) -> Option<Vec<Field>> {
         let columns: Vec<Option<Field>> = record.iter().map(Field::named).collect();
         let problems = self.problems.len();
         if columns.contains(&None) {
-            // Not its name: where the header row is missing, this may be a key.
+            // The problem does not name the column: if the header row is missing, it may be a key.
             let known = "ident, key, name, origins, profile, default_version";
-            let problem = format!("an unknown column in the header row; allowed: {known}");
+            let problem = format!("unknown column in the header row; allowed: {known}");
             self.problem(line, None, problem);
         }
         let mut seen = HashSet::new();
         for field in columns.iter().flatten() {
             if !seen.insert(field) {
-                self.problem(line, Some(*field), "a second column of this kind");
+                self.problem(line, Some(*field), "duplicate column");
             }
         }
-        for field in NEEDED {
+        for field in REQUIRED {
             if !seen.contains(&field) {
-                self.problem(line, Some(field), "no such column in the header row");
+                self.problem(line, Some(field), "missing in the header row");
             }
         }
         let is_good = self.problems.len() == problems;
@@ -238,19 +241,19 @@ impl Reading<'_> {
             .filter(|_| is_good)
     }
 
-    fn cell(&mut self, line: u64, field: Field, value: &str, said: &mut Line) {
+    fn cell(&mut self, line: u64, field: Field, value: &str, raw: &mut RawApp) {
         match field {
-            Field::Ident => value.clone_into(&mut said.ident),
-            Field::Key => value.clone_into(&mut said.key),
-            Field::Name => value.clone_into(&mut said.name),
-            Field::Origins => said.origins = words(value),
-            Field::DefaultVersion => value.clone_into(&mut said.default_version),
+            Field::Ident => value.clone_into(&mut raw.ident),
+            Field::Key => value.clone_into(&mut raw.key),
+            Field::Name => value.clone_into(&mut raw.name),
+            Field::Origins => raw.origins = split_origins(value),
+            Field::DefaultVersion => value.clone_into(&mut raw.default_version),
             Field::Profile if value.starts_with('{') => match serde_json::from_str(value) {
-                Ok(settings) => said.profile = Written::Settings(settings),
+                Ok(settings) => raw.profile = RawProfile::Settings(settings),
                 Err(_) => self.problem(line, Some(field), ALLOWED_PROFILE),
             },
             Field::Profile if value.is_empty() => {}
-            Field::Profile => said.profile = Written::Preset(value.to_owned()),
+            Field::Profile => raw.profile = RawProfile::Preset(value.to_owned()),
         }
     }
 
@@ -263,76 +266,76 @@ impl Reading<'_> {
                 self.problem(line, None, "not a JSON object");
                 continue;
             };
-            let mut said = Line::default();
+            let mut raw = RawApp::default();
             let mut seen = HashSet::new();
             for (name, value) in members {
                 match Field::named(&name) {
-                    // A name may be in the wrong place, and be a key.
-                    None => self.problem(line, None, "an unknown member"),
+                    // The problem does not name the member: a misplaced name may be a key.
+                    None => self.problem(line, None, "unknown member"),
                     Some(field) if !seen.insert(field) => {
-                        self.problem(line, Some(field), "a second member of this kind");
+                        self.problem(line, Some(field), "duplicate member");
                     }
-                    Some(field) => self.member(line, field, value, &mut said),
+                    Some(field) => self.member(line, field, value, &mut raw),
                 }
             }
-            self.take(line, said)?;
+            self.add(line, raw)?;
         }
         Ok(())
     }
 
-    fn member(&mut self, line: u64, field: Field, value: Value, said: &mut Line) {
+    fn member(&mut self, line: u64, field: Field, value: Value, raw: &mut RawApp) {
         match (field, value) {
             (_, Value::Null) => {}
             (Field::Key, Value::String(mut key)) => {
-                *said.key = key.trim().to_owned();
+                *raw.key = key.trim().to_owned();
                 key.zeroize();
             }
-            (Field::Ident, Value::String(text)) => text.trim().clone_into(&mut said.ident),
-            (Field::Name, Value::String(text)) => said.name = text,
+            (Field::Ident, Value::String(text)) => text.trim().clone_into(&mut raw.ident),
+            (Field::Name, Value::String(text)) => raw.name = text,
             (Field::DefaultVersion, Value::String(text)) => {
-                text.trim().clone_into(&mut said.default_version);
+                text.trim().clone_into(&mut raw.default_version);
             }
-            (Field::Origins, Value::String(text)) => said.origins = words(&text),
+            (Field::Origins, Value::String(text)) => raw.origins = split_origins(&text),
             (Field::Origins, Value::Array(texts)) => {
                 let texts: Option<Vec<String>> = texts
                     .into_iter()
                     .map(|text| text.as_str().map(str::to_owned))
                     .collect();
                 match texts {
-                    Some(texts) => said.origins = texts,
-                    None => self.problem(line, Some(field), "a list of texts is wanted"),
+                    Some(texts) => raw.origins = texts,
+                    None => self.problem(line, Some(field), "must be a list of strings"),
                 }
             }
             (Field::Profile, Value::String(text)) if text.is_empty() => {}
-            (Field::Profile, Value::String(text)) => said.profile = Written::Preset(text),
-            (Field::Profile, value) => said.profile = Written::Settings(value),
-            (field, _) => self.problem(line, Some(field), "a text is wanted"),
+            (Field::Profile, Value::String(text)) => raw.profile = RawProfile::Preset(text),
+            (Field::Profile, value) => raw.profile = RawProfile::Settings(value),
+            (field, _) => self.problem(line, Some(field), "must be a string"),
         }
     }
 
-    /// Judges what a line says, all of it.
-    fn take(&mut self, line: u64, said: Line) -> Result<(), ImportError> {
-        let ident: Option<AppIdent> = self.parsed(line, Field::Ident, &said.ident);
-        let key = self.key(line, &said.key);
-        let name: Option<AppName> = self.parsed(line, Field::Name, &said.name);
-        let origins: Vec<Origin> = said
+    /// Validates an application, reports all of its problems, and adds it if it has none.
+    fn add(&mut self, line: u64, raw: RawApp) -> Result<(), ImportError> {
+        let ident: Option<AppIdent> = self.parsed(line, Field::Ident, &raw.ident);
+        let key = self.key(line, &raw.key);
+        let name: Option<AppName> = self.parsed(line, Field::Name, &raw.name);
+        let origins: Vec<Origin> = raw
             .origins
             .iter()
             .filter_map(|origin| self.parsed(line, Field::Origins, origin))
             .collect();
         let problem = self.rules.check_origins(&origins).err();
-        self.refused(line, Field::Origins, problem);
-        let profile = self.profile(line, said.profile);
-        let default_version = Some(&*said.default_version)
+        self.report(line, Field::Origins, problem);
+        let profile = self.profile(line, raw.profile);
+        let default_version = Some(&*raw.default_version)
             .filter(|version| !version.is_empty())
             .and_then(|version| self.parsed(line, Field::DefaultVersion, version));
         let problem = default_version
             .as_ref()
             .and_then(|version| self.rules.check_version(version).err());
-        self.refused(line, Field::DefaultVersion, problem);
+        self.report(line, Field::DefaultVersion, problem);
         let Some(ident) = ident else { return Ok(()) };
         if let Some(first) = self.read.lines.get(&ident) {
-            let problem = format!("the same as in line {first}");
+            let problem = format!("duplicate of line {first}");
             self.problem(line, Some(Field::Ident), problem);
             return Ok(());
         }
@@ -363,7 +366,7 @@ impl Reading<'_> {
         let key: AppKey = self.parsed(line, Field::Key, text)?;
         match key.check_strength() {
             Err(weak) if !self.rules.allows_weak_keys => {
-                let problem = format!("a weak key: {weak}; --allow-weak-key takes it all the same");
+                let problem = format!("a weak key: {weak}; to accept it, pass --allow-weak-key");
                 self.problem(line, Some(Field::Key), problem);
                 None
             }
@@ -371,13 +374,13 @@ impl Reading<'_> {
         }
     }
 
-    fn profile(&mut self, line: u64, written: Written) -> Option<SignProfile> {
+    fn profile(&mut self, line: u64, written: RawProfile) -> Option<SignProfile> {
         let profile = match written {
-            Written::None => return None,
-            Written::Preset(name) => SignProfile::preset(&name).map(|preset| {
-                ProfileChoice::of_preset(preset).over(self.rules.gateway_profile.clone())
+            RawProfile::None => return None,
+            RawProfile::Preset(name) => SignProfile::preset(&name).map(|preset| {
+                ProfileChoice::from_preset(preset).apply_to(self.rules.gateway_profile.clone())
             }),
-            Written::Settings(settings) => serde_json::from_value(settings).ok(),
+            RawProfile::Settings(settings) => serde_json::from_value(settings).ok(),
         };
         let profile = profile.filter(|profile| self.rules.is_allowed(profile));
         if profile.is_none() {
@@ -407,7 +410,7 @@ impl Reading<'_> {
         }
     }
 
-    fn refused(&mut self, line: u64, field: Field, problem: Option<AdministrationError>) {
+    fn report(&mut self, line: u64, field: Field, problem: Option<AdministrationError>) {
         if let Some(problem) = problem {
             self.problem(line, Some(field), problem.to_string());
         }
@@ -425,38 +428,36 @@ impl Reading<'_> {
     }
 }
 
-/// Origins hold no white space, so that it separates them where there is one text for all.
-fn words(text: &str) -> Vec<String> {
+/// Splits a list of origins, which cannot contain white space.
+fn split_origins(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Finds out in which line something stands, for places further and further on.
-struct Lines<'t> {
+/// Converts ascending byte offsets to line numbers.
+struct LineCounter<'t> {
     text: &'t [u8],
-    place: usize,
+    offset: usize,
     line: u64,
 }
 
-impl<'t> Lines<'t> {
+impl<'t> LineCounter<'t> {
     const fn new(text: &'t [u8]) -> Self {
         Self {
             text,
-            place: 0,
+            offset: 0,
             line: 1,
         }
     }
 
-    /// The line of the record that a reader found at `start`, which may be at the end of the line before, or at empty
-    /// lines that it skips.
+    /// The line of the record at byte `start`. The CSV reader's position may be at the previous line's end, or at
+    /// skipped empty lines.
     fn line_at(&mut self, start: usize) -> u64 {
-        let behind = &self.text[start.min(self.text.len())..];
-        let skipped = behind
-            .iter()
-            .take_while(|byte| matches!(byte, b'\r' | b'\n'));
+        let rest = &self.text[start.min(self.text.len())..];
+        let skipped = rest.iter().take_while(|byte| matches!(byte, b'\r' | b'\n'));
         let start = (start + skipped.count()).min(self.text.len());
-        if start > self.place {
-            self.line += line_breaks(&self.text[self.place..start]);
-            self.place = start;
+        if start > self.offset {
+            self.line += line_breaks(&self.text[self.offset..start]);
+            self.offset = start;
         }
         self.line
     }
@@ -466,7 +467,7 @@ fn line_breaks(text: &[u8]) -> u64 {
     memchr::memchr_iter(b'\n', text).count() as u64
 }
 
-/// Something wrong with a line. It repeats nothing of the file.
+/// A problem of a line. It never quotes the file.
 #[derive(Clone, Debug)]
 pub(crate) struct Problem {
     line: u64,
@@ -475,7 +476,7 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
-    fn of_line(line: u64, what: &'static str) -> Self {
+    fn new(line: u64, what: &'static str) -> Self {
         Self {
             line,
             field: None,
@@ -483,11 +484,11 @@ impl Problem {
         }
     }
 
-    /// The store has an application of that ident already.
+    /// The ident exists in the store already.
     pub(super) fn taken(line: u64) -> Self {
         Self {
             field: Some(Field::Ident),
-            ..Self::of_line(line, "the store has an application of this ident")
+            ..Self::new(line, "the store already has this ident")
         }
     }
 }
@@ -502,7 +503,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Everything that is wrong with a file, in the order of its lines.
+/// All problems of a file, ordered by line.
 #[derive(Clone, Debug)]
 pub(crate) struct Problems(Vec<Problem>);
 
@@ -513,14 +514,14 @@ impl Problems {
     }
 }
 
-/// A line each; of very many, the first ones and how many more there are.
+/// One problem per line; at most [`MAX_SHOWN_PROBLEMS`], then the number of the rest.
 impl fmt::Display for Problems {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, problem) in self.0.iter().take(MAX_TOLD_PROBLEMS).enumerate() {
-            let line_break = if place == 0 { "" } else { "\n" };
+        for (index, problem) in self.0.iter().take(MAX_SHOWN_PROBLEMS).enumerate() {
+            let line_break = if index == 0 { "" } else { "\n" };
             write!(formatter, "{line_break}{problem}")?;
         }
-        match self.0.len().saturating_sub(MAX_TOLD_PROBLEMS) {
+        match self.0.len().saturating_sub(MAX_SHOWN_PROBLEMS) {
             0 => Ok(()),
             more => write!(formatter, "\nand {more} more problems"),
         }
@@ -530,7 +531,7 @@ impl fmt::Display for Problems {
 /// Why nothing was imported.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ImportError {
-    /// What is wrong with the file, by line.
+    /// The file's problems, by line.
     #[error("{0}")]
     Problems(Problems),
     /// The file is too large for one import.
@@ -539,13 +540,13 @@ pub(crate) enum ImportError {
     /// The file has too many applications for one import.
     #[error("the file has more than {MAX_APPLICATIONS} applications: import it in parts")]
     TooMany,
-    /// It cannot be read.
-    #[error("it cannot be read")]
+    /// The file cannot be read.
+    #[error("cannot be read")]
     Io(#[from] io::Error),
-    /// It is not CSV.
-    #[error("it is neither CSV nor JSON lines")]
+    /// The file is not CSV.
+    #[error("neither CSV nor JSON lines")]
     Unreadable,
-    /// The store did not take it.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] AppStoreError),
 }

@@ -1,5 +1,5 @@
-//! Looking at a store without changing it: whether the master key opens what is stored, and which default versions there
-//! are. Nothing is made or migrated, neither database nor key. For `signpost check`.
+//! Read-only checks of a store, for `signpost check`: whether the master key fits, and which default versions are
+//! unknown. Neither the database nor the key is created or migrated.
 
 use std::path::Path;
 
@@ -10,42 +10,41 @@ use signpost_store::{PostgresDatabase, Store, StoreAddress, StoreError, StoreSet
 use tokio_postgres::error::SqlState;
 
 use super::{
-    administration::MAX_NAMED_DEFAULTS, open::OTHER_MASTER_KEY, postgres::PostgresAppStore,
+    administration::MAX_NAMED_DEFAULTS, open::WRONG_MASTER_KEY, postgres::PostgresAppStore,
     reseal::format_of, seal::Sealer, sqlite::SqliteAppStore, store::UnknownDefault,
 };
 use crate::config::{Config, MultiApplications};
 
-/// What was found.
+/// The result of the checks.
 #[derive(Debug)]
-pub(crate) enum Inspected {
-    /// The store cannot be looked at now, so that nothing is known of it.
+pub(crate) enum InspectionOutcome {
+    /// The store cannot be read now, so nothing was checked.
     Unreachable(anyhow::Error),
-    /// There is no store yet; the first start makes it.
+    /// The store does not exist yet; the first start creates it.
     Missing,
-    /// The master key is the right one, as far as anything is stored.
-    Seen {
-        /// Applications whose default version is none of the configuration's.
+    /// The store was read, and the master key fits its newest key, if any.
+    Checked {
+        /// Applications whose default version is not configured.
         unknown_defaults: Vec<UnknownDefault>,
     },
 }
 
-/// What there is to see in a store.
+/// The parts of a store that are checked.
 #[derive(Default)]
 struct Contents {
     newest: Option<(AppIdent, Vec<u8>)>,
     unknown_defaults: Vec<UnknownDefault>,
 }
 
-/// Looks at the store that a configuration names.
+/// Checks the configured store.
 ///
 /// # Errors
 ///
-/// The master key is not to be had, or not the one that the store's applications are sealed under: what keeps the
-/// gateway from starting.
+/// The master key cannot be read, or is not the one that sealed the stored keys: the gateway would not start.
 pub(crate) async fn inspect(
     config: &Config,
     multi: &MultiApplications,
-) -> anyhow::Result<Inspected> {
+) -> anyhow::Result<InspectionOutcome> {
     let known = config.versions.names();
     let contents = match &config.store.address {
         StoreAddress::Sqlite(path) => sqlite_contents(path, &known),
@@ -60,7 +59,7 @@ pub(crate) async fn inspect(
         Ok(contents) => contents,
         Err(error) => {
             Sealer::existing(&multi.master_key, false)?;
-            return Ok(Inspected::Unreachable(error));
+            return Ok(InspectionOutcome::Unreachable(error));
         }
     };
     let is_missing = contents.is_none();
@@ -70,15 +69,15 @@ pub(crate) async fn inspect(
     } = contents.unwrap_or_default();
     let sealer = Sealer::existing(&multi.master_key, newest.is_some())?;
     if let (Some(sealer), Some((ident, key))) = (sealer, newest) {
-        format_of(&sealer, ident, &key).context(OTHER_MASTER_KEY)?;
+        format_of(&sealer, ident, &key).context(WRONG_MASTER_KEY)?;
     }
     if is_missing {
-        return Ok(Inspected::Missing);
+        return Ok(InspectionOutcome::Missing);
     }
-    Ok(Inspected::Seen { unknown_defaults })
+    Ok(InspectionOutcome::Checked { unknown_defaults })
 }
 
-/// Applications of an open store whose default version is none of these.
+/// Applications of an open store whose default version is not in `known`.
 pub(super) async fn unknown_defaults(
     settings: &StoreSettings,
     store: &Store,
@@ -93,7 +92,8 @@ pub(super) async fn unknown_defaults(
             });
             Ok(found.await?)
         }
-        // On connections of its own, which end with this call: requests never meet one that ends while they use it.
+        // A separate pool, closed after this call: a pooled connection would end with this runtime while requests use
+        // it.
         (Store::Postgres(_), StoreAddress::Postgres(address)) => {
             let database =
                 PostgresDatabase::open_without_migrating(address, &settings.postgres).await?;
@@ -123,8 +123,8 @@ fn sqlite_contents(path: &Path, known: &[Version]) -> anyhow::Result<Option<Cont
     }))
 }
 
-/// Opens a file to be read. Where no other process has it open, SQLite would make two files beside it, which its owner
-/// might not be able to open later: then the file is read as one that nobody changes.
+/// Opens a database file read-only. If no other process has it open, SQLite would create two files beside it, which the
+/// file's owner might be unable to open later. Then the file is opened as immutable.
 fn read_only(path: &Path) -> anyhow::Result<Connection> {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
@@ -150,7 +150,7 @@ async fn postgres_contents(
         Err(StoreError::Postgres(error))
             if error.sql_state() == Some(&SqlState::UNDEFINED_TABLE) =>
         {
-            // Nothing was ever started on it.
+            // No gateway was ever started with this database.
             return Ok(Contents::default());
         }
         newest => newest?,

@@ -1,4 +1,4 @@
-//! Opening the applications that a configuration names, for the gateway and for its commands.
+//! Opens the configured applications, for the gateway and its commands.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,17 +19,17 @@ use super::{
 };
 use crate::config::{Applications, Config, MultiApplications, Versions};
 
-/// What a running gateway has of its applications.
+/// The applications of a running gateway.
 pub(crate) struct OpenApps {
-    /// Where requests find theirs.
+    /// Looks up requests' applications.
     pub directory: AppDirectory,
-    /// The database behind them; none in single-application mode.
+    /// The database; `None` in single-application mode.
     pub store: Option<Store>,
-    /// The watch over the store's changes, which lasts as long as this does.
+    /// Keeps the subscription to the store's changes alive.
     _watch: Option<Watch>,
 }
 
-/// Opens the applications of a gateway that is about to run. Blocks meanwhile.
+/// Opens the applications at the start of a gateway. Blocking.
 ///
 /// # Errors
 ///
@@ -50,15 +50,15 @@ pub(crate) fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
         .build()?;
     let (database, store) = runtime.block_on(open_store(config, multi))?;
     if let Store::Postgres(postgres) = &database {
-        // What was connected on this runtime would end with it.
+        // The pool's connections would end with this runtime.
         postgres.disconnect();
     }
     warn_of_unknown_defaults(&config.store, &config.versions, &database);
     let apps = CachedApps::new(store, multi.cache_entries);
-    let told = apps.subscriber();
+    let subscriber = apps.subscriber();
     let watch = database
-        .watch(since_epoch, move |change| told(&change))
-        .context("cannot watch the store for changes")?;
+        .watch(since_epoch, move |change| subscriber(&change))
+        .context("cannot subscribe to the store's change feed")?;
     Ok(OpenApps {
         directory: AppDirectory::Multi(apps),
         store: Some(database),
@@ -66,8 +66,8 @@ pub(crate) fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
     })
 }
 
-/// Warns of applications whose default version is none of `versions`, from a thread of its own: no start and no reload waits
-/// until all applications were looked at.
+/// Warns of applications whose default version is not in `versions`. Runs on its own thread: a start or reload does not
+/// wait until all applications were read.
 pub(crate) fn warn_of_unknown_defaults(
     settings: &StoreSettings,
     versions: &Versions,
@@ -75,7 +75,7 @@ pub(crate) fn warn_of_unknown_defaults(
 ) {
     let (settings, known) = (settings.clone(), versions.names());
     let database = database.clone();
-    let look = move || {
+    let check = move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
@@ -85,25 +85,25 @@ pub(crate) fn warn_of_unknown_defaults(
         }
         anyhow::Ok(())
     };
-    let look = move || {
-        if let Err(error) = look() {
+    let check = move || {
+        if let Err(error) = check() {
             tracing::debug!(
-                "default versions of applications were not looked at: {:#}",
+                "default versions of applications were not checked: {:#}",
                 error
             );
         }
     };
-    // Without a thread there is no warning.
+    // If the thread cannot be started, the warning is skipped.
     let _ = std::thread::Builder::new()
         .name("default-versions".to_owned())
-        .spawn(look);
+        .spawn(check);
 }
 
-/// Opens the store of applications, having made sure that the master key is the one that its keys are sealed under.
+/// Opens the store of applications, and checks that the master key opens its newest key.
 ///
 /// # Errors
 ///
-/// The database or the master key cannot be opened, or is not the one that seals what is stored.
+/// The database cannot be opened, the master key cannot be read, or it is not the one that sealed the stored keys.
 pub async fn open_store(
     config: &Config,
     multi: &MultiApplications,
@@ -112,11 +112,11 @@ pub async fn open_store(
     let store: Arc<dyn AppStore> = match database.clone() {
         Store::Sqlite(sqlite) => {
             let newest =
-                sqlite.call_now(|connection| SqliteAppStore::newest_sealed_key(connection))?;
+                sqlite.call_blocking(|connection| SqliteAppStore::newest_sealed_key(connection))?;
             let (sealer, format) = sealer(multi, newest)?;
             let store = SqliteAppStore::new(sqlite, sealer);
             if format == Format::Unbound {
-                tell_of_resealed(store.reseal().await?);
+                log_resealed(store.reseal().await?);
             }
             Arc::new(store)
         }
@@ -125,10 +125,10 @@ pub async fn open_store(
             let (sealer, format) = sealer(multi, newest)?;
             let store = PostgresAppStore::new(postgres, sealer);
             if format == Format::Unbound {
-                let mut patient = config.store.clone();
-                allow_bulk(&mut patient);
-                if let Store::Postgres(patient) = Store::open(&patient).await? {
-                    tell_of_resealed(store.through(patient).reseal().await?);
+                let mut bulk = config.store.clone();
+                raise_statement_timeout(&mut bulk);
+                if let Store::Postgres(bulk) = Store::open(&bulk).await? {
+                    log_resealed(store.through(bulk).reseal().await?);
                 }
             }
             Arc::new(store)
@@ -141,37 +141,38 @@ fn since_epoch() -> Duration {
     SystemClock.now().since_epoch()
 }
 
-/// Lets statements run long enough to write many applications at once.
-pub(crate) fn allow_bulk(store: &mut StoreSettings) {
+/// Raises the statement timeout for statements that write many applications.
+pub(crate) fn raise_statement_timeout(store: &mut StoreSettings) {
     let statement = &mut store.postgres.statement;
     *statement = (*statement).max(BULK_STATEMENT_TIMEOUT);
 }
 
-/// The sealer, and the format of the newest record: that of all, unless somebody other than Signpost wrote them.
+/// The sealer, and the format of the newest key: that of all keys, unless they were not written by Signpost.
 fn sealer(
     multi: &MultiApplications,
     newest: Option<(AppIdent, Vec<u8>)>,
 ) -> anyhow::Result<(Sealer, Format)> {
     let sealer = Sealer::from_config(&multi.master_key, newest.is_some())?;
     let format = match newest {
-        Some((ident, key)) => format_of(&sealer, ident, &key).context(OTHER_MASTER_KEY)?,
+        Some((ident, key)) => format_of(&sealer, ident, &key).context(WRONG_MASTER_KEY)?,
         None => Format::Bound,
     };
     Ok((sealer, format))
 }
 
-/// What to do about a master key that does not open what is stored.
-pub(super) const OTHER_MASTER_KEY: &str = "the master key is not the one that the store's applications are sealed under: restore that one";
+/// The error if the master key does not open the stored keys.
+pub(super) const WRONG_MASTER_KEY: &str =
+    "wrong master key: restore the one that this store's applications were encrypted with";
 
-fn tell_of_resealed(records: Option<usize>) {
+fn log_resealed(records: Option<usize>) {
     match records {
         Some(records) => tracing::info!(
             records,
-            "sealed the keys of {records} applications anew: they are bound to their slots now, and older releases \
-             do not open them any more"
+            "re-encrypted the keys of {records} applications, bound to their slots: older releases can no longer \
+             open them"
         ),
         None => tracing::error!(
-            "the newest application's key is sealed as only releases did that this store has outgrown: an old key was \
+            "the newest application's key has the format of older releases, which this store no longer uses: an old key was \
              put back, an older release writes to the store, or a record is damaged and must be deleted; such applications are refused"
         ),
     }

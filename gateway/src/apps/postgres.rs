@@ -1,7 +1,7 @@
-//! The store of applications on a server: the table `applications`. Every write is one statement.
+//! The store of applications in Postgres: the table `applications`. Every write is one statement.
 //!
-//! Connections are shared by all workers, each driven by the worker that made it. A worker hands over to whatever is
-//! ready at every wait and never blocks, so that a call waits for another worker no longer than it does for its own.
+//! All workers share the connection pool. Each connection is driven by the runtime of the worker that opened it.
+//! Workers never block, so using another worker's connection is as fast as using one's own.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,33 +20,33 @@ use tokio_postgres::{Row, error::SqlState};
 use super::{
     App, AppState,
     record::{
-        NewRecord, RECORD, Records, STORED_KEYS, SUMMARY, UpdateRecord, newest_from_row,
-        record_from_row, rotating_from_row, stored_keys_from_row, summary_from_row,
+        APP_COLUMNS, AppCodec, AppRowUpdate, KEY_COLUMNS, NewAppRow, SUMMARY_COLUMNS, app_from_row,
+        newest_key_from_row, rotation_state_from_row, stored_keys_from_row, summary_from_row,
         unknown_default_from_row,
     },
     reseal::{Resealed, reseal},
     seal::{Sealer, Slot},
     store::{
-        AppStore, AppStoreError, AppSummary, AppUpdate, ImportOutcome, NewApp, Rotated, Rotation,
-        UnknownDefault,
+        AppStore, AppStoreError, AppSummary, AppUpdate, ImportOutcome, NewApp, Rotation,
+        RotationOutcome, UnknownDefault,
     },
 };
 
-/// How long a statement may run that writes many applications at once: 100,000 take about 2 s on an ordinary machine,
-/// and only operators wait for it.
+/// Timeout of a statement that writes many applications: 100,000 take about 2 s on an ordinary machine, and only
+/// operators wait for it.
 pub(crate) const BULK_STATEMENT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How often a rotation starts over because somebody else rotated the same application in between.
+/// Limit of a rotation's attempts: one fails if another process rotates the same application concurrently.
 const MAX_ROTATION_ATTEMPTS: usize = 8;
 
-/// Applications that are listed by one statement: far fewer than the shortest time for one allows.
+/// Applications per statement of a listing: few enough for the shortest statement timeout.
 const PAGE: i64 = 10_000;
 
 /// Applications in Postgres.
 #[derive(Clone, Debug)]
 pub(crate) struct PostgresAppStore {
     database: PostgresDatabase,
-    records: Arc<Records>,
+    codec: Arc<AppCodec>,
     statements: Arc<Statements>,
 }
 
@@ -55,27 +55,27 @@ impl PostgresAppStore {
     #[must_use]
     pub(crate) fn new(database: PostgresDatabase, sealer: Sealer) -> Self {
         Self {
-            statements: Arc::new(Statements::of(&database)),
-            records: Arc::new(Records::new(sealer)),
+            statements: Arc::new(Statements::new(&database)),
+            codec: Arc::new(AppCodec::new(sealer)),
             database,
         }
     }
 
-    /// The newest application's key as it is sealed, if there is any: what a master key proves itself by.
+    /// The sealed key of the newest application, if any; the master key is checked with it.
     ///
     /// # Errors
     ///
-    /// The database's own.
+    /// The database fails.
     pub(crate) async fn newest_sealed_key(
         database: &PostgresDatabase,
     ) -> Result<Option<(AppIdent, Vec<u8>)>, StoreError> {
         let query = "SELECT ident, key_sealed FROM applications ORDER BY id DESC LIMIT 1";
         let found = database.session().await?.query_opt(query, &[]).await?;
-        let newest = found.as_ref().map(newest_from_row).transpose()?;
+        let newest = found.as_ref().map(newest_key_from_row).transpose()?;
         Ok(newest.flatten())
     }
 
-    /// Whether a row was changed; then every process is told.
+    /// Runs a statement that notifies every process of a change. Returns whether it changed a row.
     async fn change(&self, sql: &str, values: Parameters<'_>) -> Result<bool, AppStoreError> {
         let changed = self.database.session().await?.execute(sql, values).await?;
         Ok(changed > 0)
@@ -86,7 +86,7 @@ impl PostgresAppStore {
         session.query_opt(sql, &[&ident.as_str()]).await
     }
 
-    /// The same applications through another connection pool.
+    /// The same store with another connection pool.
     pub(super) fn through(&self, database: PostgresDatabase) -> Self {
         Self {
             database,
@@ -94,29 +94,29 @@ impl PostgresAppStore {
         }
     }
 
-    /// Seals all keys anew that an older release sealed, in one statement. How many records there were; none where
-    /// it was done before.
+    /// Seals all keys again that an older release sealed, in one statement. Returns their number, or `None` if this was
+    /// done before.
     ///
     /// # Errors
     ///
-    /// The database's own, or the system has no random bytes.
+    /// The database fails, or the system has no random bytes.
     pub(super) async fn reseal(&self) -> Result<Option<usize>, AppStoreError> {
         let session = self.database.session().await?;
-        let query = format!("SELECT {STORED_KEYS} FROM applications");
+        let query = format!("SELECT {KEY_COLUMNS} FROM applications");
         let all: Result<Vec<_>, StoreError> = session
             .query(&query, &[])
             .await?
             .iter()
             .map(stored_keys_from_row)
             .collect();
-        let Some(resealed) = reseal(self.records.sealer(), all?)? else {
+        let Some(resealed) = reseal(self.codec.sealer(), all?)? else {
             return Ok(None);
         };
         let column = |of: fn(&Resealed) -> &Vec<u8>| resealed.iter().map(of).collect::<Vec<_>>();
         let ids: Vec<i64> = resealed.iter().map(|keys| keys.id).collect();
         let (old, current) = (column(|keys| &keys.old), column(|keys| &keys.current));
         let previous: Vec<_> = resealed.iter().map(|keys| &keys.previous).collect();
-        // Another gateway may do the same at the same time: then its keys stay.
+        // If another gateway does the same concurrently, its keys stay.
         let update = "UPDATE applications SET key_sealed = fresh.key, previous_sealed = fresh.previous \
                       FROM unnest($1::bigint[], $2::bytea[], $3::bytea[], $4::bytea[]) \
                       AS fresh (id, old, key, previous) \
@@ -126,7 +126,7 @@ impl PostgresAppStore {
         Ok(Some(resealed.len()))
     }
 
-    /// Applications whose default version is none of these, oldest first, at most so many.
+    /// At most `limit` applications whose default version is not in `known`, oldest first.
     pub(super) async fn unknown_defaults_in(
         database: &PostgresDatabase,
         known: &[Version],
@@ -140,7 +140,7 @@ impl PostgresAppStore {
         rows.iter().map(unknown_default_from_row).collect()
     }
 
-    async fn taken_of(&self, idents: &[&str]) -> Result<Vec<AppIdent>, AppStoreError> {
+    async fn taken_among(&self, idents: &[&str]) -> Result<Vec<AppIdent>, AppStoreError> {
         let session = self.database.session().await?;
         let rows = session.query(TAKEN, &[&idents]).await?;
         let idents: Result<Vec<AppIdent>, _> = rows.iter().map(|row| row.parsed("ident")).collect();
@@ -154,11 +154,11 @@ impl AppStore for PostgresAppStore {
         let Some(row) = self.row(&self.statements.find, ident).await? else {
             return Ok(None);
         };
-        self.records.open(ident, record_from_row(&row)?).map(Some)
+        self.codec.open(ident, app_from_row(&row)?).map(Some)
     }
 
     async fn create(&self, app: NewApp) -> Result<(), AppStoreError> {
-        let record = self.records.new_record(app)?;
+        let record = self.codec.new_row(app)?;
         let values: Parameters<'_> = &[
             &record.ident.as_str(),
             &record.name,
@@ -174,11 +174,11 @@ impl AppStore for PostgresAppStore {
     async fn import(&self, apps: Vec<NewApp>) -> Result<ImportOutcome, AppStoreError> {
         let records: Result<Vec<_>, _> = apps
             .into_iter()
-            .map(|app| self.records.new_record(app))
+            .map(|app| self.codec.new_row(app))
             .collect();
-        let columns = Columns::of(records?);
+        let columns = Columns::from_rows(records?);
         let idents: Vec<&str> = columns.idents.iter().map(AppIdent::as_str).collect();
-        let taken = self.taken_of(&idents).await?;
+        let taken = self.taken_among(&idents).await?;
         if !taken.is_empty() {
             return Ok(ImportOutcome::Taken(taken));
         }
@@ -194,11 +194,11 @@ impl AppStore for PostgresAppStore {
         let session = self.database.session().await?;
         match session.execute(&self.statements.import, values).await {
             Ok(_) => Ok(ImportOutcome::Done),
-            // Somebody else has just taken an ident: nothing was written.
+            // Another process has just taken an ident: nothing was written.
             Err(StoreError::Postgres(error))
                 if error.sql_state() == Some(&SqlState::UNIQUE_VIOLATION) =>
             {
-                self.taken_of(&idents).await.map(ImportOutcome::Taken)
+                self.taken_among(&idents).await.map(ImportOutcome::Taken)
             }
             Err(error) => Err(error.into()),
         }
@@ -206,12 +206,12 @@ impl AppStore for PostgresAppStore {
 
     async fn taken(&self, idents: Vec<AppIdent>) -> Result<Vec<AppIdent>, AppStoreError> {
         let idents: Vec<&str> = idents.iter().map(AppIdent::as_str).collect();
-        self.taken_of(&idents).await
+        self.taken_among(&idents).await
     }
 
     async fn update(&self, update: AppUpdate) -> Result<bool, AppStoreError> {
         let ident = update.ident;
-        let record = UpdateRecord::of(update)?;
+        let record = AppRowUpdate::new(update)?;
         let values: Parameters<'_> = &[
             &ident.as_str(),
             &record.name,
@@ -224,12 +224,12 @@ impl AppStore for PostgresAppStore {
         self.change(&self.statements.update, values).await
     }
 
-    async fn forget_previous(&self, ended_before: Timestamp) -> Result<u64, AppStoreError> {
-        let forget = "UPDATE applications SET previous_sealed = NULL, previous_until = NULL \
+    async fn delete_previous_keys(&self, ended_before: Timestamp) -> Result<u64, AppStoreError> {
+        let delete = "UPDATE applications SET previous_sealed = NULL, previous_until = NULL \
                       WHERE previous_until < $1";
         let session = self.database.session().await?;
         Ok(session
-            .execute(forget, &[&ended_before.as_millis()])
+            .execute(delete, &[&ended_before.as_millis()])
             .await?)
     }
 
@@ -255,7 +255,7 @@ impl AppStore for PostgresAppStore {
         }
     }
 
-    async fn rotate(&self, rotation: Rotation) -> Result<Rotated, AppStoreError> {
+    async fn rotate(&self, rotation: Rotation) -> Result<RotationOutcome, AppStoreError> {
         let Rotation {
             ident,
             key,
@@ -264,24 +264,24 @@ impl AppStore for PostgresAppStore {
             now,
         } = rotation;
         let until = now.plus(overlap).as_millis();
-        let sealed = self.records.seal(&key, ident, Slot::Current)?;
+        let sealed = self.codec.seal(&key, ident, Slot::Current)?;
         for _ in 0..MAX_ROTATION_ATTEMPTS {
-            let Some(row) = self.row(&self.statements.rotating, ident).await? else {
-                return Ok(Rotated::Unknown);
+            let Some(row) = self.row(&self.statements.rotation_state, ident).await? else {
+                return Ok(RotationOutcome::Unknown);
             };
-            let (running, current) = rotating_from_row(&row)?;
+            let (running, current) = rotation_state_from_row(&row)?;
             match running.filter(|running| *running >= now.as_millis()) {
                 Some(until) if !ends_running_overlap => {
                     let until = Timestamp::from_millis(until);
-                    return Ok(Rotated::Overlapping { until });
+                    return Ok(RotationOutcome::Overlapping { until });
                 }
                 _ => {}
             }
-            let previous = self.records.seal_as_previous(&current, ident, until)?;
+            let previous = self.codec.seal_as_previous(&current, ident, until)?;
             let values: Parameters<'_> = &[&ident.as_str(), &previous, &until, &sealed, &current];
-            // Otherwise somebody else has rotated it meanwhile.
+            // If no row changed, another process has rotated the key meanwhile: try again.
             if self.change(&self.statements.rotate, values).await? {
-                return Ok(Rotated::Done);
+                return Ok(RotationOutcome::Done);
             }
         }
         Err(StoreError::Busy.into())
@@ -303,7 +303,7 @@ const INSERT: &str = "INSERT INTO applications (ident, name, state, created_at, 
 
 const TAKEN: &str = "SELECT ident FROM applications WHERE ident = ANY ($1)";
 
-/// Records column by column, as one statement takes them.
+/// Rows as columns: the parameters of one bulk statement.
 #[derive(Default)]
 struct Columns {
     idents: Vec<AppIdent>,
@@ -316,28 +316,28 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(records: Vec<NewRecord>) -> Self {
+    fn from_rows(rows: Vec<NewAppRow>) -> Self {
         let mut columns = Self::default();
-        for record in records {
-            columns.idents.push(record.ident);
-            columns.names.push(record.name);
-            columns.created_at.push(record.created_at);
-            columns.keys_sealed.push(record.key_sealed);
-            columns.sign_profiles.push(record.sign_profile);
-            columns.return_to_origins.push(record.return_to_origins);
-            columns.default_versions.push(record.default_version);
+        for row in rows {
+            columns.idents.push(row.ident);
+            columns.names.push(row.name);
+            columns.created_at.push(row.created_at);
+            columns.keys_sealed.push(row.key_sealed);
+            columns.sign_profiles.push(row.sign_profile);
+            columns.return_to_origins.push(row.return_to_origins);
+            columns.default_versions.push(row.default_version);
         }
         columns
     }
 }
 
-/// The statements, whole: those that tell others of a change depend on the server.
+/// The SQL statements. Those that notify other processes depend on the server.
 #[derive(Debug)]
 struct Statements {
     find: String,
     summary: String,
     list: String,
-    rotating: String,
+    rotation_state: String,
     create: String,
     import: String,
     update: String,
@@ -347,19 +347,20 @@ struct Statements {
 }
 
 impl Statements {
-    fn of(database: &PostgresDatabase) -> Self {
-        // The key that is told is the ident's bytes: none of them is a backslash, which alone a cast reads otherwise.
+    fn new(database: &PostgresDatabase) -> Self {
+        // The notification's key is the ident's bytes. The cast to bytea only treats backslashes specially; idents have
+        // none.
         let with_notification = |write: &str| {
             let write = format!("{write} RETURNING ident::bytea AS key");
             with_notification(database, Topic::Application, &write)
         };
         Self {
-            find: format!("SELECT {RECORD} FROM applications WHERE ident = $1"),
-            summary: format!("SELECT {SUMMARY} FROM applications WHERE ident = $1"),
+            find: format!("SELECT {APP_COLUMNS} FROM applications WHERE ident = $1"),
+            summary: format!("SELECT {SUMMARY_COLUMNS} FROM applications WHERE ident = $1"),
             list: format!(
-                "SELECT {SUMMARY}, id FROM applications WHERE id > $1 ORDER BY id LIMIT $2"
+                "SELECT {SUMMARY_COLUMNS}, id FROM applications WHERE id > $1 ORDER BY id LIMIT $2"
             ),
-            rotating: "SELECT previous_until, key_sealed FROM applications WHERE ident = $1"
+            rotation_state: "SELECT previous_until, key_sealed FROM applications WHERE ident = $1"
                 .to_owned(),
             create: with_notification(&format!(
                 "{INSERT} VALUES ($1, $2, 'active', $3, $4, $5, $6, $7)"

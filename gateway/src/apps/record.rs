@@ -1,4 +1,4 @@
-//! An application as a store keeps it, whichever store: what both dialects write and read.
+//! Conversion between applications and rows of the table `applications`, for both databases.
 
 use gateway_protocol::{
     app::{AppId, AppIdent},
@@ -14,28 +14,28 @@ use super::{
     store::{AppStoreError, AppSummary, AppUpdate, Edit, NewApp, UnknownDefault},
 };
 
-/// The columns that a request needs: those of [`Record`].
-pub(super) const RECORD: &str =
+/// The columns of an [`AppRow`].
+pub(super) const APP_COLUMNS: &str =
     "id, state, key_sealed, previous_sealed, previous_until, sign_profile, default_version";
 
-/// The columns that an operator sees: those of [`summary_from_row`].
-pub(super) const SUMMARY: &str = "ident, name, state, created_at, sign_profile, return_to_origins, default_version, \
+/// The columns of [`summary_from_row`].
+pub(super) const SUMMARY_COLUMNS: &str = "ident, name, state, created_at, sign_profile, return_to_origins, default_version, \
                                   previous_until";
 
-/// The columns that are needed to seal keys anew.
-pub(super) const STORED_KEYS: &str = "id, ident, key_sealed, previous_sealed, previous_until";
+/// The columns of [`stored_keys_from_row`].
+pub(super) const KEY_COLUMNS: &str = "id, ident, key_sealed, previous_sealed, previous_until";
 
-/// The one letter that not every store's texts can hold.
+/// The one character that Postgres' texts cannot hold.
 const NUL: char = '\0';
 
-/// Makes records of applications, and applications of records.
+/// Converts applications to rows and back; seals and opens their keys.
 #[derive(Debug)]
-pub(super) struct Records {
+pub(super) struct AppCodec {
     sealer: Sealer,
 }
 
-/// An application that is to be written. Its keys are sealed.
-pub(super) struct NewRecord {
+/// A new application's row. Its key is sealed.
+pub(super) struct NewAppRow {
     pub(super) ident: AppIdent,
     pub(super) name: String,
     pub(super) created_at: i64,
@@ -45,16 +45,16 @@ pub(super) struct NewRecord {
     pub(super) default_version: Option<String>,
 }
 
-/// What is to be changed of an application; `None` stays, and so do [`Edit`]s that say so.
-pub(super) struct UpdateRecord {
+/// Changes of a row. `None` and [`Edit::Keep`] change nothing.
+pub(super) struct AppRowUpdate {
     pub(super) name: Option<String>,
     pub(super) return_to_origins: Option<String>,
     pub(super) sign_profile: Edit<String>,
     pub(super) default_version: Edit<String>,
 }
 
-/// An application as it was read. Its keys are sealed.
-pub(super) struct Record {
+/// A row as read for a request. Its keys are sealed.
+pub(super) struct AppRow {
     pub(super) id: i64,
     pub(super) state: String,
     pub(super) key_sealed: Vec<u8>,
@@ -64,14 +64,14 @@ pub(super) struct Record {
     pub(super) default_version: Option<String>,
 }
 
-impl Records {
+impl AppCodec {
     pub(super) const fn new(sealer: Sealer) -> Self {
         Self { sealer }
     }
 
-    pub(super) fn new_record(&self, app: NewApp) -> Result<NewRecord, AppStoreError> {
-        refuse_nul(&app.name)?;
-        Ok(NewRecord {
+    pub(super) fn new_row(&self, app: NewApp) -> Result<NewAppRow, AppStoreError> {
+        reject_nul(&app.name)?;
+        Ok(NewAppRow {
             ident: app.ident,
             name: app.name,
             created_at: app.created_at.as_millis(),
@@ -91,7 +91,7 @@ impl Records {
         self.sealer.seal(key, ident, slot)
     }
 
-    /// The current key of a record, sealed as the previous one for an overlap that lasts until then.
+    /// Reseals a row's current key as the previous one, whose overlap ends at `until`.
     pub(super) fn seal_as_previous(
         &self,
         key_sealed: &[u8],
@@ -99,22 +99,22 @@ impl Records {
         until: i64,
     ) -> Result<Vec<u8>, SealError> {
         let key = self.sealer.open(key_sealed, ident, Slot::Current)?;
-        self.seal(&key, ident, previous(until))
+        self.seal(&key, ident, previous_slot(until))
     }
 
-    /// What seals and opens the records' keys.
+    /// The sealer of the rows' keys.
     pub(super) const fn sealer(&self) -> &Sealer {
         &self.sealer
     }
 
-    pub(super) fn open(&self, ident: AppIdent, record: Record) -> Result<App, AppStoreError> {
+    pub(super) fn open(&self, ident: AppIdent, record: AppRow) -> Result<App, AppStoreError> {
         let profile = record.sign_profile.as_deref().map(serde_json::from_str);
         let profile = profile
             .transpose()
             .map_err(|_| AppStoreError::Malformed("sign_profile"))?;
         let previous_key = match (record.previous_sealed, record.previous_until) {
             (Some(sealed), Some(until)) => Some(PreviousKey {
-                key: self.sealer.open(&sealed, ident, previous(until))?,
+                key: self.sealer.open(&sealed, ident, previous_slot(until))?,
                 until: Timestamp::from_millis(until).into(),
             }),
             _ => None,
@@ -139,9 +139,9 @@ impl Records {
     }
 }
 
-impl UpdateRecord {
-    pub(super) fn of(update: AppUpdate) -> Result<Self, AppStoreError> {
-        update.name.as_deref().map(refuse_nul).transpose()?;
+impl AppRowUpdate {
+    pub(super) fn new(update: AppUpdate) -> Result<Self, AppStoreError> {
+        update.name.as_deref().map(reject_nul).transpose()?;
         let origins = update.return_to_origins;
         Ok(Self {
             name: update.name,
@@ -152,7 +152,7 @@ impl UpdateRecord {
     }
 }
 
-fn refuse_nul(name: &str) -> Result<(), AppStoreError> {
+fn reject_nul(name: &str) -> Result<(), AppStoreError> {
     if name.contains(NUL) {
         Err(AppStoreError::Name)
     } else {
@@ -168,16 +168,16 @@ fn origins_json(origins: &[String]) -> String {
     serde_json::to_string(origins).expect("a list of texts always serializes")
 }
 
-/// The slot of a key before a rotation, by the end of its overlap as it is stored.
-pub(super) fn previous(until: i64) -> Slot {
+/// The slot of a previous key, by the stored end of its overlap.
+pub(super) fn previous_slot(until: i64) -> Slot {
     Slot::Previous {
         until: Timestamp::from_millis(until).into(),
     }
 }
 
-/// Reads the columns of [`RECORD`].
-pub(super) fn record_from_row<R: StoredRow>(row: &R) -> Result<Record, R::Error> {
-    Ok(Record {
+/// Reads [`APP_COLUMNS`].
+pub(super) fn app_from_row<R: StoredRow>(row: &R) -> Result<AppRow, R::Error> {
+    Ok(AppRow {
         id: row.number("id")?,
         state: row.text("state")?.to_owned(),
         key_sealed: row.bytes("key_sealed")?.to_owned(),
@@ -188,7 +188,7 @@ pub(super) fn record_from_row<R: StoredRow>(row: &R) -> Result<Record, R::Error>
     })
 }
 
-/// Reads the columns of [`SUMMARY`]. What is malformed is left out: an operator sees the rest.
+/// Reads [`SUMMARY_COLUMNS`]. Malformed values are omitted, so that an operator sees the rest.
 pub(super) fn summary_from_row<R: StoredRow>(row: &R) -> Result<AppSummary, R::Error> {
     let profile = row.optional_text("sign_profile")?;
     let origins = row.text("return_to_origins")?;
@@ -204,7 +204,7 @@ pub(super) fn summary_from_row<R: StoredRow>(row: &R) -> Result<AppSummary, R::E
     })
 }
 
-/// Reads the columns of [`STORED_KEYS`].
+/// Reads [`KEY_COLUMNS`].
 pub(super) fn stored_keys_from_row<R: StoredRow>(row: &R) -> Result<StoredKeys, R::Error> {
     Ok(StoredKeys {
         id: row.number("id")?,
@@ -215,8 +215,8 @@ pub(super) fn stored_keys_from_row<R: StoredRow>(row: &R) -> Result<StoredKeys, 
     })
 }
 
-/// Reads `ident` and `key_sealed` of the newest application; nothing if nobody can have such an ident.
-pub(super) fn newest_from_row<R: StoredRow>(
+/// Reads `ident` and `key_sealed` of the newest application; `None` if the ident is malformed.
+pub(super) fn newest_key_from_row<R: StoredRow>(
     row: &R,
 ) -> Result<Option<(AppIdent, Vec<u8>)>, R::Error> {
     let key = row.bytes("key_sealed")?.to_owned();
@@ -232,7 +232,9 @@ pub(super) fn unknown_default_from_row<R: StoredRow>(row: &R) -> Result<UnknownD
 }
 
 /// Reads `previous_until` and `key_sealed`, for a rotation.
-pub(super) fn rotating_from_row<R: StoredRow>(row: &R) -> Result<(Option<i64>, Vec<u8>), R::Error> {
+pub(super) fn rotation_state_from_row<R: StoredRow>(
+    row: &R,
+) -> Result<(Option<i64>, Vec<u8>), R::Error> {
     let current = row.bytes("key_sealed")?.to_owned();
     Ok((row.optional_number("previous_until")?, current))
 }

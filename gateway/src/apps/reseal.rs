@@ -1,18 +1,18 @@
-//! Sealing keys anew that an older release sealed, which bound them to their application but not to their slot.
+//! Migration of keys that an older release sealed: they were bound to their application but not to their slot.
 //!
-//! Such a key opens here and nowhere else, and here only as long as every record of the store has one: all are sealed
-//! anew in one transaction, so that a single record in the present format proves, under the master key, that the store
-//! has been through this. Whoever writes to the database could otherwise put an old record back as long as the program
-//! lives. What remains: replacing all applications by those of an old backup, at once, before a start.
+//! The old format is only accepted here, and only while every record has it. All keys are sealed again in one
+//! transaction, so a single record in the current format proves that the store was migrated. Otherwise an attacker with
+//! write access to the database could put an old record back at any time. What remains possible: replacing all
+//! applications with those of an old backup, before a start.
 
 use gateway_protocol::app::AppIdent;
 
 use super::{
-    record::previous,
+    record::previous_slot,
     seal::{SealError, Sealer, Slot},
 };
 
-/// The keys of a record as they are stored.
+/// A record's keys, as stored.
 pub(super) struct StoredKeys {
     pub(super) id: i64,
     pub(super) ident: String,
@@ -21,7 +21,7 @@ pub(super) struct StoredKeys {
     pub(super) previous_until: Option<i64>,
 }
 
-/// The keys of a record as they are to be stored, where it still has `old`.
+/// A record's keys, sealed again; to be written only if the record still has `old`.
 pub(super) struct Resealed {
     pub(super) id: i64,
     pub(super) old: Vec<u8>,
@@ -29,16 +29,16 @@ pub(super) struct Resealed {
     pub(super) previous: Option<Vec<u8>>,
 }
 
-/// How a key is sealed.
+/// The format of a sealed key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
     /// Bound to its slot.
     Bound,
-    /// As older releases did.
+    /// Bound to its application only, as older releases did.
     Unbound,
 }
 
-/// How the current key of a record is sealed.
+/// The format of a record's current key.
 ///
 /// # Errors
 ///
@@ -54,8 +54,8 @@ pub(super) fn format_of(
     }
 }
 
-/// All keys of the store, sealed anew; nothing unless every one of them is in the old format: as soon as one is not, no other
-/// can be in it by right.
+/// Seals all keys of the store again. `None` unless all of them are in the old format: once one is not, the store was
+/// migrated, and none may have the old format.
 ///
 /// # Errors
 ///
@@ -69,14 +69,14 @@ pub(super) fn reseal(
         let Ok(ident) = keys.ident.parse::<AppIdent>() else {
             return Ok(None);
         };
-        // Either it is in the present format, or nothing opens it: whoever can write the database could have spoiled it, to
-        // hide that the old format is over.
+        // Either it has the current format, or it is damaged. A damaged key also stops the migration: an attacker could
+        // have damaged it to hide that the store was migrated.
         let Ok(current) = sealer.open_unbound(&keys.current, ident) else {
             return Ok(None);
         };
         let previous = match (keys.previous, keys.previous_until) {
             (Some(sealed), Some(until)) => match sealer.open_unbound(&sealed, ident) {
-                Ok(key) => Some(sealer.seal(&key, ident, previous(until))?),
+                Ok(key) => Some(sealer.seal(&key, ident, previous_slot(until))?),
                 Err(_) => None,
             },
             _ => None,

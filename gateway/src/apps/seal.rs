@@ -1,8 +1,8 @@
 //! Keys at rest: ChaCha20-Poly1305 (RFC 8439) under the master key, bound to the application's ident and to the slot.
 //!
-//! Whoever can write to the database but does not have the master key cannot use one application's key for another,
-//! put a rotated key back as the current one, or extend an overlap. What remains: a record's own earlier bytes, copied
-//! before a rotation, open again when they are put back, since nothing outside the database says which are newer.
+//! An attacker with write access to the database but without the master key cannot use one application's key for
+//! another, put a rotated key back as the current one, or extend an overlap. What remains possible: putting back a
+//! record's own earlier bytes, copied before a rotation, since nothing outside the database shows which are newer.
 
 use std::{
     fs::{self, File},
@@ -22,14 +22,14 @@ use crate::config::MasterKey;
 
 const MASTER_KEY_BYTES: usize = 32;
 
-/// What the authenticated data of a sealed key begins with. No ident has a colon, and older releases authenticated the
-/// ident alone, so that neither format passes for the other.
+/// Prefix of a sealed key's authenticated data. Older releases authenticated only the ident, which has no colon, so the
+/// formats cannot be confused.
 const FORMAT: &[u8] = b"signpost:application-key:2:";
 
 /// Seals and opens application keys.
 pub struct Sealer(LessSafeKey);
 
-/// Where in a record a sealed key stands; it opens in that place only.
+/// The position of a sealed key in its record. The key can only be opened for the same slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slot {
     /// The key that clients sign with.
@@ -42,7 +42,7 @@ pub enum Slot {
 }
 
 impl Slot {
-    /// What is authenticated beside the key: the parts in front of the ident have fixed lengths.
+    /// The authenticated data. Unambiguous: the parts before the ident have fixed lengths.
     fn authenticated(self, ident: AppIdent) -> Vec<u8> {
         let (slot, until) = match self {
             Self::Current => (b'c', 0),
@@ -54,21 +54,20 @@ impl Slot {
 }
 
 impl Sealer {
-    /// Reads the master key, making its file (mode 0600) where it is the gateway's to make.
+    /// Reads the master key. Creates a missing [`MasterKey::File`] (mode 0600).
     ///
-    /// A file that several gateways share is not. Where it `seals_something` there are keys already that only the old
-    /// master key opens, so that none is made.
+    /// With `seals_something`, the store has keys that only the existing master key opens, so none is created.
     ///
     /// # Errors
     ///
-    /// The key's file is missing and not to be made, cannot be read or made, or what is there is no key.
+    /// The key's file is missing and must not be created, cannot be read or created, or does not hold a key.
     pub fn from_config(
         master_key: &MasterKey,
         seals_something: bool,
     ) -> Result<Self, MasterKeyError> {
         match master_key {
             MasterKey::File(path) if !seals_something => {
-                make_unless_there(path).map_err(|cause| MasterKeyError::NotMade {
+                create_unless_exists(path).map_err(|cause| MasterKeyError::NotCreated {
                     path: path.clone(),
                     cause,
                 })?;
@@ -76,12 +75,12 @@ impl Sealer {
             }
             _ => {
                 let existing = Self::existing(master_key, seals_something)?;
-                Ok(existing.expect("only a file that may be made is missing without an error"))
+                Ok(existing.expect("only a file that may be created is missing without an error"))
             }
         }
     }
 
-    /// Reads the master key and makes nothing. `None` where its file is missing and the gateway would make it.
+    /// Reads the master key without creating it. `None` if [`Self::from_config`] would create its file.
     ///
     /// # Errors
     ///
@@ -105,7 +104,7 @@ impl Sealer {
 
     fn from_file(path: &Path, seals_something: bool) -> Result<Self, MasterKeyError> {
         if fs::metadata(path).is_ok_and(|file| file.permissions().mode() & 0o077 != 0) {
-            tracing::warn!(path = %path.display(), "other users may read the master key: chmod 600 it");
+            tracing::warn!(path = %path.display(), "other users may read the master key; run chmod 600 on it");
         }
         let read = fs::read_to_string(path).map(Zeroizing::new);
         let text = read.map_err(|cause| MasterKeyError::Unreadable {
@@ -116,15 +115,15 @@ impl Sealer {
         match text.trim() {
             "" if seals_something => Err(MasterKeyError::Emptied { path }),
             "" => Err(MasterKeyError::Empty { path }),
-            digits => Self::from_hex(digits).map_err(|_| MasterKeyError::NoKeyIn { path }),
+            digits => Self::from_hex(digits).map_err(|_| MasterKeyError::InvalidFile { path }),
         }
     }
 
     fn from_hex(digits: &str) -> Result<Self, MasterKeyError> {
         let mut bytes = Zeroizing::new([0; MASTER_KEY_BYTES]);
-        hex::decode_to_slice(digits, &mut *bytes).map_err(|_| MasterKeyError::NoKey)?;
+        hex::decode_to_slice(digits, &mut *bytes).map_err(|_| MasterKeyError::Invalid)?;
         let key =
-            UnboundKey::new(&CHACHA20_POLY1305, &*bytes).map_err(|_| MasterKeyError::NoKey)?;
+            UnboundKey::new(&CHACHA20_POLY1305, &*bytes).map_err(|_| MasterKeyError::Invalid)?;
         Ok(Self(LessSafeKey::new(key)))
     }
 
@@ -141,7 +140,7 @@ impl Sealer {
     ///
     /// # Errors
     ///
-    /// Another master key sealed it, or for another ident or slot, or it was changed.
+    /// Another master key sealed it, it is for another ident or slot, or it was changed.
     pub(crate) fn open(
         &self,
         sealed: &[u8],
@@ -151,7 +150,7 @@ impl Sealer {
         self.open_with(sealed, &slot.authenticated(ident))
     }
 
-    /// Opens what a release sealed that did not bind keys to their slots. Only to seal it anew: see
+    /// Opens a key in the format of older releases, which did not bind keys to slots. Only for
     /// [`reseal`](super::reseal).
     pub(super) fn open_unbound(&self, sealed: &[u8], ident: AppIdent) -> Result<AppKey, SealError> {
         self.open_with(sealed, ident.as_str().as_bytes())
@@ -187,7 +186,7 @@ impl Sealer {
             .ok_or(SealError::NotOpened)
     }
 
-    /// Seals as releases did that did not bind keys to their slots.
+    /// Seals in the format of older releases.
     #[cfg(test)]
     pub(super) fn seal_unbound(&self, key: &AppKey, ident: AppIdent) -> Vec<u8> {
         self.seal_with(key, ident.as_str().as_bytes())
@@ -201,11 +200,11 @@ impl std::fmt::Debug for Sealer {
     }
 }
 
-/// Makes a file with a random key, mode 0600. Of several processes that try at once, one makes it.
+/// Creates a file with a random key, mode 0600, unless it exists. Of several concurrent processes, only one creates it.
 ///
-/// The key is written to a file of another name, which is random, so that one that a crash leaves behind is in nobody's
-/// way; only when it is on the disk does it get its name, unless a file of that name is there by then.
-fn make_unless_there(path: &Path) -> io::Result<()> {
+/// The key is first written to a temporary file with a random name, so that a file left by a crash is not in the way.
+/// After the sync it is renamed, unless the target exists by then.
+fn create_unless_exists(path: &Path) -> io::Result<()> {
     if path.exists() {
         return Ok(());
     }
@@ -217,46 +216,46 @@ fn make_unless_there(path: &Path) -> io::Result<()> {
     let mut random = Zeroizing::new([0; MASTER_KEY_BYTES]);
     getrandom::fill(&mut *random).map_err(io::Error::other)?;
     let text = Zeroizing::new(format!("{}\n", hex::encode(random.as_slice())));
-    let mut aside = tempfile::Builder::new()
+    let mut temporary = tempfile::Builder::new()
         .prefix(".master-key.")
         .permissions(fs::Permissions::from_mode(0o600))
         .tempfile_in(folder)?;
-    aside.write_all(text.as_bytes())?;
-    aside.as_file().sync_all()?;
-    match aside.persist_noclobber(path) {
+    temporary.write_all(text.as_bytes())?;
+    temporary.as_file().sync_all()?;
+    match temporary.persist_noclobber(path) {
         Ok(_) => {}
         Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(error.error),
     }
-    // Its name is on the disk when the folder is.
+    // The new name is only durable after the folder was synced, too.
     File::open(folder)?.sync_all()
 }
 
-/// Why there is no master key.
+/// Why the master key cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum MasterKeyError {
-    /// The given text is no key.
+    /// The given text is not a key.
     #[error("the master key is not {} hex digits", MASTER_KEY_BYTES * 2)]
-    NoKey,
-    /// What the file holds is no key.
+    Invalid,
+    /// The file does not hold a key.
     #[error("{} does not hold a master key of {} hex digits", path.display(), MASTER_KEY_BYTES * 2)]
-    NoKeyIn {
+    InvalidFile {
         /// The file.
         path: PathBuf,
     },
-    /// The file is empty, as a start leaves it that was cut off while it made the key; nothing is sealed yet.
+    /// The file is empty, and nothing is sealed yet: a start was interrupted while it created the key.
     #[error(
-        "the master key {0} is empty: it was not finished when it was made. No application is sealed under it yet: \
-         delete {0}, and the next start makes it anew; on a Postgres, put the key there that all gateways share",
+        "the master key {0} is empty: its creation was interrupted. No application is encrypted with it yet: \
+         delete {0}, and the next start creates it; with Postgres, copy the key of the other gateways there",
         path.display()
     )]
     Empty {
         /// The file.
         path: PathBuf,
     },
-    /// The file is empty, and applications were sealed under what it held.
+    /// The file is empty, and the store has keys sealed with the lost key.
     #[error(
-        "the master key {} is empty, and the store has applications whose keys only the lost key opens: restore the \
+        "the master key {} is empty, and the store has applications encrypted with the lost key: restore the \
          file from a backup",
         path.display()
     )]
@@ -264,19 +263,19 @@ pub enum MasterKeyError {
         /// The file.
         path: PathBuf,
     },
-    /// The file is missing, and applications were sealed under what it held.
+    /// The file is missing, and the store has keys sealed with it.
     #[error(
-        "the master key {} is missing, and the store has applications whose keys only it opens: restore it",
+        "the master key {} is missing, and the store has applications encrypted with it: restore it",
         path.display()
     )]
     Lost {
         /// The file.
         path: PathBuf,
     },
-    /// The file is missing, and other gateways may have theirs: one that is made here would be another.
+    /// The shared file is missing. It is not created: the key would differ from the other gateways'.
     #[error(
-        "the master key {0} is missing, and none is made for a Postgres, since all gateways there share one: copy \
-         theirs, or, for a new installation, make it once with (umask 077; openssl rand -hex 32 >{0}) and copy it to \
+        "the master key {0} is missing. With Postgres it is not created, since all gateways share one: copy \
+         theirs, or, for a new installation, create it once with (umask 077; openssl rand -hex 32 >{0}) and copy it to \
          every gateway",
         path.display()
     )]
@@ -289,16 +288,16 @@ pub enum MasterKeyError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         #[source]
         cause: io::Error,
     },
-    /// The file is missing and cannot be made.
-    #[error("the master key {} cannot be made", path.display())]
-    NotMade {
+    /// The file is missing and cannot be created.
+    #[error("the master key {} cannot be created", path.display())]
+    NotCreated {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         #[source]
         cause: io::Error,
     },
@@ -313,12 +312,14 @@ pub enum SealError {
     /// The key is too long to be sealed.
     #[error("the key could not be sealed")]
     NotSealed,
-    /// Another master key sealed it, or for another application or slot, or it was changed.
-    #[error("sealed under another master key or for another place, or changed since")]
+    /// Another master key sealed it, it is for another application or slot, or it was changed.
+    #[error(
+        "encrypted with another master key or for another application or slot, or changed since"
+    )]
     NotOpened,
 }
 
-/// Makes a new application key.
+/// Generates an application key.
 ///
 /// # Errors
 ///
@@ -329,7 +330,7 @@ pub fn new_app_key() -> Result<AppKey, SealError> {
     Ok(AppKey::from_random(&random))
 }
 
-/// Makes a new application's ident.
+/// Generates an application's ident.
 ///
 /// # Errors
 ///
@@ -379,9 +380,9 @@ mod tests {
             other.open(&sealed, ident('a'), CURRENT).unwrap_err(),
             SealError::NotOpened
         );
-        for place in 0..sealed.len() {
+        for index in 0..sealed.len() {
             let mut changed = sealed.clone();
-            changed[place] ^= 1;
+            changed[index] ^= 1;
             assert!(sealer.open(&changed, ident('a'), CURRENT).is_err());
         }
         assert!(sealer.open(&sealed[..4], ident('a'), CURRENT).is_err());
@@ -407,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_bound_to_no_slot_opens_in_none() {
+    fn a_key_without_a_slot_opens_in_none() {
         let sealer = Sealer::from_hex(&"ab".repeat(32)).unwrap();
         let key = new_app_key().unwrap();
         let sealed = sealer.seal_unbound(&key, ident('a'));
@@ -418,10 +419,10 @@ mod tests {
     }
 
     #[test]
-    fn what_a_crash_left_behind_stops_no_start() {
+    fn files_left_by_a_crash_do_not_prevent_a_start() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("signpost.key");
-        // As releases left it that named it by the process, which is always the same in a container.
+        // The temporary file of older releases, named by the process id, which is always the same in a container.
         let left = file.with_extension(format!("key.{}", std::process::id()));
         fs::write(&left, "").unwrap();
         fs::write(folder.path().join(".master-key.abcdef"), "ab").unwrap();
@@ -431,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_master_key_says_what_to_do() {
+    fn the_error_for_an_empty_master_key_says_what_to_do() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("signpost.key");
         fs::write(&file, "\n").unwrap();
@@ -440,12 +441,12 @@ mod tests {
         assert!(empty.to_string().contains("delete"), "{empty}");
         let emptied = Sealer::from_config(&master_key, true).unwrap_err();
         assert!(emptied.to_string().contains("backup"), "{emptied}");
-        // Nothing was put into its place.
+        // The file was not replaced.
         assert_eq!(fs::read_to_string(&file).unwrap(), "\n");
     }
 
     #[test]
-    fn a_missing_master_key_is_made_for_its_owner_alone_and_kept() {
+    fn a_missing_master_key_is_created_readable_by_its_owner_only_and_reused() {
         let folder = std::env::temp_dir().join(format!("signpost-seal-{}", std::process::id()));
         let file = folder.join("signpost.key");
         let master_key = MasterKey::File(file.clone());
@@ -468,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn a_master_key_that_gateways_share_is_made_by_none_of_them() {
+    fn a_shared_master_key_is_never_created() {
         let folder = std::env::temp_dir().join(format!("signpost-shared-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let file = folder.join("signpost.key");

@@ -1,4 +1,4 @@
-//! The embedded store of applications: the table `applications`.
+//! The store of applications in SQLite: the table `applications`.
 
 use std::sync::Arc;
 
@@ -12,15 +12,15 @@ use super::{
     App, AppState,
     directory::ALL_APPLICATIONS,
     record::{
-        NewRecord, RECORD, Records, STORED_KEYS, SUMMARY, UpdateRecord, newest_from_row,
-        record_from_row, rotating_from_row, stored_keys_from_row, summary_from_row,
+        APP_COLUMNS, AppCodec, AppRowUpdate, KEY_COLUMNS, NewAppRow, SUMMARY_COLUMNS, app_from_row,
+        newest_key_from_row, rotation_state_from_row, stored_keys_from_row, summary_from_row,
         unknown_default_from_row,
     },
     reseal::{StoredKeys, reseal},
     seal::{Sealer, Slot},
     store::{
-        AppStore, AppStoreError, AppSummary, AppUpdate, ImportOutcome, NewApp, Rotated, Rotation,
-        UnknownDefault,
+        AppStore, AppStoreError, AppSummary, AppUpdate, ImportOutcome, NewApp, Rotation,
+        RotationOutcome, UnknownDefault,
     },
 };
 
@@ -28,7 +28,7 @@ use super::{
 #[derive(Clone, Debug)]
 pub(crate) struct SqliteAppStore {
     database: SqliteDatabase,
-    records: Arc<Records>,
+    codec: Arc<AppCodec>,
 }
 
 impl SqliteAppStore {
@@ -37,24 +37,24 @@ impl SqliteAppStore {
     pub(crate) fn new(database: SqliteDatabase, sealer: Sealer) -> Self {
         Self {
             database,
-            records: Arc::new(Records::new(sealer)),
+            codec: Arc::new(AppCodec::new(sealer)),
         }
     }
 
-    /// The newest application's key as it is sealed, if there is any: what a master key proves itself by.
+    /// The sealed key of the newest application, if any; the master key is checked with it.
     ///
     /// # Errors
     ///
-    /// The database's own.
+    /// The database fails.
     pub(crate) fn newest_sealed_key(
         connection: &Connection,
     ) -> rusqlite::Result<Option<(AppIdent, Vec<u8>)>> {
         let query = "SELECT ident, key_sealed FROM applications ORDER BY id DESC LIMIT 1";
-        let found = connection.query_row(query, [], |row| newest_from_row(row));
+        let found = connection.query_row(query, [], |row| newest_key_from_row(row));
         Ok(found.optional()?.flatten())
     }
 
-    /// Applications whose default version is none of these, oldest first, at most so many.
+    /// At most `limit` applications whose default version is not in `known`, oldest first.
     pub(super) fn unknown_defaults_in(
         connection: &Connection,
         known: &[Version],
@@ -71,17 +71,17 @@ impl SqliteAppStore {
             .collect()
     }
 
-    /// Seals all keys anew that an older release sealed, in one transaction. How many records there were; none where
-    /// it was done before.
+    /// Seals all keys again that an older release sealed, in one transaction. Returns their number, or `None` if this
+    /// was done before.
     ///
     /// # Errors
     ///
-    /// The database's own, or the system has no random bytes.
+    /// The database fails, or the system has no random bytes.
     pub(super) async fn reseal(&self) -> Result<Option<usize>, AppStoreError> {
-        let records = Arc::clone(&self.records);
+        let codec = Arc::clone(&self.codec);
         let resealed = self.database.write(move |transaction| {
             let all = stored_keys(transaction)?;
-            let resealed = match reseal(records.sealer(), all) {
+            let resealed = match reseal(codec.sealer(), all) {
                 Ok(Some(resealed)) => resealed,
                 Ok(None) => return Ok(Ok(None)),
                 Err(error) => return Ok(Err(error)),
@@ -97,7 +97,7 @@ impl SqliteAppStore {
         Ok(resealed.await??)
     }
 
-    /// Writes in one transaction, and tells every process that the application changed if a row did.
+    /// Writes in one transaction, and notifies every process if a row changed. Returns whether one did.
     async fn change<F>(&self, ident: AppIdent, write: F) -> Result<bool, AppStoreError>
     where
         F: FnOnce(&Transaction<'_>) -> rusqlite::Result<usize> + Send + 'static,
@@ -119,19 +119,19 @@ impl AppStore for SqliteAppStore {
         let record = self.database.call(move |connection| {
             connection
                 .prepare_cached(&format!(
-                    "SELECT {RECORD} FROM applications WHERE ident = ?1"
+                    "SELECT {APP_COLUMNS} FROM applications WHERE ident = ?1"
                 ))?
-                .query_row([ident.as_str()], |row| record_from_row(row))
+                .query_row([ident.as_str()], |row| app_from_row(row))
                 .optional()
         });
         record
             .await?
-            .map(|record| self.records.open(ident, record))
+            .map(|record| self.codec.open(ident, record))
             .transpose()
     }
 
     async fn create(&self, app: NewApp) -> Result<(), AppStoreError> {
-        let record = self.records.new_record(app)?;
+        let record = self.codec.new_row(app)?;
         self.change(record.ident, move |transaction| {
             insert(transaction, &record).map(|()| 1)
         })
@@ -142,7 +142,7 @@ impl AppStore for SqliteAppStore {
     async fn import(&self, apps: Vec<NewApp>) -> Result<ImportOutcome, AppStoreError> {
         let records: Result<Vec<_>, _> = apps
             .into_iter()
-            .map(|app| self.records.new_record(app))
+            .map(|app| self.codec.new_row(app))
             .collect();
         let records = records?;
         let imported = self.database.write(move |transaction| {
@@ -170,7 +170,7 @@ impl AppStore for SqliteAppStore {
 
     async fn update(&self, update: AppUpdate) -> Result<bool, AppStoreError> {
         let ident = update.ident;
-        let record = UpdateRecord::of(update)?;
+        let record = AppRowUpdate::new(update)?;
         self.change(ident, move |transaction| {
             transaction.execute(
                 "UPDATE applications SET name = coalesce(?2, name), \
@@ -191,22 +191,22 @@ impl AppStore for SqliteAppStore {
         .await
     }
 
-    async fn forget_previous(&self, ended_before: Timestamp) -> Result<u64, AppStoreError> {
-        let forgotten = self.database.write(move |transaction| {
+    async fn delete_previous_keys(&self, ended_before: Timestamp) -> Result<u64, AppStoreError> {
+        let deleted = self.database.write(move |transaction| {
             transaction.execute(
                 "UPDATE applications SET previous_sealed = NULL, previous_until = NULL \
                  WHERE previous_until < ?1",
                 [ended_before.as_millis()],
             )
         });
-        Ok(forgotten.await? as u64)
+        Ok(deleted.await? as u64)
     }
 
     async fn summary(&self, ident: AppIdent) -> Result<Option<AppSummary>, AppStoreError> {
         let summary = self.database.call(move |connection| {
             connection
                 .prepare(&format!(
-                    "SELECT {SUMMARY} FROM applications WHERE ident = ?1"
+                    "SELECT {SUMMARY_COLUMNS} FROM applications WHERE ident = ?1"
                 ))?
                 .query_row([ident.as_str()], |row| summary_from_row(row))
                 .optional()
@@ -217,14 +217,16 @@ impl AppStore for SqliteAppStore {
     async fn list(&self) -> Result<Vec<AppSummary>, AppStoreError> {
         let all = self.database.call(|connection| {
             connection
-                .prepare(&format!("SELECT {SUMMARY} FROM applications ORDER BY id"))?
+                .prepare(&format!(
+                    "SELECT {SUMMARY_COLUMNS} FROM applications ORDER BY id"
+                ))?
                 .query_map([], |row| summary_from_row(row))?
                 .collect()
         });
         Ok(all.await?)
     }
 
-    async fn rotate(&self, rotation: Rotation) -> Result<Rotated, AppStoreError> {
+    async fn rotate(&self, rotation: Rotation) -> Result<RotationOutcome, AppStoreError> {
         let Rotation {
             ident,
             key,
@@ -232,25 +234,25 @@ impl AppStore for SqliteAppStore {
             ends_running_overlap,
             now,
         } = rotation;
-        let sealed = self.records.seal(&key, ident, Slot::Current)?;
-        let records = Arc::clone(&self.records);
+        let sealed = self.codec.seal(&key, ident, Slot::Current)?;
+        let codec = Arc::clone(&self.codec);
         let until = now.plus(overlap).as_millis();
         let rotated = self.database.write(move |transaction| {
             let found = transaction
                 .prepare("SELECT previous_until, key_sealed FROM applications WHERE ident = ?1")?
-                .query_row([ident.as_str()], |row| rotating_from_row(row))
+                .query_row([ident.as_str()], |row| rotation_state_from_row(row))
                 .optional()?;
             let Some((running, current)) = found else {
-                return Ok(Ok(Rotated::Unknown));
+                return Ok(Ok(RotationOutcome::Unknown));
             };
             match running.filter(|running| *running >= now.as_millis()) {
                 Some(until) if !ends_running_overlap => {
                     let until = Timestamp::from_millis(until);
-                    return Ok(Ok(Rotated::Overlapping { until }));
+                    return Ok(Ok(RotationOutcome::Overlapping { until }));
                 }
                 _ => {}
             }
-            let previous = match records.seal_as_previous(&current, ident, until) {
+            let previous = match codec.seal_as_previous(&current, ident, until) {
                 Ok(previous) => previous,
                 Err(error) => return Ok(Err(error)),
             };
@@ -260,7 +262,7 @@ impl AppStore for SqliteAppStore {
                 params![ident.as_str(), previous, until, sealed],
             )?;
             changes::record(transaction, Topic::Application, ident.as_str().as_bytes())?;
-            Ok(Ok(Rotated::Done))
+            Ok(Ok(RotationOutcome::Done))
         });
         Ok(rotated.await??)
     }
@@ -286,7 +288,7 @@ impl AppStore for SqliteAppStore {
     }
 }
 
-fn insert(transaction: &Transaction<'_>, record: &NewRecord) -> rusqlite::Result<()> {
+fn insert(transaction: &Transaction<'_>, record: &NewAppRow) -> rusqlite::Result<()> {
     let mut insert = transaction.prepare_cached(
         "INSERT INTO applications (ident, name, state, created_at, key_sealed, \
          sign_profile, return_to_origins, default_version) \
@@ -322,7 +324,7 @@ fn taken(
 fn stored_keys(connection: &Connection) -> rusqlite::Result<Vec<StoredKeys>> {
     connection
         .prepare(&format!(
-            "SELECT {STORED_KEYS} FROM applications ORDER BY id"
+            "SELECT {KEY_COLUMNS} FROM applications ORDER BY id"
         ))?
         .query_map([], |row| stored_keys_from_row(row))?
         .collect()

@@ -1,4 +1,4 @@
-//! What is asked of a store of applications.
+//! The interface of a store of applications.
 
 use std::time::Duration;
 
@@ -12,68 +12,68 @@ use signpost_kit::clock::Timestamp;
 
 use super::{App, AppState, seal::SealError};
 
-/// What an operator says of a new application.
+/// A new application.
 #[derive(Clone, Debug)]
 pub struct NewApp {
     /// The ident that its clients send.
     pub ident: AppIdent,
-    /// The key that they sign with.
+    /// The key that its clients sign with.
     pub key: AppKey,
-    /// What people call it; shown on the page of a polling login.
+    /// The display name; shown on the page of a polling login.
     pub name: String,
-    /// Its own sign profile; without one, the gateway's.
+    /// Its own sign profile; `None`: the gateway's.
     pub profile: Option<SignProfile>,
     /// Origins that a login may return to.
     pub return_to_origins: Vec<String>,
-    /// The version of requests that name none.
+    /// The version for requests that name none.
     pub default_version: Option<Version>,
-    /// Now.
+    /// The time of its creation.
     pub created_at: Timestamp,
 }
 
-/// What an operator changes of an application. What is not named stays as it is.
+/// Changes of an application. `None` and [`Edit::Keep`] change nothing.
 #[derive(Clone, Debug)]
 pub struct AppUpdate {
-    /// Whose.
+    /// The application's ident.
     pub(crate) ident: AppIdent,
-    /// What people call it.
+    /// The display name.
     pub(crate) name: Option<String>,
-    /// Origins that a login may return to: all of them.
+    /// Origins that a login may return to; replaces all of them.
     pub(crate) return_to_origins: Option<Vec<String>>,
     /// Its own sign profile.
     pub(crate) profile: Edit<SignProfile>,
-    /// The version of requests that name none.
+    /// The version for requests that name none.
     pub(crate) default_version: Edit<Version>,
 }
 
-/// What becomes of something that an application may have or not have.
+/// A change of an optional setting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Edit<T> {
-    /// It stays as it is.
+    /// It does not change.
     #[default]
     Keep,
-    /// It is this from now on.
+    /// It gets this value.
     Set(T),
-    /// The application has none any more.
+    /// It is removed.
     Unset,
 }
 
 impl<T> Edit<T> {
-    /// The same with what is set turned into something else.
-    pub(crate) fn map<U>(self, turn: impl FnOnce(T) -> U) -> Edit<U> {
+    /// Converts the new value.
+    pub(crate) fn map<U>(self, convert: impl FnOnce(T) -> U) -> Edit<U> {
         match self {
             Self::Keep => Edit::Keep,
-            Self::Set(value) => Edit::Set(turn(value)),
+            Self::Set(value) => Edit::Set(convert(value)),
             Self::Unset => Edit::Unset,
         }
     }
 
-    /// Whether anything changes.
+    /// Whether the setting changes.
     pub(crate) const fn is_change(&self) -> bool {
         !matches!(self, Self::Keep)
     }
 
-    /// The new value; none where there is none, or where it does not change.
+    /// The new value; `None` if the setting is kept or removed.
     pub(crate) const fn value(&self) -> Option<&T> {
         match self {
             Self::Set(value) => Some(value),
@@ -82,59 +82,59 @@ impl<T> Edit<T> {
     }
 }
 
-/// What became of an import.
+/// The result of an import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ImportOutcome {
-    /// All applications are there.
+    /// All applications were added.
     Done,
-    /// None is: these idents are taken.
+    /// None was added: the store already has these idents.
     Taken(Vec<AppIdent>),
 }
 
-/// An application whose default version is none that the gateway has.
+/// An application whose default version the gateway does not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UnknownDefault {
-    /// Whose.
+    /// The application's ident.
     pub ident: String,
-    /// The version.
+    /// Its default version.
     pub version: String,
 }
 
-/// A new key for an application.
+/// A replacement of an application's key.
 #[derive(Clone, Debug)]
 pub struct Rotation {
-    /// Whose.
+    /// The application's ident.
     pub(crate) ident: AppIdent,
     /// The new key.
     pub(crate) key: AppKey,
-    /// How long the old one stays valid.
+    /// Time for which the old key stays valid.
     pub(crate) overlap: Duration,
-    /// Whether a key that is still valid from the last rotation ends now.
+    /// Whether to end the validity of a key that is still valid from the last rotation.
     pub(crate) ends_running_overlap: bool,
-    /// Now.
+    /// The time of the rotation.
     pub(crate) now: Timestamp,
 }
 
-/// What became of a rotation.
+/// The result of a rotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rotated {
-    /// The new key is in force.
+pub enum RotationOutcome {
+    /// The key was replaced.
     Done,
-    /// No such application.
+    /// The application is unknown.
     Unknown,
-    /// Nothing happened: the key before the last rotation is still valid, and two old keys cannot be.
+    /// Nothing changed: the key before the last rotation is still valid, and only one old key may be.
     Overlapping {
-        /// Up to when.
+        /// The end of its validity.
         until: Timestamp,
     },
 }
 
-/// What an operator may see of an application: neither its key nor its internal id.
+/// An application as shown to operators, without its key and internal id.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct AppSummary {
     /// The ident that its clients send.
     pub(crate) ident: String,
-    /// What people call it.
+    /// The display name.
     pub(crate) name: String,
     /// `active` or `disabled`.
     pub(crate) state: String,
@@ -144,106 +144,106 @@ pub struct AppSummary {
     pub(crate) sign_profile: Option<SignProfile>,
     /// Origins that a login may return to.
     pub(crate) return_to: Vec<String>,
-    /// The version of requests that name none.
+    /// The version for requests that name none.
     pub(crate) default_version: Option<String>,
-    /// Up to when the key before the last rotation is valid.
+    /// The end of the previous key's validity.
     pub(crate) previous_key_until: Option<Timestamp>,
 }
 
 /// A store of applications. A change reaches every running gateway within 1 s.
 #[async_trait]
 pub trait AppStore: Send + Sync {
-    /// The application of that ident, with its keys opened.
+    /// Finds an application, and opens its keys.
     ///
     /// # Errors
     ///
-    /// The store is away, or the record is not readable under this master key.
+    /// The store is unavailable, the master key does not open the keys, or the record is malformed.
     async fn find(&self, ident: AppIdent) -> Result<Option<App>, AppStoreError>;
 
     /// Adds an application.
     ///
     /// # Errors
     ///
-    /// The store is away, or the name holds U+0000.
+    /// The store is unavailable, or the name contains U+0000.
     async fn create(&self, app: NewApp) -> Result<(), AppStoreError>;
 
     /// Adds all of these applications, or none of them.
     ///
     /// # Errors
     ///
-    /// The store is away, or a name holds U+0000.
+    /// The store is unavailable, or a name contains U+0000.
     async fn import(&self, apps: Vec<NewApp>) -> Result<ImportOutcome, AppStoreError>;
 
-    /// Those of these idents that are taken.
+    /// Returns the idents that the store already has.
     ///
     /// # Errors
     ///
-    /// The store is away.
+    /// The store is unavailable.
     async fn taken(&self, idents: Vec<AppIdent>) -> Result<Vec<AppIdent>, AppStoreError>;
 
-    /// Changes an application. `false`: no such application.
+    /// Changes an application. `false`: it is unknown.
     ///
     /// # Errors
     ///
-    /// The store is away, or the name holds U+0000.
+    /// The store is unavailable, or the name contains U+0000.
     async fn update(&self, update: AppUpdate) -> Result<bool, AppStoreError>;
 
-    /// Forgets keys whose overlap ended before then. How many there were.
+    /// Deletes previous keys whose overlap ended before `ended_before`. Returns their number.
     ///
     /// # Errors
     ///
-    /// The store is away.
-    async fn forget_previous(&self, ended_before: Timestamp) -> Result<u64, AppStoreError>;
+    /// The store is unavailable.
+    async fn delete_previous_keys(&self, ended_before: Timestamp) -> Result<u64, AppStoreError>;
 
-    /// One application.
+    /// Returns one application's summary.
     ///
     /// # Errors
     ///
-    /// The store is away.
+    /// The store is unavailable.
     async fn summary(&self, ident: AppIdent) -> Result<Option<AppSummary>, AppStoreError>;
 
-    /// All applications, oldest first.
+    /// Returns all applications' summaries, oldest first.
     ///
     /// # Errors
     ///
-    /// The store is away.
+    /// The store is unavailable.
     async fn list(&self) -> Result<Vec<AppSummary>, AppStoreError>;
 
-    /// Gives the application a new key; the old one stays valid for a while.
+    /// Replaces an application's key; the old one stays valid for the overlap.
     ///
     /// # Errors
     ///
-    /// The store is away.
-    async fn rotate(&self, rotation: Rotation) -> Result<Rotated, AppStoreError>;
+    /// The store is unavailable.
+    async fn rotate(&self, rotation: Rotation) -> Result<RotationOutcome, AppStoreError>;
 
-    /// Switches the application on or off. `false`: no such application.
+    /// Enables or disables an application. `false`: it is unknown.
     ///
     /// # Errors
     ///
-    /// The store is away.
+    /// The store is unavailable.
     async fn set_state(&self, ident: AppIdent, state: AppState) -> Result<bool, AppStoreError>;
 
-    /// Removes the application. `false`: no such application.
+    /// Deletes an application. `false`: it is unknown.
     ///
     /// # Errors
     ///
-    /// The store is away.
+    /// The store is unavailable.
     async fn delete(&self, ident: AppIdent) -> Result<bool, AppStoreError>;
 }
 
-/// Why a store did not do what was asked.
+/// Why a store's operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum AppStoreError {
-    /// The store is away, or too busy.
-    #[error("the store of applications does not answer")]
+    /// The store is unavailable or overloaded.
+    #[error("the store is unavailable")]
     Store(#[from] signpost_store::StoreError),
-    /// A key cannot be opened: the master key is another one, or somebody changed the record.
-    #[error("an application's key cannot be opened")]
+    /// A key cannot be opened: the master key is wrong, or the record was changed.
+    #[error("an application's key cannot be decrypted")]
     Seal(#[from] SealError),
-    /// The name has a letter that not every store can keep: nothing was written.
-    #[error("an application's name cannot hold U+0000")]
+    /// The name contains U+0000, which Postgres cannot store. Nothing was written.
+    #[error("an application's name must not contain U+0000")]
     Name,
-    /// A record holds something that no release wrote.
+    /// A record holds a value that no release writes.
     #[error("an application's record is malformed: {0}")]
     Malformed(&'static str),
 }

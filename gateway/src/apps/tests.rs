@@ -1,4 +1,4 @@
-//! What every store of applications does, whichever it is; and what the directory makes of it.
+//! Tests of the stores of applications, each run on the chosen database.
 
 use std::{
     sync::{Arc, mpsc},
@@ -15,7 +15,9 @@ use super::{
     postgres::PostgresAppStore,
     seal::{SealError, Sealer, new_app_ident, new_app_key},
     sqlite::SqliteAppStore,
-    store::{AppStore, AppStoreError, AppUpdate, Edit, ImportOutcome, NewApp, Rotated, Rotation},
+    store::{
+        AppStore, AppStoreError, AppUpdate, Edit, ImportOutcome, NewApp, Rotation, RotationOutcome,
+    },
 };
 use crate::config::MasterKey;
 use signpost_kit::secret::SecretSource;
@@ -38,8 +40,8 @@ fn apps_of(store: &Store) -> Arc<dyn AppStore> {
     }
 }
 
-async fn apps(place: &TestStore) -> Arc<dyn AppStore> {
-    apps_of(&place.open().await)
+async fn apps(test_store: &TestStore) -> Arc<dyn AppStore> {
+    apps_of(&test_store.open().await)
 }
 
 fn new_app(name: &str) -> NewApp {
@@ -71,9 +73,9 @@ fn rotation(ident: AppIdent, now: i64, overlap: Duration) -> Rotation {
 }
 
 #[tokio::test]
-async fn an_application_is_found_as_it_was_made() {
-    let place = TestStore::chosen();
-    let apps = apps(&place).await;
+async fn an_application_is_found_as_it_was_created() {
+    let test_store = TestStore::chosen();
+    let apps = apps(&test_store).await;
     let plain = create(&apps, "Ein Name ☃").await;
     let rich = NewApp {
         profile: SignProfile::preset("wechat"),
@@ -112,10 +114,10 @@ async fn an_application_is_found_as_it_was_made() {
 }
 
 #[tokio::test]
-async fn more_are_listed_than_one_statement_reads() {
+async fn a_list_reads_more_than_one_page() {
     const MANY: i64 = 25_000;
-    let place = TestStore::chosen();
-    let store = place.open().await;
+    let test_store = TestStore::chosen();
+    let store = test_store.open().await;
     let columns = "applications (ident, name, state, created_at, key_sealed, return_to_origins)";
     match &store {
         Store::Sqlite(database) => {
@@ -140,9 +142,9 @@ async fn more_are_listed_than_one_statement_reads() {
 }
 
 #[tokio::test]
-async fn an_application_is_switched_off_and_on_and_deleted() {
-    let place = TestStore::chosen();
-    let apps = apps(&place).await;
+async fn an_application_is_disabled_enabled_and_deleted() {
+    let test_store = TestStore::chosen();
+    let apps = apps(&test_store).await;
     let ident = create(&apps, "one").await.ident;
     for state in [AppState::Disabled, AppState::Active] {
         assert!(apps.set_state(ident, state).await.unwrap());
@@ -156,11 +158,14 @@ async fn an_application_is_switched_off_and_on_and_deleted() {
 
 #[tokio::test]
 async fn a_rotation_keeps_the_old_key_for_its_overlap() {
-    let place = TestStore::chosen();
-    let apps = apps(&place).await;
+    let test_store = TestStore::chosen();
+    let apps = apps(&test_store).await;
     let app = create(&apps, "one").await;
     let first = rotation(app.ident, 1000, HOUR);
-    assert_eq!(apps.rotate(first.clone()).await.unwrap(), Rotated::Done);
+    assert_eq!(
+        apps.rotate(first.clone()).await.unwrap(),
+        RotationOutcome::Done
+    );
     let found = apps.find(app.ident).await.unwrap().unwrap();
     let previous = found.previous_key.unwrap();
     assert!(found.key == first.key && previous.key == app.key);
@@ -168,31 +173,40 @@ async fn a_rotation_keeps_the_old_key_for_its_overlap() {
     let shown = apps.summary(app.ident).await.unwrap().unwrap();
     assert_eq!(shown.previous_key_until, Some(at(3_601_000)));
 
-    // The last millisecond of the overlap is inside.
+    // The last millisecond of the overlap is inclusive.
     let early = rotation(app.ident, 3_601_000, HOUR);
     let until = at(3_601_000);
     assert_eq!(
         apps.rotate(early.clone()).await.unwrap(),
-        Rotated::Overlapping { until }
+        RotationOutcome::Overlapping { until }
     );
     assert!(apps.find(app.ident).await.unwrap().unwrap().key == first.key);
     let ending = Rotation {
         ends_running_overlap: true,
         ..early
     };
-    assert_eq!(apps.rotate(ending.clone()).await.unwrap(), Rotated::Done);
+    assert_eq!(
+        apps.rotate(ending.clone()).await.unwrap(),
+        RotationOutcome::Done
+    );
     let late = rotation(app.ident, 7_201_001, Duration::ZERO);
-    assert_eq!(apps.rotate(late.clone()).await.unwrap(), Rotated::Done);
+    assert_eq!(
+        apps.rotate(late.clone()).await.unwrap(),
+        RotationOutcome::Done
+    );
     let found = apps.find(app.ident).await.unwrap().unwrap();
     assert!(found.key == late.key && found.previous_key.unwrap().key == ending.key);
     let unknown = rotation(new_app_ident().unwrap(), 0, HOUR);
-    assert_eq!(apps.rotate(unknown).await.unwrap(), Rotated::Unknown);
+    assert_eq!(
+        apps.rotate(unknown).await.unwrap(),
+        RotationOutcome::Unknown
+    );
 }
 
 #[tokio::test]
-async fn of_rotations_at_once_one_happens() {
-    let place = TestStore::chosen();
-    let apps = apps(&place).await;
+async fn of_concurrent_rotations_one_succeeds() {
+    let test_store = TestStore::chosen();
+    let apps = apps(&test_store).await;
     let ident = create(&apps, "one").await.ident;
     let rotations: Vec<_> = (0..8)
         .map(|_| {
@@ -203,10 +217,10 @@ async fn of_rotations_at_once_one_happens() {
     let mut done = 0;
     for rotation in rotations {
         match rotation.await.unwrap() {
-            Rotated::Done => done += 1,
+            RotationOutcome::Done => done += 1,
             other => assert_eq!(
                 other,
-                Rotated::Overlapping {
+                RotationOutcome::Overlapping {
                     until: at(3_601_000)
                 }
             ),
@@ -216,23 +230,25 @@ async fn of_rotations_at_once_one_happens() {
 }
 
 #[tokio::test]
-async fn a_name_that_not_every_store_can_hold_is_refused_by_all() {
-    let place = TestStore::chosen();
-    let apps = apps(&place).await;
+async fn a_name_with_a_null_character_is_rejected_by_every_store() {
+    let test_store = TestStore::chosen();
+    let apps = apps(&test_store).await;
     let refused = apps.create(new_app("a\0b")).await.unwrap_err();
     assert!(matches!(refused, AppStoreError::Name), "{refused}");
     assert!(apps.list().await.unwrap().is_empty());
 }
 
 #[tokio::test]
-async fn every_change_is_told_and_nothing_else() {
-    let place = TestStore::chosen();
-    let store = place.open().await;
-    let (told, changes) = mpsc::channel();
+async fn every_change_is_notified_and_nothing_else() {
+    let test_store = TestStore::chosen();
+    let store = test_store.open().await;
+    let (sender, changes) = mpsc::channel();
     let _watch = store
-        .watch(Duration::default, move |change| told.send(change).unwrap())
+        .watch(Duration::default, move |change| {
+            sender.send(change).unwrap()
+        })
         .unwrap();
-    let apps = apps(&place).await;
+    let apps = apps(&test_store).await;
     let app = create(&apps, "one").await;
     let expect = |what: &str| {
         let change = changes.recv_timeout(Duration::from_secs(1));
@@ -257,13 +273,13 @@ async fn every_change_is_told_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_away_says_so_soon_and_comes_back() {
-    let place = TestStore::chosen();
-    let apps = apps(&place).await;
+async fn an_unavailable_store_fails_fast_and_recovers() {
+    let test_store = TestStore::chosen();
+    let apps = apps(&test_store).await;
     let app = create(&apps, "one").await;
     let directory = CachedApps::new(Arc::clone(&apps), 100);
     directory.find(app.ident).await.unwrap().unwrap();
-    place.make_unavailable();
+    test_store.make_unavailable();
     let begun = Instant::now();
     assert!(apps.find(app.ident).await.is_err());
     assert!(directory.find(new_app_ident().unwrap()).await.is_err());
@@ -273,31 +289,30 @@ async fn a_store_that_is_away_says_so_soon_and_comes_back() {
         begun.elapsed()
     );
     assert!(directory.find(app.ident).await.unwrap().is_some());
-    place.make_available();
+    test_store.make_available();
     assert!(apps.find(app.ident).await.unwrap().is_some());
 }
 
-/// As at the start of the program, which opens the store on a runtime that ends, and then serves on several, each
-/// driven by a thread of its own that is busy.
+/// Like a start of the program: one runtime opens the store and ends, then several serve, each on its own busy thread.
 #[test]
-fn connections_outlive_no_runtime_and_serve_on_others() {
+fn connections_end_with_their_runtime_and_can_be_used_from_others() {
     let runtime = || {
         tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .unwrap()
     };
-    let place = TestStore::chosen();
+    let test_store = TestStore::chosen();
     let first = runtime();
     let (apps, app) = first.block_on(async {
-        let apps = apps(&place).await;
+        let apps = apps(&test_store).await;
         let app = create(&apps, "one").await;
         (apps, app)
     });
     drop(first);
     let (second, third) = (runtime(), runtime());
     assert!(second.block_on(apps.find(app.ident)).unwrap().is_some());
-    // The connection is the second's, driven by whoever runs that: a worker, which has other things to do as well.
+    // The connection belongs to the second runtime, whose worker is busy with other tasks, too.
     let (stop, mut stopped) = tokio::sync::oneshot::channel::<()>();
     let worker = std::thread::spawn(move || {
         second.block_on(async {
@@ -332,9 +347,9 @@ fn no_change(ident: AppIdent) -> AppUpdate {
 }
 
 #[tokio::test]
-async fn an_update_changes_what_is_named_and_nothing_else() {
-    let place = TestStore::chosen();
-    let apps = apps(&place).await;
+async fn an_update_changes_only_the_given_settings() {
+    let test_store = TestStore::chosen();
+    let apps = apps(&test_store).await;
     let app = NewApp {
         profile: SignProfile::preset("wechat"),
         return_to_origins: vec!["https://app.example".to_owned()],
@@ -413,14 +428,16 @@ async fn an_update_changes_what_is_named_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn an_import_brings_all_or_nothing_and_is_told_once() {
-    let place = TestStore::chosen();
-    let apps = apps(&place).await;
+async fn an_import_adds_all_or_nothing_and_notifies_once() {
+    let test_store = TestStore::chosen();
+    let apps = apps(&test_store).await;
     let there = create(&apps, "there").await;
-    let store = place.open().await;
-    let (told, changes) = mpsc::channel();
+    let store = test_store.open().await;
+    let (sender, changes) = mpsc::channel();
     let _watch = store
-        .watch(Duration::default, move |change| told.send(change).unwrap())
+        .watch(Duration::default, move |change| {
+            sender.send(change).unwrap()
+        })
         .unwrap();
     let named = |ident: &str, name: &str| NewApp {
         ident: ident.parse().unwrap(),
@@ -451,7 +468,7 @@ async fn an_import_brings_all_or_nothing_and_is_told_once() {
     assert_eq!(apps.import(Vec::new()).await.unwrap(), ImportOutcome::Done);
 }
 
-/// Somebody who may write to the database, and does not have the master key.
+/// Changes the database like an attacker without the master key.
 async fn tamper(store: &Store, statement: &str) {
     match store {
         Store::Sqlite(database) => {
@@ -468,8 +485,8 @@ async fn tamper(store: &Store, statement: &str) {
 
 #[tokio::test]
 async fn a_rotated_key_cannot_be_put_back_nor_its_overlap_extended() {
-    let place = TestStore::chosen();
-    let store = place.open().await;
+    let test_store = TestStore::chosen();
+    let store = test_store.open().await;
     let apps = apps_of(&store);
     for statement in [
         "UPDATE applications SET key_sealed = previous_sealed",
@@ -478,7 +495,7 @@ async fn a_rotated_key_cannot_be_put_back_nor_its_overlap_extended() {
     ] {
         let app = create(&apps, "one").await;
         let rotation = rotation(app.ident, 1000, HOUR);
-        assert_eq!(apps.rotate(rotation).await.unwrap(), Rotated::Done);
+        assert_eq!(apps.rotate(rotation).await.unwrap(), RotationOutcome::Done);
         apps.find(app.ident).await.unwrap().unwrap();
         tamper(&store, statement).await;
         let error = apps.find(app.ident).await.unwrap_err();
@@ -496,7 +513,7 @@ async fn reseal(store: &Store) -> Option<usize> {
     .unwrap()
 }
 
-/// Puts a key into a column as an older release sealed it.
+/// Writes a key to a column in the format of older releases.
 async fn put_unbound(
     store: &Store,
     column: &str,
@@ -514,9 +531,9 @@ async fn put_unbound(
 }
 
 #[tokio::test]
-async fn keys_of_older_releases_are_sealed_anew_once_and_never_again() {
-    let place = TestStore::chosen();
-    let store = place.open().await;
+async fn keys_of_older_releases_are_sealed_again_exactly_once() {
+    let test_store = TestStore::chosen();
+    let store = test_store.open().await;
     let apps = apps_of(&store);
     let (one, two) = (create(&apps, "one").await, create(&apps, "two").await);
     let newer = rotation(one.ident, 1000, HOUR);
@@ -534,7 +551,7 @@ async fn keys_of_older_releases_are_sealed_anew_once_and_never_again() {
     assert!(previous.key == one.key && previous.until.as_millis() == 3_601_000);
     assert!(apps.find(two.ident).await.unwrap().unwrap().key == two.key);
 
-    // An old key that comes back in the old format, after everything was sealed anew.
+    // An old key is put back in the old format, after everything was sealed again.
     put_unbound(&store, "key_sealed", &one, &one.key).await;
     put_unbound(&store, "previous_sealed", &one, &one.key).await;
     assert_eq!(reseal(&store).await, None);
@@ -543,24 +560,24 @@ async fn keys_of_older_releases_are_sealed_anew_once_and_never_again() {
 }
 
 #[tokio::test]
-async fn keys_whose_overlap_ended_long_ago_are_forgotten() {
-    let place = TestStore::chosen();
-    let apps = apps(&place).await;
+async fn keys_whose_overlap_ended_long_ago_are_deleted() {
+    let test_store = TestStore::chosen();
+    let apps = apps(&test_store).await;
     let (one, two) = (create(&apps, "one").await, create(&apps, "two").await);
     apps.rotate(rotation(one.ident, 1000, HOUR)).await.unwrap();
     apps.rotate(rotation(two.ident, 2000, HOUR)).await.unwrap();
-    assert_eq!(apps.forget_previous(at(3_601_001)).await.unwrap(), 1);
+    assert_eq!(apps.delete_previous_keys(at(3_601_001)).await.unwrap(), 1);
     let previous = async |app: &NewApp| apps.find(app.ident).await.unwrap().unwrap().previous_key;
     assert!(previous(&one).await.is_none() && previous(&two).await.is_some());
 }
 
-/// Issue 9: in less than a minute, on either store, though this is built without optimisation.
+/// Issue 9: in less than a minute with either database, even in a debug build.
 #[tokio::test]
 async fn a_hundred_thousand_applications_are_imported_in_less_than_a_minute() {
     const MANY: usize = 100_000;
-    let place = TestStore::chosen();
-    let mut settings = signpost_store::StoreSettings::new(place.address().clone());
-    super::open::allow_bulk(&mut settings);
+    let test_store = TestStore::chosen();
+    let mut settings = signpost_store::StoreSettings::new(test_store.address().clone());
+    super::open::raise_statement_timeout(&mut settings);
     let apps = apps_of(&Store::open(&settings).await.unwrap());
     let administration = super::administration::tests::administration(Arc::clone(&apps));
     let mut file = "ident,key,name,origins,profile,default_version\n".to_owned();
@@ -590,9 +607,10 @@ async fn a_hundred_thousand_applications_are_imported_in_less_than_a_minute() {
         .nth(1);
     assert_eq!(Some(found.key.expose()), key);
     let again = administration.import(file.as_bytes(), false, at(1)).await;
-    let told = again.unwrap_err().to_string();
+    let text = again.unwrap_err().to_string();
     assert!(
-        told.starts_with("line 2: ident: the store has") && told.ends_with("99950 more problems"),
-        "{told}"
+        text.starts_with("line 2: ident: the store already has")
+            && text.ends_with("99950 more problems"),
+        "{text}"
     );
 }

@@ -1,6 +1,6 @@
-//! The head of a backend's answer, by a strict reading. RFC 9112 sections 4 and 6.3. No I/O.
+//! Strict parser for the head of a backend's answer. RFC 9112 sections 4 and 6.3. No I/O.
 //!
-//! If two readers could parse it differently, the client gets a 502 and the connection is closed.
+//! If two parsers could read a head differently, the client gets a 502 and the backend connection is closed.
 
 use std::ops::Range;
 
@@ -13,15 +13,15 @@ use crate::syntax::{
     scan::{BareLineFeed, HeadScanner},
 };
 
-/// Limit of an answer's head, in bytes: an offset in it has two bytes.
+/// Limit of an answer's head, in bytes: offsets in it have two bytes.
 pub(crate) const MAX_HEAD: usize = 64 * 1024 - 1;
 /// Limit of an answer's header fields.
 pub(crate) const MAX_FIELDS: usize = 256;
 
-/// How every valid status line begins.
+/// The beginning of every valid status line.
 const BEGINNING: &[u8] = b"HTTP/1.";
 
-/// Why an answer is refused.
+/// Why an answer is rejected, for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MalformedAnswer(pub &'static str);
 
@@ -37,24 +37,24 @@ impl From<FieldFault> for MalformedAnswer {
 /// How an answer's body is framed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnswerBody {
-    /// There is none, whatever the fields say: 1xx, 204, 304.
+    /// No body, whatever the fields say: 1xx, 204, 304.
     None,
-    /// This many bytes.
+    /// `Content-Length`, in bytes.
     Length(u64),
     /// `Transfer-Encoding: chunked`.
     Chunked,
-    /// All until the connection is closed.
+    /// It ends when the backend closes the connection.
     UntilClose,
 }
 
-/// An answer's head: where its parts are in the bytes that it was read from.
+/// An answer's head: the offsets of its parts in the bytes that it was parsed from.
 #[derive(Clone, Debug)]
 pub struct AnswerHead {
     /// The status, 100 to 599.
     pub status: u16,
-    /// How its body is framed.
+    /// How the body is framed.
     pub body: AnswerBody,
-    /// Whether the connection can serve another request once the body is read.
+    /// Whether the connection can be reused once the body is read.
     pub keeps_alive: bool,
     reason: Span,
     fields: Fields,
@@ -65,11 +65,12 @@ pub struct AnswerHead {
 pub struct AnswerScanner(HeadScanner);
 
 impl AnswerScanner {
-    /// Scans what has arrived since the last call; `Some` is the head's length, its closing empty line included.
+    /// Scans the bytes that arrived since the last call. Returns the head's length, with its closing empty line, or
+    /// `None` if the head is incomplete.
     ///
     /// # Errors
     ///
-    /// No HTTP/1, a bare line feed, or more than [`MAX_HEAD`] bytes.
+    /// Not HTTP/1, a bare line feed, or more than [`MAX_HEAD`] bytes.
     pub fn scan(&mut self, buffer: &[u8]) -> Result<Option<usize>, MalformedAnswer> {
         let known = buffer.len().min(BEGINNING.len());
         if buffer[..known] != BEGINNING[..known] {
@@ -88,13 +89,13 @@ impl AnswerScanner {
 }
 
 impl AnswerHead {
-    /// Reads a whole head, as [`AnswerScanner`] found it.
+    /// Parses a complete head, as found by [`AnswerScanner`].
     ///
     /// # Errors
     ///
-    /// A strict reading does not accept it.
+    /// The head is malformed or ambiguous.
     pub fn read(bytes: &[u8]) -> Result<Self, MalformedAnswer> {
-        // The scanner saw to it that a carriage return stands before each line feed.
+        // The scanner has checked that a carriage return precedes each line feed.
         let line_end = memchr(b'\n', bytes).and_then(|line_feed| line_feed.checked_sub(1));
         let line_end = line_end.ok_or(MalformedAnswer("no status line"))?;
         let StatusLine {
@@ -118,30 +119,32 @@ impl AnswerHead {
             keeps_alive: !is_http_1_0
                 && !framing.closes
                 && body != AnswerBody::UntilClose
-                && !announces_body_in_vain(&framing, status),
+                && !announces_forbidden_body(&framing, status),
             reason: Span::new(reason.start, reason.end).ok_or(too_large)?,
             fields,
         })
     }
 
-    /// Whether it announces another answer to the same request.
+    /// Whether it is an interim answer (1xx), which another answer to the same request follows.
     #[must_use]
     pub(crate) const fn is_interim(&self) -> bool {
         self.status < 200
     }
 
-    /// The reason phrase, in the bytes that the head was read from.
+    /// The reason phrase; `bytes` are those that the head was parsed from.
     #[must_use]
     pub fn reason<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
-        self.reason.of(bytes)
+        self.reason.slice(bytes)
     }
 
-    /// The fields, in the bytes that the head was read from.
+    /// The fields; `bytes` are those that the head was parsed from.
     pub fn fields<'b>(&self, bytes: &'b [u8]) -> impl Iterator<Item = NameAndValue<'b>> {
-        self.fields.iter().map(move |field| field.of(bytes))
+        self.fields
+            .iter()
+            .map(move |field| field.name_and_value(bytes))
     }
 
-    /// The value of the first field of that name.
+    /// The value of the first field with this name.
     #[must_use]
     pub(crate) fn value<'b>(&self, bytes: &'b [u8], wanted: &str) -> Option<&'b [u8]> {
         self.fields(bytes)
@@ -156,8 +159,8 @@ struct StatusLine {
     reason: Range<usize>,
 }
 
-/// `HTTP-version SP status-code [ SP reason-phrase ]`. The space before an absent reason phrase is left out by enough
-/// servers.
+/// Parses `HTTP-version SP status-code [ SP reason-phrase ]`. Many servers omit the space if the reason phrase is
+/// empty.
 fn status_line(line: &[u8]) -> Result<StatusLine, MalformedAnswer> {
     const LENGTH: usize = b"HTTP/1.1 200".len();
     let malformed = MalformedAnswer("its status line is malformed");
@@ -183,13 +186,13 @@ fn status_line(line: &[u8]) -> Result<StatusLine, MalformedAnswer> {
     })
 }
 
-/// Whether the backend may send a body where there can be none.
-fn announces_body_in_vain(framing: &FramingFields, status: u16) -> bool {
+/// Whether the fields announce a body that the status does not allow. The backend may send it nevertheless.
+fn announces_forbidden_body(framing: &FramingFields, status: u16) -> bool {
     match status {
         100..200 | 204 => {
             framing.is_chunked || framing.content_length.is_some_and(|length| length > 0)
         }
-        // It tells the length that the answer to another request has (RFC 9110 section 8.6).
+        // Its `Content-Length` is that of the 200 it stands for (RFC 9110 section 8.6).
         304 => framing.is_chunked,
         _ => false,
     }

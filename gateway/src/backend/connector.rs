@@ -14,21 +14,21 @@ use pingora::{
 };
 
 use super::failure::Failure;
-use crate::routing::in_short;
+use crate::routing::error_summary;
 
-/// Receive buffer of a backend connection, in bytes. Without a limit, Linux lets it grow to 6 MiB or more, which a client
-/// that reads nothing could pin. With half of it, a large answer costs a quarter more.
+/// Receive buffer of a backend connection, in bytes. Without a limit, Linux lets it grow to 6 MiB or more, and a client
+/// that reads nothing could keep it full. With half this size, a large answer costs a quarter more.
 const RECEIVE_BUFFER: usize = 512 * 1024;
 
 /// Establishes connections to backends.
 pub(crate) struct Connector {
     transport: Arc<TransportConnector>,
-    /// Options of every backend; the address is set for each connection.
+    /// The options of every connection; the address is set for each.
     peer: HttpPeer,
 }
 
 impl Connector {
-    /// `timeout` is the limit for establishing each connection.
+    /// Creates a connector; `timeout` is for establishing a connection.
     #[must_use]
     pub(crate) fn new(timeout: Duration) -> Self {
         let mut peer = HttpPeer::new((Ipv4Addr::UNSPECIFIED, 0), false, String::new());
@@ -47,7 +47,7 @@ impl Connector {
         }
     }
 
-    /// The same, with another timeout.
+    /// Returns the same connector with another timeout.
     #[must_use]
     pub(crate) fn with_timeout(&self, timeout: Duration) -> Self {
         let mut peer = self.peer.clone();
@@ -58,7 +58,7 @@ impl Connector {
         }
     }
 
-    /// A new connection to `address`.
+    /// Establishes a connection to `address`.
     ///
     /// # Errors
     ///
@@ -68,14 +68,15 @@ impl Connector {
         peer._address = socket::SocketAddr::Inet(address);
         let connected = self.transport.new_stream(&peer).await;
         connected.map_err(|error| Failure::NotConnected {
-            is_theirs: is_theirs(error.etype()),
-            why: in_short(&error),
+            is_backend_fault: is_backend_fault(error.etype()),
+            why: error_summary(&error),
         })
     }
 }
 
-/// Whether the backend refused the connection or did not answer. Otherwise the cause is on this machine.
-const fn is_theirs(kind: &ErrorType) -> bool {
+/// Whether the backend refused the connection, could not be reached or did not respond. Otherwise the cause is on this
+/// machine.
+const fn is_backend_fault(kind: &ErrorType) -> bool {
     matches!(
         kind,
         ErrorType::ConnectTimedout

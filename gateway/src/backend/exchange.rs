@@ -1,4 +1,4 @@
-//! Writing a request to a backend, and reading until the head of its answer is whole.
+//! Writes a request to a backend and reads the head of its answer.
 
 use std::{
     fmt,
@@ -20,74 +20,73 @@ use crate::{
     io::{PartsWriter, Stream, poll_receive},
 };
 
-/// Limit of interim answers (1xx) to one request.
+/// Limit of interim answers (1xx) for each request.
 const MAX_INTERIM: usize = 32;
-/// How often a request that waits for its backend checks whether a stop is about to cut it off.
+/// How often a request that waits for its backend checks whether a stop is about to abort it.
 const GIVE_UP_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Timeouts of an exchange with a backend.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ExchangeTimeouts {
-    /// Each wait until the backend takes bytes of the request.
+    /// Each wait until the backend accepts bytes of the request.
     pub send: Duration,
     /// The head of the answer, and each interim answer before it.
     pub receive: Duration,
 }
 
-/// A request as it goes to a backend: its head, and its form, in one write.
+/// A request to a backend; head and form are sent in one write.
 #[derive(Clone, Copy)]
 pub(crate) struct BackendRequest<'r> {
-    /// The head, its empty line included.
+    /// The head, with its closing empty line.
     pub head: &'r [u8],
-    /// The form; empty where there is none.
+    /// The form; empty if the request has none.
     pub form: &'r [u8],
     /// Whether it is a GET.
     pub is_get: bool,
 }
 
-/// The head of an answer, and what arrived with it.
+/// The head of an answer, and the bytes that arrived with it.
 pub(crate) struct ReceivedHead {
-    /// Where its parts are in `bytes`.
+    /// The offsets of its parts in `bytes`.
     pub head: AnswerHead,
-    /// How many of `bytes` are the head's; the beginning of the body follows.
+    /// The head's length in `bytes`; the beginning of the body follows.
     pub length: usize,
-    /// What arrived.
+    /// The head, and what arrived of the body.
     pub bytes: Vec<u8>,
-    /// Whether the connection could serve another request behind the body: the request was sent whole, and the answer
-    /// does not say otherwise.
+    /// Whether the connection can be reused after the body: the request was sent whole, and the answer allows it.
     pub keeps_alive: bool,
 }
 
-/// An exchange without an answer.
+/// An exchange that failed before the head of an answer was complete.
 #[derive(Debug)]
-pub(crate) struct NoAnswer {
-    /// Why.
+pub(crate) struct ExchangeFailure {
+    /// The cause.
     pub failure: Failure,
     /// Whether any byte of an answer arrived.
     pub is_answered: bool,
 }
 
-/// Silent: an answer may hold credentials.
+/// Prints no content, which may include credentials.
 impl fmt::Debug for ReceivedHead {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("ReceivedHead(…)")
     }
 }
 
-/// Sends a request and reads the head of its answer. Interim answers are skipped; 101 is none that was asked for.
+/// Sends a request and reads the head of its answer. Skips interim answers; a 101 is an error.
 ///
-/// The answer may arrive before the request was taken whole, and is then what counts. A client that leaves ends it.
+/// If the answer arrives before the request was sent whole, it is used. If the client disconnects, the exchange ends.
 ///
 /// # Errors
 ///
-/// The connection ended, was silent for too long, or what arrived is no answer; or the client left.
+/// The connection ended, a timeout passed, the answer is malformed, or the client disconnected.
 pub(crate) async fn exchange<S: Stream, C: Client>(
     stream: &mut S,
     request: BackendRequest<'_>,
     client: &mut C,
     timeouts: ExchangeTimeouts,
     drain: &Drain,
-) -> Result<ReceivedHead, NoAnswer> {
+) -> Result<ReceivedHead, ExchangeFailure> {
     let mut exchange = Exchange {
         stream,
         client,
@@ -99,7 +98,7 @@ pub(crate) async fn exchange<S: Stream, C: Client>(
         deadline: None,
         next_check: None,
     };
-    let head = exchange.until_head().await;
+    let head = exchange.receive_head().await;
     let Exchange {
         received, sending, ..
     } = exchange;
@@ -110,7 +109,7 @@ pub(crate) async fn exchange<S: Stream, C: Client>(
             length,
             bytes: received,
         }),
-        Err(failure) => Err(NoAnswer {
+        Err(failure) => Err(ExchangeFailure {
             failure: failure.0,
             is_answered: failure.1,
         }),
@@ -125,22 +124,22 @@ struct Exchange<'e, S, C> {
     received: Vec<u8>,
     timeouts: ExchangeTimeouts,
     drain: &'e Drain,
-    /// Of what is waited for: that the backend takes bytes, or an answer's head.
+    /// For the current wait: until the backend accepts bytes, or until the head of an answer is complete.
     deadline: Option<Instant>,
-    /// When the stop's phase is checked next.
+    /// When to check next whether a stop is about to abort requests.
     next_check: Option<Instant>,
 }
 
 enum SendState {
     InFlight,
     Done,
-    /// The backend takes no more. It may have answered before.
+    /// The backend accepts no more bytes. It may have answered before.
     Failed(io::Error),
 }
 
 impl<S: Stream, C: Client> Exchange<'_, S, C> {
-    /// Waits for the head of the answer; the failure, and whether any byte of an answer arrived.
-    async fn until_head(&mut self) -> Result<(AnswerHead, usize), (Failure, bool)> {
+    /// Waits for the head of the answer. An error has the failure, and whether any byte of an answer arrived.
+    async fn receive_head(&mut self) -> Result<(AnswerHead, usize), (Failure, bool)> {
         let mut is_answered = false;
         let mut interim = 0;
         let mut scanner = AnswerScanner::default();
@@ -152,8 +151,8 @@ impl<S: Stream, C: Client> Exchange<'_, S, C> {
             while let Some(length) = scanner.scan(&self.received).map_err(malformed)? {
                 let head = AnswerHead::read(&self.received[..length]).map_err(malformed)?;
                 if head.status == 101 {
-                    // `Upgrade` ends at the gateway, so no backend was asked to switch.
-                    let why = "a 101 that was not asked for";
+                    // The gateway never forwards `Upgrade`.
+                    let why = "a 101 without an upgrade request";
                     return Err((Failure::Malformed(why), true));
                 }
                 if head.is_interim() && !head.keeps_alive {
@@ -173,7 +172,7 @@ impl<S: Stream, C: Client> Exchange<'_, S, C> {
         }
     }
 
-    /// Sends as much as the backend takes, until bytes of an answer arrive.
+    /// Sends what the backend accepts, until bytes of an answer arrive.
     fn poll_receive(
         &mut self,
         context: &mut Context<'_>,
@@ -195,8 +194,8 @@ impl<S: Stream, C: Client> Exchange<'_, S, C> {
             Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
             Poll::Pending => {}
         }
-        if self.client.poll_gone(context).is_ready() {
-            return Poll::Ready(Err(Failure::ClientGone));
+        if self.client.poll_disconnected(context).is_ready() {
+            return Poll::Ready(Err(Failure::ClientDisconnected));
         }
         self.poll_timeout(context, is_answered)
     }

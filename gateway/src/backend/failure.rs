@@ -1,16 +1,16 @@
-//! What failed between the gateway and a backend, by cause.
+//! Failures between the gateway and a backend, by cause.
 
 use std::io;
 
 use crate::rejection::Rejection;
 
-/// Why a request got no answer, or an incomplete one.
+/// Why a request got no answer or an incomplete one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
     /// No connection could be established. Nothing was sent.
     NotConnected {
-        /// Whether the backend refused it or did not answer; otherwise the cause is on this machine.
-        is_theirs: bool,
+        /// Whether the backend refused it or did not respond; otherwise the cause is on this machine.
+        is_backend_fault: bool,
         /// The cause, as the system reports it. It contains nothing of the request.
         why: String,
     },
@@ -19,16 +19,16 @@ pub(crate) enum Failure {
         /// The cause, as the system reports it. It contains nothing of the request.
         why: String,
     },
-    /// A timeout passed while the request was sent, or while the answer was awaited or read.
+    /// A timeout passed while the request was sent or the answer was read.
     TimedOut,
-    /// The answer is malformed, or two readers could parse it differently.
+    /// The answer is malformed, or two parsers could read it differently.
     Malformed(&'static str),
-    /// The client left.
-    ClientGone,
+    /// The client disconnected.
+    ClientDisconnected,
 }
 
 impl Failure {
-    /// The connection ended before the answer did.
+    /// Creates [`Self::Ended`]: the connection ended before the answer did.
     #[must_use]
     pub(crate) fn ended(why: &str) -> Self {
         Self::Ended {
@@ -55,7 +55,7 @@ impl From<Failure> for Rejection {
             Failure::Malformed(why) => Self::BackendUnreachable {
                 why: format!("malformed answer: {why}"),
             },
-            Failure::ClientGone => Self::ClientGone,
+            Failure::ClientDisconnected => Self::ClientDisconnected,
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Idle connections to backends: one pool per worker thread, without a lock, and without a task per connection.
+//! Idle connections to backends: one pool for each worker thread, without locks and without a task for each connection.
 //!
-//! A connection belongs to the thread whose runtime drives it. A worker thread's requests take connections from that
-//! thread's pool and return them to it. So threads never wait for each other.
+//! A connection belongs to the thread whose runtime drives it. Requests use only the pool of their own thread, so
+//! threads never wait for each other.
 
 use std::{
     cell::RefCell,
@@ -22,25 +22,26 @@ use tokio::{
 
 use crate::io::Stream;
 
-/// Limit of idle connections per thread. If it is reached, the address with the most loses its oldest.
+/// Limit of idle connections for each thread. If it is reached, the oldest of the address that has the most is closed.
 const MAX_IDLE: usize = 1024;
-/// Interval at which a thread drops idle connections that were closed or have expired.
+/// How often a thread drops idle connections that the backend closed or that expired.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
-/// Sweeps after which an idle connection expires: 90 s.
+/// Number of sweeps after which an idle connection expires: 90 s.
 const MAX_SWEEPS: u64 = 18;
 
 thread_local! {
     static POOL: RefCell<Pool<BoxedStream>> = RefCell::default();
 }
 
-/// The idle connection to `address` that was returned last on this thread. Connections that the runtime has noticed to be
-/// closed or readable are dropped.
+/// Takes this thread's most recent idle connection to `address`.
+///
+/// Drops those that the runtime knows to be closed or readable.
 #[must_use]
 pub(crate) fn take(address: SocketAddr) -> Option<BoxedStream> {
     POOL.with_borrow_mut(|pool| pool.take(address))
 }
 
-/// As [`take`], after the runtime has learned what the kernel knows. For requests that cannot be retried.
+/// As [`take`], after the runtime has polled the kernel for closed connections. For requests that cannot be retried.
 pub(crate) async fn take_checked(address: SocketAddr) -> Option<BoxedStream> {
     if !POOL.with_borrow(|pool| pool.idle.contains_key(&address)) {
         return None;
@@ -50,7 +51,7 @@ pub(crate) async fn take_checked(address: SocketAddr) -> Option<BoxedStream> {
     take(address)
 }
 
-/// Returns a connection of this thread whose last answer was read to its end.
+/// Returns a connection to this thread's pool. Its last answer must have been read to its end.
 pub(crate) fn put(address: SocketAddr, stream: BoxedStream) {
     let needs_sweeper = POOL.with_borrow_mut(|pool| {
         pool.put(address, stream);
@@ -61,7 +62,7 @@ pub(crate) fn put(address: SocketAddr, stream: BoxedStream) {
     }
 }
 
-/// Closes expired connections, as long as the pool has any.
+/// Sweeps the pool regularly, until it is empty.
 async fn sweep() {
     loop {
         sleep(SWEEP_INTERVAL).await;
@@ -81,13 +82,13 @@ struct Pool<S> {
     idle: HashMap<SocketAddr, Vec<Idle<S>>>,
     len: usize,
     sweeps: u64,
-    /// Whether a task sweeps it.
+    /// Whether a [`sweep`] task is running.
     is_swept: bool,
 }
 
 struct Idle<S> {
     stream: S,
-    /// The number of sweeps when it became idle.
+    /// The pool's `sweeps` when the connection became idle.
     since: u64,
 }
 
@@ -141,12 +142,12 @@ impl<S: Stream> Pool<S> {
     }
 }
 
-/// Whether a connection is open and healthy, without unsolicited bytes.
+/// Whether a connection is open and has no unread bytes.
 fn is_idle(stream: &mut impl Stream) -> bool {
     let mut space = [0; 1];
     let read =
         poll_fn(|context| Pin::new(&mut *stream).poll_read(context, &mut ReadBuf::new(&mut space)));
-    // A task that has used up its budget would find every connection idle.
+    // Once a task has used up its budget, tokio reports every read as pending: a closed connection would look idle.
     let read = pin!(unconstrained(read)).poll(&mut Context::from_waker(Waker::noop()));
     matches!(read, Poll::Pending)
 }
@@ -164,27 +165,30 @@ mod tests {
     const OTHER: SocketAddr =
         SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 2);
 
-    /// A stream on which nothing happens, and its number.
+    /// A stream without events, and its number.
     fn silent(number: u8) -> Script {
         Script::new([Step::Wait, Step::Give(vec![number])])
     }
 
     #[test]
-    fn the_connection_that_was_returned_last_is_taken_first() {
+    fn the_last_returned_connection_is_taken_first() {
         let mut pool = Pool::default();
         for number in [1, 2] {
             pool.put(ONE, silent(number));
         }
         assert!(pool.take(OTHER).is_none());
         for number in [2, 1] {
-            assert_eq!(pool.take(ONE).unwrap().left(), [Step::Give(vec![number])]);
+            assert_eq!(
+                pool.take(ONE).unwrap().remaining_reads(),
+                [Step::Give(vec![number])]
+            );
         }
         assert!(pool.take(ONE).is_none());
         assert_eq!(pool.len, 0);
     }
 
     #[test]
-    fn a_connection_that_was_closed_or_speaks_unasked_is_not_taken() {
+    fn a_closed_or_readable_connection_is_not_taken() {
         let mut pool = Pool::default();
         pool.put(ONE, silent(7));
         for step in [
@@ -194,7 +198,10 @@ mod tests {
         ] {
             pool.put(ONE, Script::new([step]));
         }
-        assert_eq!(pool.take(ONE).unwrap().left(), [Step::Give(vec![7])]);
+        assert_eq!(
+            pool.take(ONE).unwrap().remaining_reads(),
+            [Step::Give(vec![7])]
+        );
         assert_eq!(pool.len, 0);
     }
 
@@ -214,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_closes_what_the_backend_closed() {
+    fn a_sweep_drops_connections_that_the_backend_closed() {
         let mut pool = Pool::default();
         pool.put(ONE, Script::new([Step::End]));
         pool.put(ONE, silent(1));
@@ -223,7 +230,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_the_runtime_has_not_noticed_it_notices_before_a_checked_one_is_taken() {
+    async fn a_checked_take_notices_recent_closes_and_bytes() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let connector = crate::backend::connector::Connector::new(Duration::from_secs(9));
@@ -235,7 +242,7 @@ mod tests {
                 "speaks" => other_end.write_all(b"HTTP/1.1 200 OK\r\n").unwrap(),
                 _ => {}
             }
-            // No await in between: the runtime has had no occasion to notice.
+            // No await in between: the runtime has not polled the kernel yet.
             put(address, stream);
             assert_eq!(
                 take_checked(address).await.is_some(),
@@ -246,7 +253,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_task_without_budget_still_sees_that_a_connection_was_closed() {
+    async fn a_task_without_budget_still_notices_a_closed_connection() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let connector = crate::backend::connector::Connector::new(Duration::from_secs(9));
@@ -261,7 +268,7 @@ mod tests {
                 let mut buffer = ReadBuf::new(&mut space);
                 let read = Pin::new(&mut silent).poll_read(context, &mut buffer);
                 assert!(read.is_pending());
-                // A read that finds nothing gives its share of the budget back; this does not.
+                // A pending read returns its share of the budget; this does not.
                 let _ = pin!(tokio::task::coop::consume_budget()).poll(context);
             }
             Poll::Ready(POOL.with_borrow_mut(|pool| pool.take(address)).is_some())
@@ -271,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_are_kept_than_that_and_one_address_keeps_no_other_out() {
+    fn the_pool_is_limited_and_no_address_displaces_another() {
         let mut pool = Pool::default();
         for _ in 0..MAX_IDLE + 9 {
             pool.put(ONE, silent(0));

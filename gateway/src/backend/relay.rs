@@ -1,6 +1,6 @@
-//! The body of an answer, passed on as it arrives. RFC 9112 sections 6.3 and 7.
+//! Relays the body of an answer as it arrives. RFC 9112 sections 6.3 and 7.
 //!
-//! The gateway holds one piece of it at a time, and reads the next one when the client has taken it.
+//! The gateway buffers one piece at a time, and reads the next once the client has accepted it.
 
 use std::{
     future::poll_fn,
@@ -14,7 +14,7 @@ use tokio::{io::AsyncReadExt, time::Instant};
 
 use super::{answer_head::AnswerBody, exchange::ReceivedHead, failure::Failure};
 use crate::{
-    client::{Client, Gone},
+    client::{Client, Disconnected},
     io::{Stream, USUAL_READ, poll_receive},
     syntax::chunked::{ChunkDecoder, MalformedChunks},
 };
@@ -22,18 +22,18 @@ use crate::{
 /// Limit of a piece, in bytes. With 64 KiB, a large answer costs a fifth more.
 const MAX_PIECE: usize = 256 * 1024;
 
-/// The body of an answer whose head the client's side has begun.
+/// Relays the body of an answer whose head was passed to the client's side.
 pub(crate) struct Relay<S> {
     stream: S,
-    /// What arrived, of which the part up to `start` is used.
+    /// The bytes that arrived; those before `start` are used.
     received: Vec<u8>,
     start: usize,
-    /// What the chunks in it hold.
+    /// The data of its chunks.
     decoded: Vec<u8>,
     keeps_alive: bool,
     body: Body,
     timeout: Duration,
-    /// Whether nothing was sent yet, so that the head waits for the first piece.
+    /// Whether the head still waits to be sent with the first piece.
     head_waits: bool,
 }
 
@@ -44,17 +44,17 @@ enum Body {
     UntilClose,
 }
 
-/// What a body takes of the bytes that arrived.
+/// The part of the received bytes that belongs to the body.
 struct Piece<'p> {
     data: &'p [u8],
     /// Whether the body ends with it.
     is_last: bool,
-    /// Whether bytes follow that are not the body's.
+    /// Whether surplus bytes follow the body.
     has_surplus: bool,
 }
 
 impl<S: Stream> Relay<S> {
-    /// The body that begins behind a head. The backend may be silent for `timeout`.
+    /// Creates a relay for the body after `head`. `timeout` limits each read.
     pub(crate) fn new(stream: S, head: ReceivedHead, timeout: Duration) -> Self {
         Self {
             stream,
@@ -73,12 +73,12 @@ impl<S: Stream> Relay<S> {
         }
     }
 
-    /// Passes the body on to its end, counting the bytes in `passed`. Before the last piece is sent, `release` gets the
-    /// connection, if it can serve another request.
+    /// Relays the whole body and counts its bytes in `passed`. If the connection can be reused, `release` gets it
+    /// before the last piece is sent.
     ///
     /// # Errors
     ///
-    /// The body is not whole, or is malformed, or the client left. The answer is broken off then.
+    /// The body is incomplete or malformed, or the client disconnected. The response is then aborted.
     pub(crate) async fn run<C: Client>(
         mut self,
         client: &mut C,
@@ -96,12 +96,12 @@ impl<S: Stream> Relay<S> {
                 if self.keeps_alive && !has_surplus {
                     release(self.stream);
                 }
-                client.finish(data).await.map_err(gone)?;
+                client.finish(data).await.map_err(client_disconnected)?;
                 *passed += data.len() as u64;
                 return Ok(());
             }
             if !data.is_empty() {
-                client.send(data).await.map_err(gone)?;
+                client.send(data).await.map_err(client_disconnected)?;
                 *passed += data.len() as u64;
                 self.head_waits = false;
             }
@@ -109,26 +109,26 @@ impl<S: Stream> Relay<S> {
             self.start = 0;
             if !self.receive(client).await? {
                 return match self.body {
-                    Body::UntilClose => client.finish(b"").await.map_err(gone),
+                    Body::UntilClose => client.finish(b"").await.map_err(client_disconnected),
                     _ => Err(Failure::ended("closed within the answer's body")),
                 };
             }
         }
     }
 
-    /// Waits for more of the body; `false` at the end of the connection.
+    /// Waits for more of the body. Returns `false` at the end of the connection.
     async fn receive<C: Client>(&mut self, client: &mut C) -> Result<bool, Failure> {
         let mut deadline = None;
         loop {
             let received = poll_fn(|context| {
                 match self.poll_read(context) {
                     Poll::Ready(read) => return Poll::Ready(read.map(Some).map_err(Failure::from)),
-                    // The client need not wait for a head while its body is being made.
+                    // The client gets the head now, and need not wait for the body.
                     Poll::Pending if self.head_waits => return Poll::Ready(Ok(None)),
                     Poll::Pending => {}
                 }
-                if client.poll_gone(context).is_ready() {
-                    return Poll::Ready(Err(Failure::ClientGone));
+                if client.poll_disconnected(context).is_ready() {
+                    return Poll::Ready(Err(Failure::ClientDisconnected));
                 }
                 let deadline = *deadline.get_or_insert_with(|| Instant::now() + self.timeout);
                 client
@@ -139,13 +139,13 @@ impl<S: Stream> Relay<S> {
                 Some(length) => return Ok(length > 0),
                 None => {
                     self.head_waits = false;
-                    client.send(b"").await.map_err(gone)?;
+                    client.send(b"").await.map_err(client_disconnected)?;
                 }
             }
         }
     }
 
-    /// Reads in large pieces what is known to be large.
+    /// Reads; in large pieces if the rest of the body is known to be large.
     fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         match self.body {
             Body::Length { left } if left > USUAL_READ as u64 => {
@@ -159,7 +159,7 @@ impl<S: Stream> Relay<S> {
 }
 
 impl Body {
-    /// Takes what belongs to the body; `decoded` is where chunks' data goes.
+    /// Returns the part of `arrived` that belongs to the body. The data of chunks is stored in `decoded`.
     fn take<'p>(
         &mut self,
         arrived: &'p [u8],
@@ -201,8 +201,8 @@ impl Body {
     }
 }
 
-fn gone(_: Gone) -> Failure {
-    Failure::ClientGone
+fn client_disconnected(_: Disconnected) -> Failure {
+    Failure::ClientDisconnected
 }
 
 #[cfg(test)]

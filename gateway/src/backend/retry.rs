@@ -1,45 +1,45 @@
-//! Which failed requests are retried, and where. CONTRACT 5.
+//! Decides whether a failed request is retried, and where. CONTRACT 5.
 //!
 //! | failure | GET | POST |
 //! | --- | --- | --- |
-//! | no connection could be established | on another address | on another address |
-//! | closed, reset or timed out, before any byte of an answer | on another address | not |
-//! | an idle connection turned out to be closed, and there is no other address | once on a new connection to the same | not |
-//! | after the first byte of an answer; malformed; the client left | not | not |
+//! | no connection could be established | another address | another address |
+//! | closed, reset or timed out before any byte of an answer | another address | no retry |
+//! | an idle connection was closed, and there is no other address | once, same address, new connection | no retry |
+//! | after the first byte of an answer; malformed; the client disconnected | no retry | no retry |
 //!
-//! While a stop gives up, a request that was sent is not retried.
+//! Shortly before a stop aborts requests, a request that was sent is not retried.
 
 use super::failure::Failure;
 
-/// What a retry depends on, beside the failure.
+/// A failed attempt; with the failure, it decides on the retry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attempt {
-    /// Whether the request is a GET: sending it twice does no harm.
+    /// Whether the request is a GET, which may safely be sent twice.
     pub is_get: bool,
     /// Whether its connection came from the pool.
     pub is_reused: bool,
     /// Whether any byte of an answer has arrived.
     pub is_answered: bool,
-    /// Whether another address would take it.
+    /// Whether another address is available.
     pub has_another: bool,
-    /// Whether it was already sent again to the same address.
+    /// Whether it was already retried on the same address.
     pub was_repeated: bool,
-    /// Whether a stop is about to cut off what is in flight.
+    /// Whether a stop is about to abort requests in flight.
     pub is_giving_up: bool,
 }
 
-/// Where a failed request goes.
+/// Where a failed request is retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Retry {
-    /// Nowhere.
+    /// It is not retried.
     No,
-    /// To another address.
+    /// On another address.
     OtherAddress,
-    /// To the same address, on a new connection: what closed one idle connection may have closed them all.
+    /// On the same address, by a new connection: if one idle connection was closed, the others may be, too.
     SameAddress,
 }
 
-/// Where a request goes whose attempt failed like this.
+/// Decides where a request is retried after a failed attempt.
 #[must_use]
 pub(crate) fn retry(failure: &Failure, attempt: Attempt) -> Retry {
     let Attempt {
@@ -90,13 +90,13 @@ mod tests {
 
     fn not_connected() -> Failure {
         Failure::NotConnected {
-            is_theirs: true,
+            is_backend_fault: true,
             why: "refused".to_owned(),
         }
     }
 
     #[test]
-    fn without_a_connection_any_request_goes_to_another_address() {
+    fn without_a_connection_any_request_is_retried_on_another_address() {
         let failure = not_connected();
         for attempt in [GET, POST] {
             assert_eq!(retry(&failure, another(attempt)), Retry::OtherAddress);
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_get_goes_to_another_address_until_its_answer_begins() {
+    fn a_get_is_retried_on_another_address_until_its_answer_begins() {
         let answered = Attempt {
             is_answered: true,
             ..another(GET)
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_get_on_an_idle_connection_that_was_closed_is_repeated_once() {
+    fn a_get_on_a_closed_idle_connection_is_retried_once() {
         let closed = Failure::ended("closed");
         assert_eq!(retry(&closed, GET), Retry::SameAddress);
         let on_new = Attempt {
@@ -146,13 +146,13 @@ mod tests {
         for attempt in [on_new, repeated, answered, POST] {
             assert_eq!(retry(&closed, attempt), Retry::No, "{attempt:?}");
         }
-        // Silence is not a closed connection.
+        // A timeout does not mean that the connection was closed.
         assert_eq!(retry(&Failure::TimedOut, GET), Retry::No);
     }
 
     #[test]
     fn nothing_else_is_retried() {
-        for failure in [Failure::Malformed("x"), Failure::ClientGone] {
+        for failure in [Failure::Malformed("x"), Failure::ClientDisconnected] {
             for attempt in [another(GET), another(POST)] {
                 assert_eq!(retry(&failure, attempt), Retry::No, "{failure:?}");
             }

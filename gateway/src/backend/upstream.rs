@@ -1,4 +1,4 @@
-//! One request: to an address, to the next one if that fails, and the head of its answer.
+//! Sends one request, with retries on other addresses, and returns the head of its answer.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -7,7 +7,7 @@ use pingora::protocols::Stream as BoxedStream;
 use super::{
     answer_head::AnswerHead,
     connector::Connector,
-    exchange::{BackendRequest, ExchangeTimeouts, NoAnswer, ReceivedHead, exchange},
+    exchange::{BackendRequest, ExchangeFailure, ExchangeTimeouts, ReceivedHead, exchange},
     failure::Failure,
     pool,
     relay::Relay,
@@ -25,7 +25,7 @@ pub(crate) struct BackendClient {
     drain: Arc<Drain>,
 }
 
-/// The beginning of a backend's answer. Its body is still on the way.
+/// A backend's answer whose head was read; the body follows.
 pub(crate) struct Answer {
     received: ReceivedHead,
     stream: BoxedStream,
@@ -33,14 +33,14 @@ pub(crate) struct Answer {
     timeout: Duration,
 }
 
-/// A connection to send a request on.
+/// A connection for a request.
 struct Connection {
     stream: BoxedStream,
     is_reused: bool,
 }
 
 impl BackendClient {
-    /// Backends that are spoken to within `timeouts`.
+    /// Creates a client with these timeouts.
     #[must_use]
     pub(crate) fn new(timeouts: &Timeouts, drain: Arc<Drain>) -> Self {
         Self {
@@ -50,7 +50,7 @@ impl BackendClient {
         }
     }
 
-    /// The same, within other timeouts.
+    /// Returns the same client with other timeouts.
     #[must_use]
     pub(crate) fn with_timeouts(&self, timeouts: &Timeouts) -> Self {
         Self {
@@ -60,11 +60,11 @@ impl BackendClient {
         }
     }
 
-    /// Sends a request, retries it where that is allowed, and waits for the head of its answer.
+    /// Sends a request, retries it if allowed, and waits for the head of its answer.
     ///
     /// # Errors
     ///
-    /// No address is healthy, or the last one that was tried gave no answer; or the client left.
+    /// No address is healthy, the last attempt failed, or the client disconnected.
     pub(crate) async fn send<C: Client>(
         &self,
         request: BackendRequest<'_>,
@@ -80,7 +80,7 @@ impl BackendClient {
                         mut stream,
                         is_reused,
                     }) => {
-                        // An idle connection says nothing of the address before it brings an answer.
+                        // An idle connection shows that the address is healthy only once it brings an answer.
                         if !is_reused {
                             destination.restore();
                         }
@@ -98,7 +98,7 @@ impl BackendClient {
                                     timeout: self.timeouts.receive,
                                 });
                             }
-                            Err(NoAnswer {
+                            Err(ExchangeFailure {
                                 failure,
                                 is_answered,
                             }) => (failure, is_reused, is_answered),
@@ -107,7 +107,7 @@ impl BackendClient {
                     Err(failure) => (failure, false, false),
                 };
             if let Failure::NotConnected {
-                is_theirs: true,
+                is_backend_fault: true,
                 why,
             } = &failure
             {
@@ -129,9 +129,9 @@ impl BackendClient {
         }
     }
 
-    /// A connection: an idle one, unless the request is repeated; otherwise a new one.
+    /// Takes an idle connection, or establishes a new one. A repeated request always gets a new one.
     ///
-    /// It is established even if the client leaves meanwhile: what becomes of it says whether the address is healthy.
+    /// If the client disconnects, the attempt continues: its result shows whether the address is healthy.
     async fn connect(
         &self,
         address: SocketAddr,
@@ -150,7 +150,7 @@ impl BackendClient {
             });
         }
         Ok(Connection {
-            // On the heap, since most requests need no new connection and no room for one.
+            // Boxed to keep the future of every request small: most need no new connection.
             stream: Box::pin(self.connector.connect(address)).await?,
             is_reused: false,
         })
@@ -165,23 +165,23 @@ const fn exchange_timeouts(timeouts: &Timeouts) -> ExchangeTimeouts {
 }
 
 impl Answer {
-    /// Its head, and the bytes that the head's parts are in.
+    /// The head, and the bytes that it was parsed from.
     #[must_use]
     pub(crate) fn head(&self) -> (&AnswerHead, &[u8]) {
         (&self.received.head, &self.received.bytes)
     }
 
-    /// The address that gave it.
+    /// The address that answered.
     #[must_use]
     pub(crate) const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Passes its body on to the client, counting the bytes in `passed`.
+    /// Relays the body to the client and counts its bytes in `passed`.
     ///
     /// # Errors
     ///
-    /// The body is not whole, or is malformed, or the client left.
+    /// The body is incomplete or malformed, or the client disconnected.
     pub(crate) async fn relay<C: Client>(
         self,
         client: &mut C,

@@ -1,4 +1,4 @@
-//! Where a command takes a store's address and password from.
+//! Options that hold a store's address or password.
 
 use std::{convert::Infallible, str::FromStr};
 
@@ -7,7 +7,7 @@ use signpost_store::{PostgresAddress, StoreAddress};
 
 use signpost_kit::secret::{Secret, SecretSource};
 
-/// An address, or `env:NAME` or `file:PATH` that holds it. Nothing prints it: it may hold a password.
+/// An address, or `env:NAME` or `file:PATH` of one. Never printed: it may contain a password.
 #[derive(Clone, Debug)]
 pub(super) struct AddressSource(SecretSource);
 
@@ -20,7 +20,7 @@ impl FromStr for AddressSource {
 }
 
 impl AddressSource {
-    /// `option` is what the command line calls it.
+    /// Reads and parses the address. Errors name the `option`.
     pub(super) fn read(&self, option: &'static str) -> anyhow::Result<StoreAddress> {
         let address = self.0.clone().read().context(option)?;
         let parsed: Result<StoreAddress, _> = address.expose().parse();
@@ -29,8 +29,8 @@ impl AddressSource {
         })
     }
 
-    /// How a configuration would name the same address.
-    pub(super) fn in_a_file(&self, address: &PostgresAddress) -> String {
+    /// The same address, as a configuration file would name it.
+    pub(super) fn as_setting(&self, address: &PostgresAddress) -> String {
         match &self.0 {
             SecretSource::Env(name) => format!("\"env:{name}\""),
             SecretSource::File(path) => format!("\"file:{}\"", path.display()),
@@ -43,7 +43,7 @@ impl AddressSource {
     }
 }
 
-/// `env:NAME` or `file:PATH`. Never the password itself: other people see a machine's command lines.
+/// `env:NAME` or `file:PATH`. Never the password itself: other users can see the command line.
 #[derive(Clone, Debug)]
 pub(super) struct PasswordSource(SecretSource);
 
@@ -56,7 +56,7 @@ impl FromStr for PasswordSource {
 }
 
 impl PasswordSource {
-    /// `option` is what the command line calls it.
+    /// Reads the password. Errors name the `option`.
     pub(super) fn read(&self, option: &'static str) -> anyhow::Result<Secret> {
         if let SecretSource::Literal(_) = self.0 {
             bail!("{option} takes env:NAME or file:PATH, never the password itself");

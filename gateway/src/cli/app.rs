@@ -1,4 +1,4 @@
-//! `signpost app …`: applications in the store that the running gateways share.
+//! `signpost app …`: manages the applications in the store of the running gateways.
 
 #![allow(
     clippy::doc_markdown,
@@ -27,10 +27,10 @@ use crate::{
     apps::{
         AppState,
         administration::{
-            Administration, AppDescription, AppEdit, AppName, MAX_OVERLAP, NewKey, Origin, Rules,
+            Administration, AppChanges, AppName, MAX_OVERLAP, NewAppSettings, NewKey, Origin, Rules,
         },
         import::{ImportError, read_file},
-        open::{allow_bulk, open_store},
+        open::{open_store, raise_statement_timeout},
         store::{AppStore, AppSummary, Edit},
     },
     config::{Applications, Config, weaknesses},
@@ -38,52 +38,52 @@ use crate::{
 
 const MAX_OVERLAP_HOURS: u64 = MAX_OVERLAP.as_secs() / 3600;
 
-/// What `signpost app import --help` says of the file.
-const IMPORT_FILE: &str = r#"The file is CSV with a header row, or JSON lines (an object a line), in UTF-8; its first character tells which:
+/// The file format, for `signpost app import --help`.
+const IMPORT_FILE: &str = r#"The file is CSV with a header row, or JSON lines (one object per line), in UTF-8; its first character decides:
 
   ident,key,name,origins,profile,default_version
   team-1,4283fefc63f0cd0e873a0000c6d07ef7,First team,https://a.example https://b.example,wechat,v2
 
   {"ident":"team-1","key":"4283…","name":"First team","origins":["https://a.example"],"profile":"wechat"}
 
-ident            needed: 1 to 64 of A-Z a-z 0-9 . _ -
-key              needed: the key that its clients sign with, without white space, of at least 128 bits (32 hex digits)
-name             needed: 1 to 64 characters
-origins          origins that a login may return to: in CSV separated by spaces, in JSON a list
-profile          a sign profile of its own: plain, decoded, bilibili, alipay, wechat or top, which keep the gateway's
-                 algorithm, cover and replay; or an object, as app list --json shows it. Default: the gateway's
+ident            required: 1 to 64 of A-Z a-z 0-9 . _ -
+key              required: the key that its clients sign with: at least 128 bits (32 hex digits), no white space
+name             required: 1 to 64 characters
+origins          origins that a login may return to: separated by spaces in CSV, a list in JSON
+profile          a sign profile of its own: a preset (plain, decoded, bilibili, alipay, wechat, top) with the gateway's
+                 algorithm, cover and replay, or an object as in app list --json. Default: the gateway's profile
 default_version  one of the gateway's versions
 
-The columns may come in any order, and the last three may be left out or empty. Every problem is told, by its line,
-and then nothing is imported. At most 250,000 applications and 64 MiB; 100,000 take some seconds. Running gateways
-accept the applications within a second. The file holds keys: keep it from others, and delete it afterwards."#;
+The columns may be in any order; the last three are optional. If the file has problems, all of them are reported by
+line, and nothing is imported. Limits: 250,000 applications and 64 MiB; 100,000 take some seconds. Running gateways
+accept the applications within a second. The file contains keys: protect it, and delete it afterwards."#;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum AppCommand {
-    /// Add an application. Its key is printed once and never again.
+    /// Add an application. Its key is printed only once.
     Create(Create),
-    /// Add the applications of a file, with the idents and keys that they have already: all of them, or none.
+    /// Add all applications of a file, with existing idents and keys, or none.
     #[command(after_help = IMPORT_FILE)]
     Import(Import),
-    /// Change an application. What is not named stays as it is.
+    /// Change an application. Options that are not given change nothing.
     Update(Box<Update>),
     /// List all applications.
-    List(Common),
+    List(CommonOptions),
     /// Show one application.
-    Show(One),
-    /// Give an application a new key, printed once; the old one stays valid for a while.
+    Show(OneApp),
+    /// Replace an application's key. The new key is printed only once; the old one stays valid for a while.
     Rotate(Rotate),
-    /// Refuse an application's requests.
-    Disable(One),
+    /// Reject an application's requests.
+    Disable(OneApp),
     /// Accept a disabled application's requests again.
-    Enable(One),
-    /// Remove an application for good.
-    Delete(One),
+    Enable(OneApp),
+    /// Delete an application permanently.
+    Delete(OneApp),
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Common {
-    /// The gateway's configuration file: it says where the store is.
+pub(super) struct CommonOptions {
+    /// The gateway's configuration file, which names the store.
     #[arg(long, value_name = "FILE", default_value = "conf/gateway.toml")]
     config: PathBuf,
     /// Print JSON.
@@ -92,82 +92,82 @@ pub(super) struct Common {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct One {
+pub(super) struct OneApp {
     /// The application's ident.
     ident: AppIdent,
     #[command(flatten)]
-    common: Common,
+    common: CommonOptions,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Create {
-    /// What people call it; shown to those who log in.
+    /// The display name, shown to users on login pages.
     name: AppName,
-    /// An origin that a login may return to, "https://app.example.com" say; may be given again.
+    /// An origin that a login may return to, for example "https://app.example.com"; repeatable.
     #[arg(long, value_name = "ORIGIN")]
     return_to: Vec<Origin>,
-    /// A sign profile of its own; what is not said is as the gateway's.
+    /// Its own sign profile; options that are not given keep the gateway's settings.
     #[command(flatten)]
     rules: SignRules,
-    /// The version of its requests that name none: one of the gateway's.
+    /// The version for requests that name none; must be one of the gateway's.
     #[arg(long, value_name = "NAME")]
     default_version: Option<Version>,
     #[command(flatten)]
-    common: Common,
+    common: CommonOptions,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Import {
-    /// The file; "-" is the standard input.
+    /// The file, or "-" for standard input.
     file: PathBuf,
-    /// Take keys under 128 bits, too, as allow_weak_key = true of the configuration does.
+    /// Accept keys under 128 bits, like allow_weak_key = true in the configuration.
     #[arg(long)]
     allow_weak_key: bool,
     #[command(flatten)]
-    common: Common,
+    common: CommonOptions,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Update {
     /// The application's ident.
     ident: AppIdent,
-    /// What people call it; shown to those who log in.
+    /// The display name, shown to users on login pages.
     #[arg(long)]
     name: Option<AppName>,
-    /// An origin that a login may return to, in place of all that there are; may be given again.
+    /// An origin that a login may return to; repeatable; replaces all current ones.
     #[arg(long, value_name = "ORIGIN")]
     return_to: Vec<Origin>,
-    /// Let logins return nowhere.
+    /// Remove all origins that a login may return to.
     #[arg(long, conflicts_with = "return_to")]
     no_return_to: bool,
-    /// Its own sign profile; what is not said is as it was.
+    /// Its own sign profile; options that are not given keep the current settings.
     #[command(flatten)]
     rules: SignRules,
-    /// Sign as the gateway's configuration says, without a profile of its own.
+    /// Remove its own sign profile: use the gateway's.
     #[arg(long, conflicts_with_all = ["preset", "algorithm", "cover", "replay"])]
     no_profile: bool,
-    /// The version of its requests that name none: one of the gateway's.
+    /// The version for requests that name none; must be one of the gateway's.
     #[arg(long, value_name = "NAME")]
     default_version: Option<Version>,
-    /// Send its requests that name no version where the gateway's configuration says.
+    /// Remove its default version: use the gateway's.
     #[arg(long, conflicts_with = "default_version")]
     no_default_version: bool,
     #[command(flatten)]
-    common: Common,
+    common: CommonOptions,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Rotate {
     /// The application's ident.
     ident: AppIdent,
-    /// How long the old key stays valid, in hours.
+    /// Hours for which the old key stays valid.
     #[arg(long, value_name = "HOURS", default_value_t = 24, value_parser = clap::value_parser!(u64).range(0..=MAX_OVERLAP_HOURS))]
     overlap: u64,
-    /// End the validity of the key before the last rotation, if it is still valid.
+    /// Rotate even if the key before the last rotation is still valid, and end its validity now.
     #[arg(long)]
     end_running_overlap: bool,
     #[command(flatten)]
-    common: Common,
+    common: CommonOptions,
 }
 
 pub(super) async fn run(command: AppCommand) -> anyhow::Result<ExitCode> {
@@ -194,7 +194,7 @@ pub(super) async fn run(command: AppCommand) -> anyhow::Result<ExitCode> {
         AppCommand::Disable(one) => set_state(&one, AppState::Disabled).await?,
         AppCommand::Enable(one) => set_state(&one, AppState::Active).await?,
         AppCommand::Delete(one) => {
-            done(
+            print_state(
                 store(&one.common).await?.delete(one.ident).await?,
                 &one,
                 "deleted",
@@ -206,13 +206,13 @@ pub(super) async fn run(command: AppCommand) -> anyhow::Result<ExitCode> {
 
 async fn create(create: Create) -> anyhow::Result<()> {
     let administration = administration(&create.common).await?;
-    let described = AppDescription {
+    let described = NewAppSettings {
         name: create.name,
         return_to: create.return_to,
         profile: create.rules.choice(),
         default_version: create.default_version,
     };
-    warn_of(administration.profile_of(&described.profile).as_ref());
+    print_weaknesses(administration.profile_of(&described.profile).as_ref());
     let created = administration.create(described, SystemClock.now()).await?;
     show_key(&created, &create.common);
     Ok(())
@@ -220,17 +220,17 @@ async fn create(create: Create) -> anyhow::Result<()> {
 
 async fn import(import: Import) -> anyhow::Result<()> {
     let mut config = Config::load(&import.common.config)?;
-    allow_bulk(&mut config.store);
-    let file = read(&import.file).with_context(|| name_of(&import.file))?;
-    let administration = opened(&config, &import.common).await?;
+    raise_statement_timeout(&mut config.store);
+    let file = read(&import.file).with_context(|| display_name(&import.file))?;
+    let administration = open_administration(&config, &import.common).await?;
     let imported = administration.import(&file, import.allow_weak_key, SystemClock.now());
     let imported = imported.await.map_err(|error| match error {
         ImportError::Problems(problems) => {
-            let name = name_of(&import.file);
+            let name = display_name(&import.file);
             let lines = problems.to_string().replace('\n', &format!("\n{name}: "));
             anyhow!("{name}: {lines}\nnothing was imported")
         }
-        other => anyhow::Error::new(other).context(name_of(&import.file)),
+        other => anyhow::Error::new(other).context(display_name(&import.file)),
     })?;
     for (weakness, count) in &imported.weaknesses {
         print_error(&format!("warning: {count} applications: {weakness}"));
@@ -258,7 +258,7 @@ fn read(file: &Path) -> Result<impl std::ops::Deref<Target = Vec<u8>> + use<>, I
     read_file(file, usize::try_from(length).unwrap_or(usize::MAX))
 }
 
-fn name_of(file: &Path) -> String {
+fn display_name(file: &Path) -> String {
     if file == Path::new("-") {
         "standard input".to_owned()
     } else {
@@ -268,7 +268,7 @@ fn name_of(file: &Path) -> String {
 
 async fn update(update: Update) -> anyhow::Result<()> {
     let choice = update.rules.choice();
-    let edit = AppEdit {
+    let edit = AppChanges {
         name: update.name,
         return_to: (update.no_return_to || !update.return_to.is_empty())
             .then_some(update.return_to),
@@ -286,12 +286,12 @@ async fn update(update: Update) -> anyhow::Result<()> {
     let changes_profile = edit.profile.value().is_some();
     let administration = administration(&update.common).await?;
     let updated = administration.update(update.ident, edit).await?;
-    warn_of(updated.sign_profile.as_ref().filter(|_| changes_profile));
+    print_weaknesses(updated.sign_profile.as_ref().filter(|_| changes_profile));
     show(&updated, &update.common);
     Ok(())
 }
 
-fn warn_of(profile: Option<&SignProfile>) {
+fn print_weaknesses(profile: Option<&SignProfile>) {
     for weakness in profile.into_iter().flat_map(weaknesses) {
         print_error(&format!("warning: {weakness}"));
     }
@@ -312,8 +312,8 @@ async fn rotate(rotate: Rotate) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn set_state(one: &One, state: AppState) -> anyhow::Result<()> {
-    done(
+async fn set_state(one: &OneApp, state: AppState) -> anyhow::Result<()> {
+    print_state(
         store(&one.common)
             .await?
             .set_state(one.ident, state)
@@ -323,30 +323,33 @@ async fn set_state(one: &One, state: AppState) -> anyhow::Result<()> {
     )
 }
 
-async fn store(common: &Common) -> anyhow::Result<Arc<dyn AppStore>> {
+async fn store(common: &CommonOptions) -> anyhow::Result<Arc<dyn AppStore>> {
     Ok(Arc::clone(administration(common).await?.store()))
 }
 
-/// The applications of the configuration's store.
-async fn administration(common: &Common) -> anyhow::Result<Administration> {
-    opened(&Config::load(&common.config)?, common).await
+/// Opens the administration of the configured store.
+async fn administration(common: &CommonOptions) -> anyhow::Result<Administration> {
+    open_administration(&Config::load(&common.config)?, common).await
 }
 
-async fn opened(config: &Config, common: &Common) -> anyhow::Result<Administration> {
+async fn open_administration(
+    config: &Config,
+    common: &CommonOptions,
+) -> anyhow::Result<Administration> {
     match &config.applications {
         Applications::Multi(multi) => {
             let (_, store) = open_store(config, multi).await?;
-            Ok(Administration::new(store, Rules::of(config)))
+            Ok(Administration::new(store, Rules::from_config(config)))
         }
         Applications::Single(_) => bail!(
-            "{} serves a single application: replace [application] by [applications] to manage many",
+            "{} serves a single application: replace [application] with [applications] to manage many",
             common.config.display()
         ),
     }
 }
 
-fn done(is_done: bool, one: &One, state: &str) -> anyhow::Result<()> {
-    if !is_done {
+fn print_state(is_known: bool, one: &OneApp, state: &str) -> anyhow::Result<()> {
+    if !is_known {
         return Err(unknown(one.ident));
     }
     if one.common.json {
@@ -361,17 +364,17 @@ fn unknown(ident: AppIdent) -> anyhow::Error {
     anyhow!("no application has the ident {ident}")
 }
 
-/// The one time that a key is shown.
-fn show_key(NewKey { ident, key }: &NewKey, common: &Common) {
+/// Prints a new key: the only time that it is shown.
+fn show_key(NewKey { ident, key }: &NewKey, common: &CommonOptions) {
     if common.json {
         print_line(&json!({ "ident": ident.as_str(), "key": key.expose() }).to_string());
     } else {
         print_line(&format!("APP_IDENT  {ident}\nAPP_KEY    {}", key.expose()));
-        print_error("The key is shown this once: keep it where only the application can read it.");
+        print_error("The key is shown only once: store it where only the application can read it.");
     }
 }
 
-fn show(app: &AppSummary, common: &Common) {
+fn show(app: &AppSummary, common: &CommonOptions) {
     if common.json {
         print_line(&json!(app).to_string());
     } else {
@@ -417,7 +420,7 @@ fn details(app: &AppSummary) {
     }
 }
 
-/// The preset that the application's profile is, as far as it is one.
+/// The name of the application's profile, if it is a preset.
 fn profile(app: &AppSummary) -> String {
     let Some(own) = &app.sign_profile else {
         return "the gateway's".to_owned();

@@ -1,4 +1,4 @@
-//! `signpost call`: signs a request, sends it, prints the answer. What a person tries things with.
+//! `signpost call`: signs a request, sends it, prints the answer. For trying out a gateway by hand.
 
 #![allow(
     clippy::doc_markdown,
@@ -25,19 +25,19 @@ use super::{
 };
 use crate::config::{Applications, Config};
 
-/// Longer than the longest long poll.
-const PATIENCE: Duration = Duration::from_secs(90);
+/// Timeout of the request; longer than the longest long poll.
+const TIMEOUT: Duration = Duration::from_secs(90);
 
 #[derive(Debug, clap::Args)]
 pub(super) struct CallArguments {
     /// GET or POST.
     method: String,
-    /// The path, "/login" say.
+    /// The path, for example "/login".
     path: String,
-    /// Parameters, not yet encoded: in the query of a GET, in the form of a POST.
+    /// Unencoded parameters: sent in the query of a GET, in the form of a POST.
     #[arg(value_name = "KEY=VALUE")]
     params: Vec<String>,
-    /// Take prefix, address, sign profile and, in single-application mode, the key from the gateway's file.
+    /// Take prefix, address, sign profile and, in single-application mode, the key from this gateway configuration.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// The gateway's address [default: http://127.0.0.1:8080].
@@ -49,16 +49,16 @@ pub(super) struct CallArguments {
     /// The application's ident.
     #[arg(long)]
     app: Option<String>,
-    /// The application's key: env:NAME or file:PATH [default: env:SIGNPOST_APP_KEY].
+    /// The application's key, as env:NAME or file:PATH [default: env:SIGNPOST_APP_KEY].
     #[arg(long, value_name = "SOURCE")]
     key: Option<KeySource>,
-    /// The version to ask for.
+    /// The version to request.
     #[arg(long, value_name = "NAME")]
     version: Option<String>,
-    /// The language of texts.
+    /// The language of error texts: en, zh-CN, zh-TW, ja or ko.
     #[arg(long)]
     language: Option<String>,
-    /// The user's credential: env:NAME or file:PATH.
+    /// The user's credential, as env:NAME or file:PATH.
     #[arg(long, value_name = "SOURCE")]
     authorization: Option<String>,
     #[command(flatten)]
@@ -68,8 +68,8 @@ pub(super) struct CallArguments {
     include: bool,
 }
 
-/// What is known of the gateway.
-struct Known {
+/// The gateway to call, and how to sign for it.
+struct CallTarget {
     names: HeaderNames,
     url: Url,
     profile: SignProfile,
@@ -77,19 +77,16 @@ struct Known {
 }
 
 pub(super) async fn run(arguments: CallArguments) -> anyhow::Result<ExitCode> {
-    let known = known(&arguments)?;
-    let request = request(&arguments, known)?;
-    let response = request
-        .send()
-        .await
-        .context("the gateway does not answer")?;
+    let target = call_target(&arguments)?;
+    let request = request(&arguments, target)?;
+    let response = request.send().await.context("cannot call the gateway")?;
     show(response, arguments.include).await
 }
 
-fn known(arguments: &CallArguments) -> anyhow::Result<Known> {
+fn call_target(arguments: &CallArguments) -> anyhow::Result<CallTarget> {
     let derive = |prefix: &Prefix| HeaderNames::new(prefix, &HeaderOverrides::default());
-    let usual_prefix: Prefix = "Acme".parse()?;
-    let usual = match &arguments.config {
+    let default_prefix: Prefix = "Acme".parse()?;
+    let base = match &arguments.config {
         Some(file) => {
             let config = Config::load(file)?;
             let key = match config.applications {
@@ -97,54 +94,54 @@ fn known(arguments: &CallArguments) -> anyhow::Result<Known> {
                 Applications::Multi(_) => None,
             };
             let profile = config.sign.profile;
-            Known {
+            CallTarget {
                 names: config.headers,
                 url: config.public_url.to_url(),
                 profile,
                 key,
             }
         }
-        None => Known {
-            names: derive(&usual_prefix)?,
+        None => CallTarget {
+            names: derive(&default_prefix)?,
             url: Url::parse("http://127.0.0.1:8080")?,
             profile: SignProfile::default(),
             key: None,
         },
     };
-    Ok(Known {
-        names: arguments.prefix.as_ref().map_or(Ok(usual.names), derive)?,
-        url: arguments.url.clone().unwrap_or(usual.url),
-        profile: arguments.rules.profile(usual.profile),
-        key: usual.key,
+    Ok(CallTarget {
+        names: arguments.prefix.as_ref().map_or(Ok(base.names), derive)?,
+        url: arguments.url.clone().unwrap_or(base.url),
+        profile: arguments.rules.profile(base.profile),
+        key: base.key,
     })
 }
 
-fn request(arguments: &CallArguments, known: Known) -> anyhow::Result<RequestBuilder> {
-    // What it holds is the process's own choice of cryptography; a second choice is no error here.
+fn request(arguments: &CallArguments, target: CallTarget) -> anyhow::Result<RequestBuilder> {
+    // Fails only if a provider is installed already, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = Client::builder()
         .redirect(redirect::Policy::none())
-        .timeout(PATIENCE)
+        .timeout(TIMEOUT)
         .no_proxy()
         .build()?;
     if !arguments.path.starts_with('/') || arguments.path.contains(['?', '#']) {
         bail!(
-            "'{}': a path begins with '/'; parameters follow as KEY=VALUE",
+            "'{}': the path must begin with '/' and have no query; give parameters as KEY=VALUE",
             arguments.path
         );
     }
-    let mut url = known.url.join(&arguments.path).context("the path")?;
-    if url.origin() != known.url.origin() {
+    let mut url = target.url.join(&arguments.path).context("the path")?;
+    if url.origin() != target.url.origin() {
         bail!(
-            "'{}' leads to another host than {}",
+            "'{}' points to another host than {}",
             arguments.path,
-            known.url
+            target.url
         );
     }
     let method = arguments.method.to_ascii_uppercase();
     let has_params = !arguments.params.is_empty() || method == "POST";
     let signed = if has_params {
-        let key = match (&arguments.key, known.key) {
+        let key = match (&arguments.key, target.key) {
             (Some(source), _) => source.clone().read()?,
             (None, Some(key)) => key,
             (None, None) => "env:SIGNPOST_APP_KEY".parse::<KeySource>()?.read()?,
@@ -152,7 +149,7 @@ fn request(arguments: &CallArguments, known: Known) -> anyhow::Result<RequestBui
         let unsigned = with_time(&arguments.params)?;
         Some(signed(
             &unsigned,
-            &known.profile,
+            &target.profile,
             &key,
             &method,
             url.path(),
@@ -169,12 +166,12 @@ fn request(arguments: &CallArguments, known: Known) -> anyhow::Result<RequestBui
             .post(url)
             .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
             .body(signed.unwrap_or_default()),
-        other => bail!("'{other}': the methods are GET and POST"),
+        other => bail!("'{other}': the method must be GET or POST"),
     };
     let given = [
-        (known.names.app(), &arguments.app),
-        (known.names.version(), &arguments.version),
-        (known.names.language(), &arguments.language),
+        (target.names.app(), &arguments.app),
+        (target.names.version(), &arguments.version),
+        (target.names.language(), &arguments.language),
     ];
     for (name, value) in given {
         if let Some(value) = value {
@@ -187,7 +184,7 @@ fn request(arguments: &CallArguments, known: Known) -> anyhow::Result<RequestBui
             bail!("--authorization takes env:NAME or file:PATH, never the credential itself");
         }
         let credential = source.read().context("--authorization")?;
-        request = request.header(known.names.authorization(), credential.expose());
+        request = request.header(target.names.authorization(), credential.expose());
     }
     Ok(request)
 }
@@ -203,7 +200,10 @@ async fn show(response: Response, with_headers: bool) -> anyhow::Result<ExitCode
             ));
         }
     }
-    let body = response.bytes().await.context("the answer broke off")?;
+    let body = response
+        .bytes()
+        .await
+        .context("the answer was incomplete")?;
     match serde_json::from_slice::<serde_json::Value>(&body) {
         Ok(json) => print_line(&serde_json::to_string_pretty(&json)?),
         Err(_) => print_line(&String::from_utf8_lossy(&body)),

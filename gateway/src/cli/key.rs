@@ -1,4 +1,4 @@
-//! Where a command takes the application's key from.
+//! The option that names the application's key.
 
 use std::{convert::Infallible, str::FromStr};
 
@@ -7,7 +7,7 @@ use gateway_protocol::sign::AppKey;
 
 use signpost_kit::secret::SecretSource;
 
-/// `env:NAME` or `file:PATH`. Never the key itself: other people see a machine's command lines.
+/// `env:NAME` or `file:PATH`. Never the key itself: other users can see the command line.
 #[derive(Clone, Debug)]
 pub(super) struct KeySource(SecretSource);
 
@@ -25,9 +25,6 @@ impl KeySource {
             bail!("--key takes env:NAME or file:PATH, never the key itself");
         }
         let secret = self.0.read().context("--key")?;
-        secret
-            .expose()
-            .parse()
-            .context("--key: what is there is no key")
+        secret.expose().parse().context("--key: not a valid key")
     }
 }

@@ -1,4 +1,4 @@
-//! The command line as typed, and what is told of one that is wrong: never an address, which may hold a password.
+//! Parses the command line. Errors never quote an address, which may contain a password.
 
 use std::{ffi::OsString, process::ExitCode};
 
@@ -6,35 +6,35 @@ use clap::{Parser, error::Error};
 
 use super::{Arguments, print_error};
 
-/// In place of what is not repeated.
-const HIDDEN: &str = "…";
+/// Replaces a sensitive word.
+const REDACTED: &str = "…";
 
-/// What the command line says, or the exit code where it asks for help, or is wrong.
+/// Parses the command line.
 ///
 /// # Errors
 ///
-/// There is nothing more to do: whatever there is to say was said.
+/// It asks for help or is invalid. The text was printed already; the process should end with this exit code.
 pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Arguments, ExitCode> {
     let words: Vec<OsString> = words.into_iter().collect();
-    Arguments::try_parse_from(&words).map_err(|error| tell(&error, &words))
+    Arguments::try_parse_from(&words).map_err(|error| print_and_exit_code(&error, &words))
 }
 
-fn tell(error: &Error, words: &[OsString]) -> ExitCode {
-    let may_hold_password = hidden(words);
+fn print_and_exit_code(error: &Error, words: &[OsString]) -> ExitCode {
+    let may_hold_password = sensitive_words(words);
     if may_hold_password.is_empty() || !error.use_stderr() {
-        // As clap would: in colours, where they are seen.
+        // Printed by clap, which uses colours on a terminal.
         let _ = error.print();
     } else {
-        print_error(without(error.to_string(), &may_hold_password).trim_end());
+        print_error(redacted(error.to_string(), &may_hold_password).trim_end());
     }
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
 
-/// Words with a colon or an at sign, and values of that kind behind an equals sign; the longest first, since a shorter
-/// one may be part of it.
-fn hidden(words: &[OsString]) -> Vec<String> {
+/// Words, and values after an equals sign, with a colon or an at sign. The longest come first, since a shorter one may
+/// be part of a longer one.
+fn sensitive_words(words: &[OsString]) -> Vec<String> {
     let words = words.iter().skip(1).map(|word| word.to_string_lossy());
-    let mut hidden: Vec<String> = words
+    let mut sensitive_words: Vec<String> = words
         .flat_map(|word| {
             let value = word.split_once('=').map(|(_, value)| value.to_owned());
             [Some(word.into_owned()), value]
@@ -42,14 +42,14 @@ fn hidden(words: &[OsString]) -> Vec<String> {
         .flatten()
         .filter(|word| word.contains([':', '@']))
         .collect();
-    hidden.sort_unstable_by_key(|word| std::cmp::Reverse(word.len()));
-    hidden
+    sensitive_words.sort_unstable_by_key(|word| std::cmp::Reverse(word.len()));
+    sensitive_words
 }
 
-fn without(text: String, hidden: &[String]) -> String {
-    hidden
+fn redacted(text: String, sensitive_words: &[String]) -> String {
+    sensitive_words
         .iter()
-        .fold(text, |text, word| text.replace(&**word, HIDDEN))
+        .fold(text, |text, word| text.replace(&**word, REDACTED))
 }
 
 #[cfg(test)]
@@ -58,14 +58,14 @@ mod tests {
 
     const ADDRESS: &str = "postgres://u:hush@db/d";
 
-    fn told(words: &str) -> String {
+    fn error_text(words: &str) -> String {
         let words: Vec<OsString> = words.split(' ').map(Into::into).collect();
         let error = Arguments::try_parse_from(&words).unwrap_err();
-        without(error.to_string(), &hidden(&words))
+        redacted(error.to_string(), &sensitive_words(&words))
     }
 
     #[test]
-    fn an_address_in_the_wrong_place_is_not_repeated() {
+    fn an_address_in_the_wrong_place_is_not_quoted() {
         for words in [
             "signpost store copy ADDRESS",
             "signpost store copy --from sqlite:x --to y ADDRESS",
@@ -84,25 +84,25 @@ mod tests {
             "signpost app rotate x --overlap=ADDRESS",
             "signpost store copy postgres://u:h w:hush@db/d",
         ] {
-            let told = told(&words.replace("ADDRESS", ADDRESS));
-            assert!(told.starts_with("error: "), "{words}: {told}");
+            let text = error_text(&words.replace("ADDRESS", ADDRESS));
+            assert!(text.starts_with("error: "), "{words}: {text}");
             assert!(
-                !told.contains("hush") && !told.contains("u:h"),
-                "{words}: {told}"
+                !text.contains("hush") && !text.contains("u:h"),
+                "{words}: {text}"
             );
         }
     }
 
     #[test]
-    fn it_would_be() {
+    fn clap_itself_would_quote_it() {
         let words = ["signpost", "store", "copy", ADDRESS];
         let error = Arguments::try_parse_from(words).unwrap_err();
         assert!(error.to_string().contains(ADDRESS));
     }
 
     #[test]
-    fn other_words_are() {
-        assert!(told("signpost rnu").contains("'rnu'"));
-        assert!(told("signpost store copy --form sqlite:x").contains("'--form'"));
+    fn other_words_are_quoted() {
+        assert!(error_text("signpost rnu").contains("'rnu'"));
+        assert!(error_text("signpost store copy --form sqlite:x").contains("'--form'"));
     }
 }

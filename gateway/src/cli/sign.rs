@@ -1,4 +1,4 @@
-//! `signpost sign`: a signed query or form body for given parameters.
+//! `signpost sign`: signs parameters as a query or form body.
 
 #![allow(
     clippy::doc_markdown,
@@ -26,36 +26,36 @@ use crate::apps::administration::ProfileChoice;
 pub(super) struct SignArguments {
     #[command(flatten)]
     rules: SignRules,
-    /// The application's key: env:NAME or file:PATH.
+    /// The application's key, as env:NAME or file:PATH.
     #[arg(long, value_name = "SOURCE", default_value = "env:SIGNPOST_APP_KEY")]
     key: KeySource,
-    /// The method, for a profile that covers it.
+    /// The method, if the profile covers the request.
     #[arg(long, default_value = "GET")]
     method: String,
-    /// The path, for a profile that covers it.
+    /// The path, if the profile covers the request.
     #[arg(long, default_value = "/")]
     path: String,
-    /// Also print the canonical string, with <APP_KEY> where the key goes.
+    /// Also print the canonical string, with <APP_KEY> in place of the key.
     #[arg(long)]
     canonical: bool,
-    /// Parameters, not yet encoded.
+    /// Unencoded parameters.
     #[arg(value_name = "KEY=VALUE")]
     params: Vec<String>,
 }
 
-/// The sign profile, as far as a client chooses one on the command line.
+/// Options that choose a sign profile.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct SignRules {
-    /// The family of rules: plain, decoded, bilibili, alipay, wechat or top.
+    /// The preset of the sign profile: plain, decoded, bilibili, alipay, wechat or top.
     #[arg(long, value_parser = preset)]
     preset: Option<SignProfile>,
-    /// The hash, if not the preset's.
+    /// The hash algorithm; a preset does not change it.
     #[arg(long, value_enum)]
     algorithm: Option<Algorithm>,
-    /// What is signed beside the parameters, if not the preset's.
+    /// What is signed: the parameters, or also method and path; a preset does not change it.
     #[arg(long, value_enum)]
     cover: Option<Cover>,
-    /// Whether a request may come twice, if not the preset's; a client need not know.
+    /// Whether the gateway accepts a repeated request; does not change the signature.
     #[arg(long, value_enum)]
     replay: Option<Replay>,
 }
@@ -79,7 +79,7 @@ enum Cover {
 }
 
 impl SignRules {
-    /// What was chosen.
+    /// The chosen settings.
     pub(super) fn choice(&self) -> ProfileChoice {
         ProfileChoice {
             preset: self.preset.clone(),
@@ -98,9 +98,9 @@ impl SignRules {
         }
     }
 
-    /// The profile that was chosen, starting from `usual`.
-    pub(super) fn profile(&self, usual: SignProfile) -> SignProfile {
-        self.choice().over(usual)
+    /// The chosen profile, based on `base`.
+    pub(super) fn profile(&self, base: SignProfile) -> SignProfile {
+        self.choice().apply_to(base)
     }
 }
 
@@ -124,14 +124,14 @@ pub(super) fn run(arguments: &SignArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Encodes the parameters and adds the time, unless they have one.
+/// Encodes the parameters, and adds `time` unless present.
 pub(super) fn with_time(params: &[String]) -> anyhow::Result<String> {
     let mut encoded = url::form_urlencoded::Serializer::new(String::new());
     let mut has_time = false;
     for param in params {
         let (key, value) = param
             .split_once('=')
-            .ok_or_else(|| anyhow!("'{param}': a parameter is KEY=VALUE"))?;
+            .ok_or_else(|| anyhow!("'{param}': a parameter must be KEY=VALUE"))?;
         has_time |= key == gateway_protocol::sign::TIME;
         encoded.append_pair(key, value);
     }
@@ -144,7 +144,7 @@ pub(super) fn with_time(params: &[String]) -> anyhow::Result<String> {
     Ok(encoded.finish())
 }
 
-/// Appends the sign.
+/// Appends `sign`.
 pub(super) fn signed(
     unsigned: &str,
     profile: &SignProfile,

@@ -1,4 +1,4 @@
-//! `signpost store …`: the database as a whole.
+//! `signpost store …`: copies the whole database.
 
 #![allow(
     clippy::doc_markdown,
@@ -27,29 +27,29 @@ use super::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum StoreCommand {
-    /// Move everything from SQLite to Postgres: all of it, or nothing.
+    /// Copy everything from SQLite to Postgres, or nothing.
     ///
-    /// Stop all gateways and backends first. The target must be empty; when the copy is interrupted it still is, and
-    /// the command can be run again. The source keeps what it has.
+    /// Stop all gateways and backends first. The target must be empty; after an interrupted copy it still is, and the
+    /// command can be repeated. The source does not change.
     ///
-    /// Everybody on a machine can see its command lines: give an address that holds a password by env:NAME or
-    /// file:PATH, or leave the password out of it and give that by --to-password.
+    /// Other users of the machine can see the command line. If the address contains a password, give it as env:NAME or
+    /// file:PATH, or give the password separately with --to-password.
     Copy(Copy),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Copy {
-    /// The SQLite file: sqlite:PATH, or env:NAME or file:PATH that holds this.
+    /// The SQLite file: sqlite:PATH, or env:NAME or file:PATH of such an address.
     #[arg(long, value_name = "ADDRESS")]
     from: AddressSource,
-    /// The Postgres database: postgres://USER@HOST:PORT/DATABASE, or env:NAME or file:PATH that holds this, password
-    /// and all.
+    /// The Postgres database: postgres://USER@HOST:PORT/DATABASE, or env:NAME or file:PATH of such an address with its
+    /// password.
     #[arg(long, value_name = "ADDRESS")]
     to: AddressSource,
-    /// The password there: env:NAME or file:PATH.
+    /// The Postgres password, as env:NAME or file:PATH.
     #[arg(long, value_name = "SOURCE")]
     to_password: Option<PasswordSource>,
-    /// The certificates that sslmode=verify-full trusts, in PEM, instead of the system's.
+    /// PEM file of the root certificates for sslmode=verify-full, instead of the system's.
     #[arg(long, value_name = "FILE")]
     to_root_certificate: Option<PathBuf>,
 }
@@ -61,18 +61,18 @@ pub(super) async fn run(command: StoreCommand) -> anyhow::Result<ExitCode> {
         root_certificate: arguments.to_root_certificate.clone(),
         ..PostgresSettings::default()
     };
-    warn_of_users(&file);
+    warn_if_open(&file);
     let begun = Instant::now();
     print_line(&format!(
-        "copying sqlite:{} to {server}; nothing is there until all of it is",
+        "copying sqlite:{} to {server} in one transaction",
         file.display()
     ));
     let tables = copy(&file, &server, &settings, |table| print_line(&line(table))).await?;
     print_line(&format!(
-        "copied and counted in {:.1} s",
+        "copied in {:.1} s; all row counts match",
         begun.elapsed().as_secs_f32()
     ));
-    say_what_next(&arguments.to.in_a_file(&server), &file, &tables);
+    print_next_steps(&arguments.to.as_setting(&server), &file, &tables);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -95,12 +95,12 @@ impl Copy {
     }
 }
 
-/// What they write from now on, nobody copies.
-fn warn_of_users(file: &Path) {
+/// Warns if a process has the database open: what it writes from now on is not copied.
+fn warn_if_open(file: &Path) {
     if let Some(process) = process_using(file) {
         print_error(&format!(
             "warning: process {process} has {} open: what it writes after the copy is lost. Stop all gateways and \
-             backends, and copy into a new database if one of them ran meanwhile",
+             backends; if one of them ran during the copy, repeat it into a new database",
             file.display()
         ));
     }
@@ -114,23 +114,23 @@ fn line(table: CopiedTable) -> String {
     } = table;
     let note = match replaced {
         0 => String::new(),
-        texts => format!("  ({texts} texts held U+0000, which is U+FFFD now)"),
+        texts => format!("  (U+0000 replaced by U+FFFD in {texts} texts)"),
     };
     format!("{name:14}{rows:>12}{note}")
 }
 
-fn say_what_next(store: &str, file: &Path, tables: &[CopiedTable]) {
-    print_line("Before anything is started again:");
+fn print_next_steps(store: &str, file: &Path, tables: &[CopiedTable]) {
+    print_line("Before you start anything again:");
     print_line(&format!(
-        "- in the files of all gateways and backends: store = {store}"
+        "- in the configuration of all gateways and backends, set store = {store}"
     ));
     let has_applications = tables
         .iter()
         .any(|table| table.name == "applications" && table.rows > 0);
     if has_applications {
         print_line(&format!(
-            "- in [applications] of all gateways: master_key = \"file:PATH\" or \"env:NAME\", the very key that they had; \
-             the applications' keys are sealed under it. Unless they named another, it is in {}",
+            "- in [applications] of all gateways, set master_key = \"file:PATH\" or \"env:NAME\" to the key used so far, which \
+             encrypts the applications' keys. By default it is in {}",
             file.with_extension("key").display()
         ));
     }

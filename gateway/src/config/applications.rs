@@ -1,4 +1,4 @@
-//! One application from the configuration, or many from the store. CONTRACT 4.
+//! A single application from the configuration, or many from the store. CONTRACT 4.
 
 use std::path::PathBuf;
 
@@ -9,41 +9,41 @@ use signpost_kit::{
 };
 use signpost_store::StoreSettings;
 
-/// Records that are remembered by default: about 1 KiB each.
-const CACHE_ENTRIES: u64 = 10_000;
+/// Default size of the application cache, in entries of about 1 KiB.
+const DEFAULT_CACHE_ENTRIES: u64 = 10_000;
 
-/// Who may sign requests.
+/// The applications that may sign requests.
 #[derive(Clone, Debug)]
 pub enum Applications {
-    /// One key for everybody; the application header is ignored.
+    /// One key for all clients; the application header is ignored.
     Single(AppKey),
-    /// The application header names a record of the store.
+    /// The application header names an application in the store.
     Multi(MultiApplications),
 }
 
-/// How records of the store are read.
+/// Settings of multi-application mode.
 #[derive(Clone, Debug)]
 pub struct MultiApplications {
-    /// What keys are encrypted under.
+    /// Encrypts the applications' keys.
     pub(crate) master_key: MasterKey,
-    /// Most records remembered, unknown idents among them.
+    /// Limit of cached applications, unknown idents included. 1 to 10,000,000, default 10,000.
     pub(crate) cache_entries: u64,
 }
 
-/// What keys are encrypted under.
+/// The key that encrypts the applications' keys.
 #[derive(Clone, Debug)]
 pub enum MasterKey {
-    /// Given by the operator.
+    /// Given by the operator in an environment variable.
     Given(Secret),
-    /// A file; made where it is missing.
+    /// A file; created if it is missing.
     File(PathBuf),
-    /// A file that several gateways share, each with a copy of its own: made by the operator alone, since each of
-    /// them would make another.
+    /// A file of which each of several gateways has a copy. Only the operator creates it: each gateway would create a
+    /// different key.
     SharedFile(PathBuf),
 }
 
 impl Applications {
-    /// `store` is none if that setting is invalid.
+    /// Reads `[application]` or `[applications]`. `store` is `None` if that setting is invalid.
     pub(super) fn read(
         root: &mut Section<'_>,
         store: Option<&StoreSettings>,
@@ -62,7 +62,7 @@ impl Applications {
             } else {
                 "neither [application] nor [applications]"
             };
-            let allowed = "[application] with a key, for one application, or [applications], for those in the store";
+            let allowed = "either [application] with a key (one application) or [applications] (many, in the store)";
             return Err(root.problem("application", found, allowed));
         }
         let mode = if is_single {
@@ -85,7 +85,7 @@ fn single_key(section: &mut Section<'_>, allows_weak_keys: bool) -> Read<AppKey>
         section.problem(
             "key",
             "white space inside the key",
-            "a text without white space",
+            "a key without white space",
         )
     })?;
     match key.check_strength() {
@@ -100,7 +100,7 @@ fn single_key(section: &mut Section<'_>, allows_weak_keys: bool) -> Read<AppKey>
 
 impl MultiApplications {
     fn read(section: &mut Section<'_>, store: Option<&StoreSettings>) -> Read<Self> {
-        let cache_entries = section.number("cache_entries", 1..=10_000_000, CACHE_ENTRIES);
+        let cache_entries = section.number("cache_entries", 1..=10_000_000, DEFAULT_CACHE_ENTRIES);
         let master_key = MasterKey::read(section, store);
         Ok(Self {
             master_key: master_key?,
@@ -114,7 +114,7 @@ impl MasterKey {
         const KEY: &str = "master_key";
         const ALLOWED: &str = "64 hex digits in \"env:NAME\" or \"file:PATH\"";
         let Some(source) = section.secret_source(KEY, ALLOWED)? else {
-            return Self::beside(section, store.ok_or(Invalid)?);
+            return Self::default_for(section, store.ok_or(Invalid)?);
         };
         match source {
             SecretSource::File(path) => {
@@ -131,8 +131,8 @@ impl MasterKey {
         }
     }
 
-    /// The default: a file beside the database. A server has no such place, and several gateways share it.
-    fn beside(section: &Section<'_>, store: &StoreSettings) -> Read<Self> {
+    /// The default: a file beside the SQLite database. A Postgres has none: all gateways there share one key.
+    fn default_for(section: &Section<'_>, store: &StoreSettings) -> Read<Self> {
         let file = store.address.file();
         let beside = file.map(|file| Self::File(file.with_extension("key")));
         beside.ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! How large requests may be, how often unsigned ones may come, and how long anything may take. CONTRACT 2, 3 and 8.
+//! Size limits of requests, rate limits of unsigned requests, and timeouts. CONTRACT 2, 3 and 8.
 
 use std::time::Duration;
 
@@ -9,63 +9,63 @@ use signpost_kit::{
 
 use crate::request::HeadLimits;
 
-/// Forms are verified, and so held in memory, whole.
+/// Maximum of `body_bytes`: a form is verified as a whole, and so held in memory.
 const MAX_BODY: usize = 64 * 1024;
 
-/// No client needs more; each is compared with every name in `Connection`.
+/// Maximum of `headers`: each header is compared with every name in `Connection`, and no client needs more.
 const MAX_HEADERS: usize = 250;
 
-/// Unsigned requests a second from one address, all day. A login takes three or four.
+/// Default of `per_second`: unsigned requests from one address, sustained. A login takes three or four.
 const UNSIGNED_PER_SECOND: u32 = 20;
 
-/// Unsigned requests at once from one address: an office of 150 people behind one, all of whom log in at nine o'clock.
+/// Default of `burst`: 150 people behind one address who all log in at nine o'clock.
 const UNSIGNED_BURST: u32 = 500;
 
-/// An IPv6 /48, which is what a site gets and a provider hands out by the thousand, may do so many times as much as one
-/// of its 65,536 networks.
-const NETWORKS_OF_SITE: u32 = 4;
+/// Default limits of an IPv6 /48 (one site), as a multiple of the limits of one of its 65,536 networks. Providers
+/// assign /48s by the thousand, so a site needs limits of its own.
+const SITE_FACTOR: u32 = 4;
 
-/// How large requests may be, and how often unsigned ones may come.
+/// Size limits of requests, and rate limits of unsigned requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The head's.
+    /// Limits of a request's head.
     pub head: HeadLimits,
-    /// Bytes of a form body. Default and most: 64 KiB.
+    /// Bytes of a form body. 64 B to 64 KiB, default 64 KiB.
     pub(crate) body: usize,
-    /// Parameters, query and body together. Default 256.
+    /// Parameters of query and body together. 2 to 10,000, default 256.
     pub(crate) params: usize,
-    /// How often requests that nobody signed may come from one network; `None`: as often as they like.
+    /// Rate limits of unsigned requests; `None`: unlimited.
     pub(crate) unsigned: Option<UnsignedLimits>,
 }
 
-/// How often unsigned requests may come. CONTRACT 3 and 8.
+/// Rate limits of unsigned requests. CONTRACT 3 and 8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UnsignedLimits {
-    /// From one IPv4 address, or one IPv6 /64. Default 20 a second, 500 at once.
+    /// Limit of one IPv4 address, or one IPv6 /64. Default 20 requests per second, burst 500.
     pub network: Rate,
-    /// From one IPv6 /48. Default four times that.
+    /// Limit of one IPv6 /48. Default four times `network`.
     pub site: Rate,
 }
 
 impl UnsignedLimits {
     fn read(section: &mut Section<'_>) -> Read<Option<Self>> {
         let enabled = section.flag("enabled", true);
-        let mut number = |key, least, most, default| section.number(key, least..=most, default);
+        let mut number = |key, min, max, default| section.number(key, min..=max, default);
         let per_second = number("per_second", 1, MAX_PER_SECOND, UNSIGNED_PER_SECOND);
         let burst = number("burst", 1, MAX_BURST, UNSIGNED_BURST);
-        // A site that may do less than one of its networks would be a network.
-        let (least, least_burst) = (per_second.unwrap_or(1), burst.unwrap_or(1));
+        // A site contains its networks, so its limits are at least theirs.
+        let (min_per_second, min_burst) = (per_second.unwrap_or(1), burst.unwrap_or(1));
         let site_per_second = number(
             "ipv6_48_per_second",
-            least,
+            min_per_second,
             MAX_PER_SECOND,
-            (least * NETWORKS_OF_SITE).min(MAX_PER_SECOND),
+            (min_per_second * SITE_FACTOR).min(MAX_PER_SECOND),
         );
         let site_burst = number(
             "ipv6_48_burst",
-            least_burst,
+            min_burst,
             MAX_BURST,
-            (least_burst * NETWORKS_OF_SITE).min(MAX_BURST),
+            (min_burst * SITE_FACTOR).min(MAX_BURST),
         );
         let limits = Self {
             network: rate(per_second?, burst?)?,
@@ -75,9 +75,9 @@ impl UnsignedLimits {
     }
 }
 
-/// The highest rate that can be set: more than one machine serves.
+/// Maximum of `per_second`: more than one machine can serve.
 const MAX_PER_SECOND: u32 = 1_000_000;
-/// The largest burst that can be set.
+/// Maximum of `burst`.
 const MAX_BURST: u32 = 10_000_000;
 
 fn rate(per_second: u32, burst: u32) -> Read<Rate> {
@@ -106,22 +106,22 @@ impl Limits {
     }
 }
 
-/// How long anything may take.
+/// Timeouts, each 1 s to 3600 s.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
-    /// The whole head, from its first byte. Default 10 s.
+    /// For the whole head, from its first byte. Default 10 s.
     pub(crate) head: Duration,
-    /// The whole body. Default 10 s.
+    /// For the whole body. Default 10 s.
     pub(crate) body: Duration,
-    /// Silence between two requests of a connection. Default 60 s.
+    /// For an idle client connection, between two requests. Default 60 s.
     pub(crate) idle: Duration,
-    /// Connecting to a backend. Default 2 s.
+    /// For connecting to a backend. Default 2 s.
     pub(crate) connect: Duration,
-    /// Each wait until a backend takes bytes of a request. Default 10 s.
+    /// For each write of a request to a backend. Default 10 s.
     pub(crate) forward: Duration,
-    /// Each wait for bytes of a backend's answer; longer than the longest long poll. Default 60 s.
+    /// For each read of a backend's answer; must exceed the longest long poll. Default 60 s.
     pub(crate) answer: Duration,
-    /// Each wait until a client takes bytes of an answer. Default 60 s.
+    /// For each write of an answer to a client. Default 60 s.
     pub send: Duration,
 }
 

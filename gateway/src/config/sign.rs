@@ -1,4 +1,4 @@
-//! How requests are signed: profile, window, and the requests with rules of their own. CONTRACT 3.
+//! Settings of signatures: profile, window, and paths with special rules. CONTRACT 3.
 
 use gateway_protocol::sign::{
     ReplayPolicy, SignAlgorithm, SignCover, SignEmpty, SignLayout, SignProfile, SignValues, Window,
@@ -6,30 +6,29 @@ use gateway_protocol::sign::{
 
 use signpost_kit::config::{Invalid, Read, Section};
 
-/// Live signs remembered for each application under `replay = "reject"`: 500 requests a second, for two
-/// minutes.
-const REPLAY_ENTRIES: usize = 60_000;
+/// Default of `replay_entries`: 500 requests per second for two minutes.
+const DEFAULT_REPLAY_ENTRIES: usize = 60_000;
 
-/// How requests are signed.
+/// Settings of signatures.
 #[derive(Clone, Debug)]
 pub struct SignConfig {
-    /// The profile of every application that has none of its own.
+    /// The profile of applications without one of their own.
     pub(crate) profile: SignProfile,
-    /// The accepted deviation of `time`.
+    /// The accepted deviation of `time`, either way. 1 s to 300 s, default 60 s.
     pub(crate) window: Window,
-    /// Requests that are signed even without parameters.
+    /// Requests that must be signed even without parameters.
     pub(crate) always_signed: Vec<AlwaysSigned>,
-    /// Paths that the provider's redirect comes back to, compared byte for byte.
+    /// Paths of callbacks (unsigned provider redirects), compared byte for byte.
     pub(crate) callback_paths: Vec<String>,
-    /// Paths on which a parameter `app` stands in for an absent application header.
+    /// Paths on which the parameter `app` replaces an absent application header.
     pub(crate) browser_paths: Vec<String>,
-    /// Whether keys under 128 bits are taken.
+    /// Whether keys under 128 bits are accepted.
     pub(crate) allows_weak_keys: bool,
-    /// Live signs remembered for each application.
+    /// Live signatures stored per application under `replay = "reject"`. 100 to 10,000,000, default 60,000.
     pub(crate) replay_entries: usize,
 }
 
-/// A request that must be signed even without parameters: `POST /login`.
+/// A request that must be signed even without parameters, for example `POST /login`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AlwaysSigned {
     /// `GET` or `POST`.
@@ -52,7 +51,8 @@ impl SignConfig {
         let callback_paths = section.list("callback_paths", &["/login"], paths, path);
         let browser_paths = section.list("browser_paths", &["/login"], paths, path);
         let allows_weak_keys = section.flag("allow_weak_key", false);
-        let replay_entries = section.number("replay_entries", 100..=10_000_000, REPLAY_ENTRIES);
+        let replay_entries =
+            section.number("replay_entries", 100..=10_000_000, DEFAULT_REPLAY_ENTRIES);
         Ok(Self {
             profile: profile?,
             window: Window::from_seconds(window?).map_err(|_| Invalid)?,
@@ -64,7 +64,7 @@ impl SignConfig {
         })
     }
 
-    /// What each weak choice means.
+    /// A warning for each weak setting.
     pub(super) fn warnings(&self) -> Vec<String> {
         let mut warnings: Vec<_> = weaknesses(&self.profile)
             .map(|weakness| format!("sign.{weakness}"))
@@ -79,7 +79,7 @@ impl SignConfig {
     }
 }
 
-/// What each weak choice of a profile means. CONTRACT 3.
+/// A description of each weak setting of a profile. CONTRACT 3.
 pub(crate) fn weaknesses(profile: &SignProfile) -> impl Iterator<Item = &'static str> + use<> {
     let is_concat = matches!(profile.layout, SignLayout::Concat | SignLayout::ConcatBoth);
     [
@@ -89,37 +89,37 @@ pub(crate) fn weaknesses(profile: &SignProfile) -> impl Iterator<Item = &'static
         ),
         (
             profile.values == SignValues::Decoded,
-            "values is decoded: two parameter lists can share one sign (a value may hold '&' or '='); prefer wire",
+            "values is decoded: two parameter lists can share one signature (a value may hold '&' or '='); prefer wire",
         ),
         (
             is_concat,
-            "layout is concat: two parameter lists can share one sign ('a=bc' and 'ab=c'); prefer pairs",
+            "layout is concat: two parameter lists can share one signature ('a=bc' and 'ab=c'); prefer pairs",
         ),
         (
             profile.empty == SignEmpty::Drop,
-            "empty is drop: pairs without a value are not signed, so that anybody can add or remove them; prefer keep",
+            "empty is drop: pairs without a value are not signed and can be added or removed in transit; prefer keep",
         ),
         (
             !profile.leave_out.is_empty(),
-            "leave_out names keys that are not signed: anybody can change their values; leave out none",
+            "leave_out names keys that are not signed: their values can be changed in transit; leave out none",
         ),
         (
             profile.replay == ReplayPolicy::Allow,
-            "replay is allow: who reads a request can send it again within the window; prefer reject",
+            "replay is allow: an intercepted request can be sent again within the window; prefer reject",
         ),
     ]
     .into_iter()
     .filter_map(|(applies, weakness)| applies.then_some(weakness))
 }
 
-/// The preset, with whatever single settings stand beside it.
+/// The preset, overridden by single settings.
 fn profile(section: &mut Section<'_>) -> Read<SignProfile> {
     let presets = SignProfile::PRESETS
         .map(|name| format!("\"{name}\""))
         .join(", ");
     let preset = section.parsed_by("preset", "plain", &presets, SignProfile::preset);
     let is_known = preset.is_ok();
-    // With an unknown one, the single settings are checked all the same.
+    // If the preset is unknown, the single settings are checked nevertheless.
     let preset = preset.unwrap_or_default();
     let values = [("wire", SignValues::Wire), ("decoded", SignValues::Decoded)];
     let layouts = [
@@ -149,7 +149,7 @@ fn profile(section: &mut Section<'_>) -> Read<SignProfile> {
     let replay = section.choice("replay", &replays, preset.replay);
     let preset_keys: Vec<_> = preset.leave_out.iter().map(String::as_str).collect();
     let leave_out = section.list("leave_out", &preset_keys, "keys", |key| {
-        // Leaving `time` out would let anybody move an old request into the window.
+        // If `time` were left out, an old request could be moved into the window.
         (!key.is_empty() && key != gateway_protocol::sign::TIME).then(|| key.to_owned())
     });
     let profile = SignProfile {

@@ -1,4 +1,4 @@
-//! Configurations that are right, and every problem of those that are not.
+//! Valid configurations, and every problem of invalid ones.
 
 use std::{fs, path::PathBuf};
 
@@ -71,22 +71,25 @@ fn a_minimal_file_has_the_contracts_defaults() {
 }
 
 #[test]
-fn a_stop_takes_as_long_as_the_file_says() {
+fn the_shutdown_settings_are_read() {
     let stop = "[shutdown]\ndrain_delay_seconds = 5\ngrace_seconds = 20\n";
     let config = load(&format!("{MINIMAL}{stop}")).unwrap();
     assert_eq!(config.shutdown.drain_delay.as_secs(), 5);
     assert_eq!(config.shutdown.grace.as_secs(), 20);
     let wrong = "[shutdown]\ndrain_delay_seconds = 301\ngrace_seconds = 0\n";
-    let told = problems(&format!("{MINIMAL}{wrong}"));
+    let report = problems(&format!("{MINIMAL}{wrong}"));
     assert!(
-        told.contains("shutdown.drain_delay_seconds: found 301"),
-        "{told}"
+        report.contains("shutdown.drain_delay_seconds: found 301"),
+        "{report}"
     );
-    assert!(told.contains("shutdown.grace_seconds: found 0"), "{told}");
+    assert!(
+        report.contains("shutdown.grace_seconds: found 0"),
+        "{report}"
+    );
 }
 
 #[test]
-fn unsigned_requests_are_limited_unless_that_is_switched_off() {
+fn unsigned_requests_are_limited_unless_disabled() {
     let rate = |section: &str| {
         limits(section).unsigned.map(|limits| {
             [limits.network, limits.site].map(|rate| (rate.per_second.get(), rate.burst.get()))
@@ -98,21 +101,21 @@ fn unsigned_requests_are_limited_unless_that_is_switched_off() {
         Some([(5, 500), (20, 501)])
     );
     assert_eq!(rate("[limits.unsigned]\nenabled = false"), None);
-    let told = problems(&format!(
+    let report = problems(&format!(
         "{MINIMAL}[limits.unsigned]\nper_second = 0\nburst = 100\nipv6_48_burst = 99\nper_minute = 1\n"
     ));
     for (key, found) in [("per_second", "0"), ("ipv6_48_burst", "99")] {
         let expected = format!("limits.unsigned.{key}: found {found}");
-        assert!(told.contains(&expected), "{expected} in:\n{told}");
+        assert!(report.contains(&expected), "{expected} in:\n{report}");
     }
     let expected = "limits.unsigned.per_minute: unknown key; allowed: enabled, per_second";
-    assert!(told.contains(expected), "{told}");
+    assert!(report.contains(expected), "{report}");
 }
 
 #[test]
 fn every_example_loads() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../conf");
-    // The key's file is made by whoever runs it.
+    // The operator creates the key's file.
     let text = fs::read_to_string(folder.join("gateway.toml")).unwrap();
     let text = text.replace(
         "\"file:data/app.key\"",
@@ -123,7 +126,7 @@ fn every_example_loads() {
 }
 
 #[test]
-fn what_an_example_leaves_out_stands_where_it_can_be_put_in() {
+fn keys_commented_out_in_an_example_are_known_and_in_the_right_table() {
     for name in ["gateway.toml", "gateway-multi.toml"] {
         let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
             .join("../conf")
@@ -132,22 +135,22 @@ fn what_an_example_leaves_out_stands_where_it_can_be_put_in() {
         let lines: Vec<&str> = text.lines().collect();
         let mut table = None;
         let mut tried = 0;
-        for (place, line) in lines.iter().enumerate() {
+        for (index, line) in lines.iter().enumerate() {
             match uncommented(line) {
                 _ if line.starts_with('[') => table = None,
-                Some(header) if header.starts_with('[') => table = Some(place),
+                Some(header) if header.starts_with('[') => table = Some(index),
                 Some(_) => {
-                    let put = |(other, line): (usize, &&str)| {
-                        let is_meant = other == place || Some(other) == table;
+                    let uncomment = |(other, line): (usize, &&str)| {
+                        let is_meant = other == index || Some(other) == table;
                         uncommented(line)
                             .filter(|_| is_meant)
                             .unwrap_or(line)
                             .to_owned()
                     };
-                    let with: Vec<String> = lines.iter().enumerate().map(put).collect();
-                    let told = load(&with.join("\n")).err().map(|error| error.to_string());
-                    let told = told.unwrap_or_default();
-                    assert!(!told.contains("unknown key"), "{name}: {line}\n{told}");
+                    let with: Vec<String> = lines.iter().enumerate().map(uncomment).collect();
+                    let report = load(&with.join("\n")).err().map(|error| error.to_string());
+                    let report = report.unwrap_or_default();
+                    assert!(!report.contains("unknown key"), "{name}: {line}\n{report}");
                     tried += 1;
                 }
                 None => {}
@@ -158,8 +161,8 @@ fn what_an_example_leaves_out_stands_where_it_can_be_put_in() {
 }
 
 #[test]
-fn every_problem_is_told_with_key_found_and_allowed() {
-    let told = problems(
+fn every_problem_is_reported_with_key_found_and_allowed() {
+    let report = problems(
         "prefix = '1x'\nlisten = 'here'\nlisten_to = 1\nthreads = -1\nunknown = 'maybe'\n\
          [application]\nkey = 'env:SIGNPOST_NO_SUCH_VARIABLE'\n[sign]\npreset = 'other'\nwindow_seconds = 301\n\
          always_signed = ['PUT /x']\nleave_out = ['time']\n[limits]\nbody_bytes = 65537\n[versions.v2]\nbackend = 'localhost'\n[log]\nformat = 'xml'\n",
@@ -175,75 +178,78 @@ fn every_problem_is_told_with_key_found_and_allowed() {
         ("versions.v2.backend", "'localhost'"),
         ("log.format", "'xml'"),
     ] {
-        let is_told = told.lines().any(|line| {
+        let is_reported = report.lines().any(|line| {
             line.contains(&format!(": {key}: found {found}")) && line.contains("allowed: ")
         });
-        assert!(is_told, "{key} {found} in:\n{told}");
+        assert!(is_reported, "{key} {found} in:\n{report}");
     }
     assert!(
-        told.contains(".toml:3: listen_to: unknown key; did you mean listen?"),
-        "{told}"
+        report.contains(".toml:3: listen_to: unknown key; did you mean listen?"),
+        "{report}"
     );
 }
 
 #[test]
-fn a_secret_is_never_told() {
-    let told = problems(&MINIMAL.replace(
+fn a_secret_is_never_reported() {
+    let report = problems(&MINIMAL.replace(
         "key = '4283fefc63f0cd0e873a0000c6d07ef7'",
         "key = 'hush hush'\nkye = 'hush2'",
     ));
     assert!(
-        told.contains("application.key") && told.contains("application.kye"),
-        "{told}"
+        report.contains("application.key") && report.contains("application.kye"),
+        "{report}"
     );
-    assert!(!told.contains("hush"), "{told}");
+    assert!(!report.contains("hush"), "{report}");
 }
 
 #[test]
-fn what_may_hold_a_password_is_not_told() {
-    let told = problems(
+fn values_that_may_contain_a_password_are_not_reported() {
+    let report = problems(
         "prefix = 'Acme'\nstore = 'postgres://signpost:hunter2@db'\npublic_url = 'http://u:hunter2@h'\n\
          application = 'hunter2hunter2'\n[versions.v1]\nbackend = '127.0.0.1:1'\n",
     );
     for key in ["store", "public_url", "application"] {
-        assert!(told.contains(&format!(": {key}: found")), "{key} in {told}");
+        assert!(
+            report.contains(&format!(": {key}: found")),
+            "{key} in {report}"
+        );
     }
-    assert!(!told.contains("hunter2"), "{told}");
+    assert!(!report.contains("hunter2"), "{report}");
 }
 
 #[test]
-fn a_header_cannot_take_a_name_that_means_something() {
+fn a_header_cannot_have_a_reserved_name() {
     for bad in ["X-Gateway-App-Id", "Host", "Acme-X-Version", "a b"] {
-        let told = problems(&format!("{MINIMAL}[headers]\napp = '{bad}'\n"));
-        assert!(told.contains(": headers."), "{told}");
+        let report = problems(&format!("{MINIMAL}[headers]\napp = '{bad}'\n"));
+        assert!(report.contains(": headers."), "{report}");
     }
 }
 
 #[test]
-fn both_listeners_have_addresses_of_their_own() {
-    let told = problems(&format!(
+fn the_listeners_must_have_different_addresses() {
+    let report = problems(&format!(
         "listen = '127.0.0.1:9'\n{MINIMAL}[management]\nlisten = '127.0.0.1:9'\n"
     ));
     assert!(
-        told.contains("management.listen: found 127.0.0.1:9"),
-        "{told}"
+        report.contains("management.listen: found 127.0.0.1:9"),
+        "{report}"
     );
 }
 
 #[test]
-fn a_backend_has_a_port_and_its_problem_is_told_once() {
-    let told = problems(&MINIMAL.replace("127.0.0.1:7001", "localhost"));
+fn a_backend_without_a_port_is_reported_once() {
+    let report = problems(&MINIMAL.replace("127.0.0.1:7001", "localhost"));
     assert!(
-        told.contains(
+        report.contains(
             "versions.v1.backend: found 'localhost', which has no port; allowed: an IP address"
         ),
-        "{told}"
+        "{report}"
     );
-    assert_eq!(told.lines().count(), 1, "{told}");
+    assert_eq!(report.lines().count(), 1, "{report}");
 }
 
 #[test]
-fn a_weak_key_is_refused_unless_it_is_allowed() {
+fn a_weak_key_is_rejected_unless_allowed() {
     let weak = MINIMAL.replace("4283fefc63f0cd0e873a0000c6d07ef7", "secret");
     assert!(problems(&weak).contains("application.key: found a weak key"));
     let allowed = format!("{weak}[sign]\nallow_weak_key = true\n");
@@ -257,27 +263,27 @@ fn a_weak_key_is_refused_unless_it_is_allowed() {
 }
 
 #[test]
-fn a_weak_gateway_secret_is_refused_and_not_told() {
+fn a_weak_gateway_secret_is_rejected_and_not_quoted() {
     let with = |secret: &str| format!("gateway_secret = '{secret}'\n{MINIMAL}");
     for weak in ["hush", "hunter2hunter2", "4283fefc63f0cd0e873a0000c6d07ef"] {
-        let told = problems(&with(weak));
+        let report = problems(&with(weak));
         assert!(
-            told.contains("gateway_secret: found a weak secret"),
-            "{told}"
+            report.contains("gateway_secret: found a weak secret"),
+            "{report}"
         );
-        assert!(!told.contains(weak), "{told}");
-        // What is of our own making has no reason to be weak, unlike keys that clients have already.
-        let told = problems(&format!("{}[sign]\nallow_weak_key = true\n", with(weak)));
-        assert!(told.contains("gateway_secret"), "{told}");
+        assert!(!report.contains(weak), "{report}");
+        // allow_weak_key is for existing clients' keys; the gateway secret can always be replaced.
+        let report = problems(&format!("{}[sign]\nallow_weak_key = true\n", with(weak)));
+        assert!(report.contains("gateway_secret"), "{report}");
     }
     let bell = "gateway_secret = \"4283fefc63f0cd0e873a0000c6d07ef7\\u0007\"\n";
-    let told = problems(&format!("{bell}{MINIMAL}"));
-    assert!(told.contains("no header can have"), "{told}");
+    let report = problems(&format!("{bell}{MINIMAL}"));
+    assert!(report.contains("not allowed in a header"), "{report}");
     load(&with("4283fefc63f0cd0e873a0000c6d07ef7")).unwrap();
 }
 
 #[test]
-fn there_is_one_application_or_there_are_many() {
+fn exactly_one_of_the_application_tables_is_required() {
     let neither = MINIMAL.replace(
         "[application]\nkey = '4283fefc63f0cd0e873a0000c6d07ef7'\n",
         "",
@@ -293,16 +299,16 @@ fn there_is_one_application_or_there_are_many() {
 }
 
 #[test]
-fn the_default_version_has_a_backend() {
-    let told = problems(&format!("default_version = 'v3'\n{MINIMAL}"));
+fn the_default_version_must_have_a_backend() {
+    let report = problems(&format!("default_version = 'v3'\n{MINIMAL}"));
     assert!(
-        told.contains("default_version") && told.contains("allowed: v1"),
-        "{told}"
+        report.contains("default_version") && report.contains("allowed: v1"),
+        "{report}"
     );
 }
 
 #[test]
-fn weak_choices_are_warned_of() {
+fn weak_settings_are_warned_of() {
     let warnings = load(&format!("{MINIMAL}[sign]\npreset = 'top'\n"))
         .unwrap()
         .warnings()
@@ -323,21 +329,21 @@ fn weak_choices_are_warned_of() {
 }
 
 #[test]
-fn single_settings_stand_beside_a_preset() {
+fn single_settings_override_a_preset() {
     let profile = sign_config("preset = 'alipay'\ncover = 'request'").profile;
     assert_eq!(profile.leave_out, ["sign_type"]);
     assert_eq!(profile.cover, gateway_protocol::sign::SignCover::Request);
 }
 
 #[test]
-fn management_stays_on_this_machine_unless_told_otherwise() {
+fn management_must_listen_on_loopback_unless_insecure() {
     let open = format!("{MINIMAL}[management]\nlisten = '0.0.0.0:8081'\n");
     assert!(problems(&open).contains("management.listen"));
     assert!(load(&format!("{open}insecure = true\n")).is_ok());
 }
 
 #[test]
-fn a_file_that_cannot_be_read_or_is_no_toml_says_so() {
+fn unreadable_and_invalid_files_are_reported() {
     let missing = Config::load("/nonexistent/gateway.toml".as_ref())
         .unwrap_err()
         .to_string();

@@ -2,32 +2,32 @@
 
 mod address;
 mod health;
-mod idle_keys;
+mod unused_keys;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use gateway_protocol::version::Version;
 use signpost_kit::config::{Invalid, Read, Section};
 
-use self::{address::addresses, idle_keys::IdleKeys};
+use self::{address::addresses, unused_keys::UnusedKeys};
 pub(crate) use self::{
-    address::{BackendAddress, Place},
+    address::{BackendAddress, HostPort},
     health::HealthChecks,
 };
 
-/// An address is out for so long at most when no connection to it came about: then a request finds out whether it is
-/// back, which may cost that one the time to connect.
-const OUT_SECONDS: u64 = 2;
+/// Default of `health.out_seconds`, the longest ejection after a failed connect. Then a request tests the address, and
+/// may have to wait for the connect timeout.
+const DEFAULT_OUT_SECONDS: u64 = 2;
 
-/// The versions that there are, and where requests go that name none of them.
+/// The configured versions, and the routing of requests that name none of them.
 #[derive(Clone, Debug)]
 pub struct Versions {
     backends: Vec<Arc<Backend>>,
     default: usize,
-    /// What becomes of a request that names a version that there is not.
+    /// How requests for an unknown version are handled.
     pub(crate) unknown: UnknownVersion,
-    /// Keys that change nothing, and why.
-    idle_keys: Vec<String>,
+    /// Warnings about keys without effect.
+    unused_keys: Vec<String>,
 }
 
 /// One version's backend.
@@ -35,61 +35,61 @@ pub struct Versions {
 pub struct Backend {
     /// The version that it serves.
     pub(crate) version: Version,
-    /// Its place among the versions, from 0.
+    /// Its index among the versions, from 0.
     pub(crate) number: usize,
-    /// Where it listens.
+    /// The address or addresses that it listens on.
     pub(crate) upstream: Upstream,
 }
 
-/// Where a backend listens.
+/// The address or addresses of a backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Upstream {
-    /// At one address, whatever happens: there is nothing to choose.
+    /// One address without health checks: nothing to choose from.
     Fixed(SocketAddr),
-    /// At any of several addresses, or of those that a name has, or at one that is checked.
+    /// Several addresses, a host name, or one address with health checks.
     Balanced(Balancing),
 }
 
-/// How one of several addresses is chosen.
+/// Load balancing of a backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Balancing {
-    /// The addresses. At least one; none twice.
+    /// The addresses: at least one, without duplicates.
     pub addresses: Vec<BackendAddress>,
-    /// Which of them gets a request.
+    /// How an address is chosen for a request.
     pub balance: Balance,
-    /// How they are checked; `None` where they are not.
+    /// Settings of health checks; `None`: no checks.
     pub checks: Option<HealthChecks>,
-    /// An address to which no connection came about gets no requests for so long at most. 1 s to 3600 s, default 2 s.
+    /// Longest ejection of an address after a failed connect. 1 s to 3600 s, default 2 s.
     pub out: Duration,
 }
 
-/// Which of several addresses gets a request.
+/// How an address is chosen for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Balance {
     /// One after the other.
     RoundRobin,
-    /// The one with the fewest requests under way.
+    /// The address with the fewest requests in flight.
     LeastConnections,
-    /// Always the same for an application, as long as it is there.
+    /// The same address for an application, as long as it is available.
     HashApp,
-    /// Always the same for a client's address, as long as it is there.
+    /// The same address for a client IP, as long as it is available.
     HashClient,
 }
 
-/// What becomes of a request that names a version that there is not.
+/// How requests for an unknown version are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UnknownVersion {
-    /// It goes to the default route, as the convention says.
+    /// Sends it on the default route. CONTRACT 5.
     Default,
-    /// 400 `version_unknown`.
+    /// Rejects it: 400 `version_unknown`.
     Reject,
 }
 
 impl Versions {
-    /// Those in `root`, of a gateway that listens at `own`.
+    /// Reads the versions in `root`. `own` are the addresses that the gateway listens on.
     pub(super) fn read(root: &mut Section<'_>, own: [Option<SocketAddr>; 2]) -> Read<Self> {
         let own: Vec<_> = own.into_iter().flatten().collect();
-        let mut idle_keys = Vec::new();
+        let mut unused_keys = Vec::new();
         let unknown = [
             ("default", UnknownVersion::Default),
             ("reject", UnknownVersion::Reject),
@@ -97,14 +97,14 @@ impl Versions {
         let unknown = root.choice("unknown", &unknown, UnknownVersion::Default);
         let default: Read<Version> = root.parsed("default_version", "v1", "a version's name");
         let tables = root.sections("versions", |name, section| {
-            let mut keys = IdleKeys::default();
-            keys.note(section);
+            let mut keys = UnusedKeys::default();
+            keys.record(section);
             let upstream = Upstream::read(section, &own, &mut keys)?;
-            idle_keys.extend(keys.beside(&upstream, name));
+            unused_keys.extend(keys.warnings(&upstream, name));
             Ok(upstream)
         })?;
         let mut found = Vec::new();
-        // A table with an invalid address is a table all the same, which has its own problem.
+        // Includes tables with an invalid address: that is reported on its own.
         let mut named = Vec::new();
         for (name, upstream) in tables {
             match name.parse() {
@@ -154,13 +154,13 @@ impl Versions {
             backends,
             default: default.ok_or(Invalid)?,
             unknown: unknown?,
-            idle_keys,
+            unused_keys,
         })
     }
 
-    /// What was written in vain.
+    /// Warnings about keys without effect.
     pub(super) fn warnings(&self) -> impl Iterator<Item = &str> {
-        self.idle_keys.iter().map(String::as_str)
+        self.unused_keys.iter().map(String::as_str)
     }
 
     /// The backend of the default route.
@@ -169,7 +169,7 @@ impl Versions {
         &self.backends[self.default]
     }
 
-    /// The backend of the version that `name` names, if there is one. There are few: no map is faster.
+    /// The backend of the version that `name` names. Versions are few: no map is faster than this loop.
     #[must_use]
     pub(crate) fn named(&self, name: &[u8]) -> Option<&Arc<Backend>> {
         self.backends
@@ -177,21 +177,21 @@ impl Versions {
             .find(|backend| backend.version.is_named_by(name))
     }
 
-    /// The names of all of them.
+    /// The names of all versions.
     #[must_use]
     pub(crate) fn names(&self) -> Vec<Version> {
         let names = self.iter().map(|backend| backend.version.clone());
         names.collect()
     }
 
-    /// All of them.
+    /// All backends, ordered by version.
     pub(crate) fn iter(&self) -> std::slice::Iter<'_, Arc<Backend>> {
         self.backends.iter()
     }
 }
 
 impl Upstream {
-    fn read(section: &mut Section<'_>, own: &[SocketAddr], keys: &mut IdleKeys) -> Read<Self> {
+    fn read(section: &mut Section<'_>, own: &[SocketAddr], keys: &mut UnusedKeys) -> Read<Self> {
         let addresses = addresses(section, own);
         let modes = [
             ("round-robin", Balance::RoundRobin),
@@ -203,10 +203,10 @@ impl Upstream {
         let is_wanted = section.has("health")
             || addresses
                 .as_ref()
-                .is_ok_and(|addresses| may_be_several(addresses));
+                .is_ok_and(|addresses| may_have_several(addresses));
         let health = section.section("health", |health| {
-            keys.note_health(health);
-            let out = health.seconds("out_seconds", 1..=3600, OUT_SECONDS);
+            keys.record_health(health);
+            let out = health.seconds("out_seconds", 1..=3600, DEFAULT_OUT_SECONDS);
             let checks = HealthChecks::read(health, is_wanted);
             Ok((out?, checks?))
         });
@@ -215,7 +215,7 @@ impl Upstream {
             (
                 [
                     BackendAddress {
-                        place: Place::Address(address),
+                        host_port: HostPort::Address(address),
                         ..
                     },
                 ],
@@ -230,7 +230,7 @@ impl Upstream {
         })
     }
 
-    /// The one address, where there is nothing to choose.
+    /// The address of an [`Upstream::Fixed`].
     #[must_use]
     pub(crate) const fn fixed(&self) -> Option<SocketAddr> {
         match self {
@@ -239,19 +239,19 @@ impl Upstream {
         }
     }
 
-    /// Whether some of it is at one of these addresses of this machine.
+    /// Whether one of its addresses is in `own`, addresses of this machine.
     #[must_use]
     pub(crate) fn is_at(&self, own: &[SocketAddr]) -> bool {
         match self {
-            Self::Fixed(address) => Place::Address(*address).is_one_of(own),
+            Self::Fixed(address) => HostPort::Address(*address).is_one_of(own),
             Self::Balanced(balancing) => {
                 let mut addresses = balancing.addresses.iter();
-                addresses.any(|address| address.place.is_one_of(own))
+                addresses.any(|address| address.host_port.is_one_of(own))
             }
         }
     }
 
-    /// Whether some of it is, or may be, on another machine.
+    /// Whether one of its addresses is, or may be, on another machine.
     #[must_use]
     pub(crate) fn is_remote(&self) -> bool {
         match self {
@@ -260,27 +260,27 @@ impl Upstream {
                 balancing
                     .addresses
                     .iter()
-                    .any(|address| match &address.place {
-                        Place::Address(address) => !address.ip().is_loopback(),
-                        Place::Name(host, _) => host != "localhost",
+                    .any(|address| match &address.host_port {
+                        HostPort::Address(address) => !address.ip().is_loopback(),
+                        HostPort::Name(host, _) => host != "localhost",
                     })
             }
         }
     }
 
-    /// Whether requests are shared out by their application.
+    /// Whether the address is chosen by application.
     #[must_use]
-    pub(crate) fn goes_by_app(&self) -> bool {
+    pub(crate) fn balances_by_app(&self) -> bool {
         matches!(self, Self::Balanced(balancing) if balancing.balance == Balance::HashApp)
     }
 }
 
-/// Whether there may be something to choose: a name may stand for several addresses at any time.
-fn may_be_several(addresses: &[BackendAddress]) -> bool {
+/// Whether the backend may have several addresses: a name may resolve to several at any time.
+fn may_have_several(addresses: &[BackendAddress]) -> bool {
     addresses.len() > 1
         || addresses
             .iter()
-            .any(|address| matches!(address.place, Place::Name(..)))
+            .any(|address| matches!(address.host_port, HostPort::Name(..)))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A gateway made from its configuration.
+//! Builds a gateway from its configuration.
 
 use std::{
     sync::Arc,
@@ -16,23 +16,23 @@ use crate::{
     drain::Drain,
     observe::access_log::AccessLog,
     phases::{
-        admit::Admission, backend_headers::BackendHeaderRules, error_format::ErrorFormatRules,
+        admit::AdmissionRules, backend_headers::BackendHeaderRules, error_format::ErrorFormatRules,
         verify::Verifier,
     },
     request_ids::RequestIds,
     routing::Balancer,
-    secret_refusals::SecretRefusals,
+    secret_rejections::SecretRejections,
 };
 
-/// A reload is through within this time: names of backends are resolved before.
+/// Limit of a reload's duration after backend names are resolved.
 const RELOAD_MARGIN: Duration = Duration::from_secs(10);
 
 impl Gateway {
-    /// The first one of a process, by `config`, with these applications.
+    /// Builds the first gateway of a process.
     ///
     /// # Errors
     ///
-    /// The gateway's secret cannot stand in a header.
+    /// The gateway's secret is not a valid header value.
     pub fn new(
         config: Config,
         apps: AppDirectory,
@@ -50,7 +50,7 @@ impl Gateway {
             balancers: balancers(&config, None),
             backends: BackendClient::new(&config.timeouts, Arc::clone(&drain)),
             state: Arc::new(State {
-                refusals: SecretRefusals::default(),
+                secret_rejections: SecretRejections::default(),
                 ids: RequestIds::default(),
                 clock: Arc::new(SystemClock),
                 drain,
@@ -60,25 +60,25 @@ impl Gateway {
         Self::from_parts(config, parts)
     }
 
-    /// The one that takes the place of this one, by `config`. All that is known stays known.
+    /// Builds the gateway that replaces this one after a reload. It keeps the state that outlives a configuration.
     ///
     /// # Errors
     ///
     /// As [`Self::new`].
-    pub(crate) fn succeeded_by(&self, config: Config, apps: AppDirectory) -> anyhow::Result<Self> {
+    pub(crate) fn with_config(&self, config: Config, apps: AppDirectory) -> anyhow::Result<Self> {
         let limiter = config.limits.unsigned.map(|limits| match &self.limiter {
             Some(limiter) => limiter.with_rates(limits.network, limits.site),
             None => NetworkLimiter::new(limits.network, limits.site, Instant::now()),
         });
         let now = self.state.clock.now().into();
-        self.forget_refusals(&config);
+        self.clear_stale_rejections(&config);
         let parts = Parts {
             generation: self.generation + 1,
             apps,
             limiter,
             verifier: self
                 .verifier
-                .with_config(config.sign.clone(), now, self.longest_reception()),
+                .with_config(config.sign.clone(), now, self.max_reception()),
             balancers: balancers(&config, Some(self)),
             backends: self.backends.with_timeouts(&config.timeouts),
             state: Arc::clone(&self.state),
@@ -86,13 +86,13 @@ impl Gateway {
         Self::from_parts(config, parts)
     }
 
-    /// The time within which every request that has begun is verified, and a reload is through.
-    fn longest_reception(&self) -> Duration {
+    /// Limit of the time in which requests that have begun are verified, and a reload completes.
+    fn max_reception(&self) -> Duration {
         self.timeouts.head + self.timeouts.body + RELOAD_MARGIN
     }
 
-    /// What backends said of the secret does not hold for another secret, or other backends.
-    fn forget_refusals(&self, config: &Config) {
+    /// Clears the rejections of the secret if the secret or a version's addresses change.
+    fn clear_stale_rejections(&self, config: &Config) {
         let secret = config.gateway_secret.as_ref().map(Secret::expose);
         let known = self.backend_headers.secret.as_ref();
         let is_same_secret = known.map(HeaderValue::as_bytes) == secret.map(str::as_bytes);
@@ -100,7 +100,7 @@ impl Gateway {
         let (old, new) = (self.versions.iter(), config.versions.iter());
         let are_same_upstreams = old.len() == new.len() && old.zip(new).all(is_same);
         if !is_same_secret || !are_same_upstreams {
-            self.state.refusals.clear();
+            self.state.secret_rejections.clear();
         }
     }
 
@@ -116,18 +116,18 @@ impl Gateway {
         } else {
             "http"
         };
-        let browser_paths = [config.sign.browser_paths, config.sign.callback_paths].concat();
+        let page_paths = [config.sign.browser_paths, config.sign.callback_paths].concat();
         Ok(Self {
             generation: parts.generation,
             error_format: ErrorFormatRules {
                 names: Arc::clone(&names),
-                browser_paths,
+                page_paths,
             },
-            admission: Admission {
+            admission: AdmissionRules {
                 names: Arc::clone(&names),
                 trusted_proxies: config.trusted_proxies,
                 scheme,
-                largest_body: config.limits.body,
+                max_body: config.limits.body,
                 limits: config.limits.head,
             },
             limiter: parts.limiter,
@@ -145,13 +145,13 @@ impl Gateway {
         })
     }
 
-    /// The balancers of versions that have something to choose.
+    /// The balancers of all versions that have one.
     pub(crate) fn balancers(&self) -> impl Iterator<Item = Arc<Balancer>> {
         self.balancers.iter().flatten().cloned()
     }
 }
 
-/// What is known before a configuration is taken on.
+/// The parts of a gateway that a reload carries over or rebuilds.
 struct Parts {
     generation: u64,
     apps: AppDirectory,
@@ -162,7 +162,7 @@ struct Parts {
     state: Arc<State>,
 }
 
-/// A balancer for each version: the one that there was, if nothing about it changed.
+/// The balancer of each version: the previous one, if its configuration is unchanged.
 fn balancers(config: &Config, before: Option<&Gateway>) -> Vec<Option<Arc<Balancer>>> {
     let balancer = |backend: &Arc<Backend>| {
         let name = backend.version.as_str().as_bytes();
@@ -181,8 +181,9 @@ fn balancers(config: &Config, before: Option<&Gateway>) -> Vec<Option<Arc<Balanc
 }
 
 fn secret_header(secret: &Secret) -> anyhow::Result<HeaderValue> {
-    let mut value = HeaderValue::from_str(secret.expose())
-        .map_err(|_| anyhow::anyhow!("gateway_secret has characters that no header can have"))?;
+    let mut value = HeaderValue::from_str(secret.expose()).map_err(|_| {
+        anyhow::anyhow!("gateway_secret has characters that are not allowed in a header")
+    })?;
     value.set_sensitive(true);
     Ok(value)
 }

@@ -1,8 +1,8 @@
-//! A request's body, read whole within one deadline. CONTRACT 2.
+//! Reads the whole body of a request within one deadline. CONTRACT 2.
 
 use tokio::time::Instant;
 
-use super::stream::{ClientConnection, Waited};
+use super::stream::{ClientConnection, ReceiveOutcome};
 use crate::{
     client::BodyLimits,
     io::Stream,
@@ -14,11 +14,11 @@ use crate::{
 /// RFC 9110 section 15.2.1.
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// Reads all of a body, after a `100 Continue` if the client waits for that.
+/// Reads the whole body, after a `100 Continue` if the client expects one.
 ///
 /// # Errors
 ///
-/// Too slow, too large, malformed chunks, or a client that left.
+/// The body is too slow, too large or malformed, or the client disconnected.
 pub(crate) async fn read_body<S: Stream>(
     connection: &mut ClientConnection<S>,
     length: BodyLength,
@@ -29,15 +29,15 @@ pub(crate) async fn read_body<S: Stream>(
         BodyLength::None => Ok(Vec::new()),
         BodyLength::Known(length) => {
             let length = usize::try_from(length).unwrap_or(usize::MAX);
-            let mut arrival = Arrival::begin(connection, expects_continue, limits).await?;
+            let mut reader = BodyReader::start(connection, expects_continue, limits).await?;
             while connection.ahead().len() < length {
                 let expected = length - connection.ahead().len();
-                arrival.more(connection, expected).await?;
+                reader.receive(connection, expected).await?;
             }
             Ok(connection.take(length))
         }
         BodyLength::Unknown => {
-            let mut arrival = Arrival::begin(connection, expects_continue, limits).await?;
+            let mut reader = BodyReader::start(connection, expects_continue, limits).await?;
             let (mut decoder, mut body) = (ChunkDecoder::for_request(), Vec::new());
             loop {
                 let used = decoder
@@ -52,28 +52,29 @@ pub(crate) async fn read_body<S: Stream>(
                 if decoder.is_done() {
                     return Ok(body);
                 }
-                arrival.more(connection, 0).await?;
+                reader.receive(connection, 0).await?;
             }
         }
     }
 }
 
-/// Waits for a body's bytes. The clock is read when something is waited for, which is seldom: most bodies arrive with
-/// their heads.
-struct Arrival {
+/// Waits for bytes of the body.
+///
+/// It reads the clock only when it has to wait, which is rare: most bodies arrive with their heads.
+struct BodyReader {
     limits: BodyLimits,
     deadline: Option<Instant>,
 }
 
-impl Arrival {
-    async fn begin<S: Stream>(
+impl BodyReader {
+    async fn start<S: Stream>(
         connection: &mut ClientConnection<S>,
         expects_continue: bool,
         limits: BodyLimits,
     ) -> Result<Self, Rejection> {
         if expects_continue {
             let sent = connection.send([CONTINUE]).await;
-            sent.map_err(|_| Rejection::ClientGone)?;
+            sent.map_err(|_| Rejection::ClientDisconnected)?;
         }
         Ok(Self {
             limits,
@@ -81,7 +82,7 @@ impl Arrival {
         })
     }
 
-    async fn more<S: Stream>(
+    async fn receive<S: Stream>(
         &mut self,
         connection: &mut ClientConnection<S>,
         expected: usize,
@@ -89,9 +90,9 @@ impl Arrival {
         let limit = self.limits.timeout;
         let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + limit);
         match connection.receive_large(expected, deadline).await {
-            Waited::Received => Ok(()),
-            Waited::Ended => Err(Rejection::ClientGone),
-            Waited::TimedOut => Err(Rejection::RequestTimeout { limit }),
+            ReceiveOutcome::Received => Ok(()),
+            ReceiveOutcome::Ended => Err(Rejection::ClientDisconnected),
+            ReceiveOutcome::TimedOut => Err(Rejection::RequestTimeout { limit }),
         }
     }
 }

@@ -6,15 +6,15 @@ use arc_swap::{ArcSwap, Cache};
 use tokio::time::Instant;
 
 use super::{
-    exchange::{Http1Exchange, Next},
+    exchange::{AfterResponse, Http1Exchange},
     head::{HeadFault, ReadHead, RequestScanner, peek_request_line, read_head},
     response::Recipient,
-    stream::{ClientConnection, Waited},
+    stream::{ClientConnection, ReceiveOutcome},
 };
 use crate::{
     config::Timeouts,
-    drain::{ClosingWatch, SETTLING},
-    gateway::{Gateway, Unread},
+    drain::{ClosingWatch, SETTLE_TIME},
+    gateway::{Gateway, UnparsedHead},
     io::Stream,
     phases::origin::Peer,
     rejection::Rejection,
@@ -23,7 +23,7 @@ use crate::{
 
 /// Serves HTTP/1 connections.
 pub(crate) struct Http1Connections {
-    /// The gateway by the configuration of the moment.
+    /// The gateway of the current configuration.
     pub current: Arc<ArcSwap<Gateway>>,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Http1Connections {
 struct Current<'c> {
     gateway: Cache<&'c ArcSwap<Gateway>, Arc<Gateway>>,
     address: IpAddr,
-    /// The client, as `generation` of the configuration sees it.
+    /// The client, by the trusted proxies of configuration `generation`.
     peer: Peer,
     generation: u64,
 }
@@ -52,7 +52,7 @@ impl<'c> Current<'c> {
         }
     }
 
-    /// The gateway and the client, by the configuration of this moment. Costs one load from memory unless that changed.
+    /// Returns the gateway and the client by the current configuration. Costs one load from memory unless it changed.
     fn get(&mut self) -> (&Gateway, &Peer) {
         let gateway = self.gateway.load();
         if gateway.generation != self.generation {
@@ -63,8 +63,8 @@ impl<'c> Current<'c> {
     }
 }
 
-/// A head that was not accepted, and what arrived of it.
-struct Refused {
+/// A rejected head, and the bytes that arrived of it.
+struct BadHead {
     rejection: Rejection,
     received: Vec<u8>,
 }
@@ -81,48 +81,54 @@ impl Http1Connections {
         let mut is_first = true;
         loop {
             let read = read(&mut current, &mut connection, is_first, &mut closing).await;
-            // As long as this lives, a stop waits: for the answer, and for the close behind it.
+            // A stop waits until this is dropped: until the response is sent, and the connection closed if it is the
+            // last.
             let _in_flight = state.drain.begin();
             let next = match read {
                 Ok(Some((read, gateway, peer))) => {
                     exchange(gateway, &mut connection, &read, peer).await
                 }
                 Ok(None) => return,
-                Err(refused) => {
+                Err(bad_head) => {
                     let (gateway, peer) = current.get();
-                    refuse(gateway, &mut connection, &refused, peer).await
+                    reject_bad_head(gateway, &mut connection, &bad_head, peer).await
                 }
             };
             match next {
-                Next::GoesOn => is_first = false,
-                Next::Close => return connection.close().await,
-                Next::CloseLingering => return connection.close_lingering().await,
-                Next::BreakOff => return,
+                AfterResponse::KeepAlive => is_first = false,
+                AfterResponse::Close => return connection.close().await,
+                AfterResponse::CloseLingering => return connection.close_lingering().await,
+                AfterResponse::Abort => return,
             }
         }
     }
 }
 
-/// Reads until a head is whole, which may be at once: some of it may have come behind the last request. The configuration
-/// of the request is that of the moment at which its first bytes arrived.
-/// `None` if the client left, or was silent for too long.
+/// Reads the next head; it may already have arrived with the last request. `None` if the client disconnected or a
+/// timeout passed.
+///
+/// The request uses the configuration that was current when its first bytes arrived.
 async fn read<'r, S: Stream>(
     current: &'r mut Current<'_>,
     connection: &mut ClientConnection<S>,
     is_first: bool,
     closing: &mut ClosingWatch<'_>,
-) -> Result<Option<(ReadHead, &'r Gateway, &'r Peer)>, Refused> {
+) -> Result<Option<(ReadHead, &'r Gateway, &'r Peer)>, BadHead> {
     let (gateway, _) = current.get();
     let Timeouts { head, idle, .. } = gateway.timeouts;
     let deadline = Instant::now() + if is_first { head } else { idle };
-    let mut reading = HeadReading::default();
+    let mut reading = HeadProgress::default();
     loop {
         if connection.ahead().is_empty() {
-            // A connection that was accepted last may still begin its request.
-            let grace = if is_first { SETTLING } else { Duration::ZERO };
+            // A connection accepted shortly before the close may still send its request.
+            let grace = if is_first {
+                SETTLE_TIME
+            } else {
+                Duration::ZERO
+            };
             match connection.receive_next(deadline, closing, grace).await {
-                Waited::Received => {}
-                Waited::Ended | Waited::TimedOut => return Ok(None),
+                ReceiveOutcome::Received => {}
+                ReceiveOutcome::Ended | ReceiveOutcome::TimedOut => return Ok(None),
             }
         }
         let (gateway, _) = current.get();
@@ -131,7 +137,7 @@ async fn read<'r, S: Stream>(
             let (gateway, peer) = current.get();
             return Ok(Some((head, gateway, peer)));
         }
-        // A skipped empty line is no beginning of a head.
+        // A skipped empty line does not begin a head.
         if !connection.ahead().is_empty() {
             break;
         }
@@ -142,12 +148,12 @@ async fn read<'r, S: Stream>(
     let deadline = Instant::now() + limit;
     loop {
         match connection.receive(deadline).await {
-            Waited::Received => {}
-            Waited::TimedOut if !connection.ahead().is_empty() => {
+            ReceiveOutcome::Received => {}
+            ReceiveOutcome::TimedOut if !connection.ahead().is_empty() => {
                 let rejection = Rejection::RequestTimeout { limit };
-                return Err(refused(rejection, connection));
+                return Err(bad_head(rejection, connection));
             }
-            Waited::Ended | Waited::TimedOut => return Ok(None),
+            ReceiveOutcome::Ended | ReceiveOutcome::TimedOut => return Ok(None),
         }
         if let Some(head) = take_head(gateway, connection, &mut reading)? {
             return Ok(Some((head, gateway, peer)));
@@ -155,18 +161,18 @@ async fn read<'r, S: Stream>(
     }
 }
 
-/// The head, if all of it has arrived.
+/// Takes the head if it is complete.
 fn take_head<S: Stream>(
     gateway: &Gateway,
     connection: &mut ClientConnection<S>,
-    reading: &mut HeadReading,
-) -> Result<Option<ReadHead>, Refused> {
-    // An empty line before a request line does not count (RFC 9112 section 2.2). One.
+    reading: &mut HeadProgress,
+) -> Result<Option<ReadHead>, BadHead> {
+    // One empty line before a request line is skipped (RFC 9112 section 2.2).
     if !reading.skipped_line && connection.ahead().starts_with(b"\r\n") {
         connection.skip(2);
-        *reading = HeadReading {
+        *reading = HeadProgress {
             skipped_line: true,
-            ..HeadReading::default()
+            ..HeadProgress::default()
         };
     }
     let limits = &gateway.limits.head;
@@ -175,12 +181,12 @@ fn take_head<S: Stream>(
         Ok(Some(length)) => {
             let bytes = connection.take(length);
             let read = read_head(bytes, limits);
-            read.map(Some).map_err(|(fault, received)| Refused {
+            read.map(Some).map_err(|(fault, received)| BadHead {
                 rejection: rejection(limits, fault),
                 received,
             })
         }
-        Err(fault) => Err(refused(rejection(limits, fault), connection)),
+        Err(fault) => Err(bad_head(rejection(limits, fault), connection)),
     }
 }
 
@@ -190,7 +196,7 @@ async fn exchange<S: Stream>(
     connection: &mut ClientConnection<S>,
     read: &ReadHead,
     peer: &Peer,
-) -> Next {
+) -> AfterResponse {
     let ReadHead {
         head,
         is_http_1_0,
@@ -206,31 +212,33 @@ async fn exchange<S: Stream>(
     client.next()
 }
 
-/// Answers a head that was not accepted; the connection ends.
-async fn refuse<S: Stream>(
+/// Rejects a bad head; the connection closes.
+async fn reject_bad_head<S: Stream>(
     gateway: &Gateway,
     connection: &mut ClientConnection<S>,
-    refused: &Refused,
+    bad_head: &BadHead,
     peer: &Peer,
-) -> Next {
-    let Refused {
+) -> AfterResponse {
+    let BadHead {
         rejection,
         received,
-    } = refused;
+    } = bad_head;
     let line = peek_request_line(received);
-    let unread = Unread {
+    let unparsed = UnparsedHead {
         method: line.map_or(&b"-"[..], |line| line.method),
         path: line.and_then(|line| path_of(line.target)).unwrap_or("-"),
         received,
     };
     let recipient = Recipient {
         is_http_1_0: false,
-        is_head: unread.method == b"HEAD",
+        is_head: unparsed.method == b"HEAD",
     };
-    // The body's end is unknown.
+    // Where the body ends is unknown.
     let body = BodyLength::Unknown;
     let mut client = Http1Exchange::new(connection, &gateway.state.drain, recipient, body, true);
-    gateway.refuse(unread, rejection, peer, &mut client).await;
+    gateway
+        .reject_bad_head(unparsed, rejection, peer, &mut client)
+        .await;
     client.next()
 }
 
@@ -249,22 +257,22 @@ fn rejection(limits: &HeadLimits, fault: HeadFault) -> Rejection {
     }
 }
 
-fn refused<S: Stream>(rejection: Rejection, connection: &mut ClientConnection<S>) -> Refused {
+fn bad_head<S: Stream>(rejection: Rejection, connection: &mut ClientConnection<S>) -> BadHead {
     let received = connection.take(connection.ahead().len());
-    Refused {
+    BadHead {
         rejection,
         received,
     }
 }
 
-/// How far the reading of a head got.
+/// Progress in reading a head.
 #[derive(Default)]
-struct HeadReading {
+struct HeadProgress {
     scanner: RequestScanner,
     skipped_line: bool,
 }
 
-/// The path of a target that may be malformed: up to its query, if that much is ASCII and so fit for a log.
+/// The path of a possibly malformed target, for the log; `None` if it is not ASCII.
 fn path_of(target: &[u8]) -> Option<&str> {
     let path = target.split(|&byte| byte == b'?').next()?;
     std::str::from_utf8(path)

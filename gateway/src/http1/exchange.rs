@@ -1,4 +1,4 @@
-//! One request on a client's connection: its body, its answer, and whether the connection goes on behind it.
+//! One request on a client's connection: its body, its response, and whether the connection is kept alive.
 
 use std::task::{Context, Poll};
 
@@ -10,7 +10,7 @@ use super::{
     stream::ClientConnection,
 };
 use crate::{
-    client::{BodyLimits, Client, Gone, ResponseHead},
+    client::{BodyLimits, Client, Disconnected, ResponseHead},
     drain::Drain,
     io::Stream,
     rejection::Rejection,
@@ -18,11 +18,11 @@ use crate::{
     syntax::field::NameAndValue,
 };
 
-/// Limit of what is held of an answer to an HTTP/1.0 client to find out its length, in bytes.
+/// Limit of a response that is buffered for an HTTP/1.0 client to determine its length, in bytes.
 const MAX_HELD: usize = 256 * 1024;
-/// The line end behind a chunk's data.
+/// The line end after a chunk's data.
 const CHUNK_END: &[u8] = b"\r\n";
-/// The last chunk, behind another one's data.
+/// The line end after a chunk's data, and the last chunk.
 const LAST_CHUNK: &[u8] = b"\r\n0\r\n\r\n";
 /// The last chunk alone.
 const ONLY_CHUNK: &[u8] = b"0\r\n\r\n";
@@ -35,11 +35,11 @@ pub struct Http1Exchange<'c, S> {
     body: BodyLength,
     body_is_read: bool,
     is_last: bool,
-    /// Whether the gateway ends the connection, so that the client may be sending its next request.
+    /// Whether the gateway decided to close the connection; the client may already be sending its next request.
     ends_early: bool,
-    /// What HTTP/1.0 waits for: the beginning of a body whose length is not known yet.
+    /// For HTTP/1.0: the beginning of a body whose length is not known yet.
     held: Vec<u8>,
-    /// The answer's head, or a chunk's size, that goes out with the next piece.
+    /// The response's head, or a chunk's size; it is sent with the next piece.
     out: Vec<u8>,
     framing: Framing,
     progress: Progress,
@@ -52,21 +52,22 @@ enum Progress {
     Finished,
 }
 
-/// What becomes of a connection behind a request.
+/// What happens to the connection after a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum AfterResponse {
     /// It serves the next request.
-    GoesOn,
-    /// It closes; the client has nothing more to send.
+    KeepAlive,
+    /// It closes; the client has sent everything.
     Close,
-    /// It closes while the client may still be sending.
+    /// It closes with a lingering close: the client may still be sending.
     CloseLingering,
-    /// The client has left, or must see that its answer is not whole.
-    BreakOff,
+    /// It closes at once: the client disconnected, or must notice that its response is incomplete.
+    Abort,
 }
 
 impl<'c, S: Stream> Http1Exchange<'c, S> {
-    /// A request whose head was read. `is_last` if the head says that the connection ends with it.
+    /// Creates the exchange of a request whose head was read. `is_last`: the head ends the connection after this
+    /// request.
     pub fn new(
         connection: &'c mut ClientConnection<S>,
         drain: &'c Drain,
@@ -89,14 +90,16 @@ impl<'c, S: Stream> Http1Exchange<'c, S> {
         }
     }
 
-    /// What becomes of the connection.
+    /// What happens to the connection after this request.
     #[must_use]
-    pub(crate) fn next(&self) -> Next {
+    pub(crate) fn next(&self) -> AfterResponse {
         match self.progress {
-            Progress::Finished if !self.body_is_read || self.ends_early => Next::CloseLingering,
-            Progress::Finished if self.is_last => Next::Close,
-            Progress::Finished => Next::GoesOn,
-            Progress::Unanswered | Progress::Sending => Next::BreakOff,
+            Progress::Finished if !self.body_is_read || self.ends_early => {
+                AfterResponse::CloseLingering
+            }
+            Progress::Finished if self.is_last => AfterResponse::Close,
+            Progress::Finished => AfterResponse::KeepAlive,
+            Progress::Unanswered | Progress::Sending => AfterResponse::Abort,
         }
     }
 }
@@ -107,22 +110,22 @@ impl<S: Stream> Client for Http1Exchange<'_, S> {
         expects_continue: bool,
         limits: BodyLimits,
     ) -> Result<Vec<u8>, Rejection> {
-        // RFC 9110 section 10.1.1: an HTTP/1.0 client does not know what a 100 is.
+        // RFC 9110 section 10.1.1: an HTTP/1.0 client does not understand a 100.
         let expects_continue = expects_continue && !self.recipient.is_http_1_0;
         let body = read_body(self.connection, self.body, expects_continue, limits).await?;
         self.body_is_read = true;
         Ok(body)
     }
 
-    fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        self.connection.poll_gone(context)
+    fn poll_disconnected(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        self.connection.poll_disconnected(context)
     }
 
     fn poll_deadline(&mut self, context: &mut Context<'_>, deadline: Instant) -> Poll<()> {
         self.connection.poll_deadline(context, deadline)
     }
 
-    fn is_answered(&self) -> bool {
+    fn has_begun_response(&self) -> bool {
         self.progress != Progress::Unanswered
     }
 
@@ -139,7 +142,7 @@ impl<S: Stream> Client for Http1Exchange<'_, S> {
         write_head(&mut self.out, head, fields, self.framing, !self.is_last);
     }
 
-    async fn send(&mut self, piece: &[u8]) -> Result<(), Gone> {
+    async fn send(&mut self, piece: &[u8]) -> Result<(), Disconnected> {
         if self.framing == Framing::Held {
             self.held.extend_from_slice(piece);
             if self.held.len() <= MAX_HELD {
@@ -169,7 +172,7 @@ impl<S: Stream> Client for Http1Exchange<'_, S> {
         Ok(())
     }
 
-    async fn finish(&mut self, last_piece: &[u8]) -> Result<(), Gone> {
+    async fn finish(&mut self, last_piece: &[u8]) -> Result<(), Disconnected> {
         if self.framing == Framing::Held {
             write_length(&mut self.out, (self.held.len() + last_piece.len()) as u64);
             self.out.extend_from_slice(b"\r\n");

@@ -1,4 +1,4 @@
-//! The head of an HTTP/1 request: where it ends, and whether a strict reading accepts it.
+//! Strict parser for the head of an HTTP/1 request.
 //!
 //! Sources: RFC 9112 (message syntax), RFC 9110 sections 5 and 7.2 (fields, Host), RFC 3986 (targets),
 //! CONTRACT 2. No I/O.
@@ -8,7 +8,7 @@ use memchr::{memchr, memmem};
 use crate::{
     request::{BodyLength, Head, HeadLimits},
     syntax::{
-        bytes::{HOST, PATH, QUERY, TOKEN, has_control, is, is_made_of},
+        bytes::{HOST, PATH, QUERY, TOKEN, has_control, is_in_class, is_made_of},
         field::{Field, FieldFault, Fields, NameAndValue, Span, read_fields},
         framing::FramingFields,
         scan::{BareLineFeed, HeadScanner},
@@ -18,13 +18,13 @@ use crate::{
 /// What is wrong with a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeadFault {
-    /// It is not HTTP, or frames its body in a way that two readers could take differently.
+    /// It is not HTTP, or two parsers could read its framing differently.
     #[error("not HTTP: {0}")]
     NotHttp(&'static str),
-    /// The path, or the Host, is not of RFC 3986.
+    /// The path or `Host` violates RFC 3986.
     #[error("the target is malformed")]
     Target,
-    /// The query is not of RFC 3986.
+    /// The query violates RFC 3986.
     #[error("the query is malformed")]
     Query,
     /// The query is longer than allowed.
@@ -49,16 +49,17 @@ impl From<FieldFault> for HeadFault {
 pub struct RequestScanner(HeadScanner);
 
 impl RequestScanner {
-    /// Scans what has arrived since the last call; `Some` is the head's length, its closing empty line included.
+    /// Scans the bytes that arrived since the last call. Returns the head's length, with its closing empty line, or
+    /// `None` if the head is incomplete.
     ///
     /// # Errors
     ///
-    /// No method in front, a line feed without a carriage return before it, or more bytes than allowed.
+    /// It does not begin with a method, a line feed without a carriage return before it, or more bytes than allowed.
     pub fn scan(&mut self, buffer: &[u8], limits: &HeadLimits) -> Result<Option<usize>, HeadFault> {
-        // A client that speaks TLS, for example, would otherwise wait for an answer as long as the gateway for a line.
+        // Otherwise a client that speaks TLS, for example, would wait for the gateway, and the gateway for a line end.
         if buffer
             .first()
-            .is_some_and(|&first| !is(first, TOKEN) && first != b'\r')
+            .is_some_and(|&first| !is_in_class(first, TOKEN) && first != b'\r')
         {
             return Err(HeadFault::NotHttp("it does not begin with a method"));
         }
@@ -69,7 +70,7 @@ impl RequestScanner {
         match found {
             Some(length) if length <= limits.bytes => Ok(Some(length)),
             None if buffer.len() < limits.bytes => Ok(None),
-            // The request line alone fills the head: then it is the query that is too long.
+            // The request line alone exceeds the limit, so the query is too long.
             None if self.0.is_in_first_line() && memchr(b'?', buffer).is_some() => {
                 Err(HeadFault::QueryTooLong)
             }
@@ -78,10 +79,10 @@ impl RequestScanner {
     }
 }
 
-/// A head, and what it says about its connection.
+/// A parsed head, and its properties of the connection.
 #[derive(Debug)]
 pub struct ReadHead {
-    /// What the phases see.
+    /// The head as the phases see it.
     pub head: Head,
     /// Whether the client speaks HTTP/1.0.
     pub is_http_1_0: bool,
@@ -89,11 +90,11 @@ pub struct ReadHead {
     pub is_last: bool,
 }
 
-/// Checks a whole head, as [`RequestScanner`] found it.
+/// Parses a complete head, as found by [`RequestScanner`].
 ///
 /// # Errors
 ///
-/// The first fault of this order: what makes it no HTTP, the limits, the target, the query; and the bytes.
+/// The first fault in this order: not HTTP, limits, target, query; with the head's bytes.
 pub fn read_head(bytes: Vec<u8>, limits: &HeadLimits) -> Result<ReadHead, (HeadFault, Vec<u8>)> {
     match check_head(&bytes, limits) {
         Ok(Checked {
@@ -112,7 +113,7 @@ pub fn read_head(bytes: Vec<u8>, limits: &HeadLimits) -> Result<ReadHead, (HeadF
     }
 }
 
-/// Where the parts of a good head are.
+/// The offsets and properties of a valid head.
 struct Checked {
     target: Span,
     host: Span,
@@ -123,11 +124,11 @@ struct Checked {
 }
 
 fn check_head(bytes: &[u8], limits: &HeadLimits) -> Result<Checked, HeadFault> {
-    // The scanner saw to it that a carriage return stands before each line feed.
+    // The scanner has checked that a carriage return precedes each line feed.
     let line_end = memchr(b'\n', bytes).and_then(|line_feed| line_feed.checked_sub(1));
     let line_end = line_end.ok_or(HeadFault::NotHttp("no request line"))?;
     let (line, is_http_1_0) = request_line(&bytes[..line_end])?;
-    let (mut found, mut fields) = (Found::default(), Fields::new());
+    let (mut found, mut fields) = (CollectedFields::default(), Fields::new());
     read_fields(bytes, line_end + 2, &mut fields, |field, parts| {
         found.take(field, parts)
     })?;
@@ -172,14 +173,15 @@ fn request_line(line: &[u8]) -> Result<(RequestLine<'_>, bool), HeadFault> {
         let (target, version) = (&rest[..end], &rest[end + 1..]);
         (!version.contains(&b' ')).then_some((method, target, version))
     });
-    let (method, target, version) =
-        parts.ok_or(HeadFault::NotHttp("the request line has not three parts"))?;
-    if method.is_empty() || !method.iter().all(|&byte| is(byte, TOKEN)) {
-        return Err(HeadFault::NotHttp("the method is no token"));
+    let (method, target, version) = parts.ok_or(HeadFault::NotHttp(
+        "the request line does not have three parts",
+    ))?;
+    if method.is_empty() || !method.iter().all(|&byte| is_in_class(byte, TOKEN)) {
+        return Err(HeadFault::NotHttp("the method is not a token"));
     }
     if target.is_empty() || has_control(target) {
         return Err(HeadFault::NotHttp(
-            "no target, or a control character in it",
+            "the target is empty or has a control character",
         ));
     }
     match version {
@@ -189,7 +191,7 @@ fn request_line(line: &[u8]) -> Result<(RequestLine<'_>, bool), HeadFault> {
     }
 }
 
-/// The request line of a head that may be malformed, if the line has arrived and is one: for the log.
+/// The request line of a possibly malformed head, for the log; `None` if the line is incomplete or malformed.
 #[must_use]
 pub fn peek_request_line(buffer: &[u8]) -> Option<RequestLine<'_>> {
     let line_end = memmem::find(buffer, b"\r\n")?;
@@ -214,16 +216,16 @@ fn check_target(target: &[u8], limits: &HeadLimits) -> Result<(), HeadFault> {
     }
 }
 
-/// What framing, routing and the connection depend on, gathered in one pass over the fields.
+/// The fields that framing, target and connection depend on, collected in one pass.
 #[derive(Default)]
-struct Found {
+struct CollectedFields {
     framing: FramingFields,
     hosts: u32,
     host: Span,
     host_is_valid: bool,
 }
 
-impl Found {
+impl CollectedFields {
     fn take(&mut self, field: Field, (name, value): NameAndValue<'_>) -> Result<(), HeadFault> {
         if name.eq_ignore_ascii_case(b"host") {
             self.hosts += 1;

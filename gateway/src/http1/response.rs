@@ -1,4 +1,4 @@
-//! The one writer of answers: heads, and the framing of their bodies. RFC 9112 sections 4, 6 and 7.
+//! The only writer of responses: heads, and the framing of bodies. RFC 9112 sections 4, 6 and 7.
 
 use pingora::protocols::http::date::get_cached_date;
 
@@ -8,23 +8,24 @@ use crate::{
     syntax::field::{NameAndValue, write_line},
 };
 
-/// How an answer's body is framed for a client.
+/// How a response's body is framed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
-    /// No body follows: there can be none, or it ends with the head (`HEAD`).
+    /// No body follows: the status has none, or the method is `HEAD`.
     None,
-    /// `Content-Length` says where it ends.
+    /// `Content-Length`.
     Length,
     /// Each piece is a chunk.
     Chunked,
-    /// HTTP/1.0 knows no chunks: the body is held until its length is known. The head lacks its length and its empty line.
+    /// HTTP/1.0 has no chunks: the body is buffered until its length is known. Until then, the head lacks
+    /// `Content-Length` and its closing empty line.
     Held,
-    /// The body is too large to be held, and ends where the connection ends. Only such an answer can be broken off without
-    /// the client's noticing.
+    /// The body is too large to be buffered, and ends when the connection closes. Only here can a client not notice
+    /// that the response is truncated.
     UntilClose,
 }
 
-/// What an answer's framing depends on beside the answer.
+/// The properties of the client that a response's framing depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Recipient {
     /// Whether the client speaks HTTP/1.0.
@@ -34,7 +35,7 @@ pub struct Recipient {
 }
 
 impl Recipient {
-    /// How a body of this length is framed.
+    /// Chooses the framing of a body of this length.
     #[must_use]
     pub(crate) const fn framing(self, body: BodyLength) -> Framing {
         match body {
@@ -47,14 +48,14 @@ impl Recipient {
     }
 }
 
-/// Writes an answer's head: status line, fields, `Date` where it is missing (RFC 9110 section 6.6.1), framing, and
-/// `Connection: close` if the connection does not go on.
+/// Writes a response's head: status line, fields, `Date` if it is missing (RFC 9110 section 6.6.1), framing, and
+/// `Connection: close` unless the connection is kept alive.
 pub(crate) fn write_head<'f>(
     out: &mut Vec<u8>,
     head: ResponseHead<'_>,
     fields: impl Iterator<Item = NameAndValue<'f>>,
     framing: Framing,
-    goes_on: bool,
+    keeps_alive: bool,
 ) {
     out.reserve(512);
     out.extend_from_slice(b"HTTP/1.1 ");
@@ -76,7 +77,7 @@ pub(crate) fn write_head<'f>(
     if framing == Framing::Chunked {
         out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
     }
-    if !goes_on {
+    if !keeps_alive {
         out.extend_from_slice(b"Connection: close\r\n");
     }
     if framing != Framing::Held {
@@ -91,7 +92,7 @@ pub(crate) fn write_length(out: &mut Vec<u8>, length: u64) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Writes what stands before the data of a chunk: its size. The data and a line end follow.
+/// Writes the size line of a chunk. The data and a line end follow.
 pub(crate) fn write_chunk_size(out: &mut Vec<u8>, size: usize) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let length = (usize::BITS - size.leading_zeros()).div_ceil(4).max(1);
@@ -119,10 +120,10 @@ fn write_number(out: &mut Vec<u8>, mut number: u64) {
 mod tests {
     use super::*;
 
-    fn written(head: ResponseHead<'_>, framing: Framing, goes_on: bool) -> String {
+    fn written(head: ResponseHead<'_>, framing: Framing, keeps_alive: bool) -> String {
         let mut out = Vec::new();
         let fields = [(&b"Date"[..], &b"today"[..]), (b"X-A", b"1")];
-        write_head(&mut out, head, fields.into_iter(), framing, goes_on);
+        write_head(&mut out, head, fields.into_iter(), framing, keeps_alive);
         String::from_utf8(out).unwrap()
     }
 
@@ -137,7 +138,7 @@ mod tests {
     };
 
     #[test]
-    fn a_head_says_how_its_body_is_framed() {
+    fn a_head_has_the_framing_fields_of_its_body() {
         let start = "HTTP/1.1 200 OK\r\nDate: today\r\nX-A: 1\r\n";
         for (body, lines) in [
             (BodyLength::Unknown, "Transfer-Encoding: chunked\r\n"),
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_date_is_added_where_it_is_missing() {
+    fn a_missing_date_is_added() {
         let mut out = Vec::new();
         write_head(&mut out, OK, std::iter::empty(), Framing::Chunked, true);
         let head = String::from_utf8(out).unwrap();
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn http_1_0_gets_no_chunks_and_head_no_body() {
+    fn http_1_0_gets_no_chunks_and_head_gets_no_body() {
         let old = Recipient {
             is_http_1_0: true,
             ..PLAIN

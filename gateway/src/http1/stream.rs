@@ -1,4 +1,4 @@
-//! A client's connection: the socket, what was read ahead of it, and its timer.
+//! A client's connection: the socket, the bytes read ahead, and a timer.
 
 use std::{
     future::poll_fn,
@@ -13,16 +13,16 @@ use tokio::{
 };
 
 use crate::{
-    client::Gone,
+    client::Disconnected,
     drain::ClosingWatch,
     io::{PartsWriter, Stream, Timer, USUAL_READ, poll_receive},
 };
 
-/// Limit of what is read of following requests while one is served; the rest stays in the socket.
+/// Limit of bytes read ahead while a request is served; further ones stay in the socket.
 const MAX_AHEAD: usize = 64 * 1024;
-/// Lingering close: for this long, and for this many bytes, the gateway reads on after an answer that closes the connection.
-const LINGER: Duration = Duration::from_secs(2);
-const MAX_LINGERING: usize = 1024 * 1024;
+/// Lingering close: the gateway reads up to 2 s and 1 MiB after a response that closes the connection.
+const LINGER_TIMEOUT: Duration = Duration::from_secs(2);
+const MAX_LINGER_BYTES: usize = 1024 * 1024;
 
 /// A client's connection.
 pub struct ClientConnection<S> {
@@ -32,19 +32,19 @@ pub struct ClientConnection<S> {
     send_timeout: Duration,
 }
 
-/// What came of waiting for bytes.
+/// The result of waiting for bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Waited {
+pub enum ReceiveOutcome {
     /// Bytes arrived.
     Received,
-    /// The client has closed, the connection failed, or idle connections are to be closed.
+    /// The client disconnected, the connection failed, or a stop closes idle connections.
     Ended,
     /// The deadline passed.
     TimedOut,
 }
 
 impl<S: Stream> ClientConnection<S> {
-    /// A connection of which nothing was read. Its client may take nothing of an answer for `send_timeout`.
+    /// Wraps a new connection. `send_timeout` limits each wait until the client accepts bytes of a response.
     pub fn new(stream: S, send_timeout: Duration) -> Self {
         Self {
             stream,
@@ -54,24 +54,24 @@ impl<S: Stream> ClientConnection<S> {
         }
     }
 
-    /// From now on, the client may take nothing of an answer for `timeout`.
+    /// Sets the limit of each wait until the client accepts bytes of a response.
     pub(crate) const fn set_send_timeout(&mut self, timeout: Duration) {
         self.send_timeout = timeout;
     }
 
-    /// What was read and not used yet.
+    /// The bytes read ahead.
     #[must_use]
     pub fn ahead(&self) -> &[u8] {
         &self.ahead
     }
 
-    /// Uses the first `length` bytes of it.
+    /// Takes the first `length` bytes that were read ahead.
     pub fn take(&mut self, length: usize) -> Vec<u8> {
         let rest = self.ahead.split_off(length);
         std::mem::replace(&mut self.ahead, rest)
     }
 
-    /// Drops the first `length` bytes of it. An idle connection holds no buffer.
+    /// Drops the first `length` bytes that were read ahead. An empty buffer is freed: idle connections hold none.
     pub(crate) fn skip(&mut self, length: usize) {
         self.ahead.drain(..length);
         if self.ahead.is_empty() {
@@ -80,12 +80,16 @@ impl<S: Stream> ClientConnection<S> {
     }
 
     /// Waits for more bytes, until `deadline`.
-    pub async fn receive(&mut self, deadline: Instant) -> Waited {
+    pub async fn receive(&mut self, deadline: Instant) -> ReceiveOutcome {
         poll_fn(|context| self.poll_receive(context, deadline)).await
     }
 
-    /// Waits for more bytes, of which `expected` are sure to come.
-    pub(crate) async fn receive_large(&mut self, expected: usize, deadline: Instant) -> Waited {
+    /// Waits for more bytes, of which at least `expected` will arrive.
+    pub(crate) async fn receive_large(
+        &mut self,
+        expected: usize,
+        deadline: Instant,
+    ) -> ReceiveOutcome {
         if expected <= USUAL_READ {
             return self.receive(deadline).await;
         }
@@ -99,45 +103,53 @@ impl<S: Stream> ClientConnection<S> {
         let mut read = std::pin::pin!(stream.read_buf(ahead));
         poll_fn(|context| match read.as_mut().poll(context) {
             Poll::Ready(read) => Poll::Ready(outcome(&read)),
-            Poll::Pending => timer.poll(context, deadline).map(|()| Waited::TimedOut),
+            Poll::Pending => timer
+                .poll(context, deadline)
+                .map(|()| ReceiveOutcome::TimedOut),
         })
         .await
     }
 
-    /// Waits for the first bytes of a request, until `deadline`, or for `grace` once idle connections are to be closed. Bytes
-    /// that have arrived come first.
+    /// Waits for the first bytes of a request until `deadline`; or for `grace`, once a stop closes idle connections.
+    /// Bytes that have already arrived take precedence.
     pub(crate) async fn receive_next(
         &mut self,
         deadline: Instant,
         closing: &mut ClosingWatch<'_>,
         grace: Duration,
-    ) -> Waited {
+    ) -> ReceiveOutcome {
         let mut end_of_grace = None;
         poll_fn(|context| match self.poll_receive(context, deadline) {
             Poll::Pending if closing.poll(context).is_ready() => {
                 let end = *end_of_grace.get_or_insert_with(|| Instant::now() + grace);
-                self.timer.poll(context, end).map(|()| Waited::Ended)
+                self.timer
+                    .poll(context, end)
+                    .map(|()| ReceiveOutcome::Ended)
             }
             waited => waited,
         })
         .await
     }
 
-    fn poll_receive(&mut self, context: &mut Context<'_>, deadline: Instant) -> Poll<Waited> {
+    fn poll_receive(
+        &mut self,
+        context: &mut Context<'_>,
+        deadline: Instant,
+    ) -> Poll<ReceiveOutcome> {
         match poll_receive(&mut self.stream, context, &mut self.ahead) {
             Poll::Ready(received) => Poll::Ready(outcome(&received)),
             Poll::Pending => self
                 .timer
                 .poll(context, deadline)
-                .map(|()| Waited::TimedOut),
+                .map(|()| ReceiveOutcome::TimedOut),
         }
     }
 
-    /// Ready once the client has left. What arrives meanwhile is kept for the next request.
-    pub(crate) fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<()> {
+    /// Ready once the client has disconnected. Bytes that arrive meanwhile are read ahead for the next request.
+    pub(crate) fn poll_disconnected(&mut self, context: &mut Context<'_>) -> Poll<()> {
         while self.ahead.len() < MAX_AHEAD {
             let received = ready!(poll_receive(&mut self.stream, context, &mut self.ahead));
-            if outcome(&received) == Waited::Ended {
+            if outcome(&received) == ReceiveOutcome::Ended {
                 return Poll::Ready(());
             }
         }
@@ -153,15 +165,15 @@ impl<S: Stream> ClientConnection<S> {
         self.timer.poll(context, deadline)
     }
 
-    /// Sends all parts, one behind the other.
+    /// Sends all parts in order.
     ///
     /// # Errors
     ///
-    /// The client left, or took nothing for too long.
+    /// The client disconnected, or the send timeout passed.
     pub(crate) async fn send<const PARTS: usize>(
         &mut self,
         parts: [&[u8]; PARTS],
-    ) -> Result<(), Gone> {
+    ) -> Result<(), Disconnected> {
         let mut writer = PartsWriter::new(parts);
         let mut deadline = None;
         poll_fn(|context| {
@@ -169,11 +181,14 @@ impl<S: Stream> ClientConnection<S> {
                 match writer.poll_write(&mut self.stream, context) {
                     Poll::Ready(Ok(0)) => return Poll::Ready(Ok(())),
                     Poll::Ready(Ok(_)) => deadline = None,
-                    Poll::Ready(Err(_)) => return Poll::Ready(Err(Gone)),
+                    Poll::Ready(Err(_)) => return Poll::Ready(Err(Disconnected)),
                     Poll::Pending => {
                         let deadline =
                             *deadline.get_or_insert_with(|| Instant::now() + self.send_timeout);
-                        return self.timer.poll(context, deadline).map(|()| Err(Gone));
+                        return self
+                            .timer
+                            .poll(context, deadline)
+                            .map(|()| Err(Disconnected));
                     }
                 }
             }
@@ -181,7 +196,7 @@ impl<S: Stream> ClientConnection<S> {
         .await
     }
 
-    /// Closes a connection on which the client says that nothing more comes. If something does, it lingers.
+    /// Closes a connection after the client's last request. If more bytes arrived, the close lingers.
     pub(crate) async fn close(mut self) {
         self.shut_down().await;
         let arrived = poll_fn(|context| {
@@ -192,18 +207,21 @@ impl<S: Stream> ClientConnection<S> {
         }
     }
 
-    /// Closes a connection on which the client may still be sending.
+    /// Closes a connection while the client may still be sending: always lingers.
     pub(crate) async fn close_lingering(mut self) {
         self.shut_down().await;
         self.linger().await;
     }
 
-    /// Reads on for a while: a close with unread bytes would reset the connection, and the client might lose its answer.
+    /// Reads on for a while: a close with unread bytes would reset the connection, and the client might lose its
+    /// response.
     async fn linger(&mut self) {
         let mut read = 0;
         let linger = async {
-            let deadline = Instant::now() + LINGER;
-            while read < MAX_LINGERING && self.receive(deadline).await == Waited::Received {
+            let deadline = Instant::now() + LINGER_TIMEOUT;
+            while read < MAX_LINGER_BYTES
+                && self.receive(deadline).await == ReceiveOutcome::Received
+            {
                 read += self.ahead.len();
                 self.ahead.clear();
             }
@@ -213,18 +231,18 @@ impl<S: Stream> ClientConnection<S> {
 
     async fn shut_down(&mut self) {
         // A failed or slow shutdown is ignored.
-        let _ = timeout(LINGER, self.stream.shutdown()).await;
+        let _ = timeout(LINGER_TIMEOUT, self.stream.shutdown()).await;
     }
 }
 
-fn outcome(received: &io::Result<usize>) -> Waited {
+fn outcome(received: &io::Result<usize>) -> ReceiveOutcome {
     match received {
-        Ok(1..) => Waited::Received,
-        Ok(0) | Err(_) => Waited::Ended,
+        Ok(1..) => ReceiveOutcome::Received,
+        Ok(0) | Err(_) => ReceiveOutcome::Ended,
     }
 }
 
-/// Silent: what was read holds credentials.
+/// Prints no content, which includes credentials.
 impl<S> std::fmt::Debug for ClientConnection<S> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("ClientConnection(…)")

@@ -1,4 +1,4 @@
-//! Writes that stop half-way, and deadlines that move.
+//! Partial writes, and deadlines that move.
 
 use std::{future::poll_fn, task::Waker, time::Duration};
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::scripted::{Script, Step};
 
 #[tokio::test]
-async fn parts_are_written_in_one_write_where_the_stream_takes_it() {
+async fn parts_are_written_in_one_write_if_the_stream_accepts_it() {
     let mut stream = Script::new([Step::Take(100)]);
     let mut writer = PartsWriter::new([&b"head"[..], b"", b"form"]);
     let written = poll_fn(|context| writer.poll_write(&mut stream, context)).await;
@@ -17,7 +17,7 @@ async fn parts_are_written_in_one_write_where_the_stream_takes_it() {
 }
 
 #[tokio::test]
-async fn parts_are_written_whole_whatever_the_stream_takes_at_a_time() {
+async fn parts_are_written_whole_by_partial_writes() {
     for size in 1..=9 {
         let mut stream = Script::new([Step::TakeAlways(size)]);
         let mut writer = PartsWriter::new([&b"abc"[..], b"de", b"", b"fghi"]);
@@ -31,7 +31,7 @@ async fn parts_are_written_whole_whatever_the_stream_takes_at_a_time() {
 }
 
 #[tokio::test]
-async fn a_stream_that_takes_nothing_at_all_is_an_error() {
+async fn a_write_of_zero_bytes_is_an_error() {
     let mut stream = Script::new([Step::Take(0)]);
     let mut writer = PartsWriter::new([b"a"]);
     let written = poll_fn(|context| writer.poll_write(&mut stream, context)).await;
@@ -39,7 +39,7 @@ async fn a_stream_that_takes_nothing_at_all_is_an_error() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deadline_passes_when_it_should_whichever_came_before() {
+async fn a_deadline_passes_on_time_after_any_other_deadline() {
     let mut timer = Timer::default();
     for milliseconds in [500, 20, 3000, 1, 700] {
         let start = Instant::now();
@@ -50,7 +50,7 @@ async fn a_deadline_passes_when_it_should_whichever_came_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_later_deadline_leaves_the_timer_alone() {
+async fn a_later_deadline_does_not_reset_the_timer() {
     let mut timer = Timer::default();
     let context = &mut Context::from_waker(Waker::noop());
     let start = Instant::now();

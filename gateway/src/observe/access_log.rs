@@ -1,7 +1,7 @@
-//! The one access line of a request. Never a query, a body, a sign, a token, a code or a credential.
+//! The access log: one line per request, without query, body, signature, token, code and credential.
 //!
-//! A thread of its own formats the lines, since that is expensive beside forwarding a request. If the thread falls behind
-//! by thousands of lines, further ones are dropped and counted: no request waits for the log.
+//! A dedicated thread formats the lines, since that is expensive compared with forwarding a request. If the queue is
+//! full, further lines are dropped and counted: no request waits for the log.
 
 use std::{
     borrow::Cow,
@@ -20,58 +20,58 @@ use signpost_kit::log_writer::{FLUSH_TIMEOUT, LogWriter};
 use super::outcome::Outcome;
 use crate::{apps::App, phases::route::Route, rejection::Rejection};
 
-/// The `target` of access lines, for filters.
-pub(crate) const TARGET: &str = "signpost::access";
+/// The tracing target of access lines, for filters.
+pub(crate) const ACCESS_TARGET: &str = "signpost::access";
 
-/// Limit of lines that wait to be formatted: a fraction of a second of a busy gateway, in some megabytes.
+/// Limit of queued lines: some megabytes, a fraction of a second of a busy gateway's lines.
 const MAX_QUEUED_LINES: usize = 8192;
 
-/// Where access lines go.
+/// Sends access lines to the thread that formats them.
 #[derive(Clone, Debug)]
 pub struct AccessLog {
     entries: SyncSender<Entry>,
-    /// Where the lines go in the end, and dropped ones are counted.
+    /// Counts dropped lines.
     writer: LogWriter,
 }
 
 #[derive(Debug)]
 enum Entry {
     Line(Line),
-    /// Everything before this is written: say so.
-    Mark(SyncSender<()>),
+    /// A flush marker: the sender is notified when all lines before it are written.
+    Flush(SyncSender<()>),
 }
 
-/// A line that is not formatted yet.
+/// An unformatted line.
 #[derive(Debug)]
 struct Line {
     request_id: RequestId,
     client: IpAddr,
     app: Option<Arc<App>>,
     route: Option<Route>,
-    /// The address that it was sent to last.
+    /// The backend address of the last attempt.
     backend: Option<SocketAddr>,
     method: Cow<'static, str>,
     path: Box<str>,
     status: u16,
-    /// Why it was refused; few are, so few lines carry it.
+    /// Boxed, because few requests are rejected.
     problem: Option<Box<Problem>>,
     size: u64,
     duration: Duration,
 }
 
-/// Why a request was refused.
+/// The reason of a rejection.
 #[derive(Debug)]
 struct Problem {
-    /// The code that was answered: the gateway's, or the backend's.
+    /// The problem code: the gateway's, or the backend's.
     code: Cow<'static, str>,
-    /// The name of the hint that stood beside it.
+    /// The name of the answer's hint.
     hint: Option<Cow<'static, str>>,
-    /// The ident that the request named, of an application that cannot be used.
+    /// The ident in the request, if its application is unknown or disabled.
     app_ident: Option<Box<str>>,
 }
 
 impl Problem {
-    fn of(outcome: &Outcome<'_>) -> Option<Self> {
+    fn from_outcome(outcome: &Outcome<'_>) -> Option<Self> {
         let rejection = outcome.rejection;
         Some(Self {
             code: outcome.problem_code()?,
@@ -82,11 +82,11 @@ impl Problem {
 }
 
 impl AccessLog {
-    /// Starts the thread that formats lines. `writer` is what the process logs to.
+    /// Starts the thread that formats lines. `writer` is the process' log.
     ///
     /// # Errors
     ///
-    /// The system has no thread left.
+    /// The thread cannot be started.
     pub(crate) fn start(writer: LogWriter) -> std::io::Result<Self> {
         let (entries, received) = sync_channel(MAX_QUEUED_LINES);
         thread::Builder::new()
@@ -110,7 +110,7 @@ impl AccessLog {
             },
             path: log_text::path(outcome.path).into(),
             status: outcome.status,
-            problem: Problem::of(outcome).map(Box::new),
+            problem: Problem::from_outcome(outcome).map(Box::new),
             size: outcome.size,
             duration: outcome.duration,
         };
@@ -119,11 +119,11 @@ impl AccessLog {
         }
     }
 
-    /// Waits until every line that was recorded before is in the log's queue, for [`FLUSH_TIMEOUT`] at most.
+    /// Waits until all earlier lines are in the log's queue, for at most [`FLUSH_TIMEOUT`].
     pub(crate) fn flush(&self) {
-        let (mark, written) = sync_channel(1);
+        let (done, written) = sync_channel(1);
         let deadline = Instant::now() + FLUSH_TIMEOUT;
-        let mut entry = Entry::Mark(mark);
+        let mut entry = Entry::Flush(done);
         while let Err(TrySendError::Full(unsent)) = self.entries.try_send(entry) {
             if Instant::now() > deadline {
                 return;
@@ -140,7 +140,7 @@ fn write(entries: &Receiver<Entry>) {
         match entry {
             Entry::Line(line) => line.write(),
             // The waiting flush may have timed out.
-            Entry::Mark(mark) => drop(mark.send(())),
+            Entry::Flush(done) => drop(done.send(())),
         }
     }
 }
@@ -156,7 +156,7 @@ impl Line {
         let hint = problem.and_then(|problem| problem.hint.as_deref());
         let route = self.route.as_ref();
         tracing::info!(
-            target: TARGET,
+            target: ACCESS_TARGET,
             {
             request.id = %self.request_id,
             client.addr = %self.client,

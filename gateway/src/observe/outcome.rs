@@ -1,4 +1,4 @@
-//! How a request ended.
+//! The outcome of a request.
 
 use std::{
     borrow::Cow,
@@ -11,10 +11,10 @@ use gateway_protocol::{problem::ProblemCode, request_id::RequestId};
 
 use crate::{apps::App, phases::route::Route, rejection::Rejection};
 
-/// How a request ended.
+/// The outcome of a request, for the access log and the error log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outcome<'a> {
-    /// Its id: the gateway's, or a trusted proxy's.
+    /// The request id: the gateway's, or a trusted proxy's.
     pub request_id: &'a RequestId,
     /// The client's address.
     pub client: IpAddr,
@@ -22,26 +22,26 @@ pub(crate) struct Outcome<'a> {
     pub method: &'a [u8],
     /// The path as sent, without the query.
     pub path: &'a str,
-    /// The application that it named, or that it was verified to be of.
+    /// The application that it named, or whose signature was verified.
     pub app: Option<&'a Arc<App>>,
-    /// Where it was routed to; `None` if it was rejected before.
+    /// The route; `None` if the request was rejected before routing.
     pub route: Option<&'a Route>,
-    /// The address that it was sent to last.
+    /// The backend address of the last attempt.
     pub backend: Option<SocketAddr>,
-    /// The answer's status; 0 if there was none.
+    /// The answer's status; 0 without an answer.
     pub status: u16,
     /// Bytes of the answer's body.
     pub size: u64,
     /// From the arrival of the head to the end of the answer.
     pub duration: Duration,
-    /// Why the gateway rejected it, or broke its answer off.
+    /// Why the gateway rejected the request, or aborted its answer.
     pub rejection: Option<&'a Rejection>,
-    /// The code of the problem that the backend answered, as it says in `X-Gateway-Problem`.
+    /// The problem code in the backend's `X-Gateway-Problem` header.
     pub backend_problem: Option<&'a str>,
 }
 
 impl Outcome<'_> {
-    /// The code of the problem that was answered: the gateway's, or the backend's.
+    /// The problem code of the answer: the gateway's, or the backend's.
     #[must_use]
     pub(crate) fn problem_code(&self) -> Option<Cow<'static, str>> {
         match self.rejection.and_then(Rejection::code) {
@@ -50,7 +50,7 @@ impl Outcome<'_> {
         }
     }
 
-    /// The method, for a log.
+    /// The method as text, `-` if it is not UTF-8.
     #[must_use]
     pub(crate) fn method_text(&self) -> &str {
         std::str::from_utf8(self.method).unwrap_or("-")

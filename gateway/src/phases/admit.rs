@@ -1,6 +1,6 @@
-//! Method and headers: what is not admitted goes no further. CONTRACT 1 and 2.
+//! Checks method, headers and declared body. CONTRACT 1 and 2.
 //!
-//! One pass over the headers takes out all that later phases need. What the gateway strips counts as absent.
+//! One pass over the headers collects what later phases need. Headers that the gateway strips count as absent.
 
 use std::sync::Arc;
 
@@ -18,78 +18,78 @@ use super::origin::{Origin, Peer, ProxyHeaders};
 use crate::{
     rejection::Rejection,
     request::{BodyLength, HeadLimits, Headers, Method},
-    syntax::field::Nominated,
+    syntax::field::ConnectionOptions,
 };
 
-/// Rules for [`admit`]; the same for every request.
+/// Rules for [`admit`]; built once for each configuration.
 #[derive(Debug)]
-pub(crate) struct Admission {
+pub(crate) struct AdmissionRules {
     /// The convention headers' names.
     pub names: Arc<HeaderNames>,
-    /// Whose proxy headers are believed.
+    /// Networks of proxies whose headers are trusted.
     pub trusted_proxies: Vec<IpNet>,
-    /// `http` or `https`, where no proxy says.
+    /// `http` or `https`, unless a trusted proxy sets it.
     pub scheme: &'static str,
-    /// Most bytes of a body.
-    pub largest_body: usize,
-    /// How large a head may be.
+    /// Limit of a body, in bytes.
+    pub max_body: usize,
+    /// Limits of a head.
     pub limits: HeadLimits,
 }
 
-/// A request whose method, headers and declared body are in order.
+/// A request whose method, headers and declared body are valid.
 #[derive(Debug)]
 pub(crate) struct Admitted<'a> {
     /// GET or POST.
     pub method: Method,
-    /// Whether the client waits for `100 Continue`.
+    /// Whether the client expects `100 Continue`.
     pub expects_continue: bool,
     /// The application header.
     pub app: AppHeader<'a>,
-    /// The version header's value; empty where there is none.
+    /// The version header's value; empty if missing.
     pub version: &'a [u8],
-    /// The id that a trusted proxy gave.
+    /// The request id of a trusted proxy.
     pub request_id: Option<RequestId>,
-    /// The trace that a trusted proxy is part of.
+    /// The `traceparent` of a trusted proxy.
     pub traceparent: Option<HeaderValue>,
-    /// Who the client is, as far as trusted proxies tell.
+    /// The client's address, scheme and host, as reported by trusted proxies.
     pub origin: Origin,
-    /// The headers that go on to the backend as they are, by their place in the head.
-    pub passing: Passing,
+    /// The headers that are passed to the backend unchanged, by their index in the head.
+    pub passed_fields: PassedFields,
 }
 
-/// Places of headers in a head.
-pub(crate) type Passing = SmallVec<[u16; 16]>;
+/// Indices of the headers that are passed to the backend.
+pub(crate) type PassedFields = SmallVec<[u16; 16]>;
 
 /// The application header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AppHeader<'a> {
-    /// There is none.
+    /// It is missing.
     Absent,
     /// It has the form of an ident.
     Ident(AppIdent),
-    /// It has not, so no application has it; as sent.
+    /// It does not have the form of an ident, so no application has it; as sent.
     Malformed(&'a [u8]),
 }
 
-/// Admits a request, or says why not.
+/// Admits or rejects a request.
 ///
 /// # Errors
 ///
-/// In this order: the method, too many names in `Connection`, a convention header twice, a GET with a body, the content type, the declared
-/// length.
+/// In this order: the method, too many names in `Connection`, a duplicate convention header, a GET with a body, the
+/// content type, the declared length.
 pub(crate) fn admit<'a>(
     method: &[u8],
     headers: &'a (impl Headers + ?Sized),
     body: BodyLength,
     peer: &Peer,
-    rules: &Admission,
+    rules: &AdmissionRules,
 ) -> Result<Admitted<'a>, Rejection> {
     let method = match method {
         b"GET" => Method::Get,
         b"POST" => Method::Post,
         _ => return Err(Rejection::MethodNotAllowed),
     };
-    let found = Found::gather(headers, peer.is_trusted, rules)?;
+    let found = CollectedHeaders::gather(headers, peer.is_trusted, rules)?;
     check_body(method, body, &found, rules)?;
     let trusted = |value| text(value).filter(|_| peer.is_trusted);
     let app = found.app.map_or(AppHeader::Absent, |sent| {
@@ -98,10 +98,10 @@ pub(crate) fn admit<'a>(
     let traceparent = trusted(found.traceparent)
         .filter(|given| found.traceparents == 1 && is_traceparent(given))
         .and_then(|given| HeaderValue::from_str(given).ok());
-    let mut passing = found.passing;
-    // W3C Trace Context section 3.3: it means nothing without the `traceparent` that it came with.
+    let mut passed_fields = found.passed_fields;
+    // W3C Trace Context section 3.3: `tracestate` is meaningless without its `traceparent`.
     if traceparent.is_some() {
-        passing.extend(found.tracestates);
+        passed_fields.extend(found.tracestates);
     }
     Ok(Admitted {
         method,
@@ -117,7 +117,7 @@ pub(crate) fn admit<'a>(
             rules.scheme,
             &rules.trusted_proxies,
         ),
-        passing,
+        passed_fields,
     })
 }
 
@@ -125,8 +125,8 @@ fn text(value: Option<&[u8]>) -> Option<&str> {
     value.and_then(|value| std::str::from_utf8(value).ok())
 }
 
-/// `version-trace_id-parent_id-flags` of W3C Trace Context section 3.2, as level 1 has it: version `ff` and ids of all
-/// zeros are invalid.
+/// Whether the value is `version-trace_id-parent_id-flags` of W3C Trace Context level 1, section 3.2. Version `ff` and
+/// ids of only zeros are invalid.
 fn is_traceparent(given: &str) -> bool {
     let is_hex = |part: &str, length| {
         part.len() == length
@@ -143,25 +143,25 @@ fn is_traceparent(given: &str) -> bool {
 fn check_body(
     method: Method,
     body: BodyLength,
-    found: &Found<'_>,
-    rules: &Admission,
+    found: &CollectedHeaders<'_>,
+    rules: &AdmissionRules,
 ) -> Result<(), Rejection> {
     match (method, body) {
         (_, BodyLength::None) => Ok(()),
         (Method::Get, _) => Err(Rejection::BodyNotAllowed),
         (Method::Post, _) if !found.body_type.is_form() => Err(Rejection::ContentTypeUnsupported),
-        (Method::Post, BodyLength::Known(length)) if length > rules.largest_body as u64 => {
+        (Method::Post, BodyLength::Known(length)) if length > rules.max_body as u64 => {
             Err(Rejection::BodyTooLarge {
-                limit: rules.largest_body,
+                limit: rules.max_body,
             })
         }
         (Method::Post, _) => Ok(()),
     }
 }
 
-/// What one pass over the headers finds.
+/// The headers that phases need, collected in one pass.
 #[derive(Default)]
-struct Found<'a> {
+struct CollectedHeaders<'a> {
     app: Option<&'a [u8]>,
     version: Option<&'a [u8]>,
     language: Option<&'a [u8]>,
@@ -172,39 +172,39 @@ struct Found<'a> {
     request_id: Option<&'a [u8]>,
     traceparent: Option<&'a [u8]>,
     traceparents: u32,
-    /// The places of `tracestate`, if it could pass.
+    /// The indices of `tracestate` headers that could pass.
     tracestates: SmallVec<[u16; 1]>,
     proxy: ProxyHeaders<'a>,
-    passing: Passing,
+    passed_fields: PassedFields,
 }
 
-impl<'a> Found<'a> {
+impl<'a> CollectedHeaders<'a> {
     fn gather(
         headers: &'a (impl Headers + ?Sized),
         is_from_trusted_proxy: bool,
-        rules: &Admission,
+        rules: &AdmissionRules,
     ) -> Result<Self, Rejection> {
         let mut found = Self::default();
-        let nominated = Nominated::from_fields(headers.each());
+        let nominated = ConnectionOptions::from_fields(headers.each());
         if nominated.is_too_many() {
             let HeadLimits { bytes, headers, .. } = rules.limits;
             return Err(Rejection::HeadTooLarge { bytes, headers });
         }
-        for (place, (name, value)) in headers.each().enumerate() {
+        for (index, (name, value)) in headers.each().enumerate() {
             let role = rules.names.role_of(name);
             let is_nominated = nominated.includes(name) && !is_essential(role);
-            if !(is_nominated && is_absent_if_nominated(role)) {
-                found.take(role, place, value, &rules.names)?;
+            if !(is_nominated && is_absent_if_connection_option(role)) {
+                found.take(role, index, value, &rules.names)?;
             }
             if is_nominated {
                 continue;
             }
-            // A head has no more bytes than that.
-            let place = u16::try_from(place).ok();
+            // Always fits: a head has fewer fields than bytes, at most 65,535.
+            let index = u16::try_from(index).ok();
             if role.passes(is_from_trusted_proxy) {
-                found.passing.extend(place);
+                found.passed_fields.extend(index);
             } else if role == HeaderRole::Tracestate {
-                found.tracestates.extend(place);
+                found.tracestates.extend(index);
             }
         }
         Ok(found)
@@ -213,14 +213,14 @@ impl<'a> Found<'a> {
     fn take(
         &mut self,
         role: HeaderRole,
-        place: usize,
+        index: usize,
         value: &'a [u8],
         names: &HeaderNames,
     ) -> Result<(), Rejection> {
         let once = |known: &HeaderName, found: &mut Option<&'a [u8]>| match found.replace(value) {
             None => Ok(()),
             Some(_) => Err(Rejection::HeaderDuplicated {
-                name: known.to_string(),
+                name: names.spelled(known),
             }),
         };
         match role {
@@ -228,8 +228,8 @@ impl<'a> Found<'a> {
             HeaderRole::Version => once(names.version(), &mut self.version)?,
             HeaderRole::Language => once(names.language(), &mut self.language)?,
             HeaderRole::Authorization => once(names.authorization(), &mut self.authorization)?,
-            // A head has no more bytes than that.
-            HeaderRole::Host => self.host = u16::try_from(place).unwrap_or_default(),
+            // Always fits, as above.
+            HeaderRole::Host => self.host = u16::try_from(index).unwrap_or_default(),
             HeaderRole::Expect => {
                 self.expects_continue = value.eq_ignore_ascii_case(b"100-continue");
             }
@@ -242,13 +242,13 @@ impl<'a> Found<'a> {
             HeaderRole::RequestId => self.request_id = Some(value),
             HeaderRole::ForwardedFor => self.proxy.forwarded_for.push(value),
             HeaderRole::Forwarded => self.proxy.forwarded.push(value),
-            HeaderRole::ForwardedHost => self.proxy.host = u16::try_from(place).ok(),
+            HeaderRole::ForwardedHost => self.proxy.host = u16::try_from(index).ok(),
             HeaderRole::ForwardedProto => self.proxy.proto = Some(value),
             HeaderRole::ContentLength
             | HeaderRole::Connection
             | HeaderRole::Tracestate
-            | HeaderRole::OfProxies
-            | HeaderRole::Barred
+            | HeaderRole::Proxy
+            | HeaderRole::Removed
             | HeaderRole::Ordinary => {}
         }
         Ok(())
@@ -257,12 +257,12 @@ impl<'a> Found<'a> {
 
 /// Whether `Connection` names a header, which then counts as absent.
 #[must_use]
-pub(crate) fn nominates(headers: &(impl Headers + ?Sized), name: &HeaderName) -> bool {
-    Nominated::from_fields(headers.each()).includes(name.as_str().as_bytes())
+pub(crate) fn is_connection_option(headers: &(impl Headers + ?Sized), name: &HeaderName) -> bool {
+    ConnectionOptions::from_fields(headers.each()).includes(name.as_str().as_bytes())
 }
 
-/// A header that `Connection` names counts as absent if nothing but what it says hangs on it.
-fn is_absent_if_nominated(role: HeaderRole) -> bool {
+/// Whether a header counts as absent if `Connection` names it. Nothing but its own meaning depends on it.
+fn is_absent_if_connection_option(role: HeaderRole) -> bool {
     matches!(
         role,
         HeaderRole::App
@@ -273,7 +273,7 @@ fn is_absent_if_nominated(role: HeaderRole) -> bool {
     )
 }
 
-/// These say where a request goes and what its body is, whatever `Connection` says: the body is verified as that.
+/// Whether a header is kept even if `Connection` names it: routing and body framing depend on it.
 fn is_essential(role: HeaderRole) -> bool {
     matches!(
         role,

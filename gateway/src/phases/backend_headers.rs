@@ -1,6 +1,6 @@
-//! The headers that a backend gets; nothing else writes `X-Gateway-*`. CONTRACT 1 and 9.
+//! Writes the headers for the backend; the only writer of `X-Gateway-*`. CONTRACT 1 and 9.
 //!
-//! They are written as the lines of a head, so that what passes goes on byte for byte.
+//! They are written as lines of a head, so that the client's headers are passed on byte for byte.
 
 use std::{io::Write, sync::Arc};
 
@@ -17,17 +17,17 @@ use http::{HeaderName, HeaderValue, header::FORWARDED};
 use super::{admit::Admitted, route::RoutedRequest};
 use crate::{request::Head, request_ids::RequestIds, syntax::field::write_line};
 
-/// Settings of the phase; the same for every request.
+/// Settings of the phase; built once for each configuration.
 #[derive(Debug)]
 pub struct BackendHeaderRules {
     /// The convention headers' names.
     pub(crate) names: Arc<HeaderNames>,
-    /// What backends know the gateway by.
+    /// The gateway's secret, which authenticates it to backends.
     pub(crate) secret: Option<HeaderValue>,
 }
 
-/// Writes the beginning of a backend's head: request line, `Host`, and the form's length. The header lines and the empty
-/// line follow. The backend is spoken to in HTTP/1.1, whatever the client speaks.
+/// Writes the beginning of the head for the backend: request line, `Host`, and the form's length. The other header
+/// lines and the empty line follow. It is always HTTP/1.1, also for an HTTP/1.0 client.
 pub(crate) fn write_request_line(head: &Head, form: &[u8], out: &mut Vec<u8>) {
     let (line, host) = (head.method_and_target(), head.host());
     out.reserve(line.len() + host.len() + 512);
@@ -35,7 +35,7 @@ pub(crate) fn write_request_line(head: &Head, form: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
     out.extend_from_slice(host);
     out.extend_from_slice(b"\r\n");
-    // RFC 9110 section 8.6: a POST without a body says so.
+    // RFC 9110 section 8.6: a POST without a body has `Content-Length: 0`.
     if head.method() == b"POST" {
         out.extend_from_slice(b"Content-Length: ");
         out.extend_from_slice(form.len().to_string().as_bytes());
@@ -43,8 +43,8 @@ pub(crate) fn write_request_line(head: &Head, form: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Writes the header lines that a backend gets: those of the client that pass, then the gateway's own. `Host` and the
-/// form's length are the head writer's.
+/// Writes the header lines for the backend: first those of the client that pass, then the gateway's own.
+/// [`write_request_line`] writes `Host` and the form's length.
 pub(crate) fn write_backend_headers(
     routed: &RoutedRequest,
     head: &Head,
@@ -54,8 +54,8 @@ pub(crate) fn write_backend_headers(
     ids: &RequestIds,
     lines: &mut Vec<u8>,
 ) {
-    // The head was checked to have no line ends in names and values.
-    for (name, value) in head.at(&admitted.passing) {
+    // The parser has checked that names and values contain no line ends.
+    for (name, value) in head.at(&admitted.passed_fields) {
         write_line(lines, name, value);
     }
     let mut own = |name: HeaderName, value: &[u8]| {
@@ -96,7 +96,7 @@ mod tests {
     use crate::{request::BodyLength, syntax::field::Span};
 
     #[test]
-    fn a_request_begins_with_its_line_host_and_length() {
+    fn a_head_begins_with_request_line_host_and_length() {
         let head = |text: &str, target: &str| {
             let start = text.find(target).unwrap();
             let host = text.find("Host: ").unwrap() + "Host: ".len();

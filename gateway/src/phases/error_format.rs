@@ -1,32 +1,32 @@
-//! The language and the form of a request's errors. CONTRACT 6 and 7.
+//! The error format of a request: the language, and whether the client gets a page. CONTRACT 6 and 7.
 
 use std::sync::Arc;
 
 use gateway_protocol::{header::HeaderNames, language::Language};
 use http::header;
 
-use super::admit::nominates;
+use super::admit::is_connection_option;
 use crate::request::{Headers, is_named};
 
-/// Settings of the phase; the same for every request.
+/// Settings of the phase; built once for each configuration.
 #[derive(Debug)]
 pub(crate) struct ErrorFormatRules {
     /// The convention headers' names.
     pub names: Arc<HeaderNames>,
-    /// Paths that browsers navigate to: there an error is a page.
-    pub browser_paths: Vec<String>,
+    /// Paths that browsers navigate to, callbacks included: there an error is a page.
+    pub page_paths: Vec<String>,
 }
 
-/// The language and the form of a request's errors.
+/// The format of a request's errors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ErrorFormat {
     /// The language of the texts.
     pub language: Language,
-    /// Whether a person looks at them in a browser.
+    /// Whether the client is a browser that shows a page.
     pub wants_page: bool,
 }
 
-/// The error format of a request, admitted or not.
+/// Chooses the error format of a request, admitted or not.
 #[must_use]
 pub(crate) fn error_format(
     method: &[u8],
@@ -38,7 +38,7 @@ pub(crate) fn error_format(
         is_named(name, &header::ACCEPT) && memchr::memmem::find(value, b"text/html").is_some()
     };
     let wants_page = method == b"GET"
-        && rules.browser_paths.iter().any(|browsers| browsers == path)
+        && rules.page_paths.iter().any(|page_path| page_path == path)
         && headers.each().any(accepts_html);
     let first = |wanted: &http::HeaderName| {
         headers
@@ -47,7 +47,7 @@ pub(crate) fn error_format(
             .map(|(_, value)| value.trim_ascii())
     };
     let name = rules.names.language();
-    let language = match first(name).filter(|_| !nominates(headers, name)) {
+    let language = match first(name).filter(|_| !is_connection_option(headers, name)) {
         None if wants_page => {
             let accepted =
                 first(&header::ACCEPT_LANGUAGE).and_then(|value| std::str::from_utf8(value).ok());
@@ -72,7 +72,7 @@ mod tests {
             HeaderNames::new(&"Acme".parse().unwrap(), &HeaderOverrides::default()).unwrap();
         let rules = ErrorFormatRules {
             names: names.into(),
-            browser_paths: vec!["/login".to_owned()],
+            page_paths: vec!["/login".to_owned()],
         };
         let format = error_format(method.as_bytes(), path, headers, &rules);
         (format.language, format.wants_page)
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn anybody_else_gets_problems_in_the_headers_language() {
+    fn other_clients_get_problems_in_the_headers_language() {
         assert_eq!(
             format_of("GET", "/user", &[HTML, KOREAN]),
             (Language::En, false)

@@ -1,7 +1,7 @@
-//! The one place where the gateway writes error bodies. CONTRACT 7.
+//! The only place where the gateway creates error bodies. CONTRACT 7.
 //!
-//! A rejection becomes an [`ErrorResponse`]: RFC 9457 problem details, a page with the same code for a browser, or
-//! a bare 400 where there was no HTTP. The client's side of the connection writes it.
+//! A rejection becomes an [`ErrorResponse`]: RFC 9457 problem details, a page with the same code for a browser, or a
+//! bare 400 if the request was not HTTP. The client's side of the connection writes it.
 
 use bytes::Bytes;
 use gateway_protocol::{
@@ -17,26 +17,19 @@ use signpost_kit::page;
 use super::error_format::ErrorFormat;
 use crate::{rejection::Rejection, syntax::field::NameAndValue};
 
-/// An answer of the gateway's own, ready to be written.
+/// An error response of the gateway, ready to be written.
 #[derive(Debug)]
 pub(crate) struct ErrorResponse {
     /// The status.
     pub status: StatusCode,
-    /// Its headers, but for those that every answer has, and those of the connection and the body's length.
+    /// Its headers, without those of every response, of the connection, and of the body's length.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// The body.
     pub body: Bytes,
 }
 
-/// Who is answered, and how.
-#[derive(Clone, Copy)]
-struct Addressee<'a> {
-    request_id: &'a RequestId,
-    format: ErrorFormat,
-}
-
 impl ErrorResponse {
-    /// Its headers, as fields of a head.
+    /// The headers as fields of a head.
     pub(crate) fn fields(&self) -> impl Iterator<Item = NameAndValue<'_>> {
         self.headers
             .iter()
@@ -50,28 +43,33 @@ pub(crate) fn reason(status: StatusCode) -> &'static [u8] {
     status.canonical_reason().unwrap_or_default().as_bytes()
 }
 
-/// The answer to a rejected request.
+/// Creates the response to a rejected request.
 #[must_use]
 pub(crate) fn error_response(
     rejection: &Rejection,
     format: ErrorFormat,
     request_id: &RequestId,
 ) -> ErrorResponse {
-    let to = Addressee { format, request_id };
     let Some(code) = rejection.code() else {
-        return bare();
+        return bare_400();
     };
     let arguments = arguments(rejection);
-    let (mut headers, body) = if to.format.wants_page {
-        let page = page::problem(&problem(rejection, code, &arguments, to));
-        let headers = page::headers(to.format.language);
+    let (mut headers, body) = if format.wants_page {
+        let page = page::problem(&problem(
+            rejection,
+            code,
+            &arguments,
+            format.language,
+            request_id,
+        ));
+        let headers = page::headers(format.language);
         (headers.to_vec(), page.into_bytes())
-    } else if arguments.is_empty() && !has_more_to_tell(rejection) {
-        let body = problem::plain_json(code, to.format.language, to.request_id);
-        (json_headers(to.format.language), body)
+    } else if arguments.is_empty() && !has_hint_or_member(rejection) {
+        let body = problem::plain_json(code, format.language, request_id);
+        (json_headers(format.language), body)
     } else {
-        let body = problem(rejection, code, &arguments, to).to_json();
-        (json_headers(to.format.language), body)
+        let body = problem(rejection, code, &arguments, format.language, request_id).to_json();
+        (json_headers(format.language), body)
     };
     match rejection {
         Rejection::MethodNotAllowed => {
@@ -99,7 +97,7 @@ fn json_headers(language: Language) -> Vec<(HeaderName, HeaderValue)> {
     ]
 }
 
-fn bare() -> ErrorResponse {
+fn bare_400() -> ErrorResponse {
     ErrorResponse {
         status: StatusCode::BAD_REQUEST,
         headers: Vec::new(),
@@ -107,7 +105,7 @@ fn bare() -> ErrorResponse {
     }
 }
 
-/// What the text of the problem names.
+/// The arguments of the problem's text.
 fn arguments(rejection: &Rejection) -> Vec<(&'static str, String)> {
     match rejection {
         Rejection::ParamsTooMany { limit }
@@ -129,8 +127,8 @@ fn arguments(rejection: &Rejection) -> Vec<(&'static str, String)> {
     }
 }
 
-/// Whether the problem has a hint or a member of its own.
-fn has_more_to_tell(rejection: &Rejection) -> bool {
+/// Whether the problem has a hint or an additional member.
+fn has_hint_or_member(rejection: &Rejection) -> bool {
     matches!(
         rejection,
         Rejection::TimeOutOfWindow { .. }
@@ -145,29 +143,28 @@ fn problem(
     rejection: &Rejection,
     code: ProblemCode,
     arguments: &[(&'static str, String)],
-    to: Addressee<'_>,
+    language: Language,
+    request_id: &RequestId,
 ) -> Problem {
     let arguments: Vec<_> = arguments
         .iter()
         .map(|(name, value)| (*name, &**value))
         .collect();
-    let problem = Problem::new(code, to.format.language, to.request_id.as_str());
+    let problem = Problem::new(code, language, request_id.as_str());
     let problem = problem.detail_args(&arguments);
     match rejection {
         Rejection::TimeOutOfWindow { time, now, .. } => {
             let problem = problem.member("server_time", now.as_millis());
             if time.looks_like_microseconds() {
-                problem.hint(text(to.format.language, "hint_microseconds", &[]))
+                problem.hint(text(language, "hint_microseconds", &[]))
             } else {
                 problem
             }
         }
         Rejection::TimeInvalid {
             looks_like_seconds: true,
-        } => problem.hint(text(to.format.language, "hint_seconds", &[])),
-        Rejection::SignMismatch { slip: Some(slip) } => {
-            problem.hint(hint(*slip, to.format.language))
-        }
+        } => problem.hint(text(language, "hint_seconds", &[])),
+        Rejection::SignMismatch { slip: Some(slip) } => problem.hint(hint(*slip, language)),
         _ => problem,
     }
 }
@@ -199,13 +196,13 @@ mod tests {
             language,
             wants_page,
         };
-        let answer = error_response(rejection, format, &request_id);
-        let body = String::from_utf8(answer.body.to_vec()).unwrap();
-        (answer, body)
+        let response = error_response(rejection, format, &request_id);
+        let body = String::from_utf8(response.body.to_vec()).unwrap();
+        (response, body)
     }
 
-    fn header<'a>(answer: &'a ErrorResponse, name: &HeaderName) -> Option<&'a str> {
-        let found = answer.headers.iter().find(|(known, _)| known == name);
+    fn header<'a>(response: &'a ErrorResponse, name: &HeaderName) -> Option<&'a str> {
+        let found = response.headers.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.to_str().unwrap())
     }
 
@@ -216,13 +213,13 @@ mod tests {
             now: SignTime::from_millis(1_732_104_000_000),
             window: Default::default(),
         };
-        let (answer, body) = rejected(&rejection, Language::Ja, false);
-        assert_eq!(answer.status, 403);
+        let (response, body) = rejected(&rejection, Language::Ja, false);
+        assert_eq!(response.status, 403);
         assert_eq!(
-            header(&answer, &header::CONTENT_TYPE),
+            header(&response, &header::CONTENT_TYPE),
             Some("application/problem+json")
         );
-        assert_eq!(header(&answer, &header::CONTENT_LANGUAGE), Some("ja"));
+        assert_eq!(header(&response, &header::CONTENT_LANGUAGE), Some("ja"));
         let body: serde_json::Value = serde_json::from_str(&body).unwrap();
         assert_eq!(body["code"], "time_out_of_window");
         assert_eq!(body["server_time"], 1_732_104_000_000_u64);
@@ -231,52 +228,50 @@ mod tests {
 
     #[test]
     fn a_browser_gets_a_page_with_the_same_code() {
-        let rejection = Rejection::HeaderDuplicated {
-            name: "<script>".to_owned(),
+        let rejection = Rejection::VersionUnknown {
+            known: "<script>".to_owned(),
         };
-        let (answer, body) = rejected(&rejection, Language::En, true);
+        let (response, body) = rejected(&rejection, Language::En, true);
         assert_eq!(
-            header(&answer, &header::CONTENT_TYPE),
+            header(&response, &header::CONTENT_TYPE),
             Some("text/html; charset=utf-8")
         );
         assert!(
-            header(&answer, &header::CONTENT_SECURITY_POLICY)
+            header(&response, &header::CONTENT_SECURITY_POLICY)
                 .unwrap()
                 .contains("frame-ancestors 'none'")
         );
         assert!(
-            body.contains("header_duplicated") && body.contains("&lt;script&gt;"),
+            body.contains("version_unknown") && body.contains("&lt;script&gt;"),
             "{body}"
         );
         assert!(!body.contains("<script>"));
     }
 
     #[test]
-    fn what_is_no_http_gets_a_bare_400() {
-        let (answer, body) = rejected(&Rejection::NotHttp("x"), Language::En, false);
+    fn a_request_that_is_not_http_gets_a_bare_400() {
+        let (response, body) = rejected(&Rejection::NotHttp("x"), Language::En, false);
         assert_eq!(
-            (answer.status, body.as_str()),
+            (response.status, body.as_str()),
             (StatusCode::BAD_REQUEST, "")
         );
     }
 
     #[test]
-    fn a_wrong_method_is_told_the_right_ones() {
-        let (answer, _) = rejected(&Rejection::MethodNotAllowed, Language::En, false);
-        assert_eq!(header(&answer, &header::ALLOW), Some("GET, POST"));
+    fn the_response_to_a_wrong_method_lists_the_allowed_ones() {
+        let (response, _) = rejected(&Rejection::MethodNotAllowed, Language::En, false);
+        assert_eq!(header(&response, &header::ALLOW), Some("GET, POST"));
     }
 
     #[test]
-    fn a_wait_is_rounded_up() {
-        let rejection = Rejection::RateLimited {
-            retry_after: std::time::Duration::from_millis(1001),
-        };
-        assert_eq!(
-            header(
-                &rejected(&rejection, Language::En, false).0,
-                &header::RETRY_AFTER
-            ),
-            Some("2")
-        );
+    fn retry_after_is_rounded_up() {
+        let micros = std::time::Duration::from_micros;
+        for (retry_after, seconds) in [(1_001_000, "2"), (1_000_000, "1")] {
+            let rejection = Rejection::RateLimited {
+                retry_after: micros(retry_after),
+            };
+            let (response, _) = rejected(&rejection, Language::En, false);
+            assert_eq!(header(&response, &header::RETRY_AFTER), Some(seconds));
+        }
     }
 }

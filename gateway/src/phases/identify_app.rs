@@ -1,4 +1,4 @@
-//! Which application a request is of. CONTRACT 4.
+//! Identifies the application of a request. CONTRACT 4.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use crate::{
     request::Target,
 };
 
-/// The parameter that stands in for the header where a browser cannot set one.
+/// The parameter that replaces the application header for browsers, which cannot set one.
 const APP: &str = "app";
 
-/// Finds the request's application; an active one.
+/// Finds the application of a request; it is active.
 ///
 /// # Errors
 ///
-/// No application named, none of that ident, a disabled one, or a store that is away.
+/// The ident is missing or unknown, the application is disabled, or the store is unavailable.
 pub(crate) async fn identify_app(
     header: AppHeader<'_>,
     target: Target<'_>,
@@ -52,11 +52,11 @@ pub(crate) async fn identify_app(
 
 fn missing(names: &HeaderNames) -> Rejection {
     Rejection::AppMissing {
-        header: names.app().to_string(),
+        header: names.spelled(names.app()),
     }
 }
 
-/// The query's `app`. It is believed no further than any ident: that it is signed, `verify` finds out.
+/// The `app` parameter of the query. Like the header, it is not trusted before `verify` has checked the signature.
 fn ident_of_query(query: &str) -> Result<Option<AppIdent>, Rejection> {
     let params =
         Params::parse(query.as_bytes(), b"", usize::MAX).map_err(|_| Rejection::ParamsMalformed)?;

@@ -1,13 +1,13 @@
-//! Which requests count against the limit on unsigned requests: CONTRACT 3, 7 and 8.
+//! Decides which requests count against the limit of unsigned requests. CONTRACT 3, 7 and 8.
 //!
-//! Signed requests are never counted, so that no flood of strangers refuses one.
+//! Signed requests are never counted, so a flood of unsigned requests cannot get them rejected.
 
 use gateway_protocol::{param::Params, sign::SIGN};
 
 use crate::{config::SignConfig, request::Target};
 
-/// Whether a request counts: a GET without `sign` where browsers come to. What carries a sign is verified, and costs no
-/// backend anything if it is wrong.
+/// Whether a request counts: a GET without `sign` on a browser or callback path. A request with a signature is
+/// verified; if it is invalid, it never reaches a backend.
 #[must_use]
 pub(crate) fn is_unsigned(method: &[u8], target: Target<'_>, config: &SignConfig) -> bool {
     let is_target = |path: &String| path == target.path;
@@ -17,7 +17,7 @@ pub(crate) fn is_unsigned(method: &[u8], target: Target<'_>, config: &SignConfig
         && !target.query.split('&').any(is_sign)
 }
 
-/// Whether a pair of a query is `sign`, by its decoded key as CONTRACT 3 has it.
+/// Whether a pair of a query is the parameter `sign`, by its decoded key. CONTRACT 3.
 fn is_sign(pair: &str) -> bool {
     let params = Params::parse(pair.as_bytes(), b"", 1);
     params.is_ok_and(|params| params.iter().any(|param| param.is_named(SIGN.as_bytes())))
@@ -29,7 +29,7 @@ mod tests {
     use crate::config::tests::sign_config;
 
     #[test]
-    fn only_a_get_without_a_sign_where_browsers_come_to_counts() {
+    fn only_a_get_without_a_signature_on_a_browser_path_counts() {
         let config = sign_config("callback_paths = ['/back']\nbrowser_paths = ['/login']");
         let counts = |method: &str, target: &str| {
             is_unsigned(

@@ -1,4 +1,4 @@
-//! Who the client is: the peer, or whom trusted proxies say it is. CONTRACT 1.
+//! The client's address: the peer's, or the one that trusted proxies report. CONTRACT 2.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,12 +9,11 @@ use smallvec::SmallVec;
 
 use crate::request::{Headers, is_named};
 
-/// Most addresses of `X-Forwarded-For` that are looked at, from its end. If all of them are trusted proxies', the client
-/// is the leftmost one of them, as where the header ends there; what stands before goes to nobody. No chain of proxies
-/// is a tenth as long.
+/// Limit of addresses read from `X-Forwarded-For`, from its end. If all of them are trusted proxies, the leftmost of
+/// them is the client, and earlier ones are dropped. No real chain of proxies has a tenth of this length.
 pub(crate) const MAX_HOPS: usize = 32;
 
-/// The other end of a connection; the same for all its requests.
+/// The peer of a connection.
 #[derive(Clone, Debug)]
 pub struct Peer {
     /// Its address.
@@ -39,7 +38,7 @@ impl Peer {
     }
 }
 
-/// What proxies in front say; believed from trusted ones only.
+/// The headers that proxies set; used only if the peer is trusted.
 #[derive(Debug, Default)]
 pub(crate) struct ProxyHeaders<'a> {
     /// The values of `X-Forwarded-For`, in order.
@@ -48,7 +47,7 @@ pub(crate) struct ProxyHeaders<'a> {
     pub forwarded: SmallVec<[&'a [u8]; 1]>,
     /// `X-Forwarded-Proto`.
     pub proto: Option<&'a [u8]>,
-    /// The place of `X-Forwarded-Host` in the head.
+    /// The index of `X-Forwarded-Host` in the head.
     pub host: Option<u16>,
 }
 
@@ -57,23 +56,23 @@ pub(crate) struct ProxyHeaders<'a> {
 pub(crate) struct Origin {
     /// The client's address.
     pub client: IpAddr,
-    /// The client's address and the proxies' behind it, for `X-Forwarded-For`: the leftmost is the client.
+    /// The addresses of the client and of the proxies after it, for `X-Forwarded-For`; the client is the leftmost.
     pub forwarded_for: HeaderValue,
     /// `http` or `https`, for `X-Forwarded-Proto`.
     pub proto: &'static str,
-    /// The place in the head of the header with the host that the client asked for, for `X-Forwarded-Host`.
+    /// The index in the head of the header with the host that the client requested, for `X-Forwarded-Host`.
     pub host: u16,
-    /// A trusted proxy's `Forwarded` (RFC 7239), extended by that proxy.
+    /// The `Forwarded` (RFC 7239) of a trusted proxy, extended by that proxy's address.
     pub forwarded: Option<HeaderValue>,
 }
 
 impl Origin {
-    /// What `peer` and, if it is trusted, `said` tell; `host` is the place of `Host` in the head, and `scheme` what
-    /// holds where no proxy says.
+    /// Determines the origin from `peer` and, if that is trusted, `proxy_headers`. `host` is the index of `Host` in the
+    /// head; `scheme` is the default.
     #[must_use]
     pub(crate) fn new(
         peer: &Peer,
-        said: &ProxyHeaders<'_>,
+        proxy_headers: &ProxyHeaders<'_>,
         host: u16,
         scheme: &'static str,
         trusted_proxies: &[IpNet],
@@ -87,7 +86,7 @@ impl Origin {
                 forwarded: None,
             };
         }
-        let hops = hops(&said.forwarded_for, trusted_proxies);
+        let hops = hops(&proxy_headers.forwarded_for, trusted_proxies);
         let chain: Vec<_> = hops
             .iter()
             .chain([&peer.address])
@@ -96,20 +95,20 @@ impl Origin {
         Self {
             client: hops.first().copied().unwrap_or(peer.address),
             forwarded_for: visible(chain.join(", ")),
-            proto: match said.proto {
+            proto: match proxy_headers.proto {
                 Some(b"https") => "https",
                 Some(b"http") => "http",
                 _ => scheme,
             },
-            host: said.host.unwrap_or(host),
-            forwarded: forwarded(said, peer.address),
+            host: proxy_headers.host.unwrap_or(host),
+            forwarded: forwarded(proxy_headers, peer.address),
         }
     }
 }
 
-/// The client's address, of a request that may not have been admitted: as [`Origin`] has it.
+/// The client's address, as in [`Origin`]; also for requests that were not admitted.
 #[must_use]
-pub(crate) fn client(
+pub(crate) fn client_address(
     peer: &Peer,
     headers: &(impl Headers + ?Sized),
     trusted_proxies: &[IpNet],
@@ -129,12 +128,12 @@ fn visible(addresses: String) -> HeaderValue {
     HeaderValue::try_from(addresses).expect("addresses and commas are visible ASCII")
 }
 
-/// RFC 7239 sections 4 and 6: every proxy adds an element; an IPv6 address stands in brackets and quotes.
-fn forwarded(said: &ProxyHeaders<'_>, peer: IpAddr) -> Option<HeaderValue> {
-    if said.forwarded.is_empty() {
+/// Extends `Forwarded` by the peer. RFC 7239 sections 4 and 6: IPv6 addresses have brackets and quotes.
+fn forwarded(proxy_headers: &ProxyHeaders<'_>, peer: IpAddr) -> Option<HeaderValue> {
+    if proxy_headers.forwarded.is_empty() {
         return None;
     }
-    let mut chain = said.forwarded.join(&b", "[..]);
+    let mut chain = proxy_headers.forwarded.join(&b", "[..]);
     let added = match peer {
         IpAddr::V6(peer) => format!(", for=\"[{peer}]\""),
         IpAddr::V4(peer) => format!(", for={peer}"),
@@ -143,8 +142,8 @@ fn forwarded(said: &ProxyHeaders<'_>, peer: IpAddr) -> Option<HeaderValue> {
     HeaderValue::from_maybe_shared(bytes::Bytes::from(chain)).ok()
 }
 
-/// The part of `X-Forwarded-For` that can be believed: from its end, trusted proxies and the first address
-/// before them, which is the client; [`MAX_HOPS`] at most. What stands left of that, the client may have made up.
+/// The trustworthy part of `X-Forwarded-For`: from its end, the trusted proxies and the first address before them,
+/// which is the client; at most [`MAX_HOPS`]. The client may have forged everything to the left.
 fn hops(forwarded_for: &[&[u8]], trusted: &[IpNet]) -> SmallVec<[IpAddr; 4]> {
     let mut hops = SmallVec::new();
     let lines = forwarded_for.iter().rev();
@@ -165,7 +164,7 @@ fn hops(forwarded_for: &[&[u8]], trusted: &[IpNet]) -> SmallVec<[IpAddr; 4]> {
     hops
 }
 
-/// Some proxies add the port that the client sent from.
+/// Parses an address; some proxies append the client's port.
 fn address(hop: &str) -> Option<IpAddr> {
     let with_port = || hop.parse::<SocketAddr>().map(|address| address.ip());
     hop.parse()
@@ -179,13 +178,13 @@ mod tests {
     use super::*;
     use crate::request::RawHeaders;
 
-    /// The places of the headers that tell the host: ours, and a proxy's.
+    /// The indices of `Host` and `X-Forwarded-Host`.
     const OURS: u16 = 1;
     const THEIRS: u16 = 2;
 
     fn origin(peer: &str, forwarded_for: &[&str]) -> Origin {
         let trusted = ["10.0.0.0/8".parse().unwrap()];
-        let said = ProxyHeaders {
+        let proxy_headers = ProxyHeaders {
             forwarded_for: forwarded_for.iter().map(|line| line.as_bytes()).collect(),
             forwarded: [&b"for=192.0.2.60"[..], b"for=\"[2001:db8::1]\""]
                 .into_iter()
@@ -194,12 +193,12 @@ mod tests {
             host: Some(THEIRS),
         };
         let peer = Peer::new(peer.parse().unwrap(), &trusted);
-        Origin::new(&peer, &said, OURS, "http", &trusted)
+        Origin::new(&peer, &proxy_headers, OURS, "http", &trusted)
     }
 
     #[test]
-    fn the_leftmost_address_that_can_be_believed_is_the_client() {
-        for (peer, said, client, chain) in [
+    fn the_leftmost_trustworthy_address_is_the_client() {
+        for (peer, forwarded_for, client, chain) in [
             ("192.0.2.1", &["198.51.100.7"][..], "192.0.2.1", "192.0.2.1"),
             ("10.0.0.1", &[], "10.0.0.1", "10.0.0.1"),
             (
@@ -239,39 +238,45 @@ mod tests {
                 "2001:db8::1, 10.0.0.1",
             ),
         ] {
-            let origin = origin(peer, said);
-            assert_eq!(origin.client.to_string(), client, "{peer} {said:?}");
-            assert_eq!(origin.forwarded_for, chain, "{peer} {said:?}");
+            let origin = origin(peer, forwarded_for);
+            assert_eq!(
+                origin.client.to_string(),
+                client,
+                "{peer} {forwarded_for:?}"
+            );
+            assert_eq!(origin.forwarded_for, chain, "{peer} {forwarded_for:?}");
         }
     }
 
     #[test]
-    fn only_the_last_hops_are_looked_at() {
-        let mut said = vec!["10.9.9.9"; 5000];
-        said[0] = "198.51.100.7";
-        let long = origin("10.0.0.1", &[&said.join(",")]);
+    fn only_the_last_hops_are_read() {
+        let mut forwarded_for = vec!["10.9.9.9"; 5000];
+        forwarded_for[0] = "198.51.100.7";
+        let long = origin("10.0.0.1", &[&forwarded_for.join(",")]);
         assert_eq!(long.client.to_string(), "10.9.9.9");
         let chain = long.forwarded_for.to_str().unwrap().split(", ").count();
         assert_eq!(chain, MAX_HOPS + 1);
-        let whole = [&said[..1], &said[..0]].concat().join(",");
+        let whole = [&forwarded_for[..1], &forwarded_for[..0]]
+            .concat()
+            .join(",");
         let fits = vec!["10.9.9.9"; MAX_HOPS - 1].join(",");
         let fits = origin("10.0.0.1", &[&whole, &fits]);
         assert_eq!(fits.client.to_string(), "198.51.100.7");
     }
 
     #[test]
-    fn the_client_of_a_request_that_is_not_admitted_is_the_same() {
+    fn a_request_that_is_not_admitted_has_the_same_client_address() {
         let trusted = ["10.0.0.0/8".parse().unwrap()];
         let head = b"BREW / HTTP/1.1\r\nX-Forwarded-For: 1.1.1.1\r\nx-forwarded-for: 198.51.100.7, 10.0.0.2\r\nX-Forwar";
         for (peer, expected) in [("10.0.0.1", "198.51.100.7"), ("192.0.2.1", "192.0.2.1")] {
             let peer = Peer::new(peer.parse().unwrap(), &trusted);
-            let found = client(&peer, &RawHeaders(head), &trusted);
+            let found = client_address(&peer, &RawHeaders(head), &trusted);
             assert_eq!(found.to_string(), expected);
         }
     }
 
     #[test]
-    fn scheme_and_host_are_believed_from_trusted_proxies_only() {
+    fn scheme_and_host_are_accepted_from_trusted_proxies_only() {
         let trusted = origin("10.0.0.1", &[]);
         assert_eq!((trusted.proto, trusted.host), ("https", THEIRS));
         let other = origin("192.0.2.1", &[]);

@@ -1,14 +1,14 @@
-//! Takes parameters out of target and body. CONTRACT 2.
+//! Parses the parameters of target and body. CONTRACT 2.
 
 use gateway_protocol::param::{Params, ParamsError};
 
 use crate::{config::Limits, rejection::Rejection, request::Target};
 
-/// The parameters of target and body.
+/// Parses the parameters of target and body.
 ///
 /// # Errors
 ///
-/// Malformed, or too many.
+/// The parameters are malformed, or too many.
 pub(crate) fn read_params<'a>(
     target: Target<'a>,
     body: &'a [u8],

@@ -1,4 +1,4 @@
-//! The headers of an answer as the client sees them. CONTRACT 1 and 5.
+//! The headers of a response to the client. CONTRACT 1 and 5.
 
 use gateway_protocol::{
     header::{HeaderNames, INTERNAL_PREFIX, X_REQUEST_ID},
@@ -7,10 +7,10 @@ use gateway_protocol::{
 use http::HeaderName;
 
 use super::route::Route;
-use crate::syntax::field::{NameAndValue, Nominated};
+use crate::syntax::field::{ConnectionOptions, NameAndValue};
 
-/// The fields of every answer, the backend's or the gateway's: the request's id and, if it has a route, the version that
-/// served it, and why.
+/// The fields that the gateway sets in every response: the request id and, if the request has a route, the version and
+/// why it was chosen.
 pub(crate) fn own_fields<'a>(
     request_id: &'a RequestId,
     route: Option<&'a Route>,
@@ -33,8 +33,8 @@ pub(crate) fn own_fields<'a>(
     std::iter::once((name(&ID), request_id.as_bytes())).chain(route.into_iter().flat_map(of_route))
 }
 
-/// Fields of a backend's answer that end at the gateway, beside the internal ones: those of its connection (RFC 9110
-/// section 7.6.1), and the framing, which is written anew.
+/// Fields of a backend's answer that are not passed on, beside the internal ones: those of the connection (RFC 9110
+/// section 7.6.1), and the framing, which the gateway writes itself.
 const HOP_BY_HOP: [&[u8]; 8] = [
     b"connection",
     b"content-length",
@@ -46,12 +46,12 @@ const HOP_BY_HOP: [&[u8]; 8] = [
     b"upgrade",
 ];
 
-/// Whether a field of a backend's answer goes on to the client: not if it is internal, of the backend's connection only,
-/// or the gateway's to say.
+/// Whether a field of a backend's answer is passed to the client: not if it is internal, hop-by-hop, or set by the
+/// gateway.
 #[must_use]
 pub(crate) fn passes_to_client(
     name: &[u8],
-    nominated: &Nominated<'_>,
+    nominated: &ConnectionOptions<'_>,
     names: &HeaderNames,
 ) -> bool {
     let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
@@ -62,7 +62,7 @@ pub(crate) fn passes_to_client(
         || nominated.includes(name))
 }
 
-/// Whether a field is the gateway's own, or looks like it: `_` for `-`.
+/// Whether a field is internal (`X-Gateway-*`) or imitates that with `_` for `-`.
 fn is_internal(name: &[u8]) -> bool {
     let prefix = INTERNAL_PREFIX.as_bytes();
     let alike = |(given, known): (&u8, &u8)| {
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_the_backends_own_stays_with_it() {
+    fn internal_and_hop_by_hop_fields_are_removed() {
         let fields = [
             ("X-Gateway-App-Id", "7"),
             ("X_Gateway_App_Id", "7"),
@@ -99,12 +99,12 @@ mod tests {
         let fields = fields.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
         let names =
             HeaderNames::new(&"Acme".parse().unwrap(), &HeaderOverrides::default()).unwrap();
-        let nominated = Nominated::from_fields(fields.into_iter());
-        let passing = fields
+        let nominated = ConnectionOptions::from_fields(fields.into_iter());
+        let passed = fields
             .iter()
             .filter(|(name, _)| passes_to_client(name, &nominated, &names))
             .map(|(name, _)| std::str::from_utf8(name).unwrap());
-        let passing: Vec<_> = passing.collect();
-        assert_eq!(passing, ["X-Kept", "X-Gatewa", "Set-Cookie"]);
+        let passed: Vec<_> = passed.collect();
+        assert_eq!(passed, ["X-Kept", "X-Gatewa", "Set-Cookie"]);
     }
 }

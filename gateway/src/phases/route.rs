@@ -1,4 +1,4 @@
-//! Which version serves a verified request, and why. CONTRACT 5.
+//! Chooses the version for a verified request. CONTRACT 5.
 
 use std::sync::Arc;
 
@@ -11,8 +11,9 @@ use crate::{
     rejection::Rejection,
 };
 
-/// A verified request that has a route. Only [`route`] makes one; what identifies a request to its backend is read from
-/// here, and not from what the client claimed.
+/// A verified request with its route; only [`route`] creates one.
+///
+/// The headers that identify a request to its backend are taken from here, never from the client's headers.
 #[derive(Debug)]
 pub struct RoutedRequest {
     verified: VerifiedRequest,
@@ -20,33 +21,33 @@ pub struct RoutedRequest {
 }
 
 impl RoutedRequest {
-    /// The application whose request it is; none for a callback.
+    /// The application of the request; `None` for a callback.
     #[must_use]
     pub(crate) fn app(&self) -> Option<&Arc<App>> {
         self.verified.app()
     }
 
-    /// Where it goes, and why there.
+    /// The version, and why it was chosen.
     #[must_use]
     pub const fn route(&self) -> &Route {
         &self.route
     }
 }
 
-/// Where a request goes, and why there.
+/// The version of a request, and why it was chosen.
 #[derive(Clone, Debug)]
 pub struct Route {
     /// The version and its backend.
     pub(crate) backend: Arc<Backend>,
-    /// Why this one.
+    /// Why this version was chosen.
     pub(crate) source: VersionSource,
 }
 
-/// Routes a verified request; `asked` is the version header's value, empty where there is none.
+/// Routes a verified request; `asked` is the version header's value, empty if missing.
 ///
 /// # Errors
 ///
-/// An unknown version, where those are rejected.
+/// The version is unknown and `unknown = "reject"` is configured.
 pub fn route(
     verified: VerifiedRequest,
     asked: &[u8],
@@ -107,7 +108,7 @@ mod tests {
     use crate::{
         apps::directory::AppDirectory,
         config::tests::{sign_config, versions},
-        phases::{verify::Verifier, way_in::callback},
+        phases::{callback::match_callback, verify::Verifier},
         request::{BodyLength, Method, Target},
     };
 
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_header_the_applications_default_comes_before_the_gateways() {
+    fn without_a_header_the_applications_default_precedes_the_gateways() {
         assert_eq!(
             routed(verified(None), "", TWO),
             ("v1".to_owned(), VersionSource::Default)
@@ -182,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn or_is_rejected_naming_those_that_there_are() {
+    fn an_unknown_version_is_rejected_with_the_list_of_known_ones() {
         let versions = versions(&format!("unknown = 'reject'\n{TWO}"));
         let rejection = route(verified(None), b"v3", &versions).unwrap_err();
         let Rejection::VersionUnknown { known } = rejection else {
@@ -201,7 +202,7 @@ mod tests {
                 query: &query,
             };
             let callback =
-                callback(Method::Get, BodyLength::None, target, verifier.config()).unwrap();
+                match_callback(Method::Get, BodyLength::None, target, verifier.config()).unwrap();
             let verified = verifier.pass_callback(callback);
             assert_eq!(
                 routed(verified, "v1", TWO),

@@ -1,4 +1,4 @@
-//! Time, sign and replay: the one place that makes a [`VerifiedRequest`]. CONTRACT 3.
+//! Checks time, signature and replay; the only place that creates a [`VerifiedRequest`]. CONTRACT 3.
 
 use std::{
     sync::{
@@ -18,89 +18,89 @@ use gateway_protocol::{
     },
 };
 
-use super::way_in::Callback;
+use super::callback::Callback;
 use crate::{
     apps::App,
     config::SignConfig,
     rejection::Rejection,
-    replay::{NotRemembered, ReplayLimits, ReplayMemory},
+    replay::{ReplayInsertError, ReplayLimits, ReplayMemory},
     request::{Method, Target},
 };
 
-/// The largest `sign.window_seconds`.
+/// Limit of `sign.window_seconds`.
 const MAX_WINDOW: Duration = Duration::from_secs(300);
 
-/// A mismatch costs some thirty hashes to explain; more than so many a second go unexplained.
-const EXPLANATIONS_A_SECOND: u64 = 50;
+/// Limit of explained mismatches per second: each costs about thirty hashes.
+const MAX_EXPLANATIONS_PER_SECOND: u64 = 50;
 
-/// A request that may reach a backend. Only this module makes one.
+/// A request that may reach a backend; only this module creates one.
 #[derive(Debug)]
 pub struct VerifiedRequest(Verified);
 
 #[derive(Debug)]
 enum Verified {
-    OfApp(Arc<App>),
+    App(Arc<App>),
     Callback(Callback),
 }
 
 impl VerifiedRequest {
-    /// The application whose request it is; none on the unsigned way in.
+    /// The application of the request; `None` for a callback.
     #[must_use]
     pub(crate) fn app(&self) -> Option<&Arc<App>> {
         match &self.0 {
-            Verified::OfApp(app) => Some(app),
+            Verified::App(app) => Some(app),
             Verified::Callback(_) => None,
         }
     }
 
-    /// What is known of the login, on the unsigned way in.
+    /// The callback, if it is one.
     #[must_use]
     pub(crate) fn callback(&self) -> Option<&Callback> {
         match &self.0 {
-            Verified::OfApp(_) => None,
+            Verified::App(_) => None,
             Verified::Callback(callback) => Some(callback),
         }
     }
 }
 
-/// Verifies requests by the rules of one configuration.
+/// Verifies requests by one configuration.
 #[derive(Debug)]
 pub struct Verifier {
     config: SignConfig,
     transition: Option<Transition>,
-    memory: Arc<Memory>,
+    state: Arc<VerifierState>,
 }
 
-/// For a while after the window grew, a request that may come only once is judged by the window of before: its sign may have
-/// been remembered for no longer than that.
+/// A temporary rule after the window grew: requests that must not be replayed are still judged by the previous window,
+/// since the replay memory may have stored their signatures for no longer than that.
 #[derive(Clone, Copy, Debug)]
 struct Transition {
-    /// Of requests whose `time` is earlier.
+    /// Applies to requests with an earlier `time`.
     until: SignTime,
     window: Window,
 }
 
-/// What is remembered from one request to the next, and from one configuration to the next.
+/// State that requests share, and that survives a reload.
 #[derive(Debug, Default)]
-struct Memory {
+struct VerifierState {
     replays: ReplayMemory,
-    /// The second (UTC) of the last explanation, times 2^16, plus how many it had.
+    /// The second (UTC) of the last explanation, times 2^16, plus the number of explanations in it.
     explanations: AtomicU64,
 }
 
 impl Verifier {
-    /// Nothing remembered yet.
+    /// Creates a verifier with an empty replay memory.
     #[must_use]
     pub fn new(config: SignConfig) -> Self {
         Self {
             config,
             transition: None,
-            memory: Arc::default(),
+            state: Arc::default(),
         }
     }
 
-    /// Verifies by other rules from `now` on, and remembers what this one does. Requests that began under the rules of this one
-    /// are verified within `in_flight` at most.
+    /// Returns a verifier with another configuration, valid from `now` on, that shares this one's state. Requests that
+    /// began under this configuration are verified within `in_flight`.
     #[must_use]
     pub(crate) fn with_config(
         &self,
@@ -111,14 +111,14 @@ impl Verifier {
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let window = self.config.window;
         let grown = (config.window.duration() > window.duration()).then(|| {
-            // The latest `time` that may have been remembered by the smaller window.
+            // The latest `time` that may have been stored for the smaller window.
             let until = now.as_millis() + millis(in_flight) + millis(window.duration());
             Transition {
                 until: SignTime::from_millis(until),
                 window,
             }
         });
-        // Until all of those requests are too old for the largest window.
+        // Until all of these requests are too old even for the largest window.
         let lasts = |transition: &Transition| {
             now.as_millis() < transition.until.as_millis() + millis(MAX_WINDOW)
         };
@@ -134,27 +134,27 @@ impl Verifier {
         Self {
             config,
             transition,
-            memory: Arc::clone(&self.memory),
+            state: Arc::clone(&self.state),
         }
     }
 
-    /// How requests are signed.
+    /// The configuration of signatures.
     #[must_use]
     pub(crate) fn config(&self) -> &SignConfig {
         &self.config
     }
 
-    /// The unsigned way in: the one-time `state` is its authentication, which the backend checks.
+    /// Accepts a callback without a signature: its one-time `state` authenticates it, which the backend checks.
     #[must_use]
     pub(crate) fn pass_callback(&self, callback: Callback) -> VerifiedRequest {
         VerifiedRequest(Verified::Callback(callback))
     }
 
-    /// Verifies a request of `app`, signed or, without parameters, not.
+    /// Verifies a request of `app`. Without parameters it needs no signature, unless its path is always signed.
     ///
     /// # Errors
     ///
-    /// In this order: `time` (twice, missing, malformed, out of the window), `sign` (twice, missing,
+    /// In this order: `time` (duplicate, missing, malformed, outside the window), `sign` (duplicate, missing,
     /// mismatched), replayed.
     pub fn verify(
         &self,
@@ -168,26 +168,26 @@ impl Verifier {
             return if self.is_always_signed(method, target) {
                 Err(Rejection::SignMissing)
             } else {
-                Ok(VerifiedRequest(Verified::OfApp(app)))
+                Ok(VerifiedRequest(Verified::App(app)))
             };
         }
         let time = self.check_time(params, now)?;
         let given = single(params, SIGN)?.ok_or(Rejection::SignMissing)?;
         let digits = given.value();
         let Some(given) = Sign::from_hex(&digits) else {
-            // No algorithm of ours, but perhaps one that clients use by mistake.
+            // Not a supported algorithm, but perhaps one that clients use by mistake.
             let slip = GivenSign::from_hex(&digits)
                 .and_then(|given| self.explain(&given, &app, None, method, target, params, now));
             return Err(Rejection::SignMismatch { slip });
         };
         self.check_sign(&given, &app, method, target, params, now)?;
         if self.profile_of(&app).replay == ReplayPolicy::Reject {
-            self.remember(app.id, &given, time, now)?;
+            self.check_replay(app.id, &given, time, now)?;
         }
-        Ok(VerifiedRequest(Verified::OfApp(app)))
+        Ok(VerifiedRequest(Verified::App(app)))
     }
 
-    /// The application's own profile, or the gateway's.
+    /// The application's sign profile, or the gateway's.
     fn profile_of<'a>(&'a self, app: &'a App) -> &'a SignProfile {
         app.profile.as_deref().unwrap_or(&self.config.profile)
     }
@@ -224,7 +224,7 @@ impl Verifier {
         let profile = self.profile_of(app);
         let matches =
             |key: &AppKey| sign(profile, key, method.as_str(), target.path, params).matches(given);
-        let (overlapping, ended) = match &app.previous_key {
+        let (overlapping, expired) = match &app.previous_key {
             Some(previous) if previous.until >= now => (Some(&previous.key), None),
             Some(previous) => (None, Some(&previous.key)),
             None => (None, None),
@@ -233,16 +233,19 @@ impl Verifier {
             return Ok(());
         }
         let given = GivenSign::from(*given);
-        let slip = self.explain(&given, app, ended, method, target, params, now);
+        let slip = self.explain(&given, app, expired, method, target, params, now);
         Err(Rejection::SignMismatch { slip })
     }
 
-    #[expect(clippy::too_many_arguments, reason = "they are what a sign is made of")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "a signature depends on all of them"
+    )]
     fn explain(
         &self,
         given: &GivenSign,
         app: &App,
-        ended_key: Option<&AppKey>,
+        expired_key: Option<&AppKey>,
         method: Method,
         target: Target<'_>,
         params: &Params<'_>,
@@ -251,8 +254,15 @@ impl Verifier {
         if !self.may_explain(now) {
             return None;
         }
-        let of = (method.as_str(), target.path);
-        explain(given, self.profile_of(app), &app.key, ended_key, of, params)
+        let request = (method.as_str(), target.path);
+        explain(
+            given,
+            self.profile_of(app),
+            &app.key,
+            expired_key,
+            request,
+            params,
+        )
     }
 
     fn may_explain(&self, now: SignTime) -> bool {
@@ -263,15 +273,15 @@ impl Verifier {
             } else {
                 0
             };
-            (count < EXPLANATIONS_A_SECOND).then_some(second | (count + 1))
+            (count < MAX_EXPLANATIONS_PER_SECOND).then_some(second | (count + 1))
         };
-        self.memory
+        self.state
             .explanations
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, count_one)
             .is_ok()
     }
 
-    fn remember(
+    fn check_replay(
         &self,
         app: AppId,
         sign: &Sign,
@@ -289,10 +299,10 @@ impl Verifier {
             window,
             entries_per_app: self.config.replay_entries,
         };
-        let remembered = self.memory.replays.remember(app, sign, time, limits, now);
-        remembered.map_err(|not_remembered| match not_remembered {
-            NotRemembered::Replayed => Rejection::RequestReplayed,
-            NotRemembered::Full { until_room } => Rejection::RateLimited {
+        let inserted = self.state.replays.insert(app, sign, time, limits, now);
+        inserted.map_err(|error| match error {
+            ReplayInsertError::Replayed => Rejection::RequestReplayed,
+            ReplayInsertError::Full { until_room } => Rejection::RateLimited {
                 retry_after: until_room,
             },
         })

@@ -1,4 +1,4 @@
-//! What a reload leaves behind.
+//! What a reload frees, keeps and refuses.
 
 use std::sync::Weak;
 
@@ -9,7 +9,7 @@ use crate::{
     routing::Balancer,
 };
 
-/// A configuration of that number, with two versions.
+/// A configuration with two versions; each number gives another one.
 fn config(number: usize) -> Config {
     let backends = format!(
         "backends = ['127.0.0.1:{}', '127.0.0.2:7001', 'localhost:{}']\nhealth = {{ interval_seconds = 3600 }}",
@@ -41,7 +41,7 @@ fn reload(first: Config) -> GatewayReload {
     }
 }
 
-/// The balancer of the version whose number that is.
+/// The balancer of the version with this number.
 fn balancer(reload: &GatewayReload, number: usize) -> Arc<Balancer> {
     let gateway = reload.current.load();
     Arc::clone(gateway.balancers[number].as_ref().unwrap())
@@ -67,17 +67,17 @@ async fn what_a_reload_replaces_is_freed() {
         .filter(|one| one.strong_count() > 0)
         .count();
     assert_eq!(left, 0, "of the old balancers");
-    // The one that nothing changed about is still there, and watched over once.
+    // The unchanged balancer is still in use, and monitored once.
     let unchanged = unchanged.upgrade().unwrap();
     assert!(Arc::ptr_eq(&unchanged, &balancer(&reload, 1)));
     assert_eq!(reload.current.load().generation, 50);
 }
 
 #[tokio::test]
-async fn a_backend_may_not_be_where_the_gateway_still_listens() {
+async fn a_backend_is_refused_at_an_address_that_the_gateway_still_listens_on() {
     let reload = reload(config(0));
     let mut next = config(1);
-    // The file's own address is another one, which waits for a restart.
+    // The file changes `listen`, which takes effect after a restart.
     next.listen = "127.0.0.1:9".parse().unwrap();
     let moved = MINIMAL.replace("127.0.0.1:7001", "127.0.0.1:8080");
     let moved = load(&format!("listen = '127.0.0.1:9'\n{moved}")).unwrap();

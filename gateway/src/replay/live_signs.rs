@@ -1,10 +1,10 @@
-//! One application's live signs: a hash table over one list of entries, and when each of them ends.
+//! One application's live signatures: a hash table over one list of entries, and a heap of their expiries.
 //!
-//! 20 bytes an entry, 4 for its place in the table, 12 for its end, times up to two, since the lists grow by doubling:
-//! 39 bytes each of 60,000. 16 more for every entry as soon as a sign of HMAC-SHA-256 is among them.
+//! Memory: 20 bytes per entry, 4 for its table slot, 12 for its expiry, times up to two, since the lists grow by
+//! doubling: 39 bytes each at 60,000. With at least one HMAC-SHA-256 signature, 16 bytes more per entry.
 //!
-//! Measured with 60,000: `HashSet` or `hashbrown` takes a third more time, 63 or 72 bytes, 2 ms to grow and not 0.4.
-//! A set for each second would accept a sign again with another `time`, which layouts without separators allow.
+//! Measured with 60,000: `HashSet` or `hashbrown` takes a third more time, 63 or 72 bytes, and 2 ms instead of 0.4 to
+//! grow. One set per second would accept a signature again with another `time`, which layouts without separators allow.
 
 use std::{
     cmp::Reverse,
@@ -15,36 +15,35 @@ use std::{
 
 use gateway_protocol::sign::Sign;
 
-use super::NotRemembered;
+use super::ReplayInsertError;
 
-/// Half of the longest sign, and all of an MD5.
+/// Half of an HMAC-SHA-256, or a whole MD5.
 type Half = [u8; 16];
 
-/// A sign's bytes, the second half zeros where there is none.
+/// A signature's bytes; for MD5 the second half is zeros.
 #[derive(Clone, Copy)]
 pub(super) struct Halves(Half, Half);
 
 impl From<&Sign> for Halves {
     fn from(sign: &Sign) -> Self {
         let (halves, _) = sign.as_bytes().as_chunks();
-        let half = |place| halves.get(place).copied().unwrap_or_default();
+        let half = |index| halves.get(index).copied().unwrap_or_default();
         Self(half(0), half(1))
     }
 }
 
-/// Where in the table a sign is looked for. Keyed: who may sign could otherwise try requests until he has many whose
-/// signs lie in one place. One multiplication is enough for that, since a sign is a hash already and nobody learns
-/// where it went.
+/// A keyed hash from signatures to table slots. Without a key, a client could search for requests whose signatures
+/// share one slot. One multiplication is enough: a signature is a hash already, and slots are never observable.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct PlaceHash([u64; 2]);
+pub(super) struct SlotHash([u64; 2]);
 
-impl PlaceHash {
-    /// With a key of its own, from the system's randomness.
+impl SlotHash {
+    /// Creates a random key.
     pub(super) fn new() -> Self {
         Self([0, 1].map(|number: u64| RandomState::new().hash_one(number)))
     }
 
-    fn of(self, sign: Half) -> usize {
+    fn slot_of(self, sign: Half) -> usize {
         let sign = u128::from_ne_bytes(sign);
         let (low, high) = (sign as u64 ^ self.0[0], (sign >> 64) as u64 ^ self.0[1]);
         let product = u128::from(low) * u128::from(high);
@@ -52,32 +51,32 @@ impl PlaceHash {
     }
 }
 
-/// An entry's number, or [`NONE`].
-type Place = u32;
+/// Index of an entry, or [`NONE`].
+type EntryIndex = u32;
 
-const NONE: Place = Place::MAX;
+const NONE: EntryIndex = EntryIndex::MAX;
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     first_half: Half,
-    /// The next one whose sign hashes alike, or the next one that is free.
-    next: Place,
+    /// The next entry in the same slot, or the next free entry.
+    next: EntryIndex,
 }
 
-/// When an entry ends: the last millisecond (UTC) at which it is live. In halves, to take 12 bytes and not 16.
+/// The last millisecond (UTC) in which an entry is live. In halves, to take 12 bytes instead of 16.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct End {
+struct Expiry {
     high: u32,
     low: u32,
-    place: Place,
+    index: EntryIndex,
 }
 
-impl End {
-    fn new(millis: u64, place: Place) -> Self {
+impl Expiry {
+    fn new(millis: u64, index: EntryIndex) -> Self {
         Self {
             high: (millis >> 32) as u32,
             low: millis as u32,
-            place,
+            index,
         }
     }
 
@@ -86,20 +85,21 @@ impl End {
     }
 }
 
-/// The live signs of one application.
+/// The live signatures of one application.
 #[derive(Debug)]
 pub(super) struct LiveSigns {
     entries: Vec<Entry>,
-    /// As long as `entries`, or empty as long as they are all zeros.
+    /// As many as `entries`, or empty while all of them are zeros.
     second_halves: Vec<Half>,
-    /// The first entry of each place in the table; their number is a power of two.
-    table: Vec<Place>,
-    first_free: Place,
-    ends: BinaryHeap<Reverse<End>>,
-    /// When the last of them ends.
-    last_end: u64,
-    /// The latest time that ended signs were forgotten at: one that had ended by then may have been one of them.
-    forgotten_at: u64,
+    /// The first entry of each slot; the number of slots is a power of two.
+    table: Vec<EntryIndex>,
+    first_free: EntryIndex,
+    expiries: BinaryHeap<Reverse<Expiry>>,
+    /// The latest expiry in the heap.
+    last_expiry: u64,
+    /// The latest time at which expired signatures were removed. One that expired before it may have been among them,
+    /// so it counts as a replay.
+    expired_before: u64,
 }
 
 impl Default for LiveSigns {
@@ -109,155 +109,158 @@ impl Default for LiveSigns {
             second_halves: Vec::new(),
             table: Vec::new(),
             first_free: NONE,
-            ends: BinaryHeap::new(),
-            last_end: 0,
-            forgotten_at: 0,
+            expiries: BinaryHeap::new(),
+            last_expiry: 0,
+            expired_before: 0,
         }
     }
 }
 
 impl LiveSigns {
-    /// Takes a sign in that is live up to and in the millisecond `last_live`, if it is not there, and fewer than
-    /// `most` are.
-    pub(super) fn remember(
+    /// Inserts a signature that is live up to and including the millisecond `last_live`, unless it is stored already or
+    /// `max` signatures are live.
+    pub(super) fn insert(
         &mut self,
         sign: Halves,
         last_live: u64,
         now: u64,
-        most: usize,
-        hash: PlaceHash,
-    ) -> Result<(), NotRemembered> {
-        self.forget_ended(now, hash);
-        if last_live < self.forgotten_at || self.contains(sign, hash) {
-            return Err(NotRemembered::Replayed);
+        max: usize,
+        hash: SlotHash,
+    ) -> Result<(), ReplayInsertError> {
+        self.remove_expired(now, hash);
+        if last_live < self.expired_before || self.contains(sign, hash) {
+            return Err(ReplayInsertError::Replayed);
         }
-        // `NONE` is no place.
-        if self.ends.len() >= most.min(NONE as usize) {
-            let first_end = self.ends.peek().map_or(now, |Reverse(end)| end.millis());
-            let until_room = Duration::from_millis(first_end.saturating_sub(now) + 1);
-            return Err(NotRemembered::Full { until_room });
+        // `NONE` is not an index.
+        if self.expiries.len() >= max.min(NONE as usize) {
+            let first_expiry = self
+                .expiries
+                .peek()
+                .map_or(now, |Reverse(end)| end.millis());
+            let until_room = Duration::from_millis(first_expiry.saturating_sub(now) + 1);
+            return Err(ReplayInsertError::Full { until_room });
         }
-        let place = self.insert(sign, hash);
-        self.ends.push(Reverse(End::new(last_live, place)));
-        self.last_end = self.last_end.max(last_live);
+        let index = self.insert_entry(sign, hash);
+        self.expiries.push(Reverse(Expiry::new(last_live, index)));
+        self.last_expiry = self.last_expiry.max(last_live);
         Ok(())
     }
 
-    /// Whether no sign is live.
-    pub(super) fn is_empty_at(&mut self, now: u64, hash: PlaceHash) -> bool {
-        self.forget_ended(now, hash);
-        self.ends.is_empty()
+    /// Whether no signature is live at `now`.
+    pub(super) fn is_empty_at(&mut self, now: u64, hash: SlotHash) -> bool {
+        self.remove_expired(now, hash);
+        self.expiries.is_empty()
     }
 
-    fn forget_ended(&mut self, now: u64, hash: PlaceHash) {
-        self.forgotten_at = self.forgotten_at.max(now);
-        if self.last_end < now {
-            self.forget_all();
+    fn remove_expired(&mut self, now: u64, hash: SlotHash) {
+        self.expired_before = self.expired_before.max(now);
+        if self.last_expiry < now {
+            self.clear();
         }
-        while let Some(&Reverse(end)) = self.ends.peek()
+        while let Some(&Reverse(end)) = self.expiries.peek()
             && end.millis() < now
         {
-            self.ends.pop();
-            self.remove(end.place, hash);
+            self.expiries.pop();
+            self.remove(end.index, hash);
         }
     }
 
-    /// After a pause, instead of one by one: 60,000 would keep the lock for milliseconds.
-    fn forget_all(&mut self) {
-        if !self.ends.is_empty() {
+    /// Removes all entries at once, if all have expired. One by one, 60,000 would hold the lock for milliseconds.
+    fn clear(&mut self) {
+        if !self.expiries.is_empty() {
             self.entries.clear();
             self.second_halves.clear();
             self.table.fill(NONE);
             self.first_free = NONE;
-            self.ends.clear();
+            self.expiries.clear();
         }
     }
 
-    fn contains(&self, sign: Halves, hash: PlaceHash) -> bool {
+    fn contains(&self, sign: Halves, hash: SlotHash) -> bool {
         let Some(&first) = self.table.get(self.slot(sign.0, hash)) else {
             return false;
         };
-        let mut place = first;
-        while let Some(entry) = self.entries.get(place as usize) {
-            if entry.first_half == sign.0 && self.second_half(place) == sign.1 {
+        let mut index = first;
+        while let Some(entry) = self.entries.get(index as usize) {
+            if entry.first_half == sign.0 && self.second_half(index) == sign.1 {
                 return true;
             }
-            place = entry.next;
+            index = entry.next;
         }
         false
     }
 
-    fn insert(&mut self, sign: Halves, hash: PlaceHash) -> Place {
+    fn insert_entry(&mut self, sign: Halves, hash: SlotHash) -> EntryIndex {
         let entry = Entry {
             first_half: sign.0,
             next: NONE,
         };
-        let place = match self.entries.get_mut(self.first_free as usize) {
+        let index = match self.entries.get_mut(self.first_free as usize) {
             Some(free) => {
-                let place = self.first_free;
+                let index = self.first_free;
                 self.first_free = free.next;
                 *free = entry;
-                place
+                index
             }
             None => {
                 self.entries.push(entry);
-                (self.entries.len() - 1) as Place
+                (self.entries.len() - 1) as EntryIndex
             }
         };
         if sign.1 != Half::default() || !self.second_halves.is_empty() {
             self.second_halves
                 .resize(self.entries.len(), Half::default());
-            self.second_halves[place as usize] = sign.1;
+            self.second_halves[index as usize] = sign.1;
         }
         if self.entries.len() > self.table.len() {
             self.enlarge_table(hash);
         } else {
-            self.link(place, hash);
+            self.link(index, hash);
         }
-        place
+        index
     }
 
-    /// A new table for twice as many. Happens only when no entry is free.
+    /// Doubles the table. Called only if no entry is free.
     #[cold]
-    fn enlarge_table(&mut self, hash: PlaceHash) {
-        const SMALLEST: usize = 4;
-        let length = (self.table.len() * 2).max(SMALLEST);
+    fn enlarge_table(&mut self, hash: SlotHash) {
+        const MIN_SLOTS: usize = 4;
+        let length = (self.table.len() * 2).max(MIN_SLOTS);
         self.table = vec![NONE; length];
-        for place in 0..self.entries.len() {
-            self.link(place as Place, hash);
+        for index in 0..self.entries.len() {
+            self.link(index as EntryIndex, hash);
         }
     }
 
-    fn link(&mut self, place: Place, hash: PlaceHash) {
-        let slot = self.slot(self.entries[place as usize].first_half, hash);
-        self.entries[place as usize].next = self.table[slot];
-        self.table[slot] = place;
+    fn link(&mut self, index: EntryIndex, hash: SlotHash) {
+        let slot = self.slot(self.entries[index as usize].first_half, hash);
+        self.entries[index as usize].next = self.table[slot];
+        self.table[slot] = index;
     }
 
-    /// Takes an entry out of the table and makes it free.
-    fn remove(&mut self, place: Place, hash: PlaceHash) {
-        let Entry { first_half, next } = self.entries[place as usize];
+    /// Removes an entry from the table and adds it to the free list.
+    fn remove(&mut self, index: EntryIndex, hash: SlotHash) {
+        let Entry { first_half, next } = self.entries[index as usize];
         let slot = self.slot(first_half, hash);
-        if self.table[slot] == place {
+        if self.table[slot] == index {
             self.table[slot] = next;
         } else {
             let mut before = self.table[slot];
-            while self.entries[before as usize].next != place {
+            while self.entries[before as usize].next != index {
                 before = self.entries[before as usize].next;
             }
             self.entries[before as usize].next = next;
         }
-        self.entries[place as usize].next = self.first_free;
-        self.first_free = place;
+        self.entries[index as usize].next = self.first_free;
+        self.first_free = index;
     }
 
-    fn slot(&self, first_half: Half, hash: PlaceHash) -> usize {
-        hash.of(first_half) & self.table.len().wrapping_sub(1)
+    fn slot(&self, first_half: Half, hash: SlotHash) -> usize {
+        hash.slot_of(first_half) & self.table.len().wrapping_sub(1)
     }
 
-    fn second_half(&self, place: Place) -> Half {
+    fn second_half(&self, index: EntryIndex) -> Half {
         self.second_halves
-            .get(place as usize)
+            .get(index as usize)
             .copied()
             .unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! What the memory takes, for how long, and from whom.
+//! Which signatures the replay memory accepts, and for how long it stores them.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn sign(byte: u8) -> Sign {
     Sign::from_hex(hex::encode([byte; 16]).as_bytes()).unwrap()
 }
 
-/// A memory of so many signs an application.
+/// A memory with this limit per application.
 struct Limited {
     memory: ReplayMemory,
     limits: ReplayLimits,
@@ -26,15 +26,15 @@ impl Limited {
     }
 }
 
-fn remember(
+fn insert(
     memory: &Limited,
     app: i64,
     byte: u8,
     time: u64,
     now: u64,
-) -> Result<(), NotRemembered> {
+) -> Result<(), ReplayInsertError> {
     let at = SignTime::from_millis;
-    memory.memory.remember(
+    memory.memory.insert(
         AppId::new(app),
         &sign(byte),
         at(time),
@@ -44,114 +44,114 @@ fn remember(
 }
 
 #[test]
-fn a_sign_is_taken_once_for_each_application() {
+fn a_sign_is_accepted_once_per_application() {
     let memory = Limited::new(10);
-    assert_eq!(remember(&memory, 1, 7, NOW, NOW), Ok(()));
+    assert_eq!(insert(&memory, 1, 7, NOW, NOW), Ok(()));
     assert_eq!(
-        remember(&memory, 1, 7, NOW, NOW + 1),
-        Err(NotRemembered::Replayed)
+        insert(&memory, 1, 7, NOW, NOW + 1),
+        Err(ReplayInsertError::Replayed)
     );
-    assert_eq!(remember(&memory, 2, 7, NOW, NOW), Ok(()));
+    assert_eq!(insert(&memory, 2, 7, NOW, NOW), Ok(()));
 }
 
 #[test]
-fn a_sign_is_kept_as_long_as_its_time_is_accepted() {
+fn a_sign_is_stored_as_long_as_its_time_is_accepted() {
     let memory = Limited::new(1);
     let (early, end) = (NOW + 60_000, NOW + 120_000);
-    assert_eq!(remember(&memory, 1, 7, early, NOW), Ok(()));
+    assert_eq!(insert(&memory, 1, 7, early, NOW), Ok(()));
     assert_eq!(
-        remember(&memory, 1, 7, early, end),
-        Err(NotRemembered::Replayed)
+        insert(&memory, 1, 7, early, end),
+        Err(ReplayInsertError::Replayed)
     );
-    let full = remember(&memory, 1, 8, end, end).unwrap_err();
+    let full = insert(&memory, 1, 8, end, end).unwrap_err();
     assert_eq!(
         full,
-        NotRemembered::Full {
+        ReplayInsertError::Full {
             until_room: Duration::from_millis(1)
         }
     );
-    assert_eq!(remember(&memory, 1, 8, end, end + 1), Ok(()));
+    assert_eq!(insert(&memory, 1, 8, end, end + 1), Ok(()));
 }
 
 #[test]
-fn a_full_share_refuses_instead_of_forgetting() {
+fn at_the_limit_new_signs_are_refused_and_none_is_removed() {
     let memory = Limited::new(2);
-    remember(&memory, 1, 1, NOW, NOW).unwrap();
-    remember(&memory, 1, 2, NOW, NOW).unwrap();
-    let full = remember(&memory, 1, 3, NOW, NOW).unwrap_err();
+    insert(&memory, 1, 1, NOW, NOW).unwrap();
+    insert(&memory, 1, 2, NOW, NOW).unwrap();
+    let full = insert(&memory, 1, 3, NOW, NOW).unwrap_err();
     assert_eq!(
         full,
-        NotRemembered::Full {
+        ReplayInsertError::Full {
             until_room: Duration::from_millis(60_001)
         }
     );
     assert_eq!(
-        remember(&memory, 1, 1, NOW, NOW),
-        Err(NotRemembered::Replayed)
+        insert(&memory, 1, 1, NOW, NOW),
+        Err(ReplayInsertError::Replayed)
     );
-    assert_eq!(remember(&memory, 2, 3, NOW, NOW), Ok(()));
-    assert_eq!(remember(&memory, 1, 3, NOW + 60_001, NOW + 60_001), Ok(()));
+    assert_eq!(insert(&memory, 2, 3, NOW, NOW), Ok(()));
+    assert_eq!(insert(&memory, 1, 3, NOW + 60_001, NOW + 60_001), Ok(()));
 }
 
 #[test]
-fn a_sign_that_may_have_been_forgotten_is_not_taken_again() {
+fn a_sign_that_may_have_been_removed_is_not_accepted_again() {
     let memory = Limited::new(10);
-    assert_eq!(remember(&memory, 1, 7, NOW, NOW), Ok(()));
-    // Somebody whose clock reading is a millisecond past the sign's end came first.
-    assert_eq!(remember(&memory, 1, 8, NOW + 60_001, NOW + 60_001), Ok(()));
+    assert_eq!(insert(&memory, 1, 7, NOW, NOW), Ok(()));
+    // A request that read the clock a millisecond after the signature's expiry came first.
+    assert_eq!(insert(&memory, 1, 8, NOW + 60_001, NOW + 60_001), Ok(()));
     assert_eq!(
-        remember(&memory, 1, 7, NOW, NOW + 60_000),
-        Err(NotRemembered::Replayed)
+        insert(&memory, 1, 7, NOW, NOW + 60_000),
+        Err(ReplayInsertError::Replayed)
     );
 }
 
 #[test]
-fn a_sign_is_remembered_whatever_time_comes_with_it_again() {
+fn a_sign_is_a_replay_with_any_other_time() {
     let memory = Limited::new(10);
-    assert_eq!(remember(&memory, 1, 7, NOW, NOW), Ok(()));
+    assert_eq!(insert(&memory, 1, 7, NOW, NOW), Ok(()));
     for time in [NOW - 60_000, NOW - 1_000, NOW + 1_000, NOW + 60_000] {
         assert_eq!(
-            remember(&memory, 1, 7, time, NOW),
-            Err(NotRemembered::Replayed)
+            insert(&memory, 1, 7, time, NOW),
+            Err(ReplayInsertError::Replayed)
         );
     }
 }
 
 #[test]
-fn a_sign_is_kept_when_the_window_changes() {
+fn a_sign_is_still_a_replay_after_the_window_changes() {
     let mut memory = Limited::new(10);
-    assert_eq!(remember(&memory, 1, 7, NOW, NOW), Ok(()));
+    assert_eq!(insert(&memory, 1, 7, NOW, NOW), Ok(()));
     for seconds in [300, 1] {
         memory.limits.window = Window::from_seconds(seconds).unwrap();
         assert_eq!(
-            remember(&memory, 1, 7, NOW, NOW + 1_000),
-            Err(NotRemembered::Replayed)
+            insert(&memory, 1, 7, NOW, NOW + 1_000),
+            Err(ReplayInsertError::Replayed)
         );
     }
 }
 
 #[test]
-fn applications_without_live_signs_leave_nothing_behind() {
+fn applications_without_live_signs_are_removed() {
     let memory = Limited::new(2);
     for app in 0..10_000_i64 {
         let now = NOW + app.unsigned_abs() * 200_000;
-        remember(&memory, app, 1, now, now).unwrap();
+        insert(&memory, app, 1, now, now).unwrap();
     }
-    let kept: usize = memory
+    let left: usize = memory
         .memory
         .shards
         .iter()
         .map(|shard| shard.lock().signs.len())
         .sum();
-    assert!(kept <= SHARDS * FEWEST_TO_SWEEP, "{kept}");
+    assert!(left <= SHARDS * MIN_TO_SWEEP, "{left}");
 }
 
 #[test]
-fn of_many_at_once_one_is_taken() {
+fn of_concurrent_inserts_one_succeeds() {
     let memory = Limited::new(10);
     let taken = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..8)
-            .map(|_| scope.spawn(|| remember(&memory, 1, 7, NOW, NOW).is_ok()))
+            .map(|_| scope.spawn(|| insert(&memory, 1, 7, NOW, NOW).is_ok()))
             .collect();
         threads
             .into_iter()

@@ -11,58 +11,60 @@ use std::{
 use gateway_protocol::version::Version;
 use pingora::{lb::Backend, protocols::l4::socket};
 
-/// Initial back-off, in milliseconds: short enough that a client's retry succeeds.
-const FIRST_MS: u64 = 200;
-/// Time until another request may try an ejected address, in milliseconds: most connections are established by then.
-const TRIAL_MS: u64 = 2000;
+/// Duration of the first ejection, in milliseconds: short enough that a client's retry succeeds.
+const INITIAL_EJECTION_MS: u64 = 200;
+/// Time until a second request may try an ejected address, in milliseconds: most connections are established by then.
+const TRIAL_TIMEOUT_MS: u64 = 2000;
 
-/// One address of a version. It stays the same as long as it is found with the same weight.
+/// One address of a version. The same object is used as long as discovery finds it with the same weight.
 #[derive(Debug)]
 pub(crate) struct Address {
-    /// What pingora knows it by.
+    /// The address and weight, for pingora.
     pub(super) backend: Backend,
     socket: SocketAddr,
     state: Arc<AddressState>,
 }
 
-/// What is known of an address. It survives a change of its weight, and of how its version is balanced and checked.
+/// The state of an address. It survives changes of the weight, the balancing rule and the health checks.
 #[derive(Debug, Default)]
 pub(super) struct AddressState {
     in_flight: AtomicUsize,
     /// Whether it is ejected.
-    pub(super) outage: Outage,
-    /// What its checks say.
+    pub(super) ejection: Ejection,
+    /// The result of its health checks.
     pub(super) health: Health,
 }
 
-/// What the active checks of an address say: healthy until enough of them have failed in a row.
+/// The result of an address's active health checks: healthy until enough of them have failed in a row.
 #[derive(Debug, Default)]
 pub(super) struct Health {
     is_unhealthy: AtomicBool,
-    /// Checks in a row that contradict that.
+    /// Consecutive checks that contradict the current state.
     contradictions: AtomicUsize,
 }
 
-/// A request in flight to an address, as long as this lives.
+/// Counts a request as in flight to an address until this is dropped.
 #[derive(Debug)]
-pub(super) struct UnderWay(Arc<Address>);
+pub(super) struct InFlightRequest(Arc<Address>);
 
-/// Whether, and until when, an address is ejected because no connection could be established.
+/// The ejection of an address to which no connection could be established.
 ///
-/// When the time is over, one request tries the address, which stays ejected for the others until that one has a
-/// connection. If it gets none, the next outage is twice as long.
+/// When it expires, one request tries the address; for all others, the address stays ejected until that request has a
+/// connection. If it gets none, the next ejection is twice as long.
 #[derive(Debug, Default)]
-pub(super) struct Outage {
-    /// Milliseconds since the balancer was made; 0: it is not ejected.
+pub(super) struct Ejection {
+    /// End, in milliseconds since the start of the version's first balancer; 0 if the address is not ejected.
     until_ms: AtomicU64,
-    /// Length of the outage after the next failure, if it is ejected.
-    length_ms: AtomicU64,
-    is_told: AtomicBool,
+    /// Duration of the ejection after the next failure, in milliseconds.
+    duration_ms: AtomicU64,
+    is_logged: AtomicBool,
 }
 
 impl Address {
-    /// An address of which as much is known as of `before`, the same one with another weight; otherwise healthy, with
-    /// nothing in flight. `None` if `backend` has no IP address.
+    /// Creates an address; `None` if `backend` has no IP address.
+    ///
+    /// It shares the state of `before`, the same address with another weight. Otherwise it is healthy, without requests
+    /// in flight.
     pub(super) fn new(backend: &Backend, before: Option<&Self>) -> Option<Arc<Self>> {
         let socket::SocketAddr::Inet(socket) = backend.addr else {
             return None;
@@ -74,47 +76,45 @@ impl Address {
         }))
     }
 
-    /// What is known of it.
     pub(super) fn state(&self) -> &AddressState {
         &self.state
     }
 
-    /// Where it is.
     #[must_use]
     pub(crate) const fn socket(&self) -> SocketAddr {
         self.socket
     }
 
-    /// Requests in flight.
+    /// The number of requests in flight.
     #[must_use]
-    pub(crate) fn under_way(&self) -> usize {
+    pub(crate) fn in_flight(&self) -> usize {
         self.state.in_flight.load(Ordering::Relaxed)
     }
 
-    /// No connection to it could be established: ejects it. Only a change is logged.
-    pub(super) fn take_out(&self, version: &Version, now_ms: u64, why: &str) {
-        if self.state.outage.begin(now_ms) {
-            let place = self.socket;
-            tracing::warn!(%version, backend.addr = %place, why, "{version} at {place} is unreachable and out: {why}");
+    /// Ejects it, after no connection could be established. Only a change is logged.
+    pub(super) fn eject(&self, version: &Version, now_ms: u64, why: &str) {
+        if self.state.ejection.begin(now_ms) {
+            let address = self.socket;
+            tracing::warn!(%version, backend.addr = %address, why, "{version} at {address} is unreachable and ejected: {why}");
         }
     }
 
-    /// A connection to it is available: ends the ejection. Only a change is logged.
-    pub(super) fn mark_healthy(&self, version: &Version) {
-        if self.state.outage.end() {
-            let place = self.socket;
-            tracing::info!(%version, backend.addr = %place, "{version} at {place} is reachable again");
+    /// Ends its ejection, after a connection or check succeeded. Only a change is logged.
+    pub(super) fn restore(&self, version: &Version) {
+        if self.state.ejection.end() {
+            let address = self.socket;
+            tracing::info!(%version, backend.addr = %address, "{version} at {address} is reachable again");
         }
     }
 
-    /// Whether it has less to do than another, for its weight, if it got one request more.
+    /// Whether its load, relative to its weight and with one more request, is lower than another's.
     pub(super) fn is_lighter_than(&self, other: &Self) -> bool {
-        let load = |one: &Self, weight: usize| (one.under_way() + 1).saturating_mul(weight);
+        let load = |one: &Self, weight: usize| (one.in_flight() + 1).saturating_mul(weight);
         load(self, other.backend.weight) < load(other, self.backend.weight)
     }
 }
 
-impl UnderWay {
+impl InFlightRequest {
     pub(super) fn begin(address: &Arc<Address>) -> Self {
         address.state.in_flight.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(address))
@@ -125,7 +125,7 @@ impl UnderWay {
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for InFlightRequest {
     fn drop(&mut self) {
         self.0.state.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
@@ -137,7 +137,7 @@ impl Health {
         !self.is_unhealthy.load(Ordering::Relaxed)
     }
 
-    /// Notes a check. Returns whether it changes what the checks say: if `threshold` in a row contradict that.
+    /// Records a check. Returns whether the state changed: after `threshold` consecutive checks that contradict it.
     pub(super) fn note(&self, has_passed: bool, threshold: usize) -> bool {
         if has_passed == self.is_healthy() {
             self.contradictions.store(0, Ordering::Relaxed);
@@ -152,69 +152,70 @@ impl Health {
         is_changed
     }
 
-    /// Forgets what was noted: the address is not checked any more.
+    /// Resets the state to healthy: the address is not checked any more.
     pub(super) fn reset(&self) {
         self.is_unhealthy.store(false, Ordering::Relaxed);
         self.contradictions.store(0, Ordering::Relaxed);
     }
 }
 
-impl Outage {
-    /// Whether the address gets no requests. The time is asked for only where it matters.
-    pub(super) fn holds(&self, now_ms: impl FnOnce() -> u64) -> bool {
+impl Ejection {
+    /// Whether the address is ejected. The clock is read only if needed.
+    pub(super) fn is_active(&self, now_ms: impl FnOnce() -> u64) -> bool {
         match self.until_ms.load(Ordering::Relaxed) {
             0 => false,
             until => now_ms() < until,
         }
     }
 
-    /// Lets a request through: any if the address is not ejected, one when an outage is over. If that one fails, the next
-    /// outage is twice as long, up to `longest_ms`.
-    pub(super) fn begin_request(&self, now_ms: impl FnOnce() -> u64, longest_ms: u64) -> bool {
+    /// Whether a request may use the address: any if it is not ejected, one when an ejection has expired. If that one
+    /// fails, the next ejection is twice as long, up to `max_ms`.
+    pub(super) fn admit_request(&self, now_ms: impl FnOnce() -> u64, max_ms: u64) -> bool {
         let until = self.until_ms.load(Ordering::Relaxed);
         if until == 0 {
             return true;
         }
         let now_ms = now_ms();
-        let trial_ms = now_ms.saturating_add(TRIAL_MS.min(longest_ms));
+        let trial_ms = now_ms.saturating_add(TRIAL_TIMEOUT_MS.min(max_ms));
         let is_first = now_ms >= until
             && self
                 .until_ms
                 .compare_exchange(until, trial_ms, Ordering::Relaxed, Ordering::Relaxed)
                 .is_ok();
         if is_first {
-            let length_ms = self.length_ms.load(Ordering::Relaxed).saturating_mul(2);
-            self.length_ms
-                .store(length_ms.min(longest_ms), Ordering::Relaxed);
+            let duration_ms = self.duration_ms.load(Ordering::Relaxed).saturating_mul(2);
+            self.duration_ms
+                .store(duration_ms.min(max_ms), Ordering::Relaxed);
         }
         is_first
     }
 
-    /// Ejects the address; returns whether that is to be logged.
+    /// Ejects the address. Returns whether to log it.
     pub(super) fn begin(&self, now_ms: u64) -> bool {
         if self.until_ms.load(Ordering::Relaxed) == 0 {
-            self.length_ms.store(FIRST_MS, Ordering::Relaxed);
+            self.duration_ms
+                .store(INITIAL_EJECTION_MS, Ordering::Relaxed);
         }
-        let until_ms = now_ms.saturating_add(self.length_ms.load(Ordering::Relaxed));
+        let until_ms = now_ms.saturating_add(self.duration_ms.load(Ordering::Relaxed));
         self.until_ms.store(until_ms, Ordering::Relaxed);
-        !self.is_told.swap(true, Ordering::Relaxed)
+        !self.is_logged.swap(true, Ordering::Relaxed)
     }
 
-    /// Ends a longer ejection by then: the limit is lower now.
-    pub(super) fn limit(&self, now_ms: u64, longest_ms: u64) {
-        self.length_ms.fetch_min(longest_ms, Ordering::Relaxed);
+    /// Shortens the ejection to a lower limit.
+    pub(super) fn limit(&self, now_ms: u64, max_ms: u64) {
+        self.duration_ms.fetch_min(max_ms, Ordering::Relaxed);
         // 0 stays 0: it is not ejected.
-        let end = now_ms.saturating_add(longest_ms);
+        let end = now_ms.saturating_add(max_ms);
         self.until_ms.fetch_min(end, Ordering::Relaxed);
     }
 
-    /// Ends the ejection; returns whether that is to be logged.
+    /// Ends the ejection. Returns whether to log it.
     pub(super) fn end(&self) -> bool {
         if self.until_ms.load(Ordering::Relaxed) == 0 {
             return false;
         }
         self.until_ms.store(0, Ordering::Relaxed);
-        self.is_told.swap(false, Ordering::Relaxed)
+        self.is_logged.swap(false, Ordering::Relaxed)
     }
 }
 
@@ -223,42 +224,44 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_outage_lasts_its_time_and_then_one_request_tries() {
-        let outage = Outage::default();
-        assert!(!outage.holds(|| unreachable!("an address that is in asks for no time")));
-        assert!(outage.begin(1000));
-        assert!(outage.holds(|| 1199) && !outage.begin_request(|| 1199, 5000));
-        assert!(!outage.holds(|| 1200));
-        assert!(outage.begin_request(|| 1200, 5000));
-        assert!(!outage.begin_request(|| 1201, 5000));
-        // Nothing is known of that request, so another tries after a while.
-        assert!(outage.holds(|| 3199));
-        assert!(outage.begin_request(|| 3200, 5000));
-        // The second time is no news, until it was back.
-        assert!(!outage.begin(3300));
-        assert!(outage.end() && !outage.end());
-        assert!(!outage.holds(|| 0));
-        assert!(outage.begin(1));
+    fn after_an_ejection_one_request_tries_the_address() {
+        let ejection = Ejection::default();
+        assert!(!ejection.is_active(|| unreachable!("without an ejection, the clock is not read")));
+        assert!(ejection.begin(1000));
+        assert!(ejection.is_active(|| 1199) && !ejection.admit_request(|| 1199, 5000));
+        assert!(!ejection.is_active(|| 1200));
+        assert!(ejection.admit_request(|| 1200, 5000));
+        assert!(!ejection.admit_request(|| 1201, 5000));
+        // That request has no result yet, so another may try after the timeout.
+        assert!(ejection.is_active(|| 3199));
+        assert!(ejection.admit_request(|| 3200, 5000));
+        // A repeated ejection is not logged until the address was restored.
+        assert!(!ejection.begin(3300));
+        assert!(ejection.end() && !ejection.end());
+        assert!(!ejection.is_active(|| 0));
+        assert!(ejection.begin(1));
     }
 
     #[test]
-    fn outages_are_short_at_first_and_longer_each_time_that_a_try_fails() {
-        let outage = Outage::default();
+    fn ejections_grow_with_each_failed_try() {
+        let ejection = Ejection::default();
         for _ in 0..2 {
             let mut now = 7;
             let mut lengths = Vec::new();
-            outage.begin(now);
+            ejection.begin(now);
             for _ in 0..5 {
-                let length = (0..).find(|length| !outage.holds(|| now + length)).unwrap();
+                let length = (0..)
+                    .find(|length| !ejection.is_active(|| now + length))
+                    .unwrap();
                 lengths.push(length);
                 now += length;
-                assert!(outage.begin_request(|| now, 1500));
-                // As does one that was under way for longer.
-                outage.begin(now);
-                outage.begin(now);
+                assert!(ejection.admit_request(|| now, 1500));
+                // Two failures: the try, and a request that was in flight before.
+                ejection.begin(now);
+                ejection.begin(now);
             }
             assert_eq!(lengths, [200, 400, 800, 1500, 1500]);
-            outage.end();
+            ejection.end();
         }
     }
 
@@ -286,30 +289,30 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_of_an_address_survives_another_weight() {
+    fn the_state_of_an_address_survives_a_change_of_weight() {
         let backend = |weight| Backend::new_with_weight("127.0.0.1:1", weight).unwrap();
         let before = Address::new(&backend(1), None).unwrap();
-        let in_flight = UnderWay::begin(&before);
+        let in_flight = InFlightRequest::begin(&before);
         before.state().health.note(false, 1);
         let after = Address::new(&backend(2), Some(&before)).unwrap();
-        assert_eq!(after.under_way(), 1);
+        assert_eq!(after.in_flight(), 1);
         assert!(!after.state().health.is_healthy());
         drop(in_flight);
-        assert_eq!(after.under_way(), 0);
+        assert_eq!(after.in_flight(), 0);
     }
 
     #[test]
-    fn what_is_under_way_counts_for_its_weight() {
+    fn load_is_relative_to_weight() {
         let address = |weight| {
             let backend = Backend::new_with_weight("127.0.0.1:1", weight).unwrap();
             Address::new(&backend, None).unwrap()
         };
         let (light, heavy) = (address(1), address(3));
         assert!(heavy.is_lighter_than(&light) && !light.is_lighter_than(&heavy));
-        let under_way: Vec<_> = (0..3).map(|_| UnderWay::begin(&heavy)).collect();
+        let in_flight: Vec<_> = (0..3).map(|_| InFlightRequest::begin(&heavy)).collect();
         assert!(light.is_lighter_than(&heavy) && !heavy.is_lighter_than(&light));
-        drop(under_way);
-        assert_eq!(heavy.under_way(), 0);
+        drop(in_flight);
+        assert_eq!(heavy.in_flight(), 0);
         assert!(!light.is_lighter_than(&light));
     }
 }

@@ -1,4 +1,4 @@
-//! Active health checks: pingora's HTTP check, within one timeout for all of it.
+//! Active health checks: pingora's HTTP check with one timeout for the whole check.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,10 +14,10 @@ use tokio::time::timeout;
 use super::address::Address;
 use crate::config::HealthChecks;
 
-/// The checks' `Host`. A backend asked directly has no name of its own.
+/// The `Host` of checks: a backend has no name of its own.
 const HOST: &str = "localhost";
 
-/// Checks addresses of one version.
+/// The health check of one version.
 pub(super) struct Check {
     version: Version,
     http: HttpHealthCheck,
@@ -39,7 +39,7 @@ impl Check {
             *limit = Some(checks.timeout);
         }
         prepare(&mut http.req, &checks.path);
-        http.validator = Some(Box::new(is_well));
+        http.validator = Some(Box::new(is_ok));
         Self {
             version: version.clone(),
             http,
@@ -51,22 +51,22 @@ impl Check {
 
     /// Checks an address once. Only a change is logged.
     pub(super) async fn run(&self, address: &Arc<Address>) {
-        // pingora limits each of its steps; an answer that trickles would never end.
+        // pingora's timeouts are for each step; an answer that trickles would never end.
         let checked = timeout(self.timeout, self.http.check(&address.backend)).await;
         let checked = checked.unwrap_or_else(|_| Error::e_explain(ErrorType::ReadTimedout, ""));
-        let (version, place) = (&self.version, address.socket());
+        let (version, socket) = (&self.version, address.socket());
         let health = &address.state().health;
         match checked {
             Ok(()) => {
-                address.mark_healthy(version);
+                address.restore(version);
                 if health.note(true, self.healthy_after) {
-                    tracing::info!(%version, backend.addr = %place, "{version} at {place} passes its checks again");
+                    tracing::info!(%version, backend.addr = %socket, "{version} at {socket} passes its checks again");
                 }
             }
             Err(error) => {
                 if health.note(false, self.unhealthy_after) {
-                    let why = in_short(&error);
-                    tracing::warn!(%version, backend.addr = %place, why, "{version} at {place} fails its checks and is out: {why}");
+                    let why = error_summary(&error);
+                    tracing::warn!(%version, backend.addr = %socket, why, "{version} at {socket} fails its checks and is unhealthy: {why}");
                 }
             }
         }
@@ -80,20 +80,21 @@ fn prepare(request: &mut RequestHeader, path: &PathAndQuery) {
         (header::CONNECTION, "close"),
     ];
     for (name, value) in lines {
-        // Neither is too long, nor has it characters that no header can have.
+        // Cannot fail: both values are valid and short.
         let _ = request.insert_header(name, value);
     }
 }
 
-fn is_well(answer: &ResponseHeader) -> pingora::Result<()> {
+fn is_ok(answer: &ResponseHeader) -> pingora::Result<()> {
     if answer.status == http::StatusCode::OK {
         return Ok(());
     }
     Error::e_explain(ErrorType::HTTPStatus(answer.status.as_u16()), "")
 }
-/// What went wrong with a connection, in few words. Not in the error's own: its context may hold an answer's bytes.
+
+/// A short text for a connection's error. Not the error's own text: its context may hold bytes of an answer.
 #[must_use]
-pub(crate) fn in_short(error: &Error) -> String {
+pub(crate) fn error_summary(error: &Error) -> String {
     let root = error.root_cause();
     match error.etype() {
         ErrorType::HTTPStatus(status) => format!("answered {status}"),

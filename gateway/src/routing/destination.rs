@@ -1,18 +1,18 @@
-//! Where a request goes, and where it goes next if that fails. CONTRACT 5.
+//! Where a request is sent, and where it is retried. CONTRACT 5.
 
 use std::net::{IpAddr, SocketAddr};
 
 use super::{Balancer, attempts::Attempts, key::Key};
 use crate::{apps::App, config::Backend, rejection::Rejection};
 
-/// The addresses that one request may go to.
+/// The address or addresses for one request.
 pub(crate) struct Destination<'g> {
     backend: &'g Backend,
     choice: Choice<'g>,
 }
 
 enum Choice<'g> {
-    /// There is one address, whatever happens.
+    /// The version has one fixed address.
     Fixed(SocketAddr),
     /// A balancer chooses.
     Balanced {
@@ -23,12 +23,12 @@ enum Choice<'g> {
 }
 
 impl<'g> Destination<'g> {
-    /// Where a request to `backend` may go. `balancer` is that backend's, if there is anything to choose; `app` and
-    /// `client` are what the choice may depend on.
+    /// Creates the destination of a request to `backend`. `balancer` is that of the backend, unless its address is
+    /// fixed; the choice may depend on `app` and `client`.
     ///
     /// # Errors
     ///
-    /// There is something to choose and no balancer: a bug.
+    /// Neither a fixed address nor a balancer: a bug.
     pub(crate) fn new(
         backend: &'g Backend,
         balancer: Option<&'g Balancer>,
@@ -39,7 +39,7 @@ impl<'g> Destination<'g> {
             (Some(address), _) => Choice::Fixed(address),
             (None, Some(balancer)) => Choice::Balanced {
                 balancer,
-                key: Key::of(balancer.balance(), app, client),
+                key: Key::new(balancer.balance(), app, client),
                 attempts: Attempts::default(),
             },
             (None, None) => return Err(Rejection::Internal("a version without a balancer".into())),
@@ -47,7 +47,7 @@ impl<'g> Destination<'g> {
         Ok(Self { backend, choice })
     }
 
-    /// The next address: one that the request was not sent to before, unless there is only one.
+    /// Chooses the next address: one that the request was not sent to before, unless the address is fixed.
     ///
     /// # Errors
     ///
@@ -67,7 +67,7 @@ impl<'g> Destination<'g> {
                 let version = self.backend.version.clone();
                 Rejection::NoHealthyBackend { version }
             } else {
-                // There was another one when the last one failed.
+                // Another address was available when the last attempt failed, but is not any more.
                 let why = "no other address is left".to_owned();
                 Rejection::BackendUnreachable { why }
             }
@@ -77,7 +77,7 @@ impl<'g> Destination<'g> {
             .ok_or_else(none_left)
     }
 
-    /// Whether a request that failed at one address could go to another.
+    /// Whether a failed request could be retried on another address.
     #[must_use]
     pub(crate) fn has_another(&self) -> bool {
         match &self.choice {
@@ -88,27 +88,27 @@ impl<'g> Destination<'g> {
         }
     }
 
-    /// No connection to the last address could be established: it gets no requests for a while.
+    /// Ejects the current address, after no connection to it could be established.
     pub(crate) fn eject(&self, why: &str) {
         if let Choice::Balanced {
             balancer, attempts, ..
         } = &self.choice
         {
-            balancer.take_out(attempts, why);
+            balancer.eject(attempts, why);
         }
     }
 
-    /// A connection to the last address was established.
+    /// Ends the ejection of the current address, after a connection to it was established.
     pub(crate) fn restore(&self) {
         if let Choice::Balanced {
             balancer, attempts, ..
         } = &self.choice
         {
-            balancer.mark_healthy(attempts);
+            balancer.restore(attempts);
         }
     }
 
-    /// The address that the request was sent to last; `None` before the first.
+    /// The address of the last attempt; `None` before the first.
     #[must_use]
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         match &self.choice {

@@ -1,7 +1,6 @@
-//! Which addresses a version has: those written down, and those that names stand for at the time.
+//! Which addresses a version has: configured ones, and those that names resolve to.
 //!
-//! A name that is no longer found keeps the addresses that it had last: a name service that is away is no reason to
-//! stop serving.
+//! A name that cannot be resolved keeps its last addresses, so that a DNS failure does not stop the service.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,10 +17,10 @@ use pingora::{
 };
 use tokio::{net::lookup_host, task::JoinSet, time::timeout};
 
-use crate::config::{BackendAddress, Place};
+use crate::config::{BackendAddress, HostPort};
 
-/// A name service that takes longer has failed: nobody waits for it but the start.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Timeout of a DNS lookup. Only the start and a reload wait for one.
+const RESOLVE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Finds a version's addresses.
 pub(super) struct Discovery {
@@ -30,47 +29,47 @@ pub(super) struct Discovery {
     names: Box<[Name]>,
 }
 
-/// A name among a version's addresses, and what is known of it.
+/// A name among a version's addresses.
 pub(super) struct Name {
     host: String,
     port: u16,
     weight: usize,
-    known: Arc<Mutex<Known>>,
+    state: Arc<Mutex<NameState>>,
 }
 
-/// What the last look-ups of a name came to.
+/// The result of a name's last lookups.
 #[derive(Default)]
-struct Known {
+struct NameState {
     addresses: Vec<SocketAddr>,
     is_failing: bool,
 }
 
 impl Discovery {
-    /// Of a name that `before` has, as much is known as there.
+    /// Creates the discovery of a version. Names that `before` has share its state.
     pub(super) fn new(
         version: &Version,
         addresses: &[BackendAddress],
         before: Option<&Self>,
     ) -> Self {
-        let known = |host: &str, port: u16| {
+        let state = |host: &str, port: u16| {
             let mut names = before.into_iter().flat_map(|before| &*before.names);
             let name = names.find(|name| name.host == host && name.port == port);
-            name.map_or_else(Arc::default, |name| Arc::clone(&name.known))
+            name.map_or_else(Arc::default, |name| Arc::clone(&name.state))
         };
         let divisor = addresses
             .iter()
-            .fold(0, |divisor, address| common(divisor, address.weight));
+            .fold(0, |divisor, address| gcd(divisor, address.weight));
         let (mut fixed, mut names) = (Vec::new(), Vec::new());
-        for BackendAddress { place, weight } in addresses {
-            // A table of turns is as long as all weights together.
+        for BackendAddress { host_port, weight } in addresses {
+            // Weights are reduced, since the round-robin table has as many entries as their sum.
             let weight = usize::from(weight / divisor.max(1));
-            match place {
-                Place::Address(address) => fixed.push((*address, weight)),
-                Place::Name(host, port) => names.push(Name {
+            match host_port {
+                HostPort::Address(address) => fixed.push((*address, weight)),
+                HostPort::Name(host, port) => names.push(Name {
                     host: host.clone(),
                     port: *port,
                     weight,
-                    known: known(host, *port),
+                    state: state(host, *port),
                 }),
             }
         }
@@ -81,37 +80,37 @@ impl Discovery {
         }
     }
 
-    /// The names, which may stand for other addresses later.
+    /// The names, whose addresses may change.
     pub(super) fn names(&self) -> &[Name] {
         &self.names
     }
 
-    /// What the names stand for at present, each after its own, all looked up at once.
-    async fn look_up(&self) -> Vec<(&Name, io::Result<Vec<SocketAddr>>)> {
+    /// Resolves all names concurrently. The results are in the order of the names.
+    async fn resolve_names(&self) -> Vec<(&Name, io::Result<Vec<SocketAddr>>)> {
         let mut tasks = JoinSet::new();
-        for (place, Name { host, port, .. }) in self.names.iter().enumerate() {
+        for (index, Name { host, port, .. }) in self.names.iter().enumerate() {
             let (host, port) = (host.clone(), *port);
-            tasks.spawn(async move { (place, lookup(&host, port).await) });
+            tasks.spawn(async move { (index, resolve(&host, port).await) });
         }
         let mut all = Vec::with_capacity(self.names.len());
         while let Some(found) = tasks.join_next().await {
             all.extend(found.ok());
         }
-        // As written down, whichever came first.
-        all.sort_by_key(|(place, _)| *place);
+        // In configured order, whichever was resolved first: a duplicate address gets the first weight.
+        all.sort_by_key(|(index, _)| *index);
         all.into_iter()
-            .map(|(place, found)| (&self.names[place], found))
+            .map(|(index, found)| (&self.names[index], found))
             .collect()
     }
 }
 
 impl Discovery {
-    /// The addresses that there are now.
+    /// Finds the current addresses.
     pub(super) async fn discover(&self) -> BTreeSet<Backend> {
         let mut weights: BTreeMap<SocketAddr, usize> = self.fixed.iter().copied().collect();
-        for (name, found) in self.look_up().await {
+        for (name, found) in self.resolve_names().await {
             for address in name.note(found, &self.version) {
-                // One that is found twice counts once.
+                // A duplicate address counts once.
                 weights.entry(address).or_insert(name.weight);
             }
         }
@@ -125,46 +124,46 @@ impl Discovery {
 }
 
 impl Name {
-    /// Whether it was never found.
-    pub(super) fn is_unknown(&self) -> bool {
-        self.known().addresses.is_empty()
+    /// Whether it was never resolved.
+    pub(super) fn is_unresolved(&self) -> bool {
+        self.state().addresses.is_empty()
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, NameState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The addresses from now on: those that were found, or the last known. A change is told once.
+    /// Records a lookup and returns the addresses from now on: those found, or the last known. A change is logged once.
     pub(super) fn note(
         &self,
         found: io::Result<Vec<SocketAddr>>,
         version: &Version,
     ) -> Vec<SocketAddr> {
-        let mut known = self.known();
+        let mut state = self.state();
         let Self { host, port, .. } = self;
         match found {
             Ok(addresses) => {
-                if known.is_failing {
-                    tracing::info!(%version, "{host}:{port} of {version} can be looked up again");
+                if state.is_failing {
+                    tracing::info!(%version, "{host}:{port} of {version} can be resolved again");
                 }
-                *known = Known {
+                *state = NameState {
                     addresses,
                     is_failing: false,
                 };
             }
-            Err(why) if !known.is_failing => {
-                known.is_failing = true;
-                let left = known.addresses.len();
-                tracing::warn!(%version, "{host}:{port} of {version} cannot be looked up, {left} addresses are known: {why}");
+            Err(why) if !state.is_failing => {
+                state.is_failing = true;
+                let count = state.addresses.len();
+                tracing::warn!(%version, "{host}:{port} of {version} cannot be resolved, keeping {count} known addresses: {why}");
             }
             Err(_) => {}
         }
-        known.addresses.clone()
+        state.addresses.clone()
     }
 }
 
-async fn lookup(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
-    let found = timeout(PATIENCE, lookup_host((host, port))).await;
+async fn resolve(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    let found = timeout(RESOLVE_TIMEOUT, lookup_host((host, port))).await;
     let found: Vec<_> = found.map_err(|_| io::ErrorKind::TimedOut)??.collect();
     if found.is_empty() {
         return Err(io::ErrorKind::NotFound.into());
@@ -173,11 +172,11 @@ async fn lookup(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
 }
 
 /// The greatest common divisor.
-const fn common(one: u16, other: u16) -> u16 {
+const fn gcd(one: u16, other: u16) -> u16 {
     if other == 0 {
         one
     } else {
-        common(other, one % other)
+        gcd(other, one % other)
     }
 }
 
@@ -188,8 +187,8 @@ mod tests {
     fn discovery(addresses: &[(&str, u16)]) -> Discovery {
         let addresses: Vec<_> = addresses
             .iter()
-            .map(|(place, weight)| BackendAddress {
-                place: place.parse().unwrap(),
+            .map(|(host_port, weight)| BackendAddress {
+                host_port: host_port.parse().unwrap(),
                 weight: *weight,
             })
             .collect();
@@ -203,7 +202,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn weights_are_as_small_as_can_be() {
+    async fn weights_are_reduced_by_their_common_divisor() {
         let discovery = discovery(&[("127.0.0.1:1", 100), ("127.0.0.2:1", 50)]);
         let expected = [("127.0.0.1:1".to_owned(), 2), ("127.0.0.2:1".to_owned(), 1)];
         assert_eq!(found(&discovery).await, expected);
@@ -211,10 +210,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_name_stands_for_its_addresses() {
+    async fn a_name_resolves_to_its_addresses() {
         let discovery = discovery(&[("localhost:7001", 3), ("127.0.0.1:7001", 6)]);
         assert_eq!(discovery.names().len(), 1);
-        // Written down, it has the weight that is written down.
+        // An address that is configured itself has its own weight.
         let found = found(&discovery).await;
         assert!(
             found.contains(&("127.0.0.1:7001".to_owned(), 2)),
@@ -228,9 +227,9 @@ mod tests {
         assert!(found(&discovery).await.is_empty());
         let name = &discovery.names[0];
         let address = "127.0.0.1:7001".parse().unwrap();
-        assert!(name.is_unknown());
+        assert!(name.is_unresolved());
         assert_eq!(name.note(Ok(vec![address]), &discovery.version), [address]);
-        assert!(!name.is_unknown());
+        assert!(!name.is_unresolved());
         assert_eq!(found(&discovery).await, [("127.0.0.1:7001".to_owned(), 1)]);
     }
 }

@@ -1,24 +1,24 @@
-//! What requests are shared out by where the same ones go to the same address.
+//! Keys of the hash rules: requests with the same key go to the same address.
 
 use std::net::IpAddr;
 
 use crate::{apps::App, config::Balance};
 
-/// What a request is shared out by.
+/// The key of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Key<'r> {
-    /// Nothing: all are alike.
+    /// No key: all requests are equal.
     None,
-    /// Its application's ident.
+    /// The application's ident.
     App(&'r str),
-    /// Its client's address, as one of IPv6.
+    /// The client's address, in its IPv6 form.
     Client([u8; 16]),
 }
 
 impl<'r> Key<'r> {
-    /// The key of a request of `app`, sent by `client`. A callback has no application: its key is the client.
+    /// The key of a request of `app`, sent by `client`. A callback has no application, so its key is the client.
     #[must_use]
-    pub(crate) fn of(balance: Balance, app: Option<&'r App>, client: IpAddr) -> Self {
+    pub(crate) fn new(balance: Balance, app: Option<&'r App>, client: IpAddr) -> Self {
         let by_client = || {
             Self::Client(match client {
                 IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
@@ -35,7 +35,7 @@ impl<'r> Key<'r> {
         }
     }
 
-    /// What is hashed.
+    /// The bytes to hash.
     #[must_use]
     pub(crate) const fn as_bytes(&self) -> &[u8] {
         match self {
@@ -52,7 +52,7 @@ mod tests {
     use crate::apps::directory::AppDirectory;
 
     #[test]
-    fn a_key_is_of_what_stays_together() {
+    fn the_key_depends_on_the_balancing_rule() {
         let key = "4283fefc63f0cd0e873a0000c6d07ef7".parse().unwrap();
         let AppDirectory::Single(single) = AppDirectory::single(key) else {
             unreachable!()
@@ -64,7 +64,7 @@ mod tests {
         };
         let client = "192.0.2.7".parse().unwrap();
         let mapped = "::ffff:192.0.2.7".parse().unwrap();
-        let key = |balance, app, client| Key::of(balance, app, client).as_bytes().to_vec();
+        let key = |balance, app, client| Key::new(balance, app, client).as_bytes().to_vec();
         let by_client = key(Balance::HashClient, Some(&app), client);
         assert_eq!(by_client.len(), 16);
         assert_eq!(key(Balance::HashClient, None, mapped), by_client);

@@ -1,4 +1,4 @@
-//! The rules by which an address is chosen.
+//! The balancing rules: choose an address for a request.
 
 use std::{
     collections::BTreeSet,
@@ -16,10 +16,10 @@ use pingora::lb::{
 use super::address::Address;
 use crate::config::Balance;
 
-/// Points that each address has at most on a ring, for each of its weight (ketama's).
-const POINTS: usize = 160;
+/// Limit of points on the hash ring for each address and unit of weight (ketama).
+const RING_POINTS: usize = 160;
 
-/// The addresses that there are at one time, and whose turn it is.
+/// The addresses of a version at one time, and the state of the balancing rule.
 pub(super) struct Addresses {
     all: Box<[Arc<Address>]>,
     rule: Rule,
@@ -28,24 +28,24 @@ pub(super) struct Addresses {
 }
 
 enum Rule {
-    /// Places of addresses, each as often as it weighs.
+    /// Indices of addresses, each as often as its weight.
     RoundRobin(Box<[u16]>),
     LeastConnections,
     Hash(Arc<Consistent>),
 }
 
 impl Addresses {
-    pub(super) fn none(balance: Balance) -> Self {
+    pub(super) fn empty(balance: Balance) -> Self {
         Self::from_all(balance, Box::new([]), &BTreeSet::new())
     }
 
-    /// The addresses of `before`, chosen from by another rule.
-    pub(super) fn like(balance: Balance, before: &Self) -> Self {
+    /// The addresses of `before` with another rule.
+    pub(super) fn with_balance(balance: Balance, before: &Self) -> Self {
         let found = before.iter().map(|address| address.backend.clone());
         Self::from_all(balance, before.all.clone(), &found.collect())
     }
 
-    /// Those that were found; of those that `before` has, as much is known as there.
+    /// The addresses in `found`; those that `before` has keep their state.
     pub(super) fn new(balance: Balance, found: &BTreeSet<Backend>, before: &Self) -> Self {
         let all = found.iter().filter_map(|backend| {
             let known = before
@@ -59,8 +59,8 @@ impl Addresses {
         Self::from_all(balance, all.collect(), found)
     }
 
-    /// Whether these are the addresses that were found.
-    pub(super) fn are(&self, found: &BTreeSet<Backend>) -> bool {
+    /// Whether these are the addresses in `found`.
+    pub(super) fn matches(&self, found: &BTreeSet<Backend>) -> bool {
         self.all.iter().map(|address| &address.backend).eq(found)
     }
 
@@ -88,7 +88,7 @@ impl Addresses {
         self.all.len()
     }
 
-    /// The one whose turn it is, of those that `accepts` has nothing against.
+    /// Chooses an accepted address by the rule.
     pub(super) fn choose(
         &self,
         key: &[u8],
@@ -101,8 +101,8 @@ impl Addresses {
         }
     }
 
-    /// One for a request that failed at those that `accepts` does not let pass. It takes nobody's turn: two addresses
-    /// of which one fails would swap turns at each request, and the failing one be first every time.
+    /// Chooses an accepted address for a retry. It takes no turn: otherwise each request would use two turns, and with
+    /// two addresses of which one fails, every request would try the failing one first.
     pub(super) fn choose_another(
         &self,
         key: &[u8],
@@ -115,7 +115,7 @@ impl Addresses {
     }
 
     fn in_turn(&self, turns: &[u16], accepts: impl Fn(&Address) -> bool) -> Option<&Arc<Address>> {
-        // The turn of one that is out goes to the next turn's, not to the next address: that would get it all.
+        // If an address is not accepted, the next turn is used, not the next address: that would get all its requests.
         for _ in 0..turns.len().min(2 * self.len()) {
             let turn = self.next_turn.fetch_add(1, Ordering::Relaxed) % turns.len();
             let address = &self.all[usize::from(turns[turn])];
@@ -123,7 +123,7 @@ impl Addresses {
                 return Some(address);
             }
         }
-        // Others took the turns in between.
+        // Concurrent requests took the turns of accepted addresses.
         self.starting_anywhere().find(|address| accepts(address))
     }
 
@@ -132,7 +132,7 @@ impl Addresses {
         for address in self.starting_anywhere() {
             let is_lighter =
                 lightest.is_none_or(|best: &Arc<Address>| address.is_lighter_than(best));
-            // Asked of few: of those that are lighter than all before them.
+            // `accepts` is called for few: only for those lighter than all before.
             if is_lighter && accepts(address) {
                 lightest = Some(address);
             }
@@ -147,39 +147,39 @@ impl Addresses {
         accepts: impl Fn(&Address) -> bool,
     ) -> Option<&Arc<Address>> {
         let mut points = ring.iter(key);
-        let mut next = || points.next().and_then(|backend| self.of(backend));
+        let mut next = || points.next().and_then(|backend| self.find(backend));
         let first = next()?;
         if accepts(first) {
             return Some(first);
         }
-        // Round the ring only if that leads anywhere.
+        // Go round the ring only if an address is accepted.
         let any = self.iter().find(|address| accepts(address))?;
         let round: usize = self
             .iter()
-            .map(|address| POINTS * address.backend.weight)
+            .map(|address| RING_POINTS * address.backend.weight)
             .sum();
         (0..round)
             .find_map(|_| next().filter(|address| accepts(address)))
             .or(Some(any))
     }
 
-    /// All, beginning with another one each time.
+    /// All addresses, beginning with another one each time.
     fn starting_anywhere(&self) -> impl Iterator<Item = &Arc<Address>> {
         let first = self.next_start.fetch_add(1, Ordering::Relaxed) % self.len().max(1);
         self.all[first..].iter().chain(&self.all[..first])
     }
 
-    /// What pingora knows as `backend`.
-    fn of(&self, backend: &Backend) -> Option<&Arc<Address>> {
-        // The set that they came in was sorted.
-        let place = self
+    /// The address that pingora knows as `backend`.
+    fn find(&self, backend: &Backend) -> Option<&Arc<Address>> {
+        // `all` is sorted: it was built from a `BTreeSet`.
+        let index = self
             .all
             .binary_search_by(|address| address.backend.cmp(backend));
-        place.ok().map(|place| &self.all[place])
+        index.ok().map(|index| &self.all[index])
     }
 }
 
-/// Turns in proportion to weights, those of an address as far apart as can be.
+/// Turns in proportion to weights; those of one address are as far apart as possible.
 fn turns(all: &[Arc<Address>]) -> Box<[u16]> {
     let weight = |address: &Arc<Address>| i64::try_from(address.backend.weight).unwrap_or(1);
     let total: i64 = all.iter().map(weight).sum();
@@ -189,8 +189,8 @@ fn turns(all: &[Arc<Address>]) -> Box<[u16]> {
             for (credit, address) in credits.iter_mut().zip(all) {
                 *credit += weight(address);
             }
-            // The first of those with the most.
-            let richest = (0..all.len()).rev().max_by_key(|place| credits[*place])?;
+            // The first of those with the highest credit.
+            let richest = (0..all.len()).rev().max_by_key(|index| credits[*index])?;
             credits[richest] -= total;
             u16::try_from(richest).ok()
         })

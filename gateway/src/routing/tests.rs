@@ -1,4 +1,4 @@
-//! A request's way from address to address, and what keeps addresses from it.
+//! Choice of addresses: attempts, ejections and health checks.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,7 +13,7 @@ use crate::config::tests::versions;
 async fn balancer(version: &str) -> Arc<Balancer> {
     let versions = versions(&format!("[versions.v1]\n{version}\n"));
     let balancer = Balancer::new(versions.default(), None).unwrap();
-    balancer.look_up().await;
+    balancer.resolve().await;
     balancer
 }
 
@@ -21,13 +21,13 @@ const FIVE: &str =
     "backends = ['127.0.0.1:1', '127.0.0.1:2', '127.0.0.1:3', '127.0.0.1:4', '127.0.0.1:5']";
 
 #[test]
-fn there_is_nothing_to_choose_for_one_address() {
+fn a_fixed_address_has_no_balancer() {
     let versions = versions("[versions.v1]\nbackend = '127.0.0.1:1'\n");
     assert!(Balancer::new(versions.default(), None).is_none());
 }
 
 #[tokio::test]
-async fn a_request_goes_to_no_address_twice_and_to_three_at_most() {
+async fn a_request_is_sent_to_three_different_addresses_at_most() {
     for balance in [
         "round-robin",
         "least-connections",
@@ -46,107 +46,109 @@ async fn a_request_goes_to_no_address_twice_and_to_three_at_most() {
 }
 
 #[tokio::test]
-async fn what_is_under_way_ends_with_its_request() {
+async fn requests_in_flight_are_counted_until_they_end() {
     let balancer = balancer(FIVE).await;
-    let under_way = || -> usize {
+    let in_flight = || -> usize {
         let addresses = balancer.addresses.load();
-        addresses.iter().map(|address| address.under_way()).sum()
+        addresses.iter().map(|address| address.in_flight()).sum()
     };
     let (mut one, mut other) = (Attempts::default(), Attempts::default());
     balancer.choose(b"", &mut one).unwrap();
     balancer.choose(b"", &mut other).unwrap();
-    assert_eq!(under_way(), 2);
-    // At the next address it is no longer under way to the last.
+    assert_eq!(in_flight(), 2);
+    // After the next attempt it is no longer in flight to the last address.
     balancer.choose(b"", &mut other).unwrap();
-    assert_eq!(under_way(), 2);
+    assert_eq!(in_flight(), 2);
     drop((one, other));
-    assert_eq!(under_way(), 0);
+    assert_eq!(in_flight(), 0);
 }
 
 #[tokio::test]
-async fn an_address_without_a_connection_is_out_until_it_has_one() {
+async fn an_address_is_ejected_until_a_connection_is_established() {
     let balancer = balancer("backends = ['127.0.0.1:1', '127.0.0.1:2']").await;
     let mut failing = Attempts::default();
-    let away = balancer.choose(b"", &mut failing).unwrap();
-    balancer.take_out(&failing, "refused");
+    let failed = balancer.choose(b"", &mut failing).unwrap();
+    balancer.eject(&failing, "refused");
     for _ in 0..10 {
         let chosen = balancer.choose(b"", &mut Attempts::default()).unwrap();
-        assert_ne!(chosen, away);
+        assert_ne!(chosen, failed);
     }
     assert!(
         balancer
             .choose(b"", &mut failing)
-            .is_some_and(|other| other != away)
+            .is_some_and(|other| other != failed)
     );
-    balancer.take_out(&failing, "refused");
+    balancer.eject(&failing, "refused");
     assert_eq!(balancer.choose(b"", &mut Attempts::default()), None);
-    balancer.mark_healthy(&failing);
+    balancer.restore(&failing);
     let chosen = balancer.choose(b"", &mut Attempts::default()).unwrap();
-    assert_ne!(chosen, away);
+    assert_ne!(chosen, failed);
 }
 
 #[tokio::test]
-async fn the_only_address_is_never_out() {
+async fn the_only_address_is_never_ejected() {
     let balancer = balancer("backend = '127.0.0.1:1'\nhealth = {}").await;
     let mut attempts = Attempts::default();
     balancer.choose(b"", &mut attempts).unwrap();
-    balancer.take_out(&attempts, "refused");
+    balancer.eject(&attempts, "refused");
     assert!(balancer.choose(b"", &mut Attempts::default()).is_some());
 }
 
 #[tokio::test]
-async fn a_passed_check_ends_an_outage() {
+async fn a_passed_check_ends_an_ejection() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let is_well = Arc::new(AtomicBool::new(false));
-    let _server = tokio::spawn(answers(listener, Arc::clone(&is_well)));
+    let is_ok = Arc::new(AtomicBool::new(false));
+    let _server = tokio::spawn(answers(listener, Arc::clone(&is_ok)));
     let balancer = balancer(&format!(
         "backends = ['{address}', '127.0.0.1:1']\nhealth = {{ path = '/up?x=1', unhealthy_after = 9 }}"
     ))
     .await;
-    let is_out = || {
+    let is_ejected = || {
         let addresses = balancer.addresses.load();
         let found = addresses.iter().find(|found| found.socket() == address);
-        // Asked at a time at which it has not ended by itself.
-        found.is_some_and(|found| found.state().outage.holds(|| 0))
+        // At time 0, the ejection has not expired by itself.
+        found.is_some_and(|found| found.state().ejection.is_active(|| 0))
     };
     let mut attempts = Attempts::default();
     while balancer.choose(b"", &mut attempts) != Some(address) {}
-    balancer.take_out(&attempts, "refused");
-    assert!(is_out());
+    balancer.eject(&attempts, "refused");
+    assert!(is_ejected());
     balancer.check().await;
-    assert!(is_out(), "by a check that failed");
-    is_well.store(true, Ordering::Relaxed);
+    assert!(is_ejected(), "after a failed check");
+    is_ok.store(true, Ordering::Relaxed);
     balancer.check().await;
-    assert!(!is_out());
+    assert!(!is_ejected());
 }
 
 #[tokio::test]
-async fn names_are_looked_up_when_no_address_serves() {
-    let is_wanted = async |balancer: &Balancer| {
-        let wanted = balancer.wants_look_up.notified();
-        tokio::time::timeout(Duration::ZERO, wanted).await.is_ok()
+async fn names_are_resolved_if_no_address_is_available() {
+    let is_requested = async |balancer: &Balancer| {
+        let requested = balancer.resolve_requested.notified();
+        tokio::time::timeout(Duration::ZERO, requested)
+            .await
+            .is_ok()
     };
     let all = balancer("backends = ['127.0.0.1:1', '127.0.0.1:2']").await;
     let mut attempts = Attempts::default();
     all.choose(b"", &mut attempts).unwrap();
-    all.take_out(&attempts, "refused");
-    assert!(!is_wanted(&all).await, "there is another");
+    all.eject(&attempts, "refused");
+    assert!(!is_requested(&all).await, "another address is available");
     all.choose(b"", &mut attempts).unwrap();
-    all.take_out(&attempts, "refused");
-    assert!(is_wanted(&all).await);
+    all.eject(&attempts, "refused");
+    assert!(is_requested(&all).await);
     assert_eq!(all.choose(b"", &mut Attempts::default()), None);
-    assert!(is_wanted(&all).await);
-    // The only address is never out, but it may be another one by now.
+    assert!(is_requested(&all).await);
+    // The only address is never ejected, but the name may have another one by now.
     let one = balancer("backend = '127.0.0.1:1'\nhealth = {}").await;
     let mut attempts = Attempts::default();
     one.choose(b"", &mut attempts).unwrap();
-    one.take_out(&attempts, "refused");
-    assert!(is_wanted(&one).await);
+    one.eject(&attempts, "refused");
+    assert!(is_requested(&one).await);
 }
 
-/// Answers each request 200 or 500, and checks what a check looks like.
-async fn answers(listener: TcpListener, is_well: Arc<AtomicBool>) -> std::io::Result<()> {
+/// Answers each request with 200 or 500. A request that does not look like a check gets 500.
+async fn answers(listener: TcpListener, is_ok: Arc<AtomicBool>) -> std::io::Result<()> {
     loop {
         let (mut stream, _) = listener.accept().await?;
         let mut head = Vec::new();
@@ -155,25 +157,25 @@ async fn answers(listener: TcpListener, is_well: Arc<AtomicBool>) -> std::io::Re
         }
         let head = String::from_utf8(head).unwrap().to_ascii_lowercase();
         let is_check = head.starts_with("get /up?x=1 http/1.1\r\n") && head.contains("\r\nhost: ");
-        let is_well = is_well.load(Ordering::Relaxed) && is_check && !head.contains("x-gateway");
-        let status = if is_well { "200 OK" } else { "500 No" };
+        let is_ok = is_ok.load(Ordering::Relaxed) && is_check && !head.contains("x-gateway");
+        let status = if is_ok { "200 OK" } else { "500 No" };
         let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 2\r\n\r\nok");
         stream.write_all(answer.as_bytes()).await?;
     }
 }
 
 #[tokio::test]
-async fn checks_take_an_address_out_and_bring_it_back() {
+async fn checks_make_an_address_unhealthy_and_healthy_again() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let is_well = Arc::new(AtomicBool::new(true));
-    let server = tokio::spawn(answers(listener, Arc::clone(&is_well)));
+    let is_ok = Arc::new(AtomicBool::new(true));
+    let server = tokio::spawn(answers(listener, Arc::clone(&is_ok)));
     let balancer = balancer(&format!(
         "backend = '{address}'\nhealth = {{ path = '/up?x=1', unhealthy_after = 2, healthy_after = 2 }}"
     ))
     .await;
-    let is_in = || balancer.choose(b"", &mut Attempts::default()).is_some();
-    for (answers_well, is_in_after) in [
+    let is_healthy = || balancer.choose(b"", &mut Attempts::default()).is_some();
+    for (check_passes, is_healthy_after) in [
         (true, true),
         (false, true),
         (true, true),
@@ -184,21 +186,21 @@ async fn checks_take_an_address_out_and_bring_it_back() {
         (true, false),
         (true, true),
     ] {
-        is_well.store(answers_well, Ordering::Relaxed);
+        is_ok.store(check_passes, Ordering::Relaxed);
         balancer.check().await;
-        assert_eq!(is_in(), is_in_after);
+        assert_eq!(is_healthy(), is_healthy_after);
     }
-    // Nobody is there any more.
+    // No server listens any more.
     server.abort();
     assert!(server.await.is_err());
     for _ in 0..2 {
         balancer.check().await;
     }
-    assert!(!is_in());
+    assert!(!is_healthy());
 }
 
 #[tokio::test]
-async fn a_version_without_a_known_address_serves_nobody() {
+async fn a_version_without_a_known_address_serves_no_request() {
     let balancer = balancer("backend = 'no-such-host.invalid:1'").await;
     assert_eq!(balancer.choose(b"", &mut Attempts::default()), None);
 }

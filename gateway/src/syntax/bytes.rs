@@ -11,25 +11,25 @@ pub(crate) const HOST: u8 = 16;
 
 static CLASSES: [u8; 256] = classes();
 
-/// Whether a byte is of one of the classes.
+/// Whether a byte is in one of the classes.
 #[must_use]
-pub(crate) fn is(byte: u8, class: u8) -> bool {
+pub(crate) fn is_in_class(byte: u8, class: u8) -> bool {
     CLASSES[usize::from(byte)] & class != 0
 }
 
-/// Whether every byte is of the class, and two hex digits follow each `%`.
+/// Whether every byte is in the class or part of a valid escape: `%` and two hex digits.
 #[must_use]
 pub(crate) fn is_made_of(text: &[u8], class: u8) -> bool {
-    let mut place = 0;
-    while let Some(&byte) = text.get(place) {
+    let mut offset = 0;
+    while let Some(&byte) = text.get(offset) {
         if byte == b'%' {
-            let digits = text.get(place + 1..place + 3);
+            let digits = text.get(offset + 1..offset + 3);
             if !digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)) {
                 return false;
             }
-            place += 3;
-        } else if is(byte, class) {
-            place += 1;
+            offset += 3;
+        } else if is_in_class(byte, class) {
+            offset += 1;
         } else {
             return false;
         }
@@ -37,14 +37,15 @@ pub(crate) fn is_made_of(text: &[u8], class: u8) -> bool {
     true
 }
 
-/// Whether a byte may stand in a field's value: no control character but the tab.
+/// Whether a byte is allowed in a field value: any but control characters; a tab is allowed.
 #[must_use]
 pub(crate) const fn is_field_value_byte(byte: u8) -> bool {
     matches!(byte, b'\t' | b' '..=b'~' | 0x80..)
 }
 
-/// Whether there is a control character other than the tab. The loop has no early exit, so that the compiler can
-/// vectorize it.
+/// Whether the text contains a control character other than a tab.
+///
+/// The loop has no early exit, so that the compiler can vectorize it.
 #[must_use]
 pub(crate) fn has_control_but_tabs(text: &[u8]) -> bool {
     text.iter().fold(false, |found, &byte| {
@@ -52,14 +53,14 @@ pub(crate) fn has_control_but_tabs(text: &[u8]) -> bool {
     })
 }
 
-/// Whether there is a control character.
+/// Whether the text contains a control character.
 #[must_use]
 pub(crate) fn has_control(text: &[u8]) -> bool {
     text.iter()
         .fold(false, |found, &byte| found | (byte < b' ') | (byte == 0x7f))
 }
 
-/// The value of `Content-Length`: 1 to 18 digits. `None` for anything else, a list included.
+/// Parses `Content-Length`: 1 to 18 digits. `None` for anything else, including a list.
 #[must_use]
 pub(crate) fn content_length(value: &[u8]) -> Option<u64> {
     let is_number = (1..=18).contains(&value.len()) && value.iter().all(u8::is_ascii_digit);
@@ -108,7 +109,7 @@ const fn classes() -> [u8; 256] {
         if matches!(letter, b'?' | b'[' | b']') {
             class |= QUERY;
         }
-        // A comma is what two `Host` fields look like once an intermediary joined them.
+        // No comma: an intermediary may have joined two `Host` fields with one.
         if (is_unreserved || is_sub_delim) && letter != b',' {
             class |= HOST;
         }

@@ -1,28 +1,28 @@
-//! Chunked bodies decoded, by a strict reading of RFC 9112 section 7.1. No I/O.
+//! Strict decoder for chunked bodies: RFC 9112 section 7.1. No I/O.
 
-use super::bytes::{TOKEN, is, is_field_value_byte};
+use super::bytes::{TOKEN, is_field_value_byte, is_in_class};
 
-/// Limit of chunk extensions and trailer fields together, in bytes; both end at the gateway. It counts for the whole of a
-/// request's body, and for each chunk of an answer's.
-const MAX_ASIDE: usize = 1024;
-/// Limit of trailer fields. Hardly any program sends one.
+/// Limit of chunk extensions and trailer fields together, in bytes. The gateway discards both. A request's body has one
+/// such limit; in an answer's body, each chunk has its own.
+const MAX_DISCARDED: usize = 1024;
+/// Limit of trailer fields; most programs send none.
 const MAX_TRAILERS: u32 = 16;
-/// Limit of a chunk size's hex digits: a chunk has less than 4 GiB.
+/// Limit of a chunk size's hex digits: chunks are smaller than 4 GiB.
 const MAX_SIZE_DIGITS: u32 = 8;
 
-/// Follows a chunked body through its bytes.
+/// Decodes a chunked body as it arrives.
 #[derive(Debug)]
 pub struct ChunkDecoder {
     state: State,
-    aside: usize,
+    discarded: usize,
     trailers: u32,
-    /// Whether each chunk may have as many asides again.
+    /// Whether the body is a backend's answer: then the limit of discarded bytes is per chunk.
     is_answer: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// In the hex digits; how many there were, and the size so far.
+    /// In the hex digits: how many were read, and the size so far.
     Size {
         digits: u32,
         size: u64,
@@ -31,7 +31,7 @@ enum State {
     Extension {
         size: u64,
     },
-    /// A line feed must follow; then the data, or the trailers.
+    /// A line feed must follow; after it, the data or the trailers.
     SizeLineFeed {
         size: u64,
     },
@@ -40,9 +40,9 @@ enum State {
     },
     DataReturn,
     DataLineFeed,
-    /// At the start of a line behind the last chunk: a trailer, or the end.
+    /// At the start of a line after the last chunk: a trailer, or the end.
     TrailerStart,
-    /// In a trailer field's name, of which there is at least a byte.
+    /// In a trailer field's name, after its first byte.
     TrailerName,
     TrailerValue,
     TrailerLineFeed,
@@ -50,24 +50,26 @@ enum State {
     Done,
 }
 
-/// The bytes are no chunked body.
+/// The bytes are not a valid chunked body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the chunked body is malformed")]
 pub struct MalformedChunks;
 
 impl ChunkDecoder {
-    /// At the first byte of a request's body.
+    /// Creates a decoder for a request's body.
     #[must_use]
     pub const fn for_request() -> Self {
         Self {
             state: State::Size { digits: 0, size: 0 },
-            aside: 0,
+            discarded: 0,
             trailers: 0,
             is_answer: false,
         }
     }
 
-    /// At the first byte of an answer's body: it may be endless, and each of its chunks may have extensions.
+    /// Creates a decoder for an answer's body.
+    ///
+    /// It may be endless with extensions on every chunk, so the limit of discarded bytes is per chunk.
     #[must_use]
     pub(crate) const fn for_answer() -> Self {
         Self {
@@ -76,27 +78,27 @@ impl ChunkDecoder {
         }
     }
 
-    /// Whether the body's last byte was seen.
+    /// Whether the body is complete.
     #[must_use]
     pub fn is_done(&self) -> bool {
         matches!(self.state, State::Done)
     }
 
-    /// Follows `bytes`, adding what they say to `data`; tells how many of them belong to this body, which is
-    /// all unless it ends in them.
+    /// Decodes `bytes` and appends the data to `data`. Returns how many bytes belong to this body: all, unless it ends
+    /// within them.
     ///
     /// # Errors
     ///
-    /// A strict reading does not take them.
+    /// The bytes are malformed, or a limit is exceeded.
     pub fn decode(&mut self, bytes: &[u8], data: &mut Vec<u8>) -> Result<usize, MalformedChunks> {
-        let mut place = 0;
-        while place < bytes.len() && !self.is_done() {
+        let mut offset = 0;
+        while offset < bytes.len() && !self.is_done() {
             if let State::Data { left } = self.state {
                 let here = usize::try_from(left)
                     .unwrap_or(usize::MAX)
-                    .min(bytes.len() - place);
-                data.extend_from_slice(&bytes[place..place + here]);
-                place += here;
+                    .min(bytes.len() - offset);
+                data.extend_from_slice(&bytes[offset..offset + here]);
+                offset += here;
                 let left = left - here as u64;
                 self.state = if left == 0 {
                     State::DataReturn
@@ -104,11 +106,11 @@ impl ChunkDecoder {
                     State::Data { left }
                 };
             } else {
-                self.state = self.step(bytes[place])?;
-                place += 1;
+                self.state = self.step(bytes[offset])?;
+                offset += 1;
             }
         }
-        Ok(place)
+        Ok(offset)
     }
 
     fn step(&mut self, byte: u8) -> Result<State, MalformedChunks> {
@@ -126,25 +128,27 @@ impl ChunkDecoder {
             (State::Size { digits: 1.., size }, b'\r') => State::SizeLineFeed { size },
             (State::Size { digits: 1.., size }, b';') => State::Extension { size },
             (State::Extension { size }, b'\r') => State::SizeLineFeed { size },
-            (State::Extension { .. }, b'\t' | b' '..=b'~') => self.aside(self.state)?,
+            (State::Extension { .. }, b'\t' | b' '..=b'~') => self.discard(self.state)?,
             (State::SizeLineFeed { size: 0 }, b'\n') => State::TrailerStart,
             (State::SizeLineFeed { size }, b'\n') => State::Data { left: size },
             (State::DataReturn, b'\r') => {
                 if self.is_answer {
-                    self.aside = 0;
+                    self.discarded = 0;
                 }
                 State::DataLineFeed
             }
             (State::DataLineFeed, b'\n') => State::Size { digits: 0, size: 0 },
             (State::TrailerStart, b'\r') => State::EndLineFeed,
-            // The grammar of a header field: a token, a colon at once behind it, then anything without control
-            // characters. A line that begins with white space would continue the one before.
-            (State::TrailerStart, _) if is(byte, TOKEN) => self.trailer()?,
-            (State::TrailerName, b':') => self.aside(State::TrailerValue)?,
-            (State::TrailerName, _) if is(byte, TOKEN) => self.aside(State::TrailerName)?,
+            // The grammar of a header field: a token, a colon directly after it, then a value without control
+            // characters. A line that begins with white space would be an obsolete fold.
+            (State::TrailerStart, _) if is_in_class(byte, TOKEN) => self.trailer()?,
+            (State::TrailerName, b':') => self.discard(State::TrailerValue)?,
+            (State::TrailerName, _) if is_in_class(byte, TOKEN) => {
+                self.discard(State::TrailerName)?
+            }
             (State::TrailerValue, b'\r') => State::TrailerLineFeed,
             (State::TrailerValue, _) if is_field_value_byte(byte) => {
-                self.aside(State::TrailerValue)?
+                self.discard(State::TrailerValue)?
             }
             (State::TrailerLineFeed, b'\n') => State::TrailerStart,
             (State::EndLineFeed, b'\n') => State::Done,
@@ -152,18 +156,18 @@ impl ChunkDecoder {
         })
     }
 
-    /// At the first byte of a trailer field.
+    /// Begins a trailer field.
     fn trailer(&mut self) -> Result<State, MalformedChunks> {
         self.trailers += 1;
         if self.trailers > MAX_TRAILERS {
             return Err(MalformedChunks);
         }
-        self.aside(State::TrailerName)
+        self.discard(State::TrailerName)
     }
 
-    fn aside(&mut self, next: State) -> Result<State, MalformedChunks> {
-        self.aside += 1;
-        if self.aside > MAX_ASIDE {
+    fn discard(&mut self, next: State) -> Result<State, MalformedChunks> {
+        self.discarded += 1;
+        if self.discarded > MAX_DISCARDED {
             Err(MalformedChunks)
         } else {
             Ok(next)
@@ -175,7 +179,8 @@ impl ChunkDecoder {
 mod tests {
     use super::*;
 
-    /// The data, and how many bytes belong to the body, in however many pieces it comes; `None` while it goes on.
+    /// The data, and how many bytes belong to the body, whether it arrives whole or byte by byte; `None` if it is
+    /// incomplete.
     fn decoded(body: &str) -> Result<Option<(String, usize)>, MalformedChunks> {
         let decode = |pieces: &mut dyn Iterator<Item = &[u8]>| {
             let mut decoder = ChunkDecoder::for_request();
@@ -200,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn the_data_is_what_the_chunks_hold() {
+    fn chunks_are_decoded() {
         let body = "3\r\nabc\r\n0A;x\r\n0123456789\r\n0\r\nT: u\r\n\r\nGET";
         assert_eq!(decoded(body).unwrap().unwrap().0, "abc0123456789");
         assert_eq!(decoded("0\r\n\r\n").unwrap().unwrap().0, "");
@@ -219,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn extensions_and_trailers_are_read_past() {
+    fn extensions_and_trailers_are_skipped() {
         assert_eq!(
             length("3;a=b\r\nabc\r\n0;x\r\nT: u\r\nV: w\r\n\r\n!"),
             Ok(Some(31))
@@ -254,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trailer_line_that_is_no_field_is_malformed() {
+    fn an_invalid_trailer_line_is_malformed() {
         for bad in [
             &b"GET /x\r\n"[..],
             b"GET /x HTTP/1.1\r\nHost: a\r\n",
@@ -283,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn trailer_fields_are_bounded_in_number() {
+    fn the_number_of_trailers_is_limited() {
         let with = |count: u32| {
             let trailers = "T:\r\n".repeat(count as usize);
             length(&format!("0\r\n{trailers}\r\n"))
@@ -293,23 +298,23 @@ mod tests {
     }
 
     #[test]
-    fn asides_are_bounded() {
-        assert!(length(&format!("1;{}", "x".repeat(MAX_ASIDE))).is_ok());
-        assert!(length(&format!("1;{}", "x".repeat(MAX_ASIDE + 1))).is_err());
-        assert!(length(&format!("0\r\nT: {}\r\n", "u".repeat(MAX_ASIDE))).is_err());
+    fn extensions_and_trailers_are_limited() {
+        assert!(length(&format!("1;{}", "x".repeat(MAX_DISCARDED))).is_ok());
+        assert!(length(&format!("1;{}", "x".repeat(MAX_DISCARDED + 1))).is_err());
+        assert!(length(&format!("0\r\nT: {}\r\n", "u".repeat(MAX_DISCARDED))).is_err());
     }
 
     #[test]
-    fn asides_of_an_answer_are_bounded_for_each_chunk() {
-        let chunk = |aside: usize| format!("1;{}\r\nx\r\n", "e".repeat(aside));
+    fn an_answers_extensions_are_limited_for_each_chunk() {
+        let chunk = |length: usize| format!("1;{}\r\nx\r\n", "e".repeat(length));
         let decode = |body: &str| {
             let mut data = Vec::new();
             ChunkDecoder::for_answer().decode(body.as_bytes(), &mut data)
         };
-        assert!(decode(&chunk(MAX_ASIDE).repeat(3)).is_ok());
-        assert_eq!(decode(&chunk(MAX_ASIDE + 1)), Err(MalformedChunks));
+        assert!(decode(&chunk(MAX_DISCARDED).repeat(3)).is_ok());
+        assert_eq!(decode(&chunk(MAX_DISCARDED + 1)), Err(MalformedChunks));
         assert_eq!(
-            length(&chunk(MAX_ASIDE / 2 + 1).repeat(2)),
+            length(&chunk(MAX_DISCARDED / 2 + 1).repeat(2)),
             Err(MalformedChunks)
         );
     }

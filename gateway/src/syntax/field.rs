@@ -1,27 +1,27 @@
-//! A field line, and where its parts are in a head. RFC 9112 section 5.
+//! Field lines: their syntax, and the offsets of their parts in a head. RFC 9112 section 5.
 
 use memchr::memchr;
 use smallvec::SmallVec;
 
-use super::bytes::{TOKEN, has_control_but_tabs, is};
+use super::bytes::{TOKEN, has_control_but_tabs, is_in_class};
 
-/// As many fields as most heads have; more go to the heap.
+/// Fields that are stored without an allocation: enough for most heads.
 const USUAL_FIELDS: usize = 16;
 
 /// The fields of a head, in order.
 pub(crate) type Fields = SmallVec<[Field; USUAL_FIELDS]>;
 
-/// A field's name, and its value without the white space around it.
+/// A field's name, and its value without surrounding white space.
 pub(crate) type NameAndValue<'a> = (&'a [u8], &'a [u8]);
 
-/// A stretch of a head. A head has at most 65,535 bytes, so that two bytes hold a place in it.
+/// A range of bytes in a head. Offsets have two bytes, since a head has at most 65,535 bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Span {
     start: u16,
     end: u16,
 }
 
-/// Where a field's name and value are.
+/// The offsets of a field's name and value.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Field {
     name: Span,
@@ -31,14 +31,14 @@ pub(crate) struct Field {
 /// What is wrong with a field line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FieldFault {
-    /// Anything that RFC 9112 has no reading for, in words for the log.
+    /// It violates RFC 9112. The text is for the log.
     Malformed(&'static str),
-    /// It lies beyond the 65,535th byte.
+    /// It extends beyond the 65,535th byte.
     TooFar,
 }
 
 impl Span {
-    /// From `start` up to `end`.
+    /// The range from `start` up to `end`; `None` beyond the 65,535th byte.
     #[must_use]
     pub(crate) fn new(start: usize, end: usize) -> Option<Self> {
         Some(Self {
@@ -47,13 +47,13 @@ impl Span {
         })
     }
 
-    /// That stretch of `head`.
+    /// These bytes of `head`.
     #[must_use]
-    pub(crate) fn of(self, head: &[u8]) -> &[u8] {
+    pub(crate) fn slice(self, head: &[u8]) -> &[u8] {
         &head[usize::from(self.start)..usize::from(self.end)]
     }
 
-    /// Its first place.
+    /// The first byte's offset.
     #[must_use]
     pub(crate) fn start(self) -> usize {
         usize::from(self.start)
@@ -61,22 +61,22 @@ impl Span {
 }
 
 impl Field {
-    /// Name and value, in the head that it was found in.
+    /// The name and value; `head` is the one that the field was parsed from.
     #[must_use]
-    pub(crate) fn of(self, head: &[u8]) -> NameAndValue<'_> {
-        (self.name.of(head), self.value.of(head))
+    pub(crate) fn name_and_value(self, head: &[u8]) -> NameAndValue<'_> {
+        (self.name.slice(head), self.value.slice(head))
     }
 
-    /// Where the value is.
+    /// The value's range.
     #[must_use]
     pub(crate) const fn value(self) -> Span {
         self.value
     }
 }
 
-/// Reads the field lines of a whole head, from `start` to its empty line, calling `each` for every field.
+/// Parses the field lines of a complete head, from `start` to its empty line, and calls `each` for every field.
 ///
-/// The head was scanned by [`HeadScanner`](super::scan::HeadScanner): a carriage return stands before each line feed.
+/// [`HeadScanner`](super::scan::HeadScanner) has checked that a carriage return precedes each line feed.
 ///
 /// # Errors
 ///
@@ -93,7 +93,7 @@ pub(crate) fn read_fields<E: From<FieldFault>>(
             break;
         }
         let field = read_field(head, start, end)?;
-        each(field, field.of(head))?;
+        each(field, field.name_and_value(head))?;
         fields.push(field);
         start = end + 2;
     }
@@ -102,12 +102,12 @@ pub(crate) fn read_fields<E: From<FieldFault>>(
 
 fn read_field(head: &[u8], start: usize, end: usize) -> Result<Field, FieldFault> {
     let line = &head[start..end];
-    // A line that begins with white space (an obsolete fold) has no token before its colon either.
-    let name_length = line.iter().position(|&byte| !is(byte, TOKEN));
+    // This rejects obsolete folds, too: a line that begins with white space has no token before its colon.
+    let name_length = line.iter().position(|&byte| !is_in_class(byte, TOKEN));
     let colon = match name_length {
         Some(length) if length > 0 && line[length] == b':' => length,
         _ if line.contains(&b':') => {
-            return Err(FieldFault::Malformed("a header's name is no token"));
+            return Err(FieldFault::Malformed("a header's name is not a token"));
         }
         _ => return Err(FieldFault::Malformed("a header without a colon")),
     };
@@ -123,7 +123,7 @@ fn read_field(head: &[u8], start: usize, end: usize) -> Result<Field, FieldFault
         .ok_or(FieldFault::TooFar)
 }
 
-/// The names in a `Connection` header's value. RFC 9110 section 7.6.1.
+/// The names in the value of a `Connection` header. RFC 9110 section 7.6.1.
 pub(crate) fn connection_options(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value
         .split(|&byte| byte == b',')
@@ -131,29 +131,29 @@ pub(crate) fn connection_options(value: &[u8]) -> impl Iterator<Item = &[u8]> {
         .filter(|name| !name.is_empty())
 }
 
-/// Limit of names in `Connection`: every field is compared with each of them.
-const MAX_NOMINATED: usize = 64;
+/// Limit of names in `Connection`. Every field is compared with each of them.
+const MAX_CONNECTION_OPTIONS: usize = 64;
 
-/// The names in the `Connection` fields of a message: those fields are of this connection only.
+/// The names in a message's `Connection` fields. The fields with these names apply to this connection only.
 #[derive(Debug)]
-pub(crate) struct Nominated<'a>(SmallVec<[&'a [u8]; 4]>);
+pub(crate) struct ConnectionOptions<'a>(SmallVec<[&'a [u8]; 4]>);
 
-impl<'a> Nominated<'a> {
-    /// Those of a message with these fields.
+impl<'a> ConnectionOptions<'a> {
+    /// Collects the names from a message's fields.
     pub(crate) fn from_fields(fields: impl Iterator<Item = NameAndValue<'a>>) -> Self {
         let options = fields
             .filter(|(name, _)| name.eq_ignore_ascii_case(b"connection"))
             .flat_map(|(_, value)| connection_options(value));
-        Self(options.take(MAX_NOMINATED + 1).collect())
+        Self(options.take(MAX_CONNECTION_OPTIONS + 1).collect())
     }
 
-    /// Whether there are more than allowed: 64.
+    /// Whether the limit of 64 names is exceeded.
     #[must_use]
     pub(crate) fn is_too_many(&self) -> bool {
-        self.0.len() > MAX_NOMINATED
+        self.0.len() > MAX_CONNECTION_OPTIONS
     }
 
-    /// Whether a name, in any letter case, is among them.
+    /// Whether it contains a name, in any letter case.
     #[must_use]
     pub(crate) fn includes(&self, name: &[u8]) -> bool {
         self.0.iter().any(|named| named.eq_ignore_ascii_case(name))
@@ -173,12 +173,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_in_connection_are_bounded() {
+    fn names_in_connection_are_limited() {
         let named = |count: usize| {
             let value = vec!["a"; count].join(",");
-            !Nominated::from_fields([(&b"connection"[..], value.as_bytes())].into_iter())
+            !ConnectionOptions::from_fields([(&b"connection"[..], value.as_bytes())].into_iter())
                 .is_too_many()
         };
-        assert!(named(MAX_NOMINATED) && !named(MAX_NOMINATED + 1));
+        assert!(named(MAX_CONNECTION_OPTIONS) && !named(MAX_CONNECTION_OPTIONS + 1));
     }
 }

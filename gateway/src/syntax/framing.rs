@@ -1,12 +1,12 @@
-//! The fields that frame a message's body, and that end its connection: the same for requests and answers. RFC 9112
-//! sections 6 and 9.6.
+//! The fields that frame a body or close the connection; the same for requests and answers. RFC 9112 sections 6 and
+//! 9.6.
 
 use super::{
     bytes::content_length,
     field::{FieldFault, NameAndValue, connection_options},
 };
 
-/// What the fields say of a message's body and connection, gathered in one pass.
+/// A message's framing fields, collected in one pass.
 #[derive(Debug, Default)]
 pub(crate) struct FramingFields {
     /// `Content-Length`, at most once.
@@ -18,7 +18,7 @@ pub(crate) struct FramingFields {
 }
 
 impl FramingFields {
-    /// Takes a field in, if it is one of these.
+    /// Records a field if it is a framing field.
     ///
     /// # Errors
     ///
@@ -46,11 +46,11 @@ impl FramingFields {
         Ok(())
     }
 
-    /// Checks that they frame the body in one way only.
+    /// Checks that the framing is unambiguous.
     ///
     /// # Errors
     ///
-    /// Both, or `Transfer-Encoding` in HTTP/1.0.
+    /// Both `Content-Length` and `Transfer-Encoding`, or `Transfer-Encoding` in HTTP/1.0.
     pub(crate) const fn check(&self, is_http_1_0: bool) -> Result<(), FieldFault> {
         match (self.content_length, self.is_chunked) {
             (Some(_), true) => Err(FieldFault::Malformed(

@@ -1,25 +1,26 @@
-//! Finding the end of a head as it arrives.
+//! Finds the end of a head as it arrives.
 
 use memchr::memchr_iter;
 
-/// Finds the empty line that ends a head. Looks at each byte once, however the head is split into reads.
+/// Finds the empty line that ends a head. Reads each byte once, however the head is split into reads.
 #[derive(Debug, Default)]
 pub(crate) struct HeadScanner {
     scanned: usize,
     line_start: usize,
 }
 
-/// A line feed without a carriage return before it: RFC 9112 section 2.2 allows to take it for a line end, and two
-/// readers may differ.
+/// A line feed without a carriage return before it. It is rejected, since parsers differ: RFC 9112 section 2.2 allows,
+/// but does not require, to accept it as a line end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BareLineFeed;
 
 impl HeadScanner {
-    /// Scans what has arrived since the last call; `Some` is the head's length, its closing empty line included.
+    /// Scans the bytes that arrived since the last call. Returns the head's length, with its closing empty line, or
+    /// `None` if the head is incomplete.
     ///
     /// # Errors
     ///
-    /// A bare line feed, or an empty first line that is none.
+    /// A bare line feed.
     pub(crate) fn scan(&mut self, buffer: &[u8]) -> Result<Option<usize>, BareLineFeed> {
         for found in memchr_iter(b'\n', &buffer[self.scanned..]) {
             let line_feed = self.scanned + found;
@@ -33,7 +34,7 @@ impl HeadScanner {
         Ok(None)
     }
 
-    /// Whether the first line has not ended yet.
+    /// Whether the first line is incomplete.
     #[must_use]
     pub(crate) const fn is_in_first_line(&self) -> bool {
         self.line_start == 0

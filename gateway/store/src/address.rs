@@ -1,4 +1,4 @@
-//! The `store` setting: where the database is. CONTRACT 10.
+//! The `store` setting: the address of the database. CONTRACT 10.
 
 use std::{
     fmt,
@@ -12,19 +12,19 @@ use tokio_postgres::{
     config::{Host, SslMode},
 };
 
-/// Postgres listens there unless an address says otherwise.
+/// Default port of Postgres.
 const POSTGRES_PORT: u16 = 5432;
 
-/// Where the database is. Its `Display` leaves user and password out.
+/// The address of the database. `Display` omits user and password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreAddress {
     /// `sqlite:PATH`, relative to the working directory.
     Sqlite(PathBuf),
-    /// `postgres://…`, a server that several machines share.
+    /// `postgres://…`, a server that several machines can share.
     Postgres(PostgresAddress),
 }
 
-/// A Postgres server and a database there, as libpq's addresses name them. Silent about passwords.
+/// A Postgres server and database, in libpq's URL format. `Debug` and `Display` omit the password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PostgresAddress {
     config: Box<Config>,
@@ -32,7 +32,7 @@ pub struct PostgresAddress {
 }
 
 impl StoreAddress {
-    /// The file of an embedded database.
+    /// The file, if the database is SQLite.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
         match self {
@@ -41,7 +41,7 @@ impl StoreAddress {
         }
     }
 
-    /// The address with a password that the configuration keeps elsewhere; an embedded store has no use for it.
+    /// Adds a password that is configured separately. SQLite ignores it.
     #[must_use]
     pub fn with_password(mut self, password: &str) -> Self {
         if let Self::Postgres(address) = &mut self {
@@ -50,15 +50,14 @@ impl StoreAddress {
         self
     }
 
-    /// What an operator should know: a server on another machine that is spoken to in the clear, or that
-    /// does not have to prove who it is.
+    /// A warning for the operator, if the server is on another machine and its certificate is not verified.
     #[must_use]
     pub fn weakness(&self) -> Option<&'static str> {
         match self {
             Self::Postgres(address) if is_remote(&address.config) && !address.verifies_server => {
                 Some(
                     "store: the server is on another machine, and sslmode is weaker than verify-full: an attacker \
-                     on the network can read everything, or pretend to be the server",
+                     on the network can read everything, or impersonate the server",
                 )
             }
             Self::Postgres(_) | Self::Sqlite(_) => None,
@@ -67,22 +66,22 @@ impl StoreAddress {
 }
 
 impl PostgresAddress {
-    /// An address that is made otherwise than by parsing.
+    /// Creates an address from a driver configuration.
     #[cfg(test)]
-    pub(crate) fn of_config(config: Config) -> Self {
+    pub(crate) fn from_config(config: Config) -> Self {
         Self {
             config: Box::new(config),
             verifies_server: false,
         }
     }
 
-    /// What is connected with.
+    /// The driver's configuration.
     pub(crate) fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Whether the server must prove, by its certificate, that it has the name that it is called by:
-    /// `sslmode=verify-full`, the default for a server on another machine.
+    /// Whether the server's certificate is verified, with its host name: `sslmode=verify-full`, the default for
+    /// a server on another machine.
     pub(crate) fn verifies_server(&self) -> bool {
         self.verifies_server
     }
@@ -104,11 +103,11 @@ impl PostgresAddress {
         if config.get_hosts().is_empty() || config.get_dbname().is_none() {
             return Err(ParseStoreAddressError::Postgres);
         }
-        let by_default = match is_remote(&config) {
+        let default_mode = match is_remote(&config) {
             true => "verify-full",
             false => "prefer",
         };
-        let (mode, verifies_server) = match mode.unwrap_or(by_default) {
+        let (mode, verifies_server) = match mode.unwrap_or(default_mode) {
             "prefer" => (SslMode::Prefer, false),
             "disable" => (SslMode::Disable, false),
             "require" => (SslMode::Require, false),
@@ -126,7 +125,7 @@ impl PostgresAddress {
 /// Whether any of the servers is neither on loopback nor on a Unix socket.
 fn is_remote(config: &Config) -> bool {
     let is_remote = |address: &IpAddr| !address.is_loopback();
-    // Where there are addresses, names are for certificates only.
+    // If `hostaddr` is set, host names are only used to verify certificates.
     if !config.get_hostaddrs().is_empty() {
         return config.get_hostaddrs().iter().any(is_remote);
     }
@@ -166,9 +165,9 @@ impl fmt::Display for PostgresAddress {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("postgres://")?;
         let ports = self.config.get_ports();
-        for (place, host) in self.config.get_hosts().iter().enumerate() {
-            let port = ports.get(place).or(ports.first());
-            let comma = if place > 0 { "," } else { "" };
+        for (index, host) in self.config.get_hosts().iter().enumerate() {
+            let port = ports.get(index).or(ports.first());
+            let comma = if index > 0 { "," } else { "" };
             match host {
                 Host::Tcp(name) => write!(formatter, "{comma}{name}")?,
                 Host::Unix(path) => write!(formatter, "{comma}{}", path.display())?,
@@ -183,24 +182,24 @@ impl fmt::Display for PostgresAddress {
     }
 }
 
-/// Why an address cannot be used. Does not repeat it: an address may hold a password.
+/// Why an address is invalid. Never contains the address, which may hold a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseStoreAddressError {
-    /// It is of no kind that there is.
+    /// The kind of address is unknown.
     #[error(
-        "sqlite:PATH, \"sqlite:data/signpost.db\" say, or \"postgres://USER@HOST:PORT/DATABASE\""
+        "\"sqlite:PATH\", for example \"sqlite:data/signpost.db\", or \"postgres://USER@HOST:PORT/DATABASE\""
     )]
     Kind,
-    /// It says `postgres`, and is not an address as libpq has them, or names no host or no database.
+    /// A `postgres` address is not in libpq's format, or has no host or no database.
     #[error(
-        "\"postgres://USER@HOST:PORT/DATABASE\", with libpq's parameters behind a \"?\" and special characters \
+        "\"postgres://USER@HOST:PORT/DATABASE\", with libpq's parameters after a \"?\" and special characters \
          percent-encoded"
     )]
     Postgres,
-    /// Its certificates are named in the address.
-    #[error("an address without sslrootcert: root_certificate in [postgres] names that file")]
+    /// The address has `sslrootcert`, which is configured separately.
+    #[error("an address without sslrootcert: set root_certificate in [postgres] instead")]
     RootCertificate,
-    /// Its `sslmode` is none that there is here.
+    /// The `sslmode` is not supported.
     #[error(
         "sslmode=disable, prefer, require or verify-full (the default for a server on another machine)"
     )]
@@ -226,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn or_a_server_whose_password_is_not_printed() {
+    fn an_address_names_a_server_and_its_password_is_not_printed() {
         for address in [
             "postgres://u:hush@db.example:6432/signpost",
             "postgresql://u:hush@db.example:6432/signpost?sslmode=verify-full&connect_timeout=3",
@@ -240,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_server_is_told_without_repeating_it() {
+    fn an_invalid_server_address_is_reported_without_repeating_it() {
         for (bad, error) in [
             (
                 "postgres://u:hush@h/d?sslmode=allow",
@@ -267,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn sslmode_says_how_far_the_server_is_trusted() {
+    fn sslmode_sets_encryption_and_verification() {
         for (mode, expected, verifies, is_weak) in [
             ("", SslMode::Require, true, false),
             ("?sslmode=disable", SslMode::Disable, false, true),
@@ -283,8 +282,8 @@ mod tests {
             assert_eq!(server.config().get_ssl_mode(), expected, "{mode}");
             assert_eq!(server.verifies_server(), verifies, "{mode}");
         }
-        let far = parse("postgres://u@localhost/d?hostaddr=10.0.0.1&sslmode=prefer").unwrap();
-        assert!(far.weakness().is_some());
+        let remote = parse("postgres://u@localhost/d?hostaddr=10.0.0.1&sslmode=prefer").unwrap();
+        assert!(remote.weakness().is_some());
     }
 
     #[test]

@@ -1,12 +1,12 @@
-//! Telling every process what changed, so that it drops what it remembers. CONTRACT 4 and 8: within 1 s.
+//! The change feed: notifies every process of changes within 1 s, so that it invalidates its caches. CONTRACT 4 and 8.
 //!
-//! A writer records a change together with what it writes; how the others hear of it is each database's own.
+//! A writer records a change together with its write. How other processes are notified depends on the database.
 
 use std::convert::Infallible;
 
 use tokio::sync::oneshot;
 
-/// What kind of thing changed.
+/// The kind of thing that changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Topic {
     /// An application; the key is its ident.
@@ -28,45 +28,45 @@ impl Topic {
         }
     }
 
-    pub(crate) fn named(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|topic| topic.as_str() == name)
     }
 }
 
-/// What a watcher is told.
+/// An event of the change feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// One thing changed.
     Item {
-        /// Its kind.
+        /// The kind.
         topic: Topic,
-        /// Which one; what the bytes are is said at each [`Topic`].
+        /// The key; each [`Topic`] defines its bytes.
         key: Vec<u8>,
     },
-    /// From now on nothing is heard, since the store does not answer. What is remembered is known to be right up to
-    /// now; [`Change::Everything`] follows when the store answers again.
+    /// The feed is lost, since the store does not answer. Caches are known to be correct up to now.
+    /// [`Change::Everything`] follows when the store answers again.
     Lost,
-    /// Something may have been missed: whatever is remembered may be out of date.
+    /// Changes may have been missed: any cached value may be outdated.
     Everything,
 }
 
-/// A running watch; dropping it ends it.
+/// A running subscription to the change feed.
 #[derive(Debug)]
 #[must_use = "the watch ends when this is dropped"]
 pub struct Watch {
     _alive: Alive,
 }
 
-/// Nothing is ever sent: what ends the watch is that this is gone.
+/// Nothing is ever sent: dropping this ends the watch.
 type Alive = oneshot::Sender<Infallible>;
 
 impl Watch {
-    /// A watch, and what its thread sees the end by.
-    pub(crate) fn new() -> (Self, Watched) {
-        let (alive, watched) = oneshot::channel();
-        (Self { _alive: alive }, watched)
+    /// Creates a watch, and the signal that ends its thread.
+    pub(crate) fn new() -> (Self, WatchEnd) {
+        let (alive, end) = oneshot::channel();
+        (Self { _alive: alive }, end)
     }
 }
 
 /// Resolves, with an error, when the watch is dropped.
-pub(crate) type Watched = oneshot::Receiver<Infallible>;
+pub(crate) type WatchEnd = oneshot::Receiver<Infallible>;

@@ -1,8 +1,8 @@
-//! Moving an installation from SQLite to Postgres: every row of every table, in one transaction, or nothing.
+//! Migrating an installation from SQLite to Postgres: copies all rows of all tables in one transaction.
 //!
-//! The source is kept from being written to meanwhile. The target must be empty, and whatever interrupts the copy
-//! leaves it so: then it can be run again. What is copied is what the tables have: a column that a migration adds to
-//! both databases goes along by itself.
+//! The source is locked against writes meanwhile. The target must be empty, and stays empty if the copy fails, so that
+//! it can be repeated. Columns are read from the schema, so a column that a migration adds to both databases is copied,
+//! too.
 
 mod source;
 mod target;
@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use self::{source::Source, target::Target};
 use crate::{OpenError, PostgresAddress, PostgresDatabase, PostgresSettings, StoreError};
 
-/// What is copied, in an order in which no row comes before one that it refers to. `changes` is not: nobody who reads
-/// the target has seen what was there before.
+/// Tables to copy, in an order in which no row precedes one that it refers to. Not `changes`: no process has cached
+/// anything of the target yet.
 const TABLES: [&str; 6] = [
     "applications",
     "accounts",
@@ -26,26 +26,25 @@ const TABLES: [&str; 6] = [
     "events",
 ];
 
-/// A table that was copied.
+/// A copied table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CopiedTable {
     /// Its name.
     pub name: &'static str,
-    /// Rows, the same number in both databases.
+    /// Number of rows, the same in both databases.
     pub rows: u64,
-    /// Texts that clients sent with U+0000, which Postgres cannot hold: they have U+FFFD instead.
+    /// Number of texts from clients in which U+0000 was replaced by U+FFFD: Postgres cannot store it.
     pub replaced: u64,
 }
 
-/// Copies everything, and tells of each table that is done. Nothing of it is in the target unless all of it is: only
-/// the return of this function says so.
+/// Copies all tables, and calls `on_table` after each. Nothing is committed before this function returns `Ok`.
 ///
-/// Needs little memory, however much there is. Blocks the thread while it reads the source.
+/// Needs little memory, whatever the size. Blocks the thread while it reads the source.
 ///
 /// # Errors
 ///
-/// There is no source, a database cannot be opened, the target is not empty or in use, a value cannot be stored there,
-/// or either database fails. Then the target is as it was, but for the schema.
+/// The source is missing, a database cannot be opened, the target is not empty or in use, a value cannot be stored
+/// there, or either database fails. Then the target is unchanged, except for the schema.
 pub async fn copy(
     from: &Path,
     to: &PostgresAddress,
@@ -74,7 +73,9 @@ async fn copy_table(
     let columns = source.columns(name)?;
     let (written, replaced) = target.write(source, name, &columns).await?;
     if columns.iter().any(|column| column == target::ID) {
-        target.number_behind(name, source.last_id(name)?).await?;
+        target
+            .continue_ids_after(name, source.last_id(name)?)
+            .await?;
     }
     let (expected, rows) = (source.count(name)?, target.count(name).await?);
     if rows != expected || written != expected {
@@ -91,20 +92,20 @@ async fn copy_table(
     })
 }
 
-/// The process that has a SQLite file open, if there is one: what it writes after the copy would be lost. `Some(0)` is
-/// one that cannot be seen from here, in another container say.
+/// The id of a process that has a SQLite file open: its writes after the copy would be lost.
 ///
-/// Call it before this process opens the file.
+/// `Some(0)` is a process that is not visible from here, for example in another container. Call this before this
+/// process opens the file.
 #[must_use]
 pub fn process_using(file: &Path) -> Option<i32> {
     source::process_using(file)
 }
 
-/// Why nothing was copied.
+/// Why the copy failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
-    /// The source's path is wrong: copying from a new database helps nobody.
-    #[error("there is no database {}", path.display())]
+    /// The source does not exist. It is not created: that would hide a wrong path.
+    #[error("database {} not found", path.display())]
     NoSource {
         /// The path.
         path: PathBuf,
@@ -112,26 +113,24 @@ pub enum CopyError {
     /// Either database cannot be opened or migrated.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The source cannot be locked or read: somebody writes to it all the time, or the disk fails.
-    #[error("the source cannot be read")]
+    /// The source cannot be locked or read: another process holds the write lock, or the disk fails.
+    #[error("cannot read the source")]
     Source(#[from] rusqlite::Error),
-    /// The target, or the way to it, failed.
-    #[error("the target cannot be written")]
+    /// The target, or the connection to it, failed.
+    #[error("cannot write to the target")]
     Target(#[source] StoreError),
-    /// The target has been used already.
+    /// The target is not empty.
     #[error("the target is not empty: it has rows in {}. Copy into a new database", tables.join(", "))]
     NotEmpty {
-        /// Where there are rows.
+        /// The tables that have rows.
         tables: Vec<&'static str>,
     },
-    /// Somebody else writes to the target.
-    #[error(
-        "the target is in use: another copy is going on, or programs run on it. Stop them first"
-    )]
+    /// Another process writes to the target.
+    #[error("the target is in use by another copy or by running programs. Stop them first")]
     InUse,
-    /// A text that Postgres cannot store, in a place where it cannot be replaced.
+    /// A text that Postgres cannot store, in a column where characters must not be replaced.
     #[error(
-        "{table}.{column} has a text that holds U+0000 or is not UTF-8, which Postgres cannot store"
+        "{table}.{column} has a string that holds U+0000 or is not UTF-8, which Postgres cannot store"
     )]
     Unfit {
         /// The table.
@@ -139,8 +138,8 @@ pub enum CopyError {
         /// Its column.
         column: String,
     },
-    /// A defect: rows were lost or added on the way.
-    #[error("{table} has {expected} rows in the source, and {rows} arrived")]
+    /// A bug: the row counts differ.
+    #[error("{table} has {expected} rows in the source, but {rows} in the target")]
     Miscounted {
         /// The table.
         table: &'static str,

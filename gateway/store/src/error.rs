@@ -1,47 +1,46 @@
-//! What can go wrong between a program and its database.
+//! Errors of opening and calling the database.
 
 use std::{error::Error, fmt, io, path::PathBuf};
 
 /// Why a database could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// Its folder, or the lock beside the file, cannot be made: no permission, or a file stands in its place.
-    #[error("{} cannot be made", path.display())]
+    /// The folder, the file or its lock file cannot be created: no permission, or something else is at that path.
+    #[error("cannot create {}", path.display())]
     Folder {
-        /// The folder, or the lock.
+        /// The folder or file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         #[source]
         cause: io::Error,
     },
-    /// The file cannot be opened: no permission, or it is no database.
-    #[error("the database {} cannot be opened", path.display())]
+    /// The file cannot be opened: no permission, or it is not a database.
+    #[error("cannot open the database {}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What SQLite says.
+        /// SQLite's error.
         #[source]
         cause: rusqlite::Error,
     },
-    /// A server does not let itself be used: it is away, it knows no such user or database, its certificate does
-    /// not verify.
-    #[error("the database {server} cannot be opened")]
+    /// The server cannot be used: it is down, the user or database does not exist, or its certificate is not valid.
+    #[error("cannot open the database {server}")]
     Server {
-        /// Where, without user and password.
+        /// The address, without user and password.
         server: String,
-        /// What it says, or the way to it.
+        /// The error of the server or of the connection.
         #[source]
         cause: StoreError,
     },
-    /// The certificates to verify a server by cannot be read, or are none.
-    #[error("no certificates to verify the database's server by: {0}")]
+    /// The root certificates to verify the server cannot be read, or are missing.
+    #[error("no root certificates to verify the database server: {0}")]
     Certificates(String),
     /// A migration failed, or the database was migrated by a newer release.
-    #[error("the database {database} cannot be migrated")]
+    #[error("cannot migrate the database {database}")]
     Migration {
         /// The file or server.
         database: String,
-        /// What the migration says.
+        /// The migration's error.
         #[source]
         cause: refinery::Error,
     },
@@ -50,31 +49,31 @@ pub enum OpenError {
 /// Why a call to the store failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// No connection came free in time: too many calls, a disk that hangs, or a server that is away.
-    #[error("no database connection came free in time")]
+    /// Timeout while waiting for a connection: too many calls, a disk that hangs, or a server that is down.
+    #[error("timed out waiting for a database connection")]
     Busy,
-    /// A statement had no answer in time; it may have been carried out.
+    /// Timeout of a statement; it may have been executed.
     #[error("the database did not answer in time")]
     TimedOut,
-    /// The connection to the server has ended.
-    #[error("the connection to the database has ended")]
+    /// The connection to the server was closed.
+    #[error("the connection to the database was closed")]
     Disconnected,
-    /// The call was cut off: it panicked, or the process is ending.
-    #[error("the database call was cut off")]
+    /// The call was interrupted: it panicked, or the process is ending.
+    #[error("the database call was interrupted")]
     Interrupted,
-    /// SQLite answered with an error: locked for too long, disk full, file gone.
-    #[error("the database answered with an error")]
+    /// SQLite returned an error: locked for too long, disk full, file missing.
+    #[error("database error")]
     Sqlite(#[from] rusqlite::Error),
-    /// Postgres, or the way to it, failed.
-    #[error("the database answered with an error")]
+    /// Postgres, or the connection to it, failed.
+    #[error("database error")]
     Postgres(#[source] PostgresError),
-    /// A row holds something that no release wrote.
+    /// A column holds a value that no release writes.
     #[error("the database holds an unknown value in {0}")]
     Malformed(&'static str),
 }
 
 impl StoreError {
-    /// The error with its cause, in a line.
+    /// The error in one line; of Postgres its cause.
     pub(crate) fn in_short(&self) -> String {
         match self {
             Self::Postgres(cause) => cause.to_string(),
@@ -83,11 +82,11 @@ impl StoreError {
     }
 }
 
-/// What Postgres says, without the values that its details repeat.
+/// An error of Postgres, without its details: they repeat stored values.
 pub struct PostgresError(tokio_postgres::Error);
 
 impl PostgresError {
-    /// The SQLSTATE, if the server said anything.
+    /// The SQLSTATE, if the server sent one.
     #[must_use]
     pub fn sql_state(&self) -> Option<&tokio_postgres::error::SqlState> {
         self.0.code()
@@ -102,12 +101,12 @@ impl From<tokio_postgres::Error> for StoreError {
 
 impl fmt::Display for PostgresError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(said) = self.0.as_db_error() {
+        if let Some(error) = self.0.as_db_error() {
             return write!(
                 formatter,
                 "{} (SQLSTATE {})",
-                said.message(),
-                said.code().code()
+                error.message(),
+                error.code().code()
             );
         }
         write!(formatter, "{}", self.0)?;
@@ -120,7 +119,7 @@ impl fmt::Display for PostgresError {
     }
 }
 
-/// As `Display`: what the server says in detail may hold what was stored.
+/// As `Display`: the details of the server's error may contain stored values.
 impl fmt::Debug for PostgresError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "PostgresError({self})")

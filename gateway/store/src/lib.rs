@@ -3,16 +3,16 @@
 //! | module | subject |
 //! | --- | --- |
 //! | [`address`] | the `store` setting: SQLite or Postgres |
-//! | [`settings`] | how a Postgres is spoken to |
-//! | [`store`] | opening and watching whichever it is |
-//! | [`sqlite`], [`postgres`] | a database each: opening, migrating, calling, watching |
-//! | [`row`] | reading columns, whichever it is |
-//! | [`changes`] | telling every process what changed |
-//! | [`copy`](mod@copy) | moving everything from SQLite to Postgres |
+//! | [`settings`] | settings of the store and of Postgres connections |
+//! | [`store`] | opening, probing and watching either database |
+//! | [`sqlite`], [`postgres`] | one database each: opening, migrating, calling, watching |
+//! | [`row`] | reading columns of either database |
+//! | [`changes`] | the change feed |
+//! | [`copy`](mod@copy) | migrating an installation from SQLite to Postgres |
 //! | [`error`] | what can go wrong |
 //!
-//! What is asked of the database is the callers' business, each in its own SQL modules; the whole
-//! schema is in `migrations/`, since all programs share one database.
+//! Queries are in the callers' own SQL modules. The whole schema is in `migrations/`, since all programs share one
+//! database.
 
 pub mod address;
 pub mod changes;

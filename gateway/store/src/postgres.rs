@@ -1,7 +1,7 @@
-//! A database on a Postgres server, or on whatever speaks its protocol: connecting, migrating, calling.
+//! A database on a Postgres server, or on an engine with its protocol: connecting, migrating, calling.
 //!
-//! Every write of ours is one statement: it happens or not, in one round trip, and nothing is left open when a
-//! process dies. None uses what only Postgres has, but for `pg_notify`, and that only where it is there.
+//! Every write is one statement: atomic, in one round trip, and no transaction stays open when a process dies.
+//! Statements use no feature specific to Postgres except `pg_notify`, and that only if it is available.
 
 pub mod changes;
 mod connect;
@@ -20,7 +20,7 @@ pub(crate) use self::connect::Notifications;
 pub use self::session::{Parameters, Session};
 use crate::{OpenError, PostgresAddress, PostgresSettings, StoreError};
 
-/// An open database on a server, migrated. Cheap to clone; every clone is the same database.
+/// An open, migrated database on a server. Clones are cheap and share it.
 #[derive(Clone)]
 pub struct PostgresDatabase {
     shared: Arc<Shared>,
@@ -31,17 +31,17 @@ struct Shared {
     settings: PostgresSettings,
     config: Config,
     tls: MakeRustlsConnect,
-    /// Whether a write can tell others of itself by `pg_notify`.
-    notifies: bool,
+    /// Whether writes can notify other processes with `pg_notify`.
+    can_notify: bool,
 }
 
 impl PostgresDatabase {
-    /// Connects, and applies the migrations under an advisory lock: of several processes that start at once one
-    /// migrates, the others wait for it.
+    /// Connects, and applies the migrations under an advisory lock: if several processes start at once, one migrates
+    /// and the others wait.
     ///
     /// # Errors
     ///
-    /// The server is away or refuses us, its certificate does not verify, or a migration fails.
+    /// The server is down or refuses the connection, its certificate is not valid, or a migration fails.
     pub async fn open(
         address: &PostgresAddress,
         settings: &PostgresSettings,
@@ -56,23 +56,23 @@ impl PostgresDatabase {
         let connected = connect::connect(&config, &tls, settings).await;
         let (mut client, _) = connected.map_err(refused)?;
         migrate::migrate(&mut client, &server).await?;
-        let notifies = tokio::time::timeout(settings.statement, changes::can_notify(&client));
-        let notifies = notifies.await.unwrap_or(Err(StoreError::TimedOut));
-        let notifies = notifies.map_err(refused)?;
+        let can_notify = tokio::time::timeout(settings.statement, changes::can_notify(&client));
+        let can_notify = can_notify.await.unwrap_or(Err(StoreError::TimedOut));
+        let can_notify = can_notify.map_err(refused)?;
         let pool = pool(&config, &tls, settings);
         let shared = Shared {
             pool,
             settings: settings.clone(),
             config,
             tls,
-            notifies,
+            can_notify,
         };
         Ok(Self {
             shared: Arc::new(shared),
         })
     }
 
-    /// Connects without applying the migrations, to look at what is there: nothing is made or changed.
+    /// Connects without applying the migrations, to inspect the database without changing it.
     ///
     /// # Errors
     ///
@@ -93,19 +93,19 @@ impl PostgresDatabase {
             settings: settings.clone(),
             config,
             tls,
-            // Nobody is told of what is not written.
-            notifies: false,
+            // Not needed without writes.
+            can_notify: false,
         };
         Ok(Self {
             shared: Arc::new(shared),
         })
     }
 
-    /// A connection, for as long as the caller keeps it.
+    /// Takes a connection from the pool.
     ///
     /// # Errors
     ///
-    /// None comes free, and none can be made, within the configured wait.
+    /// No connection is free, and none can be opened, within the configured timeout.
     pub async fn session(&self) -> Result<Session, StoreError> {
         let Shared { pool, settings, .. } = &*self.shared;
         match tokio::time::timeout(settings.wait, pool.get()).await {
@@ -119,24 +119,24 @@ impl PostgresDatabase {
         }
     }
 
-    /// Whether a write can tell others of itself by `pg_notify`: what [`changes::with_notification`] wants to know.
+    /// Whether writes can notify other processes with `pg_notify`, for [`changes::with_notification`].
     #[must_use]
-    pub fn notifies(&self) -> bool {
-        self.shared.notifies
+    pub fn can_notify(&self) -> bool {
+        self.shared.can_notify
     }
 
-    /// How long a call may take in all: to find a connection, and to run.
-    fn patience(&self) -> Duration {
+    /// Timeout of a whole call: waiting for a connection, and running the statement.
+    fn call_timeout(&self) -> Duration {
         self.shared.settings.wait + self.shared.settings.statement
     }
 
-    /// Ends the connections that are free: for whoever opened the database on a runtime that is about to end, and
-    /// its connections with it.
+    /// Closes the idle connections. Needed if the runtime that opened the database ends: it also drives the
+    /// connections.
     pub fn disconnect(&self) {
         self.shared.pool.retain(|_, _| false);
     }
 
-    /// A connection outside the pool, driven by a task of the runtime that this is called on.
+    /// Opens a connection outside the pool, driven by a task of the current runtime.
     pub(crate) async fn connect(&self) -> Result<(Client, Notifications), StoreError> {
         let Shared {
             config,
@@ -148,14 +148,14 @@ impl PostgresDatabase {
     }
 }
 
-/// How many rows a statement was about, counted as SQLite does.
+/// Converts the row count of a statement to the type that SQLite uses.
 #[must_use]
 pub fn row_count(rows: u64) -> usize {
     usize::try_from(rows).unwrap_or(usize::MAX)
 }
 
 fn pool(config: &Config, tls: &MakeRustlsConnect, settings: &PostgresSettings) -> Pool {
-    // A connection that ended is noticed without asking: its task has ended.
+    // No query is needed to detect a closed connection: its task has ended.
     let recycling = ManagerConfig {
         recycling_method: RecyclingMethod::Fast,
     };
@@ -174,7 +174,7 @@ fn pool(config: &Config, tls: &MakeRustlsConnect, settings: &PostgresSettings) -
             })
         }))
         .build()
-        .expect("a runtime is named, which is all that timeouts want")
+        .expect("timeouts need only a runtime, which is set")
 }
 
 fn hook_failure(cause: HookError) -> StoreError {
@@ -184,7 +184,7 @@ fn hook_failure(cause: HookError) -> StoreError {
     }
 }
 
-/// Silent: the configuration holds the password.
+/// Prints nothing: the configuration holds the password.
 impl std::fmt::Debug for PostgresDatabase {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("PostgresDatabase(…)")

@@ -1,48 +1,47 @@
-//! Reading our own types out of a row, whichever database it is of: columns by their names, in one function for both.
+//! Reading columns by name from rows of either database, so that one function reads both.
 
 mod postgres;
 mod sqlite;
 
 use std::str::FromStr;
 
-/// A row, as far as our columns go.
+/// A row of either database.
 ///
 /// # Errors
 ///
-/// Every method fails if there is no such column, or if it holds something else; those that are not `optional`, if it
-/// is null.
+/// Every method fails if the column is missing or has another type. Methods without `optional` fail on null.
 pub trait StoredRow {
-    /// What reading a column fails with: the database's own error.
+    /// The error of reading a column: the database's own.
     type Error;
 
-    /// The error for a column that holds what no release of ours has written.
+    /// The error for a column with a value that no release writes.
     fn unknown(column: &'static str) -> Self::Error;
 
-    /// A text.
+    /// Reads a text.
     fn text(&self, column: &'static str) -> Result<&str, Self::Error>;
 
-    /// A text, or null.
+    /// Reads a text that may be null.
     fn optional_text(&self, column: &'static str) -> Result<Option<&str>, Self::Error>;
 
-    /// A number: an id, or milliseconds. Both databases have signed ones only.
+    /// Reads a number: an id, or milliseconds. Both databases have only signed ones.
     fn number(&self, column: &'static str) -> Result<i64, Self::Error>;
 
-    /// A number, or null.
+    /// Reads a number that may be null.
     fn optional_number(&self, column: &'static str) -> Result<Option<i64>, Self::Error>;
 
-    /// Yes or no.
+    /// Reads a boolean.
     fn flag(&self, column: &'static str) -> Result<bool, Self::Error>;
 
-    /// Bytes of any length, or null.
+    /// Reads bytes of any length that may be null.
     fn optional_bytes(&self, column: &'static str) -> Result<Option<&[u8]>, Self::Error>;
 
-    /// Bytes of any length.
+    /// Reads bytes of any length.
     fn bytes(&self, column: &'static str) -> Result<&[u8], Self::Error> {
         let bytes = self.optional_bytes(column)?;
         bytes.ok_or_else(|| Self::unknown(column))
     }
 
-    /// Exactly `N` bytes, or null: a hash.
+    /// Reads exactly `N` bytes, for example a hash, that may be null.
     fn optional_array<const N: usize>(
         &self,
         column: &'static str,
@@ -51,19 +50,19 @@ pub trait StoredRow {
         bytes.transpose().map_err(|_| Self::unknown(column))
     }
 
-    /// Exactly `N` bytes: a hash.
+    /// Reads exactly `N` bytes, for example a hash.
     fn array<const N: usize>(&self, column: &'static str) -> Result<[u8; N], Self::Error> {
         let bytes = self.bytes(column)?.try_into();
         bytes.map_err(|_| Self::unknown(column))
     }
 
-    /// A text that `FromStr` makes something of.
+    /// Reads a text and parses it.
     fn parsed<T: FromStr>(&self, column: &'static str) -> Result<T, Self::Error> {
         let parsed = self.text(column)?.parse();
         parsed.map_err(|_| Self::unknown(column))
     }
 
-    /// The same, or null.
+    /// Reads a text that may be null and parses it.
     fn optional_parsed<T: FromStr>(&self, column: &'static str) -> Result<Option<T>, Self::Error> {
         let parsed = self.optional_text(column)?.map(str::parse).transpose();
         parsed.map_err(|_| Self::unknown(column))
@@ -110,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_have_the_length_that_is_asked_for() {
+    fn bytes_of_another_length_are_rejected() {
         let connection = Connection::open_in_memory().unwrap();
         let query = "SELECT x'010203' AS three, CAST(NULL AS blob) AS absent, 1 AS yes";
         let seen = connection.query_row(query, [], |row| {
@@ -126,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_wrote_is_named_by_its_column() {
+    fn an_unknown_value_is_reported_by_its_column() {
         let error = <tokio_postgres::Row as StoredRow>::unknown("state");
         assert!(matches!(error, StoreError::Malformed("state")));
         let error = <rusqlite::Row<'_> as StoredRow>::unknown("state");

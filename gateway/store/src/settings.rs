@@ -1,20 +1,20 @@
-//! How a store is spoken to, as the programs' configurations say it.
+//! Settings of the store.
 
 use std::{ops::RangeInclusive, path::PathBuf, time::Duration};
 
 use crate::StoreAddress;
 
-/// Which store, and how it is spoken to.
+/// Address and connection settings of the store.
 #[derive(Clone, Debug)]
 pub struct StoreSettings {
     /// The `store` setting.
     pub address: StoreAddress,
-    /// The `[postgres]` table; an embedded store does not look at it.
+    /// The `[postgres]` table; ignored by SQLite.
     pub postgres: PostgresSettings,
 }
 
 impl StoreSettings {
-    /// A store, spoken to as is the default.
+    /// Settings of a store, otherwise the defaults.
     #[must_use]
     pub fn new(address: StoreAddress) -> Self {
         Self {
@@ -24,30 +24,30 @@ impl StoreSettings {
     }
 }
 
-/// How a Postgres is spoken to. Its `Debug` is silent about the password, which only the address holds.
+/// Settings of Postgres connections. The password is not here, but in the address.
 #[derive(Clone, Debug)]
 pub struct PostgresSettings {
-    /// Most connections of a process beside the one that listens for changes.
+    /// Limit on pooled connections per process. The change feed has one more of its own.
     pub pool_size: usize,
-    /// Longest that connecting may take.
+    /// Timeout of connecting.
     pub connect: Duration,
-    /// Longest that a call waits for a connection, connecting included.
+    /// Timeout of waiting for a pooled connection, connecting included.
     pub wait: Duration,
-    /// Longest that a statement may run.
+    /// Timeout of a statement.
     pub statement: Duration,
-    /// The certificates that `sslmode=verify-full` trusts, in PEM; without a file, the system's.
+    /// PEM file of root certificates for `sslmode=verify-full`. Default: the system's.
     pub root_certificate: Option<PathBuf>,
 }
 
 impl PostgresSettings {
-    /// What `pool_size` may be. Postgres' own default allows 100 connections in all.
+    /// Range of `pool_size`. Postgres' own default is a limit of 100 connections in total.
     pub const POOL_SIZES: RangeInclusive<usize> = 1..=1000;
-    /// What each of the three times may be, in seconds.
+    /// Range of the three timeouts, in seconds.
     pub const SECONDS: RangeInclusive<u64> = 1..=60;
 }
 
 impl Default for PostgresSettings {
-    /// Six processes fit into Postgres' 100 connections, and a caller is told within 5 s.
+    /// Six processes fit into Postgres' limit of 100 connections, and a call fails within 5 s.
     fn default() -> Self {
         Self {
             pool_size: 10,

@@ -22,27 +22,27 @@ mod embedded {
     refinery::embed_migrations!("migrations/sqlite");
 }
 
-/// An open SQLite file, migrated. Cheap to clone; every clone is the same database.
+/// An open, migrated SQLite file. Clones are cheap and share it.
 #[derive(Clone, Debug)]
 pub struct SqliteDatabase {
     pool: Arc<Pool>,
 }
 
 impl SqliteDatabase {
-    /// The deadline of a call, 5 s from its beginning, for all that it waits for: a writer's turn, a free connection,
-    /// and the write lock that another process may hold. Work that has all of these is not cut off: what it takes then
-    /// is up to the disk.
+    /// Timeout of a call: 5 s in total for all that it waits for. These are the writer's turn, a connection, and the
+    /// write lock that another process may hold. Work that has begun is not interrupted.
     ///
-    /// Longer than the longest write of another process, shorter than the timeout of a client that waits for its answer.
+    /// Longer than the longest write of another process, shorter than the timeout of a client that waits for a
+    /// response.
     pub const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 
-    /// Opens the file, making it and its folder where they are missing, and applies the migrations.
+    /// Opens the file and applies the migrations. Creates file and folder if they are missing.
     ///
-    /// Safe to do from several processes at once: one migrates, the others wait for it.
+    /// Several processes may open it at once: one migrates, the others wait.
     ///
     /// # Errors
     ///
-    /// The folder cannot be made, the file cannot be opened or is no database, or a migration fails.
+    /// The folder cannot be created, the file cannot be opened or is not a database, or a migration fails.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
         Self::open_with_timeout(path, Self::CALL_TIMEOUT)
     }
@@ -62,9 +62,9 @@ impl SqliteDatabase {
                     cause,
                 })?;
         }
-        // Of several processes that start at once, one switches the new file to WAL and migrates it.
-        let _lock = lock_beside(&path)?;
-        make_unless_there(&path).map_err(|cause| OpenError::Folder {
+        // If several processes start at once, only one switches the new file to WAL and migrates it.
+        let _lock = take_startup_lock(&path)?;
+        create_if_missing(&path).map_err(|cause| OpenError::Folder {
             path: path.clone(),
             cause,
         })?;
@@ -84,14 +84,14 @@ impl SqliteDatabase {
         })
     }
 
-    /// Runs `work` with a connection, on a thread that may block.
+    /// Runs `work` with a connection, on a blocking thread.
     ///
-    /// If the future is dropped before `work` has begun, `work` is not run; afterwards it runs to its end. Either way
-    /// its thread and connection count as in use until they are free.
+    /// If the future is dropped before `work` has begun, `work` is not run; otherwise it runs to its end. Its thread
+    /// and connection count as in use until then.
     ///
     /// # Errors
     ///
-    /// The database answers with an error, or is too busy up to [`Self::CALL_TIMEOUT`].
+    /// The database returns an error, or stays busy for [`Self::CALL_TIMEOUT`].
     pub async fn call<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -100,28 +100,27 @@ impl SqliteDatabase {
         self.pool.run(Access::Read, work).await
     }
 
-    /// Runs `work` right here, for the start of a program: blocks.
+    /// Runs `work` on this thread, for the start of a program. Blocks.
     ///
     /// # Errors
     ///
     /// The database's own.
-    pub fn call_now<T>(
+    pub fn call_blocking<T>(
         &self,
         work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
     ) -> rusqlite::Result<T> {
-        self.pool.run_now(work)
+        self.pool.run_blocking(work)
     }
 
-    /// Runs `work` in one transaction that holds the write lock from its start and commits when
-    /// `work` succeeds.
+    /// Runs `work` in a transaction that holds the write lock from its start, and commits if `work` succeeds.
     ///
-    /// `work` begins after all waits, when the write lock is granted (`BEGIN IMMEDIATE`): a clock read inside `work`
-    /// tells the time at which the transaction happens, up to the commit itself. A clock read before the call can be
-    /// [`Self::CALL_TIMEOUT`] earlier.
+    /// `work` begins after all waits, when the write lock is granted (`BEGIN IMMEDIATE`). So a clock that is read
+    /// inside `work` returns the time of the transaction. Read before the call, it may be [`Self::CALL_TIMEOUT`]
+    /// earlier.
     ///
     /// # Errors
     ///
-    /// As [`Self::call`]; then nothing of `work` has happened.
+    /// As [`Self::call`]; then the transaction is rolled back.
     pub async fn write<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -137,45 +136,46 @@ impl SqliteDatabase {
         self.pool.run(Access::Write, transact).await
     }
 
-    /// A connection of the caller's own, outside the pool.
+    /// Opens a connection outside the pool.
     ///
     /// # Errors
     ///
-    /// The file cannot be opened any more.
+    /// The file can no longer be opened.
     pub(crate) fn dedicated_connection(&self) -> rusqlite::Result<Pooled> {
         Pooled::connect(self.pool.path(), Self::CALL_TIMEOUT)
     }
 
-    /// Whether a connection has the file open that stands at the database's path now.
+    /// Whether a connection has the file open that is at the database's path now.
     pub(crate) fn is_current(&self, pooled: &Pooled) -> bool {
         pooled.is_current(self.pool.path())
     }
 }
 
-/// For files that only their owner reads: accounts are personal. SQLite gives its other files the same mode.
-fn private() -> OpenOptions {
+/// Options for files with mode 0600: accounts are personal. SQLite gives its other files the same mode.
+fn private_file() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true).mode(0o600);
     options
 }
 
-/// Makes the file, and never opens one that is there: closing it again would drop the locks that SQLite
-/// holds on it anywhere else in the process.
-fn make_unless_there(path: &Path) -> io::Result<()> {
-    match private().create_new(true).open(path) {
+/// Creates the file, but never opens an existing one: closing it would release the locks that SQLite holds on it
+/// elsewhere in the process (POSIX locks).
+fn create_if_missing(path: &Path) -> io::Result<()> {
+    match private_file().create_new(true).open(path) {
         Err(cause) if cause.kind() != io::ErrorKind::AlreadyExists => Err(cause),
         _ => Ok(()),
     }
 }
 
-/// Takes a lock that other processes wait for, on a file of its own: SQLite drops the locks it holds on
-/// the database when anybody else in the process closes that file. Released when the file is dropped.
-fn lock_beside(path: &Path) -> Result<File, OpenError> {
+/// Takes the lock that serializes starting processes. Released when the file is dropped.
+///
+/// It is on a separate file: closing the database file anywhere in the process would release SQLite's own locks on it.
+fn take_startup_lock(path: &Path) -> Result<File, OpenError> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
     let path = PathBuf::from(name);
     let lock = || {
-        let file = private().create(true).truncate(false).open(&path)?;
+        let file = private_file().create(true).truncate(false).open(&path)?;
         file.lock()?;
         Ok(file)
     };

@@ -1,4 +1,4 @@
-//! Opening, probing and watching whichever store the configuration names.
+//! Opening, probing and watching the configured store.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,30 +7,30 @@ use crate::{
     changes::Watch, postgres, sqlite,
 };
 
-/// Reads a page of each side's table: an open handle alone would not notice that the file is gone, nor a connection that
-/// the tables are.
+/// Reads one table of each program: an open handle would not notice a missing file, nor a connection missing tables.
 const PROBE: &str = "SELECT (SELECT count(*) FROM (SELECT 1 FROM accounts LIMIT 1) AS login) \
                      + (SELECT count(*) FROM (SELECT 1 FROM applications LIMIT 1) AS gateway)";
 
-/// How long a server may take to answer a probe: an orchestrator that asks wants to know now.
+/// Timeout of a probe on a server: short, since the probes of an orchestrator have short timeouts.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// An open database, migrated. Cheap to clone; every clone is the same database.
+/// An open, migrated database. Clones are cheap and share it.
 #[derive(Clone, Debug)]
 pub enum Store {
-    /// The embedded one.
+    /// An embedded database.
     Sqlite(SqliteDatabase),
-    /// A server's.
+    /// A database on a server.
     Postgres(PostgresDatabase),
 }
 
 impl Store {
-    /// Opens it and applies the migrations. Safe to do from any number of processes at once: one migrates, the
-    /// others wait for it. An embedded one blocks the thread meanwhile.
+    /// Opens the database and applies the migrations. Blocks the thread if it is SQLite.
+    ///
+    /// Several processes may open it at once: one migrates, the others wait.
     ///
     /// # Errors
     ///
-    /// It cannot be opened, or a migration fails.
+    /// The database cannot be opened, or a migration fails.
     pub async fn open(settings: &StoreSettings) -> Result<Self, OpenError> {
         match &settings.address {
             StoreAddress::Sqlite(path) => SqliteDatabase::open(path).map(Self::Sqlite),
@@ -40,12 +40,13 @@ impl Store {
         }
     }
 
-    /// Whether it can be used right now: for `/readyz`. A server answers within 1 s or not at all; an embedded store,
-    /// within [`SqliteDatabase::CALL_TIMEOUT`].
+    /// Checks whether the database can be used, for `/readyz`.
+    ///
+    /// Times out after 1 s on a server, after [`SqliteDatabase::CALL_TIMEOUT`] on SQLite.
     ///
     /// # Errors
     ///
-    /// It does not answer, or file or tables are gone.
+    /// The database does not answer, or the file or a table is missing.
     pub async fn probe(&self) -> Result<(), StoreError> {
         match self {
             Self::Sqlite(database) => {
@@ -63,17 +64,18 @@ impl Store {
         }
     }
 
-    /// Calls `on_change` for every change from now on, from a thread of its own, until the watch is dropped. `clock`
-    /// tells the time since the Unix epoch: it is compared with a server's clock now and then, and a difference is
-    /// logged.
+    /// Subscribes to the change feed: calls `on_change` on a separate thread until the watch is dropped.
     ///
-    /// Blocks until nothing can be missed any more, so not on the one thread of a runtime that drives this store's
-    /// connections.
+    /// `clock` returns the time since the Unix epoch. It is compared with the server's clock once a minute, and a
+    /// difference is logged.
+    ///
+    /// Blocks until no change can be missed any more. So it must not be called on the only thread of a runtime that
+    /// drives this store's connections.
     ///
     /// # Errors
     ///
-    /// The database cannot be read now. Later failures are ridden out: [`Change::Lost`] tells of them, and
-    /// [`Change::Everything`] of their end.
+    /// The database cannot be read now. After later failures the feed recovers: it reports [`Change::Lost`], and
+    /// [`Change::Everything`] when it is restored.
     pub fn watch(
         &self,
         clock: impl Fn() -> Duration + Send + Sync + 'static,
@@ -93,31 +95,31 @@ mod tests {
     use crate::{Store, testing::TestStore};
 
     #[tokio::test]
-    async fn a_store_answers_a_probe_while_it_is_there() {
-        let place = TestStore::chosen();
-        let store = place.open().await;
+    async fn a_probe_succeeds_while_the_store_is_available() {
+        let test = TestStore::chosen();
+        let store = test.open().await;
         store.probe().await.unwrap();
-        place.make_unavailable();
+        test.make_unavailable();
         store.probe().await.unwrap_err();
-        place.make_available();
-        // A pooled connection that has just ended may be noticed by the first who uses it.
+        test.make_available();
+        // The first call may still get a pooled connection that was closed.
         if store.probe().await.is_err() {
             store.probe().await.unwrap();
         }
     }
 
     #[tokio::test]
-    async fn a_probe_notices_that_a_table_is_gone() {
+    async fn a_probe_fails_if_a_table_is_missing() {
         for table in ["accounts", "applications"] {
-            let place = TestStore::chosen();
-            let store = place.open().await;
+            let test = TestStore::chosen();
+            let store = test.open().await;
             let rename = format!("ALTER TABLE {table} RENAME TO elsewhere");
             match &store {
                 Store::Sqlite(database) => {
                     let renamed = database.write(move |all| all.execute_batch(&rename));
                     renamed.await.unwrap();
                 }
-                Store::Postgres(_) => place.administer(&rename),
+                Store::Postgres(_) => test.administer(&rename),
             }
             store.probe().await.unwrap_err();
         }

@@ -1,7 +1,7 @@
-//! Stores for tests: of one kind or the other, each test's own, and removed at its end.
+//! Stores for tests, one for each test, removed at its end.
 //!
-//! `SIGNPOST_TEST_STORE` says which kind: `sqlite`, unless it says `postgres`. For the latter `SIGNPOST_TEST_POSTGRES`
-//! is the address of an administrator of a throw-away server; `scripts/postgres run` makes one.
+//! `SIGNPOST_TEST_STORE` selects the kind: `sqlite` (default) or `postgres`. The latter needs `SIGNPOST_TEST_POSTGRES`:
+//! the address of a disposable server, with a superuser. `scripts/postgres run` starts one.
 
 use std::{
     env,
@@ -17,7 +17,7 @@ use crate::{Store, StoreAddress, StoreSettings};
 const KIND: &str = "SIGNPOST_TEST_STORE";
 const SERVER: &str = "SIGNPOST_TEST_POSTGRES";
 
-/// A place for a store.
+/// A store of a test.
 pub struct TestStore {
     address: StoreAddress,
     cleanup: Cleanup,
@@ -29,17 +29,17 @@ enum Cleanup {
 }
 
 impl TestStore {
-    /// A place of the kind that is tested now.
+    /// A new store of the selected kind.
     #[must_use]
     pub fn chosen() -> Self {
         match env::var(KIND).as_deref() {
             Err(_) | Ok("sqlite") => Self::sqlite(),
             Ok("postgres") => Self::postgres(),
-            Ok(other) => panic!("{KIND} is {other:?}; it can be sqlite or postgres"),
+            Ok(other) => panic!("{KIND} is {other:?}; allowed: sqlite, postgres"),
         }
     }
 
-    /// A file in a folder that is there.
+    /// A new SQLite store: a folder without the file yet.
     #[must_use]
     pub fn sqlite() -> Self {
         let folder = env::temp_dir().join(unique("signpost-store"));
@@ -50,7 +50,7 @@ impl TestStore {
         }
     }
 
-    /// An empty database.
+    /// A new, empty Postgres database.
     #[must_use]
     pub fn postgres() -> Self {
         let server = env::var(SERVER).unwrap_or_else(|_| {
@@ -65,18 +65,18 @@ impl TestStore {
             .0;
         let address = format!("{front}/{name}?{query}");
         Self {
-            address: address.parse().expect("the server's address is one"),
+            address: address.parse().expect("the server's address is valid"),
             cleanup: Cleanup::Database { server, name },
         }
     }
 
-    /// Where it is.
+    /// The store's address.
     #[must_use]
     pub fn address(&self) -> &StoreAddress {
         &self.address
     }
 
-    /// Opens it, as a process would; again and again, if need be.
+    /// Opens the store, as a process would. Can be called several times.
     pub async fn open(&self) -> Store {
         let settings = StoreSettings::new(self.address.clone());
         Store::open(&settings)
@@ -84,11 +84,11 @@ impl TestStore {
             .expect("the test's store opens")
     }
 
-    /// Runs statements in the database, as the server's administrator.
+    /// Runs statements in the Postgres database, as superuser.
     ///
     /// # Panics
     ///
-    /// It is no server's.
+    /// The store is SQLite.
     pub fn administer(&self, statements: &str) {
         match &self.cleanup {
             Cleanup::Database { server, name } => {
@@ -99,7 +99,7 @@ impl TestStore {
         }
     }
 
-    /// Cuts all connections, and lets nobody in until [`Self::make_available`].
+    /// Closes all connections, and refuses new ones until [`Self::make_available`].
     pub fn make_unavailable(&self) {
         match &self.cleanup {
             Cleanup::Folder(folder) => {
@@ -154,15 +154,15 @@ fn unique(what: &str) -> String {
 }
 
 fn config(server: &str) -> Config {
-    server.parse().expect("the server's address is one")
+    server.parse().expect("the server's address is valid")
 }
 
-/// From a thread of its own: a test may be inside of a runtime, or not.
+/// On a separate thread: a test may run inside of a runtime, or not.
 fn administer(config: &Config, statements: &str) {
     let work = async {
         let (client, connection) = config.connect(NoTls).await?;
         let connection = tokio::spawn(connection);
-        // One by one: some are not possible in the transaction that several would be.
+        // One by one: some are not allowed in a transaction, which several at once would be.
         for statement in statements.split(';') {
             client.batch_execute(statement).await?;
         }
@@ -174,10 +174,10 @@ fn administer(config: &Config, statements: &str) {
         tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
-            .expect("a runtime can be made")
+            .expect("a runtime can be created")
             .block_on(work)
     };
     let done = std::thread::scope(|scope| scope.spawn(run).join());
     done.expect("the thread does not panic")
-        .expect("the test's server does as it is told");
+        .expect("the test's server executes the statements");
 }

@@ -4,21 +4,21 @@ use gateway::measured::{AnswerBody, AnswerHead, AnswerScanner, MalformedAnswer};
 
 use crate::naive::answer::{self as naive, Answer, Body};
 
-/// What every head begins with that could still be accepted.
+/// The beginning of every acceptable head.
 const BEGINNING: &[u8] = b"HTTP/1.";
 
-/// The head that `input` begins with, arriving at once and in pieces.
+/// Compares the head that `input` begins with, received at once and in pieces.
 ///
 /// # Panics
 ///
-/// Two readings differ.
+/// When two results differ.
 pub fn answer(input: &[u8]) -> bool {
     let expected = naive::read(input);
     for piece in [input.len(), 1, 7, 64] {
         match (read(input, piece), &expected) {
             (Ok(Some(length)), Ok(Some(expected))) => assert_parts(&input[..length], expected),
             (Ok(None), Ok(None)) | (Err(_), Err(_)) => {}
-            // What cannot become a head any more is refused before it is whole.
+            // The product may reject bytes that cannot become a head before the head is complete.
             (Err(_), Ok(None)) if !input.starts_with(BEGINNING) => {}
             (read, _) => panic!("in pieces of {piece}: {read:?} instead of {expected:?}"),
         }
@@ -26,7 +26,7 @@ pub fn answer(input: &[u8]) -> bool {
     matches!(expected, Ok(Some(_)))
 }
 
-/// Scans what has arrived after each piece, and reads the head once it is whole.
+/// Scans the received bytes after each piece, and parses the head once it is complete.
 fn read(input: &[u8], piece: usize) -> Result<Option<usize>, MalformedAnswer> {
     let mut scanner = AnswerScanner::default();
     for end in (0..input.len()).step_by(piece.max(1)).chain([input.len()]) {

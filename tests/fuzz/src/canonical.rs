@@ -1,4 +1,4 @@
-//! Canonical strings, signs, and the search for what a caller did differently.
+//! Canonical strings, signatures, and the search for a client's mistake in signing.
 
 use gateway_protocol::param::Params;
 use gateway_protocol::sign::explain::{GivenSign, MAX_CANONICAL_BYTES, Slip, explain};
@@ -17,18 +17,18 @@ const METHOD: &str = "POST";
 const PATH: &str = "/event/send";
 const LIMIT: usize = 256;
 
-/// The canonical string and the sign of a request, by the profile in the input's first line.
+/// Compares the canonical string and the signature of a request, by the profile in the input's first line.
 ///
 /// # Panics
 ///
-/// Two readings differ.
+/// When two results differ.
 pub fn canonical(input: &[u8]) -> bool {
     let (settings, request) = query_and_body(input);
     let (query, body) = query_and_body(request);
     let profile = profile(settings);
     let pairs = params::read(query, body, LIMIT);
     let params = Params::parse(query, body, LIMIT);
-    // The target `params` compares these.
+    // Malformed parameters are compared by the target `params`.
     let (Ok(pairs), Ok(params)) = (pairs, params) else {
         return false;
     };
@@ -40,7 +40,7 @@ pub fn canonical(input: &[u8]) -> bool {
         expected.escape_ascii().to_string()
     );
 
-    let key: AppKey = KEY.parse().expect("the key is one");
+    let key: AppKey = KEY.parse().expect("the key is valid");
     let expected = naive_sign(&profile, &pairs);
     let sign = sign(&profile, &key, METHOD, PATH, &params);
     assert_eq!(sign.to_hex(), expected);
@@ -48,14 +48,14 @@ pub fn canonical(input: &[u8]) -> bool {
     assert!(given.is_some_and(|given| given.matches(&sign)));
 
     let given = GivenSign::from_hex(naive_sign(&with_other_values(&profile), &pairs).as_bytes());
-    let given = given.expect("the sign is one");
+    let given = given.expect("the signature is valid");
     let slip = explain(&given, &profile, &key, None, (METHOD, PATH), &params);
     let is_searched = query.len() + body.len() < MAX_CANONICAL_BYTES / 2;
     assert!(
         slip != Some(Slip::KeyOrValue),
-        "values read the other way are not found"
+        "the other `values` setting is not found"
     );
-    assert!(slip.is_some() || !is_searched, "no search was made");
+    assert!(slip.is_some() || !is_searched, "the search was skipped");
     true
 }
 
@@ -64,7 +64,7 @@ fn naive_sign(profile: &SignProfile, pairs: &[params::Pair]) -> String {
     naive::sign(profile.algorithm, KEY, &canonical)
 }
 
-/// One setting a byte: values, layout, empty, cover, algorithm, left out. In digits, 0 is each one's default.
+/// One byte for each setting: values, layout, empty, cover, algorithm, left-out keys. The digit 0 is the default.
 fn profile(settings: &[u8]) -> SignProfile {
     const LEAVE_OUT: [&[&str]; 4] = [
         &[],
@@ -72,8 +72,8 @@ fn profile(settings: &[u8]) -> SignProfile {
         &["a", "abcdefghi", "张"],
         &["", "time"],
     ];
-    let setting = |place: usize| usize::from(settings.get(place).map_or(0, |byte| byte % 4));
-    let is_set = |place| setting(place) % 2 == 1;
+    let setting = |index: usize| usize::from(settings.get(index).map_or(0, |byte| byte % 4));
+    let is_set = |index| setting(index) % 2 == 1;
     SignProfile {
         values: if is_set(0) {
             SignValues::Decoded

@@ -4,11 +4,11 @@ use gateway::measured::ChunkDecoder;
 
 use crate::naive::chunked::{self as naive, End, Reading};
 
-/// The body that `input` begins with, arriving at once and in pieces.
+/// Compares the body that `input` begins with, received at once and in pieces.
 ///
 /// # Panics
 ///
-/// Two readings differ.
+/// When two results differ.
 pub fn chunked(input: &[u8]) -> bool {
     let expected = naive::read(input);
     for piece in [input.len(), 1, 2, 3, 7, 64] {
@@ -35,7 +35,7 @@ fn read(input: &[u8], piece: usize) -> Reading {
         assert_eq!(
             consumed,
             input.len(),
-            "all of a body that goes on is its own"
+            "an incomplete body consumes the whole input"
         );
         End::Incomplete
     };

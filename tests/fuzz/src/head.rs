@@ -7,13 +7,13 @@ use gateway::measured::{
 
 use crate::naive::head as naive;
 
-/// Small, so that inputs reach them.
+/// Small limits, so that inputs exceed them.
 const LIMITS: HeadLimits = HeadLimits {
     bytes: 1024,
     headers: 20,
     query: 64,
 };
-/// For inputs that are longer than any of that: as large as a configuration may allow.
+/// Limits for long inputs: the largest that a configuration may set.
 const LARGE_LIMITS: HeadLimits = HeadLimits {
     bytes: HeadLimits::MAX_BYTES,
     headers: 10_000,
@@ -21,11 +21,11 @@ const LARGE_LIMITS: HeadLimits = HeadLimits {
 };
 const LARGE_INPUT: usize = 4 * LIMITS.bytes;
 
-/// The head that `input` begins with, arriving at once and in pieces.
+/// Compares the head that `input` begins with, received at once and in pieces.
 ///
 /// # Panics
 ///
-/// Two readings differ.
+/// When two results differ.
 pub fn head(input: &[u8]) -> bool {
     let limits = if input.len() > LARGE_INPUT {
         LARGE_LIMITS
@@ -44,7 +44,7 @@ pub fn head(input: &[u8]) -> bool {
         match (read(input, piece, &limits), &expected) {
             (Ok(Some(read)), Ok(Some(expected))) => assert_parts(&read, expected, input),
             (Ok(None), Ok(None)) => {}
-            // Which of several faults is found first depends on the pieces only where the limit is exceeded.
+            // If the limit is exceeded, the pieces decide which of several faults is found first.
             (Err(fault), Err(expected)) if input.len() <= limits.bytes => {
                 assert_eq!(class(fault), *expected, "{fault}, in pieces of {piece}");
             }
@@ -58,7 +58,7 @@ pub fn head(input: &[u8]) -> bool {
     matches!(expected, Ok(Some(_)))
 }
 
-/// Scans what has come after each piece, as a connection does, and parses the head once it is whole.
+/// Scans the received bytes after each piece, as a connection does, and parses the head once it is complete.
 fn read(input: &[u8], piece: usize, limits: &HeadLimits) -> Result<Option<ReadHead>, HeadFault> {
     let mut scanner = RequestScanner::default();
     for end in (0..input.len()).step_by(piece.max(1)).chain([input.len()]) {
@@ -99,24 +99,24 @@ fn assert_parts(read: &ReadHead, expected: &naive::Head<'_>, input: &[u8]) {
     assert_eq!(framing, expected.framing, "framing");
     assert_eq!(read.is_last, expected.is_last, "last request");
     assert_eq!(head.each().collect::<Vec<_>>(), expected.fields, "fields");
-    let places: Vec<u16> = (0..=u16::MAX)
+    let indexes: Vec<u16> = (0..=u16::MAX)
         .zip(&expected.fields)
-        .map(|(place, _)| place)
+        .map(|(index, _)| index)
         .collect();
     assert_eq!(
-        head.at(&places).collect::<Vec<_>>(),
+        head.at(&indexes).collect::<Vec<_>>(),
         expected.fields,
-        "fields by place"
+        "fields by index"
     );
 
-    // The readings for logs and error responses, which take refused heads too, agree on one that is not.
+    // The readers for logs and error responses, which also accept rejected heads, agree on a valid one.
     let raw = RawHeaders(&input[..expected.length]);
     assert_eq!(
         raw.each().collect::<Vec<_>>(),
         expected.fields,
         "raw fields"
     );
-    let line = peek_request_line(input).expect("the request line is one");
+    let line = peek_request_line(input).expect("the request line is valid");
     assert_eq!(line.method, expected.method, "method for the log");
     let (path, query) = (line.target.strip_prefix(expected.path), expected.query);
     let rest = path.expect("the target begins with the path");

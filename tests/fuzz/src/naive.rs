@@ -1,6 +1,6 @@
-//! Parsers written for the reader: each rule once, in the order of its grammar, with no thought of speed.
+//! Parsers written for readability: each rule once, in the order of its grammar, without regard to speed.
 //!
-//! They share no code with the product, so that a mistake is not made twice.
+//! They share no code with the product, so that they do not share its mistakes.
 
 pub mod answer;
 pub mod canonical;

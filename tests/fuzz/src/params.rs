@@ -1,4 +1,4 @@
-//! Parameters, and what `time` and `sign` may be.
+//! Parameters, and the values of `time` and `sign`.
 
 use gateway_protocol::param::{Param, Params, ParamsError};
 use gateway_protocol::sign::{ParseSignTimeError, Sign, SignTime};
@@ -8,14 +8,14 @@ use crate::{
     query_and_body,
 };
 
-/// The default of the configuration, and one that inputs reach.
+/// Limits on pairs: the configuration's default, and one that inputs exceed.
 const LIMITS: [usize; 2] = [256, 3];
 
-/// The pairs of a query and a form body.
+/// Compares the pairs of a query and a form body.
 ///
 /// # Panics
 ///
-/// Two readings differ.
+/// When two results differ.
 pub fn params(input: &[u8]) -> bool {
     let (query, body) = query_and_body(input);
     LIMITS.map(|limit| are_valid(query, body, limit))[0]
@@ -61,7 +61,7 @@ fn assert_same(params: &Params<'_>, expected: &[Pair]) {
     }
 }
 
-/// Decimal digits, more than ten, that a `u64` holds.
+/// Compares a `time`: more than ten decimal digits that fit a `u64`.
 fn assert_time(value: &[u8]) {
     let is_digits = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
     let number: Option<u64> = std::str::from_utf8(value)
@@ -77,7 +77,7 @@ fn assert_time(value: &[u8]) {
     }
 }
 
-/// 32 or 64 hex digits of either letter case.
+/// Compares a `sign`: 32 or 64 hex digits in either case.
 fn assert_sign(value: &[u8]) {
     let expected = hex::decode(value)
         .ok()

@@ -1,12 +1,12 @@
-//! Every file of the seed corpus through its target. A find of `scripts/fuzz` becomes a regression test by a file.
+//! Runs every file of the seed corpus through its target. A corrected failure of `scripts/fuzz` gets a file here.
 
 use std::{fs, panic, path::Path};
 
-/// Fewer, and somebody emptied a folder.
+/// With fewer seeds, a folder was emptied by mistake.
 const MIN_SEEDS: usize = 5;
 
 #[test]
-fn every_seed_is_read_alike_by_both_parsers() {
+fn both_parsers_agree_on_every_seed() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
     for (name, target) in fuzz::TARGETS {
         let folder = corpus.join(name);

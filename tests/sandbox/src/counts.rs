@@ -1,4 +1,4 @@
-//! How often each address was called: what a test asks to know that something did not happen.
+//! How often each path was called, so that a test can check that a call was not made.
 
 use std::sync::{
     Arc,
@@ -10,27 +10,27 @@ use serde_json::{Value, json};
 
 use crate::Sandbox;
 
-/// Calls since the start.
+/// Number of calls since the start.
 #[derive(Debug, Default)]
 pub struct Counts {
-    /// The page was shown.
+    /// The page was requested.
     pub authorize: Counter,
     /// Allow or Deny was pressed.
     pub decide: Counter,
-    /// A code was offered for exchange.
+    /// The token endpoint was called.
     pub token: Counter,
-    /// A profile was asked for.
+    /// The profile was requested.
     pub profile: Counter,
-    /// Somebody followed a redirect that must not be followed.
+    /// A caller followed a redirect that must not be followed.
     pub elsewhere: Counter,
 }
 
-/// A number that only grows.
+/// A counter that is never reset.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
 impl Counter {
-    /// One more.
+    /// Adds one.
     pub fn add_one(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
@@ -52,7 +52,7 @@ pub async fn show(State(sandbox): State<Arc<Sandbox>>) -> Json<Value> {
     }))
 }
 
-/// `GET /_sandbox/elsewhere`: where a redirect fault points to. Nobody should come here.
+/// `GET /_sandbox/elsewhere`: the target of the fault `redirect`. A correct caller never requests it.
 pub async fn elsewhere(State(sandbox): State<Arc<Sandbox>>) -> Json<Value> {
     sandbox.counts.elsewhere.add_one();
     Json(json!({ "access_token": "elsewhere", "token_type": "bearer", "uuid": "{elsewhere}" }))

@@ -1,4 +1,4 @@
-//! How the provider misbehaves, for the users that ask for it.
+//! Faults of the provider's answers, for users whose names ask for them.
 
 use std::{
     io::Write,
@@ -20,33 +20,33 @@ use tokio::net::TcpListener;
 
 use crate::Settings;
 
-/// What goes wrong with an answer.
+/// A fault of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The right answer, but far too late.
+    /// The correct answer, but far too late.
     Slow,
-    /// An answer that begins at once and never gets on.
+    /// An answer that begins immediately and stalls: one byte a second.
     Dribbled,
     /// 500 with an HTML page.
     ServerError,
-    /// 200, labelled as JSON, which it is not.
+    /// 200 with the content type of JSON, but HTML.
     NotJson,
-    /// 200 and JSON, without the one field that matters.
+    /// 200 with JSON, without its most important field.
     FieldMissing,
-    /// 200 and JSON, with an object in the one field that matters.
+    /// 200 with JSON, with an object in its most important field.
     FieldNotText,
-    /// A redirect to an address that answers well: following it would go unnoticed.
+    /// A redirect to a path that answers correctly. A caller that follows it would succeed; `elsewhere` counts it.
     Redirect,
-    /// The right answer, with more than 1 MiB around it.
+    /// The correct answer, in more than 1 MiB.
     TooLarge,
-    /// The connection ends without an answer.
+    /// The connection is closed without an answer.
     Closed,
-    /// The code is refused as RFC 6749 section 5.2 says.
+    /// The code is rejected (RFC 6749 section 5.2).
     Refused,
 }
 
 impl Fault {
-    /// Those that the token endpoint knows.
+    /// The faults of the token endpoint.
     pub const AT_TOKEN: [Self; 10] = [
         Self::Slow,
         Self::Dribbled,
@@ -59,7 +59,7 @@ impl Fault {
         Self::Closed,
         Self::Refused,
     ];
-    /// Those that the profile endpoint knows.
+    /// The faults of the profile endpoint.
     pub const AT_PROFILE: [Self; 9] = [
         Self::Slow,
         Self::Dribbled,
@@ -72,7 +72,7 @@ impl Fault {
         Self::Closed,
     ];
 
-    /// As in the users' names.
+    /// Its name, as part of user names.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -89,29 +89,29 @@ impl Fault {
         }
     }
 
-    /// As on the page.
+    /// Its description on the page, after "Token" or "Profile".
     #[must_use]
     pub const fn describe(self) -> &'static str {
         match self {
-            Self::Slow => "comes late",
-            Self::Dribbled => "never gets on",
-            Self::ServerError => "fails with 500",
-            Self::NotJson => "is not JSON",
-            Self::FieldMissing => "lacks its field",
-            Self::FieldNotText => "has an object for its field",
-            Self::Redirect => "redirects",
-            Self::TooLarge => "is over 1 MiB",
-            Self::Closed => "hangs up",
-            Self::Refused => "is refused",
+            Self::Slow => "response is late",
+            Self::Dribbled => "response stalls",
+            Self::ServerError => "response is 500",
+            Self::NotJson => "response is not JSON",
+            Self::FieldMissing => "response lacks its field",
+            Self::FieldNotText => "response has an object in its field",
+            Self::Redirect => "response is a redirect",
+            Self::TooLarge => "response is over 1 MiB",
+            Self::Closed => "connection is closed",
+            Self::Refused => "request is rejected",
         }
     }
 
-    /// The answer that this fault makes of an honest one.
+    /// Applies this fault to a correct answer.
     ///
-    /// `field` is the member that a client needs most.
+    /// `field` is its most important member.
     pub async fn spoil(
         self,
-        mut honest: Value,
+        mut correct: Value,
         field: &str,
         peer: &PeerSocket,
         settings: &Settings,
@@ -119,7 +119,7 @@ impl Fault {
         match self {
             Self::Slow => {
                 tokio::time::sleep(settings.slowness).await;
-                Json(honest).into_response()
+                Json(correct).into_response()
             }
             Self::ServerError => {
                 let page = "<!doctype html><title>500</title><p>Something went wrong.";
@@ -134,28 +134,28 @@ impl Fault {
                 (json_label, "<!doctype html><title>Not JSON</title>").into_response()
             }
             Self::FieldMissing => {
-                if let Some(members) = honest.as_object_mut() {
+                if let Some(members) = correct.as_object_mut() {
                     members.remove(field);
                 }
-                Json(honest).into_response()
+                Json(correct).into_response()
             }
             Self::Dribbled => {
                 peer.dribble(settings.slowness).await;
                 StatusCode::OK.into_response()
             }
             Self::FieldNotText => {
-                honest[field] = json!({ "value": honest[field] });
-                Json(honest).into_response()
+                correct[field] = json!({ "value": correct[field] });
+                Json(correct).into_response()
             }
             Self::Redirect => {
                 let elsewhere = [(header::LOCATION, "/_sandbox/elsewhere")];
-                (StatusCode::FOUND, elsewhere, Json(honest)).into_response()
+                (StatusCode::FOUND, elsewhere, Json(correct)).into_response()
             }
             Self::TooLarge => {
-                if let Some(members) = honest.as_object_mut() {
+                if let Some(members) = correct.as_object_mut() {
                     members.insert("padding".to_owned(), Value::from("x".repeat(TOO_LARGE)));
                 }
-                Json(honest).into_response()
+                Json(correct).into_response()
             }
             Self::Closed => {
                 peer.close();
@@ -172,23 +172,23 @@ impl Fault {
     }
 }
 
-/// Just over what a client may be asked to read: 1 MiB.
+/// Just over the largest answer that a client should read: 1 MiB.
 const TOO_LARGE: usize = 1024 * 1024 + 1024;
 
-/// A second handle on a caller's connection, so that a handler can hang up without an answer.
+/// A second handle of a caller's connection, so that a handler can close it without an answer.
 #[derive(Clone, Debug)]
 pub struct PeerSocket(Option<Arc<TcpStream>>);
 
 impl PeerSocket {
-    /// Sends a head, then a byte a second, and hangs up in the end.
-    async fn dribble(&self, how_long: Duration) {
+    /// Sends a head, then a byte a second until `duration` has passed, and closes the connection.
+    async fn dribble(&self, duration: Duration) {
         let Some(mut socket) = self.0.as_deref() else {
             return;
         };
         let mut piece: &[u8] =
             b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{";
         let start = Instant::now();
-        while start.elapsed() < how_long && socket.write_all(piece).is_ok() {
+        while start.elapsed() < duration && socket.write_all(piece).is_ok() {
             piece = b" ";
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
@@ -197,7 +197,7 @@ impl PeerSocket {
 
     fn close(&self) {
         if let Some(socket) = &self.0 {
-            // Fails when the peer was faster, which is as good.
+            // Fails if the peer has closed it already, which is just as good.
             let _ = socket.shutdown(Shutdown::Both);
         }
     }

@@ -1,4 +1,4 @@
-//! Authorization codes and access tokens given out, in memory.
+//! Issued authorization codes and access tokens, in memory.
 
 use std::{
     collections::HashMap,
@@ -10,14 +10,14 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 
 use crate::user::User;
 
-/// What a code stands for, as the page left it.
+/// The grant behind a code.
 #[derive(Clone, Debug)]
 pub struct Grant {
-    /// Who pressed Allow.
+    /// The user who pressed Allow.
     pub user: User,
-    /// As given to the page; the exchange must repeat it.
+    /// The `redirect_uri` of the authorization request; the exchange must repeat it.
     pub redirect_uri: Option<String>,
-    /// The S256 challenge, when one was sent (RFC 7636).
+    /// The S256 challenge, if one was sent (RFC 7636).
     pub code_challenge: Option<String>,
 }
 
@@ -30,7 +30,7 @@ pub struct Grants {
 }
 
 impl Grants {
-    /// Nothing given out yet.
+    /// No codes and tokens yet.
     #[must_use]
     pub fn new(code_lifetime: Duration) -> Self {
         Self {
@@ -40,7 +40,7 @@ impl Grants {
         }
     }
 
-    /// A new code for a grant. Old ones are dropped on the way.
+    /// Issues a code for a grant, and removes expired codes.
     pub fn issue_code(&self, grant: Grant) -> String {
         let code = random_name();
         let mut codes = locked(&self.codes);
@@ -49,26 +49,26 @@ impl Grants {
         code
     }
 
-    /// What a code stands for: once, and not for long.
+    /// Returns the grant of a code that is not expired, and removes the code.
     pub fn redeem_code(&self, code: &str) -> Option<Grant> {
         let (grant, issued) = locked(&self.codes).remove(code)?;
         (issued.elapsed() < self.code_lifetime).then_some(grant)
     }
 
-    /// A new access token for a user.
+    /// Issues an access token for a user.
     pub fn issue_access_token(&self, user: User) -> String {
         let access_token = random_name();
         locked(&self.access_tokens).insert(access_token.clone(), user);
         access_token
     }
 
-    /// Whose access token that is.
+    /// The user of an access token.
     pub fn bearer(&self, access_token: &str) -> Option<User> {
         locked(&self.access_tokens).get(access_token).cloned()
     }
 }
 
-/// Nothing in here is left half-done by a panic, so a poisoned lock is as good as another.
+/// No panic can leave the maps inconsistent, so a poisoned lock is used like any other.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

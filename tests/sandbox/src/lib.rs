@@ -1,15 +1,15 @@
-//! A sign-in provider of Bitbucket's shape, for the demo and the tests only.
+//! An OAuth 2.0 provider of Bitbucket's shape, for the demo and the tests only.
 //!
-//! It has no passwords and no store: whoever opens its page may be anybody. What it is strict about
-//! is what a real provider is strict about, so that a mistake in our exchange shows here.
+//! It has no passwords and no store: any visitor can log in as any user. It checks what a real provider checks, so that
+//! a mistake in our exchange shows here.
 //!
 //! - [`authorize`] is the page: pick a user, allow or deny (RFC 6749 section 4.1.1)
 //! - [`token`] exchanges a code (RFC 6749 section 4.1.3, RFC 7636 section 4.6)
-//! - [`profile`] says who the bearer is
-//! - [`user`] lists the users, and which of them make the provider misbehave
-//! - [`fault`] is the misbehaviour itself
-//! - [`grant`] remembers codes and access tokens; [`redirect_uri`] is the provider's rule for them
-//! - [`counts`] tells a test how often each address was called
+//! - [`profile`] is the profile of the access token's user
+//! - [`user`] lists the users, with and without a fault
+//! - [`fault`] is what the provider does wrong for them
+//! - [`grant`] stores codes and access tokens; [`redirect_uri`] is the provider's rule for the callback
+//! - [`counts`] counts the calls of each path, for tests
 
 pub mod authorize;
 pub mod counts;
@@ -33,39 +33,39 @@ use url::Url;
 
 use crate::{counts::Counts, fault::PeerSocket, grant::Grants};
 
-/// What the one client of this provider registered, and how the provider behaves.
+/// The only registered client, and how the provider behaves.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The client's public name.
+    /// The client's id.
     pub client_id: String,
-    /// The client's password at the token endpoint.
+    /// The client's secret at the token endpoint.
     pub client_secret: String,
     /// The registered callback. See [`redirect_uri`].
     pub callback: Url,
-    /// Sent as `iss` with every answer of the page, when there is one (RFC 9207).
+    /// Sent as `iss` with every redirect to the callback, if set (RFC 9207).
     pub issuer: Option<String>,
-    /// How long a code can be exchanged. Bitbucket's is short, too.
+    /// Lifetime of an authorization code.
     pub code_lifetime: Duration,
-    /// How long a slow user keeps the caller waiting; longer than any client should.
+    /// Delay of the answers with the fault `slow`: longer than the timeout of any client.
     pub slowness: Duration,
 }
 
-/// Everything that the handlers share.
+/// State shared by the handlers.
 #[derive(Debug)]
 pub struct Sandbox {
     /// The registered client.
     pub settings: Settings,
-    /// Codes and access tokens given out.
+    /// Issued codes and access tokens.
     pub grants: Grants,
-    /// Calls so far.
+    /// Number of calls by path.
     pub counts: Counts,
 }
 
-/// Serves the provider until the task is dropped.
+/// Serves the provider until the future is dropped.
 ///
 /// # Errors
 ///
-/// When the listener fails for good.
+/// When the listener fails permanently.
 pub async fn serve(listener: TcpListener, settings: Settings) -> io::Result<()> {
     let sandbox = Sandbox {
         grants: Grants::new(settings.code_lifetime),

@@ -1,6 +1,6 @@
-//! The sandbox provider as a program: `sandbox-provider --callback http://127.0.0.1:8080/login`.
+//! The program `sandbox-provider`: `sandbox-provider --callback http://127.0.0.1:8080/login`.
 //!
-//! For the demo and the tests only. It listens where it is told and trusts everybody.
+//! For the demo and the tests only: it trusts every visitor.
 
 use std::{
     io::{Write, stdout},
@@ -17,11 +17,11 @@ use tokio::{
 };
 use url::Url;
 
-/// A sign-in provider of Bitbucket's shape that lets anybody in.
+/// OAuth 2.0 provider of Bitbucket's shape, for demos and tests: any visitor can log in as any user.
 #[derive(Debug, Parser)]
 #[command(name = "sandbox-provider", version)]
 struct Arguments {
-    /// Where to listen.
+    /// Address to listen on.
     #[arg(long, default_value = "127.0.0.1:7100")]
     listen: SocketAddr,
     /// The client's registered callback.
@@ -33,16 +33,16 @@ struct Arguments {
     /// The client's secret.
     #[arg(long, default_value = "sandbox-only-secret")]
     client_secret: String,
-    /// Sent as `iss` with every answer of the page; nothing is sent without it.
+    /// Issuer, sent as `iss` with every redirect to the callback. Default: no `iss`.
     #[arg(long)]
     issuer: Option<String>,
-    /// How long a code can be exchanged, in seconds.
+    /// Lifetime of an authorization code, in seconds.
     #[arg(long, default_value_t = 60)]
     code_seconds: u64,
-    /// How long a slow user keeps the caller waiting, in seconds.
+    /// Delay of the answers for users with a slow fault, in seconds.
     #[arg(long, default_value_t = 30)]
     slow_seconds: u64,
-    /// Only ask the sandbox provider that runs with these arguments whether it is up: exit code 0 or 1.
+    /// Only check whether the sandbox provider with these arguments is ready: exit code 0 or 1.
     #[arg(long)]
     health: bool,
 }
@@ -51,11 +51,11 @@ struct Arguments {
 async fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     if arguments.health {
-        return ask(arguments.listen).await;
+        return check_health(arguments.listen).await;
     }
     let listener = TcpListener::bind(arguments.listen).await.with_context(|| {
         format!(
-            "cannot listen on {}: choose another --listen",
+            "cannot listen on {}: choose another address with --listen",
             arguments.listen
         )
     })?;
@@ -74,22 +74,19 @@ async fn main() -> anyhow::Result<()> {
         .context("the listener failed")
 }
 
-/// What a container's health check runs, since nothing else that could ask needs to be there.
-async fn ask(listen: SocketAddr) -> anyhow::Result<()> {
+/// The container's health check. It is part of the program, since the image has no other HTTP client.
+async fn check_health(listen: SocketAddr) -> anyhow::Result<()> {
     let mut address = listen;
     if listen.ip().is_unspecified() {
         address.set_ip(Ipv4Addr::LOCALHOST.into());
     }
     let mut connection = TcpStream::connect(address)
         .await
-        .context("nobody listens")?;
+        .with_context(|| format!("cannot connect to {address}"))?;
     let request = format!("GET /readyz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     connection.write_all(request.as_bytes()).await?;
     let mut answer = String::new();
     connection.read_to_string(&mut answer).await?;
-    ensure!(
-        answer.starts_with("HTTP/1.1 200 "),
-        "it is not up: {answer}"
-    );
+    ensure!(answer.starts_with("HTTP/1.1 200 "), "not ready: {answer}");
     Ok(())
 }

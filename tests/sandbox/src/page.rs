@@ -39,13 +39,13 @@ pub fn choose_user(client_id: &str, request: &AuthorizationRequest) -> String {
         "Sign in",
         &format!(
             "<h1>Sign in to the sandbox</h1>
-<p><strong>{client}</strong> asks to know who you are. Nobody checks: be whoever you like.</p>
+<p><strong>{client}</strong> asks who you are. There is no password: pick any user.</p>
 <form method=\"post\" action=\"/site/oauth2/authorize\">
 {hidden}<fieldset><legend>Users</legend>
 {healthy}</fieldset>
-<label class=\"other\">Or somebody of your own making
+<label class=\"other\">Or a custom user
 <input type=\"text\" name=\"other\" placeholder=\"any:name\" autocomplete=\"off\"></label>
-<details><summary>Users for whom this provider misbehaves</summary>
+<details><summary>Users with a provider fault</summary>
 <fieldset><legend>Faults</legend>
 {faulty}</fieldset></details>
 <div class=\"buttons\">
@@ -57,13 +57,13 @@ pub fn choose_user(client_id: &str, request: &AuthorizationRequest) -> String {
     )
 }
 
-/// Something is wrong that the client must not be told.
+/// An error that must not be sent to the client.
 #[must_use]
 pub fn problem(reason: &str) -> String {
     document(
         "Cannot sign in",
         &format!(
-            "<h1>This sign-in cannot go on</h1>\n<p>{}</p>",
+            "<h1>This sign-in cannot continue</h1>\n<p>{}</p>",
             escape(reason)
         ),
     )
@@ -91,7 +91,7 @@ fn document(title: &str, body: &str) -> String {
 </head>
 <body>
 <main>
-<p class=\"banner\">Sandbox provider: for trying things, never for production</p>
+<p class=\"banner\">Sandbox provider: for demos and tests, never for production</p>
 {body}
 </main>
 </body>

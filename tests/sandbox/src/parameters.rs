@@ -8,7 +8,7 @@ use url::form_urlencoded;
 #[derive(Debug, Default)]
 pub struct Parameters(BTreeMap<String, String>);
 
-/// A parameter came twice.
+/// The name of a parameter that occurs twice.
 #[derive(Debug)]
 pub struct Repeated(pub String);
 
@@ -17,7 +17,7 @@ impl Parameters {
     ///
     /// # Errors
     ///
-    /// When a name stands twice.
+    /// When a name occurs twice.
     pub fn parse(encoded: &[u8]) -> Result<Self, Repeated> {
         let mut parameters = BTreeMap::new();
         for (name, value) in form_urlencoded::parse(encoded) {
@@ -31,7 +31,7 @@ impl Parameters {
         Ok(Self(parameters))
     }
 
-    /// The value of that name; an empty one counts as absent (RFC 6749 section 3.1).
+    /// The value of this name; an empty value counts as absent (RFC 6749 section 3.1).
     #[must_use]
     pub fn value(&self, name: &str) -> Option<&str> {
         self.0

@@ -1,4 +1,4 @@
-//! `GET /2.0/user`: who the bearer is.
+//! `GET /2.0/user`: the profile of the access token's user.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::{Sandbox, fault::PeerSocket};
 
-/// The profile, in the shape of Bitbucket's.
+/// Returns the profile, in Bitbucket's format.
 pub async fn show(
     State(sandbox): State<Arc<Sandbox>>,
     ConnectInfo(peer): ConnectInfo<PeerSocket>,
@@ -29,7 +29,7 @@ pub async fn show(
         return (StatusCode::UNAUTHORIZED, Json(refusal)).into_response();
     };
     let uuid = user.uuid();
-    let honest = json!({
+    let correct = json!({
         "type": "user",
         "uuid": uuid,
         "display_name": user.display_name,
@@ -38,7 +38,7 @@ pub async fn show(
         "links": { "self": { "href": format!("/2.0/users/{uuid}") } },
     });
     match user.profile_fault {
-        Some(fault) => fault.spoil(honest, "uuid", &peer, &sandbox.settings).await,
-        None => Json(honest).into_response(),
+        Some(fault) => fault.spoil(correct, "uuid", &peer, &sandbox.settings).await,
+        None => Json(correct).into_response(),
     }
 }

@@ -1,8 +1,8 @@
-//! Bitbucket's rule for `redirect_uri`: the registered callback, or that extended by a path.
+//! Bitbucket's rule for `redirect_uri`: the registered callback, or a path below it.
 
 use url::Url;
 
-/// Where to send the browser: what was given, if the rule allows it, else the registered callback.
+/// The callback to use: `given` if the rule allows it, the registered one if nothing was given, else `None`.
 #[must_use]
 pub fn choose(registered: &Url, given: Option<&str>) -> Option<Url> {
     let Some(given) = given else {
@@ -13,7 +13,7 @@ pub fn choose(registered: &Url, given: Option<&str>) -> Option<Url> {
         .strip_prefix(base)
         .is_some_and(|rest| base.ends_with('/') || rest.is_empty() || rest.starts_with('/'));
     let url = Url::parse(given).ok()?;
-    // Parsing resolves `..`: what it changes is not what was registered.
+    // Parsing resolves `..`. A URL that it changes does not match the registered one.
     (extends && url.as_str() == given && url.query().is_none() && url.fragment().is_none())
         .then_some(url)
 }
@@ -38,9 +38,9 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_refused() {
+    fn anything_else_is_rejected() {
         let registered = Url::parse("http://127.0.0.1:8080/login").unwrap();
-        for refused in [
+        for rejected in [
             "http://127.0.0.1:8080/loginx",
             "http://127.0.0.1:8080/",
             "http://127.0.0.1:8080/login/../x",
@@ -50,7 +50,7 @@ mod tests {
             "https://127.0.0.1:8080/login",
             "/login",
         ] {
-            assert_eq!(choose(&registered, Some(refused)), None, "{refused}");
+            assert_eq!(choose(&registered, Some(rejected)), None, "{rejected}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `POST /site/oauth2/access_token`: a code for an access token.
+//! `POST /site/oauth2/access_token`: exchanges a code for an access token.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{Sandbox, Settings, fault::PeerSocket, grant::Grant, parameters::Parameters};
 
-/// The exchange, each refusal as RFC 6749 section 5.2 has it.
+/// Exchanges a code. Errors are those of RFC 6749 section 5.2.
 pub async fn exchange(
     State(sandbox): State<Arc<Sandbox>>,
     ConnectInfo(peer): ConnectInfo<PeerSocket>,
@@ -41,7 +41,7 @@ pub async fn exchange(
         Err(error) => return (StatusCode::BAD_REQUEST, refusal(error)).into_response(),
     };
     let fault = grant.user.token_fault;
-    let honest = json!({
+    let correct = json!({
         "access_token": sandbox.grants.issue_access_token(grant.user),
         "token_type": "bearer",
         "expires_in": 7200,
@@ -51,10 +51,10 @@ pub async fn exchange(
     match fault {
         Some(fault) => {
             fault
-                .spoil(honest, "access_token", &peer, &sandbox.settings)
+                .spoil(correct, "access_token", &peer, &sandbox.settings)
                 .await
         }
-        None => ([(header::CACHE_CONTROL, "no-store")], Json(honest)).into_response(),
+        None => ([(header::CACHE_CONTROL, "no-store")], Json(correct)).into_response(),
     }
 }
 
@@ -79,14 +79,14 @@ fn redeem(sandbox: &Sandbox, headers: &HeaderMap, body: &[u8]) -> Result<Grant, 
     let challenge = parameters
         .value("code_verifier")
         .map(|verifier| BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.as_bytes())));
-    // A verifier without a challenge is refused too (RFC 9700 section 2.1.1): one of ours went astray.
+    // A verifier without a challenge is rejected too (RFC 9700 section 2.1.1): our login lost its challenge on the way.
     if challenge != grant.code_challenge {
         return Err("invalid_grant");
     }
     Ok(grant)
 }
 
-/// HTTP Basic, both halves form-encoded (RFC 6749 section 2.3.1).
+/// Whether the client authenticates by HTTP Basic, both halves form-encoded (RFC 6749 section 2.3.1).
 fn is_client(headers: &HeaderMap, settings: &Settings) -> bool {
     let credentials = headers
         .get(header::AUTHORIZATION)

@@ -1,24 +1,24 @@
-//! The people of the sandbox: some who just sign in, and some for whom the provider misbehaves.
+//! The users of the sandbox, some with a fault of the provider's answers.
 
 use sha2::{Digest, Sha256};
 
 use crate::fault::Fault;
 
-/// Somebody who can sign in. Any number of further ones are made by [`User::named`].
+/// A user who can log in. [`User::named`] also creates users of any name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
-    /// What the page's form sends.
+    /// The name that the page's form sends.
     pub name: String,
-    /// What a person reads.
+    /// The name shown on the page and in the profile.
     pub display_name: String,
-    /// What goes wrong when this user's code is exchanged.
+    /// Fault when this user's code is exchanged.
     pub token_fault: Option<Fault>,
-    /// What goes wrong when this user's profile is asked for.
+    /// Fault when this user's profile is requested.
     pub profile_fault: Option<Fault>,
 }
 
-/// Starts a name that stands for a user made up on the spot: `any:somebody`.
-const MADE_UP: &str = "any:";
+/// Prefix of the names of custom users, for example `any:eve`.
+const CUSTOM: &str = "any:";
 
 const HEALTHY: [(&str, &str); 4] = [
     ("ada", "Ada Lovelace"),
@@ -28,7 +28,7 @@ const HEALTHY: [(&str, &str); 4] = [
 ];
 
 impl User {
-    /// Those without faults, in the order the page shows them.
+    /// The users without faults, in the order of the page.
     #[must_use]
     pub fn healthy() -> Vec<Self> {
         HEALTHY
@@ -37,8 +37,7 @@ impl User {
             .collect()
     }
 
-    /// Those for whom one of the two calls goes wrong: `token-<fault>`, `profile-<fault>`, and
-    /// `both-slow`.
+    /// The users with a fault: `token-<fault>`, `profile-<fault>`, and `both-slow`.
     #[must_use]
     pub fn faulty() -> Vec<Self> {
         let at_token = Fault::AT_TOKEN.into_iter().map(|fault| Self {
@@ -58,16 +57,16 @@ impl User {
         let at_both = Self {
             token_fault: Some(Fault::Slow),
             profile_fault: Some(Fault::Slow),
-            ..Self::without_fault("both-slow", "Both come late")
+            ..Self::without_fault("both-slow", "Both responses are late")
         };
         at_token.chain(at_profile).chain([at_both]).collect()
     }
 
-    /// The user of that name; `any:x` always exists.
+    /// The user with this name; `any:x` always exists.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        if let Some(made_up) = name.strip_prefix(MADE_UP) {
-            return (!made_up.is_empty()).then(|| Self::without_fault(name, made_up));
+        if let Some(custom) = name.strip_prefix(CUSTOM) {
+            return (!custom.is_empty()).then(|| Self::without_fault(name, custom));
         }
         Self::healthy()
             .into_iter()
@@ -75,7 +74,7 @@ impl User {
             .find(|user| user.name == name)
     }
 
-    /// The stable identifier, in braces as Bitbucket's is. The same name is always the same person.
+    /// The stable identifier, in braces like Bitbucket's. It depends on the name only.
     #[must_use]
     pub fn uuid(&self) -> String {
         let digest = hex::encode(Sha256::digest(self.name.as_bytes()));
@@ -114,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_made_up_user_is_the_same_person_every_time() {
+    fn a_custom_user_always_has_the_same_uuid() {
         let one = User::named("any:one").unwrap();
         assert_eq!(one.uuid(), User::named("any:one").unwrap().uuid());
         assert_ne!(one.uuid(), User::named("any:two").unwrap().uuid());

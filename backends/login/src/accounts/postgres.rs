@@ -10,7 +10,7 @@ use super::{
 };
 use crate::config::{ProviderKind, ProviderName};
 
-/// Accounts in a Postgres.
+/// Accounts in a Postgres database.
 #[derive(Debug)]
 pub struct PostgresAccounts {
     database: PostgresDatabase,
@@ -26,7 +26,7 @@ impl PostgresAccounts {
         Self {
             database,
             find: format!("SELECT {COLUMNS} FROM accounts WHERE provider = $1 AND username = $2"),
-            // Somebody else's, begun and not committed, is waited for: so exactly one of many is new.
+            // ON CONFLICT waits for a concurrent insert, so exactly one of several callers gets the new row.
             create: format!(
                 "INSERT INTO accounts (provider, username, kind, created_at) VALUES ($1, $2, $3, $4) \
                  ON CONFLICT (provider, username) DO NOTHING RETURNING {COLUMNS}"
@@ -69,8 +69,8 @@ impl PostgresAccounts {
         row.as_ref().map(account_from_row).transpose()
     }
 
-    /// The account, with the kind that its provider has in the configuration now.
-    async fn of_kind(
+    /// Updates the account's kind if the configuration of its provider has changed.
+    async fn with_kind(
         &self,
         session: &Session,
         account: Account,
@@ -96,16 +96,16 @@ impl AccountStore for PostgresAccounts {
         now: Timestamp,
     ) -> Result<(Account, bool), StoreError> {
         let session = &self.database.session().await?;
-        // Most people have been here before; for them nothing is written.
+        // Read first: most users already have an account, and need no write.
         if let Some(account) = self.find(session, provider, username).await? {
-            return Ok((self.of_kind(session, account, kind).await?, false));
+            return Ok((self.with_kind(session, account, kind).await?, false));
         }
         if let Some(account) = self.create(session, provider, kind, username, now).await? {
             return Ok((account, true));
         }
-        // Somebody was faster, and accounts are never deleted.
+        // A concurrent login created the account. Accounts are never deleted, so it is found.
         let found = self.find(session, provider, username).await?;
         let account = found.ok_or(StoreError::Malformed("username"))?;
-        Ok((self.of_kind(session, account, kind).await?, false))
+        Ok((self.with_kind(session, account, kind).await?, false))
     }
 }

@@ -1,11 +1,11 @@
-//! An account's row, read.
+//! Reads accounts from rows.
 
 use signpost_kit::clock::StoredTime;
 use signpost_store::StoredRow;
 
 use super::{Account, AccountId, Username};
 
-/// What [`account_from_row`] reads, of `accounts` alone.
+/// The columns for [`account_from_row`], of `accounts` alone.
 pub(super) const COLUMNS: &str =
     "id AS account_id, username, kind, created_at AS account_created_at";
 

@@ -41,8 +41,8 @@ impl AccountStore for SqliteAccounts {
         self.0
             .write(move |transaction| {
                 let (provider, kind, username, now) = values;
-                // One statement finds or creates. The update changes nothing but makes the row come back;
-                // the row is new exactly when the largest id is its own and was not there before.
+                // One statement finds or creates. DO UPDATE, unlike DO NOTHING, returns an existing row too. The row is
+                // new if its id is larger than every id before; the transaction holds the write lock.
                 let last: i64 = transaction
                     .prepare_cached("SELECT coalesce(max(id), 0) FROM accounts")?
                     .query_row([], |row| row.get(0))?;

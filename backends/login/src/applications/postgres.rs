@@ -9,7 +9,7 @@ use super::{
     row::{COLUMNS, application_from_row},
 };
 
-/// Applications in a Postgres; the gateway writes them.
+/// Applications in a Postgres database; the gateway writes them.
 #[derive(Debug)]
 pub struct PostgresApplications {
     database: PostgresDatabase,

@@ -1,4 +1,4 @@
-//! An application's row, read.
+//! Reads applications from rows.
 
 use gateway_protocol::app::AppId;
 use signpost_store::StoredRow;
@@ -6,14 +6,14 @@ use signpost_store::StoredRow;
 use super::Application;
 use crate::config::Origin;
 
-/// What a login needs of an application.
+/// The columns for [`application_from_row`].
 pub(super) const COLUMNS: &str = "name, state, return_to_origins";
 
 pub(super) fn application_from_row<R: StoredRow>(
     id: AppId,
     row: &R,
 ) -> Result<Application, R::Error> {
-    let origins = origins_of(row.text("return_to_origins")?);
+    let origins = parse_origins(row.text("return_to_origins")?);
     Ok(Application {
         id,
         name: row.text("name")?.to_owned(),
@@ -22,8 +22,8 @@ pub(super) fn application_from_row<R: StoredRow>(
     })
 }
 
-/// An origin that only an older release took, `https://*` for example, is left out: no address was ever of it.
-fn origins_of(json: &str) -> Option<Vec<Origin>> {
+/// Skips origins that only an older release accepted, for example `https://*`: no address ever matched them.
+fn parse_origins(json: &str) -> Option<Vec<Origin>> {
     let origins: Vec<String> = serde_json::from_str(json).ok()?;
     let parsed = origins.iter().filter_map(|origin| origin.parse().ok());
     Some(parsed.collect())

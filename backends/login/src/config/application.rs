@@ -1,15 +1,15 @@
-//! The application of single-application mode, and the origins that logins may return to.
+//! The application of single-application mode.
 
 use signpost_kit::config::{Read, Section};
 pub use signpost_kit::origin::Origin;
 
-/// Shown on pages when no name was configured.
+/// Default of `name`, shown on pages.
 const NAME: &str = "Signpost";
 
-/// What a record in the store says in multi-application mode.
+/// The application of single-application mode. In multi-application mode, the store has these values.
 #[derive(Clone, Debug)]
 pub struct SingleApplication {
-    /// Its name, for people.
+    /// Its name, shown to users. 1 to 100 characters.
     pub name: String,
     /// Origins that logins may return to; default none.
     pub return_to: Vec<Origin>,

@@ -1,4 +1,4 @@
-//! Who may call this service. CONTRACT 9.
+//! How a request proves that it comes from the gateway. CONTRACT 9.
 
 use std::net::SocketAddr;
 
@@ -10,14 +10,14 @@ use signpost_kit::{
 
 use crate::secret::is_same;
 
-/// How a request proves that it comes from the gateway.
+/// The proof that a request comes from the gateway.
 #[derive(Clone, Debug)]
 pub enum Gateway {
-    /// By the shared secret.
+    /// The shared secret.
     Secret(GatewaySecret),
-    /// By reaching a loopback address.
+    /// Access to a loopback address is enough.
     Loopback,
-    /// Not at all: there is none. Requests are unverified and belong to the single application.
+    /// None, since there is no gateway. Requests are unverified and belong to the single application.
     Absent,
 }
 
@@ -28,7 +28,7 @@ pub struct GatewaySecret(Secret);
 impl GatewaySecret {
     /// Whether a header's value is the secret, in constant time.
     #[must_use]
-    pub fn is(&self, value: Option<&HeaderValue>) -> bool {
+    pub fn matches(&self, value: Option<&HeaderValue>) -> bool {
         is_same(
             value.map_or(b"", HeaderValue::as_bytes),
             self.0.expose().as_bytes(),
@@ -37,20 +37,20 @@ impl GatewaySecret {
 }
 
 impl Gateway {
-    /// Reads `gateway_secret` and `without_gateway`; `listen` is none if that setting is invalid.
+    /// Reads `gateway_secret` and `without_gateway`; `listen` is `None` if that setting is invalid.
     pub(super) fn read(root: &mut Section<'_>, listen: Option<SocketAddr>) -> Read<Self> {
         let secret = shared_keys::gateway_secret(root);
         let without_gateway = root.flag("without_gateway", false)?;
         let is_loopback = listen.is_none_or(|address| address.ip().is_loopback());
         match secret? {
             Some(_) if without_gateway => {
-                let found = "true, beside a gateway_secret";
-                Err(root.problem("without_gateway", found, "one of the two"))
+                let found = "true together with a gateway_secret";
+                Err(root.problem("without_gateway", found, "only one of the two"))
             }
             Some(secret) => Ok(Self::Secret(GatewaySecret(secret))),
             None if !is_loopback => {
                 let allowed = format!(
-                    "the gateway's secret, since listen is not a loopback address: {SECRET}"
+                    "the gateway's secret, required because listen is not a loopback address: {SECRET}"
                 );
                 Err(root.missing("gateway_secret", &allowed))
             }
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_loopback_there_is_no_start_without_the_secret() {
+    fn beyond_loopback_the_secret_is_required() {
         assert!(matches!(
             gateway(None, false, "127.0.0.1:1"),
             Some(Gateway::Loopback)
@@ -105,36 +105,36 @@ mod tests {
     }
 
     #[test]
-    fn a_weak_secret_is_refused_and_not_told() {
+    fn a_weak_secret_is_rejected_and_not_printed() {
         for weak in [
             "s",
             "hunter2hunter2",
             "4283fefc63f0cd0e873a0000c6d07ef",
             &"ab".repeat(40),
         ] {
-            let told = read(Some(weak), false, "127.0.0.1:1")
+            let message = read(Some(weak), false, "127.0.0.1:1")
                 .unwrap_err()
                 .to_string();
             assert!(
-                told.contains("gateway_secret: found a weak secret"),
-                "{told}"
+                message.contains("gateway_secret: found a weak secret"),
+                "{message}"
             );
-            assert!(weak.len() < 2 || !told.contains(weak), "{told}");
+            assert!(weak.len() < 2 || !message.contains(weak), "{message}");
         }
     }
 
     #[test]
-    fn only_the_secret_itself_will_do() {
+    fn only_the_exact_secret_is_accepted() {
         let Some(Gateway::Secret(secret)) = gateway(Some(RANDOM), false, "0.0.0.0:1") else {
             panic!("a secret was given");
         };
-        assert!(secret.is(Some(&HeaderValue::from_static(RANDOM))));
+        assert!(secret.matches(Some(&HeaderValue::from_static(RANDOM))));
         for wrong in [
             None,
             Some(HeaderValue::from_static("")),
             Some(HeaderValue::from_static(&RANDOM[1..])),
         ] {
-            assert!(!secret.is(wrong.as_ref()));
+            assert!(!secret.matches(wrong.as_ref()));
         }
     }
 }

@@ -1,33 +1,32 @@
-//! How long logins, tickets and credentials last.
+//! Lifetimes of logins, tickets, credentials and events.
 
 use std::time::Duration;
 
 use signpost_kit::config::{Read, Section};
 
-/// From the beginning of a login to its end at the provider. CONTRACT 8.
+/// Default of `login_ttl_seconds`. CONTRACT 8.
 const LOGIN_SECONDS: u64 = 10 * 60;
-/// How long the outcome is told. CONTRACT 8.
+/// Default of `claim_ttl_seconds`. CONTRACT 8.
 const CLAIM_SECONDS: u64 = 2 * 60;
-/// CONTRACT 8: fixed.
+/// Fixed. CONTRACT 8.
 const TICKET: Duration = Duration::from_secs(60);
-/// How long a person stays logged in. CONTRACT 8.
+/// Default of `credential_ttl_seconds`. CONTRACT 8.
 const CREDENTIAL_SECONDS: u64 = 30 * 24 * 60 * 60;
-
-/// How long events are kept: a year's comparison.
+/// Default of `retention_days`: one full year.
 const EVENT_DAYS: u64 = 366;
 
 /// The lifetimes. CONTRACT 8.
 #[derive(Clone, Copy, Debug)]
 pub struct Lifetimes {
-    /// A login that is pending for this long has expired. 1 s to 1 h, default 10 min.
+    /// Time to finish a login; then it expires. 1 s to 1 h, default 10 min.
     pub login: Duration,
-    /// A polling login's outcome is told for this long. 1 s to 1 h, default 2 min.
+    /// Time in which a client can claim the outcome of a finished login. 1 s to 1 h, default 2 min.
     pub claim: Duration,
-    /// A ticket is good for this long: 60 s.
+    /// Time in which a ticket can be redeemed: 60 s.
     pub ticket: Duration,
-    /// A credential is valid for this long. 1 s to 366 d, default 30 d.
+    /// Validity of a credential. 1 s to 366 d, default 30 d.
     pub credential: Duration,
-    /// An event is kept for this long. 1 d to 10 years, default 366 d; `None`: for ever.
+    /// Retention of events. 1 d to 3660 d, default 366 d; `None`: no limit.
     pub event: Option<Duration>,
 }
 

@@ -1,4 +1,4 @@
-//! How polling logins go, and how much callers can start.
+//! Settings of polling logins, and limits on what clients can start.
 
 use std::time::Duration;
 
@@ -7,25 +7,25 @@ use signpost_kit::{
     rate_limit::Rate,
 };
 
-/// Often enough to feel immediate, seldom enough for many clients.
+/// Feels immediate to users, and keeps the load of many clients low.
 const INTERVAL_SECONDS: u64 = 2;
-/// Polling logins of one application: a busy game's evening. Rows last `login_ttl` and an hour.
+/// Polling logins of one application: the peak of a busy game. Each leaves a row for `login_ttl` and an hour.
 const STARTS_PER_SECOND: u32 = 100;
 const STARTS_BURST: u32 = 1_000;
-/// Callbacks of one address: an office of a thousand people that comes to work within ten minutes.
+/// Callbacks of one address: an office where a thousand users log in within ten minutes.
 const CALLBACKS_PER_SECOND: u32 = 2;
 const CALLBACKS_BURST: u32 = 200;
-/// Calls to providers in flight. A healthy provider answers within half a second: some 500 logins a second.
+/// Calls to providers in flight. A healthy provider answers within half a second, so this allows 500 logins a second.
 const PROVIDER_CALLS: usize = 256;
-/// More than several gateways have open to a backend that keeps up; few enough for memory and descriptors.
+/// More than several gateways open to a healthy backend, and few enough for memory and file descriptors.
 const CONNECTIONS: usize = 8192;
 
-/// How polling logins go.
+/// Settings of polling logins.
 #[derive(Clone, Copy, Debug)]
 pub struct Polling {
-    /// Whether the page asks the person to confirm; default yes. CONTRACT 8.
+    /// Whether the page asks the user to confirm; default true. CONTRACT 8.
     pub confirm: bool,
-    /// What clients are told to wait between two checks. 1 s to 60 s, default 2 s.
+    /// The `interval` that clients should wait between two checks. 1 s to 60 s, default 2 s.
     pub interval: Duration,
 }
 
@@ -40,17 +40,18 @@ impl Polling {
     }
 }
 
-/// How much callers can start. Each process counts by itself. CONTRACT 8.
+/// Limits on what clients can start, for each process. CONTRACT 8.
 #[derive(Clone, Copy, Debug)]
 pub struct LoginLimits {
-    /// Polling logins that one application begins; default 100 a second, 1,000 at once.
+    /// Polling logins started by one application; default 100 per second, bursts of 1,000.
     pub starts: Rate,
-    /// Callbacks of one client address (IPv6: one /64; a /48 may do four times as much) that ask a provider; default 2 a
-    /// second, 200 at once.
+    /// Callbacks of one client address that call a provider; default 2 per second, bursts of 200. For IPv6, one /64
+    /// counts as an address, and one /48 has four times the limit.
     pub callbacks: Rate,
-    /// Calls to providers in flight, 1 to 10,000, default 256. One client address (IPv6: one /48) has an eighth at most.
+    /// Calls to providers in flight, 1 to 10,000, default 256. One client address (IPv6: one /48) gets at most an
+    /// eighth.
     pub provider_calls: usize,
-    /// Connections at once, 1 to 65,536, default 8192.
+    /// Open connections, 1 to 65,536, default 8192.
     pub connections: usize,
 }
 

@@ -1,4 +1,4 @@
-//! The providers that people log in through. Providers differ in data only. CONTRACT 8.
+//! The providers that users log in with. They differ in configuration only. CONTRACT 8.
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
@@ -8,13 +8,13 @@ use signpost_kit::{
 };
 use url::{Host, Url};
 
-/// The client secret of the sandbox provider, as everybody can read it in its source: by it the sandbox is known.
+/// The public client secret of the sandbox provider. The sandbox is recognised by it.
 const SANDBOX_SECRET: &str = "sandbox-only-secret";
 
 const PATH: &str = "a path that begins with /";
-const BASE: &str = "an http or https address, for example \"https://provider.example\"";
-const NAME: &str = "a name of 1 to 32 of a-z, 0-9, _ and -";
-const TEXT: &str = "a text, not empty";
+const BASE: &str = "an http or https URL, for example \"https://provider.example\"";
+const NAME: &str = "a name of 1 to 32 characters of a-z, 0-9, _ and -";
+const TEXT: &str = "a non-empty string";
 
 /// A provider's name in the configuration: `[a-z0-9_-]{1,32}`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -49,25 +49,25 @@ impl fmt::Display for ProviderName {
     }
 }
 
-/// The name is not one that a provider can have.
+/// The text is not a valid provider name.
 #[derive(Debug, thiserror::Error)]
 #[error("1 to 32 lower-case letters, digits, underscores or hyphens")]
 pub struct ParseProviderNameError;
 
-/// What providers of one kind have in common.
+/// Settings shared by providers of one kind.
 #[derive(Clone, Debug)]
 pub struct ProviderKind {
     /// The kind's name: an account's `type`.
     pub name: String,
-    /// Below `auth_url`: where browsers are sent.
+    /// Path of the authorization endpoint, below `auth_url`.
     pub authorize_path: String,
-    /// Below `auth_url`: where codes are exchanged.
+    /// Path of the token endpoint, below `auth_url`.
     pub token_path: String,
-    /// Below `api_url`: who the person is.
+    /// Path of the user's profile, below `api_url`.
     pub user_path: String,
-    /// The field of that answer which identifies the person for good.
+    /// The profile's field with the user's permanent identifier.
     pub id_field: String,
-    /// Whether PKCE is used with this kind unless a provider says otherwise.
+    /// Default of a provider's `pkce`.
     pub pkce: bool,
 }
 
@@ -92,7 +92,7 @@ impl ProviderKind {
         let token_path = path("token_path");
         let user_path = path("user_path");
         let field = "the name of a field of the profile";
-        let id_field = section.required_by("id_field", field, some_text);
+        let id_field = section.required_by("id_field", field, non_empty);
         let pkce = section.flag("pkce", true);
         Ok(Self {
             name: name.to_owned(),
@@ -108,50 +108,50 @@ impl ProviderKind {
 /// One configured provider.
 #[derive(Clone, Debug)]
 pub struct ProviderConfig {
-    /// Its name here.
+    /// Its name in the configuration.
     pub name: ProviderName,
-    /// What it has in common with others.
+    /// The settings of its kind.
     pub kind: ProviderKind,
-    /// Where browsers are sent.
+    /// The authorization endpoint, where browsers are sent.
     pub authorize_url: Url,
-    /// Where codes are exchanged.
+    /// The token endpoint, where codes are exchanged.
     pub token_url: Url,
-    /// Who the person is.
+    /// The endpoint of the user's profile.
     pub user_url: Url,
-    /// Our name there.
+    /// OAuth's `client_id`.
     pub client_id: String,
-    /// Our secret there.
+    /// OAuth's `client_secret`.
     pub client_secret: Secret,
-    /// Whether `redirect_uri` is sent, in both calls; else in neither. Default yes.
+    /// Whether `redirect_uri` is sent in both calls; if not, in neither. Default true.
     pub sends_redirect_uri: bool,
-    /// Whether PKCE (S256) is used; default as the kind.
+    /// Whether PKCE (S256) is used; default: the kind's `pkce`.
     pub pkce: bool,
-    /// What is sent to the provider, and comes from it, can be read on the way: an http address beyond this machine.
-    is_readable: bool,
-    /// What `iss` must be when it is sent (RFC 9207); default the origin of `auth_url`.
+    /// Whether an http address beyond this machine exposes the calls to eavesdroppers.
+    is_unencrypted: bool,
+    /// The required value of `iss`, if the provider sends it (RFC 9207); default: the origin of `auth_url`.
     pub issuer: String,
 }
 
 impl ProviderConfig {
     /// Reads a provider of one of `kinds`.
     fn read(name: &str, kinds: &Kinds, section: &mut Section<'_>) -> Read<Self> {
-        let kind = section.required_by("kind", &kinds.words(), |name| kinds.find(name));
+        let kind = section.required_by("kind", &kinds.quoted_names(), |name| kinds.find(name));
         let auth_url = section.required_by("auth_url", BASE, base_url);
         let api_url = section.required_by("api_url", BASE, base_url);
-        let id = "the id that the provider gave";
-        let client_id = section.required_by("client_id", id, some_text);
+        let id = "the id that the provider issued";
+        let client_id = section.required_by("client_id", id, non_empty);
         let client_secret = section.required_secret("client_secret");
         let allow_sandbox = section.flag("allow_sandbox", false);
-        let is_sandbox = client_secret.as_ref().is_ok_and(is_sandboxs);
+        let is_sandbox = client_secret.as_ref().is_ok_and(is_sandbox_secret);
         let addresses = [("auth_url", &auth_url), ("api_url", &api_url)];
         let may_be_anywhere = !is_sandbox || allow_sandbox == Ok(true);
-        let mut place = Ok(());
+        let mut sandbox_address = Ok(());
         for (key, url) in addresses {
             if url.as_ref().is_ok_and(|url| !is_loopback(url)) && !may_be_anywhere {
-                place = Err(section.problem(
+                sandbox_address = Err(section.problem(
                     key,
-                    "the sandbox provider, which lets everybody in, on another machine",
-                    "a loopback address, or a name below localhost; or allow_sandbox = true beside it",
+                    "the sandbox provider, which lets anyone log in, on another machine",
+                    "a loopback address, a name below localhost, or allow_sandbox = true",
                 ));
             }
         }
@@ -160,13 +160,13 @@ impl ProviderConfig {
         let origin = auth_url
             .as_ref()
             .map(|url| url.origin().ascii_serialization());
-        let issuer = section.parsed_by("issuer", origin.as_deref().unwrap_or("-"), TEXT, some_text);
+        let issuer = section.parsed_by("issuer", origin.as_deref().unwrap_or("-"), TEXT, non_empty);
         let (kind, auth_url, api_url) = (kind?, auth_url?, api_url?);
-        let is_readable = |url: &Url| url.scheme() == "http" && !is_loopback(url);
-        place?;
+        let is_unencrypted = |url: &Url| url.scheme() == "http" && !is_loopback(url);
+        sandbox_address?;
         Ok(Self {
-            is_readable: is_readable(&auth_url) || is_readable(&api_url),
-            // The name's problem is noted by `Providers`.
+            is_unencrypted: is_unencrypted(&auth_url) || is_unencrypted(&api_url),
+            // `Providers` reports an invalid name.
             name: name.parse().map_err(|_| Invalid)?,
             authorize_url: below(&auth_url, &kind.authorize_path),
             token_url: below(&auth_url, &kind.token_path),
@@ -182,30 +182,30 @@ impl ProviderConfig {
 }
 
 impl ProviderConfig {
-    /// What a careful operator should know of it.
+    /// Returns warnings about insecure settings.
     fn warnings(&self) -> impl Iterator<Item = String> + use<> {
         let section = format!("providers.{}", self.name);
-        let clear_text = self.is_readable.then(|| {
+        let clear_text = self.is_unencrypted.then(|| {
             format!(
-                "{section}: auth_url or api_url is http and not on this machine: the client secret, codes and tokens can \
-                 be read on the way, and answers changed; prefer https"
+                "{section}: auth_url or api_url is http and not on this machine: the client secret, codes, tokens and \
+                 responses can be read and changed in transit; use https"
             )
         });
-        let sandbox = is_sandboxs(&self.client_secret).then(|| {
+        let sandbox = is_sandbox_secret(&self.client_secret).then(|| {
             format!(
-                "{section}: client_secret is the sandbox provider's, which everybody knows, and the sandbox lets \
-                 everybody in as anybody: for trying things out only"
+                "{section}: client_secret is the sandbox provider's public secret: anyone can log in as any user; for \
+                 development only"
             )
         });
         [clear_text, sandbox].into_iter().flatten()
     }
 }
 
-fn is_sandboxs(secret: &Secret) -> bool {
+fn is_sandbox_secret(secret: &Secret) -> bool {
     secret.expose() == SANDBOX_SECRET
 }
 
-/// Whether an address is on this machine: a loopback address, or a name that is one (RFC 6761, section 6.3).
+/// Whether a URL is on this machine: a loopback address, or a name below `localhost` (RFC 6761 section 6.3).
 fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(address)) => address.is_loopback(),
@@ -226,7 +226,7 @@ pub struct Providers {
 }
 
 impl Providers {
-    /// All of them, by name.
+    /// Iterates over all providers, sorted by name.
     pub fn iter(&self) -> std::slice::Iter<'_, ProviderConfig> {
         self.all.iter()
     }
@@ -235,7 +235,7 @@ impl Providers {
         self.all.iter().flat_map(ProviderConfig::warnings)
     }
 
-    /// The one for a login that names none: the configured default, or the only one there is.
+    /// The provider of a login that names none: the configured default, or the only provider.
     #[must_use]
     pub fn default_name(&self) -> Option<&ProviderName> {
         self.default.as_ref()
@@ -252,7 +252,7 @@ impl Providers {
             return Err(root.missing("providers", "at least one section [providers.NAME]"));
         }
         let names: Vec<_> = all.iter().map(|(name, _)| name.as_str()).collect();
-        let names_read = names_must_be_good(root, "providers", &names);
+        let names_read = check_names(root, "providers", &names);
         let default = default?;
         if let Some(default) = &default
             && !names.contains(&default.as_str())
@@ -274,20 +274,20 @@ impl Providers {
     }
 }
 
-/// The kinds that there are: Bitbucket, and those of the file.
+/// All kinds: Bitbucket, and those in the file.
 struct Kinds(BTreeMap<String, ProviderKind>);
 
 impl Kinds {
-    /// Reads `[provider_kinds]`. If that is invalid, there are kinds all the same, so that providers can be read.
+    /// Reads `[provider_kinds]`. Returns kinds even if it is invalid, so that problems of providers are reported too.
     fn read(root: &mut Section<'_>) -> (Self, Read<()>) {
         let mut kinds = BTreeMap::from([("bitbucket".to_owned(), ProviderKind::bitbucket())]);
         let Ok(own) = root.sections("provider_kinds", ProviderKind::read) else {
             return (Self(kinds), Err(Invalid));
         };
         let names: Vec<_> = own.iter().map(|(name, _)| name.as_str()).collect();
-        let names_read = names_must_be_good(root, "provider_kinds", &names);
+        let names_read = check_names(root, "provider_kinds", &names);
         for (name, kind) in own {
-            // An invalid one is a kind, too: its own problems are noted.
+            // An invalid kind stays known by name, so that its providers are not reported as well.
             kinds.insert(name, kind.unwrap_or_else(ProviderKind::bitbucket));
         }
         (Self(kinds), names_read)
@@ -297,16 +297,16 @@ impl Kinds {
         self.0.get(name).cloned()
     }
 
-    fn words(&self) -> String {
+    fn quoted_names(&self) -> String {
         let names: Vec<_> = self.0.keys().map(String::as_str).collect();
         quoted(&names)
     }
 }
 
-fn names_must_be_good(root: &Section<'_>, key: &str, names: &[&str]) -> Read<()> {
-    let is_bad = |name: &&&str| name.parse::<ProviderName>().is_err();
+fn check_names(root: &Section<'_>, key: &str, names: &[&str]) -> Read<()> {
+    let is_invalid = |name: &&&str| name.parse::<ProviderName>().is_err();
     let mut read = Ok(());
-    for name in names.iter().filter(is_bad) {
+    for name in names.iter().filter(is_invalid) {
         read = Err(root.problem(key, &format!("[{key}.{name}]"), NAME));
     }
     read
@@ -317,7 +317,7 @@ fn quoted(names: &[&str]) -> String {
     quoted.join(", ")
 }
 
-fn some_text(text: &str) -> Option<String> {
+fn non_empty(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
@@ -326,7 +326,7 @@ fn base_url(text: &str) -> Option<Url> {
         matches!(url.scheme(), "http" | "https")
             && url.query().is_none()
             && url.fragment().is_none()
-            // They would be shown wherever the address is.
+            // Credentials in a URL would appear wherever the URL does.
             && url.username().is_empty()
             && url.password().is_none()
     };

@@ -1,4 +1,4 @@
-//! How browsers reach the gateway.
+//! The gateway's origin as browsers see it.
 
 use std::str::FromStr;
 
@@ -7,18 +7,18 @@ use url::Url;
 
 use crate::logins::LoginState;
 
-/// The gateway's origin as browsers see it. What it decides: addresses handed out, and how cookies are set.
+/// The gateway's origin as browsers see it. Determines the URLs sent to browsers, and the cookies' attributes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicUrl(Origin);
 
 impl PublicUrl {
-    /// Whether browsers come by https, and so take `Secure` cookies.
+    /// Whether the scheme is https, so that cookies can be `Secure`.
     #[must_use]
     pub fn is_https(&self) -> bool {
         self.0.is_https()
     }
 
-    /// Where the provider sends the browser back to: OAuth's `redirect_uri`. CONTRACT 8.
+    /// OAuth's `redirect_uri`, where the provider sends the browser back to. CONTRACT 8.
     #[must_use]
     pub fn callback(&self) -> Url {
         let mut url = self.0.to_url();
@@ -26,7 +26,7 @@ impl PublicUrl {
         url
     }
 
-    /// A polling login's page.
+    /// The URL of a polling login's page.
     #[must_use]
     pub fn page(&self, state: &LoginState) -> Url {
         let mut url = self.callback();
@@ -38,7 +38,7 @@ impl PublicUrl {
 impl FromStr for PublicUrl {
     type Err = ParseOriginError;
 
-    /// It is an origin: paths pass the gateway unchanged, so it has none of its own.
+    /// Parses an origin. It has no path, since the gateway forwards paths unchanged.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         text.parse().map(Self)
     }
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_an_origin() {
+    fn only_an_origin_is_accepted() {
         for good in [
             "http://127.0.0.1:8080",
             "https://login.example/",
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn the_callback_is_its_login_path() {
+    fn the_callback_is_the_login_path() {
         let url: PublicUrl = "https://login.example:8443".parse().unwrap();
         assert_eq!(url.callback().as_str(), "https://login.example:8443/login");
     }

@@ -1,4 +1,4 @@
-//! Configurations that are right, and every problem of those that are not.
+//! Valid configurations, and the problems of invalid ones.
 
 use std::{path::Path, time::Duration};
 
@@ -18,7 +18,7 @@ fn parse(text: &str) -> Result<Config, ConfigError> {
     Config::parse(Path::new("v1.toml"), text).map(|loaded| loaded.config)
 }
 
-/// The keys of all problems, and the whole message.
+/// Returns the keys of all problems, and the whole message.
 fn problems(text: &str) -> (Vec<String>, String) {
     let error = parse(text).unwrap_err();
     let keys = error.keys().into_iter().map(str::to_owned);
@@ -26,7 +26,7 @@ fn problems(text: &str) -> (Vec<String>, String) {
 }
 
 #[test]
-fn a_provider_is_enough_and_the_rest_are_the_contracts_defaults() {
+fn a_provider_is_enough_and_the_defaults_are_the_contracts() {
     let config = parse(&good()).unwrap();
     assert_eq!(config.headers().app().as_str(), "acme-x-app");
     assert_eq!(
@@ -62,7 +62,7 @@ fn a_provider_is_enough_and_the_rest_are_the_contracts_defaults() {
 }
 
 #[test]
-fn every_problem_is_told_at_once_by_its_key() {
+fn all_problems_are_reported_at_once_by_key() {
     let text = format!(
         "prefix = \"1x\"\nlisten = \"nowhere\"\nstore = \"mysql:x\"\nworker_threads = 2\nnonsense = 1\n\
          public_url = \"https://x/path\"\n[login]\nlogin_ttl_seconds = 0\nclaim_ttl = 5\n\
@@ -103,8 +103,8 @@ fn every_problem_is_told_at_once_by_its_key() {
 }
 
 #[test]
-fn a_key_of_an_older_release_is_named_with_its_new_name() {
-    for (old, told) in [
+fn a_key_of_an_older_release_is_reported_with_its_new_name() {
+    for (old, expected) in [
         (
             "worker_threads = 2\n",
             "v1.toml:1: worker_threads: renamed to threads",
@@ -116,7 +116,7 @@ fn a_key_of_an_older_release_is_named_with_its_new_name() {
     ] {
         let (keys, message) = problems(&format!("{old}{}", good()));
         assert_eq!(keys.len(), 1, "{message}");
-        assert_eq!(message, told);
+        assert_eq!(message, expected);
     }
 }
 
@@ -146,14 +146,14 @@ fn every_line_names_the_file() {
 }
 
 #[test]
-fn what_is_no_toml_is_told_by_its_line_and_without_its_text() {
+fn invalid_toml_is_reported_by_line_and_without_its_text() {
     let (_, message) = problems("prefix = \"Acme\"\nclient_secret = hunter2\n");
     assert!(message.contains("v1.toml:2: not TOML"), "{message}");
     assert!(!message.contains("hunter2"), "{message}");
 }
 
 #[test]
-fn a_secret_comes_from_where_it_is_said_to_be() {
+fn a_secret_is_read_from_its_source() {
     let with = |source: &str| good().replace("\"secret\"", &format!("{source:?}"));
     let secret = |text: &str| {
         parse(text)
@@ -185,7 +185,7 @@ fn a_secret_comes_from_where_it_is_said_to_be() {
 }
 
 #[test]
-fn a_secret_is_neither_printed_nor_told() {
+fn secrets_are_not_printed() {
     let config = parse(&good().replace("\"secret\"", "\"hunter2\"")).unwrap();
     assert!(!format!("{config:?}").contains("hunter2"));
     let (_, message) = problems(&good().replace("\"secret\"", "[\"hunter2\"]"));
@@ -193,13 +193,13 @@ fn a_secret_is_neither_printed_nor_told() {
 }
 
 #[test]
-fn beyond_loopback_the_gateways_secret_is_asked_for() {
+fn beyond_loopback_the_gateways_secret_is_required() {
     let (keys, message) = problems(&format!("listen = \"0.0.0.0:7001\"\n{}", good()));
     assert_eq!(keys, ["gateway_secret"], "{message}");
 }
 
 #[test]
-fn without_a_provider_there_is_no_login() {
+fn a_provider_is_required() {
     let (keys, _) = problems("prefix = \"Acme\"");
     assert_eq!(keys, ["providers"]);
     let (keys, _) = problems(&format!("default_provider = \"other\"\n{}", good()));
@@ -207,7 +207,7 @@ fn without_a_provider_there_is_no_login() {
 }
 
 #[test]
-fn a_problem_of_providers_hides_no_other_and_makes_none() {
+fn problems_of_providers_hide_no_others_and_cause_none() {
     let kind = "[provider_kinds.'A b']\nauthorize_path = \"x\"\ntoken_path = \"/t\"\nuser_path = \"/u\"\nid_field = \"i\"\n";
     for (text, expected) in [
         (
@@ -234,19 +234,19 @@ fn a_problem_of_providers_hides_no_other_and_makes_none() {
 }
 
 #[test]
-fn there_is_no_prefix_unless_it_is_said() {
+fn the_prefix_has_no_default() {
     let (keys, _) = problems(&good().replace("prefix", "# prefix"));
     assert_eq!(keys, ["prefix"]);
 }
 
 #[test]
-fn a_convention_header_cannot_take_a_name_that_means_something() {
+fn a_convention_header_cannot_have_a_reserved_name() {
     let (keys, message) = problems(&format!("{}[headers]\nversion = \"Host\"\n", good()));
     assert_eq!(keys, ["headers.version"], "{message}");
 }
 
 #[test]
-fn an_address_is_not_told_since_it_may_hold_a_password() {
+fn the_stores_address_is_not_printed_since_it_may_contain_a_password() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("address");
     let in_file = format!("file:{}", file.display());
@@ -271,7 +271,7 @@ fn an_address_is_not_told_since_it_may_hold_a_password() {
 }
 
 #[test]
-fn a_store_is_an_address_or_where_to_find_one() {
+fn the_store_is_an_address_or_a_reference_to_one() {
     let store = |text: &str| {
         let config = parse(&format!("{text}\n{}", good())).unwrap();
         assert!(!format!("{config:?}").contains("hunter2"));
@@ -293,7 +293,7 @@ fn a_store_is_an_address_or_where_to_find_one() {
 }
 
 #[test]
-fn how_a_postgres_is_spoken_to_has_defaults_and_bounds() {
+fn settings_of_postgres_have_defaults_and_ranges() {
     let postgres = |text: &str| {
         let config = parse(&format!("{}[postgres]\n{text}", good())).unwrap();
         config.store().postgres.clone()
@@ -326,7 +326,7 @@ fn how_a_postgres_is_spoken_to_has_defaults_and_bounds() {
 }
 
 #[test]
-fn another_kind_is_data() {
+fn kinds_of_providers_can_be_configured() {
     let kind = "[provider_kinds.gitea]\nauthorize_path = \"/login/oauth/authorize\"\n\
                 token_path = \"/login/oauth/access_token\"\nuser_path = \"/api/v1/user\"\nid_field = \"id\"\n";
     let text = good().replace("\"bitbucket\"", "\"gitea\"");
@@ -350,7 +350,7 @@ fn another_kind_is_data() {
 }
 
 #[test]
-fn of_several_providers_none_is_the_default_unless_said() {
+fn with_several_providers_none_is_the_default_unless_configured() {
     let other =
         config_text_with_provider("https://provider.example", "").replace("sandbox", "other");
     let two = format!("{}{other}", good());
@@ -385,7 +385,7 @@ fn provider_at(address: &str, secret: &str, more: &str) -> String {
 }
 
 #[test]
-fn the_sandbox_is_refused_beyond_loopback_unless_it_is_allowed() {
+fn the_sandbox_is_rejected_beyond_loopback_unless_allowed() {
     for address in [
         "http://127.0.0.1:7100",
         "http://127.1.2.3",
@@ -394,8 +394,11 @@ fn the_sandbox_is_refused_beyond_loopback_unless_it_is_allowed() {
         "http://provider.localhost:7100",
     ] {
         let config = parse(&provider_at(address, "sandbox-only-secret", "")).unwrap();
-        let told = config.warnings().join("\n");
-        assert!(told.contains("sandbox") && !told.contains("http"), "{told}");
+        let warnings = config.warnings().join("\n");
+        assert!(
+            warnings.contains("sandbox") && !warnings.contains("http"),
+            "{warnings}"
+        );
     }
     for address in [
         "http://10.0.0.1:7100",
@@ -417,7 +420,7 @@ fn the_sandbox_is_refused_beyond_loopback_unless_it_is_allowed() {
 }
 
 #[test]
-fn a_provider_in_clear_text_elsewhere_is_warned_of() {
+fn an_unencrypted_provider_on_another_machine_causes_a_warning() {
     let warnings = |address: &str| {
         let config = parse(&provider_at(address, "a secret of its own", ""));
         config.unwrap().warnings()
@@ -429,9 +432,9 @@ fn a_provider_in_clear_text_elsewhere_is_warned_of() {
     ] {
         assert_eq!(warnings(quiet), Vec::<String>::new(), "{quiet}");
     }
-    let told = warnings("http://provider.example").join("\n");
+    let warning = warnings("http://provider.example").join("\n");
     assert!(
-        told.contains("providers.sandbox") && told.contains("https"),
-        "{told}"
+        warning.contains("providers.sandbox") && warning.contains("https"),
+        "{warning}"
     );
 }

@@ -1,4 +1,4 @@
-//! How long a request and a connection may take.
+//! Timeouts of requests and connections.
 
 use std::time::Duration;
 
@@ -7,21 +7,21 @@ use signpost_kit::{
     http_server::HttpTimeouts,
 };
 
-/// As at the gateway: enough for a head or a form of 64 KiB.
+/// As the gateway's: enough for a head or a form of 64 KiB.
 const HEAD_SECONDS: u64 = 10;
 const BODY_SECONDS: u64 = 10;
-/// Longer than the 90 s for which a gateway keeps idle connections: a backend that closed first would fail a request
-/// that is sent at that moment.
+/// Longer than the gateway's idle timeout of 90 s: if the backend closed first, a request sent at that moment would
+/// fail.
 const IDLE_SECONDS: u64 = 120;
-/// Each wait until the other end takes bytes of an answer, as at the gateway. Answers are small.
+/// Timeout of each write of a response, as the gateway's. Responses are small.
 const SEND_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long anything may take on a connection.
+/// Timeouts of requests and connections.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
-    /// A whole head, 10 s; silence between two requests, 120 s; a wait while an answer is sent, 60 s.
+    /// The request head, default 10 s; an idle connection, default 120 s; each write of a response, 60 s.
     pub connection: HttpTimeouts,
-    /// A whole body. Default 10 s.
+    /// The request body. Default 10 s.
     pub body: Duration,
 }
 

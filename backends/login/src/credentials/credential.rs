@@ -1,4 +1,4 @@
-//! The credential that a logged-in person's requests carry: opaque, 256 bits.
+//! The credential in a logged-in user's requests: opaque, 256 bits.
 
 use std::{fmt, str::FromStr};
 
@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 use crate::secret::{Secret, hash_type};
 
 hash_type! {
-    /// SHA-256 of a credential: what the store knows of it.
+    /// SHA-256 of a credential, which is what the store has.
     CredentialHash
 }
 
@@ -16,19 +16,19 @@ hash_type! {
 pub struct Credential(Secret);
 
 impl Credential {
-    /// Makes a new one.
+    /// Generates a random credential.
     #[must_use]
     pub fn generate() -> Self {
         Self(Secret::generate())
     }
 
-    /// The credential as it is handed out and sent back.
+    /// The credential's text, as clients receive and send it.
     #[must_use]
     pub fn encode(&self) -> Zeroizing<String> {
         Zeroizing::new(self.0.encode())
     }
 
-    /// What the store knows of it.
+    /// The hash that is stored.
     #[must_use]
     pub fn hash(&self) -> CredentialHash {
         CredentialHash(self.0.sha256())
@@ -60,7 +60,7 @@ impl fmt::Debug for Credential {
     }
 }
 
-/// The text is no credential that was ever issued.
+/// The text does not have the format of a credential.
 #[derive(Debug, thiserror::Error)]
 #[error("43 characters of base64url")]
 pub struct ParseCredentialError;

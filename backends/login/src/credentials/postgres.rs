@@ -8,11 +8,11 @@ use signpost_store::{
 };
 
 use super::{
-    CredentialHash, CredentialStore, LoggedIn, NewCredential, REVOKED_KEPT,
+    CredentialClaims, CredentialHash, CredentialStore, NewCredential, REVOKED_RETENTION,
     row::{COLUMNS, logged_in_from_row},
 };
 
-/// Credentials in a Postgres.
+/// Credentials in a Postgres database.
 #[derive(Debug)]
 pub struct PostgresCredentials {
     database: PostgresDatabase,
@@ -39,7 +39,7 @@ impl PostgresCredentials {
 
 #[async_trait]
 impl CredentialStore for PostgresCredentials {
-    async fn keep(&self, credential: NewCredential) -> Result<(), StoreError> {
+    async fn insert(&self, credential: NewCredential) -> Result<(), StoreError> {
         let session = self.database.session().await?;
         let NewCredential {
             hash,
@@ -64,7 +64,7 @@ impl CredentialStore for PostgresCredentials {
         &self,
         hash: &CredentialHash,
         now: Timestamp,
-    ) -> Result<Option<LoggedIn>, StoreError> {
+    ) -> Result<Option<CredentialClaims>, StoreError> {
         let session = self.database.session().await?;
         let hash = hash.as_bytes().as_slice();
         let row = session
@@ -83,8 +83,8 @@ impl CredentialStore for PostgresCredentials {
     }
 
     async fn sweep(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
-        // The order makes it go by the indexes, and the limit's being known does so for what is removed: the plan of
-        // a statement that is prepared knows no values.
+        // ORDER BY makes the server read the indexes. The limit is a literal, not a parameter: the plan of a prepared
+        // statement cannot depend on values, and without a known limit the DELETE would scan the table.
         let sql = format!(
             "DELETE FROM credentials WHERE hash IN (SELECT hash FROM ( \
                  (SELECT hash FROM credentials WHERE expires_at <= $1 ORDER BY expires_at LIMIT {limit}) \
@@ -92,7 +92,7 @@ impl CredentialStore for PostgresCredentials {
                  (SELECT hash FROM credentials WHERE revoked_at <= $2 ORDER BY revoked_at LIMIT {limit}) \
              ) AS ended LIMIT {limit})"
         );
-        let revoked_before = now.minus(REVOKED_KEPT);
+        let revoked_before = now.minus(REVOKED_RETENTION);
         let session = self.database.session().await?;
         let swept = session
             .execute(&sql, &[&now.as_millis(), &revoked_before.as_millis()])

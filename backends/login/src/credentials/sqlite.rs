@@ -6,7 +6,7 @@ use signpost_kit::clock::Timestamp;
 use signpost_store::{SqliteDatabase, StoreError, Topic, sqlite::changes};
 
 use super::{
-    CredentialHash, CredentialStore, LoggedIn, NewCredential, REVOKED_KEPT,
+    CredentialClaims, CredentialHash, CredentialStore, NewCredential, REVOKED_RETENTION,
     row::{COLUMNS, logged_in_from_row},
 };
 
@@ -21,8 +21,8 @@ impl SqliteCredentials {
         Self(database)
     }
 
-    /// As [`CredentialStore::keep`], together with something else.
-    pub(crate) fn keep_in(
+    /// As [`CredentialStore::insert`], as part of a transaction.
+    pub(crate) fn insert_in(
         transaction: &Transaction<'_>,
         credential: &NewCredential,
     ) -> rusqlite::Result<()> {
@@ -45,9 +45,9 @@ impl SqliteCredentials {
 
 #[async_trait]
 impl CredentialStore for SqliteCredentials {
-    async fn keep(&self, credential: NewCredential) -> Result<(), StoreError> {
+    async fn insert(&self, credential: NewCredential) -> Result<(), StoreError> {
         self.0
-            .write(move |transaction| Self::keep_in(transaction, &credential))
+            .write(move |transaction| Self::insert_in(transaction, &credential))
             .await
     }
 
@@ -55,7 +55,7 @@ impl CredentialStore for SqliteCredentials {
         &self,
         hash: &CredentialHash,
         now: Timestamp,
-    ) -> Result<Option<LoggedIn>, StoreError> {
+    ) -> Result<Option<CredentialClaims>, StoreError> {
         let hash = *hash;
         self.0
             .call(move |connection| {
@@ -93,7 +93,7 @@ impl CredentialStore for SqliteCredentials {
                         "DELETE FROM credentials WHERE hash IN ( \
                              SELECT hash FROM credentials WHERE expires_at <= ?1 OR revoked_at <= ?2 LIMIT ?3)",
                     )?
-                    .execute(params![now.as_millis(), now.minus(REVOKED_KEPT).as_millis(), limit])
+                    .execute(params![now.as_millis(), now.minus(REVOKED_RETENTION).as_millis(), limit])
             })
             .await
     }

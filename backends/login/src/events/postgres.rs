@@ -6,7 +6,7 @@ use signpost_store::{PostgresDatabase, StoreError, StoredRow, postgres::row_coun
 
 use super::{EventStore, NewEvent};
 
-/// Events in a Postgres.
+/// Events in a Postgres database.
 #[derive(Debug)]
 pub struct PostgresEvents(PostgresDatabase);
 
@@ -20,7 +20,7 @@ impl PostgresEvents {
 
 #[async_trait]
 impl EventStore for PostgresEvents {
-    async fn keep(&self, event: NewEvent) -> Result<i64, StoreError> {
+    async fn insert(&self, event: NewEvent) -> Result<i64, StoreError> {
         let session = self.0.session().await?;
         let row = session
             .query_one(
@@ -39,7 +39,7 @@ impl EventStore for PostgresEvents {
     }
 
     async fn sweep(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
-        // Ids grow with time, so the oldest are the first: this needs no index.
+        // Ids grow with time, so the lowest ids are the oldest events: no index on received_at is needed.
         let sql = format!(
             "DELETE FROM events WHERE id IN (SELECT id FROM events ORDER BY id LIMIT {limit}) AND received_at < $1"
         );

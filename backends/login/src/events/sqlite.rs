@@ -21,7 +21,7 @@ impl SqliteEvents {
 
 #[async_trait]
 impl EventStore for SqliteEvents {
-    async fn keep(&self, event: NewEvent) -> Result<i64, StoreError> {
+    async fn insert(&self, event: NewEvent) -> Result<i64, StoreError> {
         self.0
             .write(move |transaction| {
                 transaction
@@ -46,7 +46,7 @@ impl EventStore for SqliteEvents {
     async fn sweep(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
         self.0
             .write(move |transaction| {
-                // Ids grow with time, so the oldest are the first: this needs no index.
+                // Ids grow with time, so the lowest ids are the oldest events: no index on received_at is needed.
                 transaction
                     .prepare_cached(
                         "DELETE FROM events WHERE id IN (SELECT id FROM events ORDER BY id LIMIT ?2) \

@@ -1,46 +1,47 @@
-//! A login begins: in the browser that will finish it, or in a client that will poll.
+//! Begins a login: a redirect login for a browser, or a polling login for a client.
 
 use gateway_protocol::version::Version;
 use signpost_kit::clock::Timestamp;
 
-use super::SentOn;
+use super::ProviderRedirect;
 use crate::{
     applications::Application,
-    error::LoginError,
+    error::{LoginError, ParamRule},
     logins::{LoginCookie, LoginToken, NewPollingLogin, SealedRedirect, UserCode, set_sealed},
     oauth::Provider,
     return_to::ReturnTo,
     service::Service,
 };
 
-/// Who begins a login, and with whom.
-pub(crate) struct Beginning<'a> {
-    /// The version that serves the request, and so issues the login.
+/// A request to begin a login.
+pub(crate) struct LoginRequest<'a> {
+    /// The version that serves the request. It is the issuer of the login.
     pub(crate) version: &'a Version,
-    /// The application it is for.
+    /// The application that the user logs in to.
     pub(crate) application: &'a Application,
-    /// The provider asked for, if one was.
+    /// The requested provider, if any.
     pub(crate) provider: Option<&'a str>,
 }
 
-/// What a polling client is given.
-pub(crate) struct PollingBegun {
+/// What a polling client receives.
+pub(crate) struct StartedPollingLogin {
     pub(crate) token: LoginToken,
     pub(crate) user_code: UserCode,
     pub(crate) expires_at: Timestamp,
 }
 
-/// Begins a redirect login: the browser goes to the provider at once, and takes the login along in a sealed cookie.
-/// Stores nothing, since anybody can do this.
+/// Begins a redirect login: sends the browser to the provider, with the login in a sealed cookie.
+///
+/// Writes nothing to the store: anyone can send such requests, and rows would let them fill it.
 pub(crate) async fn begin_redirect(
     service: &Service,
-    beginning: Beginning<'_>,
+    login_request: LoginRequest<'_>,
     return_to: Option<&str>,
-) -> Result<SentOn, LoginError> {
-    let provider = provider(service, beginning.provider)?;
+) -> Result<ProviderRedirect, LoginError> {
+    let provider = provider(service, login_request.provider)?;
     let return_to = match return_to {
         Some(text) => {
-            let allowed = ReturnTo::parse(text, &beginning.application.return_to);
+            let allowed = ReturnTo::parse(text, &login_request.application.return_to);
             Some(allowed.ok_or(LoginError::ReturnToNotAllowed)?.into_url())
         }
         None => None,
@@ -48,15 +49,15 @@ pub(crate) async fn begin_redirect(
     let now = service.now();
     let expires_at = now.plus(service.config.lifetimes().login);
     let seal = service.state.seal().await?;
-    let state = seal.issue_state(beginning.version, expires_at);
+    let state = seal.issue_state(login_request.version, expires_at);
     let login = SealedRedirect {
-        application: beginning.application.id,
+        application: login_request.application.id,
         provider: provider.config().name.clone(),
         return_to,
         cookie: LoginCookie::generate(),
     };
     let sealed = seal.seal(&state, &login);
-    Ok(SentOn {
+    Ok(ProviderRedirect {
         url: provider.authorize_url(&state, &login.cookie),
         set_cookie: set_sealed(
             &state,
@@ -68,30 +69,30 @@ pub(crate) async fn begin_redirect(
     })
 }
 
-/// Begins a polling login: the client gets a token, and an address to open in any browser.
+/// Begins a polling login: the client receives a token, and a URL to open in any browser.
 pub(crate) async fn begin_polling(
     service: &Service,
-    beginning: Beginning<'_>,
-) -> Result<PollingBegun, LoginError> {
-    let provider = provider(service, beginning.provider)?;
-    let application = beginning.application.id;
+    login_request: LoginRequest<'_>,
+) -> Result<StartedPollingLogin, LoginError> {
+    let provider = provider(service, login_request.provider)?;
+    let application = login_request.application.id;
     service
         .limits
-        .admit_start(application, service.state.instant())?;
-    let token = LoginToken::generate(beginning.version);
+        .count_start(application, service.state.instant())?;
+    let token = LoginToken::generate(login_request.version);
     let user_code = UserCode::generate();
     let now = service.now();
     let expires_at = now.plus(service.config.lifetimes().login);
     let login = NewPollingLogin {
         state: token.state(),
-        application: beginning.application.id,
+        application: login_request.application.id,
         user_code: user_code.clone(),
         provider: provider.config().name.clone(),
         created_at: now,
         expires_at,
     };
     service.state.logins.store().begin(login).await?;
-    Ok(PollingBegun {
+    Ok(StartedPollingLogin {
         token,
         user_code,
         expires_at,
@@ -101,7 +102,7 @@ pub(crate) async fn begin_polling(
 fn provider<'a>(service: &'a Service, name: Option<&str>) -> Result<&'a Provider, LoginError> {
     let unknown = || LoginError::ParamInvalid {
         name: "provider",
-        allowed: service.providers.names(),
+        rule: ParamRule::Values(service.providers.names()),
     };
     match name {
         Some(name) => name

@@ -1,10 +1,10 @@
-//! A polling login in the browser: its page, and the button on it.
+//! A polling login in the browser: its page, and the button on the page.
 
 use std::sync::Arc;
 
 use http::HeaderValue;
 
-use super::{SentOn, Visit, locate, must_be_open};
+use super::{BrowserRequest, ProviderRedirect, ensure_pending, find_login};
 use crate::{
     applications::Application,
     error::LoginError,
@@ -13,42 +13,47 @@ use crate::{
     service::Service,
 };
 
-/// What opening a polling login's address leads to.
-pub(crate) enum Shown {
-    /// The page that asks.
+/// The result of opening a polling login's URL.
+pub(crate) enum PageOrRedirect {
+    /// The page that asks the user to confirm.
     Page(Page),
-    /// `polling.confirm = false`: on to the provider at once.
-    SentOn(SentOn),
+    /// With `polling.confirm = false`: a redirect to the provider.
+    Redirect(ProviderRedirect),
 }
 
-/// What the page says, and what its button does.
+/// The contents of the page.
 pub(crate) struct Page {
     pub(crate) application: Arc<Application>,
     pub(crate) user_code: UserCode,
     pub(crate) provider: String,
-    /// The `state` and `confirm` of the button's address.
+    /// The `state` and `confirm` of the button's URL.
     pub(crate) state: String,
     pub(crate) confirm: String,
     pub(crate) set_cookie: HeaderValue,
 }
 
-/// Somebody opens a polling login's address.
+/// Shows the page of a polling login.
 ///
-/// Changes nothing in the store: a link preview that opens the page does not disturb a browser that is at the provider
-/// already. Any browser that was shown the page may confirm; the one that confirmed last may complete.
-pub(crate) async fn show_page(service: &Service, visit: &Visit<'_>) -> Result<Shown, LoginError> {
-    let (login, application) = locate(service, visit).await?;
+/// Writes nothing to the store, so that a link preview does not disturb a browser that is already at the provider. Each
+/// browser that has the page can confirm; only the browser that confirmed last can complete the login.
+pub(crate) async fn show_page(
+    service: &Service,
+    request: &BrowserRequest<'_>,
+) -> Result<PageOrRedirect, LoginError> {
+    let (login, application) = find_login(service, request).await?;
     let Mode::Polling { user_code } = &login.mode else {
         return Err(LoginError::LoginUnknown);
     };
     let now = service.now();
-    must_be_open(&login, now)?;
-    let provider = provider_of(service, &login)?;
+    ensure_pending(&login, now)?;
+    let provider = configured_provider(service, &login)?;
     if !service.config.polling().confirm {
-        return send_on(service, &login, provider).await.map(Shown::SentOn);
+        return redirect_to_provider(service, &login, provider)
+            .await
+            .map(PageOrRedirect::Redirect);
     }
     let cookie = LoginCookie::generate();
-    Ok(Shown::Page(Page {
+    Ok(PageOrRedirect::Page(Page {
         application,
         user_code: user_code.clone(),
         provider: provider.config().name.to_string(),
@@ -63,26 +68,27 @@ pub(crate) async fn show_page(service: &Service, visit: &Visit<'_>) -> Result<Sh
     }))
 }
 
-/// Somebody presses the page's button: only good in the browser that the page was shown in.
+/// Handles the page's button. It works only in the browser that has the page, since `confirm` must match the cookie.
 pub(crate) async fn confirm(
     service: &Service,
-    visit: &Visit<'_>,
+    request: &BrowserRequest<'_>,
     confirm: &str,
-) -> Result<SentOn, LoginError> {
-    let (login, _) = locate(service, visit).await?;
-    must_be_open(&login, service.now())?;
-    LoginCookie::of_request(visit.headers, &login.state, service.config.public_url())
+) -> Result<ProviderRedirect, LoginError> {
+    let (login, _) = find_login(service, request).await?;
+    ensure_pending(&login, service.now())?;
+    LoginCookie::from_request(request.headers, &login.state, service.config.public_url())
         .filter(|cookie| cookie.is_confirmed_by(confirm))
         .ok_or(LoginError::LoginMismatch)?;
-    send_on(service, &login, provider_of(service, &login)?).await
+    redirect_to_provider(service, &login, configured_provider(service, &login)?).await
 }
 
-/// Sends the browser to the provider with a new cookie, unless the login was finished meanwhile.
-async fn send_on(
+/// Binds the login to a new cookie, and redirects the browser to the provider; fails if a callback has claimed the
+/// login.
+async fn redirect_to_provider(
     service: &Service,
     login: &Login,
     provider: &Provider,
-) -> Result<SentOn, LoginError> {
+) -> Result<ProviderRedirect, LoginError> {
     let cookie = LoginCookie::generate();
     let now = service.now();
     let is_bound = service
@@ -94,7 +100,7 @@ async fn send_on(
     if !is_bound {
         return Err(LoginError::LoginUsed);
     }
-    Ok(SentOn {
+    Ok(ProviderRedirect {
         url: provider.authorize_url(&login.state, &cookie),
         set_cookie: cookie.set(
             &login.state,
@@ -105,9 +111,12 @@ async fn send_on(
     })
 }
 
-fn provider_of<'a>(service: &'a Service, login: &Login) -> Result<&'a Provider, LoginError> {
-    let gone = LoginError::Internal {
-        what: "the login's provider is configured no more",
+fn configured_provider<'a>(
+    service: &'a Service,
+    login: &Login,
+) -> Result<&'a Provider, LoginError> {
+    let missing = LoginError::Internal {
+        what: "the login's provider is no longer configured",
     };
-    service.providers.find(&login.provider).ok_or(gone)
+    service.providers.find(&login.provider).ok_or(missing)
 }

@@ -1,4 +1,4 @@
-//! The provider sends the browser back: the login completes or fails, once.
+//! Handles the callback, the provider's redirect: the login completes or fails, once.
 
 use std::sync::Arc;
 
@@ -8,17 +8,17 @@ use tracing::{Instrument, Span, field};
 use url::Url;
 
 use super::{
-    LoginResult, Visit, active_application,
-    claim::issue_random,
-    locate, must_be_open,
-    outcome::{fail, patiently, store_outcome},
+    BrowserRequest, LoginResult, active_application,
+    collect::issue_random,
+    ensure_pending, find_login,
+    outcome::{fail, retry_store, store_outcome},
 };
 use crate::{
     accounts::Account,
     applications::Application,
     error::LoginError,
     logins::{
-        Claim, ClaimTerms, Completion, FailureReason, Login, LoginCookie, LoginSeal, LoginState,
+        Claim, ClaimTimeouts, Completion, FailureReason, Login, LoginCookie, LoginSeal, LoginState,
         Mode, Outcome, Status, Ticket, login_cookie_value,
     },
     oauth::ProviderFault,
@@ -26,114 +26,117 @@ use crate::{
     service::Service,
 };
 
-/// What the provider sends the browser back with.
+/// The parameters of a callback, apart from `state`.
 pub(crate) struct Callback<'a> {
     pub(crate) grant: Grant,
-    /// RFC 9207.
+    /// The issuer. RFC 9207.
     pub(crate) iss: Option<&'a str>,
 }
 
-/// RFC 6749 section 4.1.2.
+/// The provider's decision. RFC 6749 section 4.1.2.
 #[derive(Clone)]
 pub(crate) enum Grant {
-    /// The person said yes.
+    /// The authorization code: the user allowed the login.
     Code(String),
-    /// The person said no, or the provider could not ask.
+    /// An error code: the user denied access, or the provider failed.
     Error(String),
 }
 
-/// What the browser is told in the end, and the `Set-Cookie` that takes the login's cookie away.
-pub(crate) struct Finished {
-    pub(crate) end: End,
+/// The response to the callback, and the `Set-Cookie` that removes the login's cookie.
+pub(crate) struct CallbackResponse {
+    pub(crate) outcome: BrowserOutcome,
     pub(crate) remove_cookie: HeaderValue,
 }
 
 /// How a login ends in the browser.
-pub(crate) enum End {
-    /// Back to the application, with a ticket or an error in the address.
+pub(crate) enum BrowserOutcome {
+    /// Redirect to the application, with a ticket or an error in the query.
     ReturnTo(Url),
-    /// A redirect login without `return_to`: the result is the answer.
+    /// A redirect login without `return_to`: the response is the result.
     Result(LoginResult),
-    /// A polling login: the window may be closed.
+    /// A polling login: a page says that the window can be closed.
     Close(Arc<Application>),
-    /// It failed, and nobody else is to be told here.
+    /// The login failed, and there is no `return_to` to redirect to.
     Problem(LoginError),
 }
 
-/// Completes or fails the login of a callback. A callback of another browser, or of another provider, ends
-/// nothing; a second one changes nothing.
+/// Completes or fails the login of a callback. Callbacks from another browser or provider, and second ones, are
+/// rejected and change nothing.
 pub(crate) async fn finish_login(
     service: &Arc<Service>,
-    visit: &Visit<'_>,
+    request: &BrowserRequest<'_>,
     callback: &Callback<'_>,
-) -> Result<Finished, LoginError> {
-    let opened = open(service, visit).await?;
-    let provider = service.providers.find(&opened.login.provider);
+) -> Result<CallbackResponse, LoginError> {
+    let found = find_callback_login(service, request).await?;
+    let provider = service.providers.find(&found.login.provider);
     let is_issuer = |iss: &str| provider.is_some_and(|provider| provider.is_issuer(iss));
     if !callback.iss.is_none_or(is_issuer) {
         return Err(LoginError::LoginMismatch);
     }
     let admitted = service
         .limits
-        .admit_callback(visit.client, service.state.instant());
+        .count_callback(request.client, service.state.instant());
     let permit = admitted.await?;
-    let remove_cookie = LoginCookie::remove(&opened.login.state, service.config.public_url());
-    // In a task of its own: a browser that goes away must not leave the login half done, nor a stop of the program.
+    let remove_cookie = LoginCookie::remove(&found.login.state, service.config.public_url());
+    // In a task of its own: if the browser disconnects, the login must still finish, and a shutdown waits for the task.
     let (own, grant) = (Arc::clone(service), callback.grant.clone());
-    let settled = async move {
+    let work = async move {
         let _permit = permit;
-        settle(&own, opened, grant).await
+        claim_and_finish(&own, found, grant).await
     };
     let task = service
         .state
-        .spawn_to_end(settled.instrument(Span::current()));
-    let broken_off = |_| LoginError::Internal {
-        what: "a login's last step broke off",
+        .spawn_tracked(work.instrument(Span::current()));
+    let failed = |_| LoginError::Internal {
+        what: "the task of a callback failed",
     };
-    Ok(Finished {
-        end: task.await.map_err(broken_off)??,
+    Ok(CallbackResponse {
+        outcome: task.await.map_err(failed)??,
         remove_cookie,
     })
 }
 
 /// A login that this callback may finish, and the cookie that proves it.
-struct Opened {
+struct CallbackLogin {
     login: Login,
-    origin: Origin,
+    source: LoginSource,
     application: Arc<Application>,
     cookie: LoginCookie,
 }
 
-/// Where a login was before its callback.
+/// Where a login was stored before its callback.
 #[derive(Clone, Copy)]
-enum Origin {
-    /// In the browser's sealed cookie: a redirect login.
+enum LoginSource {
+    /// The browser's sealed cookie: a redirect login.
     Cookie,
-    /// In the store: a polling login, or a redirect login that an older release began.
+    /// The store: a polling login, or a redirect login begun by an older release.
     Store,
 }
 
 /// Finds the login of a callback: a redirect login in the browser's cookie, a polling login in the store.
-async fn open(service: &Service, visit: &Visit<'_>) -> Result<Opened, LoginError> {
-    let state = visit.state()?;
+async fn find_callback_login(
+    service: &Service,
+    request: &BrowserRequest<'_>,
+) -> Result<CallbackLogin, LoginError> {
+    let state = request.parse_state()?;
     let seal = service.state.seal().await?;
     match seal.expiry_of(&state) {
-        Some(expires_at) => open_redirect(service, visit, seal, state, expires_at).await,
-        None => open_polling(service, visit).await,
+        Some(expires_at) => find_redirect_login(service, request, seal, state, expires_at).await,
+        None => find_polling_login(service, request).await,
     }
 }
 
-async fn open_redirect(
+async fn find_redirect_login(
     service: &Service,
-    visit: &Visit<'_>,
+    request: &BrowserRequest<'_>,
     seal: &LoginSeal,
     state: LoginState,
     expires_at: Timestamp,
-) -> Result<Opened, LoginError> {
-    let value = login_cookie_value(visit.headers, &state, service.config.public_url());
+) -> Result<CallbackLogin, LoginError> {
+    let value = login_cookie_value(request.headers, &state, service.config.public_url());
     let has_expired = service.now() >= expires_at;
     let Some(sealed) = value.and_then(|value| seal.open(&state, value)) else {
-        // A browser that has been back already has no cookie any more.
+        // The first callback removed the cookie, so a second one finds the login in the store.
         return Err(
             match service.state.logins.store().find(state.hash()).await? {
                 Some(_) => LoginError::LoginUsed,
@@ -142,7 +145,7 @@ async fn open_redirect(
             },
         );
     };
-    if !visit.is_of(sealed.application) {
+    if !request.can_access(sealed.application) {
         return Err(LoginError::LoginUnknown);
     }
     let application = active_application(service, sealed.application).await?;
@@ -160,38 +163,45 @@ async fn open_redirect(
         expires_at,
         status: Status::Pending,
     };
-    Ok(Opened {
+    Ok(CallbackLogin {
         login,
-        origin: Origin::Cookie,
+        source: LoginSource::Cookie,
         application,
         cookie: sealed.cookie,
     })
 }
 
-async fn open_polling(service: &Service, visit: &Visit<'_>) -> Result<Opened, LoginError> {
-    let (login, application) = locate(service, visit).await?;
-    must_be_open(&login, service.now())?;
+async fn find_polling_login(
+    service: &Service,
+    request: &BrowserRequest<'_>,
+) -> Result<CallbackLogin, LoginError> {
+    let (login, application) = find_login(service, request).await?;
+    ensure_pending(&login, service.now())?;
     let public_url = service.config.public_url();
-    let cookie = LoginCookie::of_request(visit.headers, &login.state, public_url)
+    let cookie = LoginCookie::from_request(request.headers, &login.state, public_url)
         .filter(|cookie| login.is_bound_to(cookie))
         .ok_or(LoginError::LoginMismatch)?;
-    Ok(Opened {
+    Ok(CallbackLogin {
         login,
-        origin: Origin::Store,
+        source: LoginSource::Store,
         application,
         cookie,
     })
 }
 
-/// Claims the login, and brings it to its end.
-async fn settle(service: &Service, opened: Opened, grant: Grant) -> Result<End, LoginError> {
-    let Opened {
+/// Claims the login, then completes or fails it.
+async fn claim_and_finish(
+    service: &Service,
+    found: CallbackLogin,
+    grant: Grant,
+) -> Result<BrowserOutcome, LoginError> {
+    let CallbackLogin {
         mut login,
-        origin,
+        source,
         application,
         cookie,
-    } = opened;
-    login.status = Status::Exchanging(claim(service, &login, origin, &cookie).await?);
+    } = found;
+    login.status = Status::Exchanging(claim(service, &login, source, &cookie).await?);
     match grant {
         Grant::Code(code) => exchange(service, login, application, code, &cookie).await,
         Grant::Error(error) => {
@@ -201,25 +211,25 @@ async fn settle(service: &Service, opened: Opened, grant: Grant) -> Result<End, 
                 FailureReason::ProviderFailed
             };
             fail(service, &login, reason).await?;
-            Ok(end_of_failure(&login, reason, LoginError::LoginDenied))
+            Ok(failure_outcome(&login, reason, LoginError::LoginDenied))
         }
     }
 }
 
-/// Takes the login out of everybody else's hands; tells apart why that may not work.
+/// Claims the login for this callback. If another request was first, the error says what happened to the login.
 async fn claim(
     service: &Service,
     login: &Login,
-    origin: Origin,
+    source: LoginSource,
     cookie: &LoginCookie,
 ) -> Result<Claim, LoginError> {
     let store = service.state.logins.store();
     let now = service.now();
-    let terms = ClaimTerms::of(service.config.store());
-    let claim = terms.begin(now, login.expires_at, service.config.lifetimes().claim);
-    let is_claimed = match origin {
-        Origin::Cookie => store.claim_redirect(login, claim, now).await?,
-        Origin::Store => {
+    let timeouts = ClaimTimeouts::for_store(service.config.store());
+    let claim = timeouts.new_claim(now, login.expires_at, service.config.lifetimes().claim);
+    let is_claimed = match source {
+        LoginSource::Cookie => store.claim_redirect(login, claim, now).await?,
+        LoginSource::Store => {
             let (state, cookie) = (login.state.hash(), cookie.hash());
             store.claim(state, &cookie, claim, now).await?
         }
@@ -231,26 +241,26 @@ async fn claim(
         .find(login.state.hash())
         .await?
         .ok_or(LoginError::LoginUnknown)?;
-    must_be_open(&now_found, service.now())?;
+    ensure_pending(&now_found, service.now())?;
     Err(LoginError::LoginMismatch)
 }
 
-/// Exchanges the code, and lets the login end one way or the other whatever happens.
+/// Exchanges the code. Also if that fails, the login ends: it is stored as failed.
 async fn exchange(
     service: &Service,
     login: Login,
     application: Arc<Application>,
     code: String,
     cookie: &LoginCookie,
-) -> Result<End, LoginError> {
-    let end = try_exchange(service, &login, application, code, cookie).await;
-    if end.is_err() {
-        // The store was away in between, and the code is spent: nobody can go on with this login, so whoever
-        // waits for it is told now, if the store is back, and not when the claim ends. The contract's reasons
-        // have no word of their own for this. If it is complete all the same, that stands.
+) -> Result<BrowserOutcome, LoginError> {
+    let outcome = try_exchange(service, &login, application, code, cookie).await;
+    if outcome.is_err() {
+        // The store failed, and the code is spent, so the login cannot continue. If the store is available again,
+        // waiting clients learn this now and not when the claim ends. The contract has no reason of its own for this
+        // case. If the login was completed and only the store's response was lost, it stays complete.
         let _ = fail(service, &login, FailureReason::ProviderFailed).await;
     }
-    end
+    outcome
 }
 
 async fn try_exchange(
@@ -259,14 +269,14 @@ async fn try_exchange(
     application: Arc<Application>,
     code: String,
     cookie: &LoginCookie,
-) -> Result<End, LoginError> {
+) -> Result<BrowserOutcome, LoginError> {
     match identify(service, login, code, cookie).await? {
         Ok((account, created)) => {
             complete(service, login.clone(), application, account, created).await
         }
         Err(reason) => {
             fail(service, login, reason).await?;
-            Ok(end_of_failure(login, reason, reason.into()))
+            Ok(failure_outcome(login, reason, reason.into()))
         }
     }
 }
@@ -278,13 +288,13 @@ async fn identify(
     cookie: &LoginCookie,
 ) -> Result<Result<(Account, bool), FailureReason>, LoginError> {
     let Some(provider) = service.providers.find(&login.provider) else {
-        tracing::warn!(provider = %login.provider, "a login's provider {} is configured no more", login.provider);
+        tracing::warn!(provider = %login.provider, "login failed: provider {} is no longer configured", login.provider);
         return Ok(Err(FailureReason::ProviderFailed));
     };
     let identified = tokio::select! {
         identified = provider.identify(code, cookie) => identified,
-        () = service.state.ending() => {
-            tracing::warn!(provider = %login.provider, "provider {} did not answer before the program stopped", login.provider);
+        () = service.state.wait_until_giving_up() => {
+            tracing::warn!(provider = %login.provider, "login failed: provider {} did not answer before the shutdown", login.provider);
             return Ok(Err(FailureReason::ProviderTimeout));
         }
     };
@@ -298,8 +308,8 @@ async fn identify(
                 let accounts = &service.state.accounts;
                 accounts.find_or_create(&config.name, &config.kind, &username, now)
             };
-            let (account, created) = patiently(find_or_create).await?;
-            // Of an earlier try only the answer may have been lost.
+            let (account, created) = retry_store(find_or_create).await?;
+            // An earlier try may have created the account, and only the store's response was lost.
             let created = created || (tries > 1 && account.created_at == now);
             Ok(Ok((account, created)))
         }
@@ -312,7 +322,7 @@ async fn identify(
 
 fn log_fault(login: &Login, fault: &ProviderFault) {
     let cause = std::error::Error::source(fault).map(field::display);
-    tracing::warn!(provider = %login.provider, cause, "provider {} failed a login: {fault}", login.provider);
+    tracing::warn!(provider = %login.provider, cause, "login failed at provider {}: {fault}", login.provider);
 }
 
 async fn complete(
@@ -321,7 +331,7 @@ async fn complete(
     application: Arc<Application>,
     account: Account,
     created: bool,
-) -> Result<End, LoginError> {
+) -> Result<BrowserOutcome, LoginError> {
     Span::current().record("account.id", account.id.get());
     let ticket = match &login.mode {
         Mode::Redirect { return_to: Some(_) } => Some(Ticket::generate()),
@@ -341,7 +351,7 @@ async fn complete(
                 return_to: Some(url),
             },
             Some(ticket),
-        ) => Ok(End::ReturnTo(with_ticket(url, &ticket))),
+        ) => Ok(BrowserOutcome::ReturnTo(with_ticket(url, &ticket))),
         (Mode::Redirect { .. }, _) => {
             let completion = Completion {
                 account,
@@ -351,17 +361,19 @@ async fn complete(
             };
             issue_random(service, &completion, login.application)
                 .await
-                .map(End::Result)
+                .map(BrowserOutcome::Result)
         }
-        (Mode::Polling { .. }, _) => Ok(End::Close(application)),
+        (Mode::Polling { .. }, _) => Ok(BrowserOutcome::Close(application)),
     }
 }
 
-fn end_of_failure(login: &Login, reason: FailureReason, problem: LoginError) -> End {
+fn failure_outcome(login: &Login, reason: FailureReason, problem: LoginError) -> BrowserOutcome {
     match &login.mode {
         Mode::Redirect {
             return_to: Some(url),
-        } => End::ReturnTo(with_error(url.clone(), reason)),
-        Mode::Redirect { return_to: None } | Mode::Polling { .. } => End::Problem(problem),
+        } => BrowserOutcome::ReturnTo(with_error(url.clone(), reason)),
+        Mode::Redirect { return_to: None } | Mode::Polling { .. } => {
+            BrowserOutcome::Problem(problem)
+        }
     }
 }

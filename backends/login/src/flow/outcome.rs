@@ -1,4 +1,4 @@
-//! Storing what a login came to, with some patience.
+//! Stores the outcome of a login, with retries.
 
 use std::time::Duration;
 
@@ -8,30 +8,32 @@ use tokio::time::Instant;
 
 use crate::{
     error::LoginError,
-    logins::{ClaimTerms, FailureReason, FinishTimes, Login, Mode, Outcome},
+    logins::{ClaimTimeouts, FailureReason, FinishTimes, Login, Mode, Outcome},
     service::Service,
 };
 
-/// A store that is away is asked again for so long: one that is restarted takes about a second.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// Between two tries.
-const PAUSE: Duration = Duration::from_millis(400);
+/// How long an unavailable store is retried: a restart of the store takes about a second.
+const RETRY_TIMEOUT: Duration = Duration::from_secs(2);
+/// Pause between two tries.
+const RETRY_INTERVAL: Duration = Duration::from_millis(400);
 
-/// When an outcome was stored, and how long it is told.
+/// When an outcome was stored, and until when clients can claim it.
 pub(super) struct StoredOutcome {
     pub(super) at: Timestamp,
     pub(super) claimable_until: Timestamp,
 }
 
-/// Lets the login end badly. Of redirect logins, which strangers can begin, so many are kept as failed at most: of others
-/// nothing is left, and a second callback is a first one.
+/// Stores that the login failed.
+///
+/// Anyone can begin redirect logins, so the number of failed ones that are stored is limited. Beyond the limit the
+/// login's row is deleted, and a second callback is handled like the first.
 pub(super) async fn fail(
     service: &Service,
     login: &Login,
     reason: FailureReason,
 ) -> Result<(), LoginError> {
     if matches!(login.mode, Mode::Redirect { .. })
-        && !service.limits.keeps_failure(service.state.instant())
+        && !service.limits.count_failure(service.state.instant())
     {
         let unclaim = || {
             service
@@ -40,56 +42,57 @@ pub(super) async fn fail(
                 .store()
                 .unclaim_redirect(login.state.hash())
         };
-        return Ok(patiently(unclaim).await?);
+        return Ok(retry_store(unclaim).await?);
     }
     store_outcome(service, login, Outcome::Failed(reason))
         .await
         .map(drop)
 }
 
-/// Stores what the login came to.
+/// Stores the outcome of the login.
 pub(super) async fn store_outcome(
     service: &Service,
     login: &Login,
     outcome: Outcome,
 ) -> Result<StoredOutcome, LoginError> {
     let claim_ttl = service.config.lifetimes().claim;
-    let terms = ClaimTerms::of(service.config.store());
+    let timeouts = ClaimTimeouts::for_store(service.config.store());
     let mut at = service.now();
     let finish = || {
-        // Anew at each try: it must not go by a time at which the claim had not ended yet.
+        // Read for each try: with the time of the first, a claim that has ended since would still seem valid.
         at = service.now();
         let times = FinishTimes {
             at,
-            stored_by: terms.stored_by(login, at),
+            deadline: timeouts.store_deadline(login, at),
             claimable_until: at.plus(claim_ttl),
         };
         let (state, outcome) = (login.state.hash(), outcome.clone());
         service.state.logins.finish(state, outcome, times)
     };
-    if patiently(finish).await? {
+    if retry_store(finish).await? {
         Ok(StoredOutcome {
             at,
             claimable_until: at.plus(claim_ttl),
         })
     } else {
-        // The claim has ended, or may before this is stored; whoever asks then is told that the login failed.
+        // The claim has ended, or may end before the outcome is stored. `/check` reports the login as failed then.
         Err(LoginError::LoginExpired)
     }
 }
 
-/// Asks the store for something that may be asked for twice. Where it is away for a moment it is asked again: the person
-/// has been at the provider by now, and would have to begin all over. One that hangs is not, since that took its time
-/// already.
-pub(super) async fn patiently<T, A>(mut ask: impl FnMut() -> A) -> Result<T, StoreError>
+/// Runs an idempotent call to the store, and retries it if it fails: by now the user has been at the provider, and
+/// would have to start over. A call that takes about as long as the retry timeout is not retried.
+pub(super) async fn retry_store<T, A>(mut call: impl FnMut() -> A) -> Result<T, StoreError>
 where
     A: Future<Output = Result<T, StoreError>>,
 {
-    let last_try = Instant::now() + PATIENCE;
+    let last_try = Instant::now() + RETRY_TIMEOUT;
     loop {
-        match ask().await {
-            Err(_) if Instant::now() + PAUSE <= last_try => tokio::time::sleep(PAUSE).await,
-            answer => return answer,
+        match call().await {
+            Err(_) if Instant::now() + RETRY_INTERVAL <= last_try => {
+                tokio::time::sleep(RETRY_INTERVAL).await;
+            }
+            result => return result,
         }
     }
 }

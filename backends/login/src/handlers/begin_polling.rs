@@ -1,16 +1,16 @@
-//! `POST /login` (`provider`): a polling login begins. CONTRACT 8.
+//! `POST /login` (`provider`): begins a polling login. CONTRACT 8.
 
 use axum::{Json, extract::State};
 use serde::Serialize;
 
 use crate::{
     error::LoginError,
-    flow::{self, Beginning},
-    request::{Caller, Parameters},
-    service::Serving,
+    flow::{self, LoginRequest},
+    request::{CallingApplication, Parameters},
+    service::HandlerContext,
 };
 
-/// What the client keeps, shows and opens.
+/// The response: the client keeps the token, shows the code, and opens the URL in a browser.
 #[derive(Serialize)]
 pub(crate) struct PollingLogin {
     token: String,
@@ -22,19 +22,19 @@ pub(crate) struct PollingLogin {
     interval: u64,
 }
 
-/// Hands out the token, the only time that it leaves.
+/// Begins the login. No other response contains the token.
 pub(crate) async fn begin_polling(
-    State(serving): State<Serving>,
-    Caller(application): Caller,
+    State(context): State<HandlerContext>,
+    CallingApplication(application): CallingApplication,
     parameters: Parameters,
 ) -> Result<Json<PollingLogin>, LoginError> {
-    let service = &serving.service;
-    let beginning = Beginning {
-        version: &serving.version,
+    let service = &context.service;
+    let login_request = LoginRequest {
+        version: &context.version,
         application: &application,
         provider: parameters.optional("provider")?,
     };
-    let begun = flow::begin_polling(service, beginning).await?;
+    let begun = flow::begin_polling(service, login_request).await?;
     Ok(Json(PollingLogin {
         token: begun.token.as_str().to_owned(),
         authorize_url: service

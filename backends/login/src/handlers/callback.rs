@@ -1,35 +1,35 @@
-//! `GET /login?state=…&code=…` and `&error=…`: the provider sends the browser back. CONTRACT 8.
+//! `GET /login?state=…&code=…` and `&error=…`: the callback, to which the provider redirects the browser. CONTRACT 8.
 
 use axum::{
     Json,
     response::{IntoResponse, Response},
 };
 
-use super::{cookie, found};
+use super::{cookie, redirect_to};
 use crate::{
     error::LoginError,
-    flow::{Callback, End, Visit, finish_login},
+    flow::{BrowserOutcome, BrowserRequest, Callback, finish_login},
     pages,
     request::RequestInfo,
-    service::Serving,
+    service::HandlerContext,
     views::{LoginResultView, Views},
 };
 
-/// Completes or fails the login. Its cookie is taken away in either case.
+/// Completes or fails the login, and removes its cookie in both cases.
 pub(super) async fn callback<V: Views>(
-    serving: &Serving,
+    context: &HandlerContext,
     info: &RequestInfo,
-    visit: &Visit<'_>,
+    request: &BrowserRequest<'_>,
     callback: &Callback<'_>,
 ) -> Result<Response, LoginError> {
-    let finished = finish_login(&serving.service, visit, callback).await?;
-    let answer = match finished.end {
-        End::ReturnTo(url) => found(&url)?,
-        End::Result(result) => {
-            Json(LoginResultView::<V>::new(&result, serving.service.now())).into_response()
+    let finished = finish_login(&context.service, request, callback).await?;
+    let answer = match finished.outcome {
+        BrowserOutcome::ReturnTo(url) => redirect_to(&url)?,
+        BrowserOutcome::Result(result) => {
+            Json(LoginResultView::<V>::new(&result, context.service.now())).into_response()
         }
-        End::Close(application) => pages::done(&application.name, info.page_language),
-        End::Problem(problem) => problem.into_response(),
+        BrowserOutcome::Close(application) => pages::done(&application.name, info.page_language),
+        BrowserOutcome::Problem(problem) => problem.into_response(),
     };
     Ok((cookie(finished.remove_cookie), answer).into_response())
 }

@@ -1,4 +1,4 @@
-//! `POST` or `GET /check` `token` (`wait`): how a polling login stands. CONTRACT 8.
+//! `POST` or `GET /check` `token` (`wait`): the status of a polling login. CONTRACT 8.
 
 use std::time::Duration;
 
@@ -6,22 +6,22 @@ use axum::{Json, extract::State};
 use serde::Serialize;
 
 use crate::{
-    error::LoginError,
+    error::{LoginError, ParamRule},
     flow::{self, CheckedStatus},
-    request::{Caller, Parameters},
-    service::Serving,
+    request::{CallingApplication, Parameters},
+    service::HandlerContext,
     views::{LoginResultView, Views},
 };
 
-/// Longest that an answer is held back. CONTRACT 8.
+/// Maximum of `wait`. CONTRACT 8.
 const MAX_WAIT_SECONDS: u64 = 30;
 
-/// Always 200 for a known token.
+/// The response, always 200 for a known token.
 #[derive(Serialize)]
 #[serde(bound = "")]
 pub(crate) struct CheckAnswer<V: Views> {
     status: &'static str,
-    /// Seconds for which this token still answers.
+    /// Seconds until the status changes to `expired`.
     expires_in: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     login: Option<LoginResultView<V>>,
@@ -29,13 +29,13 @@ pub(crate) struct CheckAnswer<V: Views> {
     reason: Option<&'static str>,
 }
 
-/// Tells how the login stands; with `wait`, not before that changes or the wait is over.
+/// Returns the status; with `wait`, as soon as it changes or the wait has passed.
 pub(crate) async fn check<V: Views>(
-    State(serving): State<Serving>,
-    Caller(application): Caller,
+    State(context): State<HandlerContext>,
+    CallingApplication(application): CallingApplication,
     parameters: Parameters,
 ) -> Result<Json<CheckAnswer<V>>, LoginError> {
-    let service = &serving.service;
+    let service = &context.service;
     let token = parameters.required("token")?;
     let wait = wait(parameters.optional("wait")?)?;
     let checked = flow::check(service, token, application.id, wait).await?;
@@ -64,7 +64,7 @@ fn wait(given: Option<&str>) -> Result<Duration, LoginError> {
     };
     let invalid = || LoginError::ParamInvalid {
         name: "wait",
-        allowed: format!("0–{MAX_WAIT_SECONDS}"),
+        rule: ParamRule::Values(format!("0–{MAX_WAIT_SECONDS}")),
     };
     seconds
         .filter(|seconds| *seconds <= MAX_WAIT_SECONDS)

@@ -2,18 +2,18 @@
 
 use axum::response::Response;
 
-use super::sent_on;
+use super::redirect_to_provider;
 use crate::{
     error::LoginError,
-    flow::{self, Visit},
-    service::Serving,
+    flow::{self, BrowserRequest},
+    service::HandlerContext,
 };
 
-/// Sends the browser to the provider.
+/// Redirects the browser to the provider.
 pub(super) async fn confirm(
-    serving: &Serving,
-    visit: &Visit<'_>,
+    context: &HandlerContext,
+    request: &BrowserRequest<'_>,
     confirm: &str,
 ) -> Result<Response, LoginError> {
-    sent_on(flow::confirm(&serving.service, visit, confirm).await?)
+    redirect_to_provider(flow::confirm(&context.service, request, confirm).await?)
 }

@@ -1,20 +1,20 @@
-//! `POST /event/send` `event` (`data`): an event of the logged-in person is stored. CONTRACT 8.
+//! `POST /event/send` `event` (`data`): stores an event of the logged-in user. CONTRACT 8.
 
 use axum::{Json, extract::State};
 use serde::Serialize;
 use signpost_kit::clock::Timestamp;
 
 use crate::{
-    error::LoginError,
+    error::{LoginError, ParamRule},
     events::{EventName, NewEvent},
-    request::{Parameters, Person},
-    service::Serving,
+    request::{AuthenticatedUser, Parameters},
+    service::HandlerContext,
 };
 
-/// CONTRACT 8.
+/// Limit of `data`. CONTRACT 8.
 const MAX_DATA_BYTES: usize = 4096;
 
-/// What was stored.
+/// The response.
 #[derive(Serialize)]
 pub(crate) struct StoredEvent {
     id: i64,
@@ -22,10 +22,10 @@ pub(crate) struct StoredEvent {
     received_at: Timestamp,
 }
 
-/// Stores the event with the account.
+/// Stores the event for the user's account.
 pub(crate) async fn event_send(
-    State(serving): State<Serving>,
-    person: Person,
+    State(context): State<HandlerContext>,
+    user: AuthenticatedUser,
     parameters: Parameters,
 ) -> Result<Json<StoredEvent>, LoginError> {
     let name: EventName =
@@ -34,26 +34,26 @@ pub(crate) async fn event_send(
             .parse()
             .map_err(|_| LoginError::ParamInvalid {
                 name: "event",
-                allowed: "[a-z0-9_.]{1,64}".to_owned(),
+                rule: ParamRule::Values("[a-z0-9_.]{1,64}".to_owned()),
             })?;
     let data = parameters.optional("data")?;
-    // Postgres' texts cannot hold U+0000; the answer is the same whichever store there is.
+    // Postgres cannot store U+0000 in a text. It is rejected with SQLite too, so that both stores behave alike.
     if data.is_some_and(|data| data.len() > MAX_DATA_BYTES || data.contains('\0')) {
         return Err(LoginError::ParamInvalid {
             name: "data",
-            allowed: format!("≤ {MAX_DATA_BYTES} B, ∌ U+0000"),
+            rule: ParamRule::MaxBytes(MAX_DATA_BYTES),
         });
     }
-    let service = &serving.service;
+    let service = &context.service;
     let received_at = service.now();
     let event = NewEvent {
-        account: person.logged_in.account.id,
-        application: person.logged_in.application,
+        account: user.logged_in.account.id,
+        application: user.logged_in.application,
         name: name.clone(),
         data: data.map(str::to_owned),
         received_at,
     };
-    let id = service.state.events.keep(event).await?;
+    let id = service.state.events.insert(event).await?;
     Ok(Json(StoredEvent {
         id,
         event: name.as_str().to_owned(),

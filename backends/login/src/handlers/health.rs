@@ -1,4 +1,4 @@
-//! `GET /healthz` and `GET /readyz`: for whoever starts and watches the process; not part of the contract.
+//! `GET /healthz` and `GET /readyz`: for operators and their monitoring; not part of the contract.
 
 use axum::{
     Json,
@@ -8,20 +8,20 @@ use axum::{
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use crate::{error::LoginError, service::Serving};
+use crate::{error::LoginError, service::HandlerContext};
 
-/// The process is up.
+/// Liveness: the process is up.
 pub(crate) async fn healthz() -> Json<Value> {
     Json(json!({ "status": "up" }))
 }
 
-/// The store can be reached and no stop has begun, so requests can be served.
-pub(crate) async fn readyz(State(serving): State<Serving>) -> Result<Response, LoginError> {
-    let version = serving.version.as_str();
-    if serving.service.state.is_draining() {
+/// Readiness: 200 if the store is available and no shutdown has begun, else 503.
+pub(crate) async fn readyz(State(context): State<HandlerContext>) -> Result<Response, LoginError> {
+    let version = context.version.as_str();
+    if context.service.state.is_draining() {
         let stopping = Json(json!({ "status": "stopping", "version": version }));
         return Ok((StatusCode::SERVICE_UNAVAILABLE, stopping).into_response());
     }
-    serving.service.state.database.probe().await?;
+    context.service.state.database.probe().await?;
     Ok(Json(json!({ "status": "ready", "version": version })).into_response())
 }

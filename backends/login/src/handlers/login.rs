@@ -1,4 +1,4 @@
-//! `GET /login` in its five shapes, told apart by the parameters. CONTRACT 8.
+//! `GET /login`: the parameters decide which of its steps is meant. CONTRACT 8.
 
 use axum::{extract::State, response::Response};
 use http::HeaderMap;
@@ -7,27 +7,26 @@ use super::{
     begin_redirect::begin_redirect, callback::callback, confirm::confirm, show_page::show_page,
 };
 use crate::{
-    error::LoginError,
-    flow::{Callback, Grant, Visit},
+    error::{LoginError, ParamRule},
+    flow::{BrowserRequest, Callback, Grant},
     request::{NamedApplication, Parameters, RequestInfo},
-    service::Serving,
+    service::HandlerContext,
     views::Views,
 };
 
-/// A browser's navigation: it begins a redirect login, opens a polling login's page, presses its button,
-/// or comes back from the provider.
+/// Begins a redirect login, shows a polling login's page, handles its button, or handles the callback.
 pub(crate) async fn login<V: Views>(
-    State(serving): State<Serving>,
+    State(context): State<HandlerContext>,
     info: RequestInfo,
     NamedApplication(application): NamedApplication,
     headers: HeaderMap,
     parameters: Parameters,
 ) -> Result<Response, LoginError> {
     let Some(state) = parameters.optional("state")? else {
-        return begin_redirect(&serving, application, &parameters, &headers).await;
+        return begin_redirect(&context, application, &parameters, &headers).await;
     };
-    let visit = Visit {
-        version: &serving.version,
+    let request = BrowserRequest {
+        version: &context.version,
         state,
         application,
         client: info.client_address,
@@ -38,13 +37,13 @@ pub(crate) async fn login<V: Views>(
     let confirmed = parameters.optional("confirm")?;
     let iss = parameters.optional("iss")?;
     match (code, error, confirmed) {
-        (None, None, None) => show_page(&serving, &info, &visit).await,
-        (None, None, Some(confirmed)) => confirm(&serving, &visit, confirmed).await,
+        (None, None, None) => show_page(&context, &info, &request).await,
+        (None, None, Some(confirmed)) => confirm(&context, &request, confirmed).await,
         (Some(code), None, None) => {
             callback::<V>(
-                &serving,
+                &context,
                 &info,
-                &visit,
+                &request,
                 &Callback {
                     grant: Grant::Code(code.to_owned()),
                     iss,
@@ -54,9 +53,9 @@ pub(crate) async fn login<V: Views>(
         }
         (None, Some(error), None) => {
             callback::<V>(
-                &serving,
+                &context,
                 &info,
-                &visit,
+                &request,
                 &Callback {
                     grant: Grant::Error(error.to_owned()),
                     iss,
@@ -65,10 +64,10 @@ pub(crate) async fn login<V: Views>(
             .await
         }
         _ => {
-            // The gateway stops an unsigned one; a signed one is the application's mistake.
+            // The gateway rejects this in unsigned requests; in a signed one it is a mistake of the application.
             Err(LoginError::ParamInvalid {
                 name: "state",
-                allowed: "`code` | `error` | `confirm`".to_owned(),
+                rule: ParamRule::OnlyOne("code, error, confirm"),
             })
         }
     }

@@ -1,27 +1,27 @@
-//! `GET /login?state=…`: a polling login's page. CONTRACT 8.
+//! `GET /login?state=…`: shows a polling login's page. CONTRACT 8.
 
 use axum::response::{IntoResponse, Response};
 
-use super::{cookie, sent_on};
+use super::{cookie, redirect_to_provider};
 use crate::{
     error::LoginError,
-    flow::{self, Shown, Visit},
+    flow::{self, BrowserRequest, PageOrRedirect},
     pages,
     request::RequestInfo,
-    service::Serving,
+    service::HandlerContext,
 };
 
-/// Shows the page that asks, or goes on at once where that is configured.
+/// Shows the page; with `polling.confirm = false`, redirects to the provider instead.
 pub(super) async fn show_page(
-    serving: &Serving,
+    context: &HandlerContext,
     info: &RequestInfo,
-    visit: &Visit<'_>,
+    request: &BrowserRequest<'_>,
 ) -> Result<Response, LoginError> {
-    match flow::show_page(&serving.service, visit).await? {
-        Shown::Page(page) => {
-            let shown = pages::confirm(&page, info.page_language);
-            Ok((cookie(page.set_cookie), shown).into_response())
+    match flow::show_page(&context.service, request).await? {
+        PageOrRedirect::Page(page) => {
+            let response = pages::confirm(&page, info.page_language);
+            Ok((cookie(page.set_cookie), response).into_response())
         }
-        Shown::SentOn(onward) => sent_on(onward),
+        PageOrRedirect::Redirect(redirect) => redirect_to_provider(redirect),
     }
 }

@@ -1,10 +1,10 @@
-//! `GET /user`: the account. CONTRACT 8.
+//! `GET /user`: returns the user's account. CONTRACT 8.
 
 use axum::Json;
 
-use crate::{request::Person, views::Views};
+use crate::{request::AuthenticatedUser, views::Views};
 
-/// The account, as the version shows it.
-pub(crate) async fn user<V: Views>(person: Person) -> Json<V::Account> {
-    Json((&person.logged_in.account).into())
+/// Returns the account in the format of the version.
+pub(crate) async fn user<V: Views>(user: AuthenticatedUser) -> Json<V::Account> {
+    Json((&user.logged_in.account).into())
 }

@@ -1,22 +1,22 @@
-//! `POST /user/login` `ticket` or `token`: the login result. CONTRACT 8.
+//! `POST /user/login` `ticket` or `token`: returns the login result. CONTRACT 8.
 
 use axum::{Json, extract::State};
 
 use crate::{
-    error::LoginError,
+    error::{LoginError, ParamRule},
     flow::{redeem_ticket, redeem_token},
-    request::{Caller, Parameters},
-    service::Serving,
+    request::{CallingApplication, Parameters},
+    service::HandlerContext,
     views::{LoginResultView, Views},
 };
 
-/// Hands out the result: for a ticket once, for a token as long as it answers.
+/// Returns the result: once for a ticket, repeatedly for a token until the outcome expires.
 pub(crate) async fn user_login<V: Views>(
-    State(serving): State<Serving>,
-    Caller(application): Caller,
+    State(context): State<HandlerContext>,
+    CallingApplication(application): CallingApplication,
     parameters: Parameters,
 ) -> Result<Json<LoginResultView<V>>, LoginError> {
-    let service = &serving.service;
+    let service = &context.service;
     let result = match (
         parameters.optional("ticket")?,
         parameters.optional("token")?,
@@ -27,7 +27,7 @@ pub(crate) async fn user_login<V: Views>(
         (Some(_), Some(_)) => {
             return Err(LoginError::ParamInvalid {
                 name: "ticket",
-                allowed: "`ticket` | `token`".to_owned(),
+                rule: ParamRule::OnlyOne("ticket, token"),
             });
         }
     };

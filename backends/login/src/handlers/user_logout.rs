@@ -1,20 +1,20 @@
-//! `POST /user/logout`: the credential ends, everywhere. CONTRACT 8.
+//! `POST /user/logout`: revokes the credential. CONTRACT 8.
 
 use axum::{Json, extract::State};
 use serde_json::{Map, Value};
 
-use crate::{error::LoginError, request::Person, service::Serving};
+use crate::{error::LoginError, request::AuthenticatedUser, service::HandlerContext};
 
-/// Ends the credential that the request carries.
+/// Revokes the request's credential in all processes.
 pub(crate) async fn user_logout(
-    State(serving): State<Serving>,
-    person: Person,
+    State(context): State<HandlerContext>,
+    user: AuthenticatedUser,
 ) -> Result<Json<Map<String, Value>>, LoginError> {
-    serving
+    context
         .service
         .state
         .credentials
-        .revoke(&person.credential, serving.service.now())
+        .revoke(&user.credential, context.service.now())
         .await?;
     Ok(Json(Map::new()))
 }

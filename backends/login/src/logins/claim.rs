@@ -1,4 +1,4 @@
-//! How long a callback has the login that it claimed, and when it is too late to finish.
+//! Claims: how long a callback holds a login, and until when it can store an outcome.
 
 use std::time::Duration;
 
@@ -7,43 +7,45 @@ use signpost_store::{SqliteDatabase, StoreAddress, StoreSettings};
 
 use super::{Login, Status};
 
-/// CONTRACT 8: nothing that a provider is asked takes longer.
-const PROVIDER: Duration = Duration::from_secs(10);
-/// Also what two machines' clocks may differ by has room in it.
-const LEAST: Duration = Duration::from_secs(30);
-/// What the disk may need for a commit, beyond the one deadline of a call to SQLite.
-const SQLITE_COMMIT: Duration = Duration::from_secs(1);
-/// What a call to Postgres may take beyond its own limits, for the answer's way.
-const GRACE: Duration = Duration::from_millis(500);
+/// Timeout of the calls to a provider. CONTRACT 8.
+const PROVIDER_TIMEOUT: Duration = Duration::from_secs(10);
+/// Minimum length of a claim. It leaves room for clocks of two machines that differ.
+const MIN_CLAIM: Duration = Duration::from_secs(30);
+/// Time that a commit to disk can take beyond the timeout of a call to SQLite.
+const COMMIT_MARGIN: Duration = Duration::from_secs(1);
+/// Time that a call to Postgres can take beyond its timeouts, for the network.
+const NETWORK_MARGIN: Duration = Duration::from_millis(500);
 
-/// How long callbacks have the logins that they claim.
+/// The length of claims, and the time that storing an outcome can take.
 #[derive(Clone, Copy, Debug)]
-pub struct ClaimTerms {
-    /// Whoever has not finished after this long never will.
+pub struct ClaimTimeouts {
+    /// Length of a claim. A callback that has not finished by then cannot finish any more.
     length: Duration,
-    /// Longest that the store takes to do what it is asked.
+    /// Longest time that a call to the store can take.
     call: Duration,
 }
 
-impl ClaimTerms {
-    /// With a store that is spoken to like this. A callback asks the provider, and the store to claim the login, for
-    /// the account, and to store the outcome.
+impl ClaimTimeouts {
+    /// Computes the timeouts for a store with these settings. A callback calls the provider, and the store three times:
+    /// to claim the login, for the account, and to store the outcome.
     #[must_use]
-    pub fn of(store: &StoreSettings) -> Self {
+    pub fn for_store(store: &StoreSettings) -> Self {
         let call = match store.address {
-            StoreAddress::Sqlite(_) => SqliteDatabase::CALL_TIMEOUT + SQLITE_COMMIT,
-            StoreAddress::Postgres(_) => store.postgres.wait + store.postgres.statement + GRACE,
+            StoreAddress::Sqlite(_) => SqliteDatabase::CALL_TIMEOUT + COMMIT_MARGIN,
+            StoreAddress::Postgres(_) => {
+                store.postgres.wait + store.postgres.statement + NETWORK_MARGIN
+            }
         };
         Self {
-            length: LEAST.max(PROVIDER + 3 * call),
+            length: MIN_CLAIM.max(PROVIDER_TIMEOUT + 3 * call),
             call,
         }
     }
 
-    /// A claim from `now` on, of a login that expires at `expires_at`. If that comes first there is nothing to tell:
-    /// the login has expired like any that was not finished in time.
+    /// Creates a claim that starts at `now`, of a login that expires at `expires_at`. If the login expires before the
+    /// claim ends, both end then, and the status is `expired`, as of any login that was not finished in time.
     #[must_use]
-    pub fn begin(self, now: Timestamp, expires_at: Timestamp, claim_ttl: Duration) -> Claim {
+    pub fn new_claim(self, now: Timestamp, expires_at: Timestamp, claim_ttl: Duration) -> Claim {
         let until = now.plus(self.length);
         if until < expires_at {
             Claim {
@@ -58,11 +60,12 @@ impl ClaimTerms {
         }
     }
 
-    /// When an outcome is stored that is sent to the store at `now`, at the latest. Nobody may be told that a claim has
-    /// failed which is finished afterwards; where it ends with its login, what is told is `expired`, and the last
-    /// seconds of a login count as well.
+    /// Returns the latest time at which an outcome that is sent to the store at `now` can be written.
+    ///
+    /// The claim must end later, so that a login that was reported as failed cannot complete afterwards. A claim that
+    /// ends with its login is exempt: its status then is `expired`, and the last seconds of a login should be usable.
     #[must_use]
-    pub fn stored_by(self, login: &Login, now: Timestamp) -> Timestamp {
+    pub fn store_deadline(self, login: &Login, now: Timestamp) -> Timestamp {
         match login.status {
             Status::Exchanging(claim) if claim.until < login.expires_at => now.plus(self.call),
             _ => now,
@@ -70,12 +73,12 @@ impl ClaimTerms {
     }
 }
 
-/// A callback's hold on a login.
+/// A callback's exclusive hold on a login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// It finishes before this, or never: then the login has failed.
+    /// When the claim ends. If there is no outcome by then, the login has failed.
     pub until: Timestamp,
-    /// That failure is told up to then, for as long as any other.
+    /// Until when that failure can be claimed, as long as any other outcome.
     pub claimable_until: Timestamp,
 }
 
@@ -87,17 +90,17 @@ mod tests {
         Timestamp::from_millis(seconds * 1000)
     }
 
-    fn terms(address: &str, seconds: u64) -> ClaimTerms {
+    fn timeouts(address: &str, seconds: u64) -> ClaimTimeouts {
         let mut store = StoreSettings::new(address.parse().unwrap());
         store.postgres.wait = Duration::from_secs(seconds);
         store.postgres.statement = Duration::from_secs(seconds);
-        ClaimTerms::of(&store)
+        ClaimTimeouts::for_store(&store)
     }
 
     #[test]
-    fn a_claim_ends_after_its_term_or_with_its_login() {
-        let terms = terms("sqlite:x.db", 60);
-        let claim = |now, expires_at| terms.begin(now, expires_at, Duration::from_secs(120));
+    fn a_claim_ends_after_its_length_or_with_its_login() {
+        let timeouts = timeouts("sqlite:x.db", 60);
+        let claim = |now, expires_at| timeouts.new_claim(now, expires_at, Duration::from_secs(120));
         let (until, claimable_until) = (at(30), at(150));
         assert_eq!(
             claim(at(0), at(600)),
@@ -115,11 +118,11 @@ mod tests {
     }
 
     #[test]
-    fn a_store_that_is_waited_for_longer_makes_claims_longer() {
+    fn longer_timeouts_of_the_store_lengthen_claims() {
         for (seconds, length, call) in [(3, 30_000, 6_500), (60, 371_500, 120_500)] {
-            let terms = terms("postgres://localhost/x", seconds);
-            assert_eq!(terms.length.as_millis(), length);
-            assert_eq!(terms.call.as_millis(), call);
+            let timeouts = timeouts("postgres://localhost/x", seconds);
+            assert_eq!(timeouts.length.as_millis(), length);
+            assert_eq!(timeouts.call.as_millis(), call);
         }
     }
 }

@@ -1,10 +1,9 @@
 //! The cookie that binds a login to one browser. CONTRACT 8.
 //!
-//! One per login. A polling login's is random, and new at each step that may be taken further: the page that
-//! asks for confirmation, and the way to the provider. Whatever else a step must prove follows from it:
-//! the `confirm` of the page's button, and PKCE's `code_verifier`. So neither is stored anywhere; the
-//! cookie brings them back, in the one browser that may go on. A redirect login's holds the whole login, sealed
-//! (`seal`), with such a random value in it.
+//! Each login has one. A polling login's cookie is a random value, replaced at each step: when the page is shown, and
+//! when the browser is sent to the provider. The `confirm` of the page's button and PKCE's `code_verifier` are derived
+//! from it, so that neither is stored, and only the browser with the cookie can continue. A redirect login's cookie
+//! holds the whole login, sealed (`seal`), with such a random value in it.
 
 use std::fmt;
 
@@ -18,14 +17,14 @@ use crate::{
 };
 
 hash_type! {
-    /// SHA-256 of a login cookie's value: what the store knows of it.
+    /// SHA-256 of a login cookie's value, which is what the store has.
     CookieHash
 }
 
 impl CookieHash {
     /// Whether this is the hash of `cookie`, in constant time.
     #[must_use]
-    pub fn is_of(&self, cookie: &LoginCookie) -> bool {
+    pub fn is_hash_of(&self, cookie: &LoginCookie) -> bool {
         is_same(&self.0, cookie.hash().as_bytes())
     }
 }
@@ -35,7 +34,7 @@ impl CookieHash {
 pub struct LoginCookie(Secret);
 
 impl LoginCookie {
-    /// Makes a new one.
+    /// Generates a random value.
     #[must_use]
     pub fn generate() -> Self {
         Self(Secret::generate())
@@ -49,9 +48,9 @@ impl LoginCookie {
         self.0.as_bytes()
     }
 
-    /// The one that a browser sent for the polling login of `state`.
+    /// Reads the cookie that the browser sent for the polling login of `state`.
     #[must_use]
-    pub fn of_request(
+    pub fn from_request(
         headers: &HeaderMap,
         state: &LoginState,
         public_url: &PublicUrl,
@@ -60,31 +59,31 @@ impl LoginCookie {
         Secret::decode(value).map(Self)
     }
 
-    /// What the store knows of it.
+    /// The hash that is stored.
     #[must_use]
     pub fn hash(&self) -> CookieHash {
         CookieHash(self.0.sha256())
     }
 
-    /// CSRF token of the page's button, derived from the cookie of the browser that the page was shown in.
+    /// CSRF token of the page's button, derived from the cookie that was set with the page.
     #[must_use]
     pub fn confirm(&self) -> String {
         self.0.derive("confirm").encode()
     }
 
-    /// Whether `confirm` is what the page's button said, in constant time.
+    /// Whether `confirm` is the CSRF token of this cookie, in constant time.
     #[must_use]
     pub fn is_confirmed_by(&self, confirm: &str) -> bool {
         is_same(self.confirm().as_bytes(), confirm.as_bytes())
     }
 
-    /// PKCE's secret (RFC 7636 section 4.1): 43 characters that only this browser can bring back.
+    /// PKCE's `code_verifier` (RFC 7636 section 4.1): 43 characters, derived from the cookie.
     #[must_use]
     pub fn code_verifier(&self) -> String {
         self.0.derive("code_verifier").encode()
     }
 
-    /// The `Set-Cookie` that gives it to the browser until `expires_at`.
+    /// The `Set-Cookie` header that stores it in the browser until `expires_at`.
     #[must_use]
     pub fn set(
         &self,
@@ -101,7 +100,7 @@ impl LoginCookie {
         )
     }
 
-    /// The `Set-Cookie` that takes the login's cookie away again.
+    /// The `Set-Cookie` header that removes the login's cookie.
     #[must_use]
     pub fn remove(state: &LoginState, public_url: &PublicUrl) -> HeaderValue {
         header(state, public_url, "", 0)
@@ -114,10 +113,10 @@ impl fmt::Debug for LoginCookie {
     }
 }
 
-/// The value of the cookie that a browser sent for the login of `state`.
+/// Returns the value of the cookie that the browser sent for the login of `state`.
 ///
-/// None of several: which one a browser sends first depends on paths that another site's subdomain
-/// may have chosen, so two of a name prove nothing.
+/// `None` if there are several cookies of that name: an attacker on a subdomain can set one, and with its path
+/// determine which of them the browser sends first.
 #[must_use]
 pub fn login_cookie_value<'a>(
     headers: &'a HeaderMap,
@@ -134,7 +133,7 @@ pub fn login_cookie_value<'a>(
     }
 }
 
-/// The `Set-Cookie` that gives a sealed redirect login to the browser until `expires_at`.
+/// The `Set-Cookie` header that stores a sealed redirect login in the browser until `expires_at`.
 pub(crate) fn set_sealed(
     state: &LoginState,
     public_url: &PublicUrl,
@@ -145,21 +144,24 @@ pub(crate) fn set_sealed(
     header(state, public_url, sealed, expires_at.seconds_from(now))
 }
 
-/// Login cookies that a browser may bring along to a login that it begins; the oldest of more are taken away. Of logins that
-/// were never finished there could be so many, up to 3 KB each, that a proxy refuses the browser's requests.
+/// Login cookies in one browser; when a login begins, older ones are removed. Unfinished logins leave up to 3 KB each,
+/// and with too many of them a proxy would reject the browser's requests.
 const MAX_LOGIN_COOKIES: usize = 8;
 
-/// The `Set-Cookie`s that take away the oldest login cookies of a browser that has too many: browsers send older cookies first
-/// (RFC 6265 section 5.4).
+/// The `Set-Cookie` headers that remove the oldest login cookies of a browser that has too many. Browsers send older
+/// cookies first (RFC 6265 section 5.4).
 #[must_use]
 pub(crate) fn remove_oldest(headers: &HeaderMap, public_url: &PublicUrl) -> Vec<HeaderValue> {
     let (prefix, _) = name_and_scope(public_url);
-    let ours = |name: &&str| {
+    let is_ours = |name: &&str| {
         let id = name.strip_prefix(prefix);
         let id = id.and_then(|name| name.strip_prefix("login-"));
         id.is_some_and(|id| id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit()))
     };
-    let names: Vec<&str> = pairs(headers).map(|(name, _)| name).filter(ours).collect();
+    let names: Vec<&str> = pairs(headers)
+        .map(|(name, _)| name)
+        .filter(is_ours)
+        .collect();
     let too_many = (names.len() + 1).saturating_sub(MAX_LOGIN_COOKIES);
     let remove = |name: &&str| set_cookie(name, public_url, "", 0);
     names[..too_many].iter().map(remove).collect()
@@ -174,15 +176,15 @@ fn pairs(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
         .filter_map(|pair| pair.trim().split_once('='))
 }
 
-/// Says which login it is of, without saying its `state`: a cookie's name shows up in more places.
+/// The cookie's name: derived from the `state`, but does not reveal it, since names of cookies may be logged.
 fn name(state: &LoginState, public_url: &PublicUrl) -> String {
     let id = hex::encode(&sha256(state.hash().as_bytes())[..8]);
     let (prefix, _) = name_and_scope(public_url);
     format!("{prefix}login-{id}")
 }
 
-/// What a login cookie's name begins with, and where it is sent. A browser accepts this prefix only with `Secure` and
-/// `Path=/`, and never from a subdomain.
+/// The prefix of a login cookie's name, and its `Path` and `Secure`. Browsers accept the prefix `__Host-` only with
+/// `Secure` and `Path=/`, and not from a subdomain.
 fn name_and_scope(public_url: &PublicUrl) -> (&'static str, &'static str) {
     if public_url.is_https() {
         ("__Host-", "Path=/; Secure")
@@ -230,34 +232,34 @@ mod tests {
     }
 
     #[test]
-    fn what_was_set_comes_back() {
+    fn a_cookie_reads_back() {
         let (state, cookie) = (state(), LoginCookie::generate());
         let headers = sent(&[&format!(
             "other=1; {}; more=2",
             pair(&cookie, &state, &plain())
         )]);
-        let back = LoginCookie::of_request(&headers, &state, &plain()).unwrap();
-        assert!(cookie.hash().is_of(&back));
+        let back = LoginCookie::from_request(&headers, &state, &plain()).unwrap();
+        assert!(cookie.hash().is_hash_of(&back));
     }
 
     #[test]
-    fn another_logins_cookie_is_none() {
+    fn another_logins_cookie_is_ignored() {
         let cookie = LoginCookie::generate();
         let headers = sent(&[&pair(&cookie, &state(), &plain())]);
-        assert!(LoginCookie::of_request(&headers, &state(), &plain()).is_none());
+        assert!(LoginCookie::from_request(&headers, &state(), &plain()).is_none());
     }
 
     #[test]
-    fn two_of_a_name_prove_nothing() {
+    fn two_cookies_of_one_name_are_ignored() {
         let (state, cookie) = (state(), LoginCookie::generate());
         let pair = pair(&cookie, &state, &plain());
         for headers in [sent(&[&pair, &pair]), sent(&[&format!("{pair}; {pair}")])] {
-            assert!(LoginCookie::of_request(&headers, &state, &plain()).is_none());
+            assert!(LoginCookie::from_request(&headers, &state, &plain()).is_none());
         }
     }
 
     #[test]
-    fn its_attributes_depend_on_the_scheme() {
+    fn the_attributes_depend_on_the_scheme() {
         let (state, cookie, now) = (state(), LoginCookie::generate(), Timestamp::from_millis(0));
         let until = now.plus(Duration::from_secs(600));
         let plain = cookie.set(&state, &plain(), now, until);
@@ -286,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn confirm_belongs_to_one_value_and_is_not_the_value() {
+    fn confirm_matches_its_own_cookie_only() {
         let cookie = LoginCookie::generate();
         assert!(cookie.is_confirmed_by(&cookie.confirm()));
         assert!(!cookie.is_confirmed_by(&LoginCookie::generate().confirm()));
@@ -295,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_of_too_many_login_cookies_are_taken_away() {
+    fn the_oldest_of_too_many_login_cookies_are_removed() {
         let public_url = plain();
         let pairs: Vec<_> = (0..10)
             .map(|_| pair(&LoginCookie::generate(), &state(), &public_url))

@@ -1,20 +1,20 @@
-//! Why a login failed, as its beginner is told.
+//! The reasons for which a login fails, as clients see them.
 
 use std::{fmt, str::FromStr};
 
 /// Why a login failed. CONTRACT 8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureReason {
-    /// The person said no at the provider.
+    /// The user denied access at the provider.
     AccessDenied,
-    /// The provider gave no usable answer.
+    /// The provider was unavailable or sent an invalid response.
     ProviderFailed,
-    /// The provider took longer than 10 s.
+    /// The provider did not respond within 10 s.
     ProviderTimeout,
 }
 
 impl FailureReason {
-    /// The word on the wire and in the store.
+    /// The reason in responses and in the store.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -46,7 +46,7 @@ impl FromStr for FailureReason {
     }
 }
 
-/// The word is none of the reasons.
+/// The text is not a known reason.
 #[derive(Debug, thiserror::Error)]
 #[error("access_denied, provider_failed or provider_timeout")]
 pub struct ParseFailureReasonError;
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reason_reads_back_what_it_writes() {
+    fn a_reason_reads_back() {
         let reason = FailureReason::ProviderTimeout;
         assert_eq!(reason.as_str().parse::<FailureReason>().unwrap(), reason);
         assert!("other".parse::<FailureReason>().is_err());

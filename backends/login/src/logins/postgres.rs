@@ -9,12 +9,12 @@ use signpost_store::{PostgresDatabase, StoreError, StoredRow, postgres::row_coun
 
 use self::statements::{BEGIN, BIND, CLAIM, CLAIM_REDIRECT, Statements, UNCLAIM_REDIRECT};
 use super::{
-    Claim, CookieHash, FinishTimes, Login, LoginStore, NewPollingLogin, Outcome, Redeemed, SealKey,
-    StateHash, TicketCredential, TicketHash,
+    Claim, CookieHash, FinishTimes, Login, LoginStore, NewPollingLogin, Outcome, Redemption,
+    SealKey, StateHash, TicketCredential, TicketHash,
     rows::{SEAL_KEY, completion_from_row, login_from_row, return_to},
 };
 
-/// Logins in a Postgres.
+/// Logins in a Postgres database.
 #[derive(Debug)]
 pub struct PostgresLogins {
     database: PostgresDatabase,
@@ -29,17 +29,17 @@ impl PostgresLogins {
         Self { database, sql }
     }
 
-    /// Why a ticket could not be spent.
-    async fn refusal(
+    /// Returns the result for a ticket that this call could not redeem. It is `Redeemed` if an earlier try did.
+    async fn find_redemption(
         &self,
         ticket: &TicketHash,
         application: AppId,
         credential: TicketCredential,
-    ) -> Result<Redeemed, StoreError> {
+    ) -> Result<Redemption, StoreError> {
         let session = self.database.session().await?;
         let found = session
             .query_opt(
-                &self.sql.refusal,
+                &self.sql.find_redemption,
                 &[
                     &ticket.as_bytes().as_slice(),
                     &application.get(),
@@ -48,12 +48,14 @@ impl PostgresLogins {
             )
             .await?;
         let Some(row) = found else {
-            return Ok(Redeemed::Unknown);
+            return Ok(Redemption::Unknown);
         };
         Ok(match row.optional_time("ticket_used_at")? {
-            Some(_) if row.flag("is_kept")? => Redeemed::Now(Box::new(completion_from_row(&row)?)),
-            Some(_) => Redeemed::Before,
-            None => Redeemed::TooLate,
+            Some(_) if row.flag("is_kept")? => {
+                Redemption::Redeemed(Box::new(completion_from_row(&row)?))
+            }
+            Some(_) => Redemption::AlreadyUsed,
+            None => Redemption::Expired,
         })
     }
 }
@@ -178,7 +180,7 @@ impl LoginStore for PostgresLogins {
                     &values.ticket_until,
                     &times.at.as_millis(),
                     &times.claimable_until.as_millis(),
-                    &times.stored_by.as_millis(),
+                    &times.deadline.as_millis(),
                 ],
             )
             .await?;
@@ -191,7 +193,7 @@ impl LoginStore for PostgresLogins {
         application: AppId,
         credential: TicketCredential,
         now: Timestamp,
-    ) -> Result<Redeemed, StoreError> {
+    ) -> Result<Redemption, StoreError> {
         let session = self.database.session().await?;
         let spent = session
             .query_opt(
@@ -207,8 +209,8 @@ impl LoginStore for PostgresLogins {
             .await?;
         drop(session);
         match spent {
-            Some(row) => Ok(Redeemed::Now(Box::new(completion_from_row(&row)?))),
-            None => self.refusal(ticket, application, credential).await,
+            Some(row) => Ok(Redemption::Redeemed(Box::new(completion_from_row(&row)?))),
+            None => self.find_redemption(ticket, application, credential).await,
         }
     }
 
@@ -218,8 +220,8 @@ impl LoginStore for PostgresLogins {
         now: Timestamp,
         limit: usize,
     ) -> Result<usize, StoreError> {
-        // The order makes it go by the index, and the limit's being known does so for what is removed: the plan of a
-        // statement that is prepared knows no values.
+        // ORDER BY makes the server read the index. The limit is a literal, not a parameter: the plan of a prepared
+        // statement cannot depend on values, and without a known limit the DELETE would scan the table.
         let delete = |condition: &str| {
             format!(
                 "DELETE FROM logins WHERE state_hash IN \
@@ -229,18 +231,18 @@ impl LoginStore for PostgresLogins {
         let session = self.database.session().await?;
         let expired = delete("expires_at < $1");
         let expired = session.execute(&expired, &[&before.as_millis()]).await?;
-        let unvouched =
+        let unfinished =
             delete("expires_at < $1 AND mode = 'redirect' AND status IN ('exchanging', 'failed')");
-        let unvouched = session.execute(&unvouched, &[&now.as_millis()]).await?;
-        Ok(row_count(expired.max(unvouched)))
+        let unfinished = session.execute(&unfinished, &[&now.as_millis()]).await?;
+        Ok(row_count(expired.max(unfinished)))
     }
 
-    async fn seal_key(&self, fresh: SealKey, now: Timestamp) -> Result<SealKey, StoreError> {
+    async fn seal_key(&self, new: SealKey, now: Timestamp) -> Result<SealKey, StoreError> {
         let session = self.database.session().await?;
         session
             .execute(
                 "INSERT INTO login_keys (name, key, created_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
-                &[&SEAL_KEY, &fresh.as_bytes().as_slice(), &now.as_millis()],
+                &[&SEAL_KEY, &new.as_bytes().as_slice(), &now.as_millis()],
             )
             .await?;
         let query = "SELECT key FROM login_keys WHERE name = $1";

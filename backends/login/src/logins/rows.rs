@@ -1,4 +1,4 @@
-//! A login's row, read; and the words in it.
+//! Reads logins from rows, and converts them for rows.
 
 use gateway_protocol::app::AppId;
 use signpost_kit::clock::StoredTime;
@@ -9,13 +9,14 @@ use super::{
 };
 use crate::accounts::account_from_row;
 
-/// What [`login_from_row`] reads, of `logins` joined with `accounts`. An older release's claim has no end of its own.
+/// The columns for [`login_from_row`], of `logins` joined with `accounts`. Claims of an older release have no end of
+/// their own: they end with the login.
 pub(super) const COLUMNS: &str = "state_hash, version, application_id, mode, logins.provider AS login_provider, \
     user_code, return_to, cookie_hash, cookie_stage, status, coalesce(claimed_until, expires_at) AS claimed_until, \
     reason, account_id, account_created, finished_at, coalesce(claimable_until, expires_at) AS claimable_until, \
     expires_at, username, kind, accounts.created_at AS account_created_at";
 
-/// What [`completion_from_row`] reads, of the same.
+/// The columns for [`completion_from_row`], of the same tables.
 pub(super) const COMPLETION_COLUMNS: &str = "account_id, account_created, finished_at, claimable_until, username, \
     kind, accounts.created_at AS account_created_at";
 
@@ -44,7 +45,7 @@ pub(super) fn completion_from_row<R: StoredRow>(row: &R) -> Result<Completion, R
     })
 }
 
-/// How a redirect login's `return_to` stands in the store.
+/// A redirect login's `return_to` as stored.
 pub(super) fn return_to(mode: &Mode) -> Option<&str> {
     match mode {
         Mode::Redirect { return_to } => return_to.as_ref().map(url::Url::as_str),
@@ -52,7 +53,7 @@ pub(super) fn return_to(mode: &Mode) -> Option<&str> {
     }
 }
 
-/// How an outcome stands in the store.
+/// An outcome as stored.
 pub(super) struct OutcomeValues<'a> {
     pub(super) status: &'static str,
     pub(super) reason: Option<&'static str>,
@@ -101,7 +102,7 @@ fn mode_from_row<R: StoredRow>(row: &R) -> Result<Mode, R::Error> {
     }
 }
 
-/// An older release also stored the cookie of the page, which entitles to nothing here.
+/// Ignores the cookie of the page, which an older release stored: it does not permit a callback.
 fn cookie_from_row<R: StoredRow>(row: &R) -> Result<Option<CookieHash>, R::Error> {
     let hash = row.optional_array("cookie_hash")?;
     let is_authorizing = row.optional_text("cookie_stage")? == Some("authorizing");

@@ -1,14 +1,15 @@
-//! Redirect logins until their callback: sealed in the browser's cookie, so that beginning one stores nothing.
+//! Redirect logins before their callback: sealed in the browser's cookie, so that beginning one writes nothing to the
+//! store.
 //!
-//! A stranger can begin a redirect login. So everything about it travels with the browser, encrypted and authenticated
-//! under a key that all processes share. The first row is written when the provider sends the browser back.
+//! Anyone can begin a redirect login. So all its data is in the browser, encrypted and authenticated with a key that
+//! all processes share. The row is inserted when the provider sends the browser back.
 //!
-//! The 32 bytes of such a login's `state` are the time at which it expires, 80 random bits, and a tag over both: a
-//! process recognises the states that were issued without a look-up. The cookie is bound to its `state`: each has an
-//! encryption key of its own.
+//! The 32 bytes of such a login's `state` are its expiry, 80 random bits, and a tag over both. With the tag, a process
+//! recognises issued states without reading the store. Each `state` has its own encryption key, so a cookie is valid
+//! only with its `state`.
 //!
-//! Whoever reads the key in the database can make cookies for their own browser: they could begin a login without
-//! the signature that `return_to` asks for. They can collect no login of another browser.
+//! An attacker who reads the key in the database can create cookies for their own browser, and so begin a login without
+//! the signature that `return_to` requires. They cannot collect the login of another browser.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use gateway_protocol::{app::AppId, version::Version};
@@ -29,7 +30,7 @@ use crate::{
 const TIME_BYTES: usize = 6;
 const TAG_BYTES: usize = 16;
 const TAGGED_BYTES: usize = LENGTH - TAG_BYTES;
-/// The layout of a sealed login, for later releases.
+/// Version of the layout of a sealed login, so that later releases can change it.
 const FORMAT: u8 = 1;
 
 /// The key that seals redirect logins: 256 random bits, in the store.
@@ -37,13 +38,13 @@ const FORMAT: u8 = 1;
 pub struct SealKey(Secret);
 
 impl SealKey {
-    /// Makes a new one.
+    /// Generates a random key.
     #[must_use]
     pub fn generate() -> Self {
         Self(Secret::generate())
     }
 
-    /// Wraps a key as the store has it.
+    /// Wraps a key from the store.
     #[must_use]
     pub fn from_bytes(bytes: [u8; LENGTH]) -> Self {
         Self(Secret::from_bytes(bytes))
@@ -62,31 +63,31 @@ impl std::fmt::Debug for SealKey {
     }
 }
 
-/// Issues and recognises the states of redirect logins, and seals what is known of each.
+/// Issues and recognises the states of redirect logins, and seals the logins.
 #[derive(Clone, Debug)]
 pub struct LoginSeal(SealKey);
 
-/// A redirect login as its cookie holds it.
+/// A redirect login, as sealed in its cookie.
 #[derive(Clone, Debug)]
 pub struct SealedRedirect {
     /// The application that begins it.
     pub application: AppId,
-    /// The provider to ask.
+    /// The provider that the user logs in with.
     pub provider: ProviderName,
-    /// Where the browser goes in the end.
+    /// Where the browser is redirected to at the end.
     pub return_to: Option<Url>,
-    /// The secret of this browser: PKCE's verifier follows from it.
+    /// The browser's random value, from which PKCE's `code_verifier` is derived.
     pub cookie: LoginCookie,
 }
 
 impl LoginSeal {
-    /// With the key that all processes share.
+    /// Creates a seal with the key that all processes share.
     #[must_use]
     pub fn new(key: SealKey) -> Self {
         Self(key)
     }
 
-    /// The `state` of a redirect login that `version` issues.
+    /// Issues a new `state` for a redirect login of `version`.
     #[must_use]
     pub fn issue_state(&self, version: &Version, expires_at: Timestamp) -> LoginState {
         let millis = u64::try_from(expires_at.as_millis()).unwrap_or(0);
@@ -98,7 +99,7 @@ impl LoginSeal {
         LoginState::new(version.clone(), StateHash::from_bytes(bytes))
     }
 
-    /// When the redirect login of `state` expires; `None` if no process issued that state for a redirect login.
+    /// Returns when the redirect login of `state` expires; `None` if [`Self::issue_state`] did not issue the state.
     #[must_use]
     pub fn expiry_of(&self, state: &LoginState) -> Option<Timestamp> {
         let bytes = state.hash().as_bytes();
@@ -112,8 +113,8 @@ impl LoginSeal {
         Some(Timestamp::from_millis(millis))
     }
 
-    /// The cookie's value for the login of `state`: base64url. Called once for each state, which is why the nonce may be
-    /// constant.
+    /// Returns the cookie's value for the login of `state`: base64url. Must be called once only for each state: the
+    /// state's key is used with a constant nonce.
     #[must_use]
     pub fn seal(&self, state: &LoginState, login: &SealedRedirect) -> String {
         let provider = login.provider.as_str().as_bytes();
@@ -129,7 +130,7 @@ impl LoginSeal {
         URL_SAFE_NO_PAD.encode(&*bytes)
     }
 
-    /// What [`Self::seal`] sealed for this state; `None` for anything else.
+    /// Opens what [`Self::seal`] sealed for this state; `None` for anything else.
     #[must_use]
     pub fn open(&self, state: &LoginState, value: &str) -> Option<SealedRedirect> {
         let mut bytes = Zeroizing::new(URL_SAFE_NO_PAD.decode(value).ok()?);
@@ -170,7 +171,8 @@ impl LoginSeal {
         Nonce::assume_unique_for_key([0; 12])
     }
 
-    /// A version's name has no zero byte, so two inputs are never the same bytes.
+    /// HMAC-SHA256 over purpose, version and bytes. Zero bytes separate the parts, and names of versions contain none,
+    /// so different inputs are different bytes.
     fn mac(&self, purpose: &str, version: &Version, bytes: &[u8]) -> [u8; LENGTH] {
         let mut mac = Hmac::<Sha256>::new_from_slice(self.0.as_bytes())
             .expect("HMAC takes a key of any length");
@@ -209,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sealed_is_opened_as_it_was() {
+    fn a_sealed_login_opens_unchanged() {
         let seal = seal();
         for return_to in [None, Some("https://app.example/back?x=1")] {
             let (state, login) = (state(&seal), redirect(return_to));
@@ -222,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seal_is_good_for_its_state_and_key_only() {
+    fn a_sealed_login_opens_with_its_state_and_key_only() {
         let seal_a = seal();
         let (one, other) = (state(&seal_a), state(&seal_a));
         let sealed = seal_a.seal(&one, &redirect(None));
@@ -233,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn no_changed_byte_is_accepted() {
+    fn a_changed_byte_is_detected() {
         let seal = seal();
         let state = state(&seal);
         let sealed = URL_SAFE_NO_PAD
@@ -251,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_issued_state_tells_when_it_expires() {
+    fn only_an_issued_state_has_an_expiry() {
         let seal_a = seal();
         let issued = state(&seal_a);
         assert_eq!(seal_a.expiry_of(&issued), Some(NOW));
@@ -264,11 +266,11 @@ mod tests {
             let forged = LoginState::new("v1".parse().unwrap(), StateHash::from_bytes(bytes));
             assert_eq!(seal_a.expiry_of(&forged), None, "{index}");
         }
-        assert_ne!(state(&seal_a), issued, "each is another");
+        assert_ne!(state(&seal_a), issued, "each state is different");
     }
 
     #[test]
-    fn the_longest_cookie_fits_into_a_browser() {
+    fn the_longest_cookie_is_below_the_limit_of_browsers() {
         let seal = seal();
         let state = state(&seal);
         let room = crate::return_to::MAX_BYTES - "https://app.example/".len();
@@ -283,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_key_nor_login_is_printed() {
+    fn debug_output_contains_no_secrets() {
         let key = SealKey::from_bytes([0x5a; LENGTH]);
         assert_eq!(format!("{key:?}"), "SealKey(…)");
         let printed = format!("{:?} {:?}", LoginSeal::new(key), redirect(None));

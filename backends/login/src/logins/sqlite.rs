@@ -10,10 +10,10 @@ use signpost_store::{SqliteDatabase, StoreError, StoredRow, Topic, sqlite::chang
 
 use super::{
     Claim, Completion, CookieHash, FinishTimes, Login, LoginStore, NewPollingLogin, Outcome,
-    Redeemed, SealKey, StateHash, TicketCredential, TicketHash,
+    Redemption, SealKey, StateHash, TicketCredential, TicketHash,
     rows::{COLUMNS, COMPLETION_COLUMNS, SEAL_KEY, completion_from_row, login_from_row, return_to},
 };
-use crate::credentials::{LoggedIn, NewCredential, SqliteCredentials};
+use crate::credentials::{CredentialClaims, NewCredential, SqliteCredentials};
 
 pub(super) const BIND: &str = "UPDATE logins SET cookie_hash = ?2, cookie_stage = 'authorizing' \
      WHERE state_hash = ?1 AND status = 'pending' AND expires_at > ?3";
@@ -177,12 +177,12 @@ impl LoginStore for SqliteLogins {
         times: FinishTimes,
     ) -> Result<bool, StoreError> {
         let state = *state;
-        let asked_at = Instant::now();
+        let called_at = Instant::now();
         self.0
             .write(move |transaction| {
-                // The write lock is held by now, however long that took.
-                let locked_at = times.at.plus(asked_at.elapsed());
-                let stored_by = times.stored_by.max(locked_at);
+                // The write lock is held now. If waiting for it took longer than planned, the deadline moves.
+                let locked_at = times.at.plus(called_at.elapsed());
+                let deadline = times.deadline.max(locked_at);
                 let values = outcome.values();
                 let changed = transaction.prepare_cached(FINISH)?.execute(params![
                     state.as_bytes(),
@@ -194,7 +194,7 @@ impl LoginStore for SqliteLogins {
                     values.ticket_until,
                     times.at.as_millis(),
                     times.claimable_until.as_millis(),
-                    stored_by.as_millis(),
+                    deadline.as_millis(),
                 ])?;
                 if changed == 1 {
                     changes::record(transaction, Topic::Login, state.as_bytes())?;
@@ -210,7 +210,7 @@ impl LoginStore for SqliteLogins {
         application: AppId,
         credential: TicketCredential,
         now: Timestamp,
-    ) -> Result<Redeemed, StoreError> {
+    ) -> Result<Redemption, StoreError> {
         let ticket = *ticket;
         self.0
             .write(move |transaction| redeem(transaction, &ticket, application, credential, now))
@@ -231,24 +231,24 @@ impl LoginStore for SqliteLogins {
                              (SELECT state_hash FROM logins WHERE expires_at < ?1 LIMIT ?2)",
                     )?
                     .execute(params![before.as_millis(), limit])?;
-                let unvouched = transaction
+                let unfinished = transaction
                     .prepare_cached(
                         "DELETE FROM logins WHERE state_hash IN \
                              (SELECT state_hash FROM logins WHERE expires_at < ?1 \
                                  AND mode = 'redirect' AND status IN ('exchanging', 'failed') LIMIT ?2)",
                     )?
                     .execute(params![now.as_millis(), limit])?;
-                Ok(expired.max(unvouched))
+                Ok(expired.max(unfinished))
             })
             .await
     }
 
-    async fn seal_key(&self, fresh: SealKey, now: Timestamp) -> Result<SealKey, StoreError> {
+    async fn seal_key(&self, new: SealKey, now: Timestamp) -> Result<SealKey, StoreError> {
         self.0
             .write(move |transaction| {
                 transaction.execute(
                     "INSERT INTO login_keys (name, key, created_at) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
-                    params![SEAL_KEY, fresh.as_bytes(), now.as_millis()],
+                    params![SEAL_KEY, new.as_bytes(), now.as_millis()],
                 )?;
                 let query = "SELECT key FROM login_keys WHERE name = ?1";
                 transaction.query_row(query, [SEAL_KEY], |row| Ok(SealKey::from_bytes(row.array("key")?)))
@@ -263,7 +263,7 @@ fn redeem(
     application: AppId,
     credential: TicketCredential,
     now: Timestamp,
-) -> rusqlite::Result<Redeemed> {
+) -> rusqlite::Result<Redemption> {
     let query = format!(
         "SELECT {COMPLETION_COLUMNS}, ticket_until, ticket_used_at, \
              EXISTS (SELECT 1 FROM credentials WHERE hash = ?3) AS is_kept \
@@ -287,18 +287,18 @@ fn redeem(
         })
         .optional()?;
     match found {
-        None => Ok(Redeemed::Unknown),
-        Some((completion, _, Some(_), true)) => Ok(Redeemed::Now(Box::new(completion))),
-        Some((_, _, Some(_), false)) => Ok(Redeemed::Before),
-        Some((_, until, None, _)) if until <= now => Ok(Redeemed::TooLate),
+        None => Ok(Redemption::Unknown),
+        Some((completion, _, Some(_), true)) => Ok(Redemption::Redeemed(Box::new(completion))),
+        Some((_, _, Some(_), false)) => Ok(Redemption::AlreadyUsed),
+        Some((_, until, None, _)) if until <= now => Ok(Redemption::Expired),
         Some((completion, _, None, _)) => {
-            // The transaction has held the write lock since before the row was read.
+            // The transaction held the write lock before the row was read, so no other one has redeemed the ticket.
             transaction
                 .prepare_cached("UPDATE logins SET ticket_used_at = ?2 WHERE ticket_hash = ?1")?
                 .execute(params![ticket.as_bytes(), now.as_millis()])?;
             let new = new_credential(&completion, application, credential);
-            SqliteCredentials::keep_in(transaction, &new)?;
-            Ok(Redeemed::Now(Box::new(completion)))
+            SqliteCredentials::insert_in(transaction, &new)?;
+            Ok(Redemption::Redeemed(Box::new(completion)))
         }
     }
 }
@@ -310,7 +310,7 @@ fn new_credential(
 ) -> NewCredential {
     NewCredential {
         hash: credential.hash,
-        logged_in: LoggedIn {
+        logged_in: CredentialClaims {
             account: completion.account.clone(),
             application,
             expires_at: completion.finished_at.plus(credential.lifetime),

@@ -26,7 +26,7 @@ fn polling() -> NewPollingLogin {
     }
 }
 
-/// As its cookie brings it back.
+/// A redirect login, as read from its cookie.
 fn redirect() -> Login {
     let polling = polling();
     Login {
@@ -51,38 +51,38 @@ async fn begun(logins: &Arc<dyn LoginStore>, cookie: &LoginCookie) -> StateHash 
     state
 }
 
-fn terms_at(now: Timestamp) -> Claim {
-    let terms = ClaimTerms::of(crate::testing::config("").store());
-    terms.begin(now, later(600), Duration::from_secs(120))
+fn claim_at(now: Timestamp) -> Claim {
+    let timeouts = ClaimTimeouts::for_store(crate::testing::config("").store());
+    timeouts.new_claim(now, later(600), Duration::from_secs(120))
 }
 
-/// As a callback at `now` does, of a login that expires after ten minutes.
+/// Claims as a callback at `now`, for a login that expires after ten minutes.
 async fn claim(
     logins: &Arc<dyn LoginStore>,
     state: &StateHash,
     cookie: &CookieHash,
     now: Timestamp,
 ) -> bool {
-    let claim = terms_at(now);
+    let claim = claim_at(now);
     logins.claim(state, cookie, claim, now).await.unwrap()
 }
 
-/// The same of a redirect login.
+/// As [`claim`], for a redirect login.
 async fn claim_redirect(logins: &Arc<dyn LoginStore>, login: &Login) -> bool {
-    let claim = terms_at(NOW);
+    let claim = claim_at(NOW);
     logins.claim_redirect(login, claim, NOW).await.unwrap()
 }
 
-/// Of an outcome that is stored at once.
+/// The times of an outcome that is stored at once.
 fn times(at: Timestamp, claimable_until: Timestamp) -> FinishTimes {
     FinishTimes {
         at,
-        stored_by: at,
+        deadline: at,
         claimable_until,
     }
 }
 
-/// Another one each time.
+/// A new credential for a ticket.
 fn credential() -> TicketCredential {
     TicketCredential {
         hash: Credential::generate().hash(),
@@ -135,9 +135,12 @@ async fn a_redirect_login_is_stored_by_its_first_callback() {
 }
 
 #[tokio::test]
-async fn all_processes_seal_by_one_key() {
+async fn all_processes_share_one_seal_key() {
     let store = TestStore::new().await;
-    let (one, other) = (store.stores().logins, store.another().await.logins);
+    let (one, other) = (
+        store.stores().logins,
+        store.of_another_process().await.logins,
+    );
     let seal_key = async |logins: &Arc<dyn LoginStore>| {
         let key = logins.seal_key(SealKey::generate(), NOW).await.unwrap();
         *key.as_bytes()
@@ -148,14 +151,17 @@ async fn all_processes_seal_by_one_key() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_callbacks_at_once_one_claims() {
+async fn one_of_many_concurrent_callbacks_claims_the_login() {
     let store = TestStore::new().await;
     let cookie = LoginCookie::generate();
-    let handles = [store.stores().logins, store.another().await.logins];
+    let handles = [
+        store.stores().logins,
+        store.of_another_process().await.logins,
+    ];
     let state = begun(&handles[0], &cookie).await;
     let tasks: Vec<_> = (0..20)
-        .map(|place| {
-            let logins = Arc::clone(&handles[place % 2]);
+        .map(|index| {
+            let logins = Arc::clone(&handles[index % 2]);
             let cookie = cookie.hash();
             tokio::spawn(async move { claim(&logins, &state, &cookie, NOW).await })
         })
@@ -168,7 +174,7 @@ async fn of_many_callbacks_at_once_one_claims() {
 }
 
 #[tokio::test]
-async fn only_the_last_cookie_claims() {
+async fn only_the_last_cookie_can_claim() {
     let store = TestStore::new().await;
     let logins = store.stores().logins;
     let [first, second] = std::array::from_fn(|_| LoginCookie::generate());
@@ -179,7 +185,7 @@ async fn only_the_last_cookie_claims() {
 }
 
 #[tokio::test]
-async fn a_login_that_was_not_confirmed_is_not_claimed() {
+async fn a_login_that_was_not_confirmed_cannot_be_claimed() {
     let store = TestStore::new().await;
     let logins = store.stores().logins;
     let login = polling();
@@ -189,7 +195,7 @@ async fn a_login_that_was_not_confirmed_is_not_claimed() {
 }
 
 #[tokio::test]
-async fn a_claimed_or_expired_login_is_bound_no_more() {
+async fn a_claimed_or_expired_login_cannot_be_bound() {
     let store = TestStore::new().await;
     let logins = store.stores().logins;
     let cookie = LoginCookie::generate();
@@ -202,7 +208,7 @@ async fn a_claimed_or_expired_login_is_bound_no_more() {
 }
 
 #[tokio::test]
-async fn the_first_outcome_stands_and_is_told_for_a_while() {
+async fn the_first_outcome_is_final_and_claimable_for_a_while() {
     let store = TestStore::new().await;
     let logins = store.stores().logins;
     let cookie = LoginCookie::generate();
@@ -222,7 +228,7 @@ async fn the_first_outcome_stands_and_is_told_for_a_while() {
             .await
             .unwrap()
     );
-    let account = store.account("person").await;
+    let account = store.account("user").await;
     let complete = Outcome::Complete {
         account: account.id,
         created: true,
@@ -243,13 +249,13 @@ async fn the_first_outcome_stands_and_is_told_for_a_while() {
 }
 
 #[tokio::test]
-async fn the_same_outcome_again_is_answered_as_the_first_time() {
+async fn storing_the_same_outcome_again_succeeds() {
     let store = TestStore::new().await;
     let logins = store.stores().logins;
     let cookie = LoginCookie::generate();
     let state = begun(&logins, &cookie).await;
     assert!(claim(&logins, &state, &cookie.hash(), NOW).await);
-    let account = store.account("person").await;
+    let account = store.account("user").await;
     let ticket = Ticket::generate().hash();
     let complete = |created| Outcome::Complete {
         account: account.id,
@@ -263,9 +269,9 @@ async fn the_same_outcome_again_is_answered_as_the_first_time() {
             .redeem(&ticket, APP, credential(), NOW)
             .await
             .unwrap(),
-        Redeemed::Now(_)
+        Redemption::Redeemed(_)
     ));
-    // Even after the claim would have ended: it was stored before.
+    // Even after the end of the claim, since the outcome was stored before.
     assert!(finish(complete(true), 31).await.unwrap());
     let failed = Outcome::Failed(FailureReason::ProviderFailed);
     assert!(!finish(failed, 1).await.unwrap());
@@ -280,13 +286,13 @@ async fn the_same_outcome_again_is_answered_as_the_first_time() {
         .await
         .unwrap();
     assert!(
-        matches!(again, Redeemed::Before),
+        matches!(again, Redemption::AlreadyUsed),
         "a spent ticket stays spent"
     );
 }
 
 #[tokio::test]
-async fn old_logins_are_swept_a_few_at_a_time() {
+async fn expired_logins_are_swept_up_to_the_limit() {
     let store = TestStore::new().await;
     let logins = store.stores().logins;
     for _ in 0..3 {
@@ -299,14 +305,14 @@ async fn old_logins_are_swept_a_few_at_a_time() {
 }
 
 #[tokio::test]
-async fn a_redirect_login_that_no_provider_vouched_for_goes_when_it_expires() {
+async fn a_redirect_login_that_was_not_completed_is_swept_when_it_expires() {
     let store = TestStore::new().await;
     let logins = store.stores().logins;
     let [claimed, failed, complete] = std::array::from_fn(|_| redirect());
     for login in [&claimed, &failed, &complete] {
         assert!(claim_redirect(&logins, login).await);
     }
-    let account = store.account("person").await;
+    let account = store.account("user").await;
     let outcome = Outcome::Complete {
         account: account.id,
         created: true,
@@ -321,8 +327,8 @@ async fn a_redirect_login_that_no_provider_vouched_for_goes_when_it_expires() {
     }
     assert_eq!(logins.sweep(NOW, later(600), 10).await.unwrap(), 0);
     assert_eq!(logins.sweep(NOW, later(601), 10).await.unwrap(), 2);
-    for (login, is_kept) in [(claimed, false), (failed, false), (complete, true)] {
+    for (login, is_stored) in [(claimed, false), (failed, false), (complete, true)] {
         let found = logins.find(login.state.hash()).await.unwrap();
-        assert_eq!(found.is_some(), is_kept);
+        assert_eq!(found.is_some(), is_stored);
     }
 }

@@ -1,31 +1,31 @@
-//! The ticket that a redirect login brings back to its application: 256 random bits, good once.
+//! The ticket that a redirect login passes to its application: 256 random bits, redeemable once.
 
 use std::{fmt, str::FromStr};
 
 use crate::secret::{Secret, hash_type};
 
 hash_type! {
-    /// SHA-256 of a ticket: what the store knows of it.
+    /// SHA-256 of a ticket, which is what the store has.
     TicketHash
 }
 
-/// A right to one login result, for 60 s, once. CONTRACT 8.
+/// Redeems one login result, once, within 60 s. CONTRACT 8.
 pub struct Ticket(Secret);
 
 impl Ticket {
-    /// Makes a new one.
+    /// Generates a random ticket.
     #[must_use]
     pub fn generate() -> Self {
         Self(Secret::generate())
     }
 
-    /// The ticket as it stands in the address that the browser is sent to.
+    /// The ticket's text, for the query of `return_to`.
     #[must_use]
     pub fn encode(&self) -> String {
         self.0.encode()
     }
 
-    /// What the store knows of it.
+    /// The hash that is stored.
     #[must_use]
     pub fn hash(&self) -> TicketHash {
         TicketHash(self.0.sha256())
@@ -46,7 +46,7 @@ impl fmt::Debug for Ticket {
     }
 }
 
-/// The text is no ticket that was ever issued.
+/// The text does not have the format of a ticket.
 #[derive(Debug, thiserror::Error)]
 #[error("43 characters of base64url")]
 pub struct ParseTicketError;

@@ -1,7 +1,7 @@
-//! What names a login: the token that its beginner keeps, and the `state` that goes through the browser.
+//! The two names of a login: the token, which the client keeps, and the `state`, which the browser carries.
 //!
 //! CONTRACT 8: `token` is `v1.` and 256 random bits; `state` is `v1.` and the SHA-256 of the whole
-//! token. Only that hash is stored, so neither an address nor the database is enough to collect a login.
+//! token. Only that hash is stored, so a login cannot be collected with a URL or the database alone.
 
 use std::{fmt, str::FromStr};
 
@@ -14,15 +14,15 @@ use crate::{
 };
 
 hash_type! {
-    /// SHA-256 of a whole login token: what a `state` carries, and what the store finds a login by.
+    /// SHA-256 of a whole login token: the content of a `state`, and the key of a stored login.
     StateHash
 }
 
-/// The right to collect a login. Kept by whoever began it; of a redirect login nobody keeps it.
+/// A polling client's secret, with which it collects the login.
 pub struct LoginToken(Zeroizing<String>);
 
 impl LoginToken {
-    /// Makes a new one for a login that `version` issues.
+    /// Generates a token for a login of `version`.
     #[must_use]
     pub fn generate(version: &Version) -> Self {
         Self(Zeroizing::new(format!(
@@ -31,13 +31,13 @@ impl LoginToken {
         )))
     }
 
-    /// The token itself, for the one answer that hands it out.
+    /// The token's text, for the response that contains it.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// What of the token may go through a browser.
+    /// The `state` of the token's login, which can be shown to browsers.
     #[must_use]
     pub fn state(&self) -> LoginState {
         let version = version_of(&self.0).and_then(|version| version.parse().ok());
@@ -47,13 +47,13 @@ impl LoginToken {
         }
     }
 
-    /// What the store knows of the token.
+    /// The hash that is stored.
     #[must_use]
     pub fn hash(&self) -> StateHash {
         StateHash(secret::sha256(self.0.as_bytes()))
     }
 
-    /// The credential of this login: the same from every backend, though no store can tell it. CONTRACT 8.
+    /// The login's credential, derived from the token: the same in each backend, and unknown to the store. CONTRACT 8.
     #[must_use]
     pub fn credential(&self) -> Credential {
         Credential::from(Secret::derive_from(self.0.as_bytes(), "authorization"))
@@ -91,19 +91,19 @@ impl LoginState {
         Self { version, hash }
     }
 
-    /// The version that issued it, as it says.
+    /// The version that issued it, which is not verified.
     #[must_use]
     pub fn version(&self) -> &Version {
         &self.version
     }
 
-    /// What the store finds the login by.
+    /// The key of the stored login.
     #[must_use]
     pub fn hash(&self) -> &StateHash {
         &self.hash
     }
 
-    /// The state as it stands in an address. Not `Display`: an address is no place in a log.
+    /// The state's text, for URLs. There is no `Display`, so that a state is not logged by mistake.
     #[must_use]
     pub fn encode(&self) -> String {
         format!("{}.{}", self.version, secret::encode(self.hash.as_bytes()))
@@ -128,7 +128,7 @@ impl fmt::Debug for LoginState {
     }
 }
 
-/// The text is no token or state that was ever issued.
+/// The text does not have the format of a token or a state.
 #[derive(Debug, thiserror::Error)]
 #[error("a version, a dot and 43 characters of base64url")]
 pub struct ParseTokenError;
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_issued_does_not_parse() {
+    fn malformed_tokens_and_states_are_rejected() {
         let body = secret::encode(&[1; 32]);
         for bad in [
             "",
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn the_credential_follows_from_the_token_and_is_not_in_the_state() {
+    fn the_credential_is_derived_from_the_token_and_is_not_in_the_state() {
         let token = token();
         assert_eq!(token.credential().hash(), token.credential().hash());
         assert_ne!(
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_is_printed() {
+    fn debug_output_contains_no_secrets() {
         let token = token();
         let printed = format!("{token:?} {:?}", token.state());
         assert!(!printed.contains(token.as_str()) && !printed.contains(&token.state().encode()));

@@ -1,26 +1,26 @@
-//! The code that a person compares on two screens before confirming a polling login.
+//! The code that a user compares on two screens before confirming a polling login.
 
 use std::{fmt, str::FromStr};
 
 use crate::secret::random;
 
-/// Consonants only: no words, nothing that reads as a digit (RFC 8628 section 6.1).
+/// Consonants only, so that codes contain no words, and no letters that look like digits (RFC 8628 section 6.1).
 const ALPHABET: &[u8; 20] = b"BCDFGHJKLMNPQRSTVWXZ";
 const LETTERS: usize = 8;
 
-/// Eight letters in two groups: `BCDF-GHJK`. Not a secret: it tells logins apart, it does not open them.
+/// Eight letters in two groups: `BCDF-GHJK`. Not a secret: it identifies a login, but gives no access to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserCode(String);
 
 impl UserCode {
-    /// Makes a new one.
+    /// Generates a random code.
     #[must_use]
     pub fn generate() -> Self {
-        // 64 bits over 20 letters: the bias is about 10⁻⁹ and the code no secret.
+        // 64 bits over 20 letters: the bias is about 10⁻⁹, and the code is not a secret.
         let mut number = u64::from_le_bytes(random());
         let mut code = String::with_capacity(LETTERS + 1);
-        for place in 0..LETTERS {
-            if place == LETTERS / 2 {
+        for index in 0..LETTERS {
+            if index == LETTERS / 2 {
                 code.push('-');
             }
             let letter = usize::try_from(number % 20).expect("less than 20");
@@ -30,7 +30,7 @@ impl UserCode {
         Self(code)
     }
 
-    /// The code as it is shown.
+    /// The code's text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -55,7 +55,7 @@ impl FromStr for UserCode {
     }
 }
 
-/// The text is no code that was ever shown.
+/// The text does not have the format of a code.
 #[derive(Debug, thiserror::Error)]
 #[error("two groups of four consonants")]
 pub struct ParseUserCodeError;

@@ -1,6 +1,6 @@
-//! Requests that wait for a login to move on.
+//! Requests that wait for a login to change.
 //!
-//! Woken by whatever finishes the login: in this process at once, elsewhere by the change feed.
+//! They are woken when the login is finished: in the same process at once, in others through the change feed.
 
 use std::{
     collections::HashMap,
@@ -12,32 +12,34 @@ use tokio::sync::Notify;
 
 use super::StateHash;
 
-/// Everybody who waits, by login. Cheap to clone; every clone is the same.
+/// The waiting requests of each login. Cheap to clone; clones share their contents.
 #[derive(Clone, Default)]
 pub struct Waiters(Arc<Mutex<HashMap<StateHash, Arc<Notify>>>>);
 
 impl Waiters {
-    /// Begins to listen for this login; look at the login only after that.
+    /// Subscribes to changes of this login. Read the login afterwards only, so that no change is missed.
     #[must_use]
-    pub fn listen(&self, login: StateHash) -> Waiter {
-        let bell = Arc::clone(self.lock().entry(login).or_default());
+    pub fn subscribe(&self, login: StateHash) -> Waiter {
+        let notify = Arc::clone(self.lock().entry(login).or_default());
         Waiter {
             waiters: self.clone(),
             login,
-            bell,
+            notify,
         }
     }
 
-    /// Wakes whoever waits for this login.
+    /// Wakes all requests that wait for this login.
     pub fn wake(&self, login: &StateHash) {
-        if let Some(bell) = self.lock().get(login) {
-            bell.notify_waiters();
+        if let Some(notify) = self.lock().get(login) {
+            notify.notify_waiters();
         }
     }
 
-    /// Wakes everybody: something may have been missed, or the process ends.
+    /// Wakes all waiting requests, since changes may have been missed.
     pub fn wake_all(&self) {
-        self.lock().values().for_each(|bell| bell.notify_waiters());
+        self.lock()
+            .values()
+            .for_each(|notify| notify.notify_waiters());
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<StateHash, Arc<Notify>>> {
@@ -51,26 +53,26 @@ impl fmt::Debug for Waiters {
     }
 }
 
-/// One who waits; the last of a login takes the entry away when dropped.
+/// A waiting request. When the last one of a login is dropped, it removes the login's entry.
 #[derive(Debug)]
 pub struct Waiter {
     waiters: Waiters,
     login: StateHash,
-    bell: Arc<Notify>,
+    notify: Arc<Notify>,
 }
 
 impl Waiter {
-    /// The next call to [`Waiters::wake`]; counts from when the future is made, not from its first poll.
+    /// Waits for the next [`Waiters::wake`]. Calls count from the creation of the future, not from its first poll.
     pub fn woken(&self) -> impl Future<Output = ()> + '_ {
-        self.bell.notified()
+        self.notify.notified()
     }
 }
 
 impl Drop for Waiter {
     fn drop(&mut self) {
         let mut waiters = self.waiters.lock();
-        // The map's own and this one: nobody else waits, and nobody can begin to while it is locked.
-        if Arc::strong_count(&self.bell) == 2 {
+        // Only the map and this waiter hold it: no other request waits, and none can subscribe while the map is locked.
+        if Arc::strong_count(&self.notify) == 2 {
             waiters.remove(&self.login);
         }
     }
@@ -83,9 +85,9 @@ mod tests {
     const LOGIN: StateHash = StateHash::from_bytes([1; 32]);
 
     #[tokio::test]
-    async fn waking_reaches_those_who_listened_before() {
+    async fn waking_reaches_all_subscribed_requests() {
         let waiters = Waiters::default();
-        let (one, two) = (waiters.listen(LOGIN), waiters.listen(LOGIN));
+        let (one, two) = (waiters.subscribe(LOGIN), waiters.subscribe(LOGIN));
         let (first, second) = (one.woken(), two.woken());
         waiters.wake(&LOGIN);
         first.await;
@@ -93,9 +95,9 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_of_those_who_went() {
+    fn the_last_waiter_removes_the_entry() {
         let waiters = Waiters::default();
-        let (one, two) = (waiters.listen(LOGIN), waiters.listen(LOGIN));
+        let (one, two) = (waiters.subscribe(LOGIN), waiters.subscribe(LOGIN));
         drop(one);
         assert_eq!(waiters.lock().len(), 1);
         drop(two);

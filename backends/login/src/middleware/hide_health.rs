@@ -1,4 +1,4 @@
-//! Health is for whoever runs the service, who asks the backend itself; not for the gateway's clients.
+//! Hides the health endpoints from clients of the gateway: operators and their monitoring call the backend directly.
 
 use axum::{
     extract::Request,
@@ -9,7 +9,7 @@ use gateway_protocol::header::X_GATEWAY_VERSION;
 
 use crate::error::LoginError;
 
-/// To what came through the gateway there is nothing here.
+/// Rejects requests that came through the gateway: `not_found`.
 pub(super) async fn hide_health(request: Request, next: Next) -> Response {
     if request.headers().contains_key(X_GATEWAY_VERSION) {
         LoginError::NotFound.into_response()

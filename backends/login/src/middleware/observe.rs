@@ -1,4 +1,4 @@
-//! What every request and every answer has: an id, a span, one access line, and headers of caution.
+//! Adds an id, a span, a line in the access log, and security headers to each request and its response.
 
 use std::{error::Error, time::Instant};
 
@@ -18,38 +18,38 @@ use http::{
 use tracing::{Instrument, Span, field};
 
 use super::render::Unrendered;
-use crate::{error::LoginError, request::RequestInfo, service::Serving};
+use crate::{error::LoginError, request::RequestInfo, service::HandlerContext};
 
-/// Reads what the answer will need of the request, and records what became of it.
+/// Reads the [`RequestInfo`], serves the request in its span, adds the headers, and logs the result.
 pub(super) async fn observe(
-    State(serving): State<Serving>,
+    State(context): State<HandlerContext>,
     request: Request,
     next: Next,
 ) -> Response {
     let begun_at = Instant::now();
     let (mut parts, body) = request.into_parts();
-    let info = RequestInfo::of(&parts, serving.service.config.headers());
+    let info = RequestInfo::from_parts(&parts, context.service.config.headers());
     parts.extensions.insert(info.clone());
     let span = tracing::info_span!(
         "request",
         request.id = %info.id,
-        version = %serving.version,
+        version = %context.version,
         app.ident = field::Empty,
         account.id = field::Empty,
         http.method = %log_text::method(parts.method.as_str()),
         http.path = %log_text::path(parts.uri.path()),
     );
     if let Some(ident) = parts.headers.get(X_GATEWAY_APP) {
-        // Not yet known to come from the gateway.
+        // Not yet verified to come from the gateway, so it is cleaned for the log.
         span.record("app.ident", log_text::ident(ident.as_bytes()));
     }
     let is_health = matches!(parts.uri.path(), "/healthz" | "/readyz");
     let request = Request::from_parts(parts, body);
     let mut response = next.run(request).instrument(span.clone()).await;
     add_headers(&mut response, &info);
-    // With log.access off, only our own failures are logged.
-    if serving.service.config.log().access || response.status().is_server_error() {
-        record(&span, is_health, &response, begun_at);
+    // With log.access = false, only server errors are logged.
+    if context.service.config.log().access || response.status().is_server_error() {
+        log_access(&span, is_health, &response, begun_at);
     }
     response
 }
@@ -59,13 +59,13 @@ fn add_headers(response: &mut Response, info: &RequestInfo) {
     headers
         .entry(CONTENT_LANGUAGE)
         .or_insert(HeaderValue::from_static(info.language.tag()));
-    // Every answer is about one person or one login: nothing of it may be kept, or told to the next site.
-    let cautions: [(HeaderName, &'static str); 3] = [
+    // Each response concerns one user or login: it must not be cached, nor its URL sent to other sites as the referrer.
+    let security_headers: [(HeaderName, &'static str); 3] = [
         (CACHE_CONTROL, "no-store"),
         (REFERRER_POLICY, "no-referrer"),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     ];
-    for (name, value) in cautions {
+    for (name, value) in security_headers {
         headers.insert(name, HeaderValue::from_static(value));
     }
     if let Ok(id) = HeaderValue::from_str(info.id.as_str()) {
@@ -78,14 +78,15 @@ fn add_headers(response: &mut Response, info: &RequestInfo) {
     }
 }
 
-/// The access line: the span has method and path. Not the query: it holds states, codes and signs.
-fn record(span: &Span, is_health: bool, response: &Response, begun_at: Instant) {
+/// Logs the access line. Method and path are in the span; the query is not, since it contains states, codes and
+/// signatures.
+fn log_access(span: &Span, is_health: bool, response: &Response, begun_at: Instant) {
     let _entered = span.enter();
     let status = response.status().as_u16();
     let duration_ms = u64::try_from(begun_at.elapsed().as_millis()).unwrap_or(u64::MAX);
     match response.extensions().get::<Unrendered>() {
-        Some(Unrendered(error)) => record_problem(error, status, duration_ms),
-        // Asked every few seconds by whoever watches the process.
+        Some(Unrendered(error)) => log_problem(error, status, duration_ms),
+        // Monitoring calls these every few seconds.
         None if is_health => {
             tracing::debug!(http.status_code = status, duration_ms, "answered {status}");
         }
@@ -93,10 +94,10 @@ fn record(span: &Span, is_health: bool, response: &Response, begun_at: Instant) 
     }
 }
 
-fn record_problem(error: &LoginError, status: u16, duration_ms: u64) {
+fn log_problem(error: &LoginError, status: u16, duration_ms: u64) {
     let code = error.code().as_str();
-    let cause = error.source().map(chain).map(field::display);
-    // The provider's faults were logged where they were met; what is left of 5xx is ours.
+    let cause = error.source().map(with_causes).map(field::display);
+    // A provider's faults were logged where they occurred. The other 5xx are errors of this service.
     if matches!(error, LoginError::Store(_) | LoginError::Internal { .. }) {
         tracing::error!(
             http.status_code = status,
@@ -115,7 +116,7 @@ fn record_problem(error: &LoginError, status: u16, duration_ms: u64) {
     }
 }
 
-fn chain(error: &(dyn Error + 'static)) -> String {
+fn with_causes(error: &(dyn Error + 'static)) -> String {
     let mut causes = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {

@@ -1,4 +1,4 @@
-//! The one place where a problem is written: as data, or as a page for a browser. CONTRACT 7.
+//! Writes all problems: as JSON, or as a page for a browser. CONTRACT 7.
 
 use std::{any::Any, sync::Arc};
 
@@ -10,14 +10,14 @@ use axum::{
 use gateway_protocol::problem::{self, Problem};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 
-use super::take_body::MAX_BODY_BYTES;
+use super::buffer_body::MAX_BODY_BYTES;
 use crate::{
     error::LoginError,
     pages,
     request::{MAX_PARAMETERS, RequestInfo},
 };
 
-/// What an answer carries until it is rendered: handlers know what went wrong, not for whom it is written.
+/// The error of a response whose problem is not written yet: handlers do not know the language and the format.
 #[derive(Clone)]
 pub(super) struct Unrendered(pub(super) Arc<LoginError>);
 
@@ -29,7 +29,7 @@ impl IntoResponse for LoginError {
     }
 }
 
-/// Writes the problem of an answer that has one, keeping the headers that came with it.
+/// Writes the problem of a response that has one, and keeps the response's headers.
 pub(super) async fn render_problems(info: RequestInfo, request: Request, next: Next) -> Response {
     let response = next.run(request).await;
     let Some(Unrendered(error)) = response.extensions().get().cloned() else {
@@ -56,7 +56,7 @@ pub(super) async fn render_problems(info: RequestInfo, request: Request, next: N
     Response::from_parts(parts, body)
 }
 
-/// What a panic is answered by. It was logged with its place by the panic hook.
+/// The response after a panic. The panic hook has logged the panic and its location.
 pub(super) fn panicked(_: Box<dyn Any + Send>) -> Response {
     LoginError::Internal {
         what: "a request panicked",
@@ -72,8 +72,9 @@ fn problem(
     let problem = Problem::new(error.code(), language, info.id.as_str());
     match error {
         LoginError::ParamMissing { name } => problem.detail_args(&[("name", name)]),
-        LoginError::ParamInvalid { name, allowed } => {
-            problem.detail_args(&[("name", name), ("allowed", allowed)])
+        LoginError::ParamInvalid { name, rule } => {
+            let (rule, allowed) = rule.text_args();
+            problem.detail_args(&[("name", name), ("rule", rule), ("allowed", &allowed)])
         }
         LoginError::HeaderDuplicated { name } => problem.detail_args(&[("name", name)]),
         LoginError::BodyTooLarge => problem.detail_args(&[("limit", &MAX_BODY_BYTES.to_string())]),

@@ -1,4 +1,4 @@
-//! Only the gateway may call. CONTRACT 9.
+//! Rejects requests that do not come from the gateway. CONTRACT 9.
 
 use axum::{
     extract::{Request, State},
@@ -8,30 +8,29 @@ use axum::{
 use gateway_protocol::header::{REFUSED_SECRET, X_GATEWAY_REFUSED, X_GATEWAY_SECRET};
 use http::HeaderValue;
 
-use super::take_body::closing;
-use crate::{config::Gateway, error::LoginError, service::Serving};
+use super::buffer_body::closing_response;
+use crate::{config::Gateway, error::LoginError, service::HandlerContext};
 
-/// Lets through what carries the gateway's secret; everything, if there is none, since then the address is
-/// loopback.
+/// Passes on requests with the gateway's secret. Without a configured secret all pass, since `listen` is a loopback
+/// address.
 ///
-/// What is refused is marked: a gateway that sees the mark knows that it is its own secret that is wrong, and not its
-/// client's request.
+/// Rejections are marked with a header. It shows the gateway that its secret is wrong, and not the client's request.
 pub(super) async fn require_gateway(
-    State(serving): State<Serving>,
+    State(context): State<HandlerContext>,
     request: Request,
     next: Next,
 ) -> Response {
-    let is_trusted = match serving.service.config.gateway() {
-        Gateway::Secret(secret) => secret.is(request.headers().get(X_GATEWAY_SECRET)),
+    let is_trusted = match context.service.config.gateway() {
+        Gateway::Secret(secret) => secret.matches(request.headers().get(X_GATEWAY_SECRET)),
         Gateway::Loopback | Gateway::Absent => true,
     };
     if is_trusted {
         next.run(request).await
     } else {
-        // Nothing of the body was read, so the connection cannot go on.
-        let mut refusal = closing(LoginError::GatewayRequired);
+        // The body was not read, so the connection cannot be reused.
+        let mut rejection = closing_response(LoginError::GatewayRequired);
         let reason = HeaderValue::from_static(REFUSED_SECRET);
-        refusal.headers_mut().insert(X_GATEWAY_REFUSED, reason);
-        refusal
+        rejection.headers_mut().insert(X_GATEWAY_REFUSED, reason);
+        rejection
     }
 }

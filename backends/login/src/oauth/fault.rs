@@ -1,39 +1,40 @@
-//! What providers do wrong, for the log; users learn only that the provider failed, or was too slow.
+//! Faults of providers, for the log. Clients only get `provider_failed` or `provider_timeout`.
 
 use crate::logins::FailureReason;
 
-/// Why a provider could not say who the person is. Holds nothing of its answers but codes.
+/// Why a provider did not identify the user. Contains nothing of its responses but status and error codes.
 #[derive(Debug, thiserror::Error)]
 pub enum ProviderFault {
-    /// Nobody listens there, the name does not resolve, TLS fails, or the connection breaks.
-    #[error("the provider cannot be reached")]
+    /// The DNS lookup, the connection or TLS failed, or the connection was lost.
+    #[error("the provider is unreachable")]
     Unreachable(#[source] reqwest::Error),
     /// Token and profile together took longer than 10 s.
-    #[error("the provider took too long")]
+    #[error("the provider timed out")]
     TooSlow,
-    /// An answer is larger than 1 MiB.
+    /// A response is larger than 1 MiB.
     #[error("the provider's answer is too large")]
     TooLarge,
-    /// The code was spent, expired or of another client; or our secret is wrong.
-    #[error("the provider refused the code: {error}")]
-    CodeRefused {
+    /// The code was already used, expired or issued to another client; or our client secret is wrong.
+    #[error("the provider rejected the code: {error}")]
+    CodeRejected {
         /// RFC 6749 section 5.2, for example `invalid_grant`.
         error: String,
     },
-    /// The token answer is no JSON, or lacks `access_token` or `token_type`; or has an error status without
-    /// saying why, which includes redirects: they are not followed.
+    /// The token response is not JSON, or lacks `access_token`, `token_type` or an error code.
+    ///
+    /// Redirects count as errors without a code, since they are not followed.
     #[error("the provider's token answer is malformed")]
     TokenMalformed,
-    /// The profile answer has another status than 200.
+    /// The status of the profile response is not 200.
     #[error("the provider answered {status} for the profile")]
     ProfileStatus {
         /// The status.
         status: u16,
     },
-    /// The profile is no JSON object.
+    /// The profile is not a JSON object.
     #[error("the provider's profile is not a JSON object")]
     ProfileMalformed,
-    /// The profile lacks the field that identifies a person.
+    /// The profile lacks the field that identifies the user, or its value is unusable.
     #[error("the provider's profile has no usable \"{field}\"")]
     NoIdentifier {
         /// The field.
@@ -42,14 +43,14 @@ pub enum ProviderFault {
 }
 
 impl ProviderFault {
-    /// What the login's beginner is told.
+    /// The reason that clients get.
     #[must_use]
     pub fn reason(&self) -> FailureReason {
         match self {
             Self::TooSlow => FailureReason::ProviderTimeout,
             Self::Unreachable(_)
             | Self::TooLarge
-            | Self::CodeRefused { .. }
+            | Self::CodeRejected { .. }
             | Self::TokenMalformed
             | Self::ProfileStatus { .. }
             | Self::ProfileMalformed

@@ -1,4 +1,4 @@
-//! Who the person is, as the provider's profile says.
+//! Reads the user's identifier from the provider's profile.
 
 use http::{
     Request, StatusCode,
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::{ProviderFault, http_client::HttpClient};
 use crate::{accounts::Username, config::ProviderConfig};
 
-/// Asks for the profile and takes the identifier out of it, byte for byte.
+/// Requests the profile and returns the identifier in it, byte for byte.
 pub(super) async fn username(
     http: &HttpClient,
     provider: &ProviderConfig,
@@ -19,23 +19,23 @@ pub(super) async fn username(
         .header(AUTHORIZATION, format!("Bearer {}", access_token.secret()))
         .header(ACCEPT, "application/json")
         .body(Vec::new())
-        // The address was parsed at start, so it is the token that no header can carry.
+        // The URL was parsed at start, so the token has characters that are invalid in a header.
         .map_err(|_| ProviderFault::TokenMalformed)?;
-    let answer = http.send(request).await?;
-    if answer.status() != StatusCode::OK {
+    let response = http.send(request).await?;
+    if response.status() != StatusCode::OK {
         return Err(ProviderFault::ProfileStatus {
-            status: answer.status().as_u16(),
+            status: response.status().as_u16(),
         });
     }
     let profile: Map<String, Value> =
-        serde_json::from_slice(answer.body()).map_err(|_| ProviderFault::ProfileMalformed)?;
+        serde_json::from_slice(response.body()).map_err(|_| ProviderFault::ProfileMalformed)?;
     let field = &provider.kind.id_field;
     identifier(profile.get(field)).ok_or_else(|| ProviderFault::NoIdentifier {
         field: field.clone(),
     })
 }
 
-/// A text as it is, or a whole number in decimal digits: some providers number people.
+/// Accepts a text, or a non-negative whole number, since some providers have numeric ids.
 fn identifier(value: Option<&Value>) -> Option<Username> {
     match value? {
         Value::String(text) => Username::new(text.clone()),

@@ -1,4 +1,4 @@
-//! What goes to the provider, and what its faults come to; against a provider made of one closure.
+//! Requests to a fake provider, and the results of its faults.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,7 +10,7 @@ use crate::{
     testing,
 };
 
-/// Answers every request by `answer` and remembers what it was asked.
+/// Responds with `answer`, and records all requests.
 struct FakeProvider {
     address: String,
     requests: Arc<Mutex<Vec<(http::request::Parts, Bytes)>>>,
@@ -70,7 +70,7 @@ fn pairs(query: &[u8]) -> BTreeMap<String, String> {
 }
 
 #[tokio::test]
-async fn both_calls_carry_what_the_contract_says() {
+async fn both_calls_have_the_parameters_of_the_contract() {
     let fake = FakeProvider::start(good).await;
     let provider = fake.provider("");
     let (state, cookie) = (
@@ -121,7 +121,7 @@ async fn both_calls_carry_what_the_contract_says() {
 }
 
 #[tokio::test]
-async fn redirect_uri_can_be_left_out_of_both_and_pkce_put_into_both() {
+async fn redirect_uri_and_pkce_apply_to_both_calls() {
     let fake = FakeProvider::start(good).await;
     let provider = fake.provider("redirect_uri = false\npkce = true");
     let (state, cookie) = (
@@ -213,7 +213,7 @@ async fn every_fault_fails_the_login() {
 }
 
 #[tokio::test]
-async fn a_provider_that_is_away_fails_the_login() {
+async fn an_unreachable_provider_fails_the_login() {
     let fake = FakeProvider {
         address: "http://127.0.0.1:1".to_owned(),
         requests: Arc::default(),
@@ -227,8 +227,8 @@ async fn a_provider_that_is_away_fails_the_login() {
 }
 
 #[tokio::test]
-async fn a_provider_that_is_silent_times_out() {
-    // Accepts, as the system does for a listener, and never answers.
+async fn a_provider_that_does_not_respond_times_out() {
+    // The system accepts connections for the listener, but nothing responds.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let fake = FakeProvider {
@@ -236,8 +236,8 @@ async fn a_provider_that_is_silent_times_out() {
         requests: Arc::default(),
     };
     let mut provider = fake.provider("");
-    assert!(provider.time < Duration::from_secs(10));
-    provider.time = Duration::from_millis(50);
+    assert!(provider.timeout < Duration::from_secs(10));
+    provider.timeout = Duration::from_millis(50);
     let fault = provider
         .identify("c".to_owned(), &LoginCookie::generate())
         .await
@@ -246,7 +246,7 @@ async fn a_provider_that_is_silent_times_out() {
 }
 
 #[tokio::test]
-async fn iss_must_be_the_issuer_as_it_stands() {
+async fn iss_is_compared_byte_by_byte() {
     let fake = FakeProvider {
         address: "http://127.0.0.1:1".to_owned(),
         requests: Arc::default(),

@@ -1,4 +1,4 @@
-//! The running program: the snapshot that serves new requests, and what takes its place at a reload.
+//! The running program: the snapshot that serves new requests, and its replacement at a reload.
 
 use std::{net::SocketAddr, path::Path, sync::Arc};
 
@@ -18,7 +18,7 @@ use crate::{
     service::{Service, State},
 };
 
-/// What runs; clones share it.
+/// The running program; clones share it.
 #[derive(Clone)]
 pub(super) struct Running {
     name: &'static str,
@@ -27,7 +27,7 @@ pub(super) struct Running {
     snapshot: Arc<ArcSwap<Snapshot>>,
 }
 
-/// A service, and the routes to it.
+/// A service and its routes.
 struct Snapshot {
     service: Arc<Service>,
     router: Router,
@@ -46,33 +46,35 @@ impl Running {
         running
     }
 
-    /// The snapshot of the moment.
+    /// The service of the current snapshot.
     pub(super) fn service(&self) -> Arc<Service> {
         Arc::clone(&self.snapshot.load().service)
     }
 
-    /// What every snapshot shares.
+    /// The state, which all snapshots share.
     pub(super) fn state(&self) -> Arc<State> {
         Arc::clone(self.snapshot.load().service.state())
     }
 
-    /// The routes to the snapshot of the moment: a request that takes them keeps that snapshot to its end.
+    /// The routes of the current snapshot. A request uses the same snapshot to its end.
     pub(super) fn router(&self) -> Router {
         self.snapshot.load().router.clone()
     }
 
-    /// What a connection that is accepted now may do.
+    /// The settings of new connections.
     pub(super) fn http_settings(&self) -> HttpSettings {
         let snapshot = self.snapshot.load();
         let config = snapshot.service.config();
         HttpSettings {
             name: self.name,
-            max_connections: self.descriptors.at_most(config.limits().connections),
+            max_connections: self
+                .descriptors
+                .connection_limit(config.limits().connections),
             timeouts: config.timeouts().connection,
         }
     }
 
-    /// Takes a configuration on: new requests are served by it, those in flight end on the old one.
+    /// Applies a configuration to new requests. Those in flight keep the old one.
     fn reload(&self, config: Config) {
         let service = self.service().reloaded(config);
         let snapshot = Snapshot::new(self.router, service);
@@ -83,11 +85,11 @@ impl Running {
 
     fn warn_of_descriptors(&self) {
         let wanted = self.service().config().limits().connections;
-        let possible = self.descriptors.at_most(wanted);
+        let possible = self.descriptors.connection_limit(wanted);
         if possible < wanted {
             let limit = self.descriptors.limit();
             tracing::warn!(
-                "limits.connections is {wanted}, but {limit} file descriptors are enough for {possible} connections only"
+                "limits.connections is {wanted}, but the limit of {limit} file descriptors allows only {possible} connections"
             );
         }
     }
@@ -106,7 +108,7 @@ impl Snapshot {
 pub(super) struct ProgramReload {
     pub(super) running: Running,
     pub(super) log: Logging,
-    /// Where it listens, until the process ends.
+    /// The address that it listens on; a reload does not change it.
     pub(super) listen: SocketAddr,
 }
 

@@ -1,4 +1,4 @@
-//! Listening, serving, and stopping without dropping what is in flight.
+//! The server: listens, serves, and shuts down gracefully.
 
 use std::net::SocketAddr;
 
@@ -26,10 +26,10 @@ use super::{Program, running::Running, sweeper::sweep_until_stopped};
 pub(super) async fn serve(program: &Program, running: &Running) -> anyhow::Result<()> {
     let address = running.service().config().listen();
     let listener = TcpListener::bind(address).await;
-    let listener = listener.with_context(|| format!("cannot listen on {address}: is another program, or an earlier start of this one, using the port?"))?;
-    let signals = StopSignals::listen().context("no handlers for SIGTERM and SIGINT")?;
+    let listener = listener.with_context(|| format!("cannot listen on {address}: is the port in use by another program, or by another instance of this one?"))?;
+    let signals = StopSignals::listen().context("cannot handle SIGTERM and SIGINT")?;
     let address = listener.local_addr()?;
-    tracing::info!(%address, "{} {} listens on {address}", program.name, program.version);
+    tracing::info!(%address, "{} {} is listening on {address}", program.name, program.version);
     let sweeper = tokio::spawn(sweep_until_stopped(running.clone()));
     let (settings, routes) = (running.clone(), running.clone());
     let handler =
@@ -58,7 +58,7 @@ async fn answer(
     }
 }
 
-/// Waits for a signal, and then for what is in flight. A second signal ends the wait.
+/// Waits for a signal, then for the requests in flight. A second signal ends the wait.
 async fn stop(running: &Running, mut signals: StopSignals, server: JoinHandle<()>) {
     signals.next().await;
     let state = running.state();
@@ -69,26 +69,26 @@ async fn stop(running: &Running, mut signals: StopSignals, server: JoinHandle<()
         drain_delay.as_secs(),
         grace.as_secs()
     );
-    state.enter(Phase::Draining);
+    state.enter_phase(Phase::Draining);
     tokio::select! {
         () = sleep(drain_delay) => {}
         () = signals.next() => return,
     }
-    state.enter(Phase::Closing);
+    state.enter_phase(Phase::Closing);
     let closed_at = Instant::now();
     let all = async {
-        // An error would be a panic, which was logged.
+        // An error can only be a panic, which the panic hook has logged.
         let _ = server.await;
-        state.finished().await;
+        state.wait_for_tasks().await;
     };
     let give_up = async {
         sleep_until(closed_at + settings.wait_timeout()).await;
-        state.enter(Phase::GivingUp);
+        state.enter_phase(Phase::GivingUp);
         sleep_until(closed_at + grace).await;
     };
     tokio::select! {
         () = all => {}
-        () = give_up => tracing::warn!("requests in flight were cut off after {} s", grace.as_secs()),
+        () = give_up => tracing::warn!("aborted requests still in flight after {} s", grace.as_secs()),
         () = signals.next() => {}
     }
 }

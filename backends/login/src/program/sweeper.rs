@@ -1,4 +1,4 @@
-//! Removes what nobody can ask for any more, a little at a time.
+//! Deletes expired logins, credentials and events, in small batches.
 
 use std::time::Duration;
 
@@ -7,58 +7,58 @@ use signpost_store::StoreError;
 use super::running::Running;
 use crate::service::Service;
 
-/// Often enough that rows never pile up; several processes may do it at once.
-const EVERY: Duration = Duration::from_secs(60);
-/// An old token is answered `expired` for this long, then as unknown. Also bounds what an application can have stored by
-/// beginning logins.
-const LOGINS_KEPT: Duration = Duration::from_secs(60 * 60);
-/// Rows of one transaction: short enough that no login waits noticeably for the write lock.
-const BATCH: usize = 500;
-/// Batches of one round, between which a stop is noticed.
-const BATCHES: usize = 100;
+/// Short enough that few rows accumulate. Several processes can sweep at once.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
+/// Retention of expired logins: tokens get `expired` for this long, then `login_unknown`. It also limits how many rows
+/// an application can create by beginning logins.
+const LOGIN_RETENTION: Duration = Duration::from_secs(60 * 60);
+/// Rows of one transaction: few enough that logins do not wait noticeably for the write lock.
+const BATCH_ROWS: usize = 500;
+/// Batches of one round. A shutdown is noticed between two rounds.
+const MAX_BATCHES: usize = 100;
 
-/// Sweeps now and then until the process stops.
+/// Sweeps periodically until the process stops.
 pub(super) async fn sweep_until_stopped(running: Running) {
     let state = running.state();
     loop {
         let pause = match sweep(&running.service()).await {
-            Ok(Swept::All) => EVERY,
+            Ok(Swept::All) => SWEEP_INTERVAL,
             Ok(Swept::Part) => Duration::ZERO,
             Err(error) => {
-                tracing::warn!(cause = %error, "old logins, credentials and events could not be swept");
-                EVERY
+                tracing::warn!(cause = %error, "cannot delete expired logins, credentials and events");
+                SWEEP_INTERVAL
             }
         };
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
-            () = state.stopped() => return,
+            () = state.wait_until_closing() => return,
         }
     }
 }
 
-/// How far a round came.
+/// The result of a round.
 enum Swept {
-    /// Nothing old is left.
+    /// No expired rows are left.
     All,
-    /// There is more: rows are written faster than one round removes them.
+    /// More expired rows are left than one round deletes.
     Part,
 }
 
 async fn sweep(service: &Service) -> Result<Swept, StoreError> {
-    for _ in 0..BATCHES {
+    for _ in 0..MAX_BATCHES {
         let state = service.state();
         let now = state.now();
         let logins = state
             .logins
             .store()
-            .sweep(now.minus(LOGINS_KEPT), now, BATCH)
+            .sweep(now.minus(LOGIN_RETENTION), now, BATCH_ROWS)
             .await?;
-        let credentials = state.credentials.sweep(now, BATCH).await?;
+        let credentials = state.credentials.sweep(now, BATCH_ROWS).await?;
         let events = match service.config().lifetimes().event {
-            Some(kept) => state.events.sweep(now.minus(kept), BATCH).await?,
+            Some(age) => state.events.sweep(now.minus(age), BATCH_ROWS).await?,
             None => 0,
         };
-        if logins.max(credentials).max(events) < BATCH {
+        if logins.max(credentials).max(events) < BATCH_ROWS {
             return Ok(Swept::All);
         }
     }

@@ -1,4 +1,4 @@
-//! The application that a request is for, as the gateway says.
+//! The application of a request, as the gateway names it.
 
 use std::sync::Arc;
 
@@ -6,19 +6,24 @@ use axum::extract::FromRequestParts;
 use gateway_protocol::{app::AppId, header::X_GATEWAY_APP_ID};
 use http::request::Parts;
 
-use crate::{applications::Application, config::Gateway, error::LoginError, service::Serving};
+use crate::{
+    applications::Application, config::Gateway, error::LoginError, service::HandlerContext,
+};
 
-/// The application of a request that must be some application's.
-pub(crate) struct Caller(pub(crate) Arc<Application>);
+/// The application of a request that requires one.
+pub(crate) struct CallingApplication(pub(crate) Arc<Application>);
 
-/// The application that the gateway names; on the unsigned way in it names none.
+/// The application that the gateway names; `None` for an unsigned request.
 pub(crate) struct NamedApplication(pub(crate) Option<AppId>);
 
-impl FromRequestParts<Serving> for NamedApplication {
+impl FromRequestParts<HandlerContext> for NamedApplication {
     type Rejection = LoginError;
 
-    async fn from_request_parts(parts: &mut Parts, serving: &Serving) -> Result<Self, LoginError> {
-        if matches!(serving.service.config.gateway(), Gateway::Absent) {
+    async fn from_request_parts(
+        parts: &mut Parts,
+        context: &HandlerContext,
+    ) -> Result<Self, LoginError> {
+        if matches!(context.service.config.gateway(), Gateway::Absent) {
             return Ok(Self(None));
         }
         let mut named = parts.headers.get_all(X_GATEWAY_APP_ID).into_iter();
@@ -38,21 +43,24 @@ impl FromRequestParts<Serving> for NamedApplication {
     }
 }
 
-impl FromRequestParts<Serving> for Caller {
+impl FromRequestParts<HandlerContext> for CallingApplication {
     type Rejection = LoginError;
 
-    async fn from_request_parts(parts: &mut Parts, serving: &Serving) -> Result<Self, LoginError> {
-        let NamedApplication(named) = NamedApplication::from_request_parts(parts, serving).await?;
-        application_of(serving, named).await.map(Self)
+    async fn from_request_parts(
+        parts: &mut Parts,
+        context: &HandlerContext,
+    ) -> Result<Self, LoginError> {
+        let NamedApplication(named) = NamedApplication::from_request_parts(parts, context).await?;
+        required_application(context, named).await.map(Self)
     }
 }
 
-/// The application of a request for which the gateway named this one, or none.
-pub(crate) async fn application_of(
-    serving: &Serving,
+/// Returns the application that the gateway named, or the single application if there is no gateway.
+pub(crate) async fn required_application(
+    context: &HandlerContext,
     named: Option<AppId>,
 ) -> Result<Arc<Application>, LoginError> {
-    let service = &serving.service;
+    let service = &context.service;
     let id = match service.config.gateway() {
         Gateway::Absent => AppId::SINGLE,
         Gateway::Secret(_) | Gateway::Loopback => named.ok_or(LoginError::GatewayRequired)?,

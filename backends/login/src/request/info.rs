@@ -1,4 +1,4 @@
-//! What every answer needs of its request: an id, a language, and whether a person looks at it.
+//! The properties of a request that its response depends on: id, language, and whether a browser shows it.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -16,23 +16,23 @@ use http::{
 
 use crate::{error::LoginError, secret::random};
 
-/// Read once, by the outermost layer, from headers that the gateway vouches for.
+/// Read once, by the outermost layer, from headers that the gateway has verified or set.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestInfo {
-    /// The gateway's id of the request, or one of our own.
+    /// The request id from the gateway, or a new one.
     pub(crate) id: RequestId,
-    /// The language of texts in data: the language header's, else `en`. CONTRACT 6.
+    /// The language of JSON responses: the language header's, else `en`. CONTRACT 6.
     pub(crate) language: Language,
     /// The language of pages: the language header's, else the browser's.
     pub(crate) page_language: Language,
-    /// Whether a problem is best shown as a page: a browser navigates to `/login`.
+    /// Whether problems are shown as a page, since a browser navigates to `/login`.
     pub(crate) wants_page: bool,
     /// The client's address, for limits.
     pub(crate) client_address: IpAddr,
 }
 
 impl RequestInfo {
-    pub(crate) fn of(parts: &Parts, headers: &HeaderNames) -> Self {
+    pub(crate) fn from_parts(parts: &Parts, headers: &HeaderNames) -> Self {
         let named = parts.headers.get(headers.language());
         let language = Language::from_header(named.map(|value| value.as_bytes()));
         let accepted = || {
@@ -61,13 +61,13 @@ impl<S: Sync> FromRequestParts<S> for RequestInfo {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, LoginError> {
         let missing = LoginError::Internal {
-            what: "no layer has read the request's info",
+            what: "the request info is missing",
         };
         parts.extensions.get::<Self>().cloned().ok_or(missing)
     }
 }
 
-/// The leftmost forwarded address, for which the gateway vouches; else the peer's.
+/// The leftmost address in `X-Forwarded-For`, which the gateway sets; without one, the peer's.
 fn client_address(parts: &Parts) -> IpAddr {
     let forwarded = text(&parts.headers, &X_FORWARDED_FOR)
         .and_then(|list| list.split(',').next())
@@ -99,11 +99,11 @@ mod tests {
         }
         let names =
             HeaderNames::new(&"Acme".parse().unwrap(), &HeaderOverrides::default()).unwrap();
-        RequestInfo::of(&request.body(()).unwrap().into_parts().0, &names)
+        RequestInfo::from_parts(&request.body(()).unwrap().into_parts().0, &names)
     }
 
     #[test]
-    fn the_language_header_goes_before_the_browsers_languages() {
+    fn the_language_header_overrides_accept_language() {
         let both = info(
             "/login",
             &[("acme-x-language", "ko"), ("accept-language", "ja")],
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_browser_at_the_login_gets_pages() {
+    fn only_browsers_at_login_get_pages() {
         let accept = ("accept", "text/html,application/xhtml+xml");
         assert!(info("/login?state=x", &[accept]).wants_page);
         assert!(!info("/user", &[accept]).wants_page);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_that_is_none_is_replaced() {
+    fn an_invalid_id_is_replaced() {
         assert_eq!(info("/", &[("x-request-id", "r-1")]).id.as_str(), "r-1");
         assert_eq!(info("/", &[("x-request-id", "a b")]).id.as_str().len(), 32);
     }

@@ -1,6 +1,6 @@
 //! The parameters of a request: the query's, then the form's. CONTRACT 2.
 //!
-//! The gateway has verified them; what is checked here again is only what this service relies on.
+//! The gateway has verified them. Only the checks that this service relies on are repeated here.
 
 use axum::{
     body::Bytes,
@@ -15,18 +15,16 @@ use http::{
     header::{CONTENT_ENCODING, CONTENT_TYPE},
 };
 
-use crate::error::LoginError;
+use crate::error::{LoginError, ParamRule};
 
-/// As the gateway's. CONTRACT 2.
+/// Limit of parameters, as the gateway's. CONTRACT 2.
 pub(crate) const MAX_PARAMETERS: usize = 256;
-/// What a parameter that stands there twice may be; a sign, since it is shown in every language.
-const ONCE: &str = "1×";
 
-/// Decoded pairs in order of appearance. Those that are not ours, `time` and `sign` among them, are ignored.
+/// Decoded pairs in order of appearance. Unknown ones, `time` and `sign` among them, are ignored.
 pub(crate) struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
-    /// The value of a parameter that may be there once.
+    /// Returns an optional parameter, which may appear once.
     pub(crate) fn optional(&self, name: &'static str) -> Result<Option<&str>, LoginError> {
         let mut values = self
             .0
@@ -37,12 +35,12 @@ impl Parameters {
             (value, None) => Ok(value),
             (_, Some(_)) => Err(LoginError::ParamInvalid {
                 name,
-                allowed: ONCE.to_owned(),
+                rule: ParamRule::Once,
             }),
         }
     }
 
-    /// The value of a parameter that must be there once.
+    /// Returns a required parameter, which must appear once.
     pub(crate) fn required(&self, name: &'static str) -> Result<&str, LoginError> {
         self.optional(name)?
             .ok_or(LoginError::ParamMissing { name })
@@ -68,18 +66,18 @@ impl<S: Send + Sync> FromRequest<S> for Parameters {
 
     async fn from_request(request: Request, state: &S) -> Result<Self, LoginError> {
         let (parts, body) = request.into_parts();
-        // The middleware has taken it in and bounded it: what is left is to have it in one piece.
+        // The middleware has buffered the body and limited its size, so this does not wait or fail.
         let body = Bytes::from_request(Request::new(body), state)
             .await
             .map_err(|_| LoginError::Internal {
-                what: "a body that had been taken in was not there",
+                what: "the buffered body is missing",
             })?;
         let form = form(&parts.method, &parts.headers, &body)?;
         Self::parse(parts.uri.query().unwrap_or_default().as_bytes(), form)
     }
 }
 
-/// The body, if it is one that parameters can be in.
+/// Returns the body if it is a form or empty.
 fn form<'a>(method: &Method, headers: &HeaderMap, body: &'a [u8]) -> Result<&'a [u8], LoginError> {
     if body.is_empty() {
         return Ok(body);
@@ -106,7 +104,7 @@ mod tests {
     use super::{form as form_of, *};
 
     #[test]
-    fn ours_may_stand_there_once() {
+    fn a_known_parameter_may_appear_once() {
         let parameters = Parameters::parse(b"a=1&b=&x=1", b"c=%2B&x=2").unwrap();
         assert_eq!(parameters.required("a").unwrap(), "1");
         assert_eq!(parameters.required("b").unwrap(), "");
@@ -123,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_gateway_lets_through_is_refused() {
+    fn parameters_that_the_gateway_rejects_are_rejected() {
         assert!(matches!(
             Parameters::parse(b"a=%", b""),
             Err(LoginError::ParamsMalformed)
@@ -136,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_a_form_and_belongs_to_a_post() {
+    fn only_a_post_has_a_body_and_it_is_a_form() {
         let form = |method: Method, media_type: &'static str| {
             let headers =
                 HeaderMap::from_iter([(CONTENT_TYPE, http::HeaderValue::from_static(media_type))]);

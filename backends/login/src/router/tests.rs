@@ -1,5 +1,5 @@
-//! The whole service but the network in front of it: requests as a gateway forwards them, a real store,
-//! and a provider made of one closure.
+//! Tests of all routes, without a network in front: requests as a gateway forwards them, a real store, and a fake
+//! provider.
 
 use std::{
     sync::Arc,
@@ -19,12 +19,12 @@ use crate::{
     testing::{self, TestStore},
 };
 
-mod abandoned;
+mod abandoned_claims;
+mod flaky_store;
 mod polling;
 mod redirect;
 mod reload;
 mod store_faults;
-mod stumbling;
 mod users;
 
 /// A version for these tests.
@@ -63,13 +63,13 @@ impl Setup {
         Self::with("").await
     }
 
-    /// `more` stands above the sections of the configuration.
+    /// `more` is inserted above the sections of the configuration.
     async fn with(more: &str) -> Self {
-        Self::over(more, |stores| stores).await
+        Self::with_stores(more, |stores| stores).await
     }
 
-    /// Over stores that are not quite what they should be.
-    async fn over(more: &str, change: impl FnOnce(Stores) -> Stores) -> Self {
+    /// As [`Self::with`], over stores that `change` has wrapped.
+    async fn with_stores(more: &str, change: impl FnOnce(Stores) -> Stores) -> Self {
         let provider = provider().await;
         let text = format!(
             "prefix = \"Acme\"\n{more}\n[application]\nname = \"Shop\"\nreturn_to = [\"https://app.example\"]\n{}",
@@ -100,7 +100,7 @@ impl Setup {
         self.raw(method, target, &all).await
     }
 
-    /// A request on the unsigned way in: a browser's, with cookies.
+    /// A browser's unsigned request, with cookies.
     async fn browse(&self, target: &str, cookie: &str) -> Answer {
         self.raw(
             "GET",
@@ -148,7 +148,7 @@ impl Answer {
             .map_or("", |value| value.to_str().unwrap())
     }
 
-    /// The cookie it sets, as a browser would send it back.
+    /// The cookie that it sets, as a browser sends it back.
     fn cookie(&self) -> String {
         self.header(header::SET_COOKIE)
             .split(';')
@@ -157,7 +157,7 @@ impl Answer {
             .to_owned()
     }
 
-    /// The `state` in the address of the provider that it sends the browser to.
+    /// The `state` in its redirect to the provider.
     fn state(&self) -> String {
         assert_eq!(self.status, StatusCode::FOUND, "{}", self.body);
         let url = url::Url::parse(self.header(header::LOCATION)).unwrap();
@@ -184,7 +184,7 @@ impl Answer {
     }
 }
 
-/// A provider that knows everybody: the code is who it is, but `fail` is nobody.
+/// A fake provider: the code is the name of the user, and `fail` makes it fail.
 async fn provider() -> String {
     let app = Router::new()
         .route(
@@ -207,11 +207,11 @@ async fn provider() -> String {
         .route(
             "/2.0/user",
             get(async |headers: HeaderMap| {
-                let person = headers["authorization"]
+                let user = headers["authorization"]
                     .to_str()
                     .unwrap()
                     .replace("Bearer ", "");
-                axum::Json(serde_json::json!({ "uuid": format!("{{{person}}}") }))
+                axum::Json(serde_json::json!({ "uuid": format!("{{{user}}}") }))
             }),
         );
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

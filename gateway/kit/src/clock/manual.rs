@@ -1,4 +1,4 @@
-//! A clock for tests, which goes on when it is told to.
+//! A clock for tests that moves only when advanced.
 
 use std::{
     sync::{
@@ -10,7 +10,7 @@ use std::{
 
 use super::{Clock, Timestamp, millis};
 
-/// Stands still until it is told to go on; clones are the same clock.
+/// A clock that moves only when advanced. Clones share the same time.
 #[derive(Clone, Debug)]
 pub struct ManualClock {
     millis: Arc<AtomicI64>,
@@ -18,10 +18,10 @@ pub struct ManualClock {
 }
 
 impl ManualClock {
-    /// Where it begins; any time will do.
+    /// Initial time; an arbitrary one.
     const BEGIN: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
-    /// Goes on, wall clock and instant alike.
+    /// Advances wall clock and instant together.
     pub fn advance(&self, duration: Duration) {
         self.millis.fetch_add(millis(duration), Ordering::Relaxed);
     }

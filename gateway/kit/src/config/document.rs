@@ -1,4 +1,4 @@
-//! A file as it is read: its lines, the problems found so far, and what it sets.
+//! A file while it is read: its lines, the problems found so far, and its settings.
 
 use std::{cell::RefCell, ops::Range};
 
@@ -10,15 +10,15 @@ use super::{
 };
 use crate::secret::Secret;
 
-/// A name is suggested for another if it differs in a third of its letters at most.
-const SIMILAR: usize = 3;
+/// A known key is suggested for an unknown one if at most one letter in three differs.
+const LETTERS_PER_TYPO: usize = 3;
 
-/// What is known of a file that is being read.
+/// A file that is being read.
 pub(super) struct Document<'d> {
     text: &'d str,
     problems: RefCell<Vec<Problem>>,
     settings: RefCell<Settings>,
-    /// Every key that something asked for.
+    /// Every key that a reader asked for.
     known: RefCell<Vec<Key>>,
     unknown: RefCell<Vec<(Key, usize)>>,
 }
@@ -36,7 +36,7 @@ impl Key {
     }
 }
 
-/// A key below a section.
+/// The dotted name of a key in a section.
 pub(super) fn dotted(section: &str, name: &str) -> String {
     if section.is_empty() {
         name.to_owned()
@@ -45,7 +45,7 @@ pub(super) fn dotted(section: &str, name: &str) -> String {
     }
 }
 
-/// The file's tables, and what keeps it from being TOML. The messages do not quote the file, which may hold secrets.
+/// The file's tables and its syntax errors. The messages do not quote the file, which may hold secrets.
 pub(super) fn parse(text: &str) -> (Spanned<DeTable<'_>>, Vec<Problem>) {
     let (table, errors) = DeTable::parse_recoverable(text);
     let problem = |error: toml::de::Error| Problem {
@@ -57,7 +57,7 @@ pub(super) fn parse(text: &str) -> (Spanned<DeTable<'_>>, Vec<Problem>) {
     (table, errors.into_iter().map(problem).collect())
 }
 
-/// The line, from 1, on which a part of the text begins.
+/// The line, counted from 1, on which a part of the text begins.
 fn line_of(text: &str, span: &Range<usize>) -> usize {
     let before = text.get(..span.start).unwrap_or(text);
     1 + before.bytes().filter(|byte| *byte == b'\n').count()
@@ -74,17 +74,17 @@ impl<'d> Document<'d> {
         }
     }
 
-    /// The line, from 1, on which a part of the file begins.
+    /// The line, counted from 1, on which a part of the file begins.
     pub(super) fn line(&self, span: &Range<usize>) -> usize {
         line_of(self.text, span)
     }
 
-    /// A part of the file, as it is written.
+    /// A part of the file as written.
     pub(super) fn written(&self, span: Range<usize>) -> &'d str {
         self.text.get(span).unwrap_or_default()
     }
 
-    pub(super) fn problem(&self, problem: Problem) {
+    pub(super) fn add_problem(&self, problem: Problem) {
         self.problems.borrow_mut().push(problem);
     }
 
@@ -118,22 +118,22 @@ impl<'d> Document<'d> {
         self.settings.borrow_mut().add(key, shown, secret);
     }
 
-    pub(super) fn watch(&self, is_watched: bool) {
+    pub(super) fn set_watched(&self, is_watched: bool) {
         self.settings.borrow_mut().is_watched = is_watched;
     }
 
-    /// A file whose content is part of the configuration.
-    pub(super) fn depends_on(&self, file: ReadFile) {
+    /// Adds a file whose content is part of the configuration.
+    pub(super) fn add_file(&self, file: ReadFile) {
         self.settings.borrow_mut().files.push(file);
     }
 
-    /// What the file sets, or everything that is wrong with it and the files that were read.
+    /// Returns the settings; or all problems, and the files that were read.
     pub(super) fn finish(self) -> Result<Settings, (Vec<Problem>, Vec<ReadFile>)> {
         let known = self.known.into_inner();
         let mut problems = self.problems.into_inner();
         for (key, line) in self.unknown.into_inner() {
-            let meant = meant_by(&key, &known);
-            // A misspelled key is one problem, not two.
+            let meant = suggestion(&key, &known);
+            // A misspelled key that is also required is one problem, not two.
             problems.retain(|problem| !problem.is_missing || Some(&problem.key) != meant.as_ref());
             problems.push(Problem {
                 line: Some(line),
@@ -150,21 +150,21 @@ impl<'d> Document<'d> {
     }
 }
 
-/// The known key, dotted, that an unknown one is likely to be meant for.
-fn meant_by(key: &Key, known: &[Key]) -> Option<String> {
+/// The known key, dotted, that is most similar to an unknown one.
+fn suggestion(key: &Key, known: &[Key]) -> Option<String> {
     let nearest = known
         .iter()
         .filter(|one| one.section == key.section)
         .map(|one| (strsim::osa_distance(&one.name, &key.name), one))
-        .filter(|(distance, _)| *distance <= key.name.chars().count().div_ceil(SIMILAR))
+        .filter(|(distance, _)| *distance <= key.name.chars().count().div_ceil(LETTERS_PER_TYPO))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, one)| one);
-    // In its right place, it would be right.
+    // The right name in the wrong section.
     let elsewhere = || known.iter().find(|one| one.name == key.name && one != &key);
     nearest.or_else(elsewhere).map(Key::dotted)
 }
 
-/// What to say of an unknown key. Its value is not shown: under a misspelled key it may be a secret.
+/// The message about an unknown key. Its value is not shown: the key may be the misspelled one of a secret.
 fn unknown_key(key: &Key, meant: Option<String>, known: &[Key]) -> String {
     match meant {
         Some(meant) => {
@@ -172,9 +172,9 @@ fn unknown_key(key: &Key, meant: Option<String>, known: &[Key]) -> String {
             let is_of_root = !meant.contains('.') && !key.section.is_empty();
             match meant.strip_prefix(&section) {
                 Some(here) => format!("unknown key; did you mean {here}?"),
-                // In TOML a section goes on to the next header.
+                // In TOML a table extends to the next header.
                 None if is_of_root => {
-                    format!("unknown key here; {meant} stands above the first [section]")
+                    format!("unknown key here; {meant} belongs above the first [section]")
                 }
                 None => format!("unknown key; did you mean {meant}?"),
             }

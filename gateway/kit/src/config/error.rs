@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, for the person who wrote it.
+//! The problems of a configuration file, as its author reads them.
 
 use std::{
     fmt,
@@ -7,40 +7,41 @@ use std::{
 
 use super::settings::ReadFile;
 
-/// Why a file is no configuration. `Display` has a line for each problem: file, line, key, what was found, what is allowed.
+/// Why a configuration cannot be used. `Display` has a line for each problem: file, line, key, what was found, what is
+/// allowed.
 #[derive(Debug)]
 pub enum ConfigError {
-    /// The file does not exist, or may not be read.
+    /// The file does not exist or cannot be read.
     Unreadable {
         /// The file.
         path: PathBuf,
         /// The system's error.
         cause: std::io::Error,
     },
-    /// It is not TOML, or has unknown keys or invalid values.
+    /// The file is not TOML, or has unknown keys or invalid values.
     Invalid {
         /// The file.
         path: PathBuf,
-        /// All of them, in the order of the file.
+        /// All problems, in the order of the file.
         problems: Vec<Problem>,
-        /// The file, and those that it names, as they were read.
+        /// The file and the files that it names, as they were read.
         files: Vec<ReadFile>,
     },
 }
 
-/// One thing that is wrong with a file.
+/// One problem of a file.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// From 1; `None` if it is about something that the file does not have.
+    /// Counted from 1; `None` if the problem is a missing key.
     pub(super) line: Option<usize>,
-    /// Dotted; empty if it is about no key.
+    /// Dotted; empty if the problem concerns no key.
     pub(super) key: String,
     pub(super) text: String,
     pub(super) is_missing: bool,
 }
 
 impl Problem {
-    /// A reader failed without saying why: a bug, and no reason to start with half a configuration.
+    /// A reader failed without reporting a problem: a bug. The program must not start with half a configuration.
     pub(super) fn unexplained() -> Self {
         Self {
             line: None,
@@ -51,7 +52,7 @@ impl Problem {
         }
     }
 
-    /// The key, dotted; empty if the problem is about no key.
+    /// The key, dotted; empty if the problem concerns no key.
     #[must_use]
     pub fn key(&self) -> &str {
         &self.key
@@ -59,7 +60,7 @@ impl Problem {
 }
 
 impl ConfigError {
-    /// A line for each problem, as `Display` shows them.
+    /// The lines of `Display`, one for each problem.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         match self {
@@ -73,7 +74,7 @@ impl ConfigError {
         }
     }
 
-    /// The configuration file, and the files that it names, as they were read.
+    /// The configuration file and the files that it names, as they were read.
     #[must_use]
     pub fn files(&self) -> Vec<ReadFile> {
         match self {

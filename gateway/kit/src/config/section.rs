@@ -1,4 +1,4 @@
-//! A table of a file, and how its keys are read.
+//! A table of a file, and the readers of its keys.
 
 use std::{
     fmt::Display, net::SocketAddr, ops::RangeInclusive, path::PathBuf, str::FromStr, time::Duration,
@@ -14,23 +14,23 @@ use super::{
 };
 use crate::secret::{Secret, SecretSource};
 
-/// What a secret can be set to.
+/// Allowed values of a secret, for messages.
 pub const SECRET: &str = "\"env:NAME\", \"file:PATH\", or the secret itself";
-/// What an address can be set to.
+/// Allowed values of an address, for messages.
 pub const ADDRESS: &str = "an IP address and a port, for example \"127.0.0.1:7001\"";
 
-/// A value cannot be used, or is missing. The problem is noted: reading goes on, to find the others.
+/// A value is invalid or missing. The problem is recorded already: reading continues, to find the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Invalid;
 
-/// What a key comes to.
+/// The result of reading a key.
 pub type Read<T> = Result<T, Invalid>;
 
-/// A table of the file. Each method reads one key; keys that none reads are unknown.
+/// A table of the file. Each reader takes one key; keys that are never read are unknown.
 pub struct Section<'d> {
     document: &'d Document<'d>,
     path: String,
-    /// Where the table begins; the root begins nowhere.
+    /// The line on which the table begins; `None` for the root.
     line: Option<usize>,
     table: Option<&'d DeTable<'d>>,
 }
@@ -54,7 +54,7 @@ impl<'d> Section<'d> {
         }
     }
 
-    /// Notes every key that was not read.
+    /// Records every key that was not read as unknown.
     pub(super) fn close(self) {
         for (key, _) in self.table.into_iter().flatten() {
             let name = key.get_ref();
@@ -65,7 +65,7 @@ impl<'d> Section<'d> {
         }
     }
 
-    /// The value of a key, if the file has it.
+    /// Returns the value of a key, if the file has it.
     pub fn find(&mut self, key: &str) -> Option<Value<'d>> {
         self.document.note_known(&self.path, key);
         let spanned = self.table?.get(key)?;
@@ -78,11 +78,11 @@ impl<'d> Section<'d> {
         self.table.is_some_and(|table| table.contains_key(key))
     }
 
-    /// Reads the table of that name; an empty one if the file has none.
+    /// Reads the table of that name. If the file has none, an empty one is read.
     ///
     /// # Errors
     ///
-    /// The value is no table, or `read` fails.
+    /// The value is not a table, or `read` fails.
     pub fn section<T>(
         &mut self,
         key: &str,
@@ -113,11 +113,11 @@ impl<'d> Section<'d> {
         value.map(|value| value.section(read)).transpose()
     }
 
-    /// Reads each table in the table of that name, in the order of their names. Of one that is invalid there is `None`.
+    /// Reads each table in the table of that name, in the order of their names. An invalid one is `None`.
     ///
     /// # Errors
     ///
-    /// The value is no table.
+    /// The value is not a table.
     pub fn sections<T>(
         &mut self,
         key: &str,
@@ -136,11 +136,11 @@ impl<'d> Section<'d> {
         })
     }
 
-    /// `true` or `false`.
+    /// Reads `true` or `false`.
     ///
     /// # Errors
     ///
-    /// It is neither.
+    /// The value is neither.
     pub fn flag(&mut self, key: &str, default: bool) -> Read<bool> {
         let flag = match self.find(key) {
             None => default,
@@ -149,17 +149,17 @@ impl<'d> Section<'d> {
                 .ok_or_else(|| value.invalid_unshown("true or false"))?,
         };
         if self.path.is_empty() && key == "watch" {
-            self.document.watch(flag);
+            self.document.set_watched(flag);
         }
         self.set(key, flag.to_string());
         Ok(flag)
     }
 
-    /// A whole number in a range, both ends included.
+    /// Reads a whole number in an inclusive range.
     ///
     /// # Errors
     ///
-    /// It is no whole number, or out of the range.
+    /// The value is not a whole number, or out of range.
     pub fn number<T>(&mut self, key: &str, range: RangeInclusive<T>, default: T) -> Read<T>
     where
         T: Copy + Display + PartialOrd + TryFrom<i64>,
@@ -183,7 +183,7 @@ impl<'d> Section<'d> {
         Ok(number)
     }
 
-    /// A time in whole seconds.
+    /// Reads a duration in whole seconds.
     ///
     /// # Errors
     ///
@@ -197,11 +197,11 @@ impl<'d> Section<'d> {
         self.number(key, range, default).map(Duration::from_secs)
     }
 
-    /// One of a few words.
+    /// Reads one of a few words.
     ///
     /// # Errors
     ///
-    /// It is none of them.
+    /// The value is none of them.
     pub fn choice<T: Copy + PartialEq>(
         &mut self,
         key: &str,
@@ -231,20 +231,20 @@ impl<'d> Section<'d> {
         Ok(choice)
     }
 
-    /// A text that parses, if the file has the key.
+    /// Reads a string and parses it, if the file has the key.
     ///
     /// # Errors
     ///
-    /// It is no text, or does not parse.
+    /// The value is not a string, or does not parse.
     pub fn optional<T: FromStr>(&mut self, key: &str, allowed: &str) -> Read<Option<T>> {
         self.optional_by(key, allowed, |text| text.parse().ok())
     }
 
-    /// As [`Self::optional`], by a parser.
+    /// As [`Self::optional`], with a parser of the caller's.
     ///
     /// # Errors
     ///
-    /// It is no text, or does not parse.
+    /// The value is not a string, or does not parse.
     pub fn optional_by<T>(
         &mut self,
         key: &str,
@@ -261,20 +261,20 @@ impl<'d> Section<'d> {
         Ok(Some(parsed))
     }
 
-    /// A text that parses. The default must.
+    /// Reads a string and parses it, or the default.
     ///
     /// # Errors
     ///
-    /// It is no text, or does not parse.
+    /// The value is not a string, or does not parse. The default must parse.
     pub fn parsed<T: FromStr>(&mut self, key: &str, default: &str, allowed: &str) -> Read<T> {
         self.parsed_by(key, default, allowed, |text| text.parse().ok())
     }
 
-    /// As [`Self::parsed`], by a parser.
+    /// As [`Self::parsed`], with a parser of the caller's.
     ///
     /// # Errors
     ///
-    /// It is no text, or does not parse.
+    /// The value is not a string, or does not parse.
     pub fn parsed_by<T>(
         &mut self,
         key: &str,
@@ -291,20 +291,20 @@ impl<'d> Section<'d> {
         }
     }
 
-    /// A text that parses, and that the file must have.
+    /// Reads a required string and parses it.
     ///
     /// # Errors
     ///
-    /// It is missing, or no text, or does not parse.
+    /// The value is missing, is not a string, or does not parse.
     pub fn required<T: FromStr>(&mut self, key: &str, allowed: &str) -> Read<T> {
         self.required_by(key, allowed, |text| text.parse().ok())
     }
 
-    /// As [`Self::required`], by a parser.
+    /// As [`Self::required`], with a parser of the caller's.
     ///
     /// # Errors
     ///
-    /// It is missing, or no text, or does not parse.
+    /// The value is missing, is not a string, or does not parse.
     pub fn required_by<T>(
         &mut self,
         key: &str,
@@ -315,20 +315,20 @@ impl<'d> Section<'d> {
         read.ok_or_else(|| self.missing(key, allowed))
     }
 
-    /// An IP address and a port.
+    /// Reads an IP address and a port.
     ///
     /// # Errors
     ///
-    /// It is something else.
+    /// The value is anything else.
     pub fn address(&mut self, key: &str, default: &str) -> Read<SocketAddr> {
         self.parsed(key, default, ADDRESS)
     }
 
-    /// A list of texts that all parse.
+    /// Reads a list of strings and parses each.
     ///
     /// # Errors
     ///
-    /// It is no list of texts, or one of them does not parse.
+    /// The value is not a list of strings, or one of them does not parse.
     pub fn list<T>(
         &mut self,
         key: &str,
@@ -357,42 +357,42 @@ impl<'d> Section<'d> {
         Ok(parsed)
     }
 
-    /// A file's path, if the file has the key.
+    /// Reads a file path, if the file has the key.
     ///
     /// # Errors
     ///
-    /// It is no text.
+    /// The value is not a string, or empty.
     pub fn path(&mut self, key: &str) -> Read<Option<PathBuf>> {
-        self.optional_by(key, "a file's path", |text| {
+        self.optional_by(key, "a file path", |text| {
             (!text.is_empty()).then(|| PathBuf::from(text))
         })
     }
 
-    /// A secret from its source, if the file has the key. Nothing of it is shown.
+    /// Reads a secret from its source, if the file has the key. The secret is never shown.
     ///
     /// # Errors
     ///
-    /// It is no text, or the variable or the file that it names has none.
+    /// The value is not a string, or the variable or file that it names has no secret.
     pub fn secret(&mut self, key: &str) -> Read<Option<Secret>> {
         self.secret_source(key, SECRET)?
             .map(|source| self.fetch(key, source, SECRET))
             .transpose()
     }
 
-    /// A secret from its source, which the file must have.
+    /// Reads a required secret from its source.
     ///
     /// # Errors
     ///
-    /// As [`Self::secret`], or it is missing.
+    /// As [`Self::secret`], or the key is missing.
     pub fn required_secret(&mut self, key: &str) -> Read<Secret> {
         self.secret(key)?.ok_or_else(|| self.missing(key, SECRET))
     }
 
-    /// Where a secret comes from, if the file has the key. Nothing of it is shown.
+    /// Reads where a secret comes from, if the file has the key. The value is never shown.
     ///
     /// # Errors
     ///
-    /// It is no text.
+    /// The value is not a string.
     pub fn secret_source(&mut self, key: &str, allowed: &str) -> Read<Option<SecretSource>> {
         let Some(value) = self.find(key) else {
             return Ok(None);
@@ -402,18 +402,18 @@ impl<'d> Section<'d> {
         Ok(Some(SecretSource::from(text)))
     }
 
-    /// Fetches a secret, lists it as a setting, and notes the file that it comes from.
+    /// Fetches a secret, lists it as a setting, and records the file that it comes from.
     ///
     /// # Errors
     ///
-    /// There is none where the source says.
+    /// The source has no secret.
     pub fn fetch(&mut self, key: &str, source: SecretSource, allowed: &str) -> Read<Secret> {
         let secret = self.read_source(key, source, allowed)?;
         self.set_hidden(key, "(secret)", secret.clone());
         Ok(secret)
     }
 
-    /// Reads a text from where it is kept, and notes the file that it comes from.
+    /// Reads a secret from its source, and records the file that it comes from.
     pub(super) fn read_source(
         &self,
         key: &str,
@@ -426,13 +426,13 @@ impl<'d> Section<'d> {
         };
         let secret = source.read_with(|content| {
             if let Some(path) = &path {
-                self.document.depends_on(ReadFile::new(path, content));
+                self.document.add_file(ReadFile::new(path, content));
             }
         });
         secret.map_err(|error| self.problem(key, &error.to_string(), allowed))
     }
 
-    /// Lists a text. One that may hold a password, as a URL's user information, is compared, but not shown.
+    /// Lists a string. One that may hold a password, as in a URL with user information, is compared but not shown.
     fn set_text(&self, key: &str, text: &str) {
         if text.contains('@') {
             let scheme = text.split_once("://").map_or("…", |(scheme, _)| scheme);
@@ -448,34 +448,34 @@ impl<'d> Section<'d> {
         self.document.set(self.key(key), shown.into(), None);
     }
 
-    /// Lists a setting whose value is compared, but not shown.
+    /// Lists a setting whose value is compared but not shown.
     pub fn set_hidden(&self, key: &str, shown: &str, value: Secret) {
         self.document
             .set(self.key(key), shown.to_owned(), Some(value));
     }
 
-    /// Notes a problem with a key.
+    /// Reports a problem with a key.
     pub fn problem(&self, key: &str, found: &str, allowed: &str) -> Invalid {
-        self.note(key, format!("found {found}; allowed: {allowed}"), false)
+        self.report(key, format!("found {found}; allowed: {allowed}"), false)
     }
 
-    /// Notes that a key is missing.
+    /// Reports a missing key.
     pub fn missing(&self, key: &str, allowed: &str) -> Invalid {
-        self.note(key, format!("missing; allowed: {allowed}"), true)
+        self.report(key, format!("missing; allowed: {allowed}"), true)
     }
 
-    /// Notes a key of an older release, which is called otherwise now.
+    /// Reports a key that an older release had under another name.
     pub fn renamed(&mut self, old: &str, new: &str) {
         if self.has(old) {
             self.document.note_known(&self.path, old);
-            let _ = self.note(old, format!("renamed to {}", self.key(new)), false);
+            let _ = self.report(old, format!("renamed to {}", self.key(new)), false);
         }
     }
 
-    fn note(&self, key: &str, text: String, is_missing: bool) -> Invalid {
+    fn report(&self, key: &str, text: String, is_missing: bool) -> Invalid {
         let found = self.table.and_then(|table| table.get_key_value(key));
         let line = found.map(|(key, _)| self.document.line(&key.span()));
-        self.document.problem(Problem {
+        self.document.add_problem(Problem {
             line: line.or(self.line),
             key: self.key(key),
             text,

@@ -1,4 +1,4 @@
-//! What a file sets, and what changes from one file to the next.
+//! The settings of a file, and the changes from one file to the next.
 
 use std::{
     collections::hash_map::DefaultHasher,
@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 
 use crate::secret::Secret;
 
-/// Every key with its value, defaults included, in the order in which they were read.
+/// All keys with their values, defaults included, in the order in which they were read.
 #[derive(Debug, Default)]
 pub struct Settings {
     all: Vec<Setting>,
@@ -21,19 +21,19 @@ pub struct Settings {
     pub(super) is_watched: bool,
 }
 
-/// A file whose content is part of a configuration, as it was when it was read.
+/// A file whose content is part of a configuration, in the state in which it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadFile {
     path: PathBuf,
-    /// A hash of the content; `None` if there was none.
+    /// A hash of the content; `None` if the file could not be read.
     content: Option<u64>,
 }
 
-/// Longest content that is compared, in bytes. No configuration or secret is longer.
+/// Only this much of a file is compared: 4 MiB. No configuration or secret is larger.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
 impl ReadFile {
-    /// What was just read of the file at `path`.
+    /// Records the content that was just read from the file at `path`.
     #[must_use]
     pub fn new(path: &Path, content: Option<&[u8]>) -> Self {
         let hash = |content: &[u8]| {
@@ -47,13 +47,13 @@ impl ReadFile {
         }
     }
 
-    /// What is there now. Blocks. What is no regular file has no content.
+    /// Reads the file again. Blocks. Anything but a regular file has no content.
     #[must_use]
     pub fn reread(&self) -> Self {
         let content = || {
             let is_file = fs::metadata(&self.path).ok()?.is_file();
             let file = File::open(&self.path).ok().filter(|_| is_file)?;
-            // It may be a secret.
+            // Zeroized when dropped: it may be a secret.
             let mut content = Zeroizing::new(Vec::new());
             file.take(MAX_BYTES).read_to_end(&mut content).ok()?;
             Some(content)
@@ -61,7 +61,7 @@ impl ReadFile {
         Self::new(&self.path, content().as_ref().map(|content| &content[..]))
     }
 
-    /// Where it is.
+    /// The file's path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -72,14 +72,14 @@ impl ReadFile {
 struct Setting {
     key: String,
     shown: String,
-    /// What is compared in place of `shown`, and never shown.
+    /// Compared in place of `shown`, and never shown.
     secret: Option<Secret>,
 }
 
-/// A key whose value differs between two configurations. `Display` shows both values, but for secrets.
+/// A key whose value differs between two configurations. `Display` shows both values, unless they are secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// Dotted.
+    /// The key, dotted.
     pub key: String,
     from: Option<String>,
     to: Option<String>,
@@ -93,26 +93,26 @@ impl Settings {
         }
     }
 
-    /// The configuration file, and the files that it names and whose content is part of it, as they were read.
+    /// The configuration file and the files that it names, as they were read.
     #[must_use]
     pub fn files(&self) -> &[ReadFile] {
         &self.files
     }
 
-    /// Whether the program is to reload by itself when the file, or one of [`Self::files`], changes.
+    /// Whether the program reloads by itself when one of [`Self::files`] changes.
     #[must_use]
     pub const fn is_watched(&self) -> bool {
         self.is_watched
     }
 
-    /// Every key with its value as it is shown: secrets are not.
+    /// All keys with the values to display; secrets are hidden.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.all
             .iter()
             .map(|setting| (setting.key.as_str(), setting.shown.as_str()))
     }
 
-    /// What changes if `new` takes the place of these.
+    /// The changes from these settings to `new`.
     #[must_use]
     pub fn changes(&self, new: &Self) -> Vec<Change> {
         let changed = new.all.iter().filter_map(|setting| {
@@ -125,7 +125,7 @@ impl Settings {
         changed.chain(removed).flatten().collect()
     }
 
-    /// These, but with the values that `old` has of the keys that `is_kept` names.
+    /// Replaces the values of the keys that `is_kept` selects by those of `old`.
     #[must_use]
     pub fn with_kept_keys(mut self, old: &Self, is_kept: impl Fn(&str) -> bool) -> Self {
         self.all.retain(|setting| !is_kept(&setting.key));

@@ -1,4 +1,4 @@
-//! The keys that every program has, with the same names, defaults and units everywhere. CONTRACT 1, 9 and 10.
+//! The keys that all programs share, with the same names, defaults and units. CONTRACT 1, 9 and 10.
 
 mod store;
 
@@ -20,23 +20,23 @@ use crate::{
 
 const PREFIX: &str = "a letter, then up to 31 letters, digits or hyphens";
 
-/// How the log is written.
+/// Settings of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Log {
-    /// For people or for programs.
+    /// The format of the lines.
     pub format: LogFormat,
-    /// A filter of `tracing-subscriber`: `info`, or `warn,gateway=debug`.
+    /// A filter of `tracing-subscriber`, for example `info` or `warn,gateway=debug`.
     pub filter: String,
     /// Whether each request is logged.
     pub access: bool,
 }
 
-/// For people or for programs.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
-    /// A line to read.
+    /// Plain text, for people.
     Human,
-    /// A JSON object a line.
+    /// A JSON object a line, for programs.
     Json,
 }
 
@@ -76,7 +76,7 @@ impl Log {
 pub fn headers(root: &mut Section<'_>) -> Read<HeaderNames> {
     let prefix: Read<Prefix> = root.required("prefix", PREFIX);
     root.section("headers", |section| {
-        let mut name = |key| section.optional(key, "a header's name, for example \"Acme-X-App\"");
+        let mut name = |key| section.optional(key, "a header name, for example \"Acme-X-App\"");
         let (authorization, app) = (name("authorization"), name("app"));
         let (language, version) = (name("language"), name("version"));
         let overrides = HeaderOverrides {
@@ -99,27 +99,27 @@ pub fn headers(root: &mut Section<'_>) -> Read<HeaderNames> {
 ///
 /// # Errors
 ///
-/// Its source has none, or it is weak or no header's value.
+/// Its source has no secret, or the secret is weak or not a valid header value.
 pub fn gateway_secret(root: &mut Section<'_>) -> Read<Option<Secret>> {
     const KEY: &str = "gateway_secret";
-    const ALLOWED: &str = "a random text of at least 128 bits, for example of openssl rand -hex 32: \"env:NAME\", \
+    const ALLOWED: &str = "a random string of at least 128 bits, for example from openssl rand -hex 32: \"env:NAME\", \
                            \"file:PATH\", or the secret itself";
     let secret = root.secret(KEY)?;
     if let Some(secret) = &secret {
         let text = secret.expose();
         if HeaderValue::from_str(text).is_err() {
-            let found = "a text with characters that no header can have";
+            let found = "a string with characters that are not allowed in a header";
             return Err(root.problem(KEY, found, ALLOWED));
         }
-        // Operators make it themselves: there is no reason to take a weak one.
-        if let Err(weak) = KeyStrength::of(text) {
+        // Operators create it themselves, so a weak one need not be accepted.
+        if let Err(weak) = KeyStrength::check(text) {
             return Err(root.problem(KEY, &format!("a weak secret: {weak}"), ALLOWED));
         }
     }
     Ok(secret)
 }
 
-/// Reads `threads`: worker threads, by default one for each processor.
+/// Reads `threads`: worker threads, by default one per processor.
 ///
 /// # Errors
 ///
@@ -133,7 +133,7 @@ pub fn threads(root: &mut Section<'_>) -> Read<usize> {
     })
 }
 
-/// Reads `[shutdown]`: how long an orderly stop takes.
+/// Reads `[shutdown]`: the times of a graceful shutdown.
 ///
 /// # Errors
 ///

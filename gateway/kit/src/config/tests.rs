@@ -1,10 +1,10 @@
-//! Files as operators write them, and what they are told.
+//! Configuration files as operators write them, and the messages they get.
 
 use std::path::Path;
 
 use super::*;
 
-/// What a program could read.
+/// A configuration such as a program could have.
 #[derive(Debug)]
 struct Example {
     size: u16,
@@ -63,7 +63,7 @@ fn problems(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_file_sets_what_it_says_and_leaves_the_defaults() {
+fn keys_that_a_file_omits_have_their_defaults() {
     let found = read("name = 'x'\nsize = 0x10\n[inner]\nmode = 'fast'\npaths = ['/a', '/b']\n");
     let found = found.unwrap().config;
     assert_eq!((found.size, &*found.name), (16, "x"));
@@ -83,7 +83,7 @@ fn every_problem_has_file_line_key_found_and_allowed() {
         [
             "a.toml:1: size: found 101; allowed: a whole number from 1 to 100",
             "a.toml:2: name: found a whole number; allowed: a name",
-            "a.toml:5: inner.is_on: found a text; allowed: true or false",
+            "a.toml:5: inner.is_on: found a string; allowed: true or false",
             "a.toml:6: inner.mode: found \"slow\"; allowed: \"fast\", \"safe\"",
             "a.toml:7: inner.paths: found ['a']; allowed: a list of paths, for example \"/login\"",
             "a.toml:9: tables.one.wait_seconds: found 61; allowed: a whole number from 1 to 60",
@@ -98,7 +98,7 @@ fn a_missing_key_is_named() {
 
 #[test]
 fn an_unknown_key_is_reported_with_the_nearest_known_one() {
-    for (line, told) in [
+    for (line, message) in [
         (
             "sise = 1",
             "a.toml:2: sise: unknown key; did you mean size?",
@@ -113,7 +113,7 @@ fn an_unknown_key_is_reported_with_the_nearest_known_one() {
         ),
         (
             "[inner]\nsize = 1",
-            "a.toml:3: inner.size: unknown key here; size stands above the first [section]",
+            "a.toml:3: inner.size: unknown key here; size belongs above the first [section]",
         ),
         (
             "is_on = true",
@@ -124,9 +124,9 @@ fn an_unknown_key_is_reported_with_the_nearest_known_one() {
             "a.toml:3: inner.colour: unknown key; allowed: is_on, mode, paths",
         ),
     ] {
-        assert_eq!(problems(&format!("name = 'x'\n{line}\n")), [told]);
+        assert_eq!(problems(&format!("name = 'x'\n{line}\n")), [message]);
     }
-    // A misspelled key that must be there is one problem.
+    // A misspelled key that is also required is one problem.
     assert_eq!(
         problems("nane = 'x'"),
         ["a.toml:1: nane: unknown key; did you mean name?"]
@@ -142,39 +142,43 @@ fn a_renamed_key_is_reported_with_its_new_name() {
 }
 
 #[test]
-fn a_table_is_a_table() {
+fn a_value_in_place_of_a_table_is_rejected() {
     assert_eq!(
         problems("name = 'x'\ninner = 'hush'"),
-        ["a.toml:2: inner: found a text; allowed: a table"]
+        ["a.toml:2: inner: found a string; allowed: a table"]
     );
     assert_eq!(
         problems("name = 'x'\n[tables]\none = 'hush'"),
-        ["a.toml:3: tables.one: found a text; allowed: a table"]
+        ["a.toml:3: tables.one: found a string; allowed: a table"]
     );
 }
 
 #[test]
-fn text_that_is_no_toml_is_reported_by_line_and_never_quoted() {
-    let told = problems("name = 'x'\nsecret = hush hush\nsize = \n");
-    assert!(told[0].starts_with("a.toml:2: not TOML: "), "{told:?}");
+fn a_syntax_error_is_reported_by_line_and_never_quoted() {
+    let shown = problems("name = 'x'\nsecret = hush hush\nsize = \n");
+    assert!(shown[0].starts_with("a.toml:2: not TOML: "), "{shown:?}");
     assert!(
-        told.iter()
+        shown
+            .iter()
             .any(|line| line.starts_with("a.toml:3: not TOML: "))
     );
-    assert!(!told.join("").contains("hush"), "{told:?}");
-    let told = problems("name = 'x'\nname = 'y'\n");
-    assert!(told[0].starts_with("a.toml:2: not TOML: "), "{told:?}");
+    assert!(!shown.join("").contains("hush"), "{shown:?}");
+    let shown = problems("name = 'x'\nname = 'y'\n");
+    assert!(shown[0].starts_with("a.toml:2: not TOML: "), "{shown:?}");
 }
 
 #[test]
 fn a_secret_is_never_shown() {
     for secret in ["['hush']", "{ a = 'hush' }", "'env:NO_SUCH_VARIABLE_HUSH'"] {
-        let told = problems(&format!("name = 'x'\nsecret = {secret}")).join("");
-        assert!(told.starts_with("a.toml:2: secret: found"), "{told}");
-        assert!(!told.contains("'hush'"), "{told}");
+        let shown = problems(&format!("name = 'x'\nsecret = {secret}")).join("");
+        assert!(shown.starts_with("a.toml:2: secret: found"), "{shown}");
+        assert!(!shown.contains("'hush'"), "{shown}");
     }
-    let told = problems("name = 'x'\nsercet = 'hush'").join("");
-    assert!(told.contains("secret") && !told.contains("hush"), "{told}");
+    let shown = problems("name = 'x'\nsercet = 'hush'").join("");
+    assert!(
+        shown.contains("secret") && !shown.contains("hush"),
+        "{shown}"
+    );
     let with = |secret: &str| settings(&format!("name = 'x'\nsecret = '{secret}'"));
     let changes = with("hush one").changes(&with("hush two"));
     let shown: Vec<_> = changes.iter().map(Change::to_string).collect();
@@ -183,20 +187,20 @@ fn a_secret_is_never_shown() {
 }
 
 #[test]
-fn what_may_hold_a_password_is_cut() {
+fn a_value_that_may_hold_a_password_is_not_shown() {
     let with = |name: &str| settings(&format!("name = '{name}'"));
     let changes = with("https://u:hush@a").changes(&with("https://u:hush@b"));
     let shown: Vec<_> = changes.iter().map(Change::to_string).collect();
     assert_eq!(shown, ["name: changed"]);
     assert!(!format!("{:?}", with("https://u:hush@a")).contains("hush"));
-    let told = problems("name = 'x'\n[inner]\nmode = 'u:hush@h:80'").join("");
-    assert!(told.contains("found a text with an @"), "{told}");
-    let told = problems("name = 'x'\n[inner]\nmode = 'postgres://u:hush@h/d'").join("");
-    assert!(told.contains("found 'postgres://…") && !told.contains("hush"));
+    let shown = problems("name = 'x'\n[inner]\nmode = 'u:hush@h:80'").join("");
+    assert!(shown.contains("found a string with an @"), "{shown}");
+    let shown = problems("name = 'x'\n[inner]\nmode = 'postgres://u:hush@h/d'").join("");
+    assert!(shown.contains("found 'postgres://…") && !shown.contains("hush"));
 }
 
 #[test]
-fn changes_are_those_of_meaning_and_not_of_writing() {
+fn another_spelling_of_the_same_value_is_not_a_change() {
     let one = settings("name = 'x'\nsize = 16\n[tables.one]\n");
     let same = settings(
         "tables.one = {}\nsize = 0x10 # as before\nname = \"x\"\ninner = { is_on = true }",
@@ -230,7 +234,7 @@ fn kept_keys_have_their_old_values() {
 }
 
 #[test]
-fn a_secrets_file_belongs_to_the_configuration() {
+fn a_change_of_a_secret_file_is_a_change_of_the_configuration() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("secret");
     std::fs::write(&file, "one\n").unwrap();

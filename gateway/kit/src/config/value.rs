@@ -1,4 +1,4 @@
-//! One value of a file, as it is written.
+//! One value of a file.
 
 use toml::{Spanned, de::DeValue};
 
@@ -8,10 +8,10 @@ use super::{
     section::{Invalid, Read, Section},
 };
 
-/// Longest value that a message shows, in characters.
+/// Messages cut values at this many characters.
 const MAX_SHOWN: usize = 80;
 
-/// A value, and the key that it was found under.
+/// A value and its key.
 pub struct Value<'d> {
     document: &'d Document<'d>,
     key: String,
@@ -31,32 +31,32 @@ impl<'d> Value<'d> {
         }
     }
 
-    /// The text, if it is one.
+    /// The string, if the value is one.
     #[must_use]
     pub fn as_str(&self) -> Option<&'d str> {
         self.spanned.get_ref().as_str()
     }
 
-    /// The number, if it is a whole one of 64 bits.
+    /// The number, if the value is a whole number of 64 bits.
     #[must_use]
     pub fn as_integer(&self) -> Option<i64> {
         let integer = self.spanned.get_ref().as_integer()?;
         i64::from_str_radix(integer.as_str(), integer.radix()).ok()
     }
 
-    /// `true` or `false`, if it is one of them.
+    /// The boolean, if the value is one.
     #[must_use]
     pub fn as_bool(&self) -> Option<bool> {
         self.spanned.get_ref().as_bool()
     }
 
-    /// Whether it is a table.
+    /// Whether the value is a table.
     #[must_use]
     pub fn is_table(&self) -> bool {
         self.spanned.get_ref().is_table()
     }
 
-    /// Its items, if it is a list; each is known by its number: `backends[0]`.
+    /// The items, if the value is a list. The key of an item has its index: `backends[0]`.
     #[must_use]
     pub fn items(&self) -> Option<Vec<Self>> {
         let items = self.spanned.get_ref().as_array()?;
@@ -68,14 +68,14 @@ impl<'d> Value<'d> {
         Some(items.iter().enumerate().map(item).collect())
     }
 
-    /// Reads it as a table.
+    /// Reads the value as a table.
     ///
     /// # Errors
     ///
-    /// It is no table, or `read` fails.
+    /// The value is not a table, or `read` fails.
     pub fn section<T>(&self, read: impl FnOnce(&mut Section<'d>) -> Read<T>) -> Read<T> {
         let Some(table) = self.spanned.get_ref().as_table() else {
-            // Not the value: in place of a table, it may be a secret.
+            // The value is not shown: in place of a table, it may be a secret.
             return Err(self.problem(&self.kind(), "a table"));
         };
         let mut section = Section::new(self.document, self.key.clone(), Some(self.line()), table);
@@ -84,16 +84,16 @@ impl<'d> Value<'d> {
         read
     }
 
-    /// Lists it as a setting; `shown` is the value in a form that does not depend on how it is written.
+    /// Lists the value as a setting. `shown` is its normal form, the same for every spelling.
     pub fn set(&self, shown: impl Into<String>) {
         self.document.set(self.key.clone(), shown.into(), None);
     }
 
-    /// Notes a problem with it.
+    /// Reports a problem with the value.
     #[must_use]
     pub fn problem(&self, found: &str, allowed: &str) -> Invalid {
         let text = format!("found {found}; allowed: {allowed}");
-        self.document.problem(Problem {
+        self.document.add_problem(Problem {
             line: Some(self.line()),
             key: self.key.clone(),
             text,
@@ -102,20 +102,20 @@ impl<'d> Value<'d> {
         Invalid
     }
 
-    /// Notes that it is not what it should be, showing it.
+    /// Reports the value as invalid, and shows it.
     #[must_use]
     pub fn invalid(&self, allowed: &str) -> Invalid {
         self.problem(&self.shown(), allowed)
     }
 
-    /// Notes that it is not what it should be, showing no more than its type: it may be a secret.
+    /// Reports the value as invalid, and shows only its type: it may be a secret.
     #[must_use]
     pub fn invalid_unshown(&self, allowed: &str) -> Invalid {
         self.problem(&self.kind(), allowed)
     }
 
-    /// The value as it is written. Of a URL only the scheme is shown, since it may hold a password; and nothing of what has
-    /// an `@`, which may stand behind one.
+    /// The value as written. Of a URL only the scheme is shown, since it may hold a password. A value with an `@` is
+    /// not shown at all: the `@` may follow a password.
     #[must_use]
     pub fn shown(&self) -> String {
         let written = self.document.written(self.spanned.span());
@@ -125,7 +125,7 @@ impl<'d> Value<'d> {
             return format!("{scheme}://…");
         }
         if written.contains('@') {
-            return "a text with an @".to_owned();
+            return "a string with an @".to_owned();
         }
         match written.char_indices().nth(MAX_SHOWN) {
             Some((end, _)) => format!("{}…", &written[..end]),
@@ -135,7 +135,7 @@ impl<'d> Value<'d> {
 
     fn kind(&self) -> String {
         match self.spanned.get_ref() {
-            DeValue::String(_) => "a text",
+            DeValue::String(_) => "a string",
             DeValue::Integer(_) => "a whole number",
             DeValue::Float(_) => "a number with a fraction",
             DeValue::Boolean(_) => "true or false",

@@ -1,42 +1,42 @@
-//! How long a cached value may serve, by its age and by whether the change feed is heard. CONTRACT 4.
+//! Whether a cached value may be used, by its age and by the state of the change feed. CONTRACT 4.
 //!
-//! Times are those since some start, in whole milliseconds.
+//! Times are durations since the cache was created, stored in whole milliseconds.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
     time::Duration,
 };
 
-/// How long cached values serve after the feed was lost; the edge is inside. CONTRACT 4.
+/// Cached values are used for this long after the feed was lost, inclusive. CONTRACT 4.
 pub const MAX_OUTAGE: Duration = Duration::from_secs(5 * 60);
-/// After a read failed, nothing stale is read again for this long: a store that hangs takes seconds to fail.
+/// Back-off after a failed read: no stale value is read again meanwhile. A store that hangs takes seconds to fail.
 pub const BACK_OFF: Duration = Duration::from_secs(1);
 
-/// In place of a time: the feed is heard.
+/// Stands for a time: the feed is not lost.
 const NEVER: u64 = u64::MAX;
 
-/// Whether the change feed is heard, and the store answers. Asked for each request, so it has no lock.
+/// State of the change feed and of the back-off. Read for each request, so it has no lock.
 pub(super) struct Freshness {
     lifetime: Duration,
-    /// When the feed was lost.
+    /// When the feed was lost, or [`NEVER`].
     lost_at: AtomicU64,
-    /// The end of the back-off.
+    /// End of the back-off.
     backs_off_until: AtomicU64,
 }
 
-/// What may be done with a cached value.
+/// What a caller may do with a cached value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// It serves.
-    Serves,
-    /// It serves if it cannot be read again. The caller reads.
+    /// Use it without reading.
+    Usable,
+    /// Refresh it; use it if that fails.
     Stale,
-    /// Too much may have changed unheard.
+    /// Do not use it: the feed was lost for too long.
     Expired,
 }
 
 impl Freshness {
-    /// A value is stale when it is older than `lifetime`; the edge is inside.
+    /// A value is stale when it is older than `lifetime`.
     pub(super) const fn new(lifetime: Duration) -> Self {
         Self {
             lifetime,
@@ -45,7 +45,7 @@ impl Freshness {
         }
     }
 
-    /// Another one that knows as much.
+    /// A copy with the same state.
     pub(super) fn duplicate(&self) -> Self {
         Self {
             lifetime: self.lifetime,
@@ -54,52 +54,54 @@ impl Freshness {
         }
     }
 
-    /// Of a value that was read at `read_at`.
-    pub(super) fn judge(&self, read_at: Duration, now: Duration) -> State {
+    /// Checks a value that was read at `read_at`; [`State::Stale`] may claim the next refresh.
+    pub(super) fn check(&self, read_at: Duration, now: Duration) -> State {
         if self.is_expired(now) {
             State::Expired
-        } else if now.saturating_sub(read_at) <= self.lifetime || !self.takes_turn(now) {
-            State::Serves
+        } else if now.saturating_sub(read_at) <= self.lifetime || !self.claim_refresh(now) {
+            State::Usable
         } else {
             State::Stale
         }
     }
 
-    /// Whether the feed was lost for so long that no cached value serves.
+    /// Whether the feed has been lost for too long, so that no cached value may be used.
     pub(super) fn is_expired(&self, now: Duration) -> bool {
         let lost_at = self.lost_at.load(Relaxed);
         lost_at != NEVER && millis(now).saturating_sub(lost_at) > millis(MAX_OUTAGE)
     }
 
-    /// From now on no change is heard.
-    pub(super) fn lose_feed(&self, now: Duration) {
-        // Told again, it is still lost since the first time.
+    /// The feed is lost from now on.
+    pub(super) fn mark_feed_lost(&self, now: Duration) {
+        // If it is lost already, the first time counts.
         let _ = self
             .lost_at
             .compare_exchange(NEVER, millis(now), Relaxed, Relaxed);
     }
 
-    /// Changes are heard again.
-    pub(super) fn restore_feed(&self) {
+    /// The feed delivers changes again.
+    pub(super) fn mark_feed_restored(&self) {
         self.lost_at.store(NEVER, Relaxed);
         self.backs_off_until.store(0, Relaxed);
     }
 
-    /// A read failed.
+    /// Begins a back-off after a failed read.
     pub(super) fn back_off(&self, now: Duration) {
         self.backs_off_until.store(millis(now + BACK_OFF), Relaxed);
     }
 
-    /// Whether this caller may read again now. While the feed is lost that is one in [`BACK_OFF`], of all keys: the others
-    /// need not wait for a store that most likely does not answer.
-    fn takes_turn(&self, now: Duration) -> bool {
+    /// Returns whether this caller may read now.
+    ///
+    /// While the feed is lost that is one caller per [`BACK_OFF`], for all keys together: the others must not wait for
+    /// a store that most likely does not answer.
+    fn claim_refresh(&self, now: Duration) -> bool {
         let backs_off_until = self.backs_off_until.load(Relaxed);
         if millis(now) < backs_off_until {
             return false;
         }
-        let is_heard = self.lost_at.load(Relaxed) == NEVER;
+        let is_connected = self.lost_at.load(Relaxed) == NEVER;
         let next = millis(now + BACK_OFF);
-        is_heard
+        is_connected
             || self
                 .backs_off_until
                 .compare_exchange(backs_off_until, next, Relaxed, Relaxed)
@@ -120,50 +122,50 @@ mod tests {
     const NOW: Duration = Duration::from_secs(10_000);
 
     #[test]
-    fn a_fresh_value_serves_and_a_stale_one_is_read_again() {
+    fn a_fresh_value_is_used_and_a_stale_one_is_read_again() {
         let freshness = Freshness::new(LIFETIME);
         let young = NOW.saturating_sub(LIFETIME);
-        assert_eq!(freshness.judge(young, NOW), State::Serves);
+        assert_eq!(freshness.check(young, NOW), State::Usable);
         for _ in 0..2 {
-            assert_eq!(freshness.judge(young - MILLI, NOW), State::Stale);
+            assert_eq!(freshness.check(young - MILLI, NOW), State::Stale);
         }
-        // Read by another, who took the time a moment later.
-        assert_eq!(freshness.judge(NOW + MILLI, NOW), State::Serves);
+        // Read by another thread, which took the time a moment later.
+        assert_eq!(freshness.check(NOW + MILLI, NOW), State::Usable);
     }
 
     #[test]
-    fn after_a_failed_read_nothing_is_read_for_a_while() {
+    fn after_a_failed_read_no_value_is_read_during_the_back_off() {
         let freshness = Freshness::new(LIFETIME);
         freshness.back_off(NOW);
         let old = Duration::ZERO;
-        assert_eq!(freshness.judge(old, NOW + BACK_OFF - MILLI), State::Serves);
-        assert_eq!(freshness.judge(old, NOW + BACK_OFF), State::Stale);
+        assert_eq!(freshness.check(old, NOW + BACK_OFF - MILLI), State::Usable);
+        assert_eq!(freshness.check(old, NOW + BACK_OFF), State::Stale);
     }
 
     #[test]
-    fn while_nothing_is_heard_one_a_second_reads_again() {
+    fn while_the_feed_is_lost_one_caller_a_second_reads() {
         let freshness = Freshness::new(LIFETIME);
-        freshness.lose_feed(NOW);
+        freshness.mark_feed_lost(NOW);
         let old = Duration::ZERO;
-        let reads = |now| freshness.judge(old, now) == State::Stale;
+        let reads = |now| freshness.check(old, now) == State::Stale;
         assert!(reads(NOW) && !reads(NOW) && !reads(NOW + BACK_OFF - MILLI));
         assert!(reads(NOW + BACK_OFF) && !reads(NOW + BACK_OFF));
-        freshness.restore_feed();
+        freshness.mark_feed_restored();
         assert!(reads(NOW + BACK_OFF) && reads(NOW + BACK_OFF));
     }
 
     #[test]
-    fn nothing_serves_when_nothing_was_heard_for_too_long() {
+    fn no_value_is_used_when_the_feed_was_lost_for_too_long() {
         let freshness = Freshness::new(LIFETIME);
-        freshness.lose_feed(NOW);
-        freshness.lose_feed(NOW + MILLI);
+        freshness.mark_feed_lost(NOW);
+        freshness.mark_feed_lost(NOW + MILLI);
         let end = NOW + MAX_OUTAGE;
-        assert_eq!(freshness.judge(NOW, end), State::Serves);
-        // However lately it was read.
+        assert_eq!(freshness.check(NOW, end), State::Usable);
+        // However recently it was read.
         for read_at in [NOW, end, end + MILLI] {
-            assert_eq!(freshness.judge(read_at, end + MILLI), State::Expired);
+            assert_eq!(freshness.check(read_at, end + MILLI), State::Expired);
         }
-        freshness.restore_feed();
-        assert_eq!(freshness.judge(end, end + MILLI), State::Serves);
+        freshness.mark_feed_restored();
+        assert_eq!(freshness.check(end, end + MILLI), State::Usable);
     }
 }

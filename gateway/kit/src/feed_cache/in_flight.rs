@@ -1,4 +1,4 @@
-//! Look-ups in flight: of many callers for one key at once, one asks the store, and all have its answer.
+//! Lookups in flight: of several concurrent callers for one key, one queries the store, and all share the result.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -8,18 +8,18 @@ use std::{
 
 use tokio::sync::watch;
 
-type Answer<T> = watch::Receiver<Option<T>>;
+type SharedResult<T> = watch::Receiver<Option<T>>;
 
-/// Look-ups in flight; as many at most as there are callers.
+/// Lookups in flight; at most one per caller.
 pub(super) struct InFlight<K, T> {
-    by_key: Mutex<HashMap<K, Answer<T>>>,
+    by_key: Mutex<HashMap<K, SharedResult<T>>>,
 }
 
-/// The caller that has come first, and asks for all.
+/// The first caller, which queries the store for all.
 struct Leader<'f, K: Copy + Eq + Hash, T> {
     in_flight: &'f InFlight<K, T>,
     key: K,
-    answer: watch::Sender<Option<T>>,
+    result: watch::Sender<Option<T>>,
 }
 
 impl<K, T> Default for InFlight<K, T> {
@@ -31,50 +31,50 @@ impl<K, T> Default for InFlight<K, T> {
 }
 
 impl<K: Copy + Eq + Hash, T: Clone> InFlight<K, T> {
-    /// Looks up, or waits for the look-up in flight; then `look_up` is dropped without being begun.
-    pub(super) async fn find(&self, key: K, look_up: impl Future<Output = T>) -> T {
+    /// Runs `lookup`, or waits for the one in flight. In the latter case `lookup` is never polled.
+    pub(super) async fn find(&self, key: K, lookup: impl Future<Output = T>) -> T {
         loop {
             match self.lead(key) {
-                Ok(leader) => return leader.ask(look_up).await,
-                Err(mut answer) => {
-                    if let Ok(found) = answer.wait_for(Option::is_some).await
+                Ok(leader) => return leader.run(lookup).await,
+                Err(mut result) => {
+                    if let Ok(found) = result.wait_for(Option::is_some).await
                         && let Some(found) = &*found
                     {
                         return found.clone();
                     }
-                    // The leader was cancelled: its client went away.
+                    // The leader was cancelled because its client disconnected: try to lead.
                 }
             }
         }
     }
 
-    /// Looks up, unless a look-up is in flight: for callers that need not wait.
-    pub(super) async fn find_first(&self, key: K, look_up: impl Future<Output = T>) -> Option<T> {
+    /// Runs `lookup` unless one is in flight: for callers that need not wait.
+    pub(super) async fn find_first(&self, key: K, lookup: impl Future<Output = T>) -> Option<T> {
         let leader = self.lead(key).ok()?;
-        Some(leader.ask(look_up).await)
+        Some(leader.run(lookup).await)
     }
 
-    /// The next caller looks up anew: what is in flight may have been read before a change.
-    pub(super) fn forget(&self, key: K) {
+    /// Detaches the lookup in flight: it may have read before a change, so the next caller runs its own.
+    pub(super) fn detach(&self, key: K) {
         self.by_key().remove(&key);
     }
 
-    /// The same for every key.
-    pub(super) fn forget_all(&self) {
+    /// Detaches all lookups in flight.
+    pub(super) fn detach_all(&self) {
         self.by_key().clear();
     }
 
-    /// The lead, or where the leader's answer will be.
-    fn lead(&self, key: K) -> Result<Leader<'_, K, T>, Answer<T>> {
+    /// Becomes the leader, or returns the leader's pending result.
+    fn lead(&self, key: K) -> Result<Leader<'_, K, T>, SharedResult<T>> {
         match self.by_key().entry(key) {
             Entry::Occupied(in_flight) => Err(in_flight.get().clone()),
             Entry::Vacant(vacant) => {
-                let (answer, answered) = watch::channel(None);
-                vacant.insert(answered);
+                let (result, pending) = watch::channel(None);
+                vacant.insert(pending);
                 Ok(Leader {
                     in_flight: self,
                     key,
-                    answer,
+                    result,
                 })
             }
         }
@@ -82,23 +82,23 @@ impl<K: Copy + Eq + Hash, T: Clone> InFlight<K, T> {
 }
 
 impl<K, T> InFlight<K, T> {
-    fn by_key(&self) -> MutexGuard<'_, HashMap<K, Answer<T>>> {
+    fn by_key(&self) -> MutexGuard<'_, HashMap<K, SharedResult<T>>> {
         self.by_key.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<K: Copy + Eq + Hash, T: Clone> Leader<'_, K, T> {
-    async fn ask(self, look_up: impl Future<Output = T>) -> T {
-        let found = look_up.await;
-        self.answer.send_replace(Some(found.clone()));
+    async fn run(self, lookup: impl Future<Output = T>) -> T {
+        let found = lookup.await;
+        self.result.send_replace(Some(found.clone()));
         found
     }
 }
 
 impl<K: Copy + Eq + Hash, T> Drop for Leader<'_, K, T> {
     fn drop(&mut self) {
-        let ours = self.answer.subscribe();
-        // After a change, another may lead there.
+        let ours = self.result.subscribe();
+        // If this lookup was detached, the entry may be another leader's.
         if let Entry::Occupied(in_flight) = self.in_flight.by_key().entry(self.key)
             && in_flight.get().same_channel(&ours)
         {
@@ -121,37 +121,37 @@ mod tests {
 
     const KEY: u8 = 1;
 
-    /// A look-up that failed.
+    /// A lookup that failed.
     #[derive(Clone, Debug)]
     struct Failed;
 
     type Found = Result<(), Failed>;
 
-    /// A store that answers as often as it is let to, with an error, and counts.
-    struct Slow {
-        asked: AtomicU32,
-        let_go: Semaphore,
+    /// A store that counts its queries and answers each with an error, once it has a permit.
+    struct SlowStore {
+        queries: AtomicU32,
+        permits: Semaphore,
     }
 
-    impl Slow {
+    impl SlowStore {
         fn new() -> Self {
             Self {
-                asked: AtomicU32::new(0),
-                let_go: Semaphore::new(0),
+                queries: AtomicU32::new(0),
+                permits: Semaphore::new(0),
             }
         }
 
         async fn find(&self, in_flight: &InFlight<u8, Found>) -> Found {
-            let look_up = async {
-                self.asked.fetch_add(1, Ordering::Relaxed);
-                self.let_go.acquire().await.unwrap().forget();
+            let lookup = async {
+                self.queries.fetch_add(1, Ordering::Relaxed);
+                self.permits.acquire().await.unwrap().forget();
                 Err(Failed)
             };
-            in_flight.find(KEY, look_up).await
+            in_flight.find(KEY, lookup).await
         }
 
-        fn asked(&self) -> u32 {
-            self.asked.load(Ordering::Relaxed)
+        fn queries(&self) -> u32 {
+            self.queries.load(Ordering::Relaxed)
         }
     }
 
@@ -160,49 +160,49 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn of_many_at_once_one_asks() {
-        let (in_flight, slow) = (InFlight::default(), Slow::new());
+    async fn of_concurrent_callers_one_queries_the_store() {
+        let (in_flight, slow) = (InFlight::default(), SlowStore::new());
         let (mut first, mut second) = (pin!(slow.find(&in_flight)), pin!(slow.find(&in_flight)));
         assert!(is_pending(&mut first).await && is_pending(&mut second).await);
-        slow.let_go.add_permits(1);
+        slow.permits.add_permits(1);
         let (first, second) = tokio::join!(first, second);
         assert!(first.is_err() && second.is_err());
-        assert_eq!(slow.asked(), 1);
-        // Nothing of it is kept: that is the cache's business.
-        slow.let_go.add_permits(1);
+        assert_eq!(slow.queries(), 1);
+        // Results are not kept here: that is up to the cache.
+        slow.permits.add_permits(1);
         slow.find(&in_flight).await.unwrap_err();
-        assert_eq!(slow.asked(), 2);
+        assert_eq!(slow.queries(), 2);
     }
 
     #[tokio::test]
-    async fn whoever_waited_goes_on_when_the_first_is_cut_off() {
-        let (in_flight, slow) = (InFlight::default(), Slow::new());
+    async fn a_waiting_caller_continues_when_the_first_is_cancelled() {
+        let (in_flight, slow) = (InFlight::default(), SlowStore::new());
         let mut second = pin!(slow.find(&in_flight));
         {
             let mut first = pin!(slow.find(&in_flight));
             assert!(is_pending(&mut first).await && is_pending(&mut second).await);
         }
         assert!(is_pending(&mut second).await);
-        assert_eq!(slow.asked(), 2);
-        slow.let_go.add_permits(1);
+        assert_eq!(slow.queries(), 2);
+        slow.permits.add_permits(1);
         second.await.unwrap_err();
     }
 
     #[tokio::test]
-    async fn whoever_comes_after_a_change_asks_anew() {
-        let (in_flight, slow) = (InFlight::default(), Slow::new());
+    async fn a_caller_after_a_change_queries_the_store_again() {
+        let (in_flight, slow) = (InFlight::default(), SlowStore::new());
         let (mut first, mut second) = (pin!(slow.find(&in_flight)), pin!(slow.find(&in_flight)));
         assert!(is_pending(&mut first).await);
-        in_flight.forget(KEY);
+        in_flight.detach(KEY);
         assert!(is_pending(&mut second).await);
-        assert_eq!(slow.asked(), 2);
-        // The first's end is not the second's.
-        slow.let_go.add_permits(1);
+        assert_eq!(slow.queries(), 2);
+        // The end of the first lookup does not end the second.
+        slow.permits.add_permits(1);
         first.await.unwrap_err();
         let mut third = pin!(slow.find(&in_flight));
         assert!(is_pending(&mut third).await);
-        assert_eq!(slow.asked(), 2);
-        slow.let_go.add_permits(1);
+        assert_eq!(slow.queries(), 2);
+        slow.permits.add_permits(1);
         let (second, third) = tokio::join!(second, third);
         assert!(second.is_err() && third.is_err());
     }

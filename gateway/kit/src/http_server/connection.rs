@@ -29,24 +29,24 @@ use super::{
 };
 use crate::shutdown::Phase;
 
-/// Lingering close: after an answer that closes the connection, bytes that still come are read, for so long and so many at
-/// most. A close with unread bytes resets the connection, and the other end may lose the answer.
+/// Lingering close: at most 1 s and 256 KiB. A close with unread bytes resets the connection, and the client may lose
+/// the response.
 const LINGER: Duration = Duration::from_secs(1);
-/// What is read of a connection at once, and so the largest head: twice what the gateway sends.
+/// Size of the read buffer, and so the limit on a head: twice what the gateway sends.
 const MAX_BUFFER: usize = 128 * 1024;
 const MAX_LINGER_BYTES: usize = 256 * 1024;
 
-/// What a head that took too long is answered by. There is no request yet, so it has neither language nor form.
+/// The response to a head that timed out. There is no request yet, so language and format of errors are unknown.
 const TIMED_OUT: &[u8] =
     b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 
 /// How a connection ended.
 enum Ended {
-    /// By either side's HTTP, or by an error.
+    /// Closed by HTTP on either side, or by an error.
     Closed,
-    /// A deadline passed.
+    /// A timeout expired.
     TimedOut,
-    /// The program stops, and no request has begun.
+    /// The program stops, and no request is in flight.
     Stopped,
 }
 
@@ -61,7 +61,7 @@ pub(super) async fn serve_connection<H, F, B>(
     F: Future<Output = Response<B>>,
     B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + 'static,
 {
-    let first = Instant::now() + timeouts().head;
+    let first_deadline = Instant::now() + timeouts().head;
     let progress = Arc::new(Progress::new(timeouts));
     let stream = WatchedStream {
         stream,
@@ -70,10 +70,10 @@ pub(super) async fn serve_connection<H, F, B>(
     let mut closing = phase.clone();
     let service = service_fn(|request| {
         progress.begin_request();
-        let answered = handler(request);
+        let response = handler(request);
         let (progress, phase) = (Arc::clone(&progress), phase.clone());
         async move {
-            let mut response = answered.await.map(|body| WatchedBody::new(body, progress));
+            let mut response = response.await.map(|body| WatchedBody::new(body, progress));
             if *phase.borrow() != Phase::Serving {
                 let close = HeaderValue::from_static("close");
                 response.headers_mut().insert(CONNECTION, close);
@@ -86,9 +86,9 @@ pub(super) async fn serve_connection<H, F, B>(
         .serve_connection(TokioIo::new(stream), service);
     let mut closing = pin!(closing.wait_for(|phase| *phase >= Phase::Closing));
     let mut is_closing = false;
-    let mut alarm = pin!(sleep_until(first));
+    let mut alarm = pin!(sleep_until(first_deadline));
     let ended = poll_fn(|context| {
-        // First, so that a request that has arrived by now is served before a stop ends idle connections.
+        // Polled first: a request that has arrived is served before a stop closes idle connections.
         if Pin::new(&mut connection).poll(context).is_ready() {
             return Poll::Ready(Ended::Closed);
         }
@@ -110,13 +110,13 @@ pub(super) async fn serve_connection<H, F, B>(
     let stream = connection.into_parts().io.into_inner().stream;
     match (ended, stage) {
         (Ended::Closed, _) if !saw_end => linger(stream).await,
-        (Ended::TimedOut, Stage::Head { .. }) => refuse_late(stream).await,
+        (Ended::TimedOut, Stage::Head { .. }) => send_timeout_response(stream).await,
         _ => {}
     }
 }
 
-/// Ready once the connection's deadline has passed. The alarm is set anew only if it would go off too late, so that a
-/// request that comes in one piece costs no timer.
+/// Ready once the connection's deadline has passed. The timer is reset only if it would fire too late, so that a
+/// request that arrives in one piece costs no timer operation.
 fn poll_deadline(
     progress: &Progress,
     mut alarm: Pin<&mut Sleep>,
@@ -148,11 +148,11 @@ async fn linger(mut stream: TcpStream) {
             }
         }
     };
-    // The other end had time to read the answer.
+    // On timeout the client has had time to read the response.
     let _ = timeout(LINGER, read_rest).await;
 }
 
-async fn refuse_late(mut stream: TcpStream) {
-    // The other end may have gone.
+async fn send_timeout_response(mut stream: TcpStream) {
+    // The client may have disconnected.
     let _ = timeout(LINGER, stream.write_all(TIMED_OUT)).await;
 }

@@ -1,4 +1,4 @@
-//! How far a connection has come with its request, and when that has taken too long.
+//! The state of a connection's current request, and its deadlines.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::HttpTimeouts;
 
-/// Shared by the stream, the service and the answer's body of one connection, which all run in its one task.
+/// Shared by the stream, the service and the response body of one connection, which all run in the same task.
 pub(super) struct Progress {
     timeouts: Box<dyn Fn() -> HttpTimeouts + Send + Sync>,
     state: Mutex<State>,
@@ -15,24 +15,24 @@ pub(super) struct Progress {
 #[derive(Debug)]
 struct State {
     stage: Stage,
-    /// Runs while the other end takes nothing of an answer.
+    /// Set while the client takes no bytes of a response.
     send_deadline: Option<Instant>,
     saw_end: bool,
 }
 
-/// What a connection waits for.
+/// What the connection waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// A head's first byte.
+    /// The first byte of a head.
     Idle { until: Instant },
     /// The rest of a head.
     Head { until: Instant },
-    /// The handler, and its answer's body.
+    /// The handler and its response body.
     Serving,
 }
 
 impl Progress {
-    /// A new connection, within the timeouts of each moment: its first byte may take as long as a head.
+    /// A new connection: the head timeout applies to its first byte. `timeouts` is called at each use.
     pub(super) fn new(timeouts: impl Fn() -> HttpTimeouts + Send + Sync + 'static) -> Self {
         let until = Instant::now() + timeouts().head;
         Self {
@@ -49,12 +49,12 @@ impl Progress {
         self.state().stage
     }
 
-    /// Whether the other end has closed its side.
+    /// Whether the client has closed its side.
     pub(super) fn saw_end(&self) -> bool {
         self.state().saw_end
     }
 
-    /// When the connection has to be ended, unless it gets on.
+    /// When the connection must be closed unless it makes progress.
     pub(super) fn deadline(&self) -> Option<Instant> {
         let state = self.state();
         let of_stage = match state.stage {
@@ -64,7 +64,7 @@ impl Progress {
         [of_stage, state.send_deadline].into_iter().flatten().min()
     }
 
-    /// Bytes came, or with none the end.
+    /// Records a read; a length of 0 is the end of the stream.
     pub(super) fn read(&self, length: usize) {
         let mut state = self.state();
         if length == 0 {
@@ -75,12 +75,12 @@ impl Progress {
         }
     }
 
-    /// A head is whole.
+    /// Records that a head is complete.
     pub(super) fn begin_request(&self) {
         self.state().stage = Stage::Serving;
     }
 
-    /// An answer is handed over whole.
+    /// Records that a response is complete.
     pub(super) fn end_request(&self) {
         let mut state = self.state();
         if state.stage == Stage::Serving {
@@ -89,7 +89,7 @@ impl Progress {
         }
     }
 
-    /// A write got on, or is stalled.
+    /// Records a write that made progress or stalled.
     pub(super) fn write(&self, is_stalled: bool) {
         let mut state = self.state();
         if !is_stalled {

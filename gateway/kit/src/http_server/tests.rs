@@ -11,7 +11,7 @@ const TIMEOUTS: HttpTimeouts = HttpTimeouts {
     send: LONG,
 };
 
-/// A server whose handler waits for the body, or, at `/slow`, for ever.
+/// A server whose handler reads the body; at `/slow` it waits first.
 struct Server {
     address: SocketAddr,
     phase: watch::Sender<Phase>,
@@ -28,7 +28,7 @@ impl Server {
             max_connections,
             timeouts,
         };
-        let task = tokio::spawn(serve(listener, move || settings.clone(), phases, answer));
+        let task = tokio::spawn(serve(listener, move || settings.clone(), phases, handle));
         Self {
             address,
             phase,
@@ -41,7 +41,7 @@ impl Server {
     }
 }
 
-async fn answer(request: Request<Incoming>, _: SocketAddr) -> Response<Full<Bytes>> {
+async fn handle(request: Request<Incoming>, _: SocketAddr) -> Response<Full<Bytes>> {
     match request.uri().path() {
         "/refuse" => {
             let mut response = Response::new(Full::from("refused"));
@@ -64,7 +64,7 @@ async fn send(stream: &mut TcpStream, bytes: &[u8]) {
     stream.write_all(bytes).await.unwrap();
 }
 
-/// All that comes until the connection ends.
+/// Reads until the connection ends.
 async fn read_to_end(stream: &mut TcpStream) -> String {
     let mut read = Vec::new();
     // A reset is an end, too.
@@ -74,7 +74,7 @@ async fn read_to_end(stream: &mut TcpStream) -> String {
     String::from_utf8_lossy(&read).into_owned()
 }
 
-async fn read_answer(stream: &mut TcpStream) -> String {
+async fn read_head(stream: &mut TcpStream) -> String {
     let mut read = Vec::new();
     while !read.windows(4).any(|window| window == b"\r\n\r\n") {
         assert!(stream.read_buf(&mut read).await.unwrap() > 0, "{read:?}");
@@ -85,14 +85,14 @@ async fn read_answer(stream: &mut TcpStream) -> String {
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: test\r\n\r\n";
 
 #[tokio::test]
-async fn a_silent_connection_ends() {
+async fn a_connection_without_a_request_is_closed() {
     let server = Server::start(10, TIMEOUTS).await;
     let mut stream = server.connect().await;
     assert_eq!(read_to_end(&mut stream).await, "");
 }
 
 #[tokio::test]
-async fn an_unfinished_head_ends_however_it_dribbles() {
+async fn an_unfinished_head_times_out_even_if_bytes_keep_arriving() {
     let server = Server::start(10, TIMEOUTS).await;
     let (mut read, mut write) = server.connect().await.into_split();
     let dribble = async {
@@ -119,22 +119,22 @@ async fn an_unfinished_head_ends_however_it_dribbles() {
 }
 
 #[tokio::test]
-async fn a_connection_may_be_idle_for_longer_than_a_head_takes() {
+async fn the_idle_timeout_may_exceed_the_head_timeout() {
     let server = Server::start(10, TIMEOUTS).await;
     let mut stream = server.connect().await;
     send(&mut stream, GET).await;
-    assert!(read_answer(&mut stream).await.starts_with("HTTP/1.1 200 "));
+    assert!(read_head(&mut stream).await.starts_with("HTTP/1.1 200 "));
     tokio::time::sleep(2 * SHORT).await;
     send(&mut stream, GET).await;
-    assert!(read_answer(&mut stream).await.starts_with("HTTP/1.1 200 "));
-    // And a head on it that is not finished ends all the same.
+    assert!(read_head(&mut stream).await.starts_with("HTTP/1.1 200 "));
+    // An unfinished head on it still times out.
     send(&mut stream, &GET[..20]).await;
     let answer = read_to_end(&mut stream).await;
     assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
 }
 
 #[tokio::test]
-async fn an_idle_connection_ends() {
+async fn an_idle_connection_times_out() {
     let idle = HttpTimeouts {
         head: LONG,
         idle: SHORT,
@@ -148,15 +148,15 @@ async fn an_idle_connection_ends() {
 }
 
 #[tokio::test]
-async fn a_handler_may_take_its_time() {
+async fn no_timeout_applies_to_a_handler() {
     let server = Server::start(10, TIMEOUTS).await;
     let mut stream = server.connect().await;
     send(&mut stream, b"GET /slow HTTP/1.1\r\nHost: test\r\n\r\n").await;
-    assert!(read_answer(&mut stream).await.starts_with("HTTP/1.1 200 "));
+    assert!(read_head(&mut stream).await.starts_with("HTTP/1.1 200 "));
 }
 
 #[tokio::test]
-async fn an_answer_that_nobody_takes_ends_the_connection() {
+async fn a_response_that_the_client_does_not_read_times_out() {
     let server = Server::start(
         1,
         HttpTimeouts {
@@ -168,13 +168,13 @@ async fn an_answer_that_nobody_takes_ends_the_connection() {
     .await;
     let mut stream = server.connect().await;
     send(&mut stream, b"GET /large HTTP/1.1\r\nHost: test\r\n\r\n").await;
-    // Its slot is free again once it has ended.
-    served_in_the_end(&server).await;
+    // Once it has ended, its slot is free again.
+    wait_until_served(&server).await;
     drop(stream);
 }
 
 #[tokio::test]
-async fn one_connection_too_many_is_closed_at_once() {
+async fn a_connection_above_the_limit_is_closed_immediately() {
     let server = Server::start(
         2,
         HttpTimeouts {
@@ -184,18 +184,18 @@ async fn one_connection_too_many_is_closed_at_once() {
         },
     )
     .await;
-    let mut kept = [server.connect().await, server.connect().await];
-    for stream in &mut kept {
+    let mut open = [server.connect().await, server.connect().await];
+    for stream in &mut open {
         send(stream, GET).await;
-        assert!(read_answer(stream).await.starts_with("HTTP/1.1 200 "));
+        assert!(read_head(stream).await.starts_with("HTTP/1.1 200 "));
     }
     assert_eq!(read_to_end(&mut server.connect().await).await, "");
-    drop(kept);
-    served_in_the_end(&server).await;
+    drop(open);
+    wait_until_served(&server).await;
 }
 
-/// A new connection is served as soon as there is a slot.
-async fn served_in_the_end(server: &Server) {
+/// Connects until a connection is served.
+async fn wait_until_served(server: &Server) {
     let until_served = async {
         loop {
             let mut stream = server.connect().await;
@@ -209,11 +209,11 @@ async fn served_in_the_end(server: &Server) {
         }
     };
     let served = tokio::time::timeout(Duration::from_secs(20), until_served);
-    served.await.expect("a slot gets free");
+    served.await.expect("a slot becomes free");
 }
 
 #[tokio::test]
-async fn an_answer_that_overtakes_the_body_arrives() {
+async fn a_response_sent_before_the_body_is_read_arrives() {
     let server = Server::start(10, TIMEOUTS).await;
     let mut stream = server.connect().await;
     send(
@@ -229,15 +229,15 @@ async fn an_answer_that_overtakes_the_body_arrives() {
 }
 
 #[tokio::test]
-async fn a_stop_lets_requests_end_and_closes_the_rest() {
+async fn a_stop_finishes_requests_and_closes_other_connections() {
     let server = Server::start(10, TIMEOUTS).await;
     let mut idle = server.connect().await;
     send(&mut idle, GET).await;
-    read_answer(&mut idle).await;
+    read_head(&mut idle).await;
     let mut fresh = server.connect().await;
     let mut busy = server.connect().await;
     send(&mut busy, b"GET /slow HTTP/1.1\r\nHost: test\r\n\r\n").await;
-    // While it drains, new work is served, and told that the connection ends.
+    // While it drains, new requests are served with `Connection: close`.
     server.phase.send_replace(Phase::Draining);
     let mut late = server.connect().await;
     send(&mut late, GET).await;

@@ -1,4 +1,4 @@
-//! A stream and an answer's body that report a connection's progress.
+//! Wrappers of a stream and a response body that record progress.
 
 use std::{
     io,
@@ -16,7 +16,7 @@ use tokio::{
 
 use super::progress::Progress;
 
-/// A connection's stream.
+/// A stream that records its reads and writes.
 pub(super) struct WatchedStream {
     pub(super) stream: TcpStream,
     pub(super) progress: Arc<Progress>,
@@ -75,7 +75,7 @@ impl AsyncWrite for WatchedStream {
     }
 }
 
-/// An answer's body. The request has ended when this is dropped: hyper does so once it has taken all of it.
+/// A response body. Its drop ends the request: hyper drops it once it has taken all of it.
 pub(super) struct WatchedBody<B> {
     body: Pin<Box<B>>,
     progress: Arc<Progress>,

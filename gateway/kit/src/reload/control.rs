@@ -1,8 +1,8 @@
-//! The socket by which the `reload` command reaches the running program.
+//! The control socket, through which the `reload` command reaches the running program.
 //!
-//! It is a Unix socket in Linux's abstract namespace: it needs no folder, and leaves no file behind. Its name is made of the
-//! configuration file's path, so that the command finds the program by the same `--config`. The program takes commands
-//! of its own user and of root only, by the kernel's word (`SO_PEERCRED`).
+//! It is a Unix socket in Linux's abstract namespace: it needs no folder and leaves no file behind. Its name is derived
+//! from the path of the configuration file, so that the command finds the program by the same `--config`. The program
+//! accepts commands only from its own user and root, as the kernel reports them (`SO_PEERCRED`).
 
 use std::{
     io::{self, Read, Write},
@@ -25,29 +25,29 @@ use tokio::{
     time::timeout,
 };
 
-/// A command is read, and an answer written, within this time.
-const TIMEOUT: Duration = Duration::from_secs(5);
-/// The command waits this long for the answer: names of backends may have to be resolved.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
-/// Longest answer that the command prints, in bytes.
-const MAX_ANSWER: usize = 1024 * 1024;
-/// After an accept that failed, the socket pauses.
-const PAUSE: Duration = Duration::from_millis(100);
-/// Time between two tries to take the socket over from a program that is still ending.
+/// Timeout for reading a command, and for writing its reply.
+const IO_TIMEOUT: Duration = Duration::from_secs(5);
+/// Timeout of a command. Long, since a reload may need DNS lookups of backends.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
+/// Limit on a reply, in bytes.
+const MAX_REPLY: usize = 1024 * 1024;
+/// Pause after a failed accept.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Time between two attempts to bind the socket while another process still has it.
 const BIND_INTERVAL: Duration = Duration::from_secs(2);
-/// Connections whose command is being read.
+/// Limit on connections whose command is being read.
 const MAX_READING: usize = 8;
-/// Commands that wait while another is carried out; more wait in the socket's backlog.
-const WAITING: usize = 1;
+/// Commands that are queued while another one runs; more wait in the socket's backlog.
+const MAX_QUEUED: usize = 1;
 
-/// What the program is asked to do.
+/// A command to the running program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
-    /// Reload, and say what changed.
+    /// Reload, and report the changes.
     Reload,
-    /// Say what a reload would change.
+    /// Report what a reload would change.
     Diff,
-    /// Say where `/readyz` is answered.
+    /// Report the address of `/readyz`.
     HealthAddress,
 }
 
@@ -70,24 +70,24 @@ impl Verb {
     }
 }
 
-/// A command that waits for its answer.
+/// A received command and the connection for its reply.
 pub(super) struct Command {
     verb: Verb,
     stream: UnixStream,
 }
 
-/// What the running program said to a command.
+/// The program's reply to a command.
 #[derive(Debug)]
-pub struct Answer {
-    /// Whether it did what it was asked.
-    pub is_good: bool,
-    /// For a person.
+pub struct Reply {
+    /// Whether the command succeeded.
+    pub is_success: bool,
+    /// Text for the operator.
     pub text: String,
 }
 
-/// The commands that are given to the program that runs with `file`. Only within a runtime.
+/// Listens for commands to the program running with `file`. Needs a runtime.
 pub(super) fn commands(file: &Path) -> mpsc::Receiver<Command> {
-    let (sender, commands) = mpsc::channel(WAITING);
+    let (sender, commands) = mpsc::channel(MAX_QUEUED);
     let (file, first) = (file.to_owned(), listen(file));
     tokio::spawn(async move {
         let listener = match first {
@@ -97,10 +97,10 @@ pub(super) fn commands(file: &Path) -> mpsc::Receiver<Command> {
         let reading = Arc::new(Semaphore::new(MAX_READING));
         while !sender.is_closed() {
             let Ok((stream, _)) = listener.accept().await else {
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             };
-            // Of other users not even a byte is read; they cost no more than the accept.
+            // Not a byte is read from other users: they cost no more than the accept.
             let (true, Ok(permit)) = (is_ours(&stream), Arc::clone(&reading).acquire_owned().await)
             else {
                 continue;
@@ -117,9 +117,9 @@ pub(super) fn commands(file: &Path) -> mpsc::Receiver<Command> {
     commands
 }
 
-/// The socket, once the process that has it has ended.
+/// Binds the socket as soon as the process that has it ends.
 async fn listen_later(file: &Path, cause: &io::Error) -> UnixListener {
-    tracing::warn!(%cause, "the reload command is not available yet ({cause}); SIGHUP reloads");
+    tracing::warn!(%cause, "the reload command is not available yet ({cause}); use SIGHUP instead");
     loop {
         tokio::time::sleep(BIND_INTERVAL).await;
         if let Ok(listener) = listen(file) {
@@ -139,14 +139,14 @@ pub(super) fn connect(file: &Path) -> io::Result<StdStream> {
     StdStream::connect_addr(&address(file)?)
 }
 
-/// Whether the other end is of this process' user, or root.
+/// Whether the peer is this process' user, or root.
 fn is_ours(stream: &UnixStream) -> bool {
     let user = stream.peer_cred().map(|peer| peer.uid());
     user.is_ok_and(|user| user == geteuid().as_raw() || user == 0)
 }
 
 async fn read(mut stream: UnixStream) -> Option<Command> {
-    let byte = timeout(TIMEOUT, stream.read_u8()).await.ok()?.ok()?;
+    let byte = timeout(IO_TIMEOUT, stream.read_u8()).await.ok()?.ok()?;
     let verb = Verb::from_byte(byte)?;
     Some(Command { verb, stream })
 }
@@ -156,28 +156,28 @@ impl Command {
         self.verb
     }
 
-    pub(super) async fn answer(mut self, is_good: bool, text: &str) {
-        let mut answer = vec![if is_good { b'+' } else { b'-' }];
-        answer.extend_from_slice(text.as_bytes());
-        // The command may have been given up.
-        let _ = timeout(TIMEOUT, self.stream.write_all(&answer)).await;
+    pub(super) async fn reply(mut self, is_success: bool, text: &str) {
+        let mut reply = vec![if is_success { b'+' } else { b'-' }];
+        reply.extend_from_slice(text.as_bytes());
+        // The sender may have given up.
+        let _ = timeout(IO_TIMEOUT, self.stream.write_all(&reply)).await;
     }
 }
 
-/// Gives a command to the program that runs with `file`, and waits for its answer. Blocks.
+/// Sends a command to the program running with `file`, and waits for the reply, for up to 60 s. Blocks.
 ///
 /// # Errors
 ///
-/// No such program runs, or it does not answer, or another user's does.
-pub fn ask(file: &Path, verb: Verb) -> anyhow::Result<Answer> {
-    ask_within(file, verb, ANSWER_TIMEOUT)
+/// No such program is running, it does not reply, or it belongs to another user.
+pub fn send(file: &Path, verb: Verb) -> anyhow::Result<Reply> {
+    send_within(file, verb, COMMAND_TIMEOUT)
 }
 
-/// As [`ask`], within `limit`.
-pub(crate) fn ask_within(file: &Path, verb: Verb, limit: Duration) -> anyhow::Result<Answer> {
+/// As [`send`], with another timeout.
+pub(crate) fn send_within(file: &Path, verb: Verb, timeout: Duration) -> anyhow::Result<Reply> {
     let mut stream = connect(file).with_context(|| {
         format!(
-            "no running program was started with --config {} (the same path, in the same container)",
+            "no running program was started with --config {} (same path, same container)",
             file.display()
         )
     })?;
@@ -189,42 +189,44 @@ pub(crate) fn ask_within(file: &Path, verb: Verb, limit: Duration) -> anyhow::Re
             file.display()
         );
     }
-    let deadline = Instant::now() + limit;
-    stream.set_write_timeout(Some(limit))?;
+    let deadline = Instant::now() + timeout;
+    stream.set_write_timeout(Some(timeout))?;
     stream.write_all(&[verb.byte()])?;
-    let mut answer = Vec::new();
+    let mut reply = Vec::new();
     let mut piece = [0; 4096];
-    while answer.len() < MAX_ANSWER {
+    while reply.len() < MAX_REPLY {
         let left = deadline.saturating_duration_since(Instant::now());
-        // No time left would mean: wait for ever.
+        // A timeout of 0 is an error, so at least 1 ms.
         stream.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
         match stream
             .read(&mut piece)
-            .context("the program does not answer")?
+            .context("the program does not reply")?
         {
             0 => break,
-            length => answer.extend_from_slice(&piece[..length]),
+            length => reply.extend_from_slice(&piece[..length]),
         }
     }
-    let [is_good, text @ ..] = &*answer else {
-        bail!("the program did not answer: it does not accept commands of this user, or it ended");
+    let [is_success, text @ ..] = &*reply else {
+        bail!(
+            "the program did not reply: it does not accept commands from this user, or it has ended"
+        );
     };
-    Ok(Answer {
-        is_good: *is_good == b'+',
-        text: for_a_terminal(&String::from_utf8_lossy(text)),
+    Ok(Reply {
+        is_success: *is_success == b'+',
+        text: without_control_characters(&String::from_utf8_lossy(text)),
     })
 }
 
-/// Without what would do something to a terminal.
-fn for_a_terminal(text: &str) -> String {
-    let is_harmless = |letter: &char| !letter.is_control() || *letter == '\n';
-    text.chars().filter(is_harmless).collect()
+/// Removes control characters except line breaks: a terminal would interpret them.
+fn without_control_characters(text: &str) -> String {
+    let is_printable = |letter: &char| !letter.is_control() || *letter == '\n';
+    text.chars().filter(is_printable).collect()
 }
 
-/// The socket's name: the same for the same file in the same container, and for no other.
+/// The socket's name: unique for a configuration file and a container.
 fn address(file: &Path) -> io::Result<SocketAddr> {
     let file = std::path::absolute(file)?;
-    // Containers may share the network, and then the names of such sockets.
+    // Containers that share a network namespace also share the names of abstract sockets.
     let container = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
     let mut hash = Sha256::new();
     hash.update(container.as_os_str().as_encoded_bytes());

@@ -1,4 +1,4 @@
-//! A program that reloads, by every way there is.
+//! Reloads of a test program, by every trigger.
 
 use std::{
     fs,
@@ -14,15 +14,15 @@ use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
 use super::{
-    control::{Answer, ask},
+    control::{Reply, send},
     *,
 };
 use crate::config::load;
 
-/// A program with a size, which can change, and threads, which cannot.
+/// A program with two keys: `size`, which can be reloaded, and `threads`, which needs a restart.
 struct Program {
     file: PathBuf,
-    /// The sizes that it took on.
+    /// The sizes that were applied.
     sizes: Arc<Mutex<Vec<u32>>>,
     fails: Arc<AtomicBool>,
 }
@@ -40,11 +40,11 @@ impl Reload for Program {
 
     async fn apply(&self, size: u32) -> anyhow::Result<()> {
         if self.fails.load(Ordering::Relaxed) {
-            bail!("there is no room");
+            bail!("no room");
         }
         self.sizes.lock().unwrap().push(size);
-        // The file changes again while the program is still busy with the last change.
-        if size == WRITES_ONCE_MORE {
+        // The file changes again during this reload.
+        if size == WRITES_AGAIN {
             fs::write(&self.file, "size = 8\nwatch = true\n").unwrap();
         }
         Ok(())
@@ -55,7 +55,7 @@ impl Reload for Program {
     }
 }
 
-const WRITES_ONCE_MORE: u32 = 7;
+const WRITES_AGAIN: u32 = 7;
 
 fn read(file: &Path) -> Result<Loaded<u32>, ConfigError> {
     load(file, |root| {
@@ -68,7 +68,7 @@ fn read(file: &Path) -> Result<Loaded<u32>, ConfigError> {
     })
 }
 
-/// A running one.
+/// A running program.
 struct Running {
     _folder: TempDir,
     file: PathBuf,
@@ -83,18 +83,18 @@ impl Running {
         let file = folder.path().join("a.toml");
         fs::write(&file, text).unwrap();
         let settings = read(&file).unwrap().settings;
-        Self::of(folder, file, settings)
+        Self::with_settings(folder, file, settings)
     }
 
-    /// One that has read these settings.
-    fn of(folder: TempDir, file: PathBuf, settings: Settings) -> Self {
+    /// Starts a program that has read these settings.
+    fn with_settings(folder: TempDir, file: PathBuf, settings: Settings) -> Self {
         let (sizes, fails) = (Arc::default(), Arc::default());
         let program = Program {
             file: file.clone(),
             sizes: Arc::clone(&sizes),
             fails: Arc::clone(&fails),
         };
-        let hangups = Hangups::listen().unwrap();
+        let hangups = ReloadSignals::listen().unwrap();
         let reloader = Reloader::new(program, file.clone(), settings, hangups);
         Self {
             _folder: folder,
@@ -109,20 +109,20 @@ impl Running {
         fs::write(&self.file, text).unwrap();
     }
 
-    async fn ask(&self, verb: Verb) -> Answer {
+    async fn send(&self, verb: Verb) -> Reply {
         let file = self.file.clone();
-        let asked = tokio::task::spawn_blocking(move || ask(&file, verb));
-        asked.await.unwrap().unwrap()
+        let sent = tokio::task::spawn_blocking(move || send(&file, verb));
+        sent.await.unwrap().unwrap()
     }
 
-    /// What it says, without the file's name.
-    async fn says(&self, verb: Verb) -> String {
-        let answer = self.ask(verb).await;
+    /// The text of the reply, without the file's path.
+    async fn reply(&self, verb: Verb) -> String {
+        let reply = self.send(verb).await;
         let file = self.file.display().to_string();
-        answer.text.replace(&file, "FILE")
+        reply.text.replace(&file, "FILE")
     }
 
-    async fn until_sizes(&self, expected: &[u32]) {
+    async fn wait_for_sizes(&self, expected: &[u32]) {
         let wait = async {
             while self.sizes() != expected {
                 tokio::time::sleep(Duration::from_millis(20)).await;
@@ -144,37 +144,37 @@ impl Drop for Running {
 }
 
 #[tokio::test]
-async fn the_command_says_what_changed() {
+async fn the_command_prints_the_changes() {
     let running = Running::start("size = 2\n");
     assert_eq!(
-        running.says(Verb::Reload).await,
+        running.reply(Verb::Reload).await,
         "FILE: reloaded, nothing changed"
     );
     running.write("size = 3\n");
     assert_eq!(
-        running.says(Verb::Diff).await,
+        running.reply(Verb::Diff).await,
         "FILE: OK, a reload would change:\n  size: 2 -> 3"
     );
     assert_eq!(running.sizes(), [2]);
     assert_eq!(
-        running.says(Verb::Reload).await,
+        running.reply(Verb::Reload).await,
         "FILE: reloaded\n  size: 2 -> 3"
     );
     assert_eq!(running.sizes(), [2, 3]);
 }
 
 #[tokio::test]
-async fn what_needs_a_restart_stays_and_is_named_each_time() {
+async fn keys_that_need_a_restart_stay_and_are_listed_at_each_reload() {
     let running = Running::start("size = 2\n");
     running.write("size = 3\nthreads = 4\n");
     let needed = "\na restart is needed for:\n  threads: 1 -> 4";
-    let told = running.says(Verb::Reload).await;
-    assert_eq!(told, format!("FILE: reloaded\n  size: 2 -> 3{needed}"));
-    let told = running.says(Verb::Reload).await;
-    assert_eq!(told, format!("FILE: reloaded, nothing changed{needed}"));
+    let reply = running.reply(Verb::Reload).await;
+    assert_eq!(reply, format!("FILE: reloaded\n  size: 2 -> 3{needed}"));
+    let reply = running.reply(Verb::Reload).await;
+    assert_eq!(reply, format!("FILE: reloaded, nothing changed{needed}"));
     running.write("size = 3\n");
     assert_eq!(
-        running.says(Verb::Reload).await,
+        running.reply(Verb::Reload).await,
         "FILE: reloaded, nothing changed"
     );
 }
@@ -183,9 +183,9 @@ async fn what_needs_a_restart_stays_and_is_named_each_time() {
 async fn an_invalid_file_changes_nothing_and_is_explained() {
     let running = Running::start("size = 2\n");
     running.write("size = 10\nsise = 1\n");
-    let answer = running.ask(Verb::Reload).await;
-    assert!(!answer.is_good);
-    let explained = running.says(Verb::Reload).await;
+    let reply = running.send(Verb::Reload).await;
+    assert!(!reply.is_success);
+    let explained = running.reply(Verb::Reload).await;
     assert_eq!(
         explained,
         "FILE:1: size: found 10; allowed: a whole number from 1 to 9\n\
@@ -194,104 +194,111 @@ async fn an_invalid_file_changes_nothing_and_is_explained() {
     );
     running.fails.store(true, Ordering::Relaxed);
     running.write("size = 9\n");
-    let told = running.says(Verb::Reload).await;
-    assert!(told.starts_with("FILE: there is no room\n"), "{told}");
+    let reply = running.reply(Verb::Reload).await;
+    assert!(reply.starts_with("FILE: no room\n"), "{reply}");
     assert_eq!(running.sizes(), [] as [u32; 0]);
-    // It is still compared with what is in force.
-    let told = running.says(Verb::Diff).await;
-    assert!(told.ends_with("size: 2 -> 9"), "{told}");
+    // The file is still compared with the settings in effect.
+    let reply = running.reply(Verb::Diff).await;
+    assert!(reply.ends_with("size: 2 -> 9"), "{reply}");
 }
 
 #[tokio::test]
-async fn commands_at_once_are_all_answered() {
+async fn concurrent_commands_all_get_a_reply() {
     let running = Running::start("size = 2\n");
     running.write("size = 5\n");
-    let told = futures_util::future::join_all((0..20).map(|_| running.says(Verb::Reload))).await;
-    let changed = told.iter().filter(|told| told.contains("2 -> 5"));
-    assert_eq!(changed.count(), 1, "{told:?}");
-    assert!(told.iter().all(|told| told.starts_with("FILE: reloaded")));
+    let replies =
+        futures_util::future::join_all((0..20).map(|_| running.reply(Verb::Reload))).await;
+    let changed = replies.iter().filter(|reply| reply.contains("2 -> 5"));
+    assert_eq!(changed.count(), 1, "{replies:?}");
+    assert!(
+        replies
+            .iter()
+            .all(|reply| reply.starts_with("FILE: reloaded"))
+    );
 }
 
 #[tokio::test]
-async fn without_a_program_the_command_says_so() {
-    let error = ask(Path::new("/nonexistent/a.toml"), Verb::Reload).unwrap_err();
-    let told = format!("{error:#}");
-    assert!(told.contains("no running program was started with --config /nonexistent/a.toml"));
+async fn without_a_program_the_command_fails() {
+    let error = send(Path::new("/nonexistent/a.toml"), Verb::Reload).unwrap_err();
+    let message = format!("{error:#}");
+    assert!(message.contains("no running program was started with --config /nonexistent/a.toml"));
 }
 
 #[tokio::test]
-async fn a_watched_file_is_reloaded_by_itself() {
+async fn a_watched_file_is_reloaded_when_it_changes() {
     let running = Running::start("size = 2\nwatch = true\n");
     running.write("size = 4\nwatch = true\n");
-    running.until_sizes(&[4]).await;
+    running.wait_for_sizes(&[4]).await;
 }
 
 #[tokio::test]
-async fn a_change_during_a_reload_is_noticed() {
+async fn a_change_during_a_reload_is_detected() {
     let running = Running::start("size = 2\nwatch = true\n");
-    running.write(&format!("size = {WRITES_ONCE_MORE}\nwatch = true\n"));
-    running.until_sizes(&[WRITES_ONCE_MORE, 8]).await;
+    running.write(&format!("size = {WRITES_AGAIN}\nwatch = true\n"));
+    running.wait_for_sizes(&[WRITES_AGAIN, 8]).await;
 }
 
 #[tokio::test]
-async fn a_change_between_the_start_and_the_watch_is_noticed() {
+async fn a_change_between_the_start_and_the_watch_is_detected() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.toml");
     fs::write(&file, "size = 2\nwatch = true\n").unwrap();
     let settings = read(&file).unwrap().settings;
     fs::write(&file, "size = 3\nwatch = true\n").unwrap();
-    Running::of(folder, file, settings).until_sizes(&[3]).await;
+    Running::with_settings(folder, file, settings)
+        .wait_for_sizes(&[3])
+        .await;
 }
 
 #[tokio::test]
-async fn a_secret_that_comes_later_is_noticed() {
+async fn a_secret_file_that_is_created_later_is_detected() {
     let running = Running::start("size = 2\nwatch = true\n");
     let secret = running.file.with_file_name("secret");
     let named = format!("secret = 'file:{}'", secret.display());
     running.write(&format!("size = 5\nwatch = true\n{named}\n"));
-    // The command says that it is not there; only then it comes.
-    let told = running.says(Verb::Reload).await;
-    assert!(told.contains("cannot be read"), "{told}");
+    // The file is created only after a reload has failed for lack of it.
+    let reply = running.reply(Verb::Reload).await;
+    assert!(reply.contains("cannot be read"), "{reply}");
     fs::write(&secret, "hush").unwrap();
-    running.until_sizes(&[5]).await;
+    running.wait_for_sizes(&[5]).await;
 }
 
 #[tokio::test]
-async fn the_program_says_where_its_health_is_answered() {
+async fn the_program_reports_its_health_address() {
     let running = Running::start("size = 2\n");
-    assert_eq!(running.says(Verb::HealthAddress).await, "127.0.0.1:7");
+    assert_eq!(running.reply(Verb::HealthAddress).await, "127.0.0.1:7");
 }
 
 #[tokio::test]
-async fn clients_that_say_nothing_keep_no_command_waiting() {
+async fn silent_clients_do_not_delay_a_command() {
     let running = Running::start("size = 2\n");
     let silent: Vec<_> = (0..4)
         .map(|_| control::connect(&running.file).unwrap())
         .collect();
-    let told = timeout(Duration::from_secs(4), running.says(Verb::Reload)).await;
-    assert!(told.unwrap().contains("reloaded"));
+    let reply = timeout(Duration::from_secs(4), running.reply(Verb::Reload)).await;
+    assert!(reply.unwrap().contains("reloaded"));
     drop(silent);
 }
 
 #[tokio::test]
-async fn the_command_is_available_once_the_former_program_has_ended() {
+async fn the_command_is_available_once_the_previous_program_has_ended() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.toml");
     fs::write(&file, "size = 2\n").unwrap();
     let settings = || read(&file).unwrap().settings;
-    let former = control::listen(&file).unwrap();
-    let running = Running::of(folder, file.clone(), settings());
-    drop(former);
-    let mut told = None;
+    let previous = control::listen(&file).unwrap();
+    let running = Running::with_settings(folder, file.clone(), settings());
+    drop(previous);
+    let mut reply = None;
     for _ in 0..1000 {
         let file = file.clone();
-        let asked = tokio::task::spawn_blocking(move || ask(&file, Verb::Reload).ok());
-        told = asked.await.unwrap();
-        if told.is_some() {
+        let sent = tokio::task::spawn_blocking(move || send(&file, Verb::Reload).ok());
+        reply = sent.await.unwrap();
+        if reply.is_some() {
             break;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    assert!(told.unwrap().text.contains("reloaded"));
+    assert!(reply.unwrap().text.contains("reloaded"));
     assert_eq!(running.sizes(), [2]);
 }

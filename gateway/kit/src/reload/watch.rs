@@ -1,8 +1,8 @@
-//! Notices that the configuration file, or a file that it names, has changed.
+//! Detects changes of the configuration file and of the files that it names.
 //!
-//! The files' contents are compared once a second, with what the last attempt to reload read. So it does not matter how or when
-//! a file was changed: written in place, renamed over, or reached by a symlink that was swapped, as Kubernetes does with a
-//! `ConfigMap`; on any file system, and during a reload.
+//! Once a second the contents are compared with what the last attempt to reload read. So every kind of change is
+//! detected: a write in place, a rename, a swapped symlink (as with a Kubernetes `ConfigMap`), on any file system, also
+//! during a reload.
 
 use std::time::Duration;
 
@@ -10,20 +10,20 @@ use tokio::time::sleep;
 
 use crate::config::ReadFile;
 
-/// Time between two looks. What is half written now will be whole then, as a rule.
+/// Time between two checks. A file that is half written is usually complete at the next one.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Watches the files of one configuration.
 pub(super) struct FileWatch {
     is_on: bool,
-    /// As the running configuration, or the last attempt to reload, read them.
+    /// The contents that the running configuration, or the last attempt to reload, has read.
     known: Vec<ReadFile>,
-    /// As the last look found them.
+    /// The contents at the last check.
     last: Vec<ReadFile>,
 }
 
 impl FileWatch {
-    /// Watches files that were read, if it `is_on`.
+    /// Watches the files that were read, if `is_on`.
     pub(super) fn new(is_on: bool, known: Vec<ReadFile>) -> Self {
         Self {
             is_on,
@@ -32,8 +32,8 @@ impl FileWatch {
         }
     }
 
-    /// Waits until the contents have changed, and stayed the same for a second since: a file that is being written is left
-    /// to its writer. For ever, unless watching is on.
+    /// Waits until the contents have changed, and then stayed the same for a second: a file may still be being written.
+    /// Never returns if watching is off.
     pub(super) async fn changed(&mut self) {
         if !self.is_on {
             return std::future::pending().await;
@@ -42,11 +42,11 @@ impl FileWatch {
             sleep(INTERVAL).await;
             let files = self.last.clone();
             // A file may be on a server that does not answer.
-            let look = tokio::task::spawn_blocking(move || {
+            let check = tokio::task::spawn_blocking(move || {
                 let now: Vec<_> = files.iter().map(ReadFile::reread).collect();
                 now
             });
-            let Ok(now) = look.await else { continue };
+            let Ok(now) = check.await else { continue };
             let is_settled = now == self.last;
             self.last = now;
             if is_settled && self.last != self.known {
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_sees_a_write_a_rename_and_a_swapped_link() {
+    async fn a_write_a_rename_and_a_swapped_link_are_detected() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         fs::create_dir(path("..1")).unwrap();
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_file_that_is_being_written_is_left_alone() {
+    async fn a_file_that_is_still_being_written_is_not_reported() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.toml");
         fs::write(&file, "one").unwrap();
@@ -114,14 +114,14 @@ mod tests {
         };
         tokio::select! {
             biased;
-            () = watch.changed() => panic!("the file is not whole yet"),
+            () = watch.changed() => panic!("the file is still being written"),
             () = writing => {}
         }
         timeout(INTERVAL * 3, watch.changed()).await.unwrap();
     }
 
     #[tokio::test(start_paused = true)]
-    async fn without_a_change_it_waits() {
+    async fn without_a_change_nothing_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.toml");
         fs::write(&file, "one").unwrap();

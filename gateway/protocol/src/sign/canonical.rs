@@ -1,4 +1,4 @@
-//! The canonical string, written piece by piece into whatever takes it: a hash, or a buffer.
+//! The canonical string, written piece by piece into a hash or a buffer.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::param::{Param, Params};
 
-/// Takes the pieces of a canonical string in order.
+/// Receives the pieces of a canonical string in order.
 pub(super) trait Sink {
     fn put(&mut self, piece: &[u8]);
 }
@@ -35,20 +35,20 @@ impl Sink for Vec<u8> {
     }
 }
 
-/// Nearly every canonical string fits, the key included.
-const ROOM: usize = 256;
+/// Buffer size: nearly every canonical string fits, with the key.
+const BUFFER_SIZE: usize = 256;
 
-/// Gathers pieces on the stack: twenty small ones are more work for a hash than one of 200 bytes.
-pub(super) struct Gather<'s> {
-    gathered: [u8; ROOM],
+/// Buffers pieces on the stack: hashing twenty small ones costs more than one of 200 bytes.
+pub(super) struct Buffered<'s> {
+    buffer: [u8; BUFFER_SIZE],
     length: usize,
     sink: &'s mut dyn Sink,
 }
 
-impl<'s> Gather<'s> {
+impl<'s> Buffered<'s> {
     fn new(sink: &'s mut dyn Sink) -> Self {
         Self {
-            gathered: [0; ROOM],
+            buffer: [0; BUFFER_SIZE],
             length: 0,
             sink,
         }
@@ -57,55 +57,55 @@ impl<'s> Gather<'s> {
     #[inline]
     fn put(&mut self, piece: &[u8]) {
         let end = self.length + piece.len();
-        match self.gathered.get_mut(self.length..end) {
-            Some(room) => {
-                room.copy_from_slice(piece);
+        match self.buffer.get_mut(self.length..end) {
+            Some(free) => {
+                free.copy_from_slice(piece);
                 self.length = end;
             }
-            None => self.put_through(piece),
+            None => self.put_directly(piece),
         }
     }
 
     #[inline]
     fn put_byte(&mut self, byte: u8) {
-        if self.length == ROOM {
+        if self.length == BUFFER_SIZE {
             self.flush();
         }
-        self.gathered[self.length] = byte;
+        self.buffer[self.length] = byte;
         self.length += 1;
     }
 
     #[cold]
-    fn put_through(&mut self, piece: &[u8]) {
+    fn put_directly(&mut self, piece: &[u8]) {
         self.flush();
         self.sink.put(piece);
     }
 
     fn flush(&mut self) {
-        self.sink.put(&self.gathered[..self.length]);
+        self.sink.put(&self.buffer[..self.length]);
         self.length = 0;
     }
 }
 
-/// In which order the pairs are written.
+/// The order of the pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// By decoded key, bytewise ascending, equal keys as they appeared: the contract's.
+    /// By decoded key, bytewise ascending, equal keys in order of appearance: the contract's order.
     Sorted,
-    /// As they appeared: a slip that [`explain`](super::explain) looks for.
+    /// In order of appearance: a mistake that [`explain`](super::explain) looks for.
     Appearance,
 }
 
-/// Which pairs are written.
+/// The pairs that are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// Those of query and body: the contract's.
+    /// Those of query and body: the contract's rule.
     All,
-    /// Those of the body, and `time`: a slip.
+    /// Those of the body, and `time`: a mistake that [`explain`](super::explain) looks for.
     Body,
 }
 
-/// Everything a canonical string is made of but the key.
+/// Everything that a canonical string consists of, except the key.
 #[derive(Clone, Copy)]
 pub(super) struct Canonical<'a, 'p> {
     pub(super) profile: &'a SignProfile,
@@ -117,16 +117,16 @@ pub(super) struct Canonical<'a, 'p> {
 }
 
 impl Canonical<'_, '_> {
-    /// Writes the whole string, the key where the layout has it. With HMAC no key stands in it.
+    /// Writes the whole string, with the key where the layout has it. With HMAC the string contains no key.
     pub(super) fn write(&self, key: &AppKey, sink: &mut dyn Sink) {
-        let mut out = Gather::new(sink);
-        let key_stands_inside = self.profile.algorithm == SignAlgorithm::Md5;
+        let mut out = Buffered::new(sink);
+        let contains_key = self.profile.algorithm == SignAlgorithm::Md5;
         self.put_head(&mut out);
-        if key_stands_inside && self.profile.layout == SignLayout::ConcatBoth {
+        if contains_key && self.profile.layout == SignLayout::ConcatBoth {
             out.put(key.as_bytes());
         }
         let wrote_pairs = self.put_pairs(&mut out);
-        if key_stands_inside {
+        if contains_key {
             if self.profile.layout == SignLayout::PairsKey {
                 out.put(if wrote_pairs { b"&key=" } else { b"key=" });
             }
@@ -135,15 +135,15 @@ impl Canonical<'_, '_> {
         out.flush();
     }
 
-    /// Writes the pairs alone.
+    /// Writes only the pairs.
     pub(super) fn write_pairs(&self, sink: &mut dyn Sink) {
-        let mut out = Gather::new(sink);
+        let mut out = Buffered::new(sink);
         self.put_pairs(&mut out);
         out.flush();
     }
 
-    /// `METHOD\npath\n` when the profile covers them.
-    fn put_head(&self, out: &mut Gather<'_>) {
+    /// Writes `METHOD\npath\n` if the profile covers them.
+    fn put_head(&self, out: &mut Buffered<'_>) {
         if self.profile.cover == SignCover::Request {
             out.put(self.method.as_bytes());
             out.put_byte(b'\n');
@@ -152,8 +152,8 @@ impl Canonical<'_, '_> {
         }
     }
 
-    /// Tells whether there was any pair.
-    fn put_pairs(&self, out: &mut Gather<'_>) -> bool {
+    /// Writes the pairs. Returns whether there was any.
+    fn put_pairs(&self, out: &mut Buffered<'_>) -> bool {
         let mut pairs = SmallVec::<[&Param<'_>; 16]>::new();
         if self.extent == Extent::Body
             && let Ok(Some(time)) = self.params.single(TIME)
@@ -173,10 +173,10 @@ impl Canonical<'_, '_> {
         if self.order == Order::Sorted {
             pairs.sort_by(|one, other| one.cmp_keys(other));
         }
-        for (place, param) in pairs.iter().enumerate() {
+        for (index, param) in pairs.iter().enumerate() {
             match self.profile.layout {
                 SignLayout::Pairs | SignLayout::PairsKey => {
-                    if place > 0 {
+                    if index > 0 {
                         out.put_byte(b'&');
                     }
                     self.put_pair(param, out);
@@ -190,7 +190,7 @@ impl Canonical<'_, '_> {
         !pairs.is_empty()
     }
 
-    fn put_pair(&self, param: &Param<'_>, out: &mut Gather<'_>) {
+    fn put_pair(&self, param: &Param<'_>, out: &mut Buffered<'_>) {
         match param.wire_pair() {
             Some(pair) if self.profile.values == SignValues::Wire => out.put(pair),
             _ => {
@@ -201,14 +201,14 @@ impl Canonical<'_, '_> {
         }
     }
 
-    fn put_key(&self, param: &Param<'_>, out: &mut Gather<'_>) {
+    fn put_key(&self, param: &Param<'_>, out: &mut Buffered<'_>) {
         out.put(match self.profile.values {
             SignValues::Wire => param.wire_key(),
             SignValues::Decoded => param.key(),
         });
     }
 
-    fn put_value(&self, param: &Param<'_>, out: &mut Gather<'_>) {
+    fn put_value(&self, param: &Param<'_>, out: &mut Buffered<'_>) {
         match (self.profile.values, param.plain_value()) {
             (SignValues::Wire, _) => out.put(param.wire_value()),
             (SignValues::Decoded, Some(plain)) => out.put(plain),
@@ -232,22 +232,22 @@ impl Canonical<'_, '_> {
     }
 }
 
-/// `%E5` for `%e5` and the reverse, as `change` does it to the two digits; everything else stays.
+/// Applies `change` to the two digits of every percent-escape, for example to turn `%e5` into `%E5`.
 pub(super) fn respell_escapes(written: &[u8], change: fn(&u8) -> u8) -> Cow<'_, [u8]> {
     if !written.contains(&b'%') {
         return Cow::Borrowed(written);
     }
     let mut respelled = written.to_vec();
-    let mut place = 0;
-    while place < respelled.len() {
-        if respelled[place] == b'%' {
-            let digits_end = respelled.len().min(place + 3);
-            respelled[place + 1..digits_end]
+    let mut index = 0;
+    while index < respelled.len() {
+        if respelled[index] == b'%' {
+            let digits_end = respelled.len().min(index + 3);
+            respelled[index + 1..digits_end]
                 .iter_mut()
                 .for_each(|digit| *digit = change(digit));
-            place += 3;
+            index += 3;
         } else {
-            place += 1;
+            index += 1;
         }
     }
     Cow::Owned(respelled)

@@ -1,7 +1,7 @@
-//! A mismatch explains itself: what a caller with the right key did differently. CONTRACT 3.
+//! Explaining a signature mismatch: finds the mistake of a client with the right key. CONTRACT 3.
 //!
-//! Only who holds the key can produce such a match, so telling it gives nothing away. That nothing matched gives nothing
-//! away either: it is told in the same words whatever the sign was.
+//! Only a client with the key can produce a match, so the hint reveals nothing to others. The hint for no match reveals
+//! nothing either: it is the same for every signature.
 
 use std::fmt;
 
@@ -19,25 +19,25 @@ use super::{
 };
 use crate::param::Params;
 
-/// The longest canonical string that a search is made for, in bytes: it is hashed some thirty times.
+/// Limit on the canonical string of a search, in bytes: it is hashed about thirty times.
 pub const MAX_CANONICAL_BYTES: usize = 8 * 1024;
 
-/// A sign as a client gave it: of a length that one of the algorithms makes which clients use, ours or not. Not to be
-/// logged, so its `Debug` is silent.
+/// A signature as a client sent it: of MD5, SHA-1, SHA-256 or SHA-512, supported or not. Must not be logged, so `Debug`
+/// does not print it.
 pub struct GivenSign(Vec<u8>);
 
 impl GivenSign {
-    /// Bytes of MD5, SHA-1, SHA-256 and SHA-512.
+    /// Lengths of MD5, SHA-1, SHA-256 and SHA-512, in bytes.
     const LENGTHS: [usize; 4] = [16, 20, 32, 64];
 
-    /// Reads hex of either letter case; `None` for anything that no such algorithm produces.
+    /// Reads hex of either letter case; `None` for anything that none of these algorithms produces.
     #[must_use]
     pub fn from_hex(hex_digits: &[u8]) -> Option<Self> {
         let is_possible = |bytes: &Vec<u8>| Self::LENGTHS.contains(&bytes.len());
         hex::decode(hex_digits).ok().filter(is_possible).map(Self)
     }
 
-    fn is(&self, digest: &[u8]) -> bool {
+    fn matches(&self, digest: &[u8]) -> bool {
         self.0.ct_eq(digest).into()
     }
 }
@@ -54,50 +54,50 @@ impl fmt::Debug for GivenSign {
     }
 }
 
-/// What was done differently.
+/// A mistake in signing, which the hint explains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slip {
     /// The pairs were not sorted.
     Unsorted,
-    /// Empty values were left out, and must not be.
+    /// Empty values were omitted, but must be signed.
     EmptyDropped,
-    /// Empty values were kept, and must not be.
+    /// Empty values were signed, but must be omitted.
     EmptyKept,
-    /// Decoded values were signed instead of those on the wire.
+    /// Decoded values were signed instead of those sent.
     Decoded,
-    /// Encoded values were signed instead of the decoded ones.
+    /// Encoded values were signed instead of decoded ones.
     Encoded,
-    /// `&key=` stood before the key, and must not.
+    /// `&key=` preceded the key, but must not.
     KeyLabelled,
     /// `&key=` is missing before the key.
     KeyNotLabelled,
-    /// The key stood in front.
+    /// The key was at the start of the string.
     KeyInFront,
-    /// Keys and values were put together otherwise.
+    /// Keys and values were joined in another layout.
     Layout,
     /// A line break followed the string.
     TrailingNewline,
-    /// Percent-escapes were spelled in the other letter case than the request's.
+    /// Percent-escapes had another letter case than in the request.
     EscapeCase,
-    /// Method and path were left out, or put in where they do not belong.
+    /// Method and path were omitted, or included although the profile does not cover them.
     Cover,
-    /// The other algorithm.
+    /// The other algorithm was used.
     Algorithm,
-    /// HMAC, but with another hash.
+    /// HMAC with another hash was used.
     HmacHash,
-    /// `time` was left out.
+    /// `time` was omitted.
     TimeNotSigned,
     /// A space was sent as `+` and signed as `%20`.
     SpaceAsEscape,
     /// A space was sent as `%20` and signed as `+`.
     SpaceAsPlus,
-    /// The pairs of the query were left out.
+    /// The pairs of the query were omitted.
     QueryLeftOut,
-    /// Another preset as a whole.
+    /// Another preset was used as a whole.
     Preset(&'static str),
-    /// The previous key, after its overlap.
+    /// The previous key was used after its overlap.
     PreviousKey,
-    /// None of these: the key or a value is probably another one.
+    /// None of these: the key or a value is probably wrong.
     KeyOrValue,
 }
 
@@ -131,10 +131,10 @@ impl Slip {
     }
 }
 
-/// Looks for the one difference, or the other preset, that `given` comes from.
+/// Looks for the one mistake, or the other preset, with which `given` was made.
 ///
-/// `previous_key` is one that is valid no more. [`Slip::KeyOrValue`] when nothing matches; `None` when no search was
-/// made, since the parameters are larger than [`MAX_CANONICAL_BYTES`].
+/// `previous_key` is no longer valid. Returns [`Slip::KeyOrValue`] if nothing matches; `None` without a search if the
+/// parameters are larger than [`MAX_CANONICAL_BYTES`].
 #[must_use]
 pub fn explain(
     given: &GivenSign,
@@ -183,7 +183,7 @@ struct Search<'a, 'p> {
 }
 
 impl<'p> Search<'_, 'p> {
-    /// One setting of the profile differs, or the order.
+    /// One setting of the profile, or the order, was different.
     fn other_profile(&self, profile: &SignProfile) -> Option<Slip> {
         if self.matches(profile, Order::Appearance) {
             return Some(Slip::Unsorted);
@@ -257,7 +257,7 @@ impl<'p> Search<'_, 'p> {
             .find_map(|(other, slip)| self.matches(&other, Order::Sorted).then_some(slip))
     }
 
-    /// The profile is right, but the string was written otherwise.
+    /// The profile was right, but the string was written differently.
     fn other_writing(&self, profile: &SignProfile) -> Option<Slip> {
         let canonical = self.canonical(profile, Order::Sorted);
         let mut written = Vec::new();
@@ -267,7 +267,7 @@ impl<'p> Search<'_, 'p> {
         let key_in_front = [self.key.as_bytes(), &pairs].concat();
         let with_newline = [&written[..], b"\n"].concat();
         let with_crlf = [&written[..], b"\r\n"].concat();
-        // The key itself could hold a `%`; a hint missed for such a key is no loss.
+        // The key itself may contain a `%`. Missing a hint for such a key is acceptable.
         let lower_case = respell_escapes(&written, u8::to_ascii_lowercase);
         let upper_case = respell_escapes(&written, u8::to_ascii_uppercase);
         let escaped_spaces = replace(&written, b"+", b"%20");
@@ -286,11 +286,11 @@ impl<'p> Search<'_, 'p> {
             let sign = digest(profile.algorithm, self.key, |sink: &mut dyn Sink| {
                 sink.put(string)
             });
-            self.given.is(sign.as_bytes()).then_some(slip)
+            self.given.matches(sign.as_bytes()).then_some(slip)
         })
     }
 
-    /// The profile is right, but pairs are missing.
+    /// The profile was right, but pairs were missing.
     fn other_pairs(&self, profile: &SignProfile) -> Option<Slip> {
         let mut without_time = profile.clone();
         without_time.leave_out.push(TIME.to_owned());
@@ -301,10 +301,10 @@ impl<'p> Search<'_, 'p> {
             extent: Extent::Body,
             ..self.canonical(profile, Order::Sorted)
         };
-        self.is_of(&body).then_some(Slip::QueryLeftOut)
+        self.is_made_from(&body).then_some(Slip::QueryLeftOut)
     }
 
-    /// HMAC, with a hash that is none of ours.
+    /// HMAC with an unsupported hash was used.
     fn other_hmac(&self, profile: &SignProfile) -> Option<Slip> {
         let hmac = SignProfile {
             algorithm: SignAlgorithm::HmacSha256,
@@ -314,9 +314,9 @@ impl<'p> Search<'_, 'p> {
         self.canonical(&hmac, Order::Sorted)
             .write(self.key, &mut written);
         let is_other = match self.given.0.len() {
-            16 => self.given.is(&mac::<Hmac<Md5>>(self.key, &written)),
-            20 => self.given.is(&mac::<Hmac<Sha1>>(self.key, &written)),
-            64 => self.given.is(&mac::<Hmac<Sha512>>(self.key, &written)),
+            16 => self.given.matches(&mac::<Hmac<Md5>>(self.key, &written)),
+            20 => self.given.matches(&mac::<Hmac<Sha1>>(self.key, &written)),
+            64 => self.given.matches(&mac::<Hmac<Sha512>>(self.key, &written)),
             _ => false,
         };
         is_other.then_some(match profile.algorithm {
@@ -338,14 +338,14 @@ impl<'p> Search<'_, 'p> {
     }
 
     fn matches(&self, profile: &SignProfile, order: Order) -> bool {
-        self.is_of(&self.canonical(profile, order))
+        self.is_made_from(&self.canonical(profile, order))
     }
 
-    fn is_of(&self, canonical: &Canonical<'_, '_>) -> bool {
+    fn is_made_from(&self, canonical: &Canonical<'_, '_>) -> bool {
         let sign = digest(canonical.profile.algorithm, self.key, |sink| {
             canonical.write(self.key, sink)
         });
-        self.given.is(sign.as_bytes())
+        self.given.matches(sign.as_bytes())
     }
 
     fn canonical<'s>(&'s self, profile: &'s SignProfile, order: Order) -> Canonical<'s, 'p> {

@@ -1,36 +1,36 @@
-//! APP_KEY: the secret that an application signs with. CONTRACT 4.
+//! APP_KEY: the secret with which an application signs. CONTRACT 4.
 
 use std::{fmt, str::FromStr};
 
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-/// An application's key, as the very text that is appended when signing. Wiped when dropped; never printed.
+/// An application's key, as the text that is appended when signing. Zeroized when dropped; never printed.
 #[derive(Clone, PartialEq, Eq, Zeroize, ZeroizeOnDrop)]
 pub struct AppKey(Box<str>);
 
 impl AppKey {
-    /// How many random bytes [`Self::from_random`] takes: 256 bits.
+    /// Number of random bytes for [`Self::from_random`]: 256 bits.
     pub const RANDOM_BYTES: usize = 32;
 
-    /// Makes a key of 256 random bits, as 64 hex digits.
+    /// Creates a key of 256 random bits, as 64 hex digits.
     #[must_use]
     pub fn from_random(random: &[u8; Self::RANDOM_BYTES]) -> Self {
         Self(hex::encode(random).into_boxed_str())
     }
 
-    /// The text, for signing and for the one time it is shown.
+    /// The text, for signing and for showing a new key once.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// Tells whether the key could be guessed.
+    /// Checks that the key cannot be guessed.
     ///
     /// # Errors
     ///
-    /// The key has fewer than 128 bits, as far as its length and letters tell.
+    /// The key has fewer than 128 bits, estimated from its length and characters.
     pub fn check_strength(&self) -> Result<KeyStrength, WeakKey> {
-        KeyStrength::of(&self.0)
+        KeyStrength::check(&self.0)
     }
 
     pub(super) fn as_bytes(&self) -> &[u8] {
@@ -64,29 +64,29 @@ impl fmt::Debug for AppKey {
     }
 }
 
-/// The text cannot be a key. Does not say what the text was.
+/// The text is not a valid key. Does not contain the text.
 #[derive(Debug, thiserror::Error)]
-#[error("a text without white space, not empty")]
+#[error("a non-empty string without white space")]
 pub struct ParseAppKeyError;
 
-/// A key that is long enough.
+/// The estimated strength of a key that is strong enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyStrength {
     bits: u32,
 }
 
 impl KeyStrength {
-    /// What a key must have at least.
-    const LEAST_BITS: u32 = 128;
+    /// Minimum strength, in bits.
+    const MIN_BITS: u32 = 128;
 
-    /// The strength of a secret text, an application's key or any other.
+    /// Estimates the strength of any secret text.
     ///
     /// # Errors
     ///
-    /// It has fewer than 128 bits, as far as its length and letters tell.
-    pub fn of(text: &str) -> Result<Self, WeakKey> {
+    /// It has fewer than 128 bits, estimated from its length and characters.
+    pub fn check(text: &str) -> Result<Self, WeakKey> {
         let bits = bits(text);
-        if bits < Self::LEAST_BITS {
+        if bits < Self::MIN_BITS {
             Err(WeakKey { bits })
         } else {
             Ok(Self { bits })
@@ -94,7 +94,7 @@ impl KeyStrength {
     }
 }
 
-/// The most bits that a random text of these letters and this length can have.
+/// Upper bound for the entropy of a random text of this length and alphabet, in bits.
 fn bits(text: &str) -> u32 {
     let all = |is_of: fn(&u8) -> bool| text.as_bytes().iter().all(is_of);
     let bits_per_letter = if all(u8::is_ascii_digit) {
@@ -123,11 +123,11 @@ fn bits(text: &str) -> u32 {
     bits
 }
 
-/// A key that is too short or too plain.
+/// A key that is too short or has too few different characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "about {bits} bits; at least {} (32 hex digits) are wanted",
-    KeyStrength::LEAST_BITS
+    "about {bits} bits; at least {} (32 hex digits) are required",
+    KeyStrength::MIN_BITS
 )]
 pub struct WeakKey {
     bits: u32,
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strength_goes_by_length_and_letters() {
+    fn strength_depends_on_length_and_characters() {
         let strong = |key: &str| key.parse::<AppKey>().unwrap().check_strength().is_ok();
         assert!(strong("4283fefc63f0cd0e873a0000c6d07ef7"));
         assert!(strong("aGVsbG8gd29ybGQgMTIzNDU2"));
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn white_space_is_no_part_of_a_key() {
+    fn a_key_contains_no_white_space() {
         for bad in ["", "a b", "abc\n"] {
             assert!(bad.parse::<AppKey>().is_err());
         }

@@ -1,34 +1,34 @@
-//! The sign profile: how an application signs. CONTRACT 3.
+//! The sign profile: the signing rules of an application. CONTRACT 3.
 
 use serde::{Deserialize, Serialize};
 
-/// How the canonical string is made and hashed, and whether a request may come twice.
+/// The rules for building and hashing the canonical string, and for replays.
 ///
-/// Serialized, it is a table of the contract's own words, with every default left out allowed.
+/// Serialized as a table of the contract's own words. Omitted keys have their defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SignProfile {
-    /// Keys and values as sent, or decoded.
+    /// Whether keys and values are signed as sent, or decoded.
     pub values: SignValues,
-    /// How pairs and key are put together.
+    /// How pairs and key are joined.
     pub layout: SignLayout,
-    /// Whether pairs with an empty value count.
+    /// Whether pairs with an empty value are signed.
     pub empty: SignEmpty,
-    /// Further keys left out beside `sign`.
+    /// Keys that are not signed, in addition to `sign`.
     pub leave_out: Vec<String>,
-    /// What beside the parameters is signed.
+    /// What is signed in addition to the parameters.
     pub cover: SignCover,
-    /// The hash.
+    /// The hash algorithm.
     pub algorithm: SignAlgorithm,
-    /// Whether the same request may come again.
+    /// Whether a request may be repeated.
     pub replay: ReplayPolicy,
 }
 
 impl SignProfile {
-    /// The names that [`Self::preset`] knows, each a family that clients already speak.
+    /// The names of all presets, each a signing convention that existing clients use.
     pub const PRESETS: [&str; 6] = ["plain", "decoded", "bilibili", "alipay", "wechat", "top"];
 
-    /// The profile of that name.
+    /// The preset of that name.
     #[must_use]
     pub fn preset(name: &str) -> Option<Self> {
         let decoded = Self {
@@ -59,18 +59,18 @@ impl SignProfile {
     }
 }
 
-/// How keys and values are written.
+/// Whether keys and values are signed as sent, or decoded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SignValues {
-    /// Exactly as sent, still percent-encoded: nothing inside a value can pass for another pair.
+    /// Exactly as sent, still percent-encoded: no value can imitate another pair.
     #[default]
     Wire,
     /// After form-decoding, for existing clients that sign raw values.
     Decoded,
 }
 
-/// How pairs and key are put together.
+/// How pairs and key are joined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SignLayout {
@@ -86,7 +86,7 @@ pub enum SignLayout {
 }
 
 impl SignLayout {
-    /// All of them.
+    /// All layouts.
     pub const ALL: [Self; 4] = [Self::Pairs, Self::PairsKey, Self::Concat, Self::ConcatBoth];
 }
 
@@ -94,42 +94,42 @@ impl SignLayout {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SignEmpty {
-    /// They are.
+    /// They are included.
     #[default]
     Keep,
     /// They are left out.
     Drop,
 }
 
-/// What a sign serves for.
+/// What a signature covers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SignCover {
-    /// The parameters, wherever they are sent.
+    /// The parameters: the signature is valid for any method and path.
     #[default]
     Parameters,
-    /// One method and path only.
+    /// The parameters with method and path: it is valid only for these.
     Request,
 }
 
-/// The hash.
+/// The hash algorithm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SignAlgorithm {
     /// MD5 over the string with the key in it.
     #[default]
     Md5,
-    /// HMAC-SHA-256; the key is the HMAC's and does not stand in the string.
+    /// HMAC-SHA-256; the key is the HMAC key and not part of the string.
     HmacSha256,
 }
 
-/// Whether the same application and sign are accepted a second time.
+/// Whether the same signature of an application is accepted twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReplayPolicy {
-    /// They are, within the window.
+    /// Accepted again, within the window.
     #[default]
     Allow,
-    /// They are not.
+    /// Rejected.
     Reject,
 }

@@ -1,4 +1,4 @@
-//! `time` and the window it must lie in. CONTRACT 3.
+//! `time`, and the window in which it must be. CONTRACT 3.
 
 use std::{fmt, str::FromStr, time::Duration};
 
@@ -7,7 +7,7 @@ use std::{fmt, str::FromStr, time::Duration};
 pub struct SignTime(u64);
 
 impl SignTime {
-    /// Wraps milliseconds since the epoch.
+    /// Creates a time from milliseconds since the epoch.
     #[must_use]
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis)
@@ -19,13 +19,13 @@ impl SignTime {
         self.0
     }
 
-    /// Whether it has sixteen digits: microseconds, most likely. As milliseconds that would be in 30,000 years.
+    /// Whether it has sixteen digits: most likely microseconds. As milliseconds it would be 30,000 years from now.
     #[must_use]
     pub const fn looks_like_microseconds(self) -> bool {
         matches!(self.0, 1_000_000_000_000_000..=9_999_999_999_999_999)
     }
 
-    /// The distance between two times, whichever is later.
+    /// The absolute difference between two times.
     #[must_use]
     pub fn distance(self, other: Self) -> Duration {
         Duration::from_millis(self.0.abs_diff(other.0))
@@ -63,10 +63,10 @@ impl fmt::Display for SignTime {
     }
 }
 
-/// The value of `time` is not one.
+/// The value of `time` is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseSignTimeError {
-    /// Something else than decimal digits, or more of them than a time has.
+    /// Not only decimal digits, or too many of them.
     #[error("decimal digits: milliseconds since the epoch")]
     NotDigits,
     /// Ten digits or fewer: most likely seconds.
@@ -74,16 +74,16 @@ pub enum ParseSignTimeError {
     Seconds,
 }
 
-/// Largest deviation from our clock, either way; the edge is inside. 1 s to 300 s, default 60 s. CONTRACT 3.
+/// Maximum deviation from the gateway's clock in either direction, inclusive. 1 s to 300 s, default 60 s. CONTRACT 3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window(Duration);
 
 impl Window {
-    /// From whole seconds.
+    /// Creates a window from whole seconds.
     ///
     /// # Errors
     ///
-    /// Not within 1 to 300 seconds.
+    /// The number is not from 1 to 300.
     pub fn from_seconds(seconds: u64) -> Result<Self, WindowError> {
         if (1..=300).contains(&seconds) {
             Ok(Self(Duration::from_secs(seconds)))
@@ -92,13 +92,13 @@ impl Window {
         }
     }
 
-    /// Whether `time` lies in the window around `now`.
+    /// Whether `time` is in the window around `now`.
     #[must_use]
     pub fn contains(self, time: SignTime, now: SignTime) -> bool {
         time.distance(now) <= self.0
     }
 
-    /// The deviation allowed either way.
+    /// Maximum deviation in either direction.
     #[must_use]
     pub fn duration(self) -> Duration {
         self.0
@@ -111,7 +111,7 @@ impl Default for Window {
     }
 }
 
-/// The window is too narrow for real clocks, or too wide to keep old requests out.
+/// The window is out of range: too narrow for real clocks, or too wide to reject old requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("1 to 300 seconds")]
 pub struct WindowError;
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_edge_of_the_window_is_inside_either_way() {
+    fn the_window_is_inclusive_in_both_directions() {
         let window = Window::from_seconds(30).unwrap();
         let now = SignTime::from_millis(1_732_104_000_000);
         for (millis, inside) in [
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_but_digits_is_no_time() {
+    fn anything_but_digits_is_rejected() {
         for bad in [
             "",
             "1a",
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_has_1_to_300_seconds() {
+    fn a_window_is_1_to_300_seconds() {
         assert!(Window::from_seconds(0).is_err());
         assert!(Window::from_seconds(1).is_ok());
         assert!(Window::from_seconds(300).is_ok());

@@ -1,4 +1,4 @@
-//! The rules, over a store of its own.
+//! The rules, tested over a real store.
 
 use signpost_store::{Store, testing::TestStore};
 
@@ -8,7 +8,7 @@ use crate::{
     config::MasterKey,
 };
 
-/// Of a gateway that has v1 and v2, and replays rejected.
+/// The administration of a gateway with v1 and v2 that rejects replays.
 pub(crate) fn administration(store: Arc<dyn AppStore>) -> Administration {
     let rules = Rules {
         versions: ["v1", "v2"].map(|name| name.parse().unwrap()).to_vec(),
@@ -21,20 +21,20 @@ pub(crate) fn administration(store: Arc<dyn AppStore>) -> Administration {
     Administration::new(store, rules)
 }
 
-/// The same over an empty store.
-pub(crate) async fn empty(place: &TestStore) -> Administration {
+/// The same, over a new store.
+pub(crate) async fn empty(test_store: &TestStore) -> Administration {
     let key = signpost_kit::secret::SecretSource::from(&*"ab".repeat(32))
         .read()
         .unwrap();
     let sealer = Sealer::from_config(&MasterKey::Given(key), false).unwrap();
-    administration(match place.open().await {
+    administration(match test_store.open().await {
         Store::Sqlite(database) => Arc::new(SqliteAppStore::new(database, sealer)),
         Store::Postgres(database) => Arc::new(PostgresAppStore::new(database, sealer)),
     })
 }
 
-fn described(name: &str) -> AppDescription {
-    AppDescription {
+fn described(name: &str) -> NewAppSettings {
+    NewAppSettings {
         name: name.parse().unwrap(),
         return_to: Vec::new(),
         profile: ProfileChoice::default(),
@@ -45,10 +45,10 @@ fn described(name: &str) -> AppDescription {
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
 #[tokio::test]
-async fn a_default_version_is_one_that_the_gateway_has() {
-    let place = TestStore::chosen();
-    let apps = empty(&place).await;
-    let unknown = AppDescription {
+async fn a_default_version_must_be_one_of_the_gateways() {
+    let test_store = TestStore::chosen();
+    let apps = empty(&test_store).await;
+    let unknown = NewAppSettings {
         default_version: Some("v3".parse().unwrap()),
         ..described("one")
     };
@@ -56,9 +56,9 @@ async fn a_default_version_is_one_that_the_gateway_has() {
     assert!(refused.to_string().contains("v1, v2"), "{refused}");
     assert!(apps.store().list().await.unwrap().is_empty());
     let ident = apps.create(described("one"), NOW).await.unwrap().ident;
-    let default = |name: &str| AppEdit {
+    let default = |name: &str| AppChanges {
         default_version: Edit::Set(name.parse().unwrap()),
-        ..AppEdit::default()
+        ..AppChanges::default()
     };
     let updated = apps.update(ident, default("V2")).await.unwrap();
     assert_eq!(updated.default_version.as_deref(), Some("v2"));
@@ -67,9 +67,9 @@ async fn a_default_version_is_one_that_the_gateway_has() {
         refused,
         AdministrationError::UnknownVersion { .. }
     ));
-    let unset = AppEdit {
+    let unset = AppChanges {
         default_version: Edit::Unset,
-        ..AppEdit::default()
+        ..AppChanges::default()
     };
     assert_eq!(
         apps.update(ident, unset).await.unwrap().default_version,
@@ -78,14 +78,14 @@ async fn a_default_version_is_one_that_the_gateway_has() {
 }
 
 #[tokio::test]
-async fn what_is_not_chosen_of_a_profile_stays_as_the_application_has_it() {
-    let place = TestStore::chosen();
-    let apps = empty(&place).await;
+async fn unchosen_profile_settings_keep_the_applications_values() {
+    let test_store = TestStore::chosen();
+    let apps = empty(&test_store).await;
     let ident = apps.create(described("one"), NOW).await.unwrap().ident;
     let update = async |choice: ProfileChoice| {
-        let edit = AppEdit {
+        let edit = AppChanges {
             profile: Edit::Set(choice),
-            ..AppEdit::default()
+            ..AppChanges::default()
         };
         apps.update(ident, edit)
             .await
@@ -94,7 +94,7 @@ async fn what_is_not_chosen_of_a_profile_stays_as_the_application_has_it() {
             .unwrap()
     };
     let wechat = SignProfile::preset("wechat").unwrap();
-    let first = update(ProfileChoice::of_preset(wechat.clone())).await;
+    let first = update(ProfileChoice::from_preset(wechat.clone())).await;
     let expected = SignProfile {
         replay: ReplayPolicy::Reject,
         ..wechat
@@ -113,23 +113,23 @@ async fn what_is_not_chosen_of_a_profile_stays_as_the_application_has_it() {
 }
 
 #[tokio::test]
-async fn an_update_names_something_and_an_application_that_is_there() {
-    let place = TestStore::chosen();
-    let apps = empty(&place).await;
+async fn an_update_needs_a_change_and_a_known_application() {
+    let test_store = TestStore::chosen();
+    let apps = empty(&test_store).await;
     let ident = apps.create(described("one"), NOW).await.unwrap().ident;
-    let nothing = apps.update(ident, AppEdit::default()).await.unwrap_err();
+    let nothing = apps.update(ident, AppChanges::default()).await.unwrap_err();
     assert!(matches!(nothing, AdministrationError::NothingToChange));
-    let renaming = AppEdit {
+    let renaming = AppChanges {
         name: Some("two".parse().unwrap()),
-        ..AppEdit::default()
+        ..AppChanges::default()
     };
-    let nobody = "nobody".parse().unwrap();
-    let unknown = apps.update(nobody, renaming).await.unwrap_err();
+    let unknown_ident = "nobody".parse().unwrap();
+    let unknown = apps.update(unknown_ident, renaming).await.unwrap_err();
     assert!(matches!(unknown, AdministrationError::Unknown { .. }));
 }
 
 #[test]
-fn names_and_origins_have_a_form() {
+fn names_and_origins_are_validated() {
     let longest = "é".repeat(64);
     for good in [" a ", &longest] {
         assert_eq!(good.parse::<AppName>().unwrap().0, good.trim());
@@ -155,7 +155,7 @@ fn names_and_origins_have_a_form() {
 }
 
 #[test]
-fn a_warning_names_some_applications_and_says_that_there_are_more() {
+fn a_warning_names_the_first_applications_and_mentions_more() {
     let found = |count: u32| -> Vec<UnknownDefault> {
         (0..count)
             .map(|number| UnknownDefault {

@@ -1,4 +1,4 @@
-//! What is remembered while the store is there, silent, or away. The time is the tests' own.
+//! The cache while the store is available, silent or unavailable, with a manual clock.
 
 use std::{
     pin::pin,
@@ -17,7 +17,7 @@ use signpost_store::StoreError;
 use tokio::sync::Notify;
 
 use super::*;
-use crate::apps::store::{AppSummary, AppUpdate, ImportOutcome, NewApp, Rotated, Rotation};
+use crate::apps::store::{AppSummary, AppUpdate, ImportOutcome, NewApp, Rotation, RotationOutcome};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -37,41 +37,41 @@ fn app(id: i64) -> App {
     }
 }
 
-/// What a store does when it is asked for an application.
+/// How the store answers a lookup.
 #[derive(Clone, Copy)]
-enum Manner {
-    /// It has one of that id.
+enum Behaviour {
+    /// It finds an application with this id.
     Has(i64),
-    /// It has none.
+    /// It finds none.
     HasNone,
-    /// It says nothing until it is let go, and fails then.
+    /// It does not answer until it is released, and then fails.
     Silent,
-    /// It fails.
-    Away,
-    /// It has a record that cannot be used.
+    /// It is unavailable.
+    Unavailable,
+    /// It finds a malformed record.
     Broken,
 }
 
 struct FakeStore {
-    manner: Mutex<Manner>,
-    asked: AtomicU32,
-    let_go: Notify,
+    behaviour: Mutex<Behaviour>,
+    look_ups: AtomicU32,
+    release: Notify,
 }
 
 #[async_trait]
 impl AppStore for FakeStore {
     async fn find(&self, _: AppIdent) -> Result<Option<App>, AppStoreError> {
-        self.asked.fetch_add(1, Ordering::Relaxed);
-        let manner = *self.manner.lock().unwrap();
-        match manner {
-            Manner::Has(id) => Ok(Some(app(id))),
-            Manner::HasNone => Ok(None),
-            Manner::Silent => {
-                self.let_go.notified().await;
+        self.look_ups.fetch_add(1, Ordering::Relaxed);
+        let behaviour = *self.behaviour.lock().unwrap();
+        match behaviour {
+            Behaviour::Has(id) => Ok(Some(app(id))),
+            Behaviour::HasNone => Ok(None),
+            Behaviour::Silent => {
+                self.release.notified().await;
                 Err(StoreError::TimedOut.into())
             }
-            Manner::Away => Err(StoreError::Busy.into()),
-            Manner::Broken => Err(AppStoreError::Malformed("test")),
+            Behaviour::Unavailable => Err(StoreError::Busy.into()),
+            Behaviour::Broken => Err(AppStoreError::Malformed("test")),
         }
     }
 
@@ -91,7 +91,7 @@ impl AppStore for FakeStore {
         unreachable!("requests administer nothing")
     }
 
-    async fn forget_previous(&self, _: Timestamp) -> Result<u64, AppStoreError> {
+    async fn delete_previous_keys(&self, _: Timestamp) -> Result<u64, AppStoreError> {
         unreachable!("requests administer nothing")
     }
 
@@ -103,7 +103,7 @@ impl AppStore for FakeStore {
         unreachable!("requests list nothing")
     }
 
-    async fn rotate(&self, _: Rotation) -> Result<Rotated, AppStoreError> {
+    async fn rotate(&self, _: Rotation) -> Result<RotationOutcome, AppStoreError> {
         unreachable!("requests rotate nothing")
     }
 
@@ -116,7 +116,7 @@ impl AppStore for FakeStore {
     }
 }
 
-/// A memory, the store behind it, and the time.
+/// A cache, its store, and its clock.
 struct Scene {
     apps: Arc<CachedApps>,
     store: Arc<FakeStore>,
@@ -124,11 +124,11 @@ struct Scene {
 }
 
 impl Scene {
-    fn new(manner: Manner) -> Self {
+    fn new(behaviour: Behaviour) -> Self {
         let store = Arc::new(FakeStore {
-            manner: Mutex::new(manner),
-            asked: AtomicU32::new(0),
-            let_go: Notify::new(),
+            behaviour: Mutex::new(behaviour),
+            look_ups: AtomicU32::new(0),
+            release: Notify::new(),
         });
         let clock = ManualClock::default();
         let behind = Arc::clone(&store) as Arc<dyn AppStore>;
@@ -136,37 +136,37 @@ impl Scene {
         Self { apps, store, clock }
     }
 
-    /// Has remembered what there is, at the beginning of time.
-    async fn remembering(manner: Manner) -> Self {
-        let scene = Self::new(manner);
-        scene.finds().await.unwrap();
+    /// With the store's answer cached at time 0.
+    async fn cached(behaviour: Behaviour) -> Self {
+        let scene = Self::new(behaviour);
+        scene.find().await.unwrap();
         scene
     }
 
-    fn becomes(&self, manner: Manner) {
-        *self.store.manner.lock().unwrap() = manner;
+    fn set_behaviour(&self, behaviour: Behaviour) {
+        *self.store.behaviour.lock().unwrap() = behaviour;
     }
 
-    fn pass(&self, time: Duration) {
+    fn advance(&self, time: Duration) {
         self.clock.advance(time);
     }
 
-    fn hears(&self, change: &Change) {
+    fn notify(&self, change: &Change) {
         self.apps.subscriber()(change);
     }
 
     /// The found application's id.
-    async fn finds(&self) -> Result<Option<AppId>, Arc<AppStoreError>> {
+    async fn find(&self) -> Result<Option<AppId>, Arc<AppStoreError>> {
         let found = self.apps.find(ident()).await?;
         Ok(found.map(|app| app.id))
     }
 
     async fn finds_id(&self, id: i64) -> bool {
-        self.finds().await.unwrap() == Some(AppId::new(id))
+        self.find().await.unwrap() == Some(AppId::new(id))
     }
 
-    fn asked(&self) -> u32 {
-        self.store.asked.load(Ordering::Relaxed)
+    fn look_ups(&self) -> u32 {
+        self.store.look_ups.load(Ordering::Relaxed)
     }
 }
 
@@ -175,109 +175,109 @@ async fn is_pending<T>(future: impl Future<Output = T>) -> bool {
 }
 
 #[tokio::test]
-async fn a_record_is_read_again_after_five_minutes() {
-    let scene = Scene::remembering(Manner::Has(1)).await;
-    scene.becomes(Manner::Has(2));
-    scene.pass(LIFETIME);
-    assert!(scene.finds_id(1).await && scene.asked() == 1);
-    scene.pass(SECOND);
-    assert!(scene.finds_id(2).await && scene.asked() == 2);
-    scene.pass(LIFETIME);
-    assert!(scene.finds_id(2).await && scene.asked() == 2);
+async fn an_entry_is_refreshed_after_five_minutes() {
+    let scene = Scene::cached(Behaviour::Has(1)).await;
+    scene.set_behaviour(Behaviour::Has(2));
+    scene.advance(LIFETIME);
+    assert!(scene.finds_id(1).await && scene.look_ups() == 1);
+    scene.advance(SECOND);
+    assert!(scene.finds_id(2).await && scene.look_ups() == 2);
+    scene.advance(LIFETIME);
+    assert!(scene.finds_id(2).await && scene.look_ups() == 2);
 }
 
 #[tokio::test]
-async fn with_the_store_away_a_record_serves_five_minutes_more_however_old() {
-    for manner in [Manner::Has(1), Manner::HasNone] {
-        let scene = Scene::remembering(manner).await;
-        let known = scene.finds().await.unwrap();
-        scene.pass(LIFETIME.saturating_sub(SECOND));
-        scene.becomes(Manner::Away);
-        scene.hears(&Change::Lost);
+async fn if_the_store_is_unavailable_an_entry_is_used_for_another_five_minutes() {
+    for behaviour in [Behaviour::Has(1), Behaviour::HasNone] {
+        let scene = Scene::cached(behaviour).await;
+        let known = scene.find().await.unwrap();
+        scene.advance(LIFETIME.saturating_sub(SECOND));
+        scene.set_behaviour(Behaviour::Unavailable);
+        scene.notify(&Change::Lost);
         for _ in 0..300 {
-            scene.pass(SECOND);
-            assert_eq!(scene.finds().await.unwrap(), known);
+            scene.advance(SECOND);
+            assert_eq!(scene.find().await.unwrap(), known);
         }
-        scene.pass(SECOND);
-        let error = scene.finds().await.unwrap_err();
+        scene.advance(SECOND);
+        let error = scene.find().await.unwrap_err();
         assert!(matches!(*error, AppStoreError::Store(_)), "{error}");
-        // What is read then is right, and is not remembered.
-        scene.becomes(Manner::Has(2));
+        // A value that is read now is used, but not cached.
+        scene.set_behaviour(Behaviour::Has(2));
         assert!(scene.finds_id(2).await);
-        scene.becomes(Manner::Away);
-        scene.finds().await.unwrap_err();
-        // Heard of again, it is.
-        scene.hears(&Change::Everything);
-        scene.becomes(Manner::Has(3));
+        scene.set_behaviour(Behaviour::Unavailable);
+        scene.find().await.unwrap_err();
+        // After the feed is restored, it is cached.
+        scene.notify(&Change::Everything);
+        scene.set_behaviour(Behaviour::Has(3));
         assert!(scene.finds_id(3).await);
-        scene.becomes(Manner::Away);
-        scene.pass(LIFETIME + SECOND);
+        scene.set_behaviour(Behaviour::Unavailable);
+        scene.advance(LIFETIME + SECOND);
         assert!(scene.finds_id(3).await);
     }
 }
 
 #[tokio::test]
-async fn when_changes_are_heard_of_again_nothing_from_before_serves() {
-    let scene = Scene::remembering(Manner::Has(1)).await;
-    scene.becomes(Manner::Has(2));
-    scene.hears(&Change::Lost);
+async fn after_the_feed_is_restored_no_older_entry_is_used() {
+    let scene = Scene::cached(Behaviour::Has(1)).await;
+    scene.set_behaviour(Behaviour::Has(2));
+    scene.notify(&Change::Lost);
     assert!(scene.finds_id(1).await);
-    scene.hears(&Change::Everything);
+    scene.notify(&Change::Everything);
     assert!(scene.finds_id(2).await);
 }
 
 #[tokio::test]
-async fn nobody_else_waits_for_a_silent_store() {
-    let scene = Scene::remembering(Manner::Has(1)).await;
-    scene.becomes(Manner::Silent);
-    scene.pass(LIFETIME + SECOND);
+async fn only_one_caller_waits_for_a_silent_store() {
+    let scene = Scene::cached(Behaviour::Has(1)).await;
+    scene.set_behaviour(Behaviour::Silent);
+    scene.advance(LIFETIME + SECOND);
     let mut first = pin!(scene.finds_id(1));
     assert!(is_pending(&mut first).await);
     for _ in 0..10 {
         assert!(scene.finds_id(1).await);
     }
-    assert_eq!(scene.asked(), 2);
-    scene.store.let_go.notify_one();
-    assert!(first.await, "the old record serves who has waited, too");
-    // Not again at once, but a while after it failed.
-    scene.pass(BACK_OFF.saturating_sub(Duration::from_millis(1)));
-    assert!(scene.finds_id(1).await && scene.asked() == 2);
-    scene.becomes(Manner::Has(2));
-    scene.pass(Duration::from_millis(1));
-    assert!(scene.finds_id(2).await && scene.asked() == 3);
+    assert_eq!(scene.look_ups(), 2);
+    scene.store.release.notify_one();
+    assert!(first.await, "the waiting caller gets the stale entry, too");
+    // It is retried only after the back-off.
+    scene.advance(BACK_OFF.saturating_sub(Duration::from_millis(1)));
+    assert!(scene.finds_id(1).await && scene.look_ups() == 2);
+    scene.set_behaviour(Behaviour::Has(2));
+    scene.advance(Duration::from_millis(1));
+    assert!(scene.finds_id(2).await && scene.look_ups() == 3);
 }
 
 #[tokio::test]
-async fn who_goes_away_while_reading_again_leaves_it_to_the_next() {
-    let scene = Scene::remembering(Manner::Has(1)).await;
-    scene.becomes(Manner::Silent);
-    scene.pass(LIFETIME + SECOND);
-    assert!(is_pending(scene.finds()).await);
-    scene.becomes(Manner::Has(2));
+async fn if_a_refreshing_caller_is_cancelled_the_next_one_refreshes() {
+    let scene = Scene::cached(Behaviour::Has(1)).await;
+    scene.set_behaviour(Behaviour::Silent);
+    scene.advance(LIFETIME + SECOND);
+    assert!(is_pending(scene.find()).await);
+    scene.set_behaviour(Behaviour::Has(2));
     assert!(scene.finds_id(2).await);
 }
 
 #[tokio::test]
-async fn what_changed_while_it_was_read_again_does_not_serve() {
-    let scene = Scene::remembering(Manner::Has(1)).await;
-    scene.becomes(Manner::Silent);
-    scene.pass(LIFETIME + SECOND);
-    let mut first = pin!(scene.finds());
+async fn an_entry_that_changed_during_its_refresh_is_not_used() {
+    let scene = Scene::cached(Behaviour::Has(1)).await;
+    scene.set_behaviour(Behaviour::Silent);
+    scene.advance(LIFETIME + SECOND);
+    let mut first = pin!(scene.find());
     assert!(is_pending(&mut first).await);
-    scene.hears(&Change::Item {
+    scene.notify(&Change::Item {
         topic: Topic::Application,
         key: ident().as_str().as_bytes().to_vec(),
     });
-    scene.store.let_go.notify_one();
+    scene.store.release.notify_one();
     first.await.unwrap_err();
 }
 
 #[tokio::test]
-async fn a_change_of_all_applications_makes_all_be_read_again() {
-    for manner in [Manner::Has(1), Manner::HasNone] {
-        let scene = Scene::remembering(manner).await;
-        scene.becomes(Manner::Has(2));
-        scene.hears(&Change::Item {
+async fn a_change_of_all_applications_invalidates_all_entries() {
+    for behaviour in [Behaviour::Has(1), Behaviour::HasNone] {
+        let scene = Scene::cached(behaviour).await;
+        scene.set_behaviour(Behaviour::Has(2));
+        scene.notify(&Change::Item {
             topic: Topic::Application,
             key: ALL_APPLICATIONS.to_vec(),
         });
@@ -286,12 +286,12 @@ async fn a_change_of_all_applications_makes_all_be_read_again() {
 }
 
 #[tokio::test]
-async fn a_record_that_cannot_be_used_is_no_store_that_is_away() {
-    let scene = Scene::remembering(Manner::Has(1)).await;
-    scene.becomes(Manner::Broken);
-    scene.pass(LIFETIME + SECOND);
+async fn a_malformed_record_does_not_count_as_an_unavailable_store() {
+    let scene = Scene::cached(Behaviour::Has(1)).await;
+    scene.set_behaviour(Behaviour::Broken);
+    scene.advance(LIFETIME + SECOND);
     for _ in 0..2 {
-        let error = scene.finds().await.unwrap_err();
+        let error = scene.find().await.unwrap_err();
         assert!(matches!(*error, AppStoreError::Malformed(_)), "{error}");
     }
 }

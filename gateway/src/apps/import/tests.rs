@@ -1,4 +1,4 @@
-//! Files that are right, and every problem of those that are not.
+//! Valid files, and every problem of invalid ones.
 
 use signpost_store::testing::TestStore;
 
@@ -15,7 +15,7 @@ fn rules() -> Rules {
     }
 }
 
-fn read(file: &str) -> (ReadApps, Vec<Problem>) {
+fn read(file: &str) -> (ParsedFile, Vec<Problem>) {
     read_apps(file.as_bytes(), &rules(), Timestamp::from_millis(1)).unwrap()
 }
 
@@ -30,7 +30,7 @@ fn problems(file: &str) -> String {
 }
 
 #[test]
-fn csv_and_json_lines_say_the_same() {
+fn csv_and_json_lines_are_equivalent() {
     let csv = format!(
         "\u{feff}name, ident ,key,profile,origins,default_version\r\n\r\n\
          \"One, \"\"first\"\"\",team-1,{KEY},alipay,https://a.example:443 http://b.example:8080,V2\r\n\
@@ -65,7 +65,7 @@ fn csv_and_json_lines_say_the_same() {
 }
 
 #[test]
-fn every_problem_is_told_by_its_line_and_nothing_of_the_file_is() {
+fn every_problem_is_reported_by_line_without_quoting_the_file() {
     let file = format!(
         "ident,key,name,origins,profile,default_version\r\n\
          ok,{KEY},ok,,,\r\n\
@@ -76,15 +76,15 @@ fn every_problem_is_told_by_its_line_and_nothing_of_the_file_is() {
          ,,,,,\r\n\
          time,{KEY},n,,\"{{\"\"leave_out\"\":[\"\"time\"\"]}}\",v3 hush\r\n"
     );
-    let told = problems(&file);
+    let report = problems(&file);
     for expected in [
         "line 4: ident: allowed: 1 to 64",
         "line 4: key: a weak key: about",
         "line 4: name: allowed: 1 to 64",
         "line 4: origins: allowed: an origin",
         "line 4: profile: allowed: a preset",
-        "line 4: default_version: the default version is none of this gateway's; there are v1, v2",
-        "line 6: ident: the same as in line 2",
+        "line 4: default_version: unknown default version; allowed: v1, v2",
+        "line 6: ident: duplicate of line 2",
         "line 7: 2 fields; the header row has 6",
         "line 8: ident: missing",
         "line 8: key: missing",
@@ -92,57 +92,60 @@ fn every_problem_is_told_by_its_line_and_nothing_of_the_file_is() {
         "line 9: profile: allowed: a preset",
         "line 9: default_version: allowed:",
     ] {
-        let is_told = told.lines().any(|line| line.starts_with(expected));
-        assert!(is_told, "{expected} in:\n{told}");
+        let is_reported = report.lines().any(|line| line.starts_with(expected));
+        assert!(is_reported, "{expected} in:\n{report}");
     }
-    assert!(!told.contains("hush") && !told.contains(KEY), "{told}");
+    assert!(
+        !report.contains("hush") && !report.contains(KEY),
+        "{report}"
+    );
 }
 
 #[test]
-fn a_json_line_is_an_object_of_known_members() {
-    let told = problems(
+fn a_json_line_must_be_an_object_of_known_members() {
+    let report = problems(
         "{\"ident\":7,\"hush\":1,\"origins\":[1],\"sign_profile\":{},\"profile\":\"hush\"}\n\
          [\"hush\"]\n{\"hush\n",
     );
     for expected in [
-        "line 1: an unknown member",
-        "line 1: ident: a text is wanted",
-        "line 1: origins: a list of texts",
-        "line 1: profile: a second member",
+        "line 1: unknown member",
+        "line 1: ident: must be a string",
+        "line 1: origins: must be a list",
+        "line 1: profile: duplicate member",
         "line 1: key: missing",
         "line 2: not a JSON object",
         "line 3: not a JSON object",
     ] {
-        assert!(told.contains(expected), "{expected} in:\n{told}");
+        assert!(report.contains(expected), "{expected} in:\n{report}");
     }
-    assert!(!told.contains("hush"), "{told}");
+    assert!(!report.contains("hush"), "{report}");
 }
 
 #[test]
-fn a_header_row_has_what_is_needed_once_and_nothing_unknown() {
-    let told = problems(&format!("ident,{KEY},origins,return_to\n"));
+fn a_header_row_must_have_the_required_columns_and_no_unknown_or_duplicate_one() {
+    let report = problems(&format!("ident,{KEY},origins,return_to\n"));
     for expected in [
-        "line 1: an unknown column",
-        "line 1: origins: a second column",
-        "line 1: key: no such column",
-        "line 1: name: no such column",
+        "line 1: unknown column",
+        "line 1: origins: duplicate column",
+        "line 1: key: missing in the header",
+        "line 1: name: missing in the header",
     ] {
-        assert!(told.contains(expected), "{expected} in:\n{told}");
+        assert!(report.contains(expected), "{expected} in:\n{report}");
     }
-    assert!(!told.contains(KEY), "{told}");
-    assert!(problems("").contains("line 1: nothing"));
+    assert!(!report.contains(KEY), "{report}");
+    assert!(problems("").contains("line 1: the file is empty"));
     assert!(good("ident,key,name\n").is_empty());
 }
 
 #[test]
-fn a_file_that_is_not_utf_8_is_refused_by_line() {
+fn a_file_that_is_not_utf_8_is_rejected_with_its_line() {
     let file = b"ident,key,name\nx,y,\xff\n";
     let refused = read_apps(file, &rules(), Timestamp::from_millis(1)).err();
     assert_eq!(refused.unwrap().to_string(), "line 2: not UTF-8");
 }
 
 #[test]
-fn a_weak_key_is_taken_where_that_is_allowed() {
+fn a_weak_key_is_accepted_if_that_is_allowed() {
     let file = b"ident,key,name\nx,secret,n\n";
     let allowing = Rules {
         allows_weak_keys: true,
@@ -153,34 +156,37 @@ fn a_weak_key_is_taken_where_that_is_allowed() {
 }
 
 #[test]
-fn the_number_of_problems_that_are_told_is_bounded() {
+fn the_number_of_reported_problems_is_limited() {
     let file = format!("ident,key,name\n{}", "x,,\n".repeat(1000));
-    let told = problems(&file);
-    assert_eq!(told.lines().count(), MAX_TOLD_PROBLEMS + 1, "{told}");
-    assert!(told.ends_with(" more problems"), "{told}");
+    let report = problems(&file);
+    assert_eq!(report.lines().count(), MAX_SHOWN_PROBLEMS + 1, "{report}");
+    assert!(report.ends_with(" more problems"), "{report}");
 }
 
 #[test]
-fn a_file_has_a_largest_size() {
+fn the_size_of_a_file_is_limited() {
     let endless = io::repeat(b'x');
     assert!(matches!(read_file(endless, 0), Err(ImportError::TooLarge)));
     assert_eq!(**read_file(&b"abc"[..], usize::MAX).unwrap(), *b"abc");
 }
 
 #[tokio::test]
-async fn with_one_problem_nothing_is_imported_and_all_problems_are_told() {
-    let place = TestStore::chosen();
-    let apps = empty(&place).await;
+async fn one_problem_prevents_the_import_and_all_are_reported() {
+    let test_store = TestStore::chosen();
+    let apps = empty(&test_store).await;
     let now = Timestamp::from_millis(1);
     let file = format!("ident,key,name\none,{KEY},One\ntwo,{KEY},Two\n");
     let imported = apps.import(file.as_bytes(), false, now).await.unwrap();
     assert_eq!((imported.applications, imported.weak_keys), (2, 0));
-    // A problem of the file's own, and one with the store.
+    // One problem of the file, and one with the store.
     let file = format!("ident,key,name\nthree,{KEY},Three\ntwo,{KEY},Two\nfour,weak,Four\n");
     let refused = apps.import(file.as_bytes(), false, now).await.unwrap_err();
-    let told = refused.to_string();
-    assert!(told.contains("line 3: ident: the store has"), "{told}");
-    assert!(told.contains("line 4: key: a weak key"), "{told}");
+    let report = refused.to_string();
+    assert!(
+        report.contains("line 3: ident: the store already has"),
+        "{report}"
+    );
+    assert!(report.contains("line 4: key: a weak key"), "{report}");
     assert_eq!(apps.store().list().await.unwrap().len(), 2);
     let file = format!("ident,key,name\nthree,{KEY},Three\nfour,weak,Four\n");
     let imported = apps.import(file.as_bytes(), true, now).await.unwrap();

@@ -1,4 +1,4 @@
-//! Answers that a strict reading accepts, and the many that it does not.
+//! Heads that the strict parser accepts, and the many that it rejects.
 
 use super::*;
 
@@ -68,7 +68,7 @@ fn other_status_lines_are_malformed() {
 }
 
 #[test]
-fn malformed_lines_are_refused() {
+fn malformed_lines_are_rejected() {
     for lines in [
         "A: b\n",
         "A: b\r\n c\r\n",
@@ -101,7 +101,7 @@ fn the_framing_is_one_of_four() {
 }
 
 #[test]
-fn what_can_have_no_body_has_none() {
+fn a_status_without_a_body_has_none_whatever_the_fields_say() {
     for status in ["100", "103", "204", "304"] {
         for fields in [
             "",
@@ -139,7 +139,7 @@ fn any_other_framing_is_malformed() {
         "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
     ] {
         assert!(with_fields(fields).is_err(), "{fields:?}");
-        // Nor is it overlooked where there is no body.
+        // It is rejected even if the status allows no body.
         let no_content = format!("HTTP/1.1 204 X\r\n{fields}\r\n");
         assert!(body(&no_content).is_err(), "{no_content:?}");
     }
@@ -147,7 +147,7 @@ fn any_other_framing_is_malformed() {
 }
 
 #[test]
-fn a_connection_is_kept_unless_something_speaks_against_it() {
+fn a_connection_is_reusable_unless_the_head_excludes_it() {
     for (head, keeps_alive) in [
         ("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n", true),
         ("HTTP/1.1 204 OK\r\n\r\n", true),
@@ -182,7 +182,7 @@ fn a_connection_is_kept_unless_something_speaks_against_it() {
 }
 
 #[test]
-fn heads_and_their_fields_are_bounded() {
+fn the_size_of_a_head_and_its_fields_are_limited() {
     let long = |length: usize| format!("HTTP/1.1 200 OK\r\nA: {}\r\n\r\n", "b".repeat(length));
     let frame = long(0).len();
     assert!(read(long(MAX_HEAD - frame).as_bytes()).is_ok());
@@ -198,7 +198,7 @@ fn heads_and_their_fields_are_bounded() {
 }
 
 #[test]
-fn what_is_no_http_is_refused_as_soon_as_it_shows() {
+fn another_protocol_is_rejected_at_its_first_wrong_byte() {
     for (bytes, is_fine) in [
         ("H", true),
         ("HTTP/1.", true),

@@ -1,4 +1,4 @@
-//! Exchanges with a backend that delivers and takes a byte at a time, stops half-way, and fails at every step.
+//! Exchanges with a backend that sends and accepts single bytes, stops half-way, and fails at every step.
 
 use signpost_kit::shutdown::Phase;
 
@@ -19,7 +19,7 @@ async fn run(
     stream: &mut Script,
     client: &mut ScriptedClient,
     drain: &Drain,
-) -> Result<ReceivedHead, NoAnswer> {
+) -> Result<ReceivedHead, ExchangeFailure> {
     let request = BackendRequest {
         head: HEAD,
         form: FORM,
@@ -28,13 +28,13 @@ async fn run(
     exchange(stream, request, client, TIMEOUTS, drain).await
 }
 
-async fn exchanged(steps: impl IntoIterator<Item = Step>) -> Result<ReceivedHead, NoAnswer> {
+async fn exchanged(steps: impl IntoIterator<Item = Step>) -> Result<ReceivedHead, ExchangeFailure> {
     let (mut stream, drain) = (Script::new(steps), Drain::new());
     run(&mut stream, &mut ScriptedClient::default(), &drain).await
 }
 
 async fn failure(steps: impl IntoIterator<Item = Step>) -> (Failure, bool) {
-    let NoAnswer {
+    let ExchangeFailure {
         failure,
         is_answered,
     } = exchanged(steps).await.unwrap_err();
@@ -46,19 +46,19 @@ fn give(bytes: &[u8]) -> Step {
 }
 
 #[tokio::test(start_paused = true)]
-async fn head_and_form_go_out_in_one_write() {
+async fn head_and_form_are_sent_in_one_write() {
     let mut stream = Script::new([Step::Until(WHOLE), give(ANSWER)]);
     let drain = Drain::new();
     let received = run(&mut stream, &mut ScriptedClient::default(), &drain).await;
     let received = received.unwrap();
-    assert_eq!(stream.writes_made(), 1);
+    assert_eq!(stream.write_count(), 1);
     assert_eq!(stream.written(), [HEAD, FORM].concat());
     assert_eq!((received.head.status, received.keeps_alive), (200, true));
     assert_eq!(&received.bytes[received.length..], b"ok");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_byte_at_a_time_comes_to_the_same() {
+async fn partial_reads_and_writes_give_the_same_answer() {
     for size in [1, 2, 3, 7] {
         let mut steps = vec![Step::TakeAlways(size), Step::Until(WHOLE)];
         steps.extend(Script::giving(ANSWER, size));
@@ -89,7 +89,7 @@ async fn an_unsolicited_101_is_malformed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_before_the_request_was_taken_counts_and_ends_the_connection() {
+async fn an_early_answer_is_used_and_the_connection_is_not_reused() {
     for steps in [
         vec![Step::Take(5), Step::HoldAlways, give(ANSWER)],
         vec![Step::Take(5), Step::FailWrite, Step::Wait, give(ANSWER)],
@@ -102,7 +102,7 @@ async fn an_answer_before_the_request_was_taken_counts_and_ends_the_connection()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_ends_at_any_byte_is_a_failure_and_tells_whether_an_answer_began() {
+async fn a_connection_closed_at_any_byte_fails_and_reports_whether_an_answer_began() {
     let head = ANSWER.len() - 2;
     for length in 0..head {
         for end in [Step::End, Step::FailRead] {
@@ -121,14 +121,14 @@ async fn a_connection_that_ends_at_any_byte_is_a_failure_and_tells_whether_an_an
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_backend_that_takes_no_request_fails_with_what_the_system_says() {
+async fn a_failed_write_reports_the_systems_error() {
     let (failure, is_answered) = failure([Step::FailWrite, Step::Wait, Step::End]).await;
     assert!(matches!(failure, Failure::Ended { why } if why.contains("pipe")));
     assert!(!is_answered);
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_ends_after_the_timeout_of_what_is_waited_for() {
+async fn each_wait_ends_after_its_own_timeout() {
     for (steps, expected, began) in [
         (vec![Step::HoldAlways], TIMEOUTS.send, false),
         (vec![Step::Take(3), Step::HoldAlways], TIMEOUTS.send, false),
@@ -143,7 +143,7 @@ async fn silence_ends_after_the_timeout_of_what_is_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_gives_up_before_the_grace_is_over_unless_an_answer_began() {
+async fn a_stop_aborts_waiting_requests_unless_an_answer_began() {
     let drain = Drain::new();
     drain.enter(Phase::GivingUp);
     let mut client = ScriptedClient::default();
@@ -159,20 +159,20 @@ async fn what_waits_gives_up_before_the_grace_is_over_unless_an_answer_began() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_leaves_ends_it() {
+async fn an_exchange_ends_when_the_client_disconnects() {
     let mut client = ScriptedClient {
-        leaves: true,
+        is_disconnected: true,
         ..ScriptedClient::default()
     };
     let drain = Drain::new();
     for steps in [vec![], vec![Step::HoldAlways], vec![give(b"HTTP/1.1 2")]] {
         let ended = run(&mut Script::new(steps), &mut client, &drain).await;
-        assert_eq!(ended.unwrap_err().failure, Failure::ClientGone);
+        assert_eq!(ended.unwrap_err().failure, Failure::ClientDisconnected);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_answer_is_malformed() {
+async fn anything_but_an_answer_is_malformed() {
     for bytes in [
         "<html>",
         "HTTP/1.1 200 OK\nA: b\n\n",

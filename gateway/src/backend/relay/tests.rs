@@ -1,4 +1,4 @@
-//! Bodies of every framing, in pieces of every size, whole and broken off at every byte.
+//! Bodies of every framing, in pieces of every size, complete and truncated at every byte.
 
 use super::*;
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What came of a relay.
+/// The result of a relay.
 #[derive(Debug)]
 struct Relayed {
     outcome: Result<(), Failure>,
@@ -66,7 +66,7 @@ const CHUNKS: &[u8] = b"3\r\n012\r\n7;e=1\r\n3456789\r\n0\r\nX-Gateway-App-Id: 7
 const BODY: &str = "0123456789";
 
 #[tokio::test(start_paused = true)]
-async fn a_body_arrives_whole_however_it_is_cut() {
+async fn a_body_is_relayed_whole_in_pieces_of_any_size() {
     for (head, wire) in [(LENGTH, BODY.as_bytes()), (CHUNKED, CHUNKS)] {
         for at_first in 0..wire.len() {
             for size in [1, 3, wire.len()] {
@@ -82,7 +82,7 @@ async fn a_body_arrives_whole_however_it_is_cut() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_came_with_its_head_goes_out_with_it() {
+async fn a_body_that_arrives_with_its_head_is_sent_with_it() {
     for (head, wire) in [(LENGTH, BODY.as_bytes()), (CHUNKED, CHUNKS)] {
         let relayed = relayed(head, wire, vec![]).await;
         assert_eq!(relayed.client.sent, [BODY]);
@@ -91,14 +91,14 @@ async fn a_body_that_came_with_its_head_goes_out_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_head_does_not_wait_for_a_body_that_is_still_being_made() {
+async fn a_head_does_not_wait_for_a_slow_body() {
     let steps = vec![Step::Wait, Step::Wait, Step::Give(BODY.into())];
     let relayed = relayed(LENGTH, b"", steps).await;
     assert_eq!(relayed.client.sent, ["", BODY]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_broken_off_at_any_byte_is_not_finished() {
+async fn a_body_truncated_at_any_byte_is_not_finished() {
     for (head, wire) in [(LENGTH, BODY.as_bytes()), (CHUNKED, CHUNKS)] {
         for length in 0..wire.len() {
             for end in [Step::End, Step::FailRead] {
@@ -113,7 +113,7 @@ async fn a_body_broken_off_at_any_byte_is_not_finished() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_until_the_close_ends_there_and_not_with_a_reset() {
+async fn a_body_until_the_close_ends_with_a_close_but_not_with_a_reset() {
     let steps = |end| vec![Step::Wait, Step::Give(BODY[4..].into()), end];
     let whole = relayed(UNTIL_CLOSE, &BODY.as_bytes()[..4], steps(Step::End)).await;
     assert_eq!(whole.outcome, Ok(()));
@@ -124,7 +124,7 @@ async fn a_body_until_the_close_ends_there_and_not_with_a_reset() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bytes_behind_a_body_are_dropped_with_their_connection() {
+async fn surplus_bytes_are_dropped_and_the_connection_is_not_reused() {
     let more = b"HTTP/1.1 200 OK\r\n\r\n";
     for (head, wire, body) in [
         (LENGTH, BODY.as_bytes(), BODY),
@@ -140,7 +140,7 @@ async fn bytes_behind_a_body_are_dropped_with_their_connection() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn malformed_chunks_end_the_answer() {
+async fn malformed_chunks_abort_the_response() {
     for wire in [
         "x\r\n",
         "3\r\n0123",
@@ -158,7 +158,7 @@ async fn malformed_chunks_end_the_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_within_a_body_ends_it_after_the_timeout() {
+async fn a_stalled_body_ends_after_the_timeout() {
     let start = Instant::now();
     let steps = vec![Step::Wait, Step::Give(BODY[..3].into())];
     let relayed = relayed(LENGTH, b"", steps).await;
@@ -168,32 +168,32 @@ async fn silence_within_a_body_ends_it_after_the_timeout() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_leaves_ends_the_reading() {
-    let gone = ScriptedClient {
-        leaves: true,
+async fn a_relay_ends_when_the_client_disconnects() {
+    let disconnected = ScriptedClient {
+        is_disconnected: true,
         ..ScriptedClient::default()
     };
-    let waiting = relayed_to(gone, LENGTH, b"012", vec![]).await;
-    assert_eq!(waiting.outcome, Err(Failure::ClientGone));
-    let full = ScriptedClient {
-        most_pieces: Some(1),
+    let waiting = relayed_to(disconnected, LENGTH, b"012", vec![]).await;
+    assert_eq!(waiting.outcome, Err(Failure::ClientDisconnected));
+    let limited = ScriptedClient {
+        max_pieces: Some(1),
         ..ScriptedClient::default()
     };
     let steps = Script::giving(&BODY.as_bytes()[3..], 1);
-    let taking_no_more = relayed_to(full, LENGTH, b"012", steps).await;
-    assert_eq!(taking_no_more.outcome, Err(Failure::ClientGone));
-    assert!(!taking_no_more.client.is_finished && !taking_no_more.is_released);
+    let stopped = relayed_to(limited, LENGTH, b"012", steps).await;
+    assert_eq!(stopped.outcome, Err(Failure::ClientDisconnected));
+    assert!(!stopped.client.is_finished && !stopped.is_released);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_is_to_be_closed_is_not_released() {
+async fn a_connection_that_will_be_closed_is_not_released() {
     let head = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 10\r\n\r\n";
     let relayed = relayed(head, BODY.as_bytes(), vec![]).await;
     assert!(relayed.client.is_finished && !relayed.is_released);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_large_body_is_held_in_pieces() {
+async fn a_large_body_is_relayed_in_limited_pieces() {
     let wire = vec![b'x'; 5 * MAX_PIECE + 1];
     let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", wire.len());
     let steps = vec![Step::Give(wire.clone())];

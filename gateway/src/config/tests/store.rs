@@ -1,4 +1,4 @@
-//! Addresses and where they are kept; what is never repeated.
+//! Store addresses and their sources. Problems never quote an address.
 
 use std::{fs, path::PathBuf};
 
@@ -20,7 +20,7 @@ fn store(config: &Config) -> String {
     config.store.address.to_string()
 }
 
-/// A file with an address, gone when dropped.
+/// A file with an address, deleted on drop.
 struct AddressFile(PathBuf);
 
 impl AddressFile {
@@ -43,7 +43,7 @@ impl Drop for AddressFile {
 }
 
 #[test]
-fn an_address_stands_there_or_in_a_file() {
+fn an_address_is_given_directly_or_in_a_file() {
     let config = load(&with("store = 'postgres://u:hush@db/signpost'")).unwrap();
     assert_eq!(store(&config), "postgres://db:5432/signpost");
     assert!(!format!("{config:?}").contains("hush"));
@@ -53,7 +53,7 @@ fn an_address_stands_there_or_in_a_file() {
 }
 
 #[test]
-fn a_password_can_be_kept_apart() {
+fn a_password_can_be_given_separately() {
     let toml =
         format!("store = 'postgres://u@db/signpost'\n{SINGLE}[postgres]\npassword = 'hush'\n");
     let config = load(&toml).unwrap();
@@ -63,52 +63,49 @@ fn a_password_can_be_kept_apart() {
 }
 
 #[test]
-fn an_address_that_is_none_is_told_and_not_repeated() {
+fn an_invalid_address_is_reported_without_quoting_it() {
     let file = AddressFile::holding("postgres://u:hush@db");
     for (setting, found) in [
         (
             "store = 'postgres://u:hush@db'",
-            "a postgres address that cannot be used",
+            "an invalid postgres address",
         ),
-        (
-            "store = 'postgres:hush'",
-            "a postgres address that cannot be used",
-        ),
+        ("store = 'postgres:hush'", "an invalid postgres address"),
         ("store = 'hush'", "an address of another kind"),
         ("store = 'sqlite:'", "\"sqlite:\" without a path"),
         (
             "store = 'env:SIGNPOST_NO_SUCH_VARIABLE'",
             "env:SIGNPOST_NO_SUCH_VARIABLE, but",
         ),
-        (
-            &*file.setting(),
-            "a postgres address that cannot be used, in file:",
-        ),
+        (&*file.setting(), "an invalid postgres address, in file:"),
     ] {
-        let told = problems(&with(setting));
+        let report = problems(&with(setting));
         assert!(
-            told.contains(&format!(".toml:1: store: found {found}")),
-            "{told}"
+            report.contains(&format!(".toml:1: store: found {found}")),
+            "{report}"
         );
         assert!(
-            told.contains("allowed: ") && !told.contains("hush"),
-            "{told}"
+            report.contains("allowed: ") && !report.contains("hush"),
+            "{report}"
         );
-        assert_eq!(told.lines().count(), 1, "{told}");
+        assert_eq!(report.lines().count(), 1, "{report}");
     }
 }
 
 #[test]
-fn of_a_value_of_a_wrong_type_the_type_is_told() {
+fn for_a_value_of_a_wrong_type_only_the_type_is_reported() {
     for (store, kind) in [
         ("{ url = 'postgres:hush' }", "a table"),
         ("['postgres://u:hush@db/d']", "a list"),
         ("[{ password = 'hush' }]", "a list"),
         ("4711", "a whole number"),
     ] {
-        let told = problems(&with(&format!("store = {store}")));
-        assert!(told.contains(&format!(".toml:1: store: found {kind};")));
-        assert!(!told.contains("hush") && !told.contains("4711"), "{told}");
+        let report = problems(&with(&format!("store = {store}")));
+        assert!(report.contains(&format!(".toml:1: store: found {kind};")));
+        assert!(
+            !report.contains("hush") && !report.contains("4711"),
+            "{report}"
+        );
     }
     for key in [
         "pool_size",
@@ -123,21 +120,27 @@ fn of_a_value_of_a_wrong_type_the_type_is_told() {
             if is_text && value == "'hush'" {
                 continue;
             }
-            let told = problems(&format!("{SINGLE}[postgres]\n{key} = {value}\n"));
-            assert!(told.contains(&format!("postgres.{key}: found ")), "{told}");
-            assert!(!told.contains("hush") && !told.contains("1979"), "{told}");
+            let report = problems(&format!("{SINGLE}[postgres]\n{key} = {value}\n"));
+            assert!(
+                report.contains(&format!("postgres.{key}: found ")),
+                "{report}"
+            );
+            assert!(
+                !report.contains("hush") && !report.contains("1979"),
+                "{report}"
+            );
         }
     }
-    let told = problems(&with("postgres = 'hush'"));
+    let report = problems(&with("postgres = 'hush'"));
     assert!(
-        told.contains("postgres: found a text; allowed: a table"),
-        "{told}"
+        report.contains("postgres: found a string; allowed: a table"),
+        "{report}"
     );
-    assert!(!told.contains("hush"), "{told}");
+    assert!(!report.contains("hush"), "{report}");
 }
 
 #[test]
-fn a_postgres_is_spoken_to_within_limits() {
+fn the_postgres_settings_are_read_and_validated() {
     let config = load(SINGLE).unwrap();
     assert_eq!(config.store.postgres.pool_size, 10);
     assert_eq!(config.store.postgres.statement.as_secs(), 3);
@@ -149,18 +152,18 @@ fn a_postgres_is_spoken_to_within_limits() {
     let seconds = [postgres.connect, postgres.wait, postgres.statement].map(|time| time.as_secs());
     assert_eq!((postgres.pool_size, seconds), (3, [4, 5, 6]));
     assert_eq!(postgres.root_certificate, Some("ca.pem".into()));
-    let told = problems(&format!(
+    let report = problems(&format!(
         "{SINGLE}[postgres]\npool_size = 0\nwait_seconds = 61\nroot_certificate = 1\npasword = 'hush'\n"
     ));
     for problem in [
         "postgres.pool_size: found 0; allowed: a whole number from 1 to 1000",
         "postgres.wait_seconds: found 61; allowed: a whole number from 1 to 60",
-        "postgres.root_certificate: found a whole number; allowed: a file's path",
+        "postgres.root_certificate: found a whole number; allowed: a file path",
         "postgres.pasword: unknown key; did you mean password?",
     ] {
-        assert!(told.contains(problem), "{problem} in {told}");
+        assert!(report.contains(problem), "{problem} in {report}");
     }
-    assert!(!told.contains("hush"), "{told}");
+    assert!(!report.contains("hush"), "{report}");
 }
 
 #[test]
@@ -173,10 +176,10 @@ fn gateways_that_share_a_server_share_a_master_key() {
         matches!(&multi.master_key, MasterKey::File(path) if path.ends_with("data/signpost.key"))
     );
     let shared = format!("store = 'postgres://u@db/signpost'\n{MULTI}");
-    let told = problems(&shared);
+    let report = problems(&shared);
     assert!(
-        told.contains("applications.master_key: missing; allowed: \"env:NAME\" or"),
-        "{told}"
+        report.contains("applications.master_key: missing; allowed: \"env:NAME\" or"),
+        "{report}"
     );
     let given = shared.replace(
         "[applications]",
@@ -187,15 +190,15 @@ fn gateways_that_share_a_server_share_a_master_key() {
     };
     assert!(
         matches!(&multi.master_key, MasterKey::SharedFile(path) if path.ends_with("m.key")),
-        "each would make its own"
+        "each gateway would create its own"
     );
     // One problem, not two: whether a key is needed depends on the store.
-    let told = problems(&format!("store = 'postgres:x'\n{MULTI}"));
-    assert_eq!(told.lines().count(), 1, "{told}");
+    let report = problems(&format!("store = 'postgres:x'\n{MULTI}"));
+    assert_eq!(report.lines().count(), 1, "{report}");
 }
 
 #[test]
-fn a_server_that_need_not_prove_who_it_is_is_warned_of() {
+fn a_server_whose_identity_is_not_verified_is_warned_of() {
     let warnings = |store: &str| load(&with(store)).unwrap().warnings().join("\n");
     let weak = "store = 'postgres://u@db.example/d?sslmode=prefer'";
     assert!(warnings(weak).contains("verify-full"));

@@ -1,4 +1,4 @@
-//! The addresses of a version's backend, and what they weigh.
+//! The addresses of a version's backend, and their weights.
 
 use std::{
     fmt::{self, Display},
@@ -8,79 +8,79 @@ use std::{
 
 use signpost_kit::config::{Invalid, Read, Section, Value};
 
-const ALLOWED: &str = "an IP address and a port, or a host's name and a port, for example \"127.0.0.1:7001\" or \
+const ALLOWED: &str = "an IP address and port, or a host name and port, for example \"127.0.0.1:7001\" or \
                        \"login:7001\"";
-const ALLOWED_ITEM: &str = "an IP address and a port, or a host's name and a port, with or without a weight, for example \
+const ALLOWED_ITEM: &str = "an IP address and port, or a host name and port, optionally with a weight, for example \
                             \"127.0.0.1:7001\" or { address = \"login:7001\", weight = 2 }";
 const ALLOWED_OTHER: &str = "the address of a backend";
 const ALLOWED_LIST: &str = "a list of addresses, for example [\"10.0.0.1:7001\", { address = \"login:7001\", weight = 2 }]";
-const HEAVIEST: u16 = 100;
+const MAX_WEIGHT: u16 = 100;
 
-/// One of the addresses of a backend.
+/// One address of a backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BackendAddress {
-    /// Where it is.
-    pub place: Place,
-    /// Its share of the requests, compared with the others'. 1 to 100, default 1.
+    /// Host and port.
+    pub host_port: HostPort,
+    /// Its share of the requests relative to the others'. 1 to 100, default 1.
     pub weight: u16,
 }
 
-/// Where something listens.
+/// An IP address or a host name, with a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// At an IP address and a port.
+pub(crate) enum HostPort {
+    /// An IP address and a port.
     Address(SocketAddr),
-    /// At every address that the name has, and a port.
+    /// A host name, for all addresses that it resolves to, and a port.
     Name(String, u16),
 }
 
-/// It is no place.
+/// Why a text is not a host and port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum ParsePlaceError {
-    /// Neither an address nor a name, or with a port that there is not.
-    #[error("no address and no host's name")]
+pub(crate) enum ParseHostPortError {
+    /// Neither an IP address nor a host name, or an invalid port.
+    #[error("not an IP address or host name with a port")]
     Malformed,
-    /// An address or a name alone.
+    /// An address or a name without a port.
     #[error("which has no port")]
     WithoutPort,
-    /// The unspecified address, or one of many: nobody can be connected to there.
-    #[error("where nobody can be connected to")]
-    NoOnes,
+    /// The unspecified address, or one of several hosts: multicast or broadcast.
+    #[error("which is not the address of one host")]
+    NotOneHost,
 }
 
-impl FromStr for Place {
-    type Err = ParsePlaceError;
+impl FromStr for HostPort {
+    type Err = ParseHostPortError;
 
-    fn from_str(text: &str) -> Result<Self, ParsePlaceError> {
+    fn from_str(text: &str) -> Result<Self, ParseHostPortError> {
         if let Ok(address) = text.parse::<SocketAddr>() {
             return match address.port() {
-                0 => Err(ParsePlaceError::Malformed),
-                _ if is_no_ones(address.ip()) => Err(ParsePlaceError::NoOnes),
+                0 => Err(ParseHostPortError::Malformed),
+                _ if is_not_one_host(address.ip()) => Err(ParseHostPortError::NotOneHost),
                 _ => Ok(Self::Address(address)),
             };
         }
         let bare = text.trim_start_matches('[').trim_end_matches(']');
         if bare.parse::<IpAddr>().is_ok() || is_host_name(text) {
-            return Err(ParsePlaceError::WithoutPort);
+            return Err(ParseHostPortError::WithoutPort);
         }
-        let (host, port) = text.rsplit_once(':').ok_or(ParsePlaceError::Malformed)?;
+        let (host, port) = text.rsplit_once(':').ok_or(ParseHostPortError::Malformed)?;
         let port = port.parse().ok().filter(|port| *port > 0);
         match port {
             Some(port) if is_host_name(host) => Ok(Self::Name(host.to_ascii_lowercase(), port)),
-            _ => Err(ParsePlaceError::Malformed),
+            _ => Err(ParseHostPortError::Malformed),
         }
     }
 }
 
-/// Whether there is nobody in particular.
-fn is_no_ones(address: IpAddr) -> bool {
+/// Whether the IP address is unspecified, multicast or broadcast.
+fn is_not_one_host(address: IpAddr) -> bool {
     let address = address.to_canonical();
     let is_broadcast = matches!(address, IpAddr::V4(address) if address.is_broadcast());
     address.is_unspecified() || address.is_multicast() || is_broadcast
 }
 
-impl Place {
-    /// Whether it is one of these addresses of this machine. A name is not looked up.
+impl HostPort {
+    /// Whether it is in `own`, addresses of this machine. A name is not resolved.
     pub(crate) fn is_one_of(&self, own: &[SocketAddr]) -> bool {
         let Self::Address(address) = self else {
             return false;
@@ -94,7 +94,7 @@ impl Place {
     }
 }
 
-impl Display for Place {
+impl Display for HostPort {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Address(address) => address.fmt(formatter),
@@ -104,19 +104,25 @@ impl Display for Place {
 }
 
 impl Display for BackendAddress {
-    /// As it can be written in the file; the weight only if it is not 1.
+    /// As written in the file; the weight only if it is not 1.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self { place, weight: 1 } => write!(formatter, "\"{place}\""),
-            Self { place, weight } => {
-                write!(formatter, "{{ address = \"{place}\", weight = {weight} }}")
+            Self {
+                host_port,
+                weight: 1,
+            } => write!(formatter, "\"{host_port}\""),
+            Self { host_port, weight } => {
+                write!(
+                    formatter,
+                    "{{ address = \"{host_port}\", weight = {weight} }}"
+                )
             }
         }
     }
 }
 
-/// Labels of letters, digits, hyphens and underscores (RFC 1123 section 2.1; container names have underscores). The
-/// last is no number: that would be an IP address gone wrong.
+/// Whether `host` consists of labels of letters, digits, hyphens and underscores (RFC 1123 section 2.1; container names
+/// have underscores). The last label is not a number: that would be a malformed IP address.
 fn is_host_name(host: &str) -> bool {
     let is_label = |label: &str| {
         (1..=63).contains(&label.len())
@@ -135,16 +141,19 @@ fn is_host_name(host: &str) -> bool {
             .is_some_and(|last| last.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// The addresses under `backend` or `backends`. None may be one of `own`, where the gateway itself listens.
+/// Reads `backend` or `backends`. No address may be in `own`, where the gateway itself listens.
 pub(super) fn addresses(
     section: &mut Section<'_>,
     own: &[SocketAddr],
 ) -> Read<Vec<BackendAddress>> {
     match (section.find("backend"), section.find("backends")) {
         (Some(value), None) => {
-            let place = place(&value, ALLOWED, own)?;
-            value.set(format!("\"{place}\""));
-            Ok(vec![BackendAddress { place, weight: 1 }])
+            let host_port = host_port(&value, ALLOWED, own)?;
+            value.set(format!("\"{host_port}\""));
+            Ok(vec![BackendAddress {
+                host_port,
+                weight: 1,
+            }])
         }
         (None, Some(value)) => several_addresses(&value, own),
         (None, None) => Err(section.missing("backend", ALLOWED)),
@@ -155,18 +164,18 @@ pub(super) fn addresses(
     }
 }
 
-/// The place that `value` is; none of `own`.
-fn place(value: &Value<'_>, allowed: &str, own: &[SocketAddr]) -> Read<Place> {
+/// Parses `value`, and refuses addresses in `own`.
+fn host_port(value: &Value<'_>, allowed: &str, own: &[SocketAddr]) -> Read<HostPort> {
     let Some(text) = value.as_str() else {
         return Err(value.invalid_unshown(allowed));
     };
-    let (why, allowed) = match text.parse::<Place>() {
-        Ok(place) if !place.is_one_of(own) => return Ok(place),
+    let (why, allowed) = match text.parse::<HostPort>() {
+        Ok(host_port) if !host_port.is_one_of(own) => return Ok(host_port),
         Ok(_) => (
             ", where the gateway itself listens".to_owned(),
             ALLOWED_OTHER,
         ),
-        Err(ParsePlaceError::Malformed) => (String::new(), allowed),
+        Err(ParseHostPortError::Malformed) => (String::new(), allowed),
         Err(why) => (format!(", {why}"), allowed),
     };
     Err(value.problem(&format!("{}{why}", value.shown()), allowed))
@@ -179,9 +188,13 @@ fn several_addresses(value: &Value<'_>, own: &[SocketAddr]) -> Read<Vec<BackendA
     let mut is_valid = true;
     for item in &items {
         match item_address(item, own) {
-            Ok(address) if addresses.iter().any(|known| known.place == address.place) => {
-                let found = format!("\"{}\" once more", address.place);
-                let _ = item.problem(&found, "each address once; a weight makes it count more");
+            Ok(address)
+                if addresses
+                    .iter()
+                    .any(|known| known.host_port == address.host_port) =>
+            {
+                let found = format!("\"{}\" twice", address.host_port);
+                let _ = item.problem(&found, "each address once; set its weight instead");
                 is_valid = false;
             }
             Ok(address) => addresses.push(address),
@@ -195,17 +208,20 @@ fn several_addresses(value: &Value<'_>, own: &[SocketAddr]) -> Read<Vec<BackendA
 
 fn item_address(item: &Value<'_>, own: &[SocketAddr]) -> Read<BackendAddress> {
     if !item.is_table() {
-        let place = place(item, ALLOWED_ITEM, own)?;
-        return Ok(BackendAddress { place, weight: 1 });
+        let host_port = host_port(item, ALLOWED_ITEM, own)?;
+        return Ok(BackendAddress {
+            host_port,
+            weight: 1,
+        });
     }
     item.section(|section| {
         let found = match section.find("address") {
-            Some(address) => place(&address, ALLOWED_ITEM, own),
+            Some(address) => host_port(&address, ALLOWED_ITEM, own),
             None => Err(section.missing("address", ALLOWED_ITEM)),
         };
-        let weight = section.number("weight", 1..=HEAVIEST, 1);
+        let weight = section.number("weight", 1..=MAX_WEIGHT, 1);
         Ok(BackendAddress {
-            place: found?,
+            host_port: found?,
             weight: weight?,
         })
     })
@@ -216,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_an_address_or_a_name_with_a_port() {
+    fn a_host_port_is_an_address_or_a_name_with_a_port() {
         for text in [
             "127.0.0.1:7001",
             "[::1]:7001",
@@ -226,14 +242,14 @@ mod tests {
             "v1.login.example.:80",
             "7.example:80",
         ] {
-            assert_eq!(text.parse::<Place>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<HostPort>().unwrap().to_string(), text);
         }
-        let place = "Login:7001".parse::<Place>().unwrap();
-        assert_eq!(place, Place::Name("login".to_owned(), 7001));
+        let host_port = "Login:7001".parse::<HostPort>().unwrap();
+        assert_eq!(host_port, HostPort::Name("login".to_owned(), 7001));
     }
 
     #[test]
-    fn anything_else_is_none() {
+    fn anything_else_is_rejected() {
         for text in [
             "",
             ":7001",
@@ -253,12 +269,16 @@ mod tests {
             "http://host:80",
             "h\u{f6}st:80",
         ] {
-            assert!(text.parse::<Place>().is_err(), "{text}");
+            assert!(text.parse::<HostPort>().is_err(), "{text}");
         }
-        assert!(format!("{}:80", "a".repeat(64)).parse::<Place>().is_err());
+        assert!(
+            format!("{}:80", "a".repeat(64))
+                .parse::<HostPort>()
+                .is_err()
+        );
         for text in ["127.0.0.1", "::1:80", "[::1]", "login"] {
-            let error = text.parse::<Place>().unwrap_err();
-            assert_eq!(error, ParsePlaceError::WithoutPort, "{text}");
+            let error = text.parse::<HostPort>().unwrap_err();
+            assert_eq!(error, ParseHostPortError::WithoutPort, "{text}");
         }
         for text in [
             "0.0.0.0:80",
@@ -268,8 +288,8 @@ mod tests {
             "[ff02::1]:80",
             "255.255.255.255:80",
         ] {
-            let error = text.parse::<Place>().unwrap_err();
-            assert_eq!(error, ParsePlaceError::NoOnes, "{text}");
+            let error = text.parse::<HostPort>().unwrap_err();
+            assert_eq!(error, ParseHostPortError::NotOneHost, "{text}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Where a version's requests go, as the file says it, and every way to say it wrong.
+//! Valid backends of a version, and every invalid form.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use http::uri::PathAndQuery;
 use super::*;
 use crate::config::tests::{MINIMAL, load, problems, versions};
 
-/// A file whose only version is this.
+/// A file with this table as its only version.
 fn file(version: &str) -> String {
     MINIMAL.replace("backend = '127.0.0.1:7001'", version)
 }
@@ -20,7 +20,7 @@ fn upstream(version: &str) -> Upstream {
 fn balancing(version: &str) -> Balancing {
     match upstream(version) {
         Upstream::Balanced(balancing) => balancing,
-        Upstream::Fixed(address) => panic!("{version} is only {address}"),
+        Upstream::Fixed(address) => panic!("{version} has only {address}"),
     }
 }
 
@@ -41,14 +41,14 @@ fn one_address_needs_no_choice() {
 }
 
 #[test]
-fn several_are_balanced_and_checked() {
+fn several_addresses_are_balanced_and_checked() {
     let found = balancing(
         "backends = ['127.0.0.1:7001', { address = 'login-b:7001', weight = 2 }, { address = '[::1]:7001' }]",
     );
     let shown: Vec<_> = found
         .addresses
         .iter()
-        .map(|address| (address.place.to_string(), address.weight))
+        .map(|address| (address.host_port.to_string(), address.weight))
         .collect();
     let expected = [
         ("127.0.0.1:7001", 1),
@@ -57,7 +57,7 @@ fn several_are_balanced_and_checked() {
     ];
     assert_eq!(
         shown,
-        expected.map(|(place, weight)| (place.to_owned(), weight))
+        expected.map(|(host_port, weight)| (host_port.to_owned(), weight))
     );
     assert_eq!(found.balance, Balance::RoundRobin);
     assert_eq!(found.out, Duration::from_secs(2));
@@ -72,7 +72,7 @@ fn several_are_balanced_and_checked() {
 }
 
 #[test]
-fn checks_are_where_there_may_be_several_and_for_whoever_asks_for_them() {
+fn checks_are_on_for_several_addresses_and_wherever_they_are_configured() {
     for (version, is_checked) in [
         ("backend = 'login:7001'", true),
         ("backends = ['login:7001']", true),
@@ -114,12 +114,12 @@ fn every_key_is_read() {
 }
 
 #[test]
-fn every_problem_is_told() {
+fn every_problem_is_reported() {
     for (version, key, found) in [
         ("backend = 7001", "backend", "a whole number"),
         ("backend = ['127.0.0.1:1']", "backend", "a list"),
         ("backend = '127.0.0.1:0'", "backend", "'127.0.0.1:0'"),
-        ("backends = '127.0.0.1:1'", "backends", "a text"),
+        ("backends = '127.0.0.1:1'", "backends", "a string"),
         ("backends = []", "backends", "a list"),
         (
             "backends = ['127.0.0.1']",
@@ -130,12 +130,12 @@ fn every_problem_is_told() {
         (
             "backends = ['a:1', '0.0.0.0:7001']",
             "backends[1]",
-            "'0.0.0.0:7001', where nobody can be connected to",
+            "'0.0.0.0:7001', which is not the address of one host",
         ),
         (
             "backend = '224.0.0.1:80'",
             "backend",
-            "'224.0.0.1:80', where nobody can be connected to",
+            "'224.0.0.1:80', which is not the address of one host",
         ),
         (
             "backend = '127.0.0.1:8080'",
@@ -170,7 +170,7 @@ fn every_problem_is_told() {
         (
             "backends = ['a:1', 'b:1', 'A:1']",
             "backends[2]",
-            "\"a:1\" once more",
+            "\"a:1\" twice",
         ),
         (
             "backend = 'a:1'\nbackends = ['b:1']",
@@ -229,10 +229,10 @@ fn every_problem_is_told() {
             "a whole number",
         ),
     ] {
-        let told = problems(&file(version));
+        let report = problems(&file(version));
         let expected = format!(": versions.v1.{key}: found {found}; allowed: ");
-        assert!(told.contains(&expected), "{expected} in {told}");
-        assert_eq!(told.lines().count(), 1, "{told}");
+        assert!(report.contains(&expected), "{expected} in {report}");
+        assert_eq!(report.lines().count(), 1, "{report}");
     }
     for (version, expected) in [
         ("", "backend: missing; allowed: an IP address"),
@@ -249,15 +249,15 @@ fn every_problem_is_told() {
             "health.port: unknown key; ",
         ),
     ] {
-        let told = problems(&file(version));
+        let report = problems(&file(version));
         let expected = format!(": versions.v1.{expected}");
-        assert!(told.contains(&expected), "{expected} in {told}");
-        assert_eq!(told.lines().count(), 1, "{told}");
+        assert!(report.contains(&expected), "{expected} in {report}");
+        assert_eq!(report.lines().count(), 1, "{report}");
     }
 }
 
 #[test]
-fn one_application_is_not_shared_out_by_application() {
+fn hash_app_with_one_application_is_warned_of() {
     let warnings = |balance: &str| {
         let version = format!("backends = ['127.0.0.1:1', '127.0.0.1:2']\nbalance = '{balance}'");
         load(&file(&version)).unwrap().warnings().join("\n")
@@ -267,7 +267,7 @@ fn one_application_is_not_shared_out_by_application() {
 }
 
 #[test]
-fn a_gateway_that_listens_everywhere_listens_on_loopback() {
+fn a_gateway_on_the_unspecified_address_also_listens_on_loopback() {
     let everywhere = |backend: &str| {
         format!(
             "listen = '0.0.0.0:8080'\n{}",
@@ -275,8 +275,11 @@ fn a_gateway_that_listens_everywhere_listens_on_loopback() {
         )
     };
     for backend in ["127.0.0.1:8080", "[::1]:8080", "127.0.0.2:8080"] {
-        let told = problems(&everywhere(backend));
-        assert!(told.contains("where the gateway itself listens"), "{told}");
+        let report = problems(&everywhere(backend));
+        assert!(
+            report.contains("where the gateway itself listens"),
+            "{report}"
+        );
     }
     // Another machine's gateway, or another port of this one.
     for backend in ["10.0.0.1:8080", "127.0.0.1:7001"] {
@@ -285,7 +288,7 @@ fn a_gateway_that_listens_everywhere_listens_on_loopback() {
 }
 
 #[test]
-fn keys_that_change_nothing_are_warned_of() {
+fn keys_without_effect_are_warned_of() {
     for (version, key) in [
         (
             "backend = '127.0.0.1:1'\nbalance = 'hash-client'",
@@ -309,7 +312,7 @@ fn keys_that_change_nothing_are_warned_of() {
         ),
     ] {
         let warnings = load(&file(version)).unwrap().warnings().join("\n");
-        let expected = format!("versions.v1.{key} changes nothing: ");
+        let expected = format!("versions.v1.{key} has no effect: ");
         assert_eq!(warnings.matches(&expected).count(), 1, "{warnings}");
     }
     for version in [
@@ -319,12 +322,12 @@ fn keys_that_change_nothing_are_warned_of() {
         "backends = ['a:1', 'b:1']\nhealth = { active = false, out_seconds = 5 }",
     ] {
         let warnings = load(&file(version)).unwrap().warnings().join("\n");
-        assert!(!warnings.contains("changes nothing"), "{warnings}");
+        assert!(!warnings.contains("has no effect"), "{warnings}");
     }
 }
 
 #[test]
-fn a_name_may_be_of_another_machine() {
+fn a_name_may_belong_to_another_machine() {
     for (version, is_remote) in [
         ("backend = 'localhost:1'", false),
         ("backend = 'login:1'", true),

@@ -1,5 +1,4 @@
-//! Connections whose clients send and take a byte at a time, stop half-way, leave, and are served all the same or not at
-//! all.
+//! Connections whose clients send and accept single bytes, stop half-way, or disconnect.
 
 use std::{
     net::{IpAddr, Ipv4Addr},
@@ -46,7 +45,7 @@ fn connections(backend: &str) -> Http1Connections {
     }
 }
 
-/// What the client of a connection gets.
+/// What the client receives.
 async fn served(steps: impl IntoIterator<Item = Step>) -> (String, Script) {
     served_by(&connections("127.0.0.1:1"), steps).await
 }
@@ -76,7 +75,7 @@ const FORM: &str =
     "POST /x HTTP/1.1\r\nHost: h\r\nContent-Type: application/x-www-form-urlencoded\r\n";
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_serves_request_after_request_however_they_arrive() {
+async fn a_connection_serves_several_requests_in_pieces_of_any_size() {
     let all = [REJECTED, "\r\n", REJECTED, LAST].concat();
     for size in [1, 2, 5, all.len()] {
         for taken in [1, 7, 9999] {
@@ -91,7 +90,7 @@ async fn a_connection_serves_request_after_request_however_they_arrive() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_leaves_within_a_head_gets_nothing() {
+async fn a_client_that_disconnects_within_a_head_gets_nothing() {
     for length in 0..REJECTED.len() {
         for end in [Step::End, Step::FailRead] {
             let steps = [give(&REJECTED[..length]), Step::Wait, end];
@@ -102,7 +101,7 @@ async fn a_client_that_leaves_within_a_head_gets_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_head_that_is_none_is_answered_and_closes() {
+async fn a_bad_head_is_answered_and_closes_the_connection() {
     for (head, status) in [
         ("\x16\x03\x01", 400),
         ("GET / HTTP/1.1\n", 400),
@@ -121,7 +120,7 @@ async fn a_head_that_is_none_is_answered_and_closes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_ends_a_connection_and_half_a_head_is_told_why() {
+async fn an_idle_connection_is_closed_and_a_partial_head_gets_408() {
     let start = Instant::now();
     assert_eq!(served([]).await.0, "");
     assert_eq!(start.elapsed().as_secs(), 10);
@@ -129,7 +128,7 @@ async fn silence_ends_a_connection_and_half_a_head_is_told_why() {
     let (answers, _) = served([give(&REJECTED[..9])]).await;
     assert_eq!(statuses(&answers), [408]);
     assert!(start.elapsed() >= Duration::from_secs(10));
-    // Between two requests it may last longer.
+    // The timeout between two requests is longer.
     let start = Instant::now();
     let (answers, _) = served([give(REJECTED)]).await;
     assert_eq!(statuses(&answers), [405]);
@@ -137,7 +136,7 @@ async fn silence_ends_a_connection_and_half_a_head_is_told_why() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_takes_nothing_is_given_up() {
+async fn a_client_that_reads_nothing_is_disconnected_after_the_timeout() {
     let start = Instant::now();
     let (answers, stream) = served([give(REJECTED), Step::Take(9), Step::HoldAlways]).await;
     assert_eq!(answers.len(), 9);
@@ -148,7 +147,7 @@ async fn a_client_that_takes_nothing_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_form_is_read_however_it_arrives_and_what_follows_is_the_next_request() {
+async fn a_form_is_read_in_pieces_of_any_size_and_the_next_request_follows() {
     let length = format!("{FORM}Content-Length: 3\r\n\r\na=1{LAST}");
     let chunked =
         format!("{FORM}Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n2;x\r\n=1\r\n0\r\n\r\n{LAST}");
@@ -162,7 +161,7 @@ async fn a_form_is_read_however_it_arrives_and_what_follows_is_the_next_request(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_form_that_is_not_read_whole_closes_the_connection() {
+async fn an_unread_form_closes_the_connection() {
     for (all, status) in [
         (format!("{FORM}Content-Length: 65\r\n\r\n{REJECTED}"), 413),
         (
@@ -195,7 +194,7 @@ async fn a_form_that_is_not_read_whole_closes_the_connection() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_waits_for_100_gets_it_unless_it_speaks_http_1_0() {
+async fn a_client_that_expects_100_gets_it_except_in_http_1_0() {
     let head = format!("{FORM}Expect: 100-continue\r\nContent-Length: 3\r\n\r\n");
     let (answers, _) = served([give(&head), Step::Until(25), give("a=1"), Step::End]).await;
     assert_eq!(statuses(&answers), [100, 403]);
@@ -206,14 +205,14 @@ async fn a_client_that_waits_for_100_gets_it_unless_it_speaks_http_1_0() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn head_gets_no_body() {
+async fn the_response_to_head_has_no_body() {
     let (answers, _) = served([give("HEAD /x HTTP/1.1\r\nHost: h\r\n\r\n"), Step::End]).await;
     assert_eq!(statuses(&answers), [405]);
     assert!(answers.ends_with("\r\n\r\n") && answers.contains("Content-Length: "));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_ends_idle_connections_and_a_request_is_the_last_one() {
+async fn a_stop_closes_idle_connections_and_serves_one_last_request() {
     let connections = connections("127.0.0.1:1");
     connections
         .current
@@ -224,16 +223,16 @@ async fn a_stop_ends_idle_connections_and_a_request_is_the_last_one() {
     let (answers, _) = served_by(&connections, [give(REJECTED), give(REJECTED)]).await;
     assert_eq!(statuses(&answers), [405]);
     connections.current.load().state.drain.enter(Phase::Closing);
-    // One that was accepted last is still served.
+    // A connection accepted shortly before is still served.
     let (answers, _) = served_by(&connections, [Step::Wait, give(REJECTED)]).await;
     assert_eq!(statuses(&answers), [405]);
     let start = Instant::now();
     assert_eq!(served_by(&connections, []).await.0, "");
-    assert_eq!(start.elapsed(), SETTLING);
+    assert_eq!(start.elapsed(), SETTLE_TIME);
     assert!(answers.contains("Connection: close\r\n"));
 }
 
-/// Answers each connection's first request with `answer`, and ends it.
+/// Answers each connection's first request with `answer` and closes it.
 async fn backend(answer: &'static str) -> std::net::SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -250,7 +249,7 @@ async fn backend(answer: &'static str) -> std::net::SocketAddr {
 const GET: &str = "GET /x HTTP/1.1\r\nHost: h\r\n\r\n";
 
 #[tokio::test]
-async fn an_answer_is_passed_on_and_the_connection_goes_on() {
+async fn an_answer_is_relayed_and_the_connection_stays_open() {
     let answer = "HTTP/1.1 200 Fine\r\nX-A: 1\r\nX-Gateway-App-Id: 7\r\nTransfer-Encoding: chunked\r\n\r\n\
                   2;e\r\nok\r\n0\r\nT: u\r\n\r\n";
     let connections = connections(&backend(answer).await.to_string());
@@ -274,7 +273,7 @@ async fn an_answer_is_passed_on_and_the_connection_goes_on() {
 }
 
 #[tokio::test]
-async fn a_broken_answer_is_a_502_before_its_first_piece_and_broken_off_behind_it() {
+async fn a_broken_answer_is_a_502_before_its_first_piece_and_aborted_after_it() {
     let short = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc";
     let connections_to = |address: std::net::SocketAddr| connections(&address.to_string());
     let connections = connections_to(backend(short).await);
@@ -299,7 +298,7 @@ async fn http_1_0_gets_no_chunks() {
 }
 
 #[tokio::test]
-async fn http_1_0_gets_no_part_of_an_answer_that_breaks_off() {
+async fn http_1_0_gets_a_502_for_a_truncated_answer() {
     let broken = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n";
     let connections = connections(&backend(broken).await.to_string());
     let old = GET.replace("HTTP/1.1", "HTTP/1.0");
@@ -320,12 +319,12 @@ async fn http_1_0_gets_a_large_answer_until_the_close() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_client_sends_behind_its_last_request_is_read_and_not_served() {
+async fn bytes_after_the_last_request_are_read_but_not_served() {
     for behind in ["\r\n", REJECTED] {
         let (answers, stream) = served([give(LAST), give(behind), Step::End]).await;
         assert_eq!(statuses(&answers), [405]);
-        // A close with unread bytes would be a reset.
-        assert_eq!(stream.left(), [Step::End]);
+        // A close with unread bytes would reset the connection.
+        assert_eq!(stream.remaining_reads(), [Step::End]);
     }
 }
 
@@ -334,6 +333,6 @@ fn an_idle_connection_needs_little_memory() {
     let connections = connections("127.0.0.1:1");
     let client = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let size = size_of_val(&connections.serve(Script::new([]), client));
-    // Room for a request included: it is not on the heap by itself, so that none costs an allocation more.
+    // Includes the space for a request, which is not boxed: that would cost an allocation for each.
     assert!(size <= 5 * 1024, "{size} bytes");
 }

@@ -1,4 +1,4 @@
-//! Heads that a strict reading takes, and the many that it does not.
+//! Heads that the strict parser accepts, and the many that it rejects.
 
 use super::*;
 
@@ -8,7 +8,7 @@ const LIMITS: HeadLimits = HeadLimits {
     query: 32,
 };
 
-/// Scans and checks a head that has come whole.
+/// Scans and parses a complete head.
 fn read(head: &str) -> Result<BodyLength, HeadFault> {
     let length = RequestScanner::default()
         .scan(head.as_bytes(), &LIMITS)?
@@ -32,7 +32,7 @@ fn with_host(host: &str) -> Result<BodyLength, HeadFault> {
 }
 
 #[test]
-fn a_head_is_found_however_it_arrives() {
+fn the_end_of_a_head_is_found_in_pieces_of_any_size() {
     let head = b"GET / HTTP/1.1\r\nHost: h\r\n\r\nrest";
     for pieces in 1..head.len() {
         let mut scanner = RequestScanner::default();
@@ -48,7 +48,7 @@ fn a_head_is_found_however_it_arrives() {
 }
 
 #[test]
-fn a_bare_line_feed_is_refused_at_once() {
+fn a_bare_line_feed_is_rejected_at_once() {
     let mut scanner = RequestScanner::default();
     let fault = scanner
         .scan(b"GET / HTTP/1.1\nHost: h\n", &LIMITS)
@@ -57,7 +57,7 @@ fn a_bare_line_feed_is_refused_at_once() {
 }
 
 #[test]
-fn what_begins_like_another_protocol_is_refused_at_once() {
+fn another_protocol_is_rejected_at_its_first_byte() {
     for other in [&b"\x16\x03\x01\x02\x00"[..], b"\0", b" GET", b"\n"] {
         let fault = RequestScanner::default().scan(other, &LIMITS).unwrap_err();
         assert!(matches!(fault, HeadFault::NotHttp(_)), "{other:?}");
@@ -76,7 +76,7 @@ fn a_head_that_does_not_end_is_too_large() {
 }
 
 #[test]
-fn limits_hold_at_their_edge() {
+fn limits_are_inclusive() {
     let header = "A: b\r\n";
     assert!(with_headers(&header.repeat(4)).is_ok());
     assert_eq!(with_headers(&header.repeat(5)), Err(HeadFault::TooLarge));
@@ -152,7 +152,7 @@ fn targets_are_paths_of_pchar_and_queries() {
 }
 
 #[test]
-fn a_body_is_framed_one_way() {
+fn ambiguous_framing_is_rejected() {
     assert_eq!(with_headers(""), Ok(BodyLength::None));
     assert_eq!(with_headers("Content-Length: 0\r\n"), Ok(BodyLength::None));
     assert_eq!(
@@ -197,7 +197,7 @@ fn http_1_0_has_no_chunks() {
 }
 
 #[test]
-fn header_lines_are_a_token_a_colon_and_a_value() {
+fn a_header_line_has_a_token_a_colon_and_a_value() {
     for bad in [
         "A : b\r\n",
         " A: b\r\n",
@@ -222,7 +222,7 @@ fn header_lines_are_a_token_a_colon_and_a_value() {
 }
 
 #[test]
-fn there_is_exactly_one_valid_host() {
+fn exactly_one_valid_host_is_required() {
     for good in [
         "h",
         "h:80",
@@ -251,14 +251,14 @@ fn there_is_exactly_one_valid_host() {
 }
 
 #[test]
-fn a_refused_head_can_still_be_told_apart_for_the_log() {
+fn the_request_line_of_a_rejected_head_is_available_for_the_log() {
     let head = b"PUT /a?b HTTP/1.1\r\nX: y\r\nAcme-X-Language:  ja \r\nbroken";
     assert_eq!(peek_request_line(head).unwrap().method, b"PUT");
     assert_eq!(peek_request_line(b"\x16\x03\x01"), None);
 }
 
 #[test]
-fn the_last_request_of_a_connection_says_so() {
+fn the_last_request_of_a_connection_is_recognised() {
     for (version, connection, is_last) in [
         ("1.1", "close", true),
         ("1.1", "keep-alive, Close", true),

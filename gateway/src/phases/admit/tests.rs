@@ -1,4 +1,4 @@
-//! What is admitted, and what of it counts.
+//! Which requests are admitted, and which headers are passed on.
 
 use gateway_protocol::header::HeaderOverrides;
 
@@ -8,8 +8,8 @@ const PEER: std::net::IpAddr = std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOS
 
 const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-fn rules(trusted_proxies: &[&str]) -> Admission {
-    Admission {
+fn rules(trusted_proxies: &[&str]) -> AdmissionRules {
+    AdmissionRules {
         names: HeaderNames::new(&"Acme".parse().unwrap(), &HeaderOverrides::default())
             .unwrap()
             .into(),
@@ -18,7 +18,7 @@ fn rules(trusted_proxies: &[&str]) -> Admission {
             .map(|net| net.parse().unwrap())
             .collect(),
         scheme: "http",
-        largest_body: 100,
+        max_body: 100,
         limits: HeadLimits {
             bytes: 32768,
             headers: 100,
@@ -31,7 +31,7 @@ fn admit_with<'a>(
     method: &str,
     headers: &'a [(&'a str, &'a str)],
     framing: BodyLength,
-    rules: &Admission,
+    rules: &AdmissionRules,
 ) -> Result<Admitted<'a>, Rejection> {
     let peer = Peer::new(PEER, &rules.trusted_proxies);
     admit(method.as_bytes(), headers, framing, &peer, rules)
@@ -50,7 +50,7 @@ fn post(content_type: &[&str], framing: BodyLength) -> Result<(), Rejection> {
 }
 
 #[test]
-fn get_and_post_are_all_there_is() {
+fn only_get_and_post_are_allowed() {
     assert!(get(&[]).is_ok());
     for method in [
         "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE", "get", "CONNECT",
@@ -80,7 +80,7 @@ fn convention_headers_are_read_in_any_letter_case() {
 }
 
 #[test]
-fn a_convention_header_stands_once() {
+fn a_duplicate_convention_header_is_rejected() {
     for name in [
         "Acme-X-App",
         "Acme-X-Version",
@@ -97,7 +97,7 @@ fn a_convention_header_stands_once() {
 }
 
 #[test]
-fn what_connection_names_counts_as_absent() {
+fn a_header_that_connection_names_counts_as_absent() {
     let admitted = get(&[
         ("Acme-X-Version", "v2"),
         ("Connection", "close, acme-x-version"),
@@ -108,12 +108,12 @@ fn what_connection_names_counts_as_absent() {
 }
 
 #[test]
-fn look_alikes_with_underscores_are_not_read() {
+fn header_names_with_underscores_are_ignored() {
     assert!(get(&[("Acme_X_Version", "v2")]).unwrap().version.is_empty());
 }
 
 #[test]
-fn a_get_has_no_body() {
+fn a_get_with_a_body_is_rejected() {
     let rules = rules(&[]);
     for framing in [BodyLength::Known(1), BodyLength::Unknown] {
         let rejection = admit_with("GET", &[], framing, &rules).unwrap_err();
@@ -122,7 +122,7 @@ fn a_get_has_no_body() {
 }
 
 #[test]
-fn a_body_is_a_utf8_form() {
+fn a_body_must_be_a_utf8_form() {
     for good in [
         "application/x-www-form-urlencoded",
         "Application/X-WWW-Form-URLEncoded",
@@ -160,7 +160,7 @@ fn without_a_body_the_content_type_does_not_matter() {
 }
 
 #[test]
-fn a_declared_length_is_bounded_at_its_edge() {
+fn the_limit_of_the_declared_length_is_inclusive() {
     let form = &["application/x-www-form-urlencoded"];
     assert!(post(form, BodyLength::Known(100)).is_ok());
     let rejection = post(form, BodyLength::Known(101)).unwrap_err();
@@ -168,7 +168,7 @@ fn a_declared_length_is_bounded_at_its_edge() {
 }
 
 #[test]
-fn ids_are_taken_from_trusted_proxies_only() {
+fn ids_are_accepted_from_trusted_proxies_only() {
     let headers = [("X-Request-Id", "theirs"), ("traceparent", TRACE)];
     assert!(get(&headers).unwrap().request_id.is_none());
     let admitted = admit_with("GET", &headers, BodyLength::None, &rules(&["127.0.0.0/8"])).unwrap();
@@ -188,12 +188,12 @@ fn ids_are_taken_from_trusted_proxies_only() {
 }
 
 #[test]
-fn an_invalid_trace_is_ignored_and_its_state_with_it() {
+fn an_invalid_traceparent_is_ignored_with_its_tracestate() {
     const TRUSTED: [&str; 1] = ["127.0.0.0/8"];
     let zero = TRACE.replace("b7ad6b7169203331", &"0".repeat(16));
     let state = ("tracestate", "a=b");
     assert_eq!(
-        passing(&[state, ("traceparent", TRACE)], &TRUSTED),
+        passed(&[state, ("traceparent", TRACE)], &TRUSTED),
         ["tracestate"]
     );
     for headers in [
@@ -201,26 +201,26 @@ fn an_invalid_trace_is_ignored_and_its_state_with_it() {
         &[state, ("traceparent", &zero)],
         &[("traceparent", TRACE), state, ("traceparent", TRACE)],
     ] {
-        assert_eq!(passing(headers, &TRUSTED), [""; 0], "{headers:?}");
+        assert_eq!(passed(headers, &TRUSTED), [""; 0], "{headers:?}");
     }
     let headers = [("traceparent", &*zero)];
     let admitted = admit_with("GET", &headers, BodyLength::None, &rules(&TRUSTED)).unwrap();
     assert_eq!(admitted.traceparent, None);
 }
 
-/// Which headers go on to the backend.
-fn passing(headers: &[(&str, &str)], trusted_proxies: &[&str]) -> Vec<String> {
+/// The headers that are passed to the backend.
+fn passed(headers: &[(&str, &str)], trusted_proxies: &[&str]) -> Vec<String> {
     let rules = rules(trusted_proxies);
     let peer = Peer::new(PEER, &rules.trusted_proxies);
     let admitted = admit(b"GET", headers, BodyLength::None, &peer, &rules).unwrap();
-    let places = admitted.passing.iter();
-    places
-        .map(|&place| headers[usize::from(place)].0.to_owned())
+    let indices = admitted.passed_fields.iter();
+    indices
+        .map(|&index| headers[usize::from(index)].0.to_owned())
         .collect()
 }
 
 #[test]
-fn a_client_can_neither_set_nor_imitate_what_a_backend_trusts() {
+fn a_client_can_neither_set_nor_imitate_trusted_headers() {
     for name in [
         "x-gateway-app-id",
         "x_gateway_app_id",
@@ -267,9 +267,9 @@ fn a_client_can_neither_set_nor_imitate_what_a_backend_trusts() {
         "proxy-connection",
         "proxy-authorization",
     ] {
-        assert_eq!(passing(&[(name, "a")], &[]), [""; 0], "{name}");
+        assert_eq!(passed(&[(name, "a")], &[]), [""; 0], "{name}");
         let shouted = name.to_uppercase();
-        assert_eq!(passing(&[(&shouted, "a")], &[]), [""; 0], "{shouted}");
+        assert_eq!(passed(&[(&shouted, "a")], &[]), [""; 0], "{shouted}");
     }
     for name in [
         "accept",
@@ -280,15 +280,15 @@ fn a_client_can_neither_set_nor_imitate_what_a_backend_trusts() {
         "content-type",
         "x-custom",
     ] {
-        assert_eq!(passing(&[(name, "a")], &[]), [name]);
+        assert_eq!(passed(&[(name, "a")], &[]), [name]);
     }
 }
 
 #[test]
-fn a_trusted_proxy_may_tell_where_a_request_comes_from_and_no_more() {
+fn a_trusted_proxy_may_set_origin_headers_only() {
     const TRUSTED: [&str; 1] = ["127.0.0.0/8"];
     for name in ["x-real-ip", "x-forwarded-port"] {
-        assert_eq!(passing(&[(name, "a")], &TRUSTED), [name]);
+        assert_eq!(passed(&[(name, "a")], &TRUSTED), [name]);
     }
     for name in [
         "x-gateway-app",
@@ -303,12 +303,12 @@ fn a_trusted_proxy_may_tell_where_a_request_comes_from_and_no_more() {
         "x-envoy-original-path",
         "connection",
     ] {
-        assert_eq!(passing(&[(name, "a")], &TRUSTED), [""; 0], "{name}");
+        assert_eq!(passed(&[(name, "a")], &TRUSTED), [""; 0], "{name}");
     }
 }
 
 #[test]
-fn what_connection_names_is_stripped_but_not_the_host() {
+fn headers_that_connection_names_are_stripped_except_essential_ones() {
     let headers = [
         ("host", "h"),
         ("connection", "Acme-X-App, host, x-own, content-type"),
@@ -318,17 +318,17 @@ fn what_connection_names_is_stripped_but_not_the_host() {
         ("acme_x_app", "c"),
         ("x-kept", "d"),
     ];
-    assert_eq!(passing(&headers, &[]), ["content-type", "x-kept"]);
+    assert_eq!(passed(&headers, &[]), ["content-type", "x-kept"]);
 }
 
 #[test]
-fn whoever_writes_the_head_says_host_and_length() {
+fn host_and_length_are_not_passed_since_the_head_writer_sets_them() {
     let headers = [("Host", "h"), ("Content-Length", "0"), ("X-Kept", "a")];
-    assert_eq!(passing(&headers, &[]), ["X-Kept"]);
+    assert_eq!(passed(&headers, &[]), ["X-Kept"]);
 }
 
 #[test]
-fn connection_names_a_bounded_number_of_headers() {
+fn the_number_of_names_in_connection_is_limited() {
     let named = |count| vec!["x"; count].join(",");
     assert!(get(&[("Connection", &named(64))]).is_ok());
     let headers = [("Connection", &*named(60)), ("Connection", &*named(5))];

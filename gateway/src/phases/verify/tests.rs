@@ -1,4 +1,4 @@
-//! Time, sign and replay, in the contract's order.
+//! Time, signature and replay, in the contract's order.
 
 use super::*;
 use crate::{
@@ -16,7 +16,7 @@ fn app(replay: ReplayPolicy, previous_until: Option<u64>) -> App {
         ..SignProfile::default()
     };
     let AppDirectory::Single(app) = AppDirectory::single(KEY.parse().unwrap()) else {
-        unreachable!("single makes a single one")
+        unreachable!("single creates a single application")
     };
     let previous_key = previous_until.map(|until| PreviousKey {
         key: OLD_KEY.parse().unwrap(),
@@ -73,7 +73,7 @@ impl Case {
 }
 
 #[test]
-fn a_signed_request_is_verified_wherever_its_parameters_stand() {
+fn parameters_may_be_in_query_or_form() {
     let case = Case::new();
     let signed = signed_with(KEY, &format!("b=2&a=1&time={NOW}"));
     assert!(case.post(&signed).is_ok());
@@ -98,7 +98,7 @@ fn a_signed_request_is_verified_wherever_its_parameters_stand() {
 }
 
 #[test]
-fn without_parameters_only_some_requests_are_signed() {
+fn without_parameters_only_some_requests_need_a_signature() {
     let case = Case::new();
     assert!(case.verify(Method::Get, "/user", "").is_ok());
     assert!(case.verify(Method::Get, "/login", "").is_ok());
@@ -113,7 +113,7 @@ fn without_parameters_only_some_requests_are_signed() {
 }
 
 #[test]
-fn time_is_checked_before_sign() {
+fn time_is_checked_before_the_signature() {
     let case = Case::new();
     assert!(matches!(case.post("a=1"), Err(Rejection::TimeMissing)));
     assert!(matches!(case.post("sign=x"), Err(Rejection::TimeMissing)));
@@ -145,7 +145,7 @@ fn time_is_checked_before_sign() {
 }
 
 #[test]
-fn the_edge_of_the_window_is_inside() {
+fn the_window_is_inclusive() {
     let case = Case::new();
     for (time, inside) in [
         (NOW - 30_000, true),
@@ -167,7 +167,7 @@ fn the_edge_of_the_window_is_inside() {
 }
 
 #[test]
-fn another_sign_does_not_match() {
+fn a_wrong_signature_does_not_match() {
     let case = Case::new();
     let signed = signed_with(KEY, &format!("a=1&time={NOW}"));
     for wrong in [
@@ -188,7 +188,7 @@ fn another_sign_does_not_match() {
             "{wrong}"
         );
     }
-    // What is no sign at all needs no explanation.
+    // A malformed signature gets no explanation.
     for wrong in [
         format!("a=1&time={NOW}&sign="),
         format!("a=1&time={NOW}&sign=nonsense"),
@@ -225,7 +225,7 @@ fn the_previous_key_is_valid_to_the_end_of_its_overlap() {
 }
 
 #[test]
-fn a_replayed_request_is_refused_where_the_profile_says_so() {
+fn a_replayed_request_is_rejected_if_the_profile_says_so() {
     let mut case = Case::new();
     let signed = signed_with(KEY, &format!("a=1&time={NOW}"));
     assert!(case.post(&signed).is_ok() && case.post(&signed).is_ok());
@@ -241,18 +241,18 @@ fn a_replayed_request_is_refused_where_the_profile_says_so() {
     );
     assert!(
         matches!(case.post(&upper), Err(Rejection::RequestReplayed)),
-        "the same hash in other letters"
+        "the same hash in upper case"
     );
 }
 
 #[test]
-fn a_replay_with_another_time_is_refused() {
+fn a_replay_with_another_time_is_rejected() {
     let mut case = Case::new();
     let profile = SignProfile {
         replay: ReplayPolicy::Reject,
         ..SignProfile::preset("top").unwrap()
     };
-    // Without separators the same string is signed, so the sign alone has to tell that the second is a replay.
+    // Without separators both requests sign the same text, so only the signature identifies the second as a replay.
     let updated = NOW + 1_000;
     let original = format!("time={NOW}&update_time={updated}");
     let replay = format!("t=ime{NOW}update_&time={updated}");
@@ -267,7 +267,7 @@ fn a_replay_with_another_time_is_refused() {
 }
 
 #[test]
-fn an_application_without_a_profile_signs_by_the_gateway_s() {
+fn an_application_without_a_profile_uses_the_gateways() {
     let mut case = Case::new();
     case.app.profile = None;
     let signed = signed_with(KEY, &format!("a=1&time={NOW}"));
@@ -286,7 +286,7 @@ fn an_application_without_a_profile_signs_by_the_gateway_s() {
 }
 
 #[test]
-fn a_request_that_is_refused_is_not_remembered() {
+fn a_rejected_request_is_not_stored_in_the_replay_memory() {
     let mut case = Case::new();
     case.app = app(ReplayPolicy::Reject, None);
     let signed = signed_with(KEY, &format!("a=1&time={NOW}"));
@@ -295,12 +295,12 @@ fn a_request_that_is_refused_is_not_remembered() {
 }
 
 #[test]
-fn explanations_are_bounded_in_number() {
+fn the_number_of_explanations_is_limited() {
     let case = Case::new();
     let unsorted = format!("b=1&a=1&time={NOW}{KEY}");
     let sign = hex::encode(<md5::Md5 as md5::Digest>::digest(unsorted));
     let wrong = format!("b=1&a=1&time={NOW}&sign={sign}");
-    let explained = (0..EXPLANATIONS_A_SECOND + 10)
+    let explained = (0..MAX_EXPLANATIONS_PER_SECOND + 10)
         .filter(|_| {
             matches!(
                 case.post(&wrong),
@@ -310,8 +310,8 @@ fn explanations_are_bounded_in_number() {
             )
         })
         .count();
-    assert_eq!(explained as u64, EXPLANATIONS_A_SECOND);
-    // Where no search was made, nothing is said of its outcome.
+    assert_eq!(explained as u64, MAX_EXPLANATIONS_PER_SECOND);
+    // Without a search, there is no explanation.
     let other_key = signed_with(OLD_KEY, &format!("a=1&time={NOW}"));
     assert!(matches!(
         case.post(&other_key),

@@ -1,32 +1,32 @@
-//! The table against a plain map, over calls at random.
+//! Compares the table with a plain map, over random calls.
 
 use std::collections::BTreeMap;
 
 use super::*;
 
 const NOW: u64 = 1_732_104_000_000;
-const MOST: usize = 300;
+const MAX: usize = 300;
 
-/// What the contract asks for, and nothing else.
+/// The reference: the contract's rules over a plain map.
 #[derive(Default)]
 struct Plain {
-    ends: BTreeMap<Vec<u8>, u64>,
+    expiries: BTreeMap<Vec<u8>, u64>,
     latest: u64,
 }
 
 impl Plain {
-    fn remember(&mut self, sign: &[u8], last_live: u64, now: u64) -> Result<(), NotRemembered> {
+    fn insert(&mut self, sign: &[u8], last_live: u64, now: u64) -> Result<(), ReplayInsertError> {
         self.latest = self.latest.max(now);
-        self.ends.retain(|_, end| *end >= now);
-        if last_live < self.latest || self.ends.contains_key(sign) {
-            return Err(NotRemembered::Replayed);
+        self.expiries.retain(|_, end| *end >= now);
+        if last_live < self.latest || self.expiries.contains_key(sign) {
+            return Err(ReplayInsertError::Replayed);
         }
-        if self.ends.len() >= MOST {
-            let first = self.ends.values().min().copied().unwrap_or(now);
+        if self.expiries.len() >= MAX {
+            let first = self.expiries.values().min().copied().unwrap_or(now);
             let until_room = Duration::from_millis(first - now + 1);
-            return Err(NotRemembered::Full { until_room });
+            return Err(ReplayInsertError::Full { until_room });
         }
-        self.ends.insert(sign.to_vec(), last_live);
+        self.expiries.insert(sign.to_vec(), last_live);
         Ok(())
     }
 }
@@ -38,7 +38,7 @@ fn random(number: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// One of 1,000 signs, of one algorithm or the other; some have a half in common.
+/// One of 1,000 signatures of either algorithm; some share a half.
 fn sign(number: u64) -> Sign {
     let number = number % 1_000;
     let long = number.is_multiple_of(3);
@@ -53,14 +53,14 @@ fn sign(number: u64) -> Sign {
 }
 
 #[test]
-fn calls_at_random_are_answered_as_a_plain_map_would() {
+fn random_calls_have_the_same_results_as_with_a_plain_map() {
     for seed in 0..20 {
-        let hash = PlaceHash::new();
+        let hash = SlotHash::new();
         let (mut signs, mut plain) = (LiveSigns::default(), Plain::default());
         let mut now = NOW;
         for step in 0..5_000 {
             let drawn = random(seed << 32 | step);
-            // A clock that mostly goes on, at times jumps ahead, and now and then goes back.
+            // A clock that mostly advances, sometimes jumps ahead, and sometimes goes back.
             now = match drawn % 256 {
                 0 => now + 2_000,
                 1..4 => now - 3,
@@ -68,20 +68,20 @@ fn calls_at_random_are_answered_as_a_plain_map_would() {
             };
             let sign = sign(drawn >> 8);
             let last_live = now + (drawn >> 40) % 1_200;
-            let remembered = signs.remember(Halves::from(&sign), last_live, now, MOST, hash);
-            let expected = plain.remember(sign.as_bytes(), last_live, now);
-            assert_eq!(remembered, expected, "seed {seed}, step {step}");
-            assert_eq!(signs.ends.len(), plain.ends.len());
-            assert!(signs.entries.len() <= MOST);
+            let inserted = signs.insert(Halves::from(&sign), last_live, now, MAX, hash);
+            let expected = plain.insert(sign.as_bytes(), last_live, now);
+            assert_eq!(inserted, expected, "seed {seed}, step {step}");
+            assert_eq!(signs.expiries.len(), plain.expiries.len());
+            assert!(signs.entries.len() <= MAX);
         }
         assert!(signs.is_empty_at(now + 1_201, hash));
     }
 }
 
 #[test]
-fn signs_of_one_place_are_told_apart() {
-    // With such a key every sign whose first half has zeros in it hashes alike.
-    let hash = PlaceHash([0, 0]);
+fn signs_in_one_slot_are_distinguished() {
+    // With this key, all signatures of this test have the same hash.
+    let hash = SlotHash([0, 0]);
     let mut signs = LiveSigns::default();
     let one = |number: u8| {
         Halves(
@@ -91,32 +91,32 @@ fn signs_of_one_place_are_told_apart() {
     };
     for number in 0..100 {
         let last_live = NOW + u64::from(number % 7);
-        let first = signs.remember(one(number), last_live, NOW, MOST, hash);
-        let again = signs.remember(one(number), last_live, NOW, MOST, hash);
-        assert_eq!((first, again), (Ok(()), Err(NotRemembered::Replayed)));
+        let first = signs.insert(one(number), last_live, NOW, MAX, hash);
+        let again = signs.insert(one(number), last_live, NOW, MAX, hash);
+        assert_eq!((first, again), (Ok(()), Err(ReplayInsertError::Replayed)));
     }
     for millis in 0..7 {
         let now = NOW + millis;
         let is_live = |number: &u8| u64::from(number % 7) >= millis;
         for number in (0..100).filter(is_live) {
-            let again = signs.remember(one(number), now + 9, now, MOST, hash);
-            assert_eq!(again, Err(NotRemembered::Replayed), "{number}");
+            let again = signs.insert(one(number), now + 9, now, MAX, hash);
+            assert_eq!(again, Err(ReplayInsertError::Replayed), "{number}");
         }
     }
     assert!(signs.is_empty_at(NOW + 7, hash));
 }
 
 #[test]
-fn places_are_used_again() {
-    let hash = PlaceHash::new();
+fn entries_are_reused() {
+    let hash = SlotHash::new();
     let mut signs = LiveSigns::default();
     for round in 0..50 {
         let now = NOW + round * 10;
-        for number in 0..MOST as u64 {
+        for number in 0..MAX as u64 {
             let sign = Halves::from(&sign(number));
-            assert_eq!(signs.remember(sign, now + 9, now, MOST, hash), Ok(()));
+            assert_eq!(signs.insert(sign, now + 9, now, MAX, hash), Ok(()));
         }
     }
-    assert_eq!(signs.entries.len(), MOST);
-    assert_eq!(signs.table.len(), MOST.next_power_of_two());
+    assert_eq!(signs.entries.len(), MAX);
+    assert_eq!(signs.table.len(), MAX.next_power_of_two());
 }

@@ -1,4 +1,4 @@
-//! The SQLite file that is copied from: nobody writes to it meanwhile.
+//! The SQLite file that is copied, locked against writes.
 
 use std::{fs::File, path::Path};
 
@@ -37,7 +37,7 @@ impl Source {
         names.collect()
     }
 
-    /// Every row of a table, once run.
+    /// The statement that returns all rows of a table.
     pub(super) fn rows(&self, table: &str, columns: &[String]) -> rusqlite::Result<Statement<'_>> {
         let columns = columns.join(", ");
         self.connection
@@ -49,7 +49,7 @@ impl Source {
         self.connection.query_row(&query, [], |row| row.get(0))
     }
 
-    /// The largest id that was ever given: that of a row which is gone must not be given again either.
+    /// The largest id ever assigned: ids of deleted rows must not be reused either.
     pub(super) fn last_id(&self, table: &str) -> rusqlite::Result<i64> {
         let query = format!(
             "SELECT max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = '{table}'), 0), \
@@ -62,15 +62,15 @@ impl Source {
 pub(super) fn process_using(file: &Path) -> Option<i32> {
     let mut shared = file.as_os_str().to_owned();
     shared.push("-shm");
-    // To ask for a lock that would exclude others, the file must be open for writing.
+    // Testing for a write lock needs a file that is open for writing.
     let shared = File::options().read(true).write(true).open(shared).ok()?;
-    let asked = Flock {
+    let lock = Flock {
         start: IN_USE,
         length: 1,
         pid: None,
         typ: FlockType::WriteLock,
         offset_type: FlockOffsetType::Set,
     };
-    let held = fcntl_getlk(&shared, &asked).ok().flatten()?;
+    let held = fcntl_getlk(&shared, &lock).ok().flatten()?;
     Some(Pid::as_raw(held.pid))
 }

@@ -1,4 +1,4 @@
-//! The Postgres that is copied to: one transaction, from the look whether it is empty to the last number.
+//! The Postgres database that is copied to: one transaction for everything.
 
 use std::pin::pin;
 
@@ -9,28 +9,28 @@ use tokio_postgres::{
 use super::{CopyError, TABLES, source::Source, value::Value};
 use crate::PostgresDatabase;
 
-/// The column that the database itself numbers, where there is one.
+/// The column with an auto-increment number, in tables that have one.
 pub(super) const ID: &str = "id";
 
-/// A copy takes as long as it takes; who has the tables locked is told soon that they are.
-const PATIENT: &str = "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; \
+/// A copy has no timeout, except for waiting for locks: the operator should learn soon that the target is in use.
+const SESSION_SETTINGS: &str = "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; \
                        SET lock_timeout = '3s'";
 
-/// A connection for the copy.
+/// Opens the connection for the copy.
 pub(super) async fn connect(database: &PostgresDatabase) -> Result<Client, CopyError> {
     let connected = database.connect().await;
     let (client, _) = connected.map_err(CopyError::Target)?;
-    client.batch_execute(PATIENT).await?;
+    client.batch_execute(SESSION_SETTINGS).await?;
     Ok(client)
 }
 
-/// The transaction. Unless it is committed, nothing has happened; a process that is killed does not commit.
+/// The transaction of the copy. It is rolled back unless [`Self::commit`] succeeds, also if the process is killed.
 pub(super) struct Target<'c> {
     transaction: Transaction<'c>,
 }
 
 impl<'c> Target<'c> {
-    /// Locks the tables against whoever else would write, another copy say, and looks whether they are empty.
+    /// Locks the tables against other writers, for example another copy, and checks that they are empty.
     pub(super) async fn begin(client: &'c mut Client) -> Result<Self, CopyError> {
         let transaction = client.transaction().await?;
         let lock = format!("LOCK TABLE {} IN EXCLUSIVE MODE", TABLES.join(", "));
@@ -41,7 +41,7 @@ impl<'c> Target<'c> {
             });
         }
         let mut tables = Vec::new();
-        // A program that was started on the target has made a key there: that alone is not in use yet.
+        // A program that was started on the target has created a key. That alone does not count as used.
         transaction.batch_execute("DELETE FROM login_keys").await?;
         for table in TABLES {
             let query = format!("SELECT EXISTS (SELECT 1 FROM {table})");
@@ -56,7 +56,7 @@ impl<'c> Target<'c> {
         }
     }
 
-    /// Writes a whole table: how many rows, and how many of their texts were replaced.
+    /// Writes a whole table. Returns the number of rows, and of texts with replaced characters.
     pub(super) async fn write(
         &self,
         source: &Source,
@@ -73,8 +73,8 @@ impl<'c> Target<'c> {
         let mut replaced = 0;
         while let Some(row) = rows.next()? {
             let mut values = Vec::with_capacity(columns.len());
-            for (place, column) in columns.iter().enumerate() {
-                let value = Value::read(row.get_ref(place)?, table, column)?;
+            for (index, column) in columns.iter().enumerate() {
+                let value = Value::read(row.get_ref(index)?, table, column)?;
                 replaced += u64::from(value.is_replaced());
                 values.push(value);
             }
@@ -90,8 +90,8 @@ impl<'c> Target<'c> {
         Ok(types.map(|column| column.type_().clone()).collect())
     }
 
-    /// Lets the database number the table's next row behind `last`.
-    pub(super) async fn number_behind(&self, table: &str, last: i64) -> Result<(), CopyError> {
+    /// Sets the sequence of the table, so that the next id follows `last`.
+    pub(super) async fn continue_ids_after(&self, table: &str, last: i64) -> Result<(), CopyError> {
         if last > 0 {
             let set = "SELECT setval(pg_get_serial_sequence($1, $2), $3)";
             self.transaction

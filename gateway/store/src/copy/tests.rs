@@ -1,4 +1,4 @@
-//! From a real file to a real server: all of it, or nothing.
+//! Copies from a real file to a real server: everything, or nothing.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -8,7 +8,7 @@ use tokio_postgres::types::Type;
 use super::*;
 use crate::{Store, StoreAddress, postgres::Session, testing::TestStore};
 
-/// A row in every table, with every column set in one of them at least.
+/// Rows in every table; every column is set in at least one.
 const SOME: &str = "
     INSERT INTO applications VALUES
         (3, 'first', 'Ein Name ☃', 'active', 1700000000000, x'00ff', x'01', 1700000000001, '{}', '[]', 'v1'),
@@ -27,7 +27,7 @@ const SOME: &str = "
     INSERT INTO events VALUES (4, 9, 3, 'seen', '{\"a\":1}', 10), (5, 9, 3, 'seen', NULL, 11);
 ";
 
-/// Both databases.
+/// Source and target.
 struct Pair {
     from: TestStore,
     to: TestStore,
@@ -84,12 +84,12 @@ fn columns(connection: &Connection, table: &str) -> Vec<String> {
     names.map(Result::unwrap).collect()
 }
 
-/// The rows of a table as SQLite has them, put into an order of their own.
+/// The sorted rows of a table in SQLite.
 fn source_rows(connection: &Connection, table: &str, columns: &[String]) -> Vec<String> {
     let query = format!("SELECT {} FROM {table}", columns.join(", "));
     let mut statement = connection.prepare(&query).unwrap();
     let rows = statement.query_map([], |row| {
-        let values = (0..columns.len()).map(|at| row.get::<_, Stored>(at));
+        let values = (0..columns.len()).map(|index| row.get::<_, Stored>(index));
         Ok(format!("{:?}", values.collect::<Result<Vec<_>, _>>()?))
     });
     let mut rows: Vec<_> = rows.unwrap().map(Result::unwrap).collect();
@@ -97,18 +97,18 @@ fn source_rows(connection: &Connection, table: &str, columns: &[String]) -> Vec<
     rows
 }
 
-/// The same of the target, as SQLite would have them.
+/// The sorted rows of a table in the target, with SQLite's types.
 async fn target_rows(session: &Session, table: &str, columns: &[String]) -> Vec<String> {
     let query = format!("SELECT {} FROM {table}", columns.join(", "));
     let read = |row: &tokio_postgres::Row| {
-        let values = row.columns().iter().enumerate().map(|(at, column)| {
+        let values = row.columns().iter().enumerate().map(|(index, column)| {
             let stored = match *column.type_() {
                 Type::BOOL => row
-                    .get::<_, Option<bool>>(at)
-                    .map(|is| Stored::Integer(is.into())),
-                Type::INT8 => row.get::<_, Option<i64>>(at).map(Stored::Integer),
-                Type::TEXT => row.get::<_, Option<String>>(at).map(Stored::Text),
-                Type::BYTEA => row.get::<_, Option<Vec<u8>>>(at).map(Stored::Blob),
+                    .get::<_, Option<bool>>(index)
+                    .map(|flag| Stored::Integer(flag.into())),
+                Type::INT8 => row.get::<_, Option<i64>>(index).map(Stored::Integer),
+                Type::TEXT => row.get::<_, Option<String>>(index).map(Stored::Text),
+                Type::BYTEA => row.get::<_, Option<Vec<u8>>>(index).map(Stored::Blob),
                 ref other => panic!("{other}"),
             };
             stored.unwrap_or(Stored::Null)
@@ -122,7 +122,7 @@ async fn target_rows(session: &Session, table: &str, columns: &[String]) -> Vec<
 }
 
 #[tokio::test]
-async fn every_row_arrives_as_it_was() {
+async fn every_row_is_copied_unchanged() {
     let pair = Pair::with(SOME).await;
     let copied = pair.copy().await.unwrap();
     let counted: Vec<_> = copied
@@ -150,7 +150,7 @@ async fn every_row_arrives_as_it_was() {
 }
 
 #[tokio::test]
-async fn no_table_and_no_column_is_forgotten() {
+async fn all_tables_and_columns_are_copied() {
     let pair = Pair::with("").await;
     let (source, target) = (pair.source(), pair.target().await);
     let mut statement = source
@@ -158,8 +158,8 @@ async fn no_table_and_no_column_is_forgotten() {
         .unwrap();
     let tables = statement.query_map([], |row| row.get::<_, String>(0));
     let tables: BTreeSet<_> = tables.unwrap().map(Result::unwrap).collect();
-    let of_their_own = ["changes", "refinery_schema_history"];
-    let expected = TABLES.into_iter().chain(of_their_own).map(str::to_owned);
+    let not_copied = ["changes", "refinery_schema_history"];
+    let expected = TABLES.into_iter().chain(not_copied).map(str::to_owned);
     assert_eq!(tables, expected.collect());
     for table in TABLES {
         let query = "SELECT column_name::text FROM information_schema.columns WHERE table_name = $1 \
@@ -171,8 +171,8 @@ async fn no_table_and_no_column_is_forgotten() {
 }
 
 #[tokio::test]
-async fn an_id_that_was_given_is_not_given_again() {
-    // The last application and account are gone, their ids not.
+async fn ids_of_deleted_rows_are_not_reused() {
+    // The application with the highest id was deleted.
     let pair = Pair::with(&format!(
         "{SOME} INSERT INTO applications SELECT 40, 'gone', name, state, 1, x'', NULL, NULL, NULL, '[]', NULL \
          FROM applications LIMIT 1; DELETE FROM applications WHERE id = 40"
@@ -202,7 +202,7 @@ async fn an_id_that_was_given_is_not_given_again() {
 }
 
 #[tokio::test]
-async fn an_empty_source_leaves_the_target_as_new() {
+async fn an_empty_source_leaves_the_target_empty() {
     let pair = Pair::with("").await;
     pair.copy().await.unwrap();
     let insert = "INSERT INTO accounts (provider, kind, username, created_at) VALUES ('', '', '', 0) RETURNING id";
@@ -211,7 +211,7 @@ async fn an_empty_source_leaves_the_target_as_new() {
 }
 
 #[tokio::test]
-async fn a_target_that_is_not_empty_is_left_alone() {
+async fn a_target_that_is_not_empty_is_not_changed() {
     let pair = Pair::with(SOME).await;
     let target = pair.target().await;
     let insert =
@@ -223,7 +223,7 @@ async fn a_target_that_is_not_empty_is_left_alone() {
         "{error}"
     );
     target.execute("DELETE FROM accounts", &[]).await.unwrap();
-    // What a program makes that was only started there is replaced.
+    // The key that a program creates at its first start is replaced.
     let own_key = "INSERT INTO login_keys VALUES ('redirect_cookie', sha256(''), 0)";
     target.execute(own_key, &[]).await.unwrap();
     pair.copy().await.unwrap();
@@ -243,7 +243,7 @@ async fn a_target_that_is_not_empty_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_target_that_somebody_writes_to_is_in_use() {
+async fn a_target_with_another_writer_is_in_use() {
     let pair = Pair::with(SOME).await;
     let target = pair.target().await;
     target.execute("BEGIN", &[]).await.unwrap();
@@ -255,14 +255,14 @@ async fn a_target_that_somebody_writes_to_is_in_use() {
 }
 
 #[tokio::test]
-async fn what_fails_in_the_middle_leaves_nothing() {
+async fn a_copy_that_fails_halfway_leaves_the_target_empty() {
     let pair = Pair::with(SOME).await;
     let spoil = "UPDATE accounts SET username = 'a' || char(0) WHERE id = 9";
     pair.source().execute_batch(spoil).unwrap();
     let error = pair.copy().await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "accounts.username has a text that holds U+0000 or is not UTF-8, which Postgres cannot store"
+        "accounts.username has a string that holds U+0000 or is not UTF-8, which Postgres cannot store"
     );
     assert_eq!(pair.counts().await, [0; TABLES.len()]);
     let mend = "UPDATE accounts SET username = 'a' WHERE id = 9";
@@ -272,7 +272,7 @@ async fn what_fails_in_the_middle_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn what_clients_sent_is_kept_but_for_the_letter_that_cannot_be() {
+async fn client_texts_are_copied_with_null_characters_replaced() {
     let pair = Pair::with(SOME).await;
     let spoil = "UPDATE events SET data = 'a' || char(0) || 'b' WHERE id = 4";
     pair.source().execute_batch(spoil).unwrap();
@@ -284,7 +284,7 @@ async fn what_clients_sent_is_kept_but_for_the_letter_that_cannot_be() {
 }
 
 #[tokio::test]
-async fn a_source_that_is_not_there_is_not_made() {
+async fn a_missing_source_is_not_created() {
     let pair = Pair::with("").await;
     let missing = pair.file().with_extension("missing");
     let StoreAddress::Postgres(server) = pair.to.address() else {
@@ -297,7 +297,7 @@ async fn a_source_that_is_not_there_is_not_made() {
 }
 
 #[tokio::test]
-async fn nobody_writes_to_the_source_meanwhile() {
+async fn the_source_is_locked_against_writes() {
     let pair = Pair::with(SOME).await;
     let source = Source::open(pair.file()).unwrap();
     let other = pair.source();

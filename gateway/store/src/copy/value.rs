@@ -1,4 +1,4 @@
-//! A value of SQLite's on its way into a column of Postgres'.
+//! Converting a SQLite value for a Postgres column.
 
 use std::{borrow::Cow, error::Error, fmt};
 
@@ -8,12 +8,12 @@ use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
 use super::CopyError;
 
-/// The one letter of a text that Postgres cannot hold.
+/// The character that Postgres cannot store in a text.
 const NUL: char = '\0';
-/// What stands for a letter that is lost (Unicode, U+FFFD).
+/// The replacement character (Unicode, U+FFFD).
 const REPLACEMENT: &str = "\u{fffd}";
-/// The only table with texts that mean nothing to us, and may be anything.
-const FREE_TEXTS: &str = "events";
+/// The only table with free text from clients, in which characters may be replaced.
+const FREE_TEXT_TABLE: &str = "events";
 
 /// A value, borrowed from the row.
 pub(super) enum Value<'r> {
@@ -24,7 +24,7 @@ pub(super) enum Value<'r> {
 }
 
 impl<'r> Value<'r> {
-    /// `table` and `column` say where it is from.
+    /// Reads a value; `table` and `column` are for the error.
     pub(super) fn read(
         value: ValueRef<'r>,
         table: &'static str,
@@ -42,18 +42,18 @@ impl<'r> Value<'r> {
                 let text = std::str::from_utf8(bytes).map_err(|_| unfit())?;
                 match text.contains(NUL) {
                     false => Ok(Self::Text(text.into())),
-                    true if table == FREE_TEXTS => {
+                    true if table == FREE_TEXT_TABLE => {
                         Ok(Self::Text(text.replace(NUL, REPLACEMENT).into()))
                     }
                     true => Err(unfit()),
                 }
             }
-            // No table of ours has any.
+            // No table has such a column.
             ValueRef::Real(_) => Err(unfit()),
         }
     }
 
-    /// Whether it is not quite what was read.
+    /// Whether characters were replaced.
     pub(super) fn is_replaced(&self) -> bool {
         matches!(self, Self::Text(Cow::Owned(_)))
     }
@@ -76,20 +76,20 @@ impl ToSql for Value<'_> {
     }
 
     fn accepts(_: &Type) -> bool {
-        // The value decides.
+        // `to_sql` checks the type against the value.
         true
     }
 
     to_sql_checked!();
 }
 
-/// Which kind it is, and no more: what people have stored is theirs.
+/// Prints only the kind: stored values are personal data.
 impl fmt::Debug for Value<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Null => "NULL",
             Self::Number(_) => "a number",
-            Self::Text(_) => "a text",
+            Self::Text(_) => "a string",
             Self::Bytes(_) => "bytes",
         })
     }

@@ -1,12 +1,12 @@
-//! Changes in Postgres: a writer records them in the statement that makes them, and tells whoever listens.
+//! The change feed of Postgres: a writer records changes in the statement that makes them, and notifies listeners.
 //!
-//! Each process listens on a connection of its own (`LISTEN`). Where that is not to be had, on engines that speak
-//! Postgres' protocol without it or behind a pooler that does not keep a session, it reads the recorded changes
-//! again and again instead; which of both is found out by trying, at each connect. Also where there is no connection to
-//! spare for listening: then they are read by those of the pool.
+//! Each process listens on a separate connection (`LISTEN`). If that is not available, it polls the recorded changes.
+//! This concerns engines with Postgres' protocol but without `LISTEN`, and poolers that do not keep a session. Which
+//! one works is tested at each connect. If no connection can be opened for listening, the process polls with pooled
+//! connections.
 //!
-//! Processes of both kinds may share a database, for example if only one of two roles may call `pg_notify`. A process
-//! that cannot notify therefore marks what it records, and those that listen read such records besides.
+//! Listening and polling processes may share a database, for example if only one of two roles may call `pg_notify`. So
+//! a process that cannot notify marks its records, and listening processes also poll the marked records.
 
 mod clock;
 mod listen;
@@ -26,17 +26,17 @@ pub(super) use self::{
 };
 use crate::{StoreError, Topic, postgres::PostgresDatabase};
 
-/// What is listened on.
+/// The notification channel.
 const CHANNEL: &str = "signpost_changes";
 
-/// Makes a statement tell of the rows that it changes: `write` is an `INSERT`, `UPDATE` or `DELETE` that gives back
-/// the changed thing's key `RETURNING … AS key`, as bytes. The whole gives back as many rows.
+/// Extends a statement so that it records and notifies the rows that it changes.
 ///
-/// One statement, so that a change is never made without being told, nor told without being made.
+/// `write` is an `INSERT`, `UPDATE` or `DELETE` that returns the key of the changed thing as bytes: `RETURNING … AS
+/// key`. The extended statement returns as many rows. It is a single one, so that write and notification are atomic.
 #[must_use]
 pub fn with_notification(database: &PostgresDatabase, topic: Topic, write: &str) -> String {
     let topic = topic.as_str();
-    if database.notifies() {
+    if database.can_notify() {
         return format!(
             "WITH changed AS ({write}), \
              recorded AS (INSERT INTO changes (topic, key) SELECT '{topic}', key FROM changed) \
@@ -51,14 +51,16 @@ pub fn with_notification(database: &PostgresDatabase, topic: Topic, write: &str)
     )
 }
 
-/// As [`with_notification`], for a statement that changes many things of a topic: it tells once, with an empty key, that any of
-/// them may have changed. Its rows need only be given back; the whole gives back how many there were.
+/// As [`with_notification`], for a statement that changes many things of a topic.
+///
+/// It notifies once, with an empty key: any of them may have changed. `write` need only return its rows; the extended
+/// statement returns their number.
 #[must_use]
 pub fn with_bulk_notification(database: &PostgresDatabase, topic: Topic, write: &str) -> String {
     let topic = topic.as_str();
-    let (columns, id, tell) = if database.notifies() {
-        let tell = format!("pg_notify('{CHANNEL}', '{topic}:')");
-        ("topic, key", String::new(), tell)
+    let (columns, id, notify) = if database.can_notify() {
+        let notify = format!("pg_notify('{CHANNEL}', '{topic}:')");
+        ("topic, key", String::new(), notify)
     } else {
         let id = format!("{NOT_NOTIFIED_ID}, ");
         ("id, topic, key", id, "1".to_owned())
@@ -67,11 +69,11 @@ pub fn with_bulk_notification(database: &PostgresDatabase, topic: Topic, write: 
         "WITH changed AS ({write}), \
          recorded AS (INSERT INTO changes ({columns}) \
              SELECT {id}'{topic}', ''::bytea WHERE EXISTS (SELECT 1 FROM changed)) \
-         SELECT count, {tell} FROM (SELECT count(*) AS count FROM changed) AS counted WHERE count > 0"
+         SELECT count, {notify} FROM (SELECT count(*) AS count FROM changed) AS counted WHERE count > 0"
     )
 }
 
-/// Whether there is a `pg_notify` that we may call.
+/// Whether `pg_notify` exists and the role may call it.
 pub(super) async fn can_notify(client: &Client) -> Result<bool, StoreError> {
     let tried = client
         .execute("SELECT pg_notify($1, '')", &[&CHANNEL])
@@ -83,12 +85,12 @@ pub(super) async fn can_notify(client: &Client) -> Result<bool, StoreError> {
     }
 }
 
-/// Whether the server says that it does not have what was asked for, or not for us.
+/// Whether the server does not have a function, or does not permit it.
 pub(super) fn is_unavailable(error: &tokio_postgres::Error) -> bool {
-    let says = [
+    let states = [
         SqlState::UNDEFINED_FUNCTION,
         SqlState::INSUFFICIENT_PRIVILEGE,
         SqlState::FEATURE_NOT_SUPPORTED,
     ];
-    error.code().is_some_and(|code| says.contains(code))
+    error.code().is_some_and(|code| states.contains(code))
 }

@@ -1,4 +1,4 @@
-//! Connecting: TLS as `sslmode` says, and limits for whatever the server does for us.
+//! Connecting: TLS according to `sslmode`, and timeouts on the server's side.
 
 use std::{future::poll_fn, path::Path, sync::Arc, time::Duration};
 
@@ -14,15 +14,15 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::{OpenError, PostgresAddress, PostgresSettings, StoreError};
 
-/// A server that has been silent for so long is asked by TCP whether it is there.
+/// TCP keepalive: probes are sent to a server that has been silent for this long.
 const KEEPALIVE: Duration = Duration::from_secs(10);
-/// A transaction that nobody goes on with, since its process has died or was cut off, ends after so long.
-const IDLE_IN_TRANSACTION: Duration = Duration::from_secs(10);
+/// The server ends an open transaction that is idle for this long, because its process died or lost the connection.
+const IDLE_IN_TRANSACTION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The address, with time limits.
+/// The driver's configuration: the address, with timeouts.
 pub(super) fn config(address: &PostgresAddress, settings: &PostgresSettings) -> Config {
     let mut config = address.config().clone();
-    // Each of several hosts has its share, so that the last is not left out because of the first.
+    // Several hosts share the timeout, so that the last one is still tried.
     let hosts = u32::try_from(config.get_hosts().len()).unwrap_or(1).max(1);
     config
         .connect_timeout(settings.connect / hosts)
@@ -36,20 +36,21 @@ pub(super) fn config(address: &PostgresAddress, settings: &PostgresSettings) -> 
     config
 }
 
-/// What each connection is told first: the server gives up by itself what we have given up.
+/// First statements of each connection: the server cancels by itself what the caller gives up.
 pub(super) fn limits(settings: &PostgresSettings) -> String {
     format!(
         "SET statement_timeout = {}; SET idle_in_transaction_session_timeout = {}",
         settings.statement.as_millis(),
-        IDLE_IN_TRANSACTION.as_millis()
+        IDLE_IN_TRANSACTION_TIMEOUT.as_millis()
     )
 }
 
-/// What the server tells unasked. Ends when the connection does.
+/// Notifications from the server. The channel closes with the connection.
 pub(crate) type Notifications = UnboundedReceiver<Notification>;
 
-/// A connection outside the pool, with the limits that pooled ones have. It is driven by a task of the runtime that
-/// this is called on, and ends with its client.
+/// Opens a connection outside the pool, with the timeouts of pooled ones.
+///
+/// A task of the current runtime drives it. It is closed when the client is dropped.
 pub(super) async fn connect(
     config: &Config,
     tls: &MakeRustlsConnect,
@@ -59,11 +60,11 @@ pub(super) async fn connect(
         let (client, mut connection) = config.connect(tls.clone()).await?;
         let (sender, notifications) = unbounded_channel();
         tokio::spawn(async move {
-            // An error ends it as well; whoever uses the client is told.
+            // An error ends the task, too; calls of the client then return it.
             while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await
             {
                 if let AsyncMessage::Notification(notification) = message {
-                    // Nobody may be listening.
+                    // The receiver may have been dropped.
                     let _ = sender.send(notification);
                 }
             }
@@ -76,7 +77,8 @@ pub(super) async fn connect(
         .map_err(|_| StoreError::Busy)?
 }
 
-/// TLS for whatever `sslmode` the address says; whether it is used at all is in its configuration.
+/// The TLS connector for the `sslmode` of the address. Whether TLS is used at all is part of the driver's
+/// configuration.
 pub(super) fn tls(
     address: &PostgresAddress,
     settings: &PostgresSettings,
@@ -87,24 +89,24 @@ pub(super) fn tls(
         .expect("ring has what the default versions need");
     let config = if address.verifies_server() {
         builder
-            .with_root_certificates(roots(settings.root_certificate.as_deref())?)
+            .with_root_certificates(root_certificates(settings.root_certificate.as_deref())?)
             .with_no_client_auth()
     } else {
         builder
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(AnyServer(provider)))
+            .with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate(provider)))
             .with_no_client_auth()
     };
     Ok(MakeRustlsConnect::new(config))
 }
 
-fn roots(file: Option<&Path>) -> Result<RootCertStore, OpenError> {
+fn root_certificates(file: Option<&Path>) -> Result<RootCertStore, OpenError> {
     let mut roots = RootCertStore::empty();
     let Some(file) = file else {
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         return match roots.is_empty() {
             true => Err(OpenError::Certificates(
-                "this system has none; name a file as root_certificate".to_owned(),
+                "this system has none; set root_certificate".to_owned(),
             )),
             false => Ok(roots),
         };
@@ -117,16 +119,16 @@ fn roots(file: Option<&Path>) -> Result<RootCertStore, OpenError> {
         roots.add(certificate).map_err(|cause| unusable(&cause))?;
     }
     if roots.is_empty() {
-        return Err(unusable(&"it holds no certificate"));
+        return Err(unusable(&"no certificate in it"));
     }
     Ok(roots)
 }
 
-/// libpq's `require`: encrypted, and whoever answers is believed.
+/// libpq's `require`: encrypted, but the certificate is not verified.
 #[derive(Debug)]
-struct AnyServer(Arc<CryptoProvider>);
+struct AcceptAnyCertificate(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for AnyServer {
+impl ServerCertVerifier for AcceptAnyCertificate {
     fn verify_server_cert(
         &self,
         _end_entity: &CertificateDer<'_>,

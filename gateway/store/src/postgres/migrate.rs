@@ -1,4 +1,4 @@
-//! Migrating a database on a server, by one process at a time.
+//! Migrations on a server, by one process at a time.
 
 use std::time::Duration;
 
@@ -7,17 +7,17 @@ use tokio_postgres::Client;
 use super::changes::is_unavailable;
 use crate::OpenError;
 
-/// A number that nothing else on the server locks: the letters of "signpost".
+/// Number of the advisory lock: the bytes of "signpost", so that no other program uses it.
 const LOCK: i64 = 0x7369_676e_706f_7374;
-/// Where there are no advisory locks, one process migrates and the others' attempts fail: then they look again.
+/// Attempts without advisory locks: one process migrates; the attempts of the others fail, and they retry.
 const ATTEMPTS: u32 = 5;
-const PAUSE: Duration = Duration::from_millis(500);
+const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
 mod embedded {
     refinery::embed_migrations!("migrations/postgres");
 }
 
-/// Applies what is missing. However long others migrate, this waits; and a migration may take its time.
+/// Applies the missing migrations. Neither a migration nor the wait for another process has a timeout.
 pub(super) async fn migrate(client: &mut Client, server: &str) -> Result<(), OpenError> {
     let refused = |cause: tokio_postgres::Error| OpenError::Server {
         server: server.to_owned(),
@@ -51,7 +51,7 @@ async fn lock(client: &Client) -> Result<(), tokio_postgres::Error> {
     if tried.await?.try_get(0)? {
         return Ok(());
     }
-    tracing::info!("another process is migrating the database: waiting for it");
+    tracing::info!("another process is migrating the database: waiting for it to finish");
     client
         .execute("SELECT pg_advisory_lock($1)", &[&LOCK])
         .await
@@ -64,7 +64,7 @@ async fn try_migrate(client: &mut Client, attempts: u32) -> Result<(), refinery:
         if runner().run_async(client).await.is_ok() {
             return Ok(());
         }
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(RETRY_INTERVAL).await;
     }
     runner().run_async(client).await.map(drop)
 }

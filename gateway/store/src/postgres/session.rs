@@ -1,9 +1,10 @@
-//! A connection in use: statements prepared once, and none waited for longer than is configured.
+//! A pooled connection in use: prepares each statement once, and applies the timeout.
 //!
-//! A call may be dropped while the server works on its statement. The connection is in use until the statement has
-//! ended, so its place in the pool is, too: otherwise the next call would wait behind that statement, or callers that
-//! leave at once would make more connections than the pool has. The statement itself is not cancelled, which would take
-//! another connection; `statement_timeout` bounds it.
+//! A call may be dropped while the server executes its statement. The connection stays in use, and keeps its slot in
+//! the pool, until the statement has ended. Otherwise the next call would wait behind that statement, or dropped calls
+//! would open more connections than the pool allows. The statement is not cancelled, which would take another
+//! connection;
+//! `statement_timeout` limits it.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -19,17 +20,17 @@ use crate::StoreError;
 /// Parameters of a statement.
 pub type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-/// How much longer than the server itself we wait, so that its own word about a slow statement arrives.
+/// Margin above the server's own statement timeout, so that its error arrives first.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// A connection out of the pool. One with a statement in flight goes back there when that has ended, and not at all if
-/// that takes too long.
+/// A connection from the pool. If a statement is in flight when it is dropped, it returns to the pool when that ends,
+/// or is closed if that takes too long.
 pub struct Session {
     client: Option<Object>,
     statement: Duration,
     /// Calls in flight, dropped ones included.
     in_flight: AtomicUsize,
-    is_silent: AtomicBool,
+    has_timed_out: AtomicBool,
 }
 
 impl Session {
@@ -38,64 +39,64 @@ impl Session {
             client: Some(client),
             statement,
             in_flight: AtomicUsize::new(0),
-            is_silent: AtomicBool::new(false),
+            has_timed_out: AtomicBool::new(false),
         }
     }
 
-    /// All rows.
+    /// Returns all rows.
     ///
     /// # Errors
     ///
-    /// The server answers with an error or not in time, or the connection breaks; this holds for all that follow.
+    /// The server returns an error or does not answer in time, or the connection is lost.
     pub async fn query(&self, sql: &str, values: Parameters<'_>) -> Result<Vec<Row>, StoreError> {
         let client = self.client();
-        self.in_time(async {
+        self.with_timeout(async {
             let statement = client.prepare_cached(sql).await?;
             client.query(&statement, values).await
         })
         .await
     }
 
-    /// The one row, if there is any.
+    /// Returns the only row, if there is one.
     ///
     /// # Errors
     ///
-    /// As [`Self::query`]; or there are several.
+    /// As [`Self::query`], or there are several rows.
     pub async fn query_opt(
         &self,
         sql: &str,
         values: Parameters<'_>,
     ) -> Result<Option<Row>, StoreError> {
         let client = self.client();
-        self.in_time(async {
+        self.with_timeout(async {
             let statement = client.prepare_cached(sql).await?;
             client.query_opt(&statement, values).await
         })
         .await
     }
 
-    /// The one row.
+    /// Returns the only row.
     ///
     /// # Errors
     ///
-    /// As [`Self::query`]; or there is none, or several.
+    /// As [`Self::query`], or there are no or several rows.
     pub async fn query_one(&self, sql: &str, values: Parameters<'_>) -> Result<Row, StoreError> {
         let client = self.client();
-        self.in_time(async {
+        self.with_timeout(async {
             let statement = client.prepare_cached(sql).await?;
             client.query_one(&statement, values).await
         })
         .await
     }
 
-    /// How many rows were changed, or given back.
+    /// Returns the number of rows changed or returned.
     ///
     /// # Errors
     ///
     /// As [`Self::query`].
     pub async fn execute(&self, sql: &str, values: Parameters<'_>) -> Result<u64, StoreError> {
         let client = self.client();
-        self.in_time(async {
+        self.with_timeout(async {
             let statement = client.prepare_cached(sql).await?;
             client.execute(&statement, values).await
         })
@@ -108,13 +109,13 @@ impl Session {
             .expect("the connection is taken by drop only")
     }
 
-    async fn in_time<T>(
+    async fn with_timeout<T>(
         &self,
         work: impl Future<Output = Result<T, tokio_postgres::Error>>,
     ) -> Result<T, StoreError> {
         self.in_flight.fetch_add(1, Ordering::Relaxed);
         let Ok(done) = timeout(self.statement + GRACE, work).await else {
-            self.is_silent.store(true, Ordering::Relaxed);
+            self.has_timed_out.store(true, Ordering::Relaxed);
             return Err(StoreError::TimedOut);
         };
         self.in_flight.fetch_sub(1, Ordering::Relaxed);
@@ -124,37 +125,39 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        let Some(client) = self.client.take().map(Unanswered::of) else {
+        let Some(client) = self.client.take().map(Unanswered::new) else {
             return;
         };
-        if *self.is_silent.get_mut() {
-            // The next call would wait behind the answer that did not come.
+        if *self.has_timed_out.get_mut() {
+            // Closed: the next call would wait behind the missing answer.
             drop(client);
         } else if *self.in_flight.get_mut() == 0 {
-            client.give_back();
+            client.return_to_pool();
         } else if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(client.await_answers(self.statement + GRACE));
         }
     }
 }
 
-/// A connection that is not known to be free. Dropped, it is closed and leaves the pool.
+/// A connection that may have a statement in flight. If it is dropped, it is closed and removed from the pool.
 struct Unanswered(Option<Object>);
 
 impl Unanswered {
-    fn of(client: Object) -> Self {
+    fn new(client: Object) -> Self {
         Self(Some(client))
     }
 
-    /// Answers come in order, so after that of an empty statement nothing is in flight.
-    async fn await_answers(self, longest: Duration) {
-        let client = self.0.as_ref().expect("given back only below");
-        if let Ok(Ok(_)) = timeout(longest, client.simple_query("")).await {
-            self.give_back();
+    /// Returns the connection to the pool once it is free.
+    ///
+    /// Answers arrive in order, so after the answer to an empty statement nothing is in flight.
+    async fn await_answers(self, limit: Duration) {
+        let client = self.0.as_ref().expect("returned to the pool only below");
+        if let Ok(Ok(_)) = timeout(limit, client.simple_query("")).await {
+            self.return_to_pool();
         }
     }
 
-    fn give_back(mut self) {
+    fn return_to_pool(mut self) {
         drop(self.0.take());
     }
 }
@@ -167,7 +170,7 @@ impl Drop for Unanswered {
     }
 }
 
-/// Silent: a connection knows its password.
+/// Prints nothing: a connection knows its password.
 impl std::fmt::Debug for Session {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("Session(…)")

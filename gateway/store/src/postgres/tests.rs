@@ -1,4 +1,4 @@
-//! On a real server: opening, limits, faults, TLS, and hearing of changes.
+//! Tests on a real server: opening, timeouts, faults, TLS, and the change feed.
 
 mod cancelled;
 mod feed;
@@ -11,8 +11,8 @@ use std::time::Duration;
 use super::*;
 use crate::{Store, StoreAddress, StoreSettings, Topic, testing::TestStore};
 
-/// Far more than the second that each limit of [`settings`] is, far less than what would be waited for without it.
-const IN_TIME: Duration = Duration::from_secs(10);
+/// Far more than the timeouts of [`settings`], 1 s each, and far less than a test would wait without them.
+const MAX_WAIT: Duration = Duration::from_secs(10);
 
 fn server(store: &TestStore) -> PostgresAddress {
     let StoreAddress::Postgres(address) = store.address() else {
@@ -37,7 +37,7 @@ async fn open(store: &TestStore) -> PostgresDatabase {
         .unwrap()
 }
 
-/// Records a change as a write of ours does.
+/// Records a change as the programs do.
 async fn record(database: &PostgresDatabase, topic: Topic, key: &[u8]) {
     let write = "INSERT INTO applications (ident, name, state, created_at, key_sealed, return_to_origins) \
                  VALUES (encode($1, 'hex'), '', 'active', 0, '', '[]') RETURNING $1::bytea AS key";
@@ -47,7 +47,7 @@ async fn record(database: &PostgresDatabase, topic: Topic, key: &[u8]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_ten_that_start_at_once_one_migrates() {
+async fn of_ten_concurrent_starts_one_migrates() {
     let store = TestStore::postgres();
     let settings = StoreSettings::new(store.address().clone());
     let starts: Vec<_> = (0..10)
@@ -66,7 +66,7 @@ async fn of_ten_that_start_at_once_one_migrates() {
 }
 
 #[tokio::test]
-async fn a_database_of_a_newer_release_is_left_alone() {
+async fn a_database_of_a_newer_release_is_not_opened() {
     let store = TestStore::postgres();
     drop(open(&store).await);
     store.administer(
@@ -79,7 +79,7 @@ async fn a_database_of_a_newer_release_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_wrong_password_is_told_without_repeating_it() {
+async fn a_wrong_password_is_reported_without_repeating_it() {
     let store = TestStore::postgres();
     let StoreAddress::Postgres(address) = store.address().clone().with_password("hush-hush") else {
         panic!("a server")
@@ -87,13 +87,13 @@ async fn a_wrong_password_is_told_without_repeating_it() {
     let error = PostgresDatabase::open(&address, &settings())
         .await
         .unwrap_err();
-    let said = format!("{error:?} {error}");
-    assert!(said.contains("28P01"), "{said}");
-    assert!(!said.contains("hush-hush"), "{said}");
+    let message = format!("{error:?} {error}");
+    assert!(message.contains("28P01"), "{message}");
+    assert!(!message.contains("hush-hush"), "{message}");
 }
 
 #[tokio::test]
-async fn who_finds_no_connection_free_is_told_in_time() {
+async fn waiting_for_a_connection_times_out() {
     let store = TestStore::postgres();
     let database = open(&store).await;
     let _held = (
@@ -103,26 +103,26 @@ async fn who_finds_no_connection_free_is_told_in_time() {
     let began = Instant::now();
     let error = database.session().await.unwrap_err();
     assert!(matches!(error, StoreError::Busy), "{error}");
-    assert!(began.elapsed() < IN_TIME);
+    assert!(began.elapsed() < MAX_WAIT);
 }
 
 #[tokio::test]
-async fn a_slow_statement_is_ended_by_the_server_and_the_connection_goes_on() {
+async fn a_slow_statement_is_cancelled_by_the_server_and_the_connection_stays_usable() {
     let store = TestStore::postgres();
     let database = open(&store).await;
     let session = database.session().await.unwrap();
     let began = Instant::now();
     let error = session.query("SELECT pg_sleep(20)", &[]).await.unwrap_err();
-    let StoreError::Postgres(said) = error else {
-        panic!("the server's word")
+    let StoreError::Postgres(error) = error else {
+        panic!("an error of the server")
     };
-    assert_eq!(said.sql_state().unwrap().code(), "57014", "{said}");
-    assert!(began.elapsed() < IN_TIME);
+    assert_eq!(error.sql_state().unwrap().code(), "57014", "{error}");
+    assert!(began.elapsed() < MAX_WAIT);
     session.query("SELECT 1", &[]).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_server_that_is_away_is_used_again_once_it_is_back() {
+async fn a_server_is_used_again_after_an_outage() {
     let store = TestStore::postgres();
     let database = open(&store).await;
     database.session().await.unwrap();
@@ -130,35 +130,35 @@ async fn a_server_that_is_away_is_used_again_once_it_is_back() {
     let began = Instant::now();
     for _ in 0..2 {
         match database.session().await {
-            // Its end may not have been seen yet.
+            // The closed connection may not be detected yet.
             Ok(session) => session.query("SELECT 1", &[]).await.map(drop),
             Err(error) => Err(error),
         }
         .unwrap_err();
     }
-    assert!(began.elapsed() < IN_TIME);
+    assert!(began.elapsed() < MAX_WAIT);
     store.make_available();
     let session = database.session().await.unwrap();
     session.query("SELECT 1", &[]).await.unwrap();
 }
 
 #[tokio::test]
-async fn what_the_server_says_in_detail_is_kept_to_ourselves() {
+async fn details_of_the_servers_errors_are_not_printed() {
     let store = TestStore::postgres();
     let session = open(&store).await.session().await.unwrap();
     let twice = "INSERT INTO accounts (provider, kind, username, created_at) \
                  VALUES ('p', 'k', 'somebody', 0), ('p', 'k', 'somebody', 0)";
     let error = session.execute(twice, &[]).await.unwrap_err();
-    let said = format!("{error:?} {error}");
-    assert!(said.contains("23505"), "{said}");
-    assert!(!said.contains("somebody"), "{said}");
+    let message = format!("{error:?} {error}");
+    assert!(message.contains("23505"), "{message}");
+    assert!(!message.contains("somebody"), "{message}");
 }
 
 #[tokio::test]
 async fn tls_is_used_and_the_server_verified_as_sslmode_says() {
     let _server = TestStore::postgres();
     let authority = env::var_os("SIGNPOST_TEST_AUTHORITY")
-        .expect("scripts/postgres run, which says where the authority's certificate is");
+        .expect("set by scripts/postgres run: the path of the authority's certificate");
     let with = |mode: &str, host: &str, root: bool| {
         let address = env::var("SIGNPOST_TEST_POSTGRES").unwrap();
         let address = address.replace("127.0.0.1", host) + "?sslmode=" + mode;
@@ -191,9 +191,9 @@ async fn tls_is_used_and_the_server_verified_as_sslmode_says() {
         );
     }
     assert!(with("verify-full", "localhost", true).await.unwrap());
-    // The system's authorities do not vouch for it.
+    // The system's authorities did not sign its certificate.
     with("verify-full", "localhost", false).await.unwrap_err();
-    // Nor does anybody for it under another name.
+    // The certificate is not valid for another name.
     let error = with("verify-full&hostaddr=127.0.0.1", "db.example", true)
         .await
         .unwrap_err();
@@ -204,7 +204,7 @@ async fn tls_is_used_and_the_server_verified_as_sslmode_says() {
 }
 
 #[test]
-fn certificates_that_are_none_are_told_by_file() {
+fn a_file_without_certificates_is_reported_by_path() {
     let address: StoreAddress = "postgres://u@db.example/d?sslmode=verify-full"
         .parse()
         .unwrap();
@@ -216,7 +216,7 @@ fn certificates_that_are_none_are_told_by_file() {
         ..settings()
     };
     let Err(error) = connect::tls(&address, &settings) else {
-        panic!("no certificate there")
+        panic!("the file has no certificate")
     };
     assert!(error.to_string().contains("/dev/null"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! Postgres' rows.
+//! Rows of Postgres.
 
 use tokio_postgres::Row;
 

@@ -1,4 +1,4 @@
-//! SQLite's rows.
+//! Rows of SQLite.
 
 use rusqlite::{Row, types::Type};
 

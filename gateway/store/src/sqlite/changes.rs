@@ -1,5 +1,5 @@
-//! Changes in SQLite: a writer records them in its transaction, and every process looks for new records
-//! whenever `data_version` says that somebody else has written.
+//! The change feed of SQLite: a writer records changes in its transaction, and every process reads new records when
+//! `data_version` shows that another connection has written.
 
 use std::{thread, time::Duration};
 
@@ -12,10 +12,10 @@ use crate::{
     changes::{Change, Topic, Watch},
 };
 
-/// How often `data_version` is read: it is one small read of the file's header.
+/// Time between two reads of `data_version`: one small read of the file's header.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Records a change inside the transaction that makes it.
+/// Records a change in the transaction that makes it.
 ///
 /// # Errors
 ///
@@ -26,7 +26,7 @@ pub fn record(transaction: &Transaction<'_>, topic: Topic, key: &[u8]) -> rusqli
             "INSERT INTO changes (topic, key, changed_at) VALUES (?1, ?2, unixepoch())",
         )?
         .execute(params![topic.as_str(), key])?;
-    // Each writer sweeps a few old records, so that nobody has to sweep many.
+    // Each writer sweeps a few old records, so that no call has to sweep many.
     transaction
         .prepare_cached(
             "DELETE FROM changes WHERE id IN (SELECT id FROM changes ORDER BY id LIMIT 8) \
@@ -41,16 +41,16 @@ pub(crate) fn watch(
     mut on_change: impl FnMut(Change) + Send + 'static,
 ) -> Result<Watch, StoreError> {
     let mut watcher = Watcher::start(database.clone())?;
-    let (watch, mut watched) = Watch::new();
-    let look = move || {
-        while watched.try_recv() == Err(TryRecvError::Empty) {
-            watcher.look(&mut on_change);
+    let (watch, mut end) = Watch::new();
+    let poll = move || {
+        while end.try_recv() == Err(TryRecvError::Empty) {
+            watcher.poll(&mut on_change);
             thread::sleep(INTERVAL);
         }
     };
     thread::Builder::new()
         .name("store-changes".to_owned())
-        .spawn(look)
+        .spawn(poll)
         .map_err(|_| StoreError::Interrupted)?;
     Ok(watch)
 }
@@ -65,7 +65,7 @@ struct Watcher {
 impl Watcher {
     fn start(database: SqliteDatabase) -> rusqlite::Result<Self> {
         let pooled = database.dedicated_connection()?;
-        // In this order: what is written in between is looked at twice rather than never.
+        // In this order a record that is written in between is read twice rather than never.
         let data_version = data_version(&pooled.connection)?;
         let last_id = last_id(&pooled.connection)?;
         Ok(Self {
@@ -76,9 +76,9 @@ impl Watcher {
         })
     }
 
-    fn look(&mut self, on_change: &mut impl FnMut(Change)) {
-        if self.look_at_new(on_change).is_err() {
-            // The file may have been away: start over, and let everything be read again.
+    fn poll(&mut self, on_change: &mut impl FnMut(Change)) {
+        if self.read_new_records(on_change).is_err() {
+            // The file may have been replaced: start over, and invalidate all caches.
             if self.pooled.take().is_some() {
                 on_change(Change::Lost);
             }
@@ -89,7 +89,7 @@ impl Watcher {
         }
     }
 
-    fn look_at_new(&mut self, on_change: &mut impl FnMut(Change)) -> rusqlite::Result<()> {
+    fn read_new_records(&mut self, on_change: &mut impl FnMut(Change)) -> rusqlite::Result<()> {
         let current = self
             .pooled
             .as_ref()
@@ -105,8 +105,8 @@ impl Watcher {
         while let Some(row) = rows.next()? {
             let id: i64 = row.get(0)?;
             let topic: String = row.get(1)?;
-            // Ids have no gaps, so one means that records were swept before they were seen here.
-            let change = match Topic::named(&topic) {
+            // Ids have no gaps, so a gap means that records were swept before they were read here.
+            let change = match Topic::from_name(&topic) {
                 Some(topic) if id == self.last_id + 1 => Change::Item {
                     topic,
                     key: row.get(2)?,
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_that_was_replaced_means_everything() {
+    async fn a_replaced_file_means_everything_may_have_changed() {
         let folder = Folder::new("replaced");
         let file = folder.file();
         let database = SqliteDatabase::open(&file).unwrap();
@@ -172,15 +172,15 @@ mod tests {
                 .write(|tx| record(tx, Topic::Login, b"x"))
                 .await
                 .is_err(),
-            "nowhere to write"
+            "the file is missing"
         );
-        watcher.look(&mut |change| changes.push(change));
+        watcher.poll(&mut |change| changes.push(change));
         assert_eq!(changes, [Change::Lost]);
         for name in ["db-wal", "db-shm"] {
             let _ = std::fs::remove_file(file.with_extension(name));
         }
         SqliteDatabase::open(&file).unwrap();
-        watcher.look(&mut |change| changes.push(change));
+        watcher.poll(&mut |change| changes.push(change));
         assert_eq!(changes, [Change::Lost, Change::Everything]);
         database
             .write(|tx| record(tx, Topic::Login, b"x"))
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn swept_records_that_were_not_seen_mean_everything() {
+    async fn records_swept_before_they_were_read_mean_everything_may_have_changed() {
         let folder = Folder::new("swept");
         let database = SqliteDatabase::open(&folder.file()).unwrap();
         let mut watcher = Watcher::start(database.clone()).unwrap();
@@ -202,7 +202,7 @@ mod tests {
             .await
             .unwrap();
         let mut changes = Vec::new();
-        watcher.look(&mut |change| changes.push(change));
+        watcher.poll(&mut |change| changes.push(change));
         assert_eq!(changes, [Change::Everything]);
     }
 

@@ -1,7 +1,7 @@
-//! The connections to one SQLite file, and the limits on calls that use them.
+//! The connection pool of one SQLite file, and the limits on calls.
 //!
-//! A call may be dropped at any moment, while the thread that works for it goes on. So the permit, and a writer's turn,
-//! belong to the work: they are released when its connection is back in the pool, whatever its caller does.
+//! A call may be dropped at any moment, while its blocking thread continues. So the permit and the writer's turn belong
+//! to the work: they are released when its connection is back in the pool, not when the caller leaves.
 
 use std::{
     io,
@@ -16,27 +16,27 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::StoreError;
 
-/// Calls that run at once, each with a connection and a blocking thread; also the maximum of idle connections. Readers
-/// do not wait for each other in WAL mode, writers do anyway.
+/// Limit on concurrent calls, each with a connection and a blocking thread; also the limit on idle connections. In WAL
+/// mode readers do not wait for each other; writers always do.
 pub(super) const CONNECTIONS: usize = 4;
 
 #[derive(Debug)]
 pub(super) struct Pool {
     path: PathBuf,
-    /// For all waits of one call.
+    /// Timeout for all waits of a call together.
     timeout: Duration,
     idle: Mutex<Vec<Pooled>>,
     permits: Arc<Semaphore>,
-    /// One writer of this process at a time, in order of arrival. SQLite has no queue: a writer that finds the
-    /// lock taken tries again after a while, and of many some would never be in time.
+    /// One writer of this process at a time, in order of arrival. SQLite has no queue: a writer that finds the lock
+    /// taken sleeps and retries, so among many writers some would always time out.
     writer: Arc<Semaphore>,
 }
 
-/// What a call does with the database.
+/// The kind of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
     Read,
-    /// Only one at a time.
+    /// One at a time.
     Write,
 }
 
@@ -55,7 +55,7 @@ impl Pool {
         &self.path
     }
 
-    /// Runs `work` on a blocking thread. If the caller leaves before that thread has begun, `work` is not run.
+    /// Runs `work` on a blocking thread. If the caller is dropped before it begins, `work` is not run.
     pub(super) async fn run<T, F>(
         self: &Arc<Self>,
         access: Access,
@@ -71,11 +71,11 @@ impl Pool {
             Access::Read => None,
         };
         let permit = acquire(&self.permits, deadline).await?;
-        let (answer, receiver) = oneshot::channel();
+        let (sender, outcome) = oneshot::channel();
         let pool = Arc::clone(self);
-        // No await between the permit and here: whatever happens to the caller, the permit goes with the work.
+        // No await between the permit and here: if the caller is dropped, the permit stays with the work.
         tokio::task::spawn_blocking(move || {
-            let outcome = if answer.is_closed() {
+            let outcome = if sender.is_closed() {
                 Err(StoreError::Interrupted)
             } else if Instant::now() >= deadline {
                 Err(StoreError::Busy)
@@ -83,21 +83,21 @@ impl Pool {
                 pool.with_connection(deadline, work).map_err(Into::into)
             };
             drop((permit, turn));
-            // Fails if the caller has left.
-            let _ = answer.send(outcome);
+            // Fails if the caller was dropped.
+            let _ = sender.send(outcome);
         });
-        receiver.await.map_err(|_| StoreError::Interrupted)?
+        outcome.await.map_err(|_| StoreError::Interrupted)?
     }
 
     /// Runs `work` on this thread, without a permit.
-    pub(super) fn run_now<T>(
+    pub(super) fn run_blocking<T>(
         &self,
         work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
     ) -> rusqlite::Result<T> {
         self.with_connection(Instant::now() + self.timeout, work)
     }
 
-    /// SQLite's own wait for a lock ends at the deadline.
+    /// Runs `work`; SQLite's own wait for a lock ends at the deadline.
     fn with_connection<T>(
         &self,
         deadline: Instant,
@@ -111,10 +111,10 @@ impl Pool {
         outcome
     }
 
-    /// A connection that has the file open which is there now: a file that was moved away, or replaced from a backup,
-    /// would take every write in silence.
+    /// Takes or opens a connection to the file that is at the path now. A connection to a file that was moved or
+    /// replaced from a backup would lose every write silently.
     fn take(&self, deadline: Instant) -> rusqlite::Result<Pooled> {
-        let now = FileIdentity::of(&self.path).map_err(|_| file_is_gone())?;
+        let now = FileIdentity::read(&self.path).map_err(|_| missing_file())?;
         let mut idle = self.idle();
         idle.retain(|pooled| pooled.file == now);
         let pooled = idle.pop();
@@ -126,7 +126,7 @@ impl Pool {
         pooled.map_or_else(connect, Ok)
     }
 
-    /// Closes the connection instead if there are enough, or if a transaction could not be ended.
+    /// Returns the connection to the pool. Closes it if the pool is full, or if its transaction could not be ended.
     fn put_back(&self, pooled: Pooled) {
         let mut idle = self.idle();
         let surplus = if idle.len() < CONNECTIONS && pooled.connection.is_autocommit() {
@@ -135,7 +135,7 @@ impl Pool {
         } else {
             Some(pooled)
         };
-        // Closing may write a checkpoint: not under the lock.
+        // Not under the lock: closing may write a checkpoint.
         drop(idle);
         drop(surplus);
     }
@@ -171,7 +171,7 @@ async fn acquire(
         .expect("the semaphore is never closed: nothing calls close"))
 }
 
-/// A connection, and the file that it has open.
+/// A connection and the file that it has open.
 #[derive(Debug)]
 pub(crate) struct Pooled {
     pub(crate) connection: Connection,
@@ -180,18 +180,18 @@ pub(crate) struct Pooled {
 
 impl Pooled {
     pub(super) fn connect(path: &Path, busy_timeout: Duration) -> rusqlite::Result<Self> {
-        let file = FileIdentity::of(path).map_err(|_| file_is_gone())?;
+        let file = FileIdentity::read(path).map_err(|_| missing_file())?;
         let connection = connect(path, busy_timeout)?;
         Ok(Self { connection, file })
     }
 
-    /// Whether it has the file open that stands at this path now.
+    /// Whether it has the file open that is at this path now.
     pub(super) fn is_current(&self, path: &Path) -> bool {
-        FileIdentity::of(path).is_ok_and(|now| now == self.file)
+        FileIdentity::read(path).is_ok_and(|now| now == self.file)
     }
 }
 
-/// Which file stands at a path.
+/// Identifies the file at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FileIdentity {
     device: u64,
@@ -199,7 +199,7 @@ struct FileIdentity {
 }
 
 impl FileIdentity {
-    fn of(path: &Path) -> io::Result<Self> {
+    fn read(path: &Path) -> io::Result<Self> {
         let file = std::fs::metadata(path)?;
         Ok(Self {
             device: file.dev(),
@@ -208,18 +208,17 @@ impl FileIdentity {
     }
 }
 
-fn file_is_gone() -> rusqlite::Error {
+fn missing_file() -> rusqlite::Error {
     let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN);
-    rusqlite::Error::SqliteFailure(code, Some("the database's file is gone".to_owned()))
+    rusqlite::Error::SqliteFailure(code, Some("the database file is missing".to_owned()))
 }
 
 fn connect(path: &Path, busy_timeout: Duration) -> rusqlite::Result<Connection> {
-    // Never created here: `open` has made the file, and one that is missing later must not come back empty.
+    // Without the flag to create the file: `open` has created it. A file that is missing later must not reappear empty.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(busy_timeout)?;
-    // With WAL, NORMAL loses no committed write when a process dies, only when the machine does;
-    // FULL is what a store of accounts wants.
+    // In WAL mode, NORMAL can lose committed writes when the machine crashes; FULL does not.
     connection.execute_batch(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; \
          PRAGMA cache_size = -1024;",

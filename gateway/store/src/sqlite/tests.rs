@@ -5,7 +5,7 @@ use super::*;
 mod cancelled;
 mod deadline;
 
-/// A folder of the test's own, removed at its end.
+/// A folder of the test, removed at its end.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
@@ -29,7 +29,7 @@ impl Drop for Folder {
 }
 
 #[tokio::test]
-async fn many_that_open_a_new_file_at_once_all_succeed() {
+async fn a_new_file_can_be_opened_many_times_at_once() {
     let folder = Folder::new("many");
     let threads: Vec<_> = (0..8)
         .map(|_| {
@@ -49,7 +49,7 @@ async fn many_that_open_a_new_file_at_once_all_succeed() {
 }
 
 #[tokio::test]
-async fn a_write_that_fails_leaves_nothing_behind() {
+async fn a_failed_write_is_rolled_back() {
     let folder = Folder::new("rollback");
     let database = SqliteDatabase::open(&folder.file()).unwrap();
     let insert = "INSERT INTO changes (topic, key, changed_at) VALUES ('t', x'00', 0)";
@@ -85,12 +85,12 @@ async fn writers_wait_for_each_other() {
 }
 
 #[test]
-fn the_files_are_their_owners_alone() {
+fn only_the_owner_can_read_the_files() {
     use std::os::unix::fs::PermissionsExt;
     let folder = Folder::new("modes");
     let database = SqliteDatabase::open(&folder.file()).unwrap();
     database
-        .call_now(|connection| connection.execute("DELETE FROM changes", []))
+        .call_blocking(|connection| connection.execute("DELETE FROM changes", []))
         .unwrap();
     let files = std::fs::read_dir(folder.file().parent().unwrap()).unwrap();
     let files: Vec<_> = files.map(|file| file.unwrap()).collect();
@@ -106,7 +106,7 @@ fn the_files_are_their_owners_alone() {
 }
 
 #[test]
-fn a_file_that_is_no_database_says_so() {
+fn a_file_that_is_not_a_database_is_reported() {
     let folder = Folder::new("garbage");
     let file = folder.file();
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -121,7 +121,7 @@ fn a_file_that_is_no_database_says_so() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_made_says_so() {
+fn a_folder_that_cannot_be_created_is_reported() {
     let file = PathBuf::from("/dev/null/signpost.db");
     assert!(matches!(
         SqliteDatabase::open(&file),

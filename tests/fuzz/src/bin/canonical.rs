@@ -1,4 +1,4 @@
-//! Canonical strings and signs under libFuzzer: `scripts/fuzz` builds and runs it.
+//! Canonical strings and signatures under libFuzzer: `scripts/fuzz` builds and runs it.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {

@@ -1,26 +1,26 @@
 //! The head of a backend's answer. Sources: RFC 9112 sections 4 to 6, RFC 9110 section 5.
 //!
-//! Stricter than the RFC where two readers could frame the body differently: `Content-Length` at most once and one
-//! number, `Transfer-Encoding` at most once, exactly `chunked`, never beside it and never in HTTP/1.0.
+//! Stricter than the RFC where two parsers could frame the body differently: `Content-Length` at most once, one number;
+//! `Transfer-Encoding` at most once, exactly `chunked`, never with `Content-Length` and never in HTTP/1.0.
 
 use super::text::{field, has_bare_line_feed, head_length, is_value_byte};
 use super::text::{length, lines, values};
 
-/// Most bytes of a head, closing empty line included.
+/// Limit on the bytes of a head, closing empty line included.
 pub const MAX_BYTES: usize = 65_535;
-/// Most header fields.
+/// Limit on header fields.
 pub const MAX_FIELDS: usize = 256;
 
-/// How the body that follows is framed.
+/// The framing of the body that follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
-    /// There is none: 1xx, 204 and 304.
+    /// No body: 1xx, 204 and 304.
     None,
-    /// So many bytes.
+    /// This number of bytes.
     Length(u64),
-    /// In chunks.
+    /// Chunks.
     Chunked,
-    /// It ends with the connection.
+    /// All bytes until the connection is closed.
     UntilClose,
 }
 
@@ -29,34 +29,34 @@ pub enum Body {
 pub struct Answer<'a> {
     /// Bytes up to the end of the closing empty line.
     pub length: usize,
-    /// HTTP/1.0 and not HTTP/1.1.
+    /// Whether the version is HTTP/1.0; else it is HTTP/1.1.
     pub is_http_1_0: bool,
-    /// 100 to 599.
+    /// The status, 100 to 599.
     pub status: u16,
-    /// Behind the space that follows the status, if there is one; may be empty.
+    /// The text after the space that follows the status, may be empty; `None` without that space.
     pub reason: Option<&'a [u8]>,
     /// Names and values in order.
     pub fields: Vec<(&'a [u8], &'a [u8])>,
-    /// How the body is framed, unless the request was one whose answer has none.
+    /// The framing of the body, unless the request method rules a body out.
     pub body: Body,
 }
 
-/// The head is refused.
+/// The head is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 
-/// Reads the head that `input` begins with; `None` while it is not whole.
+/// Parses the head that `input` begins with; `None` while it is incomplete.
 ///
 /// # Errors
 ///
-/// The head is refused, at the latest once it is whole or too long.
+/// When the head is malformed, at the latest once it is complete or too long.
 pub fn read(input: &[u8]) -> Result<Option<Answer<'_>>, Malformed> {
     let end = head_length(input);
-    let came = &input[..end.unwrap_or(input.len())];
+    let received = &input[..end.unwrap_or(input.len())];
     match end {
-        _ if has_bare_line_feed(came) => Err(Malformed),
-        Some(end) if end <= MAX_BYTES => read_whole(came).ok_or(Malformed).map(Some),
-        None if came.len() < MAX_BYTES => Ok(None),
+        _ if has_bare_line_feed(received) => Err(Malformed),
+        Some(end) if end <= MAX_BYTES => read_whole(received).ok_or(Malformed).map(Some),
+        None if received.len() < MAX_BYTES => Ok(None),
         _ => Err(Malformed),
     }
 }
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_is_taken_apart() {
+    fn a_head_is_parsed() {
         let head = b"HTTP/1.1 404 Not Found\r\nA:b\r\nC: \td e\t\r\nContent-Length: 3\r\n\r\nabc";
         let answer = read(head).unwrap().unwrap();
         assert_eq!(answer.length, head.len() - 3);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_framed_one_way() {
+    fn the_head_decides_the_framing_of_the_body() {
         for (head, framed) in [
             ("HTTP/1.1 200\r\n\r\n", Body::UntilClose),
             ("HTTP/1.0 200 \r\n\r\n", Body::UntilClose),
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_may_not_have_come_whole() {
+    fn an_incomplete_head_is_none() {
         for head in [
             "",
             "H",
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_hold_at_their_edge() {
+    fn limits_are_inclusive() {
         let with = |fields: &str| format!("HTTP/1.1 200 OK\r\n{fields}\r\n");
         assert!(read(with(&"A:\r\n".repeat(MAX_FIELDS)).as_bytes()).is_ok());
         assert!(read(with(&"A:\r\n".repeat(MAX_FIELDS + 1)).as_bytes()).is_err());

@@ -1,4 +1,4 @@
-//! The canonical string and the sign. Source: CONTRACT 3.
+//! The canonical string and the signature. Source: CONTRACT 3.
 
 use gateway_protocol::sign::{
     SignAlgorithm, SignCover, SignEmpty, SignLayout, SignProfile, SignValues,
@@ -9,7 +9,7 @@ use sha2::Sha256;
 
 use super::params::Pair;
 
-/// The canonical string, with `key` where the profile has it.
+/// The canonical string, with `key` where the profile puts it.
 #[must_use]
 pub fn canonical(
     profile: &SignProfile,
@@ -66,18 +66,18 @@ fn is_signed(profile: &SignProfile, pair: &Pair) -> bool {
         && (profile.empty == SignEmpty::Keep || !pair.wire_value.is_empty())
 }
 
-/// The sign of a canonical string, in lower-case hex.
+/// The signature of a canonical string, in lower-case hex.
 ///
 /// # Panics
 ///
-/// HMAC does not take the key; it takes any.
+/// Never: HMAC accepts keys of any length.
 #[must_use]
 pub fn sign(algorithm: SignAlgorithm, key: &str, canonical: &[u8]) -> String {
     match algorithm {
         SignAlgorithm::Md5 => hex::encode(Md5::digest(canonical)),
         SignAlgorithm::HmacSha256 => {
             let mut mac = Hmac::<Sha256>::new_from_slice(key.as_bytes())
-                .expect("HMAC takes keys of any length");
+                .expect("HMAC accepts keys of any length");
             mac.update(canonical);
             hex::encode(mac.finalize().into_bytes())
         }

@@ -1,41 +1,41 @@
 //! A chunked body. Sources: RFC 9112 section 7.1, CONTRACT 2.
 //!
-//! Stricter than the RFC: a size has at most 8 digits; extensions (behind the first `;` of their line) and trailer
-//! lines (without their ends) have at most 1,024 bytes together, and there are at most 16 trailers.
+//! Stricter than the RFC: a size has at most 8 digits; extensions (after the first `;` of their line) and trailer
+//! lines (without line ends) have at most 1,024 bytes together; at most 16 trailers.
 
 use super::text::{is_token_byte, is_value_byte};
 
 const MAX_SIZE_DIGITS: usize = 8;
-const MAX_ASIDE: usize = 1024;
+const MAX_EXTRA: usize = 1024;
 const MAX_TRAILERS: usize = 16;
 
-/// How far a body could be read, and what it says up to there.
+/// The result of parsing a body, as far as it could be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
-    /// How it ended.
+    /// How the parsing ended.
     pub end: End,
-    /// The chunks' data.
+    /// The chunks' data up to there.
     pub data: Vec<u8>,
 }
 
-/// How the reading of a body ended.
+/// How the parsing of a body ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The body is whole: so many bytes of the input.
+    /// The body is complete: this number of bytes of the input.
     Whole(usize),
     /// The input ends within the body.
     Incomplete,
-    /// It is no chunked body.
+    /// It is not a chunked body.
     Malformed,
 }
 
-/// Reads the body that `input` begins with.
+/// Parses the body that `input` begins with.
 #[must_use]
 pub fn read(input: &[u8]) -> Reading {
     let mut body = Body {
         rest: input,
         data: Vec::new(),
-        aside: 0,
+        extra: 0,
     };
     let end = match body.read() {
         Ok(()) => End::Whole(input.len() - body.rest.len()),
@@ -50,7 +50,7 @@ pub fn read(input: &[u8]) -> Reading {
 struct Body<'a> {
     rest: &'a [u8],
     data: Vec<u8>,
-    aside: usize,
+    extra: usize,
 }
 
 impl Body<'_> {
@@ -73,7 +73,7 @@ impl Body<'_> {
         self.line_end()
     }
 
-    /// `chunk-size [ chunk-ext ] CRLF`, an extension being any text.
+    /// `chunk-size [ chunk-ext ] CRLF`, where an extension is any text.
     fn size_line(&mut self) -> Result<usize, End> {
         let mut digits = String::new();
         while self.peek()?.is_ascii_hexdigit() {
@@ -86,7 +86,7 @@ impl Body<'_> {
         if self.peek()? == b';' {
             self.next()?;
             while self.peek()? != b'\r' {
-                self.aside(|byte| is_value_byte(byte) && byte.is_ascii())?;
+                self.extra(|byte| is_value_byte(byte) && byte.is_ascii())?;
             }
         }
         self.line_end()?;
@@ -104,21 +104,21 @@ impl Body<'_> {
 
     /// `field-name ":" field-value CRLF`.
     fn trailer(&mut self) -> Result<(), End> {
-        self.aside(is_token_byte)?;
+        self.extra(is_token_byte)?;
         while self.peek()? != b':' {
-            self.aside(is_token_byte)?;
+            self.extra(is_token_byte)?;
         }
-        self.aside(|byte| byte == b':')?;
+        self.extra(|byte| byte == b':')?;
         while self.peek()? != b'\r' {
-            self.aside(is_value_byte)?;
+            self.extra(is_value_byte)?;
         }
         self.line_end()
     }
 
-    /// A byte of an extension or a trailer.
-    fn aside(&mut self, is_allowed: fn(u8) -> bool) -> Result<(), End> {
-        self.aside += 1;
-        if is_allowed(self.next()?) && self.aside <= MAX_ASIDE {
+    /// A byte of an extension or a trailer, counted against their common limit.
+    fn extra(&mut self, is_allowed: fn(u8) -> bool) -> Result<(), End> {
+        self.extra += 1;
+        if is_allowed(self.next()?) && self.extra <= MAX_EXTRA {
             Ok(())
         } else {
             Err(End::Malformed)

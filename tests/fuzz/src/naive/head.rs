@@ -3,7 +3,7 @@
 use super::text::{field, has_bare_line_feed, head_length, is_token, is_token_byte};
 use super::text::{length, lines, split_once, values};
 
-/// How large a head may be: bytes in all, fields, and bytes of the query.
+/// Limits on a head: bytes, fields, and bytes of the query.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Bytes, closing empty line included.
@@ -14,30 +14,30 @@ pub struct Limits {
     pub query: usize,
 }
 
-/// Why a head is refused, as far as clients see the difference. Of several faults the first of this order counts, but
-/// for a long query, which comes before a malformed path.
+/// Why a head is rejected, as far as clients see the difference. The first fault in this order counts.
+/// A long query counts before a malformed path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// No HTTP, or a body that two readers could frame differently.
+    /// Not HTTP, or a body that two parsers could frame differently.
     NotHttp,
     /// Too many bytes or fields.
     TooLarge,
-    /// A query over its limit.
+    /// A query over the limit.
     QueryTooLong,
-    /// A path or a `Host` that is not of RFC 3986.
+    /// A path or a `Host` that does not match RFC 3986.
     Target,
-    /// A query that is not of RFC 3986.
+    /// A query that does not match RFC 3986.
     Query,
 }
 
-/// How the body that follows is framed.
+/// The framing of the body that follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// There is none.
+    /// No body.
     None,
-    /// So many bytes.
+    /// This number of bytes.
     Length(u64),
-    /// In chunks.
+    /// Chunks.
     Chunked,
 }
 
@@ -46,31 +46,31 @@ pub enum Framing {
 pub struct Head<'a> {
     /// Bytes up to the end of the closing empty line.
     pub length: usize,
-    /// Without its end.
+    /// The request line, without its line end.
     pub request_line: &'a [u8],
-    /// A token.
+    /// The method.
     pub method: &'a [u8],
-    /// Up to `?`.
+    /// The target up to `?`.
     pub path: &'a [u8],
-    /// Behind `?`; empty where there is none.
+    /// The target after `?`; empty without `?`.
     pub query: &'a [u8],
-    /// The value of the one `Host`.
+    /// The value of the only `Host`.
     pub host: &'a [u8],
-    /// HTTP/1.0 and not HTTP/1.1.
+    /// Whether the version is HTTP/1.0; else it is HTTP/1.1.
     pub is_http_1_0: bool,
-    /// How the body is framed.
+    /// The framing of the body.
     pub framing: Framing,
-    /// Whether the connection ends with this request: HTTP/1.0, or `close` among the options of `Connection`.
+    /// Whether the connection is closed after this request: HTTP/1.0, or `Connection` has the option `close`.
     pub is_last: bool,
     /// Names and values in order.
     pub fields: Vec<(&'a [u8], &'a [u8])>,
 }
 
-/// Reads the head that `input` begins with; `None` while it is not whole.
+/// Parses the head that `input` begins with; `None` while it is incomplete.
 ///
 /// # Errors
 ///
-/// The head is refused.
+/// When the head is rejected.
 pub fn read<'a>(input: &'a [u8], limits: &Limits) -> Result<Option<Head<'a>>, Fault> {
     if let Some(&first) = input.first()
         && !is_token_byte(first)
@@ -79,14 +79,14 @@ pub fn read<'a>(input: &'a [u8], limits: &Limits) -> Result<Option<Head<'a>>, Fa
         return Err(Fault::NotHttp);
     }
     let end = head_length(input);
-    let came = &input[..end.unwrap_or(input.len())];
-    if has_bare_line_feed(came) {
+    let received = &input[..end.unwrap_or(input.len())];
+    if has_bare_line_feed(received) {
         return Err(Fault::NotHttp);
     }
     match end {
-        Some(end) if end <= limits.bytes => read_whole(came, limits).map(Some),
-        None if came.len() < limits.bytes => Ok(None),
-        _ if !came.contains(&b'\n') && came.contains(&b'?') => Err(Fault::QueryTooLong),
+        Some(end) if end <= limits.bytes => read_whole(received, limits).map(Some),
+        None if received.len() < limits.bytes => Ok(None),
+        _ if !received.contains(&b'\n') && received.contains(&b'?') => Err(Fault::QueryTooLong),
         _ => Err(Fault::TooLarge),
     }
 }
@@ -183,8 +183,8 @@ fn is_path_byte(byte: u8) -> bool {
     is_name_byte(byte) || b":@/".contains(&byte)
 }
 
-/// `uri-host [ ":" port ]` of RFC 9110 section 7.2, not empty. Two things are stricter than the RFC: of IP literals only
-/// IPv6 addresses are taken, and no name has a comma, which is how two `Host`s look once joined.
+/// `uri-host [ ":" port ]` of RFC 9110 section 7.2, not empty. Stricter than the RFC: IP literals are only IPv6
+/// addresses, and a name has no comma, since two joined `Host` fields have one.
 fn is_host(host: &[u8]) -> bool {
     if let [b'[', rest @ ..] = host {
         return match split_once(rest, b']') {
@@ -198,7 +198,7 @@ fn is_host(host: &[u8]) -> bool {
     !name.is_empty() && is_name && is_port(port)
 }
 
-/// `*DIGIT`, and no more than a port can be.
+/// `*DIGIT`, at most 65535.
 fn is_port(port: &[u8]) -> bool {
     let significant: Vec<u8> = port
         .iter()
@@ -227,7 +227,7 @@ fn is_ipv6(address: &[u8]) -> bool {
     }
 }
 
-/// How many groups of 16 bits are written here; the last two may be an IPv4 address.
+/// Counts the groups of 16 bits; the last two may be an IPv4 address.
 fn groups(text: &str, may_end_in_ipv4: bool) -> Option<usize> {
     if text.is_empty() {
         return Some(0);
@@ -248,7 +248,7 @@ fn groups(text: &str, may_end_in_ipv4: bool) -> Option<usize> {
     }
 }
 
-/// `IPv4address`: four numbers up to 255, without zeros in front.
+/// `IPv4address`: four numbers up to 255, without leading zeros.
 fn is_ipv4(text: &str) -> bool {
     let is_octet = |part: &str| (0..=255).any(|octet: u16| octet.to_string() == part);
     text.split('.').count() == 4 && text.split('.').all(is_octet)

@@ -15,7 +15,7 @@ pub struct Pair {
     pub value: String,
 }
 
-/// As text, which the two lists of a failure are compared by.
+/// As text, so that the two lists in a failure can be compared.
 impl fmt::Debug for Pair {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (wire_key, wire_value) = (self.wire_key.escape_ascii(), self.wire_value.escape_ascii());
@@ -27,20 +27,20 @@ impl fmt::Debug for Pair {
     }
 }
 
-/// Why the parameters are refused. What comes first in them counts.
+/// Why the parameters are rejected. The first fault in their order counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// A `%` without two hex digits, or bytes that are not UTF-8 once decoded.
     Malformed,
-    /// More pairs than the limit.
+    /// More pairs than the limit allows.
     TooMany,
 }
 
-/// The pairs of the query, then those of the body.
+/// Parses the pairs of the query, then those of the body.
 ///
 /// # Errors
 ///
-/// They are refused.
+/// When the parameters are rejected.
 pub fn read(query: &[u8], body: &[u8], limit: usize) -> Result<Vec<Pair>, Fault> {
     let mut pairs = Vec::new();
     for source in [query, body] {
@@ -65,7 +65,7 @@ pub fn read(query: &[u8], body: &[u8], limit: usize) -> Result<Vec<Pair>, Fault>
     Ok(pairs)
 }
 
-/// Form-decoded: `+` is a space, `%` and two hex digits a byte.
+/// Form-decodes: `+` is a space, `%` and two hex digits are a byte.
 fn decoded(mut wire: &[u8]) -> Result<String, Fault> {
     let mut bytes = Vec::new();
     loop {

@@ -8,7 +8,7 @@ use proptest::{
 
 use super::Inputs;
 
-/// A change to an input, at some place of it.
+/// A change to an input, at any offset.
 #[derive(Clone, Debug)]
 enum Damage {
     Insert(Vec<u8>),
@@ -19,23 +19,23 @@ enum Damage {
 }
 
 impl Damage {
-    fn apply(self, place: Index, input: &mut Vec<u8>) {
-        let place = place.index(input.len() + 1);
-        let to = |length: usize| place..input.len().min(place + length);
+    fn apply(self, index: Index, input: &mut Vec<u8>) {
+        let offset = index.index(input.len() + 1);
+        let to = |length: usize| offset..input.len().min(offset + length);
         match self {
-            Self::Insert(bytes) => drop(input.splice(place..place, bytes)),
+            Self::Insert(bytes) => drop(input.splice(offset..offset, bytes)),
             Self::Remove(length) => drop(input.drain(to(length))),
             Self::Replace(byte) => drop(input.splice(to(1), [byte])),
             Self::Repeat(length) => {
                 let repeated = input[to(length)].to_vec();
-                input.splice(place..place, repeated);
+                input.splice(offset..offset, repeated);
             }
-            Self::Truncate => input.truncate(place),
+            Self::Truncate => input.truncate(offset),
         }
     }
 }
 
-/// Half of the inputs as they are, the others with a few changes, for which there are `tokens`.
+/// Leaves half of the inputs unchanged, and makes one to three changes to each of the others. `tokens` are inserted.
 pub(super) fn damaged(inputs: Inputs, tokens: &'static [&'static [u8]]) -> Inputs {
     let damage = prop_oneof![
         4 => select(tokens).prop_map(|token| Damage::Insert(token.to_vec())),
@@ -47,8 +47,8 @@ pub(super) fn damaged(inputs: Inputs, tokens: &'static [&'static [u8]]) -> Input
     let changes = prop_oneof![Just(Vec::new()), vec((damage, any::<Index>()), 1..4)];
     (inputs, changes)
         .prop_map(|(mut input, changes)| {
-            for (damage, place) in changes {
-                damage.apply(place, &mut input);
+            for (damage, index) in changes {
+                damage.apply(index, &mut input);
             }
             input
         })

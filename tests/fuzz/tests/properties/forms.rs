@@ -1,4 +1,4 @@
-//! Queries and form bodies: their parameters, and how they are signed.
+//! Queries and form bodies: their parameters, and their signatures.
 
 use proptest::{collection::vec, prelude::*, sample::select};
 
@@ -27,14 +27,14 @@ const TOKENS: &[&[u8]] = &[
 
 const SEPARATORS: &[&[u8]] = &[b"&", b"&", b"&", b"&&"];
 
-/// Among them many that are alike in their first eight bytes, which a comparison looks at first.
+/// Many keys have the same first eight bytes, which the product compares first.
 fn key() -> Inputs {
     prop_oneof![
         text("time|sign|%73ign|signs?_?t?"),
         text("abcdef(g|gh|gi|%67)?(i|%69|%00)?[a-c]?"),
         text("a[+ ]b|a%20b|(張|%e5%bc%a0)[0-9]?"),
         text("[a-z]{0,9}|[!-$'-*,-<>-~]{0,3}")
-            .prop_filter("its escapes are whole", |key| is_whole(key)),
+            .prop_filter("its escapes are complete", |key| has_complete_escapes(key)),
     ]
     .boxed()
 }
@@ -42,7 +42,7 @@ fn key() -> Inputs {
 fn value() -> Inputs {
     prop_oneof![
         6 => text("([a-zA-Z0-9=!,*$/?@.~_+-]|%2B|%26|%3[dD]|%00|%e5%bc%a0|%F0%9F%98%80|張|é|😀){0,12}"),
-        // Longer than what is decoded at a time.
+        // Longer than what is decoded in one step.
         1 => text("([a-z]|%C3%A9|%F0%9F%98%80|é){100,140}"),
         1 => text("[0-9]{9,21}|[0-9a-fA-F]{32}|[0-9a-f]{64}|[0-9a-g]{32}"),
     ]
@@ -63,10 +63,10 @@ fn form() -> Inputs {
         .boxed()
 }
 
-fn is_whole(text: &[u8]) -> bool {
-    let behind_percent_signs = text.split(|&byte| byte == b'%').skip(1);
+fn has_complete_escapes(text: &[u8]) -> bool {
+    let after_percent_signs = text.split(|&byte| byte == b'%').skip(1);
     let is_escape = |rest: &[u8]| rest.len() >= 2 && rest[..2].iter().all(u8::is_ascii_hexdigit);
-    behind_percent_signs.into_iter().all(is_escape)
+    after_percent_signs.into_iter().all(is_escape)
 }
 
 /// A line with the query, then the body.
@@ -78,12 +78,12 @@ fn requests() -> Inputs {
 }
 
 #[test]
-fn parameters_are_read_as_written() {
+fn parameters_are_parsed_by_the_contract() {
     check(fuzz::params, damaged(requests(), TOKENS), 600, 50..=85);
 }
 
 #[test]
-fn requests_are_signed_as_the_contract_says() {
+fn requests_are_signed_by_the_contract() {
     let profiles = text("[01][0-3][01][01][01][0-3]\n");
     let requests = (profiles, damaged(requests(), TOKENS));
     let requests = requests.prop_map(|(profile, request)| [profile, request].concat());

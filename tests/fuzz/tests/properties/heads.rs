@@ -92,18 +92,18 @@ fn answer_heads() -> Inputs {
 }
 
 #[test]
-fn request_heads_are_read_by_the_grammar() {
+fn request_heads_are_parsed_by_the_grammar() {
     check(fuzz::head, damaged(request_heads(), TOKENS), 3_000, 40..=70);
 }
 
-/// Places in a head are kept in two bytes each: these are heads for which that is just enough, or just not.
+/// The product stores offsets in a head as `u16`: these heads just fit, or just do not.
 #[test]
-fn request_heads_of_64_kib_are_read_by_the_grammar() {
+fn request_heads_of_64_kib_are_parsed_by_the_grammar() {
     let padded = (request_heads(), 65_500..65_560_usize).prop_map(|(head, length)| {
         let line_end = head
             .iter()
             .position(|&byte| byte == b'\n')
-            .map_or(0, |place| place + 1);
+            .map_or(0, |index| index + 1);
         let (line, rest) = head.split_at(line_end);
         let padding = vec![b'a'; length.saturating_sub(head.len() + b"Padding:\r\n".len())];
         [line, b"Padding:", &padding, b"\r\n", rest].concat()
@@ -112,7 +112,7 @@ fn request_heads_of_64_kib_are_read_by_the_grammar() {
 }
 
 #[test]
-fn answer_heads_are_read_by_the_grammar() {
+fn answer_heads_are_parsed_by_the_grammar() {
     check(
         fuzz::answer,
         damaged(answer_heads(), TOKENS),

@@ -1,8 +1,8 @@
-//! The targets over generated inputs, one module for each kind: mostly valid, some damaged, since bytes at random alone
-//! never get far.
+//! Runs the targets on generated inputs, one module for each kind: mostly valid, some damaged, since a parser rejects
+//! random bytes early.
 //!
-//! Every run tries the same inputs. `PROPTEST_RNG_SEED` and `PROPTEST_CASES` try others and more; `scripts/fuzz` goes on
-//! from the corpus, guided by coverage. A failure shows the smallest input found: make it a file of the corpus.
+//! Every run uses the same inputs. `PROPTEST_RNG_SEED` and `PROPTEST_CASES` select others, and more. `scripts/fuzz`
+//! starts from the corpus, guided by coverage. A failure shows the smallest input found: add it to the corpus.
 
 mod chunked;
 mod damage;
@@ -17,11 +17,11 @@ use proptest::{
     test_runner::{Config, RngSeed, TestRunner},
 };
 
-/// Of a short type, for the backtrace of a failure.
+/// A generator of inputs. Boxed, so that backtraces have short type names.
 type Inputs = BoxedStrategy<Vec<u8>>;
 
-/// Runs the target on so many inputs. The share of valid ones, in percent, must lie within bounds: a generator that
-/// makes hardly anything but the one or the other compares little.
+/// Runs the target on this number of inputs. The percentage of valid inputs must be in `percent`: a generator of almost
+/// only valid or only invalid inputs compares little.
 fn check(target: Target, inputs: Inputs, cases: u32, percent: RangeInclusive<u32>) {
     let defaults = Config::default();
     let config = Config {
@@ -62,8 +62,8 @@ impl fmt::Debug for Input {
     }
 }
 
-/// Strings of this regular expression, in bytes.
+/// Generates bytes that match this regular expression.
 fn text(expression: &str) -> Inputs {
     let strategy = proptest::string::bytes_regex(expression);
-    strategy.expect("the expression is one").boxed()
+    strategy.expect("the expression is valid").boxed()
 }

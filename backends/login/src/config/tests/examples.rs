@@ -1,4 +1,4 @@
-//! The examples in `conf/`: each loads, and says the defaults. The end-to-end tests change each of their keys.
+//! The examples in `conf/`: each loads, and shows the defaults. The end-to-end tests change each of their keys.
 
 use std::{
     fs,
@@ -24,21 +24,21 @@ fn settings(text: &str) -> Settings {
 }
 
 #[test]
-fn every_example_loads_and_says_the_defaults() {
+fn every_example_loads_and_shows_the_defaults() {
     for name in EXAMPLES {
         let text = example(name);
         let loaded = settings(&text);
         let put = |line| uncommented(line).unwrap_or(line);
         let lines: Vec<_> = text.lines().map(put).collect();
         let whole = lines.join("\n").replace("\"env:", "\"");
-        // A weak secret in the place of a variable's name.
+        // The variable's name would be rejected as a weak secret.
         let whole = whole.replace(
             "SIGNPOST_GATEWAY_SECRET",
             "4283fefc63f0cd0e873a0000c6d07ef7",
         );
         let changed: Vec<_> = loaded.changes(&settings(&whole));
         let expected = [
-            // They have no value that could be shown, or another one beside the key.
+            // These have no default, or the example shows another value.
             "default_provider",
             "gateway_secret",
             "headers.",
@@ -68,17 +68,17 @@ fn a_restart_is_needed_for_the_address_the_threads_and_the_store_only() {
 }
 
 #[test]
-fn an_address_beyond_loopback_never_loses_its_secret_by_a_reload() {
+fn a_reload_does_not_remove_the_secret_of_an_address_beyond_loopback() {
     let load = |text: &str| {
         let text = format!("{text}\n{}", example("all.toml"));
         Config::parse(Path::new("all.toml"), &text).unwrap().config
     };
     let secret = "gateway_secret = \"4283fefc63f0cd0e873a0000c6d07ef7\"";
     let open = load(&format!("listen = \"0.0.0.0:7001\"\n{secret}"));
-    let next = load("listen = \"127.0.0.1:7001\"").in_place_of(&open);
+    let next = load("listen = \"127.0.0.1:7001\"").with_restart_keys_of(&open);
     assert_eq!(next.listen(), open.listen());
     assert!(matches!(next.gateway(), Gateway::Secret(_)));
     let loopback = load(secret);
-    let next = load("without_gateway = true").in_place_of(&loopback);
+    let next = load("without_gateway = true").with_restart_keys_of(&loopback);
     assert!(matches!(next.gateway(), Gateway::Absent));
 }

@@ -1,4 +1,4 @@
-//! The longer statements, built once: a statement is prepared and remembered by its text.
+//! The longer statements, built once: prepared statements are cached by their text.
 
 use signpost_store::{PostgresDatabase, Topic, postgres::changes};
 
@@ -9,7 +9,7 @@ pub(in crate::logins) struct Statements {
     pub(in crate::logins) find: String,
     pub(in crate::logins) finish: String,
     pub(in crate::logins) redeem: String,
-    pub(in crate::logins) refusal: String,
+    pub(in crate::logins) find_redemption: String,
 }
 
 impl Statements {
@@ -29,7 +29,7 @@ impl Statements {
                          finished_at + CAST($5 AS BIGINT) FROM spent) \
                  SELECT * FROM spent"
             ),
-            refusal: format!(
+            find_redemption: format!(
                 "SELECT {COMPLETION_COLUMNS}, ticket_used_at, \
                      EXISTS (SELECT 1 FROM credentials WHERE hash = $3) AS is_kept \
                  FROM logins JOIN accounts ON accounts.id = account_id \
@@ -50,7 +50,7 @@ pub(in crate::logins) const CLAIM: &str = "UPDATE logins SET status = 'exchangin
      WHERE state_hash = $1 AND status = 'pending' AND expires_at > $3 \
        AND cookie_hash = $2 AND cookie_stage = 'authorizing'";
 
-/// Types are said wherever an engine might have to guess.
+/// Types are explicit where some engines cannot infer them.
 pub(in crate::logins) const CLAIM_REDIRECT: &str = "INSERT INTO logins (state_hash, version, application_id, mode, provider, return_to, client_address, \
          cookie_hash, cookie_stage, status, claimed_until, claimable_until, created_at, expires_at) \
      VALUES ($1, $2, $3, 'redirect', $4, $5, '', CAST($6 AS BYTEA), \

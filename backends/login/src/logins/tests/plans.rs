@@ -1,12 +1,12 @@
-//! A login is found by its key, however few of many are pending: by the indexes of those that are, the server would read
-//! through all of them.
+//! Query plans: logins are found by their primary key. With an index of pending logins, the server would scan all of
+//! them.
 
 use signpost_store::{PostgresDatabase, SqliteDatabase, Store, postgres::Session};
 
 use super::*;
 use crate::logins::postgres::statements::{BIND, CLAIM, Statements, UNCLAIM_REDIRECT};
 
-/// Many logins that are over, as the server's statistics know them, and then many that are pending.
+/// Inserts many finished logins, updates the server's statistics, then inserts many pending ones.
 const FILL: &str = "INSERT INTO logins (state_hash, version, application_id, mode, provider, client_address, status, \
          reason, created_at, expires_at) \
      SELECT sha256(CAST(CAST(number AS TEXT) AS BYTEA)), 'v1', 7, 'redirect', 'sandbox', '192.0.2.1', 'failed', \
@@ -19,7 +19,7 @@ const FILL: &str = "INSERT INTO logins (state_hash, version, application_id, mod
          number, 1000000000 \
      FROM generate_series(50001, 55000) AS number";
 
-/// How the server goes about a statement.
+/// Returns the server's plan of a statement.
 async fn plan_of_server(session: &Session, mode: &str, statement: &str, values: &str) -> String {
     let run = async |sql: &str| session.query(sql, &[]).await.unwrap();
     run(&format!("SET plan_cache_mode = {mode}")).await;
@@ -71,7 +71,7 @@ async fn in_sqlite(database: &SqliteDatabase) {
 }
 
 #[tokio::test]
-async fn a_login_is_moved_on_by_its_key() {
+async fn logins_are_updated_by_primary_key() {
     let store = TestStore::new().await;
     match store.store() {
         Store::Sqlite(database) => in_sqlite(database).await,

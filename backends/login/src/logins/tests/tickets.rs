@@ -1,9 +1,9 @@
-//! Tickets: good once, for one application, for a while.
+//! Tickets: redeemable once, by one application, until they expire.
 
 use super::*;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ticket_serves_one_of_many() {
+async fn one_of_many_concurrent_requests_redeems_a_ticket() {
     let store = TestStore::new().await;
     let logins = store.stores().logins;
     let ticket = finished_with_ticket(&store, &logins).await;
@@ -18,22 +18,22 @@ async fn a_ticket_serves_one_of_many() {
             })
         })
         .collect();
-    let mut served = 0;
+    let mut redeemed = 0;
     for task in tasks {
         match task.await.unwrap() {
-            Redeemed::Now(completion) => {
-                assert_eq!(completion.account.username.as_str(), "person");
-                served += 1;
+            Redemption::Redeemed(completion) => {
+                assert_eq!(completion.account.username.as_str(), "user");
+                redeemed += 1;
             }
-            Redeemed::Before => {}
+            Redemption::AlreadyUsed => {}
             other => panic!("{other:?}"),
         }
     }
-    assert_eq!(served, 1);
+    assert_eq!(redeemed, 1);
 }
 
 #[tokio::test]
-async fn a_ticket_is_spent_with_its_credential_or_not_at_all() {
+async fn a_ticket_is_redeemed_together_with_its_credential() {
     let store = TestStore::new().await;
     let stores = store.stores();
     let (logins, credentials) = (&stores.logins, &stores.credentials);
@@ -42,23 +42,23 @@ async fn a_ticket_is_spent_with_its_credential_or_not_at_all() {
     let redeem = |credential, at| logins.redeem(&ticket, APP, credential, at);
     assert!(matches!(
         redeem(late, later(60)).await.unwrap(),
-        Redeemed::TooLate
+        Redemption::Expired
     ));
-    // The second time as if the answer had been lost.
+    // The second call is a retry, as after a lost response.
     for at in [later(1), later(61)] {
-        let Redeemed::Now(completion) = redeem(first, at).await.unwrap() else {
-            panic!("it is good")
+        let Redemption::Redeemed(completion) = redeem(first, at).await.unwrap() else {
+            panic!("the ticket is valid")
         };
         assert_eq!(completion.finished_at, NOW);
-        assert_eq!(completion.account.username.as_str(), "person");
+        assert_eq!(completion.account.username.as_str(), "user");
         assert!(completion.created);
     }
     assert!(matches!(
         redeem(second, later(1)).await.unwrap(),
-        Redeemed::Before
+        Redemption::AlreadyUsed
     ));
     let kept = credentials.find(&first.hash, NOW).await.unwrap().unwrap();
-    assert_eq!(kept.account.username.as_str(), "person");
+    assert_eq!(kept.account.username.as_str(), "user");
     assert_eq!(kept.application, APP);
     assert_eq!(kept.expires_at, later(1000));
     for refused in [late, second] {
@@ -73,7 +73,7 @@ async fn a_ticket_is_spent_with_its_credential_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn a_ticket_whose_credential_cannot_be_stored_is_not_spent() {
+async fn a_ticket_whose_credential_cannot_be_stored_is_not_redeemed() {
     let store = TestStore::new().await;
     let logins = store.stores().logins;
     let ticket = finished_with_ticket(&store, &logins).await.hash();
@@ -94,12 +94,12 @@ async fn a_ticket_whose_credential_cannot_be_stored_is_not_spent() {
             .redeem(&ticket, APP, credential(), NOW)
             .await
             .unwrap(),
-        Redeemed::Now(_)
+        Redemption::Redeemed(_)
     ));
 }
 
 #[tokio::test]
-async fn a_ticket_is_one_applications_and_ages() {
+async fn a_ticket_is_valid_for_one_application_until_it_expires() {
     let store = TestStore::new().await;
     let logins = store.stores().logins;
     let ticket = finished_with_ticket(&store, &logins).await.hash();
@@ -109,35 +109,35 @@ async fn a_ticket_is_one_applications_and_ages() {
             .redeem(&ticket, other, credential(), NOW)
             .await
             .unwrap(),
-        Redeemed::Unknown
+        Redemption::Unknown
     ));
     assert!(matches!(
         logins
             .redeem(&Ticket::generate().hash(), APP, credential(), NOW)
             .await
             .unwrap(),
-        Redeemed::Unknown
+        Redemption::Unknown
     ));
     assert!(matches!(
         logins
             .redeem(&ticket, APP, credential(), later(60))
             .await
             .unwrap(),
-        Redeemed::TooLate
+        Redemption::Expired
     ));
     assert!(matches!(
         logins
             .redeem(&ticket, APP, credential(), later(59))
             .await
             .unwrap(),
-        Redeemed::Now(_)
+        Redemption::Redeemed(_)
     ));
     assert!(matches!(
         logins
             .redeem(&ticket, APP, credential(), later(60))
             .await
             .unwrap(),
-        Redeemed::Before
+        Redemption::AlreadyUsed
     ));
 }
 
@@ -145,7 +145,7 @@ async fn finished_with_ticket(store: &TestStore, logins: &Arc<dyn LoginStore>) -
     let (cookie, ticket) = (LoginCookie::generate(), Ticket::generate());
     let state = begun(logins, &cookie).await;
     assert!(claim(logins, &state, &cookie.hash(), NOW).await);
-    let account = store.account("person").await;
+    let account = store.account("user").await;
     let outcome = Outcome::Complete {
         account: account.id,
         created: true,

@@ -1,4 +1,4 @@
-//! Polling mode, its page, and what must not work.
+//! Polling logins and their page.
 
 use signpost_kit::shutdown::Phase;
 
@@ -31,7 +31,7 @@ pub(super) async fn begin(setup: &Setup) -> Begun {
     }
 }
 
-/// The address behind the page's button.
+/// The URL of the page's button.
 fn button(page: &Answer) -> String {
     let (_, rest) = page.body.split_once("href=\"").unwrap();
     format!(
@@ -40,7 +40,7 @@ fn button(page: &Answer) -> String {
     )
 }
 
-/// Opens the page and presses its button; returns the cookie that the provider's redirect will need.
+/// Opens the page and presses its button; returns the cookie that the callback requires.
 pub(super) async fn confirm(setup: &Setup, begun: &Begun) -> String {
     let page = setup
         .browse(&format!("/login?state={}", begun.state), "")
@@ -65,7 +65,7 @@ pub(super) async fn check(setup: &Setup, token: &str) -> Value {
 }
 
 #[tokio::test]
-async fn from_the_token_to_the_account() {
+async fn a_polling_login_completes() {
     let setup = Setup::new().await;
     let begun = begin(&setup).await;
     assert_eq!(
@@ -125,7 +125,7 @@ async fn from_the_token_to_the_account() {
 }
 
 #[tokio::test]
-async fn a_logged_out_credential_does_not_come_back_with_its_token() {
+async fn a_revoked_credential_stays_revoked_when_its_token_is_checked() {
     let setup = Setup::new().await;
     let begun = begin(&setup).await;
     let cookie = confirm(&setup, &begun).await;
@@ -149,11 +149,11 @@ async fn a_logged_out_credential_does_not_come_back_with_its_token() {
 }
 
 #[tokio::test]
-async fn whoever_is_lured_past_the_page_does_not_complete() {
+async fn a_user_who_is_lured_past_the_page_does_not_complete_the_login() {
     let setup = Setup::new().await;
     let begun = begin(&setup).await;
     let callback = format!("/login?state={}&code=me", begun.state);
-    // Straight to the provider, without the page; then with the cookie of the page alone.
+    // First without having opened the page, then with the cookie of the page only.
     setup
         .browse(&callback, "")
         .await
@@ -165,7 +165,7 @@ async fn whoever_is_lured_past_the_page_does_not_complete() {
         .browse(&callback, &page.cookie())
         .await
         .assert_problem(400, "login_mismatch");
-    // The attacker confirms himself and lures somebody else to the provider.
+    // The attacker confirms, and lures another user to the provider.
     let attacker = confirm(&setup, &begun).await;
     setup
         .browse(&callback, "")
@@ -179,7 +179,7 @@ async fn whoever_is_lured_past_the_page_does_not_complete() {
 }
 
 #[tokio::test]
-async fn the_button_works_only_in_the_browser_of_its_page() {
+async fn the_button_works_only_in_the_browser_with_its_page() {
     let setup = Setup::new().await;
     let begun = begin(&setup).await;
     let open = async || {
@@ -200,7 +200,7 @@ async fn the_button_works_only_in_the_browser_of_its_page() {
             .await
             .assert_problem(400, "login_mismatch");
     }
-    // Either browser was shown the page; the one that confirms last completes.
+    // Both browsers have the page; the one that confirms last can complete.
     let [first, second] = [&first, &second];
     let confirmed = async |page: &Answer| setup.browse(&button(page), &page.cookie()).await;
     let (earlier, last) = (confirmed(second).await, confirmed(first).await);
@@ -216,7 +216,7 @@ async fn the_button_works_only_in_the_browser_of_its_page() {
 }
 
 #[tokio::test]
-async fn a_link_preview_does_not_disturb_who_is_at_the_provider() {
+async fn a_link_preview_does_not_disturb_a_browser_at_the_provider() {
     let setup = Setup::new().await;
     let begun = begin(&setup).await;
     let cookie = confirm(&setup, &begun).await;
@@ -228,12 +228,12 @@ async fn a_link_preview_does_not_disturb_who_is_at_the_provider() {
 }
 
 #[tokio::test]
-async fn polling_logins_are_limited_by_application_whatever_strangers_begin() {
+async fn redirect_logins_do_not_count_towards_an_applications_limit() {
     let limits = "limits.starts_per_second = 1\nlimits.starts_burst = 2";
     let setup = Setup::with(limits).await;
     for index in 0..200 {
-        let stranger = format!("2001:db8:0:{index:x}::1");
-        let headers = [("x-forwarded-for", stranger.as_str())];
+        let address = format!("2001:db8:0:{index:x}::1");
+        let headers = [("x-forwarded-for", address.as_str())];
         setup.call("GET", "/login", &headers).await.state();
     }
     let id = setup.store.application("Market", "[]").await.get();
@@ -247,13 +247,13 @@ async fn polling_logins_are_limited_by_application_whatever_strangers_begin() {
     assert_eq!(theirs.status, StatusCode::OK, "{}", theirs.body);
 }
 
-/// What one process was asked before, it must not go by.
+/// Processes must not cache the status of a login.
 #[tokio::test]
-async fn once_one_process_says_complete_every_process_does() {
+async fn once_one_process_reports_complete_every_process_does() {
     let setup = Setup::new().await;
     let config = setup.service.config().clone();
-    let stores = setup.store.another().await;
-    // No change feed: it would only be faster than the store.
+    let stores = setup.store.of_another_process().await;
+    // Without the change feed, which could hide that a process uses a cached status.
     let other = Service::new(config, stores, Arc::new(setup.clock.clone())).unwrap();
     let other = router::<Test>(other);
     let ask = async |method: &str, target: String| {
@@ -283,7 +283,7 @@ async fn once_one_process_says_complete_every_process_does() {
 }
 
 #[tokio::test]
-async fn without_confirmation_the_page_goes_on_at_once() {
+async fn without_confirmation_the_page_redirects_to_the_provider() {
     let setup = Setup::with("polling.confirm = false").await;
     let begun = begin(&setup).await;
     let sent_on = setup
@@ -300,7 +300,7 @@ async fn without_confirmation_the_page_goes_on_at_once() {
 }
 
 #[tokio::test]
-async fn a_failed_login_tells_its_reason() {
+async fn a_failed_login_has_its_reason() {
     let setup = Setup::new().await;
     for (grant, reason, status, code) in [
         ("error=access_denied", "access_denied", 403, "login_denied"),
@@ -329,7 +329,7 @@ async fn a_failed_login_tells_its_reason() {
 }
 
 #[tokio::test]
-async fn a_token_is_one_applications_and_a_state_is_no_token() {
+async fn a_token_is_valid_for_one_application_and_a_state_is_not_a_token() {
     let setup = Setup::new().await;
     let begun = begin(&setup).await;
     let id = setup
@@ -386,7 +386,7 @@ async fn a_waiting_check_of_another_process_answers_as_soon_as_the_login_is_fini
     let begun = begin(&setup).await;
     let cookie = confirm(&setup, &begun).await;
     let config = setup.service.config().clone();
-    let stores = setup.store.another().await;
+    let stores = setup.store.of_another_process().await;
     let other = Service::new(config, stores, Arc::new(setup.clock.clone())).unwrap();
     let watched = Arc::clone(&other);
     let _watch = setup
@@ -414,7 +414,7 @@ async fn a_waiting_check_answers_when_the_process_stops() {
     let setup = Setup::new().await;
     let begun = begin(&setup).await;
     let target = format!("/check?token={}&wait=30", begun.token);
-    setup.service.state().enter(Phase::Closing);
+    setup.service.state().enter_phase(Phase::Closing);
     let answer =
         tokio::time::timeout(Duration::from_secs(10), setup.call("POST", &target, &[])).await;
     assert_eq!(answer.unwrap().json()["status"], "pending");

@@ -1,9 +1,9 @@
-//! Redirect mode.
+//! Redirect logins.
 
 use super::*;
 
 #[tokio::test]
-async fn without_return_to_the_result_is_the_answer() {
+async fn without_return_to_the_response_is_the_result() {
     let setup = Setup::new().await;
     let begun = setup.call("GET", "/login", &[]).await;
     let (state, cookie) = (begun.state(), begun.cookie());
@@ -37,7 +37,7 @@ async fn without_return_to_the_result_is_the_answer() {
 }
 
 #[tokio::test]
-async fn with_return_to_a_ticket_comes_back_and_serves_once() {
+async fn with_return_to_the_application_gets_a_ticket_that_works_once() {
     let setup = Setup::new().await;
     let begun = setup
         .call(
@@ -71,7 +71,7 @@ async fn with_return_to_a_ticket_comes_back_and_serves_once() {
 }
 
 #[tokio::test]
-async fn a_ticket_lives_for_a_minute() {
+async fn a_ticket_expires_after_a_minute() {
     let setup = Setup::new().await;
     let begun = setup
         .call("GET", "/login?return_to=https://app.example/", &[])
@@ -94,7 +94,7 @@ async fn a_ticket_lives_for_a_minute() {
 }
 
 #[tokio::test]
-async fn a_denied_login_fails_where_it_was_begun() {
+async fn a_denied_login_fails_in_the_browser_or_at_return_to() {
     let setup = Setup::new().await;
     let begun = setup.call("GET", "/login", &[]).await;
     let target = format!("/login?state={}&error=access_denied", begun.state());
@@ -141,7 +141,7 @@ async fn a_providers_fault_fails_the_login() {
 }
 
 #[tokio::test]
-async fn a_callback_of_another_browser_ends_nothing() {
+async fn a_callback_of_another_browser_changes_nothing() {
     let setup = Setup::new().await;
     let begun = setup.call("GET", "/login", &[]).await;
     let other = setup.call("GET", "/login", &[]).await;
@@ -164,7 +164,7 @@ async fn a_callback_of_another_browser_ends_nothing() {
 }
 
 #[tokio::test]
-async fn iss_of_another_provider_ends_nothing() {
+async fn iss_of_another_provider_changes_nothing() {
     let setup = Setup::new().await;
     let begun = setup.call("GET", "/login", &[]).await;
     let target = format!("/login?state={}&code=me", begun.state());
@@ -205,7 +205,7 @@ async fn two_callbacks_at_once_have_one_outcome() {
 }
 
 #[tokio::test]
-async fn a_login_expires_and_an_unknown_state_is_none() {
+async fn expired_logins_and_unknown_states_are_rejected() {
     let setup = Setup::new().await;
     let begun = setup.call("GET", "/login", &[]).await;
     let (state, cookie) = (begun.state(), begun.cookie());
@@ -224,7 +224,7 @@ async fn a_login_expires_and_an_unknown_state_is_none() {
 }
 
 #[tokio::test]
-async fn what_is_asked_for_must_be_allowed() {
+async fn invalid_parameters_are_rejected() {
     let setup = Setup::new().await;
     let accept = [("accept", "text/html"), ("accept-language", "zh-CN")];
     let evil = setup
@@ -254,7 +254,7 @@ async fn what_is_asked_for_must_be_allowed() {
 }
 
 #[tokio::test]
-async fn an_application_logs_in_under_its_own_name_and_nobody_elses() {
+async fn a_login_belongs_to_one_application() {
     let setup = Setup::new().await;
     let id = setup
         .store
@@ -327,14 +327,14 @@ async fn beginning_stores_nothing_and_callbacks_are_limited_by_address() {
     refused.assert_problem(429, "rate_limited");
     assert_eq!(refused.header(header::RETRY_AFTER), "1");
     assert!(refused.header(header::SET_COOKIE).is_empty());
-    // The login is as it was, and another address has its own allowance.
+    // The login is unchanged, and another address has its own limit.
     let done = callback(&begun, "192.0.2.2", "code=me").await;
     assert_eq!(done.status, StatusCode::OK, "{}", done.body);
     assert_eq!(setup.store.count("logins").await, 3);
 }
 
 #[tokio::test]
-async fn a_return_to_that_no_cookie_holds_is_refused() {
+async fn a_return_to_that_does_not_fit_into_a_cookie_is_rejected() {
     let setup = Setup::new().await;
     let begin = async |length: usize| {
         let origin = "https://app.example/";
@@ -349,7 +349,7 @@ async fn a_return_to_that_no_cookie_holds_is_refused() {
 }
 
 #[tokio::test]
-async fn a_callback_without_its_cookie_is_told_what_it_can_be() {
+async fn a_callback_without_its_cookie_gets_the_most_precise_error() {
     let setup = Setup::new().await;
     let begun = setup.call("GET", "/login", &[]).await;
     let target = format!("/login?state={}&code=me", begun.state());

@@ -1,4 +1,4 @@
-//! A configuration takes the place of another while requests and logins are in flight.
+//! Reloads while requests and logins are in flight.
 
 use std::sync::Mutex;
 
@@ -10,7 +10,7 @@ use super::{
 };
 
 impl Setup {
-    /// Another configuration from here on: `more` stands above the sections, `provider` in the provider's.
+    /// Reloads: `more` is inserted above the sections, `provider` is the provider's client secret.
     fn reload(&mut self, address: &str, more: &str, provider: &str) {
         let text = format!(
             "prefix = \"Acme\"\n{more}\n[application]\nname = \"Shop\"\n{}",
@@ -21,7 +21,7 @@ impl Setup {
     }
 }
 
-/// A provider that notes the client secrets it was sent, and answers when it is told to.
+/// A provider that records the client secrets it receives, and waits for `go_on` before it responds.
 #[derive(Clone, Default)]
 struct SlowProvider {
     secrets: Arc<Mutex<Vec<String>>>,
@@ -136,7 +136,7 @@ async fn a_waiting_check_is_woken_by_a_login_that_a_later_snapshot_finishes() {
 }
 
 #[tokio::test]
-async fn limits_change_and_what_they_remember_stays() {
+async fn limits_change_and_their_counts_stay() {
     let mut setup = Setup::new().await;
     let limits = |burst| format!("limits.starts_per_second = 1\nlimits.starts_burst = {burst}");
     let provider = "http://127.0.0.1:1";

@@ -1,4 +1,4 @@
-//! What is said and done when the store fails.
+//! Behaviour when the store fails.
 
 use signpost_store::Change;
 
@@ -13,14 +13,14 @@ fn header(credential: &str) -> [(&str, &str); 1] {
 }
 
 #[tokio::test]
-async fn a_store_that_is_away_is_said_to_be_until_it_is_back() {
+async fn an_outage_is_reported_until_the_store_is_available_again() {
     let setup = Setup::new().await;
     let (known, unknown) = (log_in(&setup).await, log_in(&setup).await);
     let begun = begin(&setup).await;
     let user = async |credential: &str| setup.call("GET", "/user", &header(credential)).await;
     assert_eq!(user(&known).await.status, StatusCode::OK);
 
-    setup.store.place().make_unavailable();
+    setup.store.database().make_unavailable();
     let check_target = format!("/check?token={}", begun.token);
     let redeem = format!("/user/login?ticket={}", "A".repeat(43));
     for (method, target, credential) in [
@@ -37,7 +37,7 @@ async fn a_store_that_is_away_is_said_to_be_until_it_is_back() {
             .await
             .assert_problem(503, "store_unavailable");
     }
-    // Beginning a redirect login needs nothing of the store.
+    // Beginning a redirect login does not use the store.
     setup.call("GET", "/login", &[]).await.state();
     let page = setup
         .browse(&format!("/login?state={}", begun.state), "")
@@ -46,14 +46,14 @@ async fn a_store_that_is_away_is_said_to_be_until_it_is_back() {
     assert_eq!(
         user(&known).await.status,
         StatusCode::OK,
-        "what is remembered serves meanwhile"
+        "cached credentials still work"
     );
     assert_eq!(
         setup.raw("GET", "/healthz", &[]).await.status,
         StatusCode::OK
     );
 
-    setup.store.place().make_available();
+    setup.store.database().make_available();
     assert_eq!(user(&unknown).await.status, StatusCode::OK);
     assert_eq!(check(&setup, &begun.token).await["status"], "pending");
     assert_eq!(
@@ -63,13 +63,13 @@ async fn a_store_that_is_away_is_said_to_be_until_it_is_back() {
 }
 
 #[tokio::test]
-async fn what_is_remembered_serves_for_five_minutes_of_an_outage() {
+async fn cached_credentials_work_for_five_minutes_of_an_outage() {
     let setup = Setup::new().await;
     let known = log_in(&setup).await;
     let user = async || setup.call("GET", "/user", &header(&known)).await;
     assert_eq!(user().await.status, StatusCode::OK);
     setup.later(299);
-    setup.store.place().make_unavailable();
+    setup.store.database().make_unavailable();
     setup.service.state().on_change(&Change::Lost);
     for seconds in [0, 2, 298] {
         setup.later(seconds);
@@ -78,38 +78,38 @@ async fn what_is_remembered_serves_for_five_minutes_of_an_outage() {
     setup.later(1);
     user().await.assert_problem(503, "store_unavailable");
 
-    setup.store.place().make_available();
+    setup.store.database().make_available();
     assert_eq!(user().await.status, StatusCode::OK);
     setup.service.state().on_change(&Change::Everything);
     assert_eq!(user().await.status, StatusCode::OK);
-    setup.store.place().make_unavailable();
-    assert_eq!(user().await.status, StatusCode::OK, "remembered again");
+    setup.store.database().make_unavailable();
+    assert_eq!(user().await.status, StatusCode::OK, "cached again");
 }
 
 #[tokio::test]
-async fn a_login_that_is_remembered_is_not_told_without_the_store() {
+async fn the_status_of_a_login_is_not_cached() {
     let setup = Setup::new().await;
     let begun = begin(&setup).await;
     assert_eq!(check(&setup, &begun.token).await["status"], "pending");
-    setup.store.place().make_unavailable();
+    setup.store.database().make_unavailable();
     setup.service.state().on_change(&Change::Lost);
     let target = format!("/check?token={}", begun.token);
-    let told = setup.call("POST", &target, &[]).await;
-    told.assert_problem(503, "store_unavailable");
-    setup.store.place().make_available();
-    // A pooled connection that the server ended can still fail one call.
+    let answer = setup.call("POST", &target, &[]).await;
+    answer.assert_problem(503, "store_unavailable");
+    setup.store.database().make_available();
+    // One call can still fail on a pooled connection that the server has closed.
     let back = async {
         loop {
-            let told = setup.call("POST", &target, &[]).await;
-            if told.status == StatusCode::OK {
-                return told.json();
+            let answer = setup.call("POST", &target, &[]).await;
+            if answer.status == StatusCode::OK {
+                return answer.json();
             }
-            told.assert_problem(503, "store_unavailable");
+            answer.assert_problem(503, "store_unavailable");
             tokio::task::yield_now().await;
         }
     };
-    let told = tokio::time::timeout(Duration::from_secs(10), back).await;
-    assert_eq!(told.unwrap()["status"], "pending");
+    let status = tokio::time::timeout(Duration::from_secs(10), back).await;
+    assert_eq!(status.unwrap()["status"], "pending");
 }
 
 #[tokio::test]
@@ -129,7 +129,7 @@ async fn a_store_without_its_tables_is_not_ready() {
     }
 }
 
-/// From now on no account can be stored; and what undoes that.
+/// Makes inserts into `accounts` fail; returns the statement that undoes this.
 async fn refuse_accounts(setup: &Setup) -> &'static str {
     let (refuse, allow) = match setup.store.store() {
         signpost_store::Store::Sqlite(_) => (

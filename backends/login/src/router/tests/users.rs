@@ -1,4 +1,4 @@
-//! What logged-in people do, and what every answer has.
+//! Requests of logged-in users, and properties of all responses.
 
 use super::*;
 
@@ -14,7 +14,7 @@ pub(super) async fn log_in(setup: &Setup) -> String {
 }
 
 #[tokio::test]
-async fn a_credential_opens_what_needs_one_until_logout() {
+async fn a_credential_is_valid_until_logout() {
     let setup = Setup::new().await;
     let authorization = log_in(&setup).await;
     let bearer = format!("Bearer {authorization}");
@@ -40,7 +40,7 @@ async fn a_credential_opens_what_needs_one_until_logout() {
 }
 
 #[tokio::test]
-async fn a_credential_ends_by_itself() {
+async fn a_credential_expires() {
     let setup = Setup::with("login.credential_ttl_seconds = 60").await;
     let authorization = log_in(&setup).await;
     let header = [("acme-x-authorization", authorization.as_str())];
@@ -57,7 +57,7 @@ async fn a_credential_ends_by_itself() {
 }
 
 #[tokio::test]
-async fn without_a_good_credential_there_is_nothing() {
+async fn requests_without_a_valid_credential_are_rejected() {
     let setup = Setup::new().await;
     for (method, path) in [
         ("GET", "/user"),
@@ -82,7 +82,7 @@ async fn without_a_good_credential_there_is_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_process_ends_a_credential_by_the_change_feed() {
+async fn another_process_revokes_a_credential_through_the_change_feed() {
     let setup = Setup::new().await;
     let authorization = log_in(&setup).await;
     let header = [("acme-x-authorization", authorization.as_str())];
@@ -98,7 +98,7 @@ async fn another_process_ends_a_credential_by_the_change_feed() {
             watched.state().on_change(&change);
         })
         .unwrap();
-    let other = setup.store.another().await.credentials;
+    let other = setup.store.of_another_process().await.credentials;
     let hash = authorization
         .parse::<crate::credentials::Credential>()
         .unwrap()
@@ -106,7 +106,7 @@ async fn another_process_ends_a_credential_by_the_change_feed() {
     other.revoke(&hash, setup.clock.now()).await.unwrap();
     let deadline = Instant::now() + Duration::from_secs(5);
     while setup.call("GET", "/user", &header).await.status == StatusCode::OK {
-        assert!(Instant::now() < deadline, "the credential is still good");
+        assert!(Instant::now() < deadline, "the credential is still valid");
         tokio::task::yield_now().await;
     }
 }
@@ -182,7 +182,7 @@ async fn only_the_gateway_may_call() {
 }
 
 #[tokio::test]
-async fn an_application_is_named_by_the_gateway_or_the_request_is_refused() {
+async fn requests_without_an_application_from_the_gateway_are_rejected() {
     let setup = Setup::new().await;
     for headers in [
         vec![],
@@ -204,7 +204,7 @@ async fn an_application_is_named_by_the_gateway_or_the_request_is_refused() {
 }
 
 #[tokio::test]
-async fn a_wrong_path_or_method_is_a_problem_in_the_callers_language() {
+async fn a_wrong_path_or_method_is_reported_in_the_clients_language() {
     let setup = Setup::new().await;
     let korean = [("acme-x-language", "KO"), ("x-request-id", "r-1")];
     let missing = setup.call("GET", "/nowhere", &korean).await;
@@ -233,14 +233,14 @@ async fn a_wrong_path_or_method_is_a_problem_in_the_callers_language() {
 }
 
 #[tokio::test]
-async fn a_panic_is_answered_as_a_problem() {
+async fn a_panic_becomes_a_problem() {
     let mut setup = Setup::new().await;
-    let serving = Serving {
+    let context = HandlerContext {
         service: Arc::clone(&setup.service),
         version: "v1".parse().unwrap(),
     };
     let routes = Router::new().route("/panic", get(async || -> StatusCode { panic!("as asked") }));
-    setup.router = middleware::around_everything(routes, &serving);
+    setup.router = middleware::around_everything(routes, &context);
     let answer = setup
         .call("GET", "/panic", &[("acme-x-language", "ja")])
         .await;
@@ -249,7 +249,7 @@ async fn a_panic_is_answered_as_a_problem() {
 }
 
 #[tokio::test]
-async fn a_form_counts_like_a_query_and_anything_else_is_refused() {
+async fn forms_are_read_like_queries_and_other_bodies_are_rejected() {
     let setup = Setup::new().await;
     let post = |media_type: &'static str, body: String| {
         let request = Request::post("/check")

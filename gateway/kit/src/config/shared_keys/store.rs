@@ -1,4 +1,4 @@
-//! Where the store is, and how a Postgres is connected to: `store` and `[postgres]`. CONTRACT 10.
+//! The address of the store and the settings of Postgres connections: `store` and `[postgres]`. CONTRACT 10.
 
 use signpost_store::{
     PostgresSettings, StoreAddress, StoreSettings, address::ParseStoreAddressError,
@@ -9,10 +9,10 @@ use crate::{
     secret::{Secret, SecretSource},
 };
 
-/// The embedded store, in the working directory. CONTRACT 10.
+/// Default address: the embedded store, in the working directory. CONTRACT 10.
 const STORE: &str = "sqlite:data/signpost.db";
 
-/// Reads `store` and `[postgres]`. An address may hold a password, so nothing of it is shown but its kind.
+/// Reads `store` and `[postgres]`. Messages show only the kind of an address, since it may hold a password.
 ///
 /// # Errors
 ///
@@ -33,13 +33,13 @@ pub fn store(root: &mut Section<'_>) -> Read<StoreSettings> {
     })
 }
 
-/// The address itself, or where it is kept.
+/// Reads the address, or its source.
 fn address(root: &mut Section<'_>) -> Read<StoreAddress> {
     const KEY: &str = "store";
-    let allowed = |kinds: &str| format!("{kinds}; or \"env:NAME\" or \"file:PATH\" that holds it");
+    let allowed = |kinds: &str| format!("{kinds}; or \"env:NAME\" or \"file:PATH\" with it");
     let source = root.secret_source(KEY, &allowed("an address"))?;
     let source = source.unwrap_or_else(|| SecretSource::from(STORE));
-    let place = match &source {
+    let origin = match &source {
         SecretSource::Env(name) => Some(format!("env:{name}")),
         SecretSource::File(path) => Some(format!("file:{}", path.display())),
         SecretSource::Literal(_) => None,
@@ -48,8 +48,8 @@ fn address(root: &mut Section<'_>) -> Read<StoreAddress> {
     let address: StoreAddress = text.expose().parse().map_err(|error| {
         let error: ParseStoreAddressError = error;
         let kind = kind_of(text.expose());
-        let found = match &place {
-            Some(place) => format!("{kind}, in {place}"),
+        let found = match &origin {
+            Some(origin) => format!("{kind}, in {origin}"),
             None => kind.to_owned(),
         };
         root.problem(KEY, &found, &allowed(&error.to_string()))
@@ -62,10 +62,10 @@ fn address(root: &mut Section<'_>) -> Read<StoreAddress> {
     Ok(address)
 }
 
-/// As much of an address as can be shown: what is not understood may be a password.
+/// What messages show of an address. An address that does not parse may contain a password anywhere.
 fn kind_of(address: &str) -> &'static str {
     match address.split_once(':') {
-        Some(("postgres" | "postgresql", _)) => "a postgres address that cannot be used",
+        Some(("postgres" | "postgresql", _)) => "an invalid postgres address",
         Some(("sqlite", _)) => "\"sqlite:\" without a path",
         _ => "an address of another kind",
     }

@@ -1,9 +1,9 @@
-//! Parameters and canonical string against a plain writing of the contract's rules, over requests at random.
+//! Parameters and canonical string, compared with a naive implementation of the contract's rules on random requests.
 
 use super::*;
 use crate::param::ParamsError;
 
-/// One pair as the contract has it.
+/// One pair, as the contract defines it.
 struct Pair {
     wire_key: Vec<u8>,
     wire_value: Vec<u8>,
@@ -35,19 +35,19 @@ fn pairs(query: &[u8], body: &[u8], limit: usize) -> Result<Vec<Pair>, ParamsErr
 
 fn decoded(wire: &[u8]) -> Result<String, ParamsError> {
     let mut bytes = Vec::new();
-    let mut place = 0;
-    while place < wire.len() {
-        match wire[place] {
+    let mut index = 0;
+    while index < wire.len() {
+        match wire[index] {
             b'+' => bytes.push(b' '),
             b'%' => {
-                let digits = wire.get(place + 1..place + 3);
+                let digits = wire.get(index + 1..index + 3);
                 let byte = hex::decode(digits.ok_or(ParamsError::Malformed)?);
                 bytes.extend(byte.map_err(|_| ParamsError::Malformed)?);
-                place += 2;
+                index += 2;
             }
             byte => bytes.push(byte),
         }
-        place += 1;
+        index += 1;
     }
     String::from_utf8(bytes).map_err(|_| ParamsError::Malformed)
 }
@@ -102,8 +102,8 @@ impl Random {
         choices[self.below(choices.len())]
     }
 
-    /// Up to `most` pairs, among them odd ones; one request in eight may be malformed.
-    fn form(&mut self, most: usize, may_be_malformed: bool) -> Vec<u8> {
+    /// A form of up to `max_pairs` pairs, some of them unusual.
+    fn form(&mut self, max_pairs: usize, may_be_malformed: bool) -> Vec<u8> {
         const KEYS: [&str; 21] = [
             "a",
             "b",
@@ -147,12 +147,12 @@ impl Random {
         ];
         const MALFORMED: [&[u8]; 7] = [b"%", b"%4", b"%zz", b"%ff", b"\xe5", b"%e5%bc", b"\xff"];
         let mut form = Vec::new();
-        for _ in 0..self.below(most + 1) {
+        for _ in 0..self.below(max_pairs + 1) {
             form.extend(self.one_of(&KEYS).as_bytes());
             if self.below(8) > 0 {
                 form.push(b'=');
             }
-            // Now and then one that is longer than any buffer on the way.
+            // Sometimes longer than any internal buffer.
             let pieces = self.one_of(&[0, 1, 1, 2, 3, 5, 8, 100]);
             for _ in 0..pieces {
                 form.extend(self.one_of(&PIECES).as_bytes());
@@ -186,28 +186,33 @@ impl Random {
 }
 
 fn check(random: &mut Random, query: &[u8], body: &[u8], limit: usize) -> bool {
-    let told = || format!("{} | {}", query.escape_ascii(), body.escape_ascii());
+    let shown_request = || format!("{} | {}", query.escape_ascii(), body.escape_ascii());
     let params = Params::parse(query, body, limit);
     let pairs = match pairs(query, body, limit) {
         Ok(pairs) => pairs,
         Err(error) => {
-            assert_eq!(params, Err(error), "{}", told());
+            assert_eq!(params, Err(error), "{}", shown_request());
             return false;
         }
     };
-    let params = params.unwrap_or_else(|error| panic!("{error}: {}", told()));
-    assert_eq!(params.iter().len(), pairs.len(), "{}", told());
+    let params = params.unwrap_or_else(|error| panic!("{error}: {}", shown_request()));
+    assert_eq!(params.iter().len(), pairs.len(), "{}", shown_request());
     for (param, pair) in params.iter().zip(&pairs) {
-        assert_eq!(param.wire_key(), pair.wire_key, "{}", told());
-        assert_eq!(param.wire_value(), pair.wire_value, "{}", told());
-        assert_eq!(param.key(), pair.key.as_bytes(), "{}", told());
-        assert_eq!(*param.value(), *pair.value.as_bytes(), "{}", told());
+        assert_eq!(param.wire_key(), pair.wire_key, "{}", shown_request());
+        assert_eq!(param.wire_value(), pair.wire_value, "{}", shown_request());
+        assert_eq!(param.key(), pair.key.as_bytes(), "{}", shown_request());
+        assert_eq!(
+            *param.value(),
+            *pair.value.as_bytes(),
+            "{}",
+            shown_request()
+        );
         let of_this_key = pairs.iter().filter(|other| other.key == pair.key).count();
         assert_eq!(
             params.single(&pair.key).is_ok(),
             of_this_key == 1,
             "{}",
-            told()
+            shown_request()
         );
     }
     let (profile, path) = (random.profile(), "/event/send");
@@ -217,7 +222,7 @@ fn check(random: &mut Random, query: &[u8], body: &[u8], limit: usize) -> bool {
         shown.escape_ascii().to_string(),
         expected.escape_ascii().to_string(),
         "{profile:?} {}",
-        told()
+        shown_request()
     );
     let string = canonical(&profile, KEY, path, &pairs);
     let hashed = match profile.algorithm {
@@ -229,7 +234,7 @@ fn check(random: &mut Random, query: &[u8], body: &[u8], limit: usize) -> bool {
         }
     };
     let sign = sign(&profile, &key(), "POST", path, &params);
-    assert_eq!(sign.to_hex(), hashed, "{profile:?} {}", told());
+    assert_eq!(sign.to_hex(), hashed, "{profile:?} {}", shown_request());
     assert!(
         Sign::from_hex(hashed.to_uppercase().as_bytes()).is_some_and(|same| same.matches(&sign))
     );
@@ -237,14 +242,14 @@ fn check(random: &mut Random, query: &[u8], body: &[u8], limit: usize) -> bool {
 }
 
 #[test]
-fn requests_at_random_are_read_and_signed_as_the_contract_says() {
+fn random_requests_are_parsed_and_signed_according_to_the_contract() {
     let mut random = Random(1);
     let mut good = 0;
     for round in 0..6_000 {
         let may_be_malformed = round % 8 == 0;
-        let most = random.one_of(&[1, 3, 6, 20]);
-        let query = random.form(most, may_be_malformed);
-        let body = random.form(most, may_be_malformed);
+        let max_pairs = random.one_of(&[1, 3, 6, 20]);
+        let query = random.form(max_pairs, may_be_malformed);
+        let body = random.form(max_pairs, may_be_malformed);
         let limit = random.one_of(&[256, 256, 256, 5]);
         good += usize::from(check(&mut random, &query, &body, limit));
     }
@@ -252,30 +257,30 @@ fn requests_at_random_are_read_and_signed_as_the_contract_says() {
 }
 
 #[test]
-fn every_byte_is_read_alike_at_every_place_of_a_word() {
+fn every_byte_is_parsed_equally_at_every_offset_of_a_word() {
     let mut random = Random(2);
     for byte in 0..=u8::MAX {
-        for place in 0..18 {
+        for index in 0..18 {
             let mut form = *b"abc=defghij&k=lmno";
-            form[place] = byte;
+            form[index] = byte;
             check(&mut random, &form, b"", 9);
-            check(&mut random, b"a=1", &form[..=place], 9);
+            check(&mut random, b"a=1", &form[..=index], 9);
         }
     }
 }
 
 #[test]
-fn signs_match_only_if_every_byte_does() {
+fn signatures_match_only_if_every_byte_does() {
     for digits in [32, 64] {
         let one = Sign::from_hex(&vec![b'0'; digits]).unwrap();
         assert!(one.matches(&one));
-        for place in 0..digits {
+        for index in 0..digits {
             let mut other = vec![b'0'; digits];
-            other[place] = b'1';
-            assert!(!Sign::from_hex(&other).unwrap().matches(&one), "{place}");
+            other[index] = b'1';
+            assert!(!Sign::from_hex(&other).unwrap().matches(&one), "{index}");
             for byte in (0..=u8::MAX).filter(|byte| !byte.is_ascii_hexdigit()) {
-                other[place] = byte;
-                assert!(Sign::from_hex(&other).is_none(), "{place} {byte}");
+                other[index] = byte;
+                assert!(Sign::from_hex(&other).is_none(), "{index} {byte}");
             }
         }
     }

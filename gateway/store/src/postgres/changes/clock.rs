@@ -1,7 +1,7 @@
-//! Comparing our clock with the server's.
+//! Comparing the local clock with the server's.
 //!
-//! Processes on several machines write times into one database and judge each other's: a login's end, a claim, a
-//! credential, the window of `time`. The server's clock stands between them: each compares its own with that.
+//! Processes on several machines write times to one database and check each other's: the end of a login, of a claim, of
+//! a credential, the window of `time`. The server's clock is the common reference.
 
 use std::time::Duration;
 
@@ -9,25 +9,25 @@ use tokio::time::Instant;
 
 use crate::{StoreError, postgres::PostgresDatabase};
 
-/// How often the clocks are compared: a clock drifts slowly, and one that is set wrong is noticed soon.
+/// Time between two comparisons. Clocks drift slowly, and one that is set wrong should be noticed within a minute.
 const INTERVAL: Duration = Duration::from_secs(60);
-/// Machines that keep their clocks by NTP differ by milliseconds, so a second means that one of them does not. The
-/// shortest times that one process writes and another judges have more room than that (a ticket's 60 s, a claim's 30 s).
+/// Larger differences are logged. With NTP, clocks differ by milliseconds, so 1 s means that one is not synchronized.
+/// The shortest times that one process writes and another checks are much longer (ticket 60 s, claim 30 s).
 const MAX_DIFFERENCE: Duration = Duration::from_secs(1);
-/// UTC milliseconds, in SQL that engines which only speak Postgres' protocol know, too.
+/// UTC milliseconds, in SQL that other engines with Postgres' protocol support, too.
 const SERVER_TIME: &str = "SELECT CAST(extract(epoch FROM now()) * 1000 AS BIGINT)";
 
-/// Tells the time since the Unix epoch.
+/// Returns the time since the Unix epoch.
 pub(crate) type Clock = std::sync::Arc<dyn Fn() -> Duration + Send + Sync>;
 
-/// When the clocks are compared next.
+/// Compares the clocks once a minute.
 pub(super) struct ClockCheck {
     clock: Clock,
     due: Instant,
 }
 
 impl ClockCheck {
-    /// Due at once.
+    /// Creates a check that is due immediately.
     pub(super) fn new(clock: Clock) -> Self {
         Self {
             clock,
@@ -35,7 +35,7 @@ impl ClockCheck {
         }
     }
 
-    /// Compares in the background, if it is time to.
+    /// Compares in the background, if a comparison is due.
     pub(super) fn begin_if_due(&mut self, database: &PostgresDatabase) {
         if Instant::now() < self.due {
             return;
@@ -46,22 +46,22 @@ impl ClockCheck {
             match compare(&database, &clock).await {
                 Ok(Some(difference)) => tracing::warn!("{}", warning(difference)),
                 Ok(None) => {}
-                // That the store does not answer is told elsewhere.
+                // Only debug: the change feed reports that the store does not answer.
                 Err(error) => {
-                    tracing::debug!(cause = %error.in_short(), "the clocks were not compared");
+                    tracing::debug!(cause = %error.in_short(), "cannot compare the clocks");
                 }
             }
         });
     }
 }
 
-/// How far our clock is ahead of the server's, in milliseconds (behind: below zero), if that is too much.
+/// Milliseconds by which the local clock is ahead of the server's (negative: behind), if that is too much.
 pub(in crate::postgres) async fn compare(
     database: &PostgresDatabase,
     clock: &Clock,
 ) -> Result<Option<i64>, StoreError> {
     let session = database.session().await?;
-    // Prepares the statement, so that the second one takes one round trip.
+    // The first query prepares the statement, so that the second one takes a single round trip.
     session.query_one(SERVER_TIME, &[]).await?;
     let sent = millis(clock());
     let server = session.query_one(SERVER_TIME, &[]).await?.try_get(0)?;
@@ -69,8 +69,8 @@ pub(in crate::postgres) async fn compare(
     Ok(too_far_ahead(sent, server, received))
 }
 
-/// The server read its clock somewhere between `sent` and `received`, most likely in the middle. What the round trip
-/// leaves in doubt does not count as a difference.
+/// The server read its clock between `sent` and `received`, most likely in the middle. Half of the round trip is the
+/// uncertainty, and does not count as a difference.
 fn too_far_ahead(sent: i64, server: i64, received: i64) -> Option<i64> {
     let half_trip = (received - sent).max(0) / 2;
     let ahead = sent + half_trip - server;
@@ -85,8 +85,8 @@ fn warning(ahead: i64) -> String {
         ("behind", -ahead)
     };
     format!(
-        "this machine's clock is {by} ms {direction} the database server's: logins and signs may be taken for expired, \
-         or serve too long. Keep the clocks of all machines synchronised (NTP)"
+        "this machine's clock is {by} ms {direction} the database server's: logins and signatures may expire too early \
+         or too late. Synchronize the clocks of all machines (NTP)"
     )
 }
 
@@ -102,16 +102,16 @@ mod tests {
     fn a_difference_of_more_than_a_second_is_too_much_either_way() {
         for (sent, server, received, expected) in [
             (100_000, 100_000, 100_000, None),
-            // The edge is inside.
+            // Exactly 1 s is allowed.
             (101_000, 100_000, 101_000, None),
             (101_001, 100_000, 101_001, Some(1001)),
             (98_999, 100_000, 98_999, Some(-1001)),
-            // Half of the round trip is ours to travel, and in doubt.
+            // Half of the round trip is uncertainty.
             (100_000, 101_000, 102_000, None),
             (100_000, 98_999, 102_000, Some(2001)),
             (100_000, 99_001, 102_000, None),
             (200_000, 100_000, 200_010, Some(100_005)),
-            // Our clock was set back in between.
+            // The local clock was set back in between.
             (103_000, 100_000, 101_000, Some(3000)),
         ] {
             let found = too_far_ahead(sent, server, received);

@@ -1,4 +1,4 @@
-//! Hearing of changes by `LISTEN`: the server tells of each as it is committed.
+//! The feed by `LISTEN`: the server notifies of each change when it is committed.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -16,26 +16,26 @@ use crate::{
     postgres::{PostgresDatabase, connect::Notifications},
 };
 
-/// A server tells those who listen at once, or does not tell them at all.
-const PROBE: Duration = Duration::from_secs(1);
-/// How often the server is asked for changes that nobody was notified of: half of the second that a change may take.
-/// Also whether it is still there: a connection that was cut off without a word would be silent for ever.
+/// Timeout of the probe. A server notifies listeners immediately, or never.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
+/// Time between two polls for changes without notification: half of the allowed second. The poll is also the heartbeat:
+/// without it, a connection that was cut without a TCP reset would be silent for ever.
 const HEARTBEAT: Duration = Duration::from_millis(500);
-/// How long the server has to answer that.
+/// Timeout of such a poll.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long reading them waits for a lock on the table, as a migration takes one: less than the server has to answer.
-/// Nothing can be recorded meanwhile, so nothing is missed.
+/// Timeout for a lock on the table, which a migration may hold: shorter than [`ANSWER_TIMEOUT`], so that the feed is
+/// not lost. While the table is locked nothing can be recorded, so no change is missed.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(250);
-const NOT_NOTIFIED_WARNING: &str = "another process cannot notify of what it changes in the store: its role may not \
-    call pg_notify. Its changes are read twice a second meanwhile; give all roles the same rights";
+const NOT_NOTIFIED_WARNING: &str = "another process cannot notify of its changes to the store: its database role may not \
+    call pg_notify. Until it may, its changes are polled twice a second; give all roles the same privileges";
 
 /// A connection that listens.
 pub(super) struct Listener {
     database: PostgresDatabase,
     client: Client,
     notifications: Notifications,
-    /// Reads what nobody was notified of.
+    /// Reads changes without notification.
     not_notified: Option<Statement>,
     seen: Seen,
     sweep: Sweep,
@@ -43,8 +43,8 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    /// Begins to listen, unless nothing is heard: a pooler may take `LISTEN` and forget about it. Then the connection
-    /// comes back.
+    /// Begins to listen. If no notification arrives, returns the connection: a pooler may accept `LISTEN` and ignore
+    /// it.
     pub(super) async fn begin(
         database: &PostgresDatabase,
         client: Client,
@@ -60,10 +60,10 @@ impl Listener {
             sweep: Sweep::new(),
             clock_check: ClockCheck::new(clock.clone()),
         };
-        let hears = timeout(database.patience(), listener.hears());
-        match hears.await.map_err(|_| StoreError::TimedOut)?? {
+        let listening = timeout(database.call_timeout(), listener.try_listen());
+        match listening.await.map_err(|_| StoreError::TimedOut)?? {
             true => {
-                let prepared = timeout(database.patience(), listener.prepare());
+                let prepared = timeout(database.call_timeout(), listener.prepare());
                 prepared.await.map_err(|_| StoreError::TimedOut)??;
                 Ok(Ok(listener))
             }
@@ -71,56 +71,56 @@ impl Listener {
         }
     }
 
-    /// Listens, and finds out whether what another connection says is heard.
-    async fn hears(&mut self) -> Result<bool, StoreError> {
+    /// Listens, and tests whether a notification from another connection arrives.
+    async fn try_listen(&mut self) -> Result<bool, StoreError> {
         let listen = format!("LISTEN {CHANNEL}");
         match self.client.batch_execute(&listen).await {
             Ok(()) => {}
             Err(error) if error.as_db_error().is_some() => return Ok(false),
             Err(error) => return Err(error.into()),
         }
-        // Unique among all that listen: the server's number of the connection that says it, and the time.
+        // Unique among all listeners: the sending connection's process id on the server, and the time.
         let probe = "SELECT pg_notify($1, payload), payload FROM \
                      (SELECT 'probe:' || pg_backend_pid() || ':' || clock_timestamp() AS payload) AS probe";
         let session = self.database.session().await?;
-        let said: String = session.query_one(probe, &[&CHANNEL]).await?.try_get(1)?;
-        let heard = async {
+        let sent: String = session.query_one(probe, &[&CHANNEL]).await?.try_get(1)?;
+        let received = async {
             while let Some(notification) = self.notifications.recv().await {
-                if notification.payload() == said {
+                if notification.payload() == sent {
                     return true;
                 }
             }
             false
         };
-        Ok(timeout(PROBE, heard).await.unwrap_or(false))
+        Ok(timeout(PROBE_TIMEOUT, received).await.unwrap_or(false))
     }
 
-    /// Makes ready to read what nobody was notified of. What is recorded already is no news.
+    /// Prepares the poll for changes without notification. Skips the records that exist already.
     async fn prepare(&mut self) -> Result<(), StoreError> {
         let limit = format!("SET lock_timeout = {}", LOCK_TIMEOUT.as_millis());
         match self.client.batch_execute(&limit).await {
-            // An engine without this setting.
+            // An error of the server: an engine without this setting. Any other is returned.
             Err(error) if error.as_db_error().is_none() => return Err(error.into()),
             _ => {}
         }
         self.not_notified = Some(self.client.prepare(NOT_NOTIFIED).await?);
-        self.news().await.map(drop)
+        self.poll_unnotified().await.map(drop)
     }
 
-    /// What was changed since the last time and nobody was notified of.
-    async fn news(&mut self) -> Result<Vec<Change>, StoreError> {
+    /// Returns the changes without notification since the last poll.
+    async fn poll_unnotified(&mut self) -> Result<Vec<Change>, StoreError> {
         let Some(statement) = &self.not_notified else {
             return Ok(Vec::new());
         };
         let rows = timeout(ANSWER_TIMEOUT, self.client.query(statement, &[])).await;
         match rows.map_err(|_| StoreError::TimedOut)? {
-            Ok(rows) => self.seen.news(&rows),
+            Ok(rows) => self.seen.new_changes(&rows),
             Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => Ok(Vec::new()),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Tells of each change, until the connection fails.
+    /// Reports each change, until the connection fails.
     pub(super) async fn run(
         &mut self,
         on_change: &mut impl FnMut(Change),
@@ -137,12 +137,12 @@ impl Listener {
                     }
                 }
                 _ = heartbeat.tick() => {
-                    let news = self.news().await?;
-                    if !news.is_empty() && !is_warned {
+                    let changes = self.poll_unnotified().await?;
+                    if !changes.is_empty() && !is_warned {
                         is_warned = true;
                         tracing::warn!("{NOT_NOTIFIED_WARNING}");
                     }
-                    news.into_iter().for_each(&mut *on_change);
+                    changes.into_iter().for_each(&mut *on_change);
                     self.sweep.begin_if_due(&self.database);
                     self.clock_check.begin_if_due(&self.database);
                 }
@@ -151,15 +151,15 @@ impl Listener {
     }
 }
 
-/// What a payload tells; nothing if it was only said to see who listens.
+/// Decodes a payload; `None` for a probe.
 fn change(payload: &str) -> Option<Change> {
     let (topic, key) = payload.split_once(':')?;
     if topic == "probe" {
         return None;
     }
-    Some(match (Topic::named(topic), hex::decode(key)) {
+    Some(match (Topic::from_name(topic), hex::decode(key)) {
         (Some(topic), Ok(key)) => Change::Item { topic, key },
-        // A newer release's.
+        // From a newer release.
         _ => Change::Everything,
     })
 }

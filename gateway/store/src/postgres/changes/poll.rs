@@ -1,4 +1,4 @@
-//! Hearing of changes without `LISTEN`: what was recorded is read again and again.
+//! The feed without `LISTEN`: polls the recorded changes.
 
 use std::time::Duration;
 
@@ -12,15 +12,15 @@ use super::{
 };
 use crate::{Change, StoreError, postgres::PostgresDatabase};
 
-/// Well within the second that a change may take.
+/// Time between two polls, well below the allowed second.
 const INTERVAL: Duration = Duration::from_millis(200);
-/// All connections of the pool may be in use for a moment. After that, nothing is known of the server any more.
-const BUSY: Duration = Duration::from_secs(5);
+/// All pooled connections may be in use for a while. After this time the feed counts as lost.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Reads what is recorded.
+/// Polls the recorded changes.
 pub(super) struct Poller {
     database: PostgresDatabase,
-    /// Without one of its own it uses the pool's.
+    /// A separate connection; `None` uses the pool.
     own: Option<Client>,
     seen: Seen,
     sweep: Sweep,
@@ -28,7 +28,7 @@ pub(super) struct Poller {
 }
 
 impl Poller {
-    /// From now on: what is recorded already is no news.
+    /// Begins to poll. Skips the records that exist already.
     pub(super) async fn begin(
         database: &PostgresDatabase,
         own: Option<Client>,
@@ -41,7 +41,7 @@ impl Poller {
             sweep: Sweep::new(),
             clock_check: ClockCheck::new(clock.clone()),
         };
-        poller.look(&mut drop).await?;
+        poller.poll(&mut drop).await?;
         Ok(poller)
     }
 
@@ -49,18 +49,18 @@ impl Poller {
         &self.database
     }
 
-    /// Tells of each change for a while, or until the server fails to answer.
+    /// Reports each change until `end`, or until the server does not answer.
     pub(super) async fn run_until(
         &mut self,
         end: Instant,
         on_change: &mut impl FnMut(Change),
     ) -> Result<(), StoreError> {
-        let mut last_look = Instant::now();
+        let mut last_poll = Instant::now();
         while Instant::now() < end {
             tokio::time::sleep(INTERVAL).await;
-            match self.look(on_change).await {
-                Ok(()) => last_look = Instant::now(),
-                Err(StoreError::Busy) if last_look.elapsed() < BUSY => {}
+            match self.poll(on_change).await {
+                Ok(()) => last_poll = Instant::now(),
+                Err(StoreError::Busy) if last_poll.elapsed() < BUSY_TIMEOUT => {}
                 Err(error) => return Err(error),
             }
             self.sweep.begin_if_due(&self.database);
@@ -69,16 +69,22 @@ impl Poller {
         Ok(())
     }
 
-    async fn look(&mut self, on_change: &mut impl FnMut(Change)) -> Result<(), StoreError> {
+    async fn poll(&mut self, on_change: &mut impl FnMut(Change)) -> Result<(), StoreError> {
         let rows = self.recorded().await?;
-        self.seen.news(&rows)?.into_iter().for_each(on_change);
+        self.seen
+            .new_changes(&rows)?
+            .into_iter()
+            .for_each(on_change);
         Ok(())
     }
 
     async fn recorded(&self) -> Result<Vec<Row>, StoreError> {
         match &self.own {
             Some(client) => {
-                let rows = timeout(self.database.patience(), client.query(recorded::ALL, &[]));
+                let rows = timeout(
+                    self.database.call_timeout(),
+                    client.query(recorded::ALL, &[]),
+                );
                 Ok(rows.await.map_err(|_| StoreError::TimedOut)??)
             }
             None => {

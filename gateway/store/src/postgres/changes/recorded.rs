@@ -1,4 +1,4 @@
-//! Recorded changes that were not seen before.
+//! Finding the recorded changes that were not seen before.
 
 use std::collections::HashSet;
 
@@ -6,48 +6,50 @@ use tokio_postgres::Row;
 
 use crate::{Change, StoreError, Topic};
 
-/// All that is recorded, and so late that it may be news. The window is longer than any process' longest statement, and
-/// a second or two: so much earlier than now may a change have been made that is only seen now.
+/// All recent records. A change may be committed, and so become visible, later than its `changed_at`. So the window is
+/// longer than the longest configurable statement, by a second or two.
 pub(super) const ALL: &str = "SELECT id, topic, key FROM changes \
     WHERE changed_at > now() - interval '70 seconds' ORDER BY id";
-/// The part of it that nobody was notified of, by the primary key: of no cost where everybody notifies.
+/// The recent records without notification, by the primary key: costs nothing if all processes can notify.
 pub(super) const NOT_NOTIFIED: &str = "SELECT id, topic, key FROM changes \
     WHERE id < 0 AND changed_at > now() - interval '70 seconds' ORDER BY id";
-/// The number of a record that nobody is notified of: below zero, where no sequence comes, and random, since no sequence
-/// counts there. 62 bits: of a million records two would be the same in one of a million installations.
+/// Id of a record without notification: negative, since the sequence has only positive ids, and random, since no
+/// sequence counts there. 62 bits: a million records collide in one of a million installations.
 pub(super) const NOT_NOTIFIED_ID: &str = "-1 - CAST(floor(random() * 2147483648) AS BIGINT) * 2147483648 \
     - CAST(floor(random() * 2147483648) AS BIGINT)";
 
-/// Numbers are given when a change is made, and it is seen when it is committed, so a higher number may be seen before
-/// a lower one. That is why whatever is younger than a window is looked at each time, and what was seen is remembered.
+/// Ids of the records that were seen in the window.
+///
+/// An id is assigned when a change is made, but visible when it is committed, so a higher id may appear before a lower
+/// one. That is why each poll reads the whole window and filters out the ids of the last one.
 #[derive(Default)]
 pub(super) struct Seen(HashSet<i64>);
 
 impl Seen {
-    /// The changes among these rows, all that are in the window, which were not among the last ones.
-    pub(super) fn news(&mut self, rows: &[Row]) -> Result<Vec<Change>, StoreError> {
-        let mut news = Vec::new();
-        let mut still_there = HashSet::with_capacity(rows.len());
+    /// Returns the changes that the last call did not have. `rows` are all records in the window.
+    pub(super) fn new_changes(&mut self, rows: &[Row]) -> Result<Vec<Change>, StoreError> {
+        let mut changes = Vec::new();
+        let mut seen = HashSet::with_capacity(rows.len());
         for row in rows {
             let id = row.try_get("id")?;
             if !self.0.contains(&id) {
-                news.push(change(row)?);
+                changes.push(change(row)?);
             }
-            still_there.insert(id);
+            seen.insert(id);
         }
-        self.0 = still_there;
-        Ok(news)
+        self.0 = seen;
+        Ok(changes)
     }
 }
 
 fn change(row: &Row) -> Result<Change, StoreError> {
     let topic: &str = row.try_get("topic")?;
-    Ok(match Topic::named(topic) {
+    Ok(match Topic::from_name(topic) {
         Some(topic) => Change::Item {
             topic,
             key: row.try_get("key")?,
         },
-        // A newer release's.
+        // From a newer release.
         None => Change::Everything,
     })
 }

@@ -1,4 +1,4 @@
-//! Removing records of changes that everybody has heard of.
+//! Removing old records of changes, which every process has seen.
 
 use std::time::Duration;
 
@@ -6,17 +6,17 @@ use tokio::time::Instant;
 
 use crate::{StoreError, postgres::PostgresDatabase};
 
-/// How often a process sweeps. All do, so that it does not matter which of them run.
+/// Time between two sweeps. Every process sweeps, so that it does not matter which of them run.
 const INTERVAL: Duration = Duration::from_secs(60);
-/// Few enough for a statement to be short, and always the oldest, by the index: others that sweep meet in the same order
-/// and wait for each other, rather than each for the other.
+/// Removes a batch, small enough for a short statement. Always the oldest records, by the index: concurrent sweeps lock
+/// rows in the same order, so they cannot deadlock.
 const SWEEP: &str = "DELETE FROM changes WHERE id IN (SELECT id FROM changes \
     WHERE changed_at < now() - interval '10 minutes' ORDER BY changed_at LIMIT 500)";
 const BATCH: u64 = 500;
-/// As many batches in a row: thousands of changes a second are swept as they come.
-const BATCHES: usize = 200;
+/// Limit on batches per sweep: enough for more than a thousand changes a second.
+const MAX_BATCHES: usize = 200;
 
-/// When it is due next.
+/// Sweeps once a minute.
 pub(super) struct Sweep(Instant);
 
 impl Sweep {
@@ -24,7 +24,7 @@ impl Sweep {
         Self(Instant::now() + INTERVAL)
     }
 
-    /// Sweeps beside whatever goes on, if it is time to.
+    /// Sweeps in the background, if a sweep is due.
     pub(super) fn begin_if_due(&mut self, database: &PostgresDatabase) {
         if Instant::now() < self.0 {
             return;
@@ -33,16 +33,16 @@ impl Sweep {
         let database = database.clone();
         tokio::spawn(async move {
             if let Err(error) = sweep(&database).await {
-                // The next one, or another process, does it.
-                tracing::debug!(cause = %error.in_short(), "old records of changes were not removed");
+                // Only debug: the next sweep, or another process, removes them.
+                tracing::debug!(cause = %error.in_short(), "cannot remove old records of changes");
             }
         });
     }
 }
 
-/// Removes what is old.
+/// Removes all old records, up to the limit.
 pub(in crate::postgres) async fn sweep(database: &PostgresDatabase) -> Result<(), StoreError> {
-    for _ in 0..BATCHES {
+    for _ in 0..MAX_BATCHES {
         let session = database.session().await?;
         if session.execute(SWEEP, &[]).await? < BATCH {
             break;

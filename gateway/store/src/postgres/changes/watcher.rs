@@ -1,4 +1,4 @@
-//! The thread that hears of changes: it listens or polls, and starts over when the server does not answer.
+//! The thread of the change feed: listens or polls, and reconnects when the server does not answer.
 
 use std::{sync::mpsc, thread, time::Duration};
 
@@ -7,15 +7,15 @@ use tokio::time::Instant;
 use super::{clock::Clock, listen::Listener, poll::Poller};
 use crate::{Change, StoreError, changes::Watch, postgres::PostgresDatabase};
 
-/// Between two attempts to begin anew: a server that comes back is heard of soon, and asking hurts nobody.
-const RETRY: Duration = Duration::from_millis(250);
-/// A server that goes away may refuse new connections before it cuts those of the pool: only after so long is it taken to
-/// have none to spare.
-const GOES_AWAY: Duration = Duration::from_secs(1);
-/// So often somebody who polls only for want of a connection of its own tries to get one.
-const LISTEN_AGAIN: Duration = Duration::from_secs(10);
+/// Time between two attempts to reconnect. Short: an attempt costs little, and the server should be found soon.
+const RETRY_INTERVAL: Duration = Duration::from_millis(250);
+/// After a loss, pooled connections are used only from this time on. A server that shuts down may refuse new
+/// connections before it closes the pooled ones, which looks like a lack of connections.
+const SHARING_DELAY: Duration = Duration::from_secs(1);
+/// Time between two attempts to listen, while the feed polls only because it got no separate connection.
+const LISTEN_RETRY_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Watches until the watch is dropped; returns once nothing can be missed any more.
+/// Watches until the watch is dropped; returns once no change can be missed any more.
 pub(crate) fn watch(
     database: &PostgresDatabase,
     clock: Clock,
@@ -25,22 +25,22 @@ pub(crate) fn watch(
         .enable_all()
         .build()
         .map_err(|_| StoreError::Interrupted)?;
-    let (watch, watched) = Watch::new();
-    let (begun, is_begun) = mpsc::channel();
+    let (watch, end) = Watch::new();
+    let (started, is_started) = mpsc::channel();
     let database = database.clone();
     let follow = async move {
         let feed = Feed::begin(&database, &clock, Sharing::Allowed).await;
-        let Ok(feed) = feed.map_err(|error| begun.send(Err(error))) else {
+        let Ok(feed) = feed.map_err(|error| started.send(Err(error))) else {
             return;
         };
-        if begun.send(Ok(())).is_ok() {
+        if started.send(Ok(())).is_ok() {
             follow(&database, &clock, feed, &mut on_change).await;
         }
     };
     let run = move || {
         runtime.block_on(async {
             tokio::select! {
-                _ = watched => {}
+                _ = end => {}
                 () = follow => {}
             }
         });
@@ -49,11 +49,11 @@ pub(crate) fn watch(
         .name("store-changes".to_owned())
         .spawn(run)
         .map_err(|_| StoreError::Interrupted)?;
-    is_begun.recv().map_err(|_| StoreError::Interrupted)??;
+    is_started.recv().map_err(|_| StoreError::Interrupted)??;
     Ok(watch)
 }
 
-/// Follows one feed after the other, for ever.
+/// Follows the feed and restarts it after failures; never returns.
 async fn follow(
     database: &PostgresDatabase,
     clock: &Clock,
@@ -66,33 +66,33 @@ async fn follow(
             Ok(next) => next,
             Err(error) => {
                 on_change(Change::Lost);
-                begun_anew(database, clock, error).await
+                restart(database, clock, error).await
             }
         };
         on_change(Change::Everything);
     }
 }
 
-/// Tries until it is done. What is in the way is told when it changes.
-async fn begun_anew(database: &PostgresDatabase, clock: &Clock, error: StoreError) -> Feed {
-    let began = Instant::now();
-    let mut told = String::new();
+/// Retries until a feed begins. Logs an error only if it differs from the last one.
+async fn restart(database: &PostgresDatabase, clock: &Clock, error: StoreError) -> Feed {
+    let lost_at = Instant::now();
+    let mut logged = String::new();
     let mut cause = error;
     loop {
         let text = cause.in_short();
-        if text != told {
-            tracing::warn!("the store's changes are not heard of until it answers again: {text}");
-            told = text;
+        if text != logged {
+            tracing::warn!("the store's change feed is lost until the store answers again: {text}");
+            logged = text;
         }
-        tokio::time::sleep(RETRY).await;
-        let sharing = if began.elapsed() < GOES_AWAY {
+        tokio::time::sleep(RETRY_INTERVAL).await;
+        let sharing = if lost_at.elapsed() < SHARING_DELAY {
             Sharing::TooSoon
         } else {
             Sharing::Allowed
         };
         match Feed::begin(database, clock, sharing).await {
             Ok(feed) => {
-                tracing::info!("the store's changes are heard of again");
+                tracing::info!("the store's change feed is restored");
                 return feed;
             }
             Err(error) => cause = error,
@@ -100,14 +100,14 @@ async fn begun_anew(database: &PostgresDatabase, clock: &Clock, error: StoreErro
     }
 }
 
-/// Whether the pool's connections may be used where there is none of our own.
+/// Whether pooled connections may be used if a separate one cannot be opened.
 #[derive(PartialEq, Eq)]
 enum Sharing {
     Allowed,
     TooSoon,
 }
 
-/// How changes are heard of.
+/// The two kinds of feed.
 enum Feed {
     Listening(Listener),
     Polling { poller: Poller, may_listen: bool },
@@ -120,7 +120,7 @@ impl Feed {
         sharing: Sharing,
     ) -> Result<Self, StoreError> {
         let (poller, may_listen) = match database.connect().await {
-            Ok((client, notifications)) if database.notifies() => {
+            Ok((client, notifications)) if database.can_notify() => {
                 let listener = Listener::begin(database, client, notifications, clock).await?;
                 match listener {
                     Ok(listener) => return Ok(Self::Listening(listener)),
@@ -129,17 +129,23 @@ impl Feed {
             }
             Ok((client, _)) => (Poller::begin(database, Some(client), clock).await?, false),
             Err(cause) if sharing == Sharing::TooSoon => return Err(cause),
-            // There may be none for us though the server is well.
+            // The server may be healthy, but at its connection limit.
             Err(cause) => {
                 let poller = Poller::begin(database, None, clock).await;
                 (poller.map_err(|_| cause)?, true)
             }
         };
-        tracing::info!("the store cannot be listened to: its changes are read instead");
+        if may_listen {
+            tracing::info!(
+                "no connection is available for LISTEN: the store's changes are polled until there is one"
+            );
+        } else {
+            tracing::info!("the store does not support LISTEN: its changes are polled instead");
+        }
         Ok(Self::Polling { poller, may_listen })
     }
 
-    /// Tells of changes until the server fails to answer, or a better feed is to be had.
+    /// Reports changes until the server does not answer, or until listening becomes possible.
     async fn run(
         &mut self,
         clock: &Clock,
@@ -152,9 +158,9 @@ impl Feed {
             Self::Polling { poller, may_listen } => (poller, *may_listen),
         };
         loop {
-            let pause = Instant::now() + LISTEN_AGAIN;
-            poller.run_until(pause, on_change).await?;
-            if may_listen && poller.database().notifies() {
+            let retry_at = Instant::now() + LISTEN_RETRY_INTERVAL;
+            poller.run_until(retry_at, on_change).await?;
+            if may_listen && poller.database().can_notify() {
                 let database = poller.database().clone();
                 if let Ok((client, notifications)) = database.connect().await
                     && let Ok(listener) =

@@ -1,45 +1,49 @@
-//! Calls that are dropped while the server works on their statement (#9).
+//! Calls that are dropped while the server executes their statement (#9).
 
 use tokio::time::timeout;
 
 use super::*;
 
-/// Longer than a statement may run.
-const SOON: Duration = Duration::from_secs(5);
+/// Longer than the timeout of a statement.
+const DEADLINE: Duration = Duration::from_secs(5);
 
-fn free(database: &PostgresDatabase) -> usize {
+fn free_connections(database: &PostgresDatabase) -> usize {
     database.shared.pool.status().available
 }
 
-async fn all_are_free(database: &PostgresDatabase) {
-    let free = async {
-        while free(database) < database.shared.pool.status().size {
+async fn wait_until_all_free(database: &PostgresDatabase) {
+    let all_free = async {
+        while free_connections(database) < database.shared.pool.status().size {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    timeout(SOON, free).await.expect("statements end");
+    timeout(DEADLINE, all_free).await.expect("statements end");
 }
 
 #[tokio::test]
-async fn a_connection_goes_back_to_the_pool_when_its_statement_has_ended() {
+async fn a_connection_returns_to_the_pool_when_its_statement_ends() {
     let store = TestStore::postgres();
     let database = open(&store).await;
     let session = database.session().await.unwrap();
     let pid = "SELECT pg_backend_pid()";
     let before: i32 = session.query_one(pid, &[]).await.unwrap().get(0);
-    assert_eq!(free(&database), 0);
+    assert_eq!(free_connections(&database), 0);
     let sleeping = async move { session.query("SELECT pg_sleep(20)", &[]).await };
     let dropped = timeout(Duration::from_millis(100), sleeping).await;
     assert!(dropped.is_err(), "it sleeps");
-    assert_eq!(free(&database), 0, "it is still at work");
-    all_are_free(&database).await;
+    assert_eq!(
+        free_connections(&database),
+        0,
+        "the statement is still running"
+    );
+    wait_until_all_free(&database).await;
     let session = database.session().await.unwrap();
     let after: i32 = session.query_one(pid, &[]).await.unwrap().get(0);
     assert_eq!(after, before, "the same connection");
 }
 
 #[tokio::test]
-async fn callers_that_leave_make_no_more_connections_than_the_pool_has() {
+async fn dropped_calls_never_exceed_the_pool_size() {
     let store = TestStore::postgres();
     let (database, observer) = (open(&store).await, open(&store).await);
     let observer = observer.session().await.unwrap();
@@ -52,19 +56,19 @@ async fn callers_that_leave_make_no_more_connections_than_the_pool_has() {
         };
         let _ = timeout(Duration::from_millis(20), sleeping).await;
         let connections: i64 = observer.query_one(count, &[]).await.unwrap().get(0);
-        // Those that migrated may not have ended yet.
+        // The connections of the migrations may still be open.
         assert!(connections <= 2 + 2, "{connections}");
     }
-    all_are_free(&database).await;
+    wait_until_all_free(&database).await;
 }
 
 #[tokio::test]
-async fn a_call_that_is_dropped_after_its_answer_frees_the_connection_at_once() {
+async fn a_session_dropped_after_its_answer_frees_the_connection_immediately() {
     let store = TestStore::postgres();
     let database = open(&store).await;
     let session = database.session().await.unwrap();
     session.query("SELECT 1", &[]).await.unwrap();
     session.query("SELECT nonsense", &[]).await.unwrap_err();
     drop(session);
-    assert_eq!(free(&database), 1);
+    assert_eq!(free_connections(&database), 1);
 }

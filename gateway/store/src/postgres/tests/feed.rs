@@ -1,4 +1,4 @@
-//! Hearing of changes, by `LISTEN` and without.
+//! The change feed, with `LISTEN` and without.
 
 use std::sync::mpsc::{self, Receiver};
 
@@ -10,7 +10,7 @@ const DEADLINE: Duration = Duration::from_secs(1);
 fn watched(database: &PostgresDatabase) -> (Receiver<Change>, Watch) {
     let (sender, receiver) = mpsc::channel();
     let watch = changes::watch(database, Arc::new(Duration::default), move |change| {
-        // The test may be over.
+        // The test may have ended.
         let _ = sender.send(change);
     });
     (receiver, watch.unwrap())
@@ -23,42 +23,42 @@ fn item(topic: Topic, key: &[u8]) -> Change {
     }
 }
 
-/// A role of the test's own.
-fn of_role(store: &TestStore, what: &str, further: &str) -> PostgresAddress {
+/// The address with a new role.
+fn with_role(store: &TestStore, what: &str, further: &str) -> PostgresAddress {
     let mut config = server(store).config().clone();
     let role = format!("{what}_of_{}", config.get_dbname().unwrap());
     store.administer(&format!(
         "CREATE ROLE {role} LOGIN PASSWORD 'secret'; GRANT ALL ON SCHEMA public TO {role}{further}"
     ));
     config.user(&role).password("secret");
-    PostgresAddress::of_config(config)
+    PostgresAddress::from_config(config)
 }
 
-/// A role that may not call `pg_notify`, as on an engine that has none.
+/// The address with a role that may not call `pg_notify`, as on an engine without it.
 fn without_notify(store: &TestStore) -> PostgresAddress {
     let further = "; REVOKE EXECUTE ON FUNCTION pg_notify(text, text) FROM PUBLIC";
-    of_role(store, "poller", further)
+    with_role(store, "poller", further)
 }
 
 #[tokio::test]
 async fn a_change_reaches_another_process_within_a_second() {
     let store = TestStore::postgres();
     let (ours, theirs) = (open(&store).await, open(&store).await);
-    assert!(ours.notifies());
+    assert!(ours.can_notify());
     let (changes, _watch) = watched(&ours);
     for key in [b"one", b"two"] {
         record(&theirs, Topic::Credential, key).await;
-        let heard = changes.recv_timeout(DEADLINE).unwrap();
-        assert_eq!(heard, item(Topic::Credential, key));
+        let received = changes.recv_timeout(DEADLINE).unwrap();
+        assert_eq!(received, item(Topic::Credential, key));
     }
 }
 
 #[tokio::test]
-async fn also_where_nobody_can_notify() {
+async fn a_change_also_reaches_another_process_without_notify() {
     let store = TestStore::postgres();
     let address = without_notify(&store);
     let ours = PostgresDatabase::open(&address, &settings()).await.unwrap();
-    assert!(!ours.notifies());
+    assert!(!ours.can_notify());
     record(&ours, Topic::Login, b"before").await;
     let (changes, _watch) = watched(&ours);
     for key in [b"one", b"two"] {
@@ -70,15 +70,15 @@ async fn also_where_nobody_can_notify() {
     }
 }
 
-/// Two processes that share a database under roles of which only one may notify.
+/// Two processes share a database; only the role of one may notify.
 #[tokio::test]
-async fn a_listener_hears_of_what_another_process_cannot_notify_of() {
+async fn a_listener_gets_changes_of_a_process_that_cannot_notify() {
     let store = TestStore::postgres();
     let address = without_notify(&store);
     let theirs = PostgresDatabase::open(&address, &settings()).await.unwrap();
-    // The owner of the function may call it still.
+    // The owner of the function may still call it.
     let ours = open(&store).await;
-    assert!(ours.notifies() && !theirs.notifies());
+    assert!(ours.can_notify() && !theirs.can_notify());
     record(&theirs, Topic::Login, b"before").await;
     let (changes, _watch) = watched(&ours);
     let (polled, _poller) = watched(&theirs);
@@ -88,7 +88,7 @@ async fn a_listener_hears_of_what_another_process_cannot_notify_of() {
         assert_eq!(changes.recv_timeout(DEADLINE).unwrap(), expected);
         assert_eq!(polled.recv_timeout(DEADLINE).unwrap(), expected);
     }
-    // Many changes at once are one, with an empty key.
+    // A bulk change is one notification with an empty key.
     let write = "UPDATE applications SET name = 'x' RETURNING ident";
     let sql = changes::with_bulk_notification(&theirs, Topic::Application, write);
     let session = theirs.session().await.unwrap();
@@ -103,7 +103,7 @@ async fn a_listener_hears_of_what_another_process_cannot_notify_of() {
 }
 
 #[tokio::test]
-async fn a_table_that_is_locked_for_a_while_is_no_lost_server() {
+async fn a_locked_table_does_not_lose_the_feed() {
     let store = TestStore::postgres();
     let database = open(&store).await;
     let (changes, _watch) = watched(&database);
@@ -122,7 +122,7 @@ async fn a_table_that_is_locked_for_a_while_is_no_lost_server() {
 }
 
 #[tokio::test]
-async fn a_clock_that_is_off_is_noticed() {
+async fn a_wrong_clock_is_detected() {
     let store = TestStore::postgres();
     let database = open(&store).await;
     #[expect(clippy::disallowed_methods, reason = "a test compares real clocks")]
@@ -135,7 +135,7 @@ async fn a_clock_that_is_off_is_noticed() {
 }
 
 #[tokio::test]
-async fn without_notify_a_change_that_is_committed_late_is_heard_of() {
+async fn without_notify_a_change_that_is_committed_late_is_reported() {
     let store = TestStore::postgres();
     let address = without_notify(&store);
     let ours = PostgresDatabase::open(&address, &settings()).await.unwrap();
@@ -162,28 +162,28 @@ async fn without_notify_a_change_that_is_committed_late_is_heard_of() {
 }
 
 #[tokio::test]
-async fn after_a_server_was_away_everything_may_have_changed() {
+async fn after_an_outage_everything_may_have_changed() {
     let store = TestStore::postgres();
     let database = open(&store).await;
     let (changes, _watch) = watched(&database);
     store.make_unavailable();
     store.make_available();
-    let patience = Duration::from_secs(5);
-    assert_eq!(changes.recv_timeout(patience).unwrap(), Change::Lost);
-    assert_eq!(changes.recv_timeout(patience).unwrap(), Change::Everything);
+    let limit = Duration::from_secs(5);
+    assert_eq!(changes.recv_timeout(limit).unwrap(), Change::Lost);
+    assert_eq!(changes.recv_timeout(limit).unwrap(), Change::Everything);
     record(&open(&store).await, Topic::Application, b"x").await;
-    let heard = changes.recv_timeout(DEADLINE).unwrap();
-    assert_eq!(heard, item(Topic::Application, b"x"));
+    let received = changes.recv_timeout(DEADLINE).unwrap();
+    assert_eq!(received, item(Topic::Application, b"x"));
 }
 
 #[tokio::test]
-async fn without_a_connection_to_spare_changes_are_read_by_the_pools() {
+async fn without_a_separate_connection_changes_are_polled_with_pooled_ones() {
     let store = TestStore::postgres();
-    let address = of_role(&store, "listener", "");
+    let address = with_role(&store, "listener", "");
     let database = PostgresDatabase::open(&address, &settings()).await.unwrap();
     let (changes, _watch) = watched(&database);
-    let patience = Duration::from_secs(5);
-    // One of the pool is left, and the listener's cannot be made anew.
+    let limit = Duration::from_secs(5);
+    // One pooled connection is left, and the listener's cannot be reopened.
     let session = database.session().await.unwrap();
     let others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
                   WHERE usename = current_user AND pid <> pg_backend_pid()";
@@ -191,20 +191,20 @@ async fn without_a_connection_to_spare_changes_are_read_by_the_pools() {
     store.administer(&format!("ALTER ROLE {name} CONNECTION LIMIT 1"));
     session.query(others, &[]).await.unwrap();
     drop(session);
-    assert_eq!(changes.recv_timeout(patience).unwrap(), Change::Lost);
-    assert_eq!(changes.recv_timeout(patience).unwrap(), Change::Everything);
+    assert_eq!(changes.recv_timeout(limit).unwrap(), Change::Lost);
+    assert_eq!(changes.recv_timeout(limit).unwrap(), Change::Everything);
     record(&open(&store).await, Topic::Credential, b"one").await;
-    let heard = changes.recv_timeout(DEADLINE).unwrap();
-    assert_eq!(heard, item(Topic::Credential, b"one"));
+    let received = changes.recv_timeout(DEADLINE).unwrap();
+    assert_eq!(received, item(Topic::Credential, b"one"));
 }
 
 #[tokio::test]
-async fn a_watch_that_is_dropped_lets_go_of_the_server() {
+async fn dropping_a_watch_ends_its_thread() {
     let store = TestStore::postgres();
     let database = open(&store).await;
     let (changes, watch) = watched(&database);
     drop(watch);
-    // The callback, and with it the channel's other end, goes with the thread.
+    // The callback, and with it the sender, is dropped with the thread.
     assert_eq!(
         changes.recv_timeout(DEADLINE),
         Err(mpsc::RecvTimeoutError::Disconnected)

@@ -1,4 +1,4 @@
-//! A way to the server that can be blocked: nothing passes, and nobody is told.
+//! A proxy to the server that can be blocked silently: no byte passes, and connections stay open.
 
 use std::net::SocketAddr;
 
@@ -10,11 +10,11 @@ use tokio::{
 
 use super::*;
 
-/// Passes bytes on, both ways, unless it is blocked.
+/// Forwards bytes in both directions unless it is blocked.
 struct Wire {
     address: SocketAddr,
     is_blocked: watch::Sender<bool>,
-    /// How many came.
+    /// Number of accepted connections.
     accepted: watch::Receiver<usize>,
 }
 
@@ -68,13 +68,13 @@ async fn through_a_wire(store: &TestStore) -> (PostgresDatabase, Wire) {
         .password(config.get_password().unwrap())
         .dbname(config.get_dbname().unwrap());
     config = through;
-    let address = PostgresAddress::of_config(config);
+    let address = PostgresAddress::from_config(config);
     let database = PostgresDatabase::open(&address, &settings()).await.unwrap();
     (database, wire)
 }
 
 #[tokio::test]
-async fn a_silent_server_keeps_nobody_and_its_connections_are_not_used_again() {
+async fn calls_to_a_silent_server_time_out_and_its_connections_are_closed() {
     let store = TestStore::postgres();
     let (database, wire) = through_a_wire(&store).await;
     database.session().await.unwrap();
@@ -84,7 +84,7 @@ async fn a_silent_server_keeps_nobody_and_its_connections_are_not_used_again() {
     let error = session.query("SELECT 1", &[]).await.unwrap_err();
     assert!(matches!(error, StoreError::TimedOut), "{error}");
     drop(session);
-    // None is left, and none can be made.
+    // No connection is left, and none can be opened.
     let error = database.session().await.unwrap_err();
     assert!(matches!(error, StoreError::Busy), "{error}");
     assert!(began.elapsed() < Duration::from_secs(3));
@@ -94,21 +94,21 @@ async fn a_silent_server_keeps_nobody_and_its_connections_are_not_used_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_silent_server_is_noticed_by_those_who_listen() {
+async fn a_listener_detects_a_silent_server() {
     let store = TestStore::postgres();
     let (database, mut wire) = through_a_wire(&store).await;
     let (sender, changes) = std::sync::mpsc::channel();
     let clock: changes::Clock = Arc::new(Duration::default);
-    let told = move |change| sender.send(change).unwrap();
-    let _watch = changes::watch(&database, clock, told).unwrap();
+    let on_change = move |change| sender.send(change).unwrap();
+    let _watch = changes::watch(&database, clock, on_change).unwrap();
     let before = *wire.accepted.borrow_and_update();
     wire.is_blocked.send_replace(true);
-    let patience = Duration::from_secs(5);
-    let tried_anew = wire.accepted.wait_for(|count| *count > before);
-    let tried_anew = tokio::time::timeout(patience, tried_anew).await;
-    drop(tried_anew.expect("it connects anew").unwrap());
+    let limit = Duration::from_secs(5);
+    let reconnected = wire.accepted.wait_for(|count| *count > before);
+    let reconnected = tokio::time::timeout(limit, reconnected).await;
+    drop(reconnected.expect("it reconnects").unwrap());
     wire.is_blocked.send_replace(false);
     for expected in [crate::Change::Lost, crate::Change::Everything] {
-        assert_eq!(changes.recv_timeout(patience).unwrap(), expected);
+        assert_eq!(changes.recv_timeout(limit).unwrap(), expected);
     }
 }

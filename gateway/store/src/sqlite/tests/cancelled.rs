@@ -1,4 +1,4 @@
-//! Calls that are dropped before they are done: the limits hold, and nothing is left behind (#9).
+//! Calls that are dropped before they finish: the limits hold, and nothing leaks (#9).
 
 use std::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -10,9 +10,9 @@ use super::*;
 use crate::sqlite::pool::CONNECTIONS;
 
 /// Far more than a call takes.
-const SOON: Duration = Duration::from_secs(2);
+const DEADLINE: Duration = Duration::from_secs(2);
 
-/// How much work goes on at once, and the most that ever did.
+/// Counts concurrent work, and its maximum.
 #[derive(Default)]
 struct Gauge {
     now: AtomicUsize,
@@ -29,25 +29,25 @@ impl Gauge {
     }
 }
 
-/// How often this process has the file open: once for each connection.
+/// How many descriptors of this process have the file open: one per connection.
 fn open_connections(file: &Path) -> usize {
     let descriptors = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
     let targets = descriptors.filter_map(|entry| std::fs::read_link(entry.path()).ok());
     targets.filter(|target| target == file).count()
 }
 
-async fn comes_to_rest(database: &SqliteDatabase) {
+async fn wait_until_at_rest(database: &SqliteDatabase) {
     let at_rest = async {
         while !database.pool.is_at_rest() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
-    let came = tokio::time::timeout(SOON, at_rest).await;
-    came.expect("all permits come back");
+    let waited = tokio::time::timeout(DEADLINE, at_rest).await;
+    waited.expect("all permits are released");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn calls_that_are_dropped_never_use_more_connections_than_there_are() {
+async fn dropped_calls_never_exceed_the_connection_limit() {
     let folder = Folder::new("dropped");
     let database = SqliteDatabase::open(&folder.file()).unwrap();
     let gauge = Arc::new(Gauge::default());
@@ -55,7 +55,7 @@ async fn calls_that_are_dropped_never_use_more_connections_than_there_are() {
     for round in 0..60_u64 {
         let calls = (0..50_u64).map(|number| {
             let (database, gauge) = (database.clone(), Arc::clone(&gauge));
-            // Every moment from before the permit to after the work.
+            // Spread from before the permit to after the work.
             let moment = Duration::from_micros((round * 50 + number) * 7919 % 3000);
             tokio::spawn(tokio::time::timeout(moment, async move {
                 let work = move || gauge.work();
@@ -74,9 +74,9 @@ async fn calls_that_are_dropped_never_use_more_connections_than_there_are() {
         most_open = most_open.max(open_connections(&folder.file()));
         let began = std::time::Instant::now();
         database.write(|_| Ok(())).await.unwrap();
-        assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+        assert!(began.elapsed() < DEADLINE, "{:?}", began.elapsed());
     }
-    comes_to_rest(&database).await;
+    wait_until_at_rest(&database).await;
     let largest = gauge.largest.load(Ordering::SeqCst);
     assert!((1..=CONNECTIONS).contains(&largest), "{largest} at once");
     assert!(most_open <= CONNECTIONS, "{most_open} connections");
@@ -84,7 +84,7 @@ async fn calls_that_are_dropped_never_use_more_connections_than_there_are() {
 }
 
 #[test]
-fn work_whose_caller_has_left_before_it_began_is_not_done() {
+fn work_whose_caller_is_dropped_before_it_begins_is_not_run() {
     let folder = Folder::new("left");
     let database = SqliteDatabase::open(&folder.file()).unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -104,39 +104,39 @@ fn work_whose_caller_has_left_before_it_began_is_not_done() {
             Ok(())
         });
         let dropped = tokio::time::timeout(Duration::from_millis(50), call).await;
-        assert!(dropped.is_err(), "nobody could do the work");
+        assert!(dropped.is_err(), "no thread could run the work");
         assert!(
             !database.pool.is_at_rest(),
-            "the queued work has the permit"
+            "the queued work holds the permit"
         );
         release.send(()).unwrap();
         busy.await.unwrap().unwrap();
-        comes_to_rest(&database).await;
+        wait_until_at_rest(&database).await;
     });
     assert!(!was_run.load(Ordering::SeqCst));
 }
 
 #[tokio::test]
-async fn work_that_panics_gives_back_what_it_had() {
+async fn work_that_panics_releases_permit_and_connection() {
     let folder = Folder::new("panic");
     let database = SqliteDatabase::open(&folder.file()).unwrap();
     for _ in 0..2 * CONNECTIONS {
-        let failed = database.write(|_| -> rusqlite::Result<()> { panic!("as a test means to") });
+        let failed = database.write(|_| -> rusqlite::Result<()> { panic!("intended by the test") });
         assert!(matches!(failed.await, Err(StoreError::Interrupted)));
     }
-    comes_to_rest(&database).await;
+    wait_until_at_rest(&database).await;
     database.write(|_| Ok(())).await.unwrap();
 }
 
 #[tokio::test]
-async fn calls_beside_the_limit_leave_no_more_idle_connections_than_there_may_be() {
+async fn blocking_calls_above_the_limit_leave_no_surplus_idle_connections() {
     let folder = Folder::new("surplus");
     let database = SqliteDatabase::open(&folder.file()).unwrap();
     fn nested(database: &SqliteDatabase, depth: usize) -> rusqlite::Result<()> {
         if depth == 0 {
             return Ok(());
         }
-        database.call_now(|_| nested(database, depth - 1))
+        database.call_blocking(|_| nested(database, depth - 1))
     }
     nested(&database, 2 * CONNECTIONS).unwrap();
     assert_eq!(database.pool.idle_connections(), CONNECTIONS);

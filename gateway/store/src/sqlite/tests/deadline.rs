@@ -1,4 +1,4 @@
-//! One deadline for all that a call waits for (#9).
+//! One deadline for all waits of a call (#9).
 
 use std::time::Instant;
 
@@ -6,7 +6,7 @@ use super::*;
 
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Another process that holds the write lock.
+/// A connection that holds the write lock, as another process would.
 fn locked(folder: &Folder) -> Connection {
     let other = Connection::open(folder.file()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -14,7 +14,7 @@ fn locked(folder: &Folder) -> Connection {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_writer_that_waited_for_its_turn_has_less_time_for_the_lock() {
+async fn the_wait_for_the_turn_counts_towards_the_wait_for_the_lock() {
     let folder = Folder::new("deadline");
     let database = SqliteDatabase::open_with_timeout(&folder.file(), TIMEOUT).unwrap();
     let _lock = locked(&folder);

@@ -1,4 +1,4 @@
-//! The store is away for the moment in which a login's account or outcome is to be stored.
+//! The store fails for a moment while a login's account or outcome is stored.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -13,32 +13,32 @@ use super::{
 use crate::{
     accounts::{AccountStore, Username},
     config::{ProviderKind, ProviderName},
-    credentials::{CredentialHash, CredentialStore, LoggedIn, NewCredential},
+    credentials::{CredentialClaims, CredentialHash, CredentialStore, NewCredential},
     logins::{
-        Claim, CookieHash, FinishTimes, Login, LoginStore, NewPollingLogin, Outcome, Redeemed,
+        Claim, CookieHash, FinishTimes, Login, LoginStore, NewPollingLogin, Outcome, Redemption,
         SealKey, StateHash, TicketCredential, TicketHash,
     },
 };
 
-/// Fails to find an account, to finish a login, to spend a ticket, or to keep a credential, as often as it is told to.
-struct Stumbling<S: ?Sized> {
+/// A store whose first calls for accounts, outcomes, tickets and credentials fail.
+struct FlakyStore<S: ?Sized> {
     store: Arc<S>,
-    stumbles: Arc<AtomicU32>,
-    /// Whether it is done all the same, and only the answer is lost.
-    loses_answers: bool,
+    failures_left: Arc<AtomicU32>,
+    /// Whether failing calls are executed, and only their responses are lost.
+    loses_responses: bool,
 }
 
-impl<S: ?Sized> Stumbling<S> {
+impl<S: ?Sized> FlakyStore<S> {
     async fn ask<T>(
         &self,
         work: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
         let less = |left: u32| left.checked_sub(1);
         let order = Ordering::Relaxed;
-        if self.stumbles.fetch_update(order, order, less).is_err() {
+        if self.failures_left.fetch_update(order, order, less).is_err() {
             return work.await;
         }
-        if self.loses_answers {
+        if self.loses_responses {
             work.await?;
         }
         Err(StoreError::Interrupted)
@@ -46,7 +46,7 @@ impl<S: ?Sized> Stumbling<S> {
 }
 
 #[async_trait]
-impl AccountStore for Stumbling<dyn AccountStore> {
+impl AccountStore for FlakyStore<dyn AccountStore> {
     async fn find_or_create(
         &self,
         provider: &ProviderName,
@@ -60,16 +60,16 @@ impl AccountStore for Stumbling<dyn AccountStore> {
 }
 
 #[async_trait]
-impl CredentialStore for Stumbling<dyn CredentialStore> {
-    async fn keep(&self, credential: NewCredential) -> Result<(), StoreError> {
-        self.ask(self.store.keep(credential)).await
+impl CredentialStore for FlakyStore<dyn CredentialStore> {
+    async fn insert(&self, credential: NewCredential) -> Result<(), StoreError> {
+        self.ask(self.store.insert(credential)).await
     }
 
     async fn find(
         &self,
         hash: &CredentialHash,
         now: Timestamp,
-    ) -> Result<Option<LoggedIn>, StoreError> {
+    ) -> Result<Option<CredentialClaims>, StoreError> {
         self.store.find(hash, now).await
     }
 
@@ -83,7 +83,7 @@ impl CredentialStore for Stumbling<dyn CredentialStore> {
 }
 
 #[async_trait]
-impl LoginStore for Stumbling<dyn LoginStore> {
+impl LoginStore for FlakyStore<dyn LoginStore> {
     async fn begin(&self, login: NewPollingLogin) -> Result<(), StoreError> {
         self.store.begin(login).await
     }
@@ -143,7 +143,7 @@ impl LoginStore for Stumbling<dyn LoginStore> {
         application: AppId,
         credential: TicketCredential,
         now: Timestamp,
-    ) -> Result<Redeemed, StoreError> {
+    ) -> Result<Redemption, StoreError> {
         let redeem = self.store.redeem(ticket, application, credential, now);
         self.ask(redeem).await
     }
@@ -158,58 +158,54 @@ impl LoginStore for Stumbling<dyn LoginStore> {
     }
 }
 
-/// Over stores each of which stumbles as often where it matters.
-async fn setup(stumbles: u32, loses_answers: bool) -> Setup {
-    fn stumbling<S: ?Sized>(
-        store: Arc<S>,
-        stumbles: u32,
-        loses_answers: bool,
-    ) -> Arc<Stumbling<S>> {
-        Arc::new(Stumbling {
+/// A setup whose stores each fail `failures` times.
+async fn setup(failures: u32, loses_responses: bool) -> Setup {
+    fn flaky<S: ?Sized>(store: Arc<S>, failures: u32, loses_responses: bool) -> Arc<FlakyStore<S>> {
+        Arc::new(FlakyStore {
             store,
-            stumbles: Arc::new(AtomicU32::new(stumbles)),
-            loses_answers,
+            failures_left: Arc::new(AtomicU32::new(failures)),
+            loses_responses,
         })
     }
-    Setup::over("", |stores| Stores {
-        logins: stumbling(stores.logins, stumbles, loses_answers),
-        accounts: stumbling(stores.accounts, stumbles, loses_answers),
-        credentials: stumbling(stores.credentials, stumbles, loses_answers),
+    Setup::with_stores("", |stores| Stores {
+        logins: flaky(stores.logins, failures, loses_responses),
+        accounts: flaky(stores.accounts, failures, loses_responses),
+        credentials: flaky(stores.credentials, failures, loses_responses),
         ..stores
     })
     .await
 }
 
 #[tokio::test]
-async fn a_store_that_is_back_soon_has_the_outcome() {
-    for loses_answers in [false, true] {
+async fn an_outcome_is_stored_after_a_short_outage() {
+    for loses_responses in [false, true] {
         for (grant, page, status, reason) in [
             ("code=me", 200, "complete", None),
             ("code=fail", 502, "failed", Some("provider_failed")),
             ("error=access_denied", 403, "failed", Some("access_denied")),
         ] {
-            let setup = setup(2, loses_answers).await;
+            let setup = setup(2, loses_responses).await;
             let begun = begin(&setup).await;
             let cookie = confirm(&setup, &begun).await;
             let callback = format!("/login?state={}&{grant}", begun.state);
-            let told = setup.browse(&callback, &cookie).await;
-            assert_eq!(told.status.as_u16(), page, "{grant} {loses_answers}");
-            let checked = settled(&setup, &begun.token).await;
-            assert_eq!(checked["status"], status, "{grant} {loses_answers}");
+            let answer = setup.browse(&callback, &cookie).await;
+            assert_eq!(answer.status.as_u16(), page, "{grant} {loses_responses}");
+            let checked = check_with_retries(&setup, &begun.token).await;
+            assert_eq!(checked["status"], status, "{grant} {loses_responses}");
             assert_eq!(
                 checked["reason"].as_str(),
                 reason,
-                "{grant} {loses_answers}"
+                "{grant} {loses_responses}"
             );
             if status == "complete" {
-                assert_eq!(checked["login"]["created"], true, "{loses_answers}");
+                assert_eq!(checked["login"]["created"], true, "{loses_responses}");
             }
         }
     }
 }
 
-/// Asks until there is an answer, as a client would: nothing is lost by a 503 here.
-async fn settled(setup: &Setup, token: &str) -> Value {
+/// Calls `/check`, and retries after a 503, as clients do.
+async fn check_with_retries(setup: &Setup, token: &str) -> Value {
     let target = format!("/check?token={token}");
     for _ in 0..2 {
         let answer = setup.call("POST", &target, &[]).await;
@@ -222,7 +218,7 @@ async fn settled(setup: &Setup, token: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_credential_that_cannot_be_asked_for_again_is_stored_with_patience() {
+async fn storing_a_random_credential_is_retried() {
     let setup = setup(2, false).await;
     let begun = setup.call("GET", "/login", &[]).await;
     let callback = format!("/login?state={}&code=me", begun.state());
@@ -235,7 +231,7 @@ async fn a_credential_that_cannot_be_asked_for_again_is_stored_with_patience() {
 }
 
 #[tokio::test]
-async fn a_ticket_whose_storing_was_not_answered_serves_once() {
+async fn a_ticket_works_once_if_the_response_to_its_storing_was_lost() {
     let setup = setup(1, true).await;
     let begun = setup
         .call("GET", "/login?return_to=https://app.example/", &[])
@@ -256,15 +252,15 @@ async fn a_ticket_whose_storing_was_not_answered_serves_once() {
 }
 
 #[tokio::test]
-async fn a_ticket_whose_spending_was_not_answered_is_not_lost() {
-    for loses_answers in [false, true] {
-        let stumbles = Arc::new(AtomicU32::new(0));
-        let logins = |store| Stumbling {
+async fn a_ticket_is_not_lost_if_redeeming_it_was_retried() {
+    for loses_responses in [false, true] {
+        let failures_left = Arc::new(AtomicU32::new(0));
+        let logins = |store| FlakyStore {
             store,
-            stumbles: Arc::clone(&stumbles),
-            loses_answers,
+            failures_left: Arc::clone(&failures_left),
+            loses_responses,
         };
-        let setup = Setup::over("", |stores| Stores {
+        let setup = Setup::with_stores("", |stores| Stores {
             logins: Arc::new(logins(stores.logins)),
             ..stores
         })
@@ -275,19 +271,19 @@ async fn a_ticket_whose_spending_was_not_answered_is_not_lost() {
         let done = setup.browse(&callback, &begun.cookie()).await;
         let (_, ticket) = done.header(header::LOCATION).split_once("ticket=").unwrap();
         let redeem = format!("/user/login?ticket={ticket}");
-        stumbles.store(2, Ordering::Relaxed);
+        failures_left.store(2, Ordering::Relaxed);
         let result = setup.call("POST", &redeem, &[]).await.json();
         let authorization = result["authorization"].as_str().unwrap();
         let header = [("acme-x-authorization", authorization)];
         let user = setup.call("GET", "/user", &header).await;
-        assert_eq!(user.json()["username"], "{me}", "{loses_answers}");
+        assert_eq!(user.json()["username"], "{me}", "{loses_responses}");
         let again = setup.call("POST", &redeem, &[]).await;
         again.assert_problem(409, "login_used");
     }
 }
 
 #[tokio::test]
-async fn a_store_that_stays_away_is_told_and_the_claims_end_says_the_rest() {
+async fn after_a_long_outage_the_login_fails_when_the_claim_ends() {
     let setup = setup(u32::MAX, false).await;
     let begun = begin(&setup).await;
     let cookie = confirm(&setup, &begun).await;

@@ -1,7 +1,6 @@
-//! Logins as requests ask for them: every question goes to the store, and those who wait are woken.
+//! The store of logins, together with the requests that wait for a change of one.
 //!
-//! Nothing is answered from memory. After one backend has said `complete`, no other may say `pending`, and only the
-//! store knows.
+//! Logins are not cached: after one backend has reported `complete`, no other may report `pending`.
 
 use std::sync::Arc;
 
@@ -16,7 +15,7 @@ pub struct Logins {
 }
 
 impl Logins {
-    /// In front of `store`.
+    /// Creates a front of `store` without waiting requests.
     pub fn new(store: Arc<dyn LoginStore>) -> Self {
         Self {
             store,
@@ -24,16 +23,16 @@ impl Logins {
         }
     }
 
-    /// The store itself.
+    /// The store.
     pub fn store(&self) -> &dyn LoginStore {
         self.store.as_ref()
     }
 
-    /// Stores what a claimed login came to, and wakes those who wait for it here; `false` if it is too late.
+    /// As [`LoginStore::finish`], and wakes the requests of this process that wait for the login.
     ///
     /// # Errors
     ///
-    /// The store cannot be reached.
+    /// The store is unavailable.
     pub async fn finish(
         &self,
         state: &StateHash,
@@ -41,23 +40,23 @@ impl Logins {
         times: FinishTimes,
     ) -> Result<bool, StoreError> {
         let stored = self.store.finish(state, outcome, times).await;
-        // An error may be of the answer only.
+        // Also after an error: the outcome may be stored, and only the response lost.
         self.wake(state);
         stored
     }
 
-    /// Begins to listen for a login that is about to be looked up.
+    /// As [`Waiters::subscribe`].
     #[must_use]
-    pub fn listen(&self, state: StateHash) -> Waiter {
-        self.waiters.listen(state)
+    pub fn subscribe(&self, state: StateHash) -> Waiter {
+        self.waiters.subscribe(state)
     }
 
-    /// A login changed: those who wait for it look it up again.
+    /// Wakes the requests that wait for this login, so that they read it again.
     pub fn wake(&self, state: &StateHash) {
         self.waiters.wake(state);
     }
 
-    /// Changes may have been missed: all who wait look again.
+    /// Wakes all waiting requests, since changes may have been missed.
     pub fn wake_all(&self) {
         self.waiters.wake_all();
     }

@@ -1,4 +1,4 @@
-//! The person whose credential a request carries.
+//! The logged-in user of a request.
 
 use std::sync::Arc;
 
@@ -6,25 +6,29 @@ use axum::extract::FromRequestParts;
 use http::request::Parts;
 use tracing::Span;
 
-use super::Caller;
+use super::CallingApplication;
 use crate::{
-    credentials::{Credential, LoggedIn},
+    credentials::{Credential, CredentialClaims},
     error::LoginError,
-    service::Serving,
+    service::HandlerContext,
 };
 
-/// A checked credential, and what it proves. There is no other way to make one.
-pub(crate) struct Person {
-    pub(crate) logged_in: Arc<LoggedIn>,
+/// A valid credential, and what it proves. Extraction, which checks the credential, is the only way to create one.
+pub(crate) struct AuthenticatedUser {
+    pub(crate) logged_in: Arc<CredentialClaims>,
     pub(crate) credential: Credential,
 }
 
-impl FromRequestParts<Serving> for Person {
+impl FromRequestParts<HandlerContext> for AuthenticatedUser {
     type Rejection = LoginError;
 
-    async fn from_request_parts(parts: &mut Parts, serving: &Serving) -> Result<Self, LoginError> {
-        let Caller(application) = Caller::from_request_parts(parts, serving).await?;
-        let service = &serving.service;
+    async fn from_request_parts(
+        parts: &mut Parts,
+        context: &HandlerContext,
+    ) -> Result<Self, LoginError> {
+        let CallingApplication(application) =
+            CallingApplication::from_request_parts(parts, context).await?;
+        let service = &context.service;
         let name = service.config.headers().authorization();
         let mut values = parts.headers.get_all(name).into_iter();
         let value = match (values.next(), values.next()) {
@@ -32,7 +36,7 @@ impl FromRequestParts<Serving> for Person {
             (Some(value), None) => value,
             (Some(_), Some(_)) => {
                 return Err(LoginError::HeaderDuplicated {
-                    name: name.to_string(),
+                    name: service.config.headers().spelled(name),
                 });
             }
         };

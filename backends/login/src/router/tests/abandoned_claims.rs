@@ -1,4 +1,4 @@
-//! A callback claims a login, and its process is killed, or does not find the store again.
+//! Logins that a callback has claimed and, because its process was killed or lost the store, never finished.
 
 use signpost_kit::clock::SystemClock;
 
@@ -7,15 +7,15 @@ use super::{
     *,
 };
 
-/// What a callback leaves behind that claimed the login at `now` and went no further.
-async fn abandon(setup: &Setup, now: Timestamp, until: Timestamp) {
-    let (until, told) = (
+/// Claims the login as a callback at `now` does.
+async fn claim_only(setup: &Setup, now: Timestamp, until: Timestamp) {
+    let (until, claimable_until) = (
         until.as_millis(),
         until.plus(Duration::from_secs(120)).as_millis(),
     );
     let expires_at = now.plus(Duration::from_secs(600)).as_millis();
     let claim = format!(
-        "UPDATE logins SET status = 'exchanging', claimed_until = {until}, claimable_until = {told}, \
+        "UPDATE logins SET status = 'exchanging', claimed_until = {until}, claimable_until = {claimable_until}, \
          expires_at = {expires_at}"
     );
     setup.store.execute(&claim).await;
@@ -28,11 +28,11 @@ async fn begun_and_confirmed(setup: &Setup) -> (Begun, String) {
 }
 
 #[tokio::test]
-async fn its_login_is_said_to_have_failed_soon() {
+async fn the_login_fails_when_the_claim_ends() {
     let setup = Setup::new().await;
     let (begun, cookie) = begun_and_confirmed(&setup).await;
     let now = setup.clock.now();
-    abandon(&setup, now, now.plus(Duration::from_secs(30))).await;
+    claim_only(&setup, now, now.plus(Duration::from_secs(30))).await;
     let pending = serde_json::json!({"status": "pending", "expires_in": 150});
     assert_eq!(check(&setup, &begun.token).await, pending);
     setup.later(30);
@@ -55,7 +55,7 @@ async fn its_login_is_said_to_have_failed_soon() {
 }
 
 #[tokio::test]
-async fn a_second_callback_of_a_redirect_login_is_told_that_it_was_used() {
+async fn a_second_callback_of_a_redirect_login_gets_login_used() {
     let setup = Setup::new().await;
     let begun = setup.call("GET", "/login", &[]).await;
     let callback = format!("/login?state={}&code=me", begun.state());
@@ -65,7 +65,7 @@ async fn a_second_callback_of_a_redirect_login_is_told_that_it_was_used() {
         .store
         .execute("UPDATE logins SET status = 'exchanging', account_id = NULL")
         .await;
-    abandon(&setup, now, now.plus(Duration::from_secs(30))).await;
+    claim_only(&setup, now, now.plus(Duration::from_secs(30))).await;
     for seconds in [0, 30] {
         setup.later(seconds);
         setup
@@ -79,12 +79,12 @@ async fn a_second_callback_of_a_redirect_login_is_told_that_it_was_used() {
 async fn a_waiting_check_answers_when_the_claim_ends() {
     let mut setup = Setup::new().await;
     let begun = begin(&setup).await;
-    // The time goes on by itself here.
+    // This test uses the system clock.
     let config = setup.service.config().clone();
     let service = Service::new(config, setup.store.stores(), Arc::new(SystemClock)).unwrap();
     setup.router = router::<Test>(service);
     let now = SystemClock.now();
-    abandon(&setup, now, now.plus(Duration::from_secs(1))).await;
+    claim_only(&setup, now, now.plus(Duration::from_secs(1))).await;
     let target = format!("/check?token={}&wait=30", begun.token);
     let waiting = setup.call("POST", &target, &[]);
     let answer = tokio::time::timeout(Duration::from_secs(10), waiting).await;

@@ -1,6 +1,6 @@
-//! The unsigned way in: the provider's redirect, which can neither be signed nor carry our headers.
+//! The callback: the provider's redirect, which can neither be signed nor carry the gateway's headers. CONTRACT 3.
 //!
-//! CONTRACT 3. It is exactly as narrow as it can be; anything else is an ordinary request.
+//! It is recognised as narrowly as possible; everything else is an ordinary request.
 
 use gateway_protocol::{
     login_state::version_of,
@@ -13,8 +13,8 @@ use crate::{
     request::{BodyLength, Method, Target},
 };
 
-/// Names that providers add to a redirect, each at most once.
-const PROVIDERS_OWN: [&str; 8] = [
+/// Parameters that providers add to a redirect, each at most once.
+const PROVIDER_PARAMS: [&str; 8] = [
     "error_description",
     "error_uri",
     "iss",
@@ -25,26 +25,26 @@ const PROVIDERS_OWN: [&str; 8] = [
     "prompt",
 ];
 
-/// What may stand beside `state`: the provider's answer, or our own page's button. At most one of them.
-const OUTCOMES: [&str; 3] = ["code", "error", "confirm"];
+/// The outcome beside `state`: the provider's answer, or the button of login's own page. At most one of them.
+const OUTCOME_PARAMS: [&str; 3] = ["code", "error", "confirm"];
 
-/// A request on the unsigned way in. Only [`callback`] makes one.
+/// A callback request; only [`match_callback`] creates one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Callback {
     version: Option<String>,
 }
 
 impl Callback {
-    /// The version that `state` says it was issued by, not yet known to exist.
+    /// The version in `state`, which claims to have issued it; it may not exist.
     #[must_use]
     pub(crate) fn version(&self) -> Option<&str> {
         self.version.as_deref()
     }
 }
 
-/// Whether a request is on the unsigned way in.
+/// Returns the callback if the request is one.
 #[must_use]
-pub(crate) fn callback(
+pub(crate) fn match_callback(
     method: Method,
     body: BodyLength,
     target: Target<'_>,
@@ -54,8 +54,8 @@ pub(crate) fn callback(
     if method != Method::Get || body != BodyLength::None || !is_callback_path {
         return None;
     }
-    // A redirect has a handful of parameters; a request with more is no redirect.
-    let params = Params::parse(target.query.as_bytes(), b"", 1 + 1 + PROVIDERS_OWN.len()).ok()?;
+    // `state`, one outcome and the provider's own; a request with more is not a redirect.
+    let params = Params::parse(target.query.as_bytes(), b"", 1 + 1 + PROVIDER_PARAMS.len()).ok()?;
     let count = |name: &str| {
         params
             .iter()
@@ -64,15 +64,15 @@ pub(crate) fn callback(
     };
     let is_allowed = |name: &[u8]| {
         name == b"state"
-            || OUTCOMES
+            || OUTCOME_PARAMS
                 .iter()
-                .chain(&PROVIDERS_OWN)
+                .chain(&PROVIDER_PARAMS)
                 .any(|allowed| allowed.as_bytes() == name)
     };
     let has_one_state = count("state") == 1;
     let has_no_sign = count(TIME) == 0 && count(SIGN) == 0;
-    let has_one_outcome = OUTCOMES.iter().map(|name| count(name)).sum::<usize>() <= 1;
-    let has_no_doubles = PROVIDERS_OWN.iter().all(|name| count(name) <= 1);
+    let has_one_outcome = OUTCOME_PARAMS.iter().map(|name| count(name)).sum::<usize>() <= 1;
+    let has_no_doubles = PROVIDER_PARAMS.iter().all(|name| count(name) <= 1);
     let has_nothing_else = params.iter().all(|param| is_allowed(param.key()));
     if !(has_one_state && has_no_sign && has_one_outcome && has_no_doubles && has_nothing_else) {
         return None;
@@ -90,13 +90,13 @@ mod tests {
     use super::*;
     use crate::config::tests::sign_config;
 
-    fn way_in(method: Method, body: BodyLength, target: &str) -> Option<Callback> {
+    fn match_target(method: Method, body: BodyLength, target: &str) -> Option<Callback> {
         let target = Target::parse(target.as_bytes()).unwrap();
-        callback(method, body, target, &sign_config(""))
+        match_callback(method, body, target, &sign_config(""))
     }
 
     #[test]
-    fn the_providers_redirect_is_on_it() {
+    fn a_providers_redirect_is_a_callback() {
         for target in [
             "/login?state=v1.abc",
             "/login?state=v1.abc&code=xyz",
@@ -107,7 +107,7 @@ mod tests {
             "/login?%73tate=v1.abc&code=",
             "/login?&state=v1.abc&",
         ] {
-            let callback = way_in(Method::Get, BodyLength::None, target);
+            let callback = match_target(Method::Get, BodyLength::None, target);
             assert_eq!(
                 callback,
                 Some(Callback {
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else_is_on_it() {
+    fn other_requests_are_not_callbacks() {
         for target in [
             "/login",
             "/login?code=xyz",
@@ -143,28 +143,28 @@ mod tests {
             "/check?state=a",
         ] {
             assert_eq!(
-                way_in(Method::Get, BodyLength::None, target),
+                match_target(Method::Get, BodyLength::None, target),
                 None,
                 "{target}"
             );
         }
         assert_eq!(
-            way_in(Method::Post, BodyLength::None, "/login?state=a&code=b"),
+            match_target(Method::Post, BodyLength::None, "/login?state=a&code=b"),
             None
         );
         assert_eq!(
-            way_in(Method::Get, BodyLength::Known(1), "/login?state=a&code=b"),
+            match_target(Method::Get, BodyLength::Known(1), "/login?state=a&code=b"),
             None
         );
         assert_eq!(
-            way_in(Method::Get, BodyLength::Unknown, "/login?state=a&code=b"),
+            match_target(Method::Get, BodyLength::Unknown, "/login?state=a&code=b"),
             None
         );
     }
 
     #[test]
-    fn a_state_without_a_version_is_on_it_all_the_same() {
-        let callback = way_in(Method::Get, BodyLength::None, "/login?state=abc");
+    fn a_state_without_a_version_is_a_callback_too() {
+        let callback = match_target(Method::Get, BodyLength::None, "/login?state=abc");
         assert_eq!(callback, Some(Callback { version: None }));
     }
 }

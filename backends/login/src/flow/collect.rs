@@ -1,41 +1,41 @@
-//! The outcome is asked for: by the token's holder, again and again, or by a ticket's, once.
+//! Returns the outcome of a login to the client: repeatedly for a token, once for a ticket.
 
 use std::time::Duration;
 
 use gateway_protocol::app::AppId;
 use signpost_kit::clock::Timestamp;
 
-use super::{LoginResult, outcome::patiently};
+use super::{LoginResult, outcome::retry_store};
 use crate::{
-    credentials::{Credential, LoggedIn, NewCredential},
+    credentials::{Credential, CredentialClaims, NewCredential},
     error::LoginError,
     logins::{
-        Completion, FailureReason, Login, LoginToken, Mode, Progress, Redeemed, Ticket,
+        Completion, FailureReason, Login, LoginToken, Mode, Progress, Redemption, Ticket,
         TicketCredential,
     },
     service::Service,
 };
 
-/// What `/check` answers.
+/// The result of `/check`.
 pub(crate) struct Checked {
     pub(crate) status: CheckedStatus,
-    /// When this answer turns into another by itself.
+    /// When this status changes to `expired`.
     pub(crate) answers_until: Timestamp,
 }
 
-/// The status of a polling login as its client is told. CONTRACT 8.
+/// The status of a polling login, as `/check` returns it. CONTRACT 8.
 pub(crate) enum CheckedStatus {
     /// Not finished.
     Pending,
-    /// Somebody is logged in.
+    /// The user is logged in.
     Complete(Box<LoginResult>),
-    /// It came to nothing.
+    /// The login failed.
     Failed(FailureReason),
-    /// Too late.
+    /// The login was not finished, or its outcome not claimed, in time.
     Expired,
 }
 
-/// How the login of `token` stands; while it is pending, waits up to `wait` for that to change.
+/// Returns the status of the login of `token`. While it is pending, waits up to `wait` for it to change.
 pub(crate) async fn check(
     service: &Service,
     token: &str,
@@ -43,14 +43,15 @@ pub(crate) async fn check(
     wait: Duration,
 ) -> Result<Checked, LoginError> {
     let token: LoginToken = token.parse().map_err(|_| LoginError::LoginUnknown)?;
-    let waiter = service.state.logins.listen(token.hash());
+    let waiter = service.state.logins.subscribe(token.hash());
     let mut deadline = tokio::time::Instant::now() + wait;
     loop {
+        // Subscribed before the store is read, so that no change in between is missed.
         let woken = waiter.woken();
-        let login = look(service, &token, application).await?;
+        let login = find_polling_login(service, &token, application).await?;
         let now = service.now();
         let answers_until = login.answers_until();
-        let own_end = match login.progress(now) {
+        let status_end = match login.progress(now) {
             Progress::Pending { until } if tokio::time::Instant::now() < deadline => {
                 tokio::time::Instant::now() + until.since(now)
             }
@@ -64,21 +65,21 @@ pub(crate) async fn check(
         };
         tokio::select! {
             () = woken => {}
-            () = tokio::time::sleep_until(deadline.min(own_end)) => {}
-            // The store is asked once more: another process may have completed the login.
-            () = service.state.stopped() => deadline = tokio::time::Instant::now(),
+            () = tokio::time::sleep_until(deadline.min(status_end)) => {}
+            // Reads the store once more: another process may have completed the login.
+            () = service.state.wait_until_closing() => deadline = tokio::time::Instant::now(),
         }
     }
 }
 
-/// The result of a token's login.
+/// Returns the result of a polling login.
 pub(crate) async fn redeem_token(
     service: &Service,
     token: &str,
     application: AppId,
 ) -> Result<LoginResult, LoginError> {
     let token: LoginToken = token.parse().map_err(|_| LoginError::LoginUnknown)?;
-    let login = look(service, &token, application).await?;
+    let login = find_polling_login(service, &token, application).await?;
     let progress = login.progress(service.now());
     match status(service, &token, &login, progress).await? {
         CheckedStatus::Pending => Err(LoginError::LoginPending),
@@ -88,7 +89,7 @@ pub(crate) async fn redeem_token(
     }
 }
 
-/// The result of a ticket's login, once.
+/// Redeems a ticket, once, for the result of its login.
 pub(crate) async fn redeem_ticket(
     service: &Service,
     ticket: &str,
@@ -102,35 +103,37 @@ pub(crate) async fn redeem_ticket(
     };
     let (store, ticket) = (service.state.logins.store(), ticket.hash());
     let redeem = || store.redeem(&ticket, application, stored, service.now());
-    match patiently(redeem).await? {
-        Redeemed::Now(completion) => Ok(issue(service, &completion, application, credential).1),
-        Redeemed::Before => Err(LoginError::LoginUsed),
-        Redeemed::TooLate => Err(LoginError::LoginExpired),
-        Redeemed::Unknown => Err(LoginError::LoginUnknown),
+    match retry_store(redeem).await? {
+        Redemption::Redeemed(completion) => {
+            Ok(issue(service, &completion, application, credential).1)
+        }
+        Redemption::AlreadyUsed => Err(LoginError::LoginUsed),
+        Redemption::Expired => Err(LoginError::LoginExpired),
+        Redemption::Unknown => Err(LoginError::LoginUnknown),
     }
 }
 
-/// Issues a credential that nobody can ask for again: hence the patience.
+/// Issues a random credential. The client cannot request it again, so the store is retried.
 pub(super) async fn issue_random(
     service: &Service,
     completion: &Completion,
     application: AppId,
 ) -> Result<LoginResult, LoginError> {
     let (new, result) = issue(service, completion, application, Credential::generate());
-    patiently(|| service.state.credentials.keep(new.clone())).await?;
+    retry_store(|| service.state.credentials.insert(new.clone())).await?;
     Ok(result)
 }
 
-async fn look(
+async fn find_polling_login(
     service: &Service,
     token: &LoginToken,
     application: AppId,
 ) -> Result<Login, LoginError> {
     let found = service.state.logins.store().find(&token.hash()).await?;
-    let is_theirs = |login: &Login| {
+    let is_match = |login: &Login| {
         login.application == application && matches!(login.mode, Mode::Polling { .. })
     };
-    found.filter(is_theirs).ok_or(LoginError::LoginUnknown)
+    found.filter(is_match).ok_or(LoginError::LoginUnknown)
 }
 
 async fn status(
@@ -144,17 +147,17 @@ async fn status(
         Progress::Failed(reason) => CheckedStatus::Failed(reason),
         Progress::Expired => CheckedStatus::Expired,
         Progress::Complete(completion) => {
-            // Only now, since only the token's holder can tell what the credential is; the same one each
-            // time, from any backend, and a revoked one stays revoked.
+            // Stored only now, since the credential is derived from the token, which only the client has. It is the
+            // same each time and from each backend, and if it was revoked, it stays revoked.
             let credential = token.credential();
             let (new, result) = issue(service, completion, login.application, credential);
-            service.state.credentials.keep(new).await?;
+            service.state.credentials.insert(new).await?;
             CheckedStatus::Complete(Box::new(result))
         }
     })
 }
 
-/// A credential to be stored, and what its holder is given.
+/// Returns the credential to store, and the result for the client.
 fn issue(
     service: &Service,
     completion: &Completion,
@@ -163,7 +166,7 @@ fn issue(
 ) -> (NewCredential, LoginResult) {
     let lifetime = service.config.lifetimes().credential;
     let expires_at = completion.finished_at.plus(lifetime);
-    let logged_in = LoggedIn {
+    let logged_in = CredentialClaims {
         account: completion.account.clone(),
         application,
         expires_at,

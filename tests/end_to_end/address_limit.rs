@@ -1,4 +1,4 @@
-//! Unsigned requests are limited by the client's address; signed ones, and other addresses, are not. CONTRACT 3, 7 and 8.
+//! Unsigned requests are limited for each client address; signed requests are not. CONTRACT 3, 7 and 8.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -9,20 +9,23 @@ use end_to_end::{
     stack::{Stack, StackBuilder},
 };
 
-/// As few as that can be told from the time that a test takes.
-const FEW: &str = "[limits.unsigned]\nper_second = 1\nburst = 5\n";
+/// A rate so low that the duration of a test does not matter.
+const LOW_LIMIT: &str = "[limits.unsigned]\nper_second = 1\nburst = 5\n";
 
-/// More than any rate here lets through in the time that they take.
+/// More requests than any limit here admits meanwhile.
 const FLOOD: usize = 300;
 
-/// Another address of this machine.
-const ELSEWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
+/// Another client address on this machine.
+const OTHER_CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 
-/// Sends the same request until it is refused.
+/// Sends the same request until it is rejected, and returns the rejection.
 async fn flood(connection: &mut RawConnection, bytes: &[u8]) -> RawAnswer {
     for _ in 0..FLOOD {
         connection.send(bytes).await;
-        let answer = connection.answer().await.expect("the connection goes on");
+        let answer = connection
+            .answer()
+            .await
+            .expect("the connection stays open");
         if answer.status == 429 {
             return answer;
         }
@@ -30,21 +33,21 @@ async fn flood(connection: &mut RawConnection, bytes: &[u8]) -> RawAnswer {
     panic!("{FLOOD} requests were served");
 }
 
-/// The status that one request gets.
+/// Sends one request and returns the status.
 async fn status(connection: &mut RawConnection, bytes: &[u8]) -> u16 {
     connection.send(bytes).await;
     connection.answer().await.unwrap().status
 }
 
 #[tokio::test]
-async fn a_flood_from_one_address_refuses_nobody_else_and_nothing_signed() {
-    let stack = Stack::builder().gateway(FEW).start().await;
+async fn a_flood_from_one_address_affects_neither_other_addresses_nor_signed_requests() {
+    let stack = Stack::builder().gateway(LOW_LIMIT).start().await;
     let begin = |lines: &[&str]| request("GET", "/login", lines, b"");
     let mut flooding = stack.raw().await;
-    let refused = flood(&mut flooding, &begin(&["Acme-X-Language: ja"])).await;
-    assert_eq!(refused.code().as_deref(), Some("rate_limited"));
-    assert_eq!(refused.header("content-language"), Some("ja"));
-    let seconds: u64 = refused.header("retry-after").unwrap().parse().unwrap();
+    let rejected = flood(&mut flooding, &begin(&["Acme-X-Language: ja"])).await;
+    assert_eq!(rejected.code().as_deref(), Some("rate_limited"));
+    assert_eq!(rejected.header("content-language"), Some("ja"));
+    let seconds: u64 = rejected.header("retry-after").unwrap().parse().unwrap();
     assert_eq!(seconds, 1);
     let page = ["Accept: text/html", "Accept-Language: ko"];
     let page = flood(&mut flooding, &begin(&page)).await;
@@ -54,12 +57,12 @@ async fn a_flood_from_one_address_refuses_nobody_else_and_nothing_signed() {
             .unwrap()
             .starts_with("text/html")
     );
-    // The provider's redirect is counted with it.
-    let back = request("GET", "/login?state=v1.x&code=y", &[], b"");
-    flood(&mut flooding, &back).await;
+    // The provider's callback counts towards the same limit.
+    let callback = request("GET", "/login?state=v1.x&code=y", &[], b"");
+    flood(&mut flooding, &callback).await;
 
-    let mut elsewhere = RawConnection::open_from(ELSEWHERE, stack.addresses().gateway).await;
-    assert_eq!(status(&mut elsewhere, &begin(&[])).await, 302);
+    let mut other = RawConnection::open_from(OTHER_CLIENT, stack.addresses().gateway).await;
+    assert_eq!(status(&mut other, &begin(&[])).await, 302);
     let client = stack.client();
     for _ in 0..20 {
         client.post("/login").signed().send().await.ok();
@@ -75,36 +78,39 @@ async fn a_flood_from_one_address_refuses_nobody_else_and_nothing_signed() {
 }
 
 fn behind_a_proxy(backend: &RecordingBackend) -> StackBuilder {
-    let trusted = format!("trusted_proxies = [\"127.0.0.1\"]\n{FEW}");
+    let trusted = format!("trusted_proxies = [\"127.0.0.1\"]\n{LOW_LIMIT}");
     Stack::builder().in_front_of(backend).gateway(&trusted)
 }
 
 #[tokio::test]
-async fn behind_a_trusted_proxy_its_clients_are_counted() {
+async fn behind_a_trusted_proxy_each_client_has_its_own_limit() {
     let backend = RecordingBackend::start().await;
     let stack = behind_a_proxy(&backend).start().await;
-    let of = |client: &str| {
+    let request_from = |client: &str| {
         let line = format!("X-Forwarded-For: {client}");
         request("GET", "/login?state=v1.x&code=y", &[&line], b"")
     };
     let mut proxy = stack.raw().await;
-    flood(&mut proxy, &of("198.51.100.1")).await;
-    // Whatever it makes up in front of what the proxy wrote.
-    flood(&mut proxy, &of("203.0.113.9, 198.51.100.1")).await;
-    assert_eq!(status(&mut proxy, &of("198.51.100.2")).await, 200);
-    flood(&mut proxy, &of("2001:db8:0:1::1")).await;
-    // One /64 is one client, and does not use up its /48.
-    flood(&mut proxy, &of("2001:db8:0:1::2")).await;
-    assert_eq!(status(&mut proxy, &of("2001:db8:0:2::1")).await, 200);
-    let mut elsewhere = RawConnection::open_from(ELSEWHERE, stack.addresses().gateway).await;
-    flood(&mut elsewhere, &of("198.51.100.3")).await;
-    assert_eq!(status(&mut proxy, &of("198.51.100.3")).await, 200);
+    flood(&mut proxy, &request_from("198.51.100.1")).await;
+    // An address that the client puts before the proxy's entry does not count.
+    flood(&mut proxy, &request_from("203.0.113.9, 198.51.100.1")).await;
+    assert_eq!(status(&mut proxy, &request_from("198.51.100.2")).await, 200);
+    flood(&mut proxy, &request_from("2001:db8:0:1::1")).await;
+    // A /64 counts as one client, and does not exhaust the limit of its /48.
+    flood(&mut proxy, &request_from("2001:db8:0:1::2")).await;
+    assert_eq!(
+        status(&mut proxy, &request_from("2001:db8:0:2::1")).await,
+        200
+    );
+    let mut other = RawConnection::open_from(OTHER_CLIENT, stack.addresses().gateway).await;
+    flood(&mut other, &request_from("198.51.100.3")).await;
+    assert_eq!(status(&mut proxy, &request_from("198.51.100.3")).await, 200);
 }
 
 #[tokio::test]
-async fn the_rate_comes_behind_the_method_and_before_everything_else() {
+async fn the_limit_is_checked_after_the_method_and_before_everything_else() {
     let (backend, get) = (RecordingBackend::start().await, "/login?state=v1.x&code=y");
-    let stack = Stack::builder().in_front_of(&backend).gateway(FEW);
+    let stack = Stack::builder().in_front_of(&backend).gateway(LOW_LIMIT);
     let stack = stack.start().await;
     let mut connection = stack.raw().await;
     flood(&mut connection, &request("GET", get, &[], b"")).await;
@@ -117,18 +123,18 @@ async fn the_rate_comes_behind_the_method_and_before_everything_else() {
 }
 
 #[tokio::test]
-async fn there_is_a_limit_by_default_and_it_can_be_switched_off() {
+async fn a_limit_applies_by_default_and_can_be_disabled() {
     const MANY: usize = 900;
     let backend = RecordingBackend::start().await;
     let target = "/login?state=v1.x&code=y";
     let bytes = request("GET", target, &[], b"").repeat(MANY);
-    let usual = Stack::builder()
+    let by_default = Stack::builder()
         .in_front_of(&backend)
         .without(Program::Gateway, "limits");
-    let off = Stack::builder()
+    let disabled = Stack::builder()
         .in_front_of(&backend)
         .gateway("[limits.unsigned]\nenabled = false");
-    for (stack, is_limited) in [(usual, true), (off, false)] {
+    for (stack, is_limited) in [(by_default, true), (disabled, false)] {
         let stack = stack.start().await;
         let mut connection = stack.raw().await;
         connection.send(&bytes).await;
@@ -137,7 +143,7 @@ async fn there_is_a_limit_by_default_and_it_can_be_switched_off() {
             statuses.push(connection.answer().await.unwrap().status);
         }
         assert_eq!(statuses.contains(&429), is_limited);
-        // An office has its burst.
+        // The burst suffices for an office behind one address.
         assert!(statuses[..500].iter().all(|status| *status == 200));
     }
 }

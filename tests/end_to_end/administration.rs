@@ -1,4 +1,4 @@
-//! Changing applications, and bringing along those that a team has already. Issue 9, rows 16 and 19.
+//! Changing applications, and importing existing ones. Issue 9, rows 16 and 19.
 
 use std::{io::Write, process::Stdio, time::Duration};
 
@@ -27,7 +27,7 @@ fn application(ident: &str, key: &str) -> Application {
     }
 }
 
-/// The version that serves an application's requests that name none, and why.
+/// The version that serves an application's requests without a version header, and its source.
 async fn served_by(stack: &Stack, application: &Application) -> Option<(String, String)> {
     let client = stack.client_of(application);
     let answer = client.get("/x").param("a", "1").send().await;
@@ -35,7 +35,7 @@ async fn served_by(stack: &Stack, application: &Application) -> Option<(String, 
     Some((header("acme-x-version")?, header("acme-x-version-source")?))
 }
 
-async fn comes_to_be_served_by(stack: &Stack, application: &Application, expected: (&str, &str)) {
+async fn expect_served_by(stack: &Stack, application: &Application, expected: (&str, &str)) {
     let served = within(Duration::from_secs(1), || async {
         let (version, source) = served_by(stack, application).await?;
         ((&*version, &*source) == expected).then_some(())
@@ -43,37 +43,37 @@ async fn comes_to_be_served_by(stack: &Stack, application: &Application, expecte
     assert!(served.await.is_some(), "{expected:?} within a second");
 }
 
-fn succeeded(stack: &Stack, arguments: &[&str]) -> String {
+fn run(stack: &Stack, arguments: &[&str]) -> String {
     let output = stack.command(arguments);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-fn refused(stack: &Stack, arguments: &[&str]) -> String {
+fn run_failing(stack: &Stack, arguments: &[&str]) -> String {
     let output = stack.command(arguments);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    said
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    stderr
 }
 
 #[tokio::test]
 async fn an_update_reaches_a_running_gateway_within_a_second() {
     let (stack, _backend) = recording().await;
     let app = stack.create_application("one", &["--return-to", "https://a.example"]);
-    comes_to_be_served_by(&stack, &app, ("v1", "default")).await;
+    expect_served_by(&stack, &app, ("v1", "default")).await;
     let update = |further: &[&str]| {
         let mut arguments = vec!["app", "update", &*app.ident, "--json"];
         arguments.extend(further);
-        let shown = succeeded(&stack, &arguments);
+        let shown = run(&stack, &arguments);
         serde_json::from_str::<serde_json::Value>(&shown).unwrap()
     };
     let updated = update(&["--default-version", "v2"]);
     assert_eq!(updated["return_to"][0], "https://a.example", "{updated}");
-    comes_to_be_served_by(&stack, &app, ("v2", "app")).await;
+    expect_served_by(&stack, &app, ("v2", "app")).await;
     let updated = update(&["--no-default-version", "--name", "another name"]);
     assert_eq!(updated["name"], "another name");
-    comes_to_be_served_by(&stack, &app, ("v1", "default")).await;
+    expect_served_by(&stack, &app, ("v1", "default")).await;
     let updated = update(&["--no-return-to", "--preset", "wechat"]);
     assert_eq!(updated["return_to"], serde_json::json!([]));
     assert_eq!(updated["name"], "another name");
@@ -84,13 +84,16 @@ async fn an_update_reaches_a_running_gateway_within_a_second() {
             (answer.status == expected).then_some(())
         })
     };
-    assert!(status(403).await.is_some(), "signed by another profile");
+    assert!(status(403).await.is_some(), "signed with another profile");
     update(&["--no-profile"]);
-    assert!(status(200).await.is_some(), "signed by the gateway's");
+    assert!(
+        status(200).await.is_some(),
+        "signed with the gateway's profile"
+    );
 }
 
 #[tokio::test]
-async fn an_unknown_default_version_is_refused_and_one_that_has_gone_is_told() {
+async fn an_unknown_default_version_is_rejected_and_a_removed_one_is_reported() {
     let (mut stack, _backend) = recording().await;
     let app = stack.create_application("one", &["--default-version", "v2"]);
     let file = stack.folder().join("apps.csv");
@@ -104,14 +107,14 @@ async fn an_unknown_default_version_is_refused_and_one_that_has_gone_is_told() {
         &["app", "update", &app.ident, "--default-version", "v9"],
         &["app", "import", &file.display().to_string()],
     ] {
-        let said = refused(&stack, arguments);
-        assert!(said.contains("v1, v2"), "{said}");
+        let stderr = run_failing(&stack, arguments);
+        assert!(stderr.contains("v1, v2"), "{stderr}");
     }
     stack
         .store()
-        .query("UPDATE applications SET default_version = 'gone'");
-    let checked = succeeded(&stack, &["check"]);
-    let named = format!("{} (gone)", app.ident);
+        .query("UPDATE applications SET default_version = 'removed'");
+    let checked = run(&stack, &["check"]);
+    let named = format!("{} (removed)", app.ident);
     assert!(checked.contains(&named), "{checked}");
     stack.restart(Program::Gateway).await;
     let log = stack.log_with(Program::Gateway, &named).await;
@@ -120,11 +123,11 @@ async fn an_unknown_default_version_is_refused_and_one_that_has_gone_is_told() {
 }
 
 #[tokio::test]
-async fn applications_are_brought_along_with_their_idents_and_keys() {
+async fn applications_are_imported_with_their_idents_and_keys() {
     let (stack, backend) = recording().await;
     let one = application("team-1.mobile_app", KEYS[0]);
     let two = application(&"t".repeat(64), KEYS[1]);
-    // Gateways remember that nobody has these idents.
+    // These requests make the gateway cache that the idents are unknown.
     for app in [&one, &two] {
         let client = stack.client_of(app);
         let answer = client.get("/x").param("a", "1").send().await;
@@ -137,14 +140,14 @@ async fn applications_are_brought_along_with_their_idents_and_keys() {
         one.ident, one.key
     );
     std::fs::write(&file, content).unwrap();
-    let imported = succeeded(
+    let imported = run(
         &stack,
         &["app", "import", &file.display().to_string(), "--json"],
     );
     assert_eq!(imported.trim(), "{\"imported\":1}");
-    comes_to_be_served_by(&stack, &one, ("v2", "app")).await;
+    expect_served_by(&stack, &one, ("v2", "app")).await;
 
-    // The other from standard input.
+    // The other one is imported from standard input.
     let config = stack.folder().join("signpost.toml").display().to_string();
     let mut command = Program::Gateway.command(stack.folder());
     let mut importing = command
@@ -159,9 +162,9 @@ async fn applications_are_brought_along_with_their_idents_and_keys() {
     writeln!(input, "{line}").unwrap();
     drop(input);
     let output = importing.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{said}");
-    comes_to_be_served_by(&stack, &two, ("v1", "default")).await;
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{stderr}");
+    expect_served_by(&stack, &two, ("v1", "default")).await;
     let arrived = backend.requests();
     let idents: Vec<_> = arrived
         .iter()
@@ -173,43 +176,43 @@ async fn applications_are_brought_along_with_their_idents_and_keys() {
     );
     for key in [&one.key, &two.key] {
         assert_eq!(stack.store().find(key.as_bytes()), None);
-        assert!(!said.contains(key));
+        assert!(!stderr.contains(key));
     }
 }
 
 #[tokio::test]
-async fn an_import_with_problems_tells_all_by_line_and_brings_nothing() {
+async fn an_import_with_errors_reports_each_line_and_imports_nothing() {
     let (stack, _backend) = recording().await;
-    let there = stack.create_application("there", &[]);
+    let existing = stack.create_application("existing", &[]);
     let file = stack.folder().join("apps.csv");
     let path = file.display().to_string();
     let content = format!(
         "ident,key,name\ngood,{},Good\n{},{},There\nweak,hush,Weak\ngood,{},Again\n",
-        KEYS[0], there.ident, KEYS[1], KEYS[1]
+        KEYS[0], existing.ident, KEYS[1], KEYS[1]
     );
     std::fs::write(&file, content).unwrap();
-    let said = refused(&stack, &["app", "import", &path]);
+    let stderr = run_failing(&stack, &["app", "import", &path]);
     for expected in [
         "line 3: ident",
         "line 4: key: a weak key",
         "line 5: ident",
         "nothing was",
     ] {
-        assert!(said.contains(expected), "{expected} in {said}");
+        assert!(stderr.contains(expected), "{expected} in {stderr}");
     }
-    let is_told = KEYS.iter().any(|key| said.contains(key)) || said.contains("hush");
-    assert!(!is_told, "{said}");
-    assert!(!succeeded(&stack, &["app", "list"]).contains("good"));
+    let shows_key = KEYS.iter().any(|key| stderr.contains(key)) || stderr.contains("hush");
+    assert!(!shows_key, "{stderr}");
+    assert!(!run(&stack, &["app", "list"]).contains("good"));
     std::fs::write(&file, "ident,key,name\nweak,hush,Weak\n").unwrap();
     let allowed = ["app", "import", &path, "--allow-weak-key"];
-    assert!(succeeded(&stack, &allowed).contains("imported 1"));
-    comes_to_be_served_by(&stack, &application("weak", "hush"), ("v1", "default")).await;
+    assert!(run(&stack, &allowed).contains("imported 1"));
+    expect_served_by(&stack, &application("weak", "hush"), ("v1", "default")).await;
     let help = Program::Gateway.run(stack.folder(), &["app", "import", "--help"]);
     let help = String::from_utf8_lossy(&help.stdout);
     assert!(
         help.contains("ident,key,name,origins,profile,default_version"),
         "{help}"
     );
-    let missing = refused(&stack, &["app", "import", "nowhere.csv"]);
+    let missing = run_failing(&stack, &["app", "import", "nowhere.csv"]);
     assert!(missing.contains("nowhere.csv"), "{missing}");
 }

@@ -20,13 +20,13 @@ async fn recording() -> (Stack, RecordingBackend) {
     )
 }
 
-/// Whether an application's call is answered so within the second that CONTRACT 4 allows.
-async fn comes_to(stack: &Stack, application: &Application, status: u16) -> bool {
+/// Whether a call of the application gets this status within the second that CONTRACT 4 allows.
+async fn gets_status(stack: &Stack, application: &Application, status: u16) -> bool {
     let client = stack.client_of(application);
-    let looked = within(Duration::from_secs(1), || async {
+    let reached = within(Duration::from_secs(1), || async {
         (client.get("/x").param("a", "1").send().await.status == status).then_some(())
     });
-    looked.await.is_some()
+    reached.await.is_some()
 }
 
 #[tokio::test]
@@ -66,44 +66,43 @@ async fn each_application_signs_with_its_own_key() {
 #[tokio::test]
 async fn a_change_reaches_a_running_gateway_within_a_second() {
     let (stack, _backend) = recording().await;
-    // Unknown idents are remembered; that must not outlast the application's making.
     let application = stack.create_application("one", &[]);
-    assert!(comes_to(&stack, &application, 200).await, "created");
+    assert!(gets_status(&stack, &application, 200).await, "created");
     assert!(
         stack
             .command(&["app", "disable", &application.ident])
             .status
             .success()
     );
-    assert!(comes_to(&stack, &application, 403).await, "disabled");
-    let refused = stack
+    assert!(gets_status(&stack, &application, 403).await, "disabled");
+    let rejected = stack
         .client_of(&application)
         .get("/x")
         .param("a", "1")
         .send()
         .await;
-    refused.problem(403, "app_disabled");
+    rejected.problem(403, "app_disabled");
     assert!(
         stack
             .command(&["app", "enable", &application.ident])
             .status
             .success()
     );
-    assert!(comes_to(&stack, &application, 200).await, "enabled");
+    assert!(gets_status(&stack, &application, 200).await, "enabled");
     assert!(
         stack
             .command(&["app", "delete", &application.ident])
             .status
             .success()
     );
-    assert!(comes_to(&stack, &application, 404).await, "deleted");
+    assert!(gets_status(&stack, &application, 404).await, "deleted");
 }
 
 #[tokio::test]
-async fn a_rotated_key_serves_until_its_overlap_ends() {
+async fn a_rotated_key_is_valid_until_its_overlap_ends() {
     let (stack, _backend) = recording().await;
     let old = stack.create_application("one", &[]);
-    assert!(comes_to(&stack, &old, 200).await);
+    assert!(gets_status(&stack, &old, 200).await);
     let rotate = |overlap: &str| {
         let output = stack.command(&[
             "app",
@@ -126,19 +125,22 @@ async fn a_rotated_key_serves_until_its_overlap_ends() {
         }
     };
     let new = rotate("24");
-    assert!(comes_to(&stack, &new, 200).await, "the new key");
-    assert!(comes_to(&stack, &old, 200).await, "the old key");
+    assert!(gets_status(&stack, &new, 200).await, "the new key");
+    assert!(gets_status(&stack, &old, 200).await, "the old key");
     let newest = rotate("0");
-    assert!(comes_to(&stack, &newest, 200).await, "the newest key");
-    assert!(comes_to(&stack, &new, 403).await, "a key without overlap");
-    // It explains itself, since only a holder of the key can make this sign.
-    let refused = stack.client_of(&new).get("/x").param("a", "1").send().await;
-    let problem = refused.problem(403, "sign_mismatch");
+    assert!(gets_status(&stack, &newest, 200).await, "the newest key");
+    assert!(
+        gets_status(&stack, &new, 403).await,
+        "a key without overlap"
+    );
+    // There is a hint, since only a holder of the key can create this signature.
+    let rejected = stack.client_of(&new).get("/x").param("a", "1").send().await;
+    let problem = rejected.problem(403, "sign_mismatch");
     assert!(problem["hint"].is_string(), "{problem}");
 }
 
 #[tokio::test]
-async fn an_app_parameter_stands_in_on_the_browser_paths_only() {
+async fn the_app_parameter_replaces_the_header_on_browser_paths_only() {
     let (stack, backend) = recording().await;
     let application = stack.create_application("one", &[]);
     let headerless = stack.client().with_key(&application.key);
@@ -155,11 +157,16 @@ async fn an_app_parameter_stands_in_on_the_browser_paths_only() {
         .send()
         .await
         .problem(400, "app_missing");
-    headerless
-        .get("/login")
-        .send()
-        .await
-        .problem(400, "app_missing");
+    let missing = headerless.get("/login").send().await;
+    let missing = missing.problem(400, "app_missing");
+    let detail = missing["detail"].as_str().unwrap();
+    assert!(detail.contains("Acme-X-App"), "{detail}");
+    // A browser cannot set a header.
+    let page = stack.browser().step(&stack.url("/login")).await;
+    page.answer.rejected(400, "app_missing");
+    let text = page.text();
+    assert!(text.contains("signed query parameter"), "{text}");
+    assert!(!text.contains("Acme-X-App"), "{text}");
     let unsigned = headerless.get("/login").param("app", ident).unsigned();
     unsigned.send().await.problem(403, "time_missing");
     assert_eq!(backend.requests().len(), 1);
@@ -216,7 +223,7 @@ async fn both_modes_of_login_work_with_many_applications() {
 }
 
 #[tokio::test]
-async fn an_application_id_leaves_by_no_door() {
+async fn internal_ids_and_keys_are_not_exposed() {
     let (stack, _backend) = recording().await;
     for number in 0..3 {
         stack.create_application(&format!("filler {number}"), &[]);
@@ -246,8 +253,8 @@ async fn an_application_id_leaves_by_no_door() {
     }
     let raw_key = hex::decode(&application.key).unwrap();
     for key in [application.key.as_bytes(), &raw_key] {
-        let place = stack.store().find(key);
-        assert_eq!(place, None, "the key is in the store as it is");
+        let found = stack.store().find(key);
+        assert_eq!(found, None, "the store contains the key unencrypted");
     }
     let log = stack.log(Program::Gateway);
     assert!(
@@ -257,26 +264,26 @@ async fn an_application_id_leaves_by_no_door() {
 }
 
 #[tokio::test]
-async fn a_broken_store_lets_nothing_pass_unverified() {
+async fn with_a_broken_store_no_request_passes_unverified() {
     let (stack, backend) = recording().await;
-    let known = stack.create_application("known", &[]);
+    let cached = stack.create_application("cached", &[]);
     let other = stack.create_application("other", &[]);
     let third = stack.create_application("third", &[]);
-    // Changes arrive in order: once this one has, none is left that could drop the known one.
-    assert!(comes_to(&stack, &third, 200).await);
+    // Changes arrive in order: after this one, no pending change can invalidate the cached application.
+    assert!(gets_status(&stack, &third, 200).await);
     assert!(
         stack
             .command(&["app", "disable", &third.ident])
             .status
             .success()
     );
-    assert!(comes_to(&stack, &third, 403).await);
-    assert!(comes_to(&stack, &known, 200).await);
+    assert!(gets_status(&stack, &third, 403).await);
+    assert!(gets_status(&stack, &cached, 200).await);
     stack
         .store()
         .query("ALTER TABLE applications RENAME TO elsewhere");
     let before = backend.requests().len();
-    // What is remembered serves a while longer; what is not cannot be verified.
+    // Requests of a cached application are served for a while; others cannot be verified.
     let client = stack.client_of(&other);
     client
         .get("/x")
@@ -290,7 +297,7 @@ async fn a_broken_store_lets_nothing_pass_unverified() {
         .await
         .problem(503, "store_unavailable");
     stack
-        .client_of(&known)
+        .client_of(&cached)
         .get("/x")
         .param("a", "1")
         .send()
@@ -300,7 +307,7 @@ async fn a_broken_store_lets_nothing_pass_unverified() {
     stack
         .store()
         .query("ALTER TABLE elsewhere RENAME TO applications");
-    assert!(comes_to(&stack, &other, 200).await, "it recovers");
+    assert!(gets_status(&stack, &other, 200).await, "it recovers");
 }
 
 #[tokio::test]
@@ -330,7 +337,7 @@ async fn many_commands_at_once_share_a_new_store() {
     );
     let list: serde_json::Value = serde_json::from_slice(&list.stdout).unwrap();
     assert_eq!(list.as_array().unwrap().len(), 8, "{list}");
-    // What keys are encrypted under is for the owner's eyes only.
+    // Only the owner may read the master key.
     let mode = std::fs::metadata(files.path().join("master.key"))
         .unwrap()
         .permissions()
@@ -339,30 +346,33 @@ async fn many_commands_at_once_share_a_new_store() {
 }
 
 #[tokio::test]
-async fn a_master_key_that_is_lost_or_another_stops_the_start() {
+async fn a_missing_or_wrong_master_key_prevents_the_start() {
     let (mut stack, _backend) = recording().await;
-    stack.create_application("known", &[]);
+    stack.create_application("one", &[]);
     stack.running(Program::Gateway).kill();
     let key = stack.folder().join("master.key");
     for (content, word) in [
         (None, "is missing"),
-        (Some("ab".repeat(32)), "is not the one"),
+        (Some("ab".repeat(32)), "wrong master key"),
     ] {
         std::fs::remove_file(&key).ok();
         if let Some(content) = content {
             std::fs::write(&key, content).unwrap();
         }
         for command in [&["run"][..], &["app", "create", "other"]] {
-            let refused = stack.command(command);
-            let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-            assert_eq!(refused.status.code(), Some(1), "{said}");
-            assert!(said.contains("master key") && said.contains(word), "{said}");
+            let rejected = stack.command(command);
+            let stderr = String::from_utf8_lossy(&rejected.stderr).into_owned();
+            assert_eq!(rejected.status.code(), Some(1), "{stderr}");
+            assert!(
+                stderr.contains("master key") && stderr.contains(word),
+                "{stderr}"
+            );
         }
     }
 }
 
 #[test]
-fn gateways_on_a_server_make_no_master_key_each() {
+fn with_postgres_a_gateway_does_not_create_a_master_key() {
     let files = Stack::builder().multi().write_files();
     let key = files.path().join("master.key");
     std::fs::remove_file(&key).ok();
@@ -374,11 +384,11 @@ fn gateways_on_a_server_make_no_master_key_each() {
         return;
     }
     for arguments in [&list[..], &["run", "--config", &config]] {
-        let refused = Program::Gateway.run(files.path(), arguments);
-        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-        assert_eq!(refused.status.code(), Some(1), "{said}");
+        let rejected = Program::Gateway.run(files.path(), arguments);
+        let stderr = String::from_utf8_lossy(&rejected.stderr).into_owned();
+        assert_eq!(rejected.status.code(), Some(1), "{stderr}");
         for words in ["master.key is missing", "openssl rand -hex 32", "umask 077"] {
-            assert!(said.contains(words), "{said}");
+            assert!(stderr.contains(words), "{stderr}");
         }
         assert!(!key.exists());
     }
@@ -388,9 +398,9 @@ fn gateways_on_a_server_make_no_master_key_each() {
 }
 
 #[tokio::test]
-async fn a_running_overlap_is_not_cut_short_by_the_way() {
+async fn a_running_overlap_ends_early_only_on_request() {
     let (stack, _backend) = recording().await;
-    let app = stack.create_application("known", &[]);
+    let app = stack.create_application("one", &[]);
     let first = stack.client_of(&app);
     assert!(
         stack
@@ -398,11 +408,11 @@ async fn a_running_overlap_is_not_cut_short_by_the_way() {
             .status
             .success()
     );
-    let refused = stack.command(&["app", "rotate", &app.ident]);
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    let rejected = stack.command(&["app", "rotate", &app.ident]);
+    let stderr = String::from_utf8_lossy(&rejected.stderr).into_owned();
     assert!(
-        !refused.status.success() && said.contains("--end-running-overlap"),
-        "{said}"
+        !rejected.status.success() && stderr.contains("--end-running-overlap"),
+        "{stderr}"
     );
     first.get("/x").param("a", "1").send().await.ok();
     assert!(
@@ -414,7 +424,7 @@ async fn a_running_overlap_is_not_cut_short_by_the_way() {
 }
 
 #[tokio::test]
-async fn a_profile_of_an_application_keeps_the_gateways_strength() {
+async fn a_preset_of_an_application_keeps_the_gateways_replay_and_algorithm() {
     let backend = RecordingBackend::start().await;
     let stack = Stack::builder()
         .in_front_of(&backend)
@@ -422,7 +432,7 @@ async fn a_profile_of_an_application_keeps_the_gateways_strength() {
         .gateway("[sign]\nreplay = \"reject\"\nalgorithm = \"hmac-sha256\"")
         .start()
         .await;
-    let app = stack.create_application("known", &["--preset", "wechat"]);
+    let app = stack.create_application("one", &["--preset", "wechat"]);
     let shown = stack.command(&["app", "show", &app.ident, "--json"]);
     let shown: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
     let profile = &shown["sign_profile"];

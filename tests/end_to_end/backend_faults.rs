@@ -1,7 +1,7 @@
-//! A backend's process that is killed, ends or freezes: at every moment of an exchange, with and without another address.
+//! A backend process is killed, exits or freezes: at every moment of an exchange, with and without another address.
 //!
-//! CONTRACT 5: retried on another address are a GET, as long as no byte of an answer has come, and any request for which
-//! no connection could be established. Everything else is answered by 502 or 504, or visibly incomplete.
+//! CONTRACT 5: if no connection can be established, the gateway retries a request on another address; a GET also as
+//! long as no byte of an answer has come. Everything else gets 502 or 504, or a visibly incomplete answer.
 
 use std::{fmt, net::SocketAddr, sync::Arc};
 
@@ -10,7 +10,7 @@ use end_to_end::{
     port::free_address,
     program::Program,
     raw_connection::{RawAnswer, RawConnection, request},
-    recording_backend::{Behaviour, Manner, RecordingBackend},
+    recording_backend::{Behaviour, Delivery, RecordingBackend},
     signed_client::SignedClient,
     stack::Stack,
     waiting::until,
@@ -30,10 +30,10 @@ struct Case {
     fault: Fault,
 }
 
-/// When the fault strikes.
+/// When the fault occurs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Moment {
-    /// Before there is any connection.
+    /// Before a connection is established.
     Before,
     /// With an idle connection in the gateway's pool.
     WhileIdle,
@@ -44,12 +44,12 @@ enum Moment {
     AnswerBody,
 }
 
-/// What becomes of the process.
+/// What happens to the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     /// `SIGKILL`
     Kill,
-    /// It ends by itself.
+    /// The process exits by itself.
     End,
     /// `SIGSTOP`
     Freeze,
@@ -57,15 +57,15 @@ enum Fault {
     Pause,
 }
 
-/// What a client gets.
+/// What the client must get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Expected {
     /// The whole answer.
     Answered,
     /// An answer that is visibly incomplete.
     Truncated,
-    /// A problem.
-    Refused(u16, &'static str),
+    /// A problem with this status and code.
+    Problem(u16, &'static str),
 }
 
 /// A gateway with a version for each case.
@@ -76,26 +76,26 @@ struct Setup {
     cases: Vec<(Case, SocketAddr)>,
 }
 
-/// Cases at once: each is a process or two.
-const AT_ONCE: usize = 16;
+/// Cases in parallel: each is a process or two.
+const MAX_PARALLEL: usize = 16;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_killed_backend_leaves_is_retried_or_refused() {
+async fn requests_to_a_killed_backend_are_retried_or_get_502() {
     judge_all(Fault::Kill, "").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_backend_leaves_that_ends_is_retried_or_refused() {
+async fn requests_to_an_exited_backend_are_retried_or_get_502() {
     judge_all(Fault::End, "").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_frozen_backend_keeps_is_retried_or_refused() {
+async fn requests_to_a_frozen_backend_are_retried_or_get_504() {
     judge_all(Fault::Freeze, "[timeouts]\nanswer_seconds = 2").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_backend_that_was_frozen_for_a_moment_answers() {
+async fn a_briefly_frozen_backend_still_answers() {
     judge_all(Fault::Pause, "").await;
 }
 
@@ -127,23 +127,23 @@ fn cases(fault: Fault) -> Vec<Case> {
     cases
 }
 
-/// Judges every case, some at once, and tells all that is wrong.
+/// Judges every case, several in parallel, and reports all failures together.
 async fn judge_all(fault: Fault, gateway: &str) {
     let cases = cases(fault);
     assert_eq!(cases.len(), 26);
     let setup = Arc::new(Setup::start(cases, gateway).await);
-    let permits = Arc::new(Semaphore::new(AT_ONCE));
+    let permits = Arc::new(Semaphore::new(MAX_PARALLEL));
     let mut judging = JoinSet::new();
     for number in 0..setup.cases.len() {
         let (setup, permits) = (Arc::clone(&setup), Arc::clone(&permits));
         judging.spawn(async move {
             let _permit = permits.acquire().await;
             let case = setup.cases[number].0.to_string();
-            // A panic of one case is not the end of the others.
+            // A panic in one case must not end the others.
             let judged = tokio::spawn(async move { setup.judge(number).await }).await;
             match judged.map_err(|panic| panic.to_string()).flatten() {
                 Ok(()) => None,
-                Err(what) => Some(format!("{case}: {what}")),
+                Err(failure) => Some(format!("{case}: {failure}")),
             }
         });
     }
@@ -160,12 +160,12 @@ async fn judge_all(fault: Fault, gateway: &str) {
 
 impl Case {
     fn expected(&self) -> Expected {
-        let refused = match self.fault {
+        let problem = match self.fault {
             Fault::Pause => return Expected::Answered,
-            Fault::Kill | Fault::End => Expected::Refused(502, "backend_unreachable"),
-            Fault::Freeze => Expected::Refused(504, "backend_timeout"),
+            Fault::Kill | Fault::End => Expected::Problem(502, "backend_unreachable"),
+            Fault::Freeze => Expected::Problem(504, "backend_timeout"),
         };
-        // A frozen process still has its connections accepted, by the kernel.
+        // The kernel still accepts connections for a frozen process.
         let is_connected = match self.moment {
             Moment::Before | Moment::WhileIdle => self.fault == Fault::Freeze,
             _ => true,
@@ -173,13 +173,13 @@ impl Case {
         let is_get = self.method == "GET";
         match self.moment {
             Moment::AnswerBody => Expected::Truncated,
-            Moment::AnswerHead => refused,
+            Moment::AnswerHead => problem,
             _ if self.has_other && (is_get || !is_connected) => Expected::Answered,
-            _ => refused,
+            _ => problem,
         }
     }
 
-    /// The backend's own name for the moment.
+    /// The moment, as the faulty backend names it.
     const fn stop(&self) -> &'static str {
         match self.moment {
             Moment::Before | Moment::WhileIdle => "never",
@@ -212,7 +212,7 @@ impl fmt::Display for Case {
 impl Setup {
     async fn start(cases: Vec<Case>, gateway: &str) -> Self {
         let other = RecordingBackend::start().await;
-        other.behave(Behaviour::answering(Manner::Echoing));
+        other.behave(Behaviour::answering(Delivery::Echoing));
         let cases: Vec<_> = cases
             .into_iter()
             .map(|case| (case, free_address()))
@@ -244,20 +244,20 @@ impl Setup {
         let client = Client::new(self, number);
         match case.moment {
             Moment::Before => {
-                self.strike_before(&case, address, &mut backend, &client)
+                self.fault_before(&case, address, &mut backend, &client)
                     .await?
             }
             Moment::WhileIdle => {
-                // Each address in its turn.
+                // One request for each address.
                 for _ in 0..2 {
                     client.is_answered("GET", "/first").await?;
                 }
-                self.strike_before(&case, address, &mut backend, &client)
+                self.fault_before(&case, address, &mut backend, &client)
                     .await?;
             }
-            _ => strike_within(&case, &mut backend, &client).await?,
+            _ => fault_within(&case, &mut backend, &client).await?,
         }
-        // What is left serves at once; a frozen one still takes connections and forms.
+        // The remaining address serves immediately. A frozen backend still gets forms: the kernel accepts connections.
         if case.has_other && case.fault != Fault::Freeze {
             client.is_answered("POST", "/left").await?;
         }
@@ -265,15 +265,15 @@ impl Setup {
             client.is_answered("GET", "/left").await?;
         }
         backend.kill().await;
-        let _again = FaultyBackend::start(address, "never").await;
+        let _restarted = FaultyBackend::start(address, "never").await;
         for method in ["GET", "POST", "GET", "POST"] {
             client.is_answered(method, "/again").await?;
         }
         Ok(())
     }
 
-    /// Strikes before the request, and sends it until each address has had its turn.
-    async fn strike_before(
+    /// Causes the fault, then sends a request for each address.
+    async fn fault_before(
         &self,
         case: &Case,
         address: SocketAddr,
@@ -294,22 +294,22 @@ impl Setup {
                     (has_unread_bytes(address) || exchange.is_finished()).then_some(())
                 })
                 .await;
-                // Unless this is the other's turn.
+                // It may have gone to the other address.
                 if has_unread_bytes(address) {
                     backend.thaw();
                 }
             }
             let outcome = (&mut exchange).await.expect("the client does not panic");
-            let is_elsewhere = case.has_other && !self.arrived(client.number, &target).is_empty();
+            let is_at_other = case.has_other && !self.arrived(client.number, &target).is_empty();
             match judge(&outcome, case.expected(), (client.number, &target)) {
                 Ok(()) => met += 1,
-                // This was the other's turn.
-                Err(_) if is_elsewhere && outcome.is_whole(client.number, &target) => {}
-                Err(what) => return Err(what),
+                // The request went to the other address.
+                Err(_) if is_at_other && outcome.is_whole(client.number, &target) => {}
+                Err(failure) => return Err(failure),
             }
         }
         if met == 0 {
-            Err("the fault was never met".to_owned())
+            Err("no request met the fault".to_owned())
         } else {
             Ok(())
         }
@@ -327,8 +327,8 @@ impl Setup {
     }
 }
 
-/// Strikes once the exchange has got to its moment.
-async fn strike_within(
+/// Causes the fault once the exchange has reached its moment.
+async fn fault_within(
     case: &Case,
     backend: &mut FaultyBackend,
     client: &Client,
@@ -337,9 +337,9 @@ async fn strike_within(
         let target = format!("/struck-{turn}");
         let mut exchange = client.begin(case.method, &target);
         tokio::select! {
-            () = backend.reached() => {}
+            () = backend.wait_for_moment() => {}
             outcome = &mut exchange => {
-                // This was the other's turn.
+                // The request went to the other address.
                 let outcome = outcome.expect("the client does not panic");
                 if case.has_other && outcome.is_whole(client.number, &target) {
                     continue;
@@ -354,7 +354,7 @@ async fn strike_within(
             Fault::Pause => {
                 backend.freeze().await;
                 backend.thaw();
-                backend.go_on().await;
+                backend.resume().await;
             }
         }
         let outcome = exchange.await.expect("the client does not panic");
@@ -363,11 +363,11 @@ async fn strike_within(
     Err("no request arrived at the faulty backend".to_owned())
 }
 
-/// What came of an exchange.
+/// What the client received.
 #[derive(Debug)]
 struct Outcome {
     answer: Option<RawAnswer>,
-    /// What came of an answer that broke off.
+    /// The bytes of a truncated answer.
     rest: Vec<u8>,
 }
 
@@ -380,11 +380,11 @@ impl Outcome {
     }
 }
 
-fn judge(outcome: &Outcome, expected: Expected, of: (usize, &str)) -> Result<(), String> {
+fn judge(outcome: &Outcome, expected: Expected, sent: (usize, &str)) -> Result<(), String> {
     let is_right = match (expected, &outcome.answer) {
-        (Expected::Answered, Some(_)) => outcome.is_whole(of.0, of.1),
+        (Expected::Answered, Some(_)) => outcome.is_whole(sent.0, sent.1),
         (Expected::Truncated, None) => outcome.rest.starts_with(b"HTTP/1.1 200 "),
-        (Expected::Refused(status, code), Some(answer)) => {
+        (Expected::Problem(status, code), Some(answer)) => {
             answer.status == status && answer.code().as_deref() == Some(code)
         }
         _ => false,

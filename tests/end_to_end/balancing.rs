@@ -1,4 +1,4 @@
-//! Several addresses of a version: who gets a request, and what becomes of it when one is away. CONTRACT 5.
+//! Several addresses of a version: which one gets a request, and what happens when one is down. CONTRACT 5.
 
 use std::{
     collections::BTreeSet,
@@ -15,7 +15,7 @@ use end_to_end::{
     port::free_address,
     program::Program,
     raw_connection::{RawConnection, request},
-    recording_backend::{Behaviour, Manner, RecordedRequest, RecordingBackend},
+    recording_backend::{Behaviour, Delivery, RecordedRequest, RecordingBackend},
     signed_client::Call,
     stack::{Stack, StackBuilder},
     waiting::until,
@@ -26,12 +26,12 @@ use tokio::{
     task::JoinSet,
 };
 
-/// Nothing of the health of an address is found out but by requests.
+/// No health checks: only requests detect that an address is down.
 const UNCHECKED: &str = "health = { active = false }";
-/// What is wrong with an address is found out by checks within two seconds or so.
-const HASTY: &str = "health = { interval_seconds = 1, unhealthy_after = 1 }";
+/// Health checks that detect a failure within about two seconds.
+const FAST_CHECKS: &str = "health = { interval_seconds = 1, unhealthy_after = 1 }";
 
-/// A gateway whose v1 has these lines. With one thread, what one request leaves behind is there for the next.
+/// A gateway with these lines for v1. With one thread, each request finds the connections that the previous one left.
 fn gateway(version: &str) -> StackBuilder {
     Stack::builder()
         .in_front_of_address(free_address())
@@ -39,7 +39,7 @@ fn gateway(version: &str) -> StackBuilder {
         .gateway(&format!("threads = 1\n[versions.v1]\n{version}"))
 }
 
-/// A gateway in front of all of these, with further lines.
+/// A gateway in front of all these backends, with further lines for v1.
 async fn in_front_of(backends: &[&RecordingBackend], further: &str) -> Stack {
     gateway(&format!("{}\n{further}", list(backends)))
         .start()
@@ -55,12 +55,12 @@ async fn two() -> (RecordingBackend, RecordingBackend) {
     tokio::join!(RecordingBackend::start(), RecordingBackend::start())
 }
 
-/// How many requests each got.
+/// The number of requests that each backend received.
 fn counts<const N: usize>(backends: [&RecordingBackend; N]) -> [usize; N] {
     backends.map(|backend| backend.requests().len())
 }
 
-/// The backend that gets the call.
+/// Sends the call and returns the index of the backend that received it.
 async fn served_by(call: Call<'_>, backends: [&RecordingBackend; 2]) -> usize {
     let before = counts(backends);
     call.send().await.ok();
@@ -70,7 +70,7 @@ async fn served_by(call: Call<'_>, backends: [&RecordingBackend; 2]) -> usize {
 }
 
 #[tokio::test]
-async fn requests_are_shared_out_in_turn() {
+async fn requests_are_distributed_round_robin() {
     let (one, other) = two().await;
     let stack = in_front_of(&[&one, &other], "").await;
     for _ in 0..20 {
@@ -78,13 +78,13 @@ async fn requests_are_shared_out_in_turn() {
     }
     assert_eq!(counts([&one, &other]), [10, 10]);
     for backend in [&one, &other] {
-        let place = format!("backend.addr={}", backend.address());
-        stack.log_with(Program::Gateway, &place).await;
+        let field = format!("backend.addr={}", backend.address());
+        stack.log_with(Program::Gateway, &field).await;
     }
 }
 
 #[tokio::test]
-async fn a_weight_is_a_share() {
+async fn requests_are_distributed_by_weight() {
     let (one, other) = two().await;
     let (light, heavy) = (one.address(), other.address());
     let version =
@@ -98,9 +98,9 @@ async fn a_weight_is_a_share() {
 }
 
 #[tokio::test]
-async fn the_one_with_the_fewest_requests_under_way_is_next() {
+async fn the_address_with_the_fewest_requests_in_flight_is_next() {
     let (one, other) = two().await;
-    one.behave(Behaviour::answering(Manner::Silently));
+    one.behave(Behaviour::answering(Delivery::Never));
     let stack = in_front_of(&[&one, &other], "balance = \"least-connections\"").await;
     let mut waiting = JoinSet::new();
     while one.requests().is_empty() {
@@ -120,7 +120,7 @@ async fn the_one_with_the_fewest_requests_under_way_is_next() {
 }
 
 #[tokio::test]
-async fn an_application_stays_with_its_address() {
+async fn an_application_always_gets_the_same_address() {
     let (one, other) = two().await;
     let version = format!("{}\nbalance = \"hash-app\"", list(&[&one, &other]));
     let stack = gateway(&version).multi().start().await;
@@ -128,12 +128,12 @@ async fn an_application_stays_with_its_address() {
     for number in 0..40 {
         let application = stack.create_application(&format!("app {number}"), &[]);
         let client = stack.client_of(&application);
-        let place = served_by(client.get("/x"), [&one, &other]).await;
+        let index = served_by(client.get("/x"), [&one, &other]).await;
         for _ in 0..3 {
             let call = client.post("/x").param("a", "1");
-            assert_eq!(served_by(call, [&one, &other]).await, place);
+            assert_eq!(served_by(call, [&one, &other]).await, index);
         }
-        seen.insert(place);
+        seen.insert(index);
         if seen.len() == 2 {
             return;
         }
@@ -142,7 +142,7 @@ async fn an_application_stays_with_its_address() {
 }
 
 #[tokio::test]
-async fn a_client_stays_with_its_address_as_long_as_that_is_there() {
+async fn a_client_keeps_its_address_as_long_as_that_is_up() {
     let (mut one, other) = two().await;
     let version = format!("{}\nbalance = \"hash-client\"", list(&[&one, &other]));
     let stack = gateway(&version)
@@ -155,14 +155,14 @@ async fn a_client_stays_with_its_address_as_long_as_that_is_there() {
             .get("/x")
             .header("X-Forwarded-For", &format!("192.0.2.{number}"))
     };
-    let mut places = Vec::new();
+    let mut indices = Vec::new();
     for number in 0..32 {
-        places.push(served_by(call(number), [&one, &other]).await);
+        indices.push(served_by(call(number), [&one, &other]).await);
     }
-    for (number, place) in places.iter().enumerate() {
-        assert_eq!(served_by(call(number), [&one, &other]).await, *place);
+    for (number, index) in indices.iter().enumerate() {
+        assert_eq!(served_by(call(number), [&one, &other]).await, *index);
     }
-    assert!(places.contains(&0) && places.contains(&1), "{places:?}");
+    assert!(indices.contains(&0) && indices.contains(&1), "{indices:?}");
     one.end().await;
     let before = counts([&one, &other]);
     for number in 0..32 {
@@ -187,25 +187,29 @@ async fn no_request_fails_when_a_backend_dies() {
         let post = client.post("/x").param("value", &value);
         let (_, form) = post.parts();
         post.send().await.ok();
-        let came_whole = [&one, &other, &third].iter().any(|backend| {
+        let has_arrived = [&one, &other, &third].iter().any(|backend| {
             let requests = backend.requests();
             requests
                 .iter()
                 .any(|request| request.body == form.as_bytes())
         });
-        assert!(came_whole, "form {number} did not arrive as sent");
+        assert!(has_arrived, "form {number} did not arrive as sent");
     }
     assert_eq!(counts([&one, &other, &third]).iter().sum::<usize>(), 120);
     let log = stack.log(Program::Gateway);
-    assert_eq!(log.matches("is unreachable and out").count(), 1, "{log}");
+    assert_eq!(
+        log.matches("is unreachable and ejected").count(),
+        1,
+        "{log}"
+    );
 }
 
-/// It may have been acted upon.
+/// The backend may have acted on it.
 #[tokio::test]
-async fn a_form_that_was_sent_is_not_sent_again() {
+async fn a_form_that_was_sent_is_not_retried() {
     let (one, other) = two().await;
     for backend in [&one, &other] {
-        backend.behave(Behaviour::answering(Manner::HangUp));
+        backend.behave(Behaviour::answering(Delivery::HangUp));
     }
     let stack = in_front_of(&[&one, &other], "").await;
     let post = stack.client().post("/x").param("a", "1").send().await;
@@ -214,9 +218,9 @@ async fn a_form_that_was_sent_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn a_get_without_an_answer_goes_to_another_address() {
+async fn a_get_without_an_answer_is_retried_on_another_address() {
     let (one, other) = two().await;
-    one.behave(Behaviour::answering(Manner::HangUp));
+    one.behave(Behaviour::answering(Delivery::HangUp));
     let stack = in_front_of(&[&one, &other], "").await;
     for number in 0..10 {
         let answer = stack.client().get(&format!("/{number}")).send().await;
@@ -224,30 +228,30 @@ async fn a_get_without_an_answer_goes_to_another_address() {
         assert_eq!(answer.header("acme-x-version"), Some("v1"));
     }
     assert_eq!(counts([&one, &other]), [5, 10]);
-    // The second time it is the same request, with all that the gateway says of it, of which only the span is new.
+    // The retry is the same request with the same gateway headers; only the span is new.
     let first = &one.requests()[0];
-    let again = other.requests();
-    let again = again
+    let retry = other.requests();
+    let retry = retry
         .iter()
-        .find(|again| again.target == first.target)
+        .find(|retry| retry.target == first.target)
         .unwrap();
     let headers = |request: &RecordedRequest| {
         let mut headers = request.headers.clone();
         headers.retain(|(name, _)| name != "traceparent");
         headers
     };
-    assert_eq!(headers(again), headers(first));
-    assert_eq!(again.values("traceparent").len(), 1);
-    assert_eq!(again.value("x-gateway-version"), Some("v1"));
+    assert_eq!(headers(retry), headers(first));
+    assert_eq!(retry.values("traceparent").len(), 1);
+    assert_eq!(retry.value("x-gateway-version"), Some("v1"));
 }
 
 #[tokio::test]
-async fn a_get_that_nobody_answers_is_tried_at_each_address_once() {
+async fn a_get_without_any_answer_is_tried_on_three_addresses_at_most() {
     let backends = [two().await, two().await];
     let [(one, other), (third, fourth)] = &backends;
     let all = [one, other, third, fourth];
     for backend in all {
-        backend.behave(Behaviour::answering(Manner::HangUp));
+        backend.behave(Behaviour::answering(Delivery::HangUp));
     }
     let stack = in_front_of(&all, "").await;
     let get = stack.client().get("/x").send().await;
@@ -258,16 +262,16 @@ async fn a_get_that_nobody_answers_is_tried_at_each_address_once() {
 }
 
 #[tokio::test]
-async fn a_get_that_waits_too_long_goes_to_another_address() {
+async fn a_get_that_times_out_is_retried_on_another_address() {
     let (one, other) = two().await;
-    one.behave(Behaviour::answering(Manner::Silently));
+    one.behave(Behaviour::answering(Delivery::Never));
     let version = format!("{}\n[timeouts]\nanswer_seconds = 1", list(&[&one, &other]));
     let stack = gateway(&version).start().await;
     for _ in 0..2 {
         stack.client().get("/x").send().await.ok();
     }
     assert_eq!(counts([&one, &other]), [1, 2]);
-    // Whether a silent backend acted on a form is not known.
+    // A form is not retried: the silent backend may have acted on it.
     let client = stack.client();
     let post = || client.post("/x").param("a", "1");
     let (first, second) = (post().send().await, post().send().await);
@@ -277,7 +281,7 @@ async fn a_get_that_waits_too_long_goes_to_another_address() {
 }
 
 #[tokio::test]
-async fn nothing_is_sent_again_of_which_an_answer_began() {
+async fn a_request_whose_answer_began_is_not_retried() {
     for beginning in [
         "H",
         "HTTP/1.1 200 OK\r\nContent-Len",
@@ -296,10 +300,10 @@ async fn nothing_is_sent_again_of_which_an_answer_began() {
             "{beginning:?}"
         );
     }
-    // Nor when more than its beginning has gone to the client.
+    // Nor if the client has received a part of the answer.
     let (one, other) = two().await;
     for backend in [&one, &other] {
-        backend.behave(Behaviour::answering(Manner::BreakOff));
+        backend.behave(Behaviour::answering(Delivery::BreakOff));
     }
     let stack = in_front_of(&[&one, &other], "").await;
     let mut connection = stack.raw().await;
@@ -308,7 +312,7 @@ async fn nothing_is_sent_again_of_which_an_answer_began() {
     assert_eq!(counts([&one, &other]).iter().sum::<usize>(), 1);
 }
 
-/// Answers one request a connection, and closes it when a second has come, until it is told to answer all.
+/// Answers one request per connection, and closes the connection at the second; answers all once `answers_all` is set.
 struct AnswersOnce {
     address: SocketAddr,
     counters: Arc<Counters>,
@@ -320,7 +324,7 @@ struct Counters {
     requests: AtomicUsize,
     connections: AtomicUsize,
     open: AtomicUsize,
-    /// Nobody is answered before so many requests have come.
+    /// The first answer is sent once this many requests have arrived.
     first_answer_after: AtomicUsize,
 }
 
@@ -333,13 +337,14 @@ impl AnswersOnce {
         Self { address, counters }
     }
 
-    /// Has so many connections that are kept, each of which ends with the next request. Several requests at once may
-    /// each find one that ended.
-    async fn with_kept_connections(&self, stack: &Stack, count: usize, others: usize) {
+    /// Fills the gateway's pool with `count` connections to this address, each of which ends with its next request. No
+    /// request is answered before `count` have arrived, so that none reuses the connection of another. With several
+    /// `addresses`, each gets `count` requests.
+    async fn fill_pool(&self, stack: &Stack, count: usize, addresses: usize) {
         let counters = &self.counters;
         counters.first_answer_after.store(count, Ordering::Relaxed);
         let mut calls = JoinSet::new();
-        for _ in 0..count * others {
+        for _ in 0..count * addresses {
             let client = stack.client();
             calls.spawn(async move { client.get("/x").send().await.ok() });
         }
@@ -363,7 +368,7 @@ async fn accept(listener: TcpListener, counters: Arc<Counters>) -> std::io::Resu
         let counters = Arc::clone(&counters);
         tokio::spawn(async move {
             counters.open.fetch_add(1, Ordering::Relaxed);
-            // How it ended is seen at the other end.
+            // The gateway's side of the connection shows how it ended.
             let _ = answer_once(stream, &counters).await;
             counters.open.fetch_sub(1, Ordering::Relaxed);
         });
@@ -393,10 +398,10 @@ async fn answer_once(mut stream: TcpStream, counters: &Counters) -> std::io::Res
 }
 
 #[tokio::test]
-async fn a_get_over_a_kept_connection_that_ended_is_sent_again() {
+async fn a_get_on_a_stale_idle_connection_is_retried() {
     let (one, other) = tokio::join!(AnswersOnce::start(), AnswersOnce::start());
     let (one, other) = (one.address, other.address);
-    // To another address; where there is no other, to the same.
+    // On another address; if there is none, on the same one.
     for version in [
         format!("backends = [\"{one}\", \"{other}\"]\n{UNCHECKED}"),
         format!("backend = \"localhost:{}\"\n{UNCHECKED}", one.port()),
@@ -412,10 +417,10 @@ async fn a_get_over_a_kept_connection_that_ended_is_sent_again() {
     }
 }
 
-/// However many there are: the second time it is a new one.
+/// However many are stale, the retry uses a new connection.
 #[tokio::test]
-async fn of_kept_connections_that_ended_a_get_meets_one_at_most() {
-    const KEPT: usize = 40;
+async fn a_get_uses_one_stale_idle_connection_at_most() {
+    const IDLE: usize = 40;
     for is_name in [false, true] {
         let backend = AnswersOnce::start().await;
         let version = if is_name {
@@ -425,31 +430,31 @@ async fn of_kept_connections_that_ended_a_get_meets_one_at_most() {
             format!("backend = \"{}\"", backend.address)
         };
         let stack = gateway(&version).start().await;
-        backend.with_kept_connections(&stack, KEPT, 1).await;
+        backend.fill_pool(&stack, IDLE, 1).await;
         for number in 1..=5 {
             let before = backend.requests();
             stack.client().get("/x").send().await.ok();
             assert_eq!(backend.requests(), before + 2, "{version}");
-            assert_eq!(backend.connections(), KEPT + number);
+            assert_eq!(backend.connections(), IDLE + number);
         }
-        // A new one takes the place of each that was closed, and all of them are still used.
+        // A new connection has replaced each closed one, and the pool is still used.
         let open = &backend.counters.open;
         until("the closed connections to end", || async {
-            (open.load(Ordering::Relaxed) == KEPT).then_some(())
+            (open.load(Ordering::Relaxed) == IDLE).then_some(())
         })
         .await;
         backend.counters.answers_all.store(true, Ordering::Relaxed);
         for _ in 0..5 {
             stack.client().get("/x").send().await.ok();
         }
-        assert_eq!(backend.connections(), KEPT + 5, "{version}");
-        assert_eq!(open.load(Ordering::Relaxed), KEPT);
+        assert_eq!(backend.connections(), IDLE + 5, "{version}");
+        assert_eq!(open.load(Ordering::Relaxed), IDLE);
     }
 }
 
 #[tokio::test]
-async fn a_get_meets_one_kept_connection_that_ended_at_each_address() {
-    const KEPT: usize = 40;
+async fn a_get_uses_one_stale_idle_connection_of_each_address() {
+    const IDLE: usize = 40;
     let (one, other) = tokio::join!(AnswersOnce::start(), AnswersOnce::start());
     let addresses = [one.address.to_string(), other.address.to_string()];
     let stack = gateway(&format!("backends = {addresses:?}\n{UNCHECKED}"))
@@ -458,8 +463,8 @@ async fn a_get_meets_one_kept_connection_that_ended_at_each_address() {
     other
         .counters
         .first_answer_after
-        .store(KEPT, Ordering::Relaxed);
-    one.with_kept_connections(&stack, KEPT, 2).await;
+        .store(IDLE, Ordering::Relaxed);
+    one.fill_pool(&stack, IDLE, 2).await;
     for _ in 0..5 {
         let before = [one.requests(), other.requests()];
         stack.client().get("/x").send().await.ok();
@@ -469,27 +474,27 @@ async fn a_get_meets_one_kept_connection_that_ended_at_each_address() {
     }
 }
 
-/// What kept connections do is no matter to it: it may have been acted upon.
+/// The backend may have acted on it.
 #[tokio::test]
-async fn a_form_over_a_kept_connection_that_ended_is_not_sent_again() {
+async fn a_form_on_a_stale_idle_connection_is_not_retried() {
     let backend = AnswersOnce::start().await;
     let stack = gateway(&format!("backend = \"{}\"", backend.address))
         .start()
         .await;
-    backend.with_kept_connections(&stack, 3, 1).await;
+    backend.fill_pool(&stack, 3, 1).await;
     let post = stack.client().post("/x").param("a", "1").send().await;
     post.problem(502, "backend_unreachable");
     assert_eq!(backend.requests(), 4);
 }
 
 #[tokio::test]
-async fn a_backend_that_hangs_is_taken_out_by_its_checks() {
+async fn a_backend_that_hangs_becomes_unhealthy_by_its_checks() {
     let (one, other) = two().await;
-    let stack = in_front_of(&[&one, &other], HASTY).await;
-    one.behave(Behaviour::answering(Manner::Silently));
-    one.behave_when_checked(Behaviour::answering(Manner::Silently));
+    let stack = in_front_of(&[&one, &other], FAST_CHECKS).await;
+    one.behave(Behaviour::answering(Delivery::Never));
+    one.behave_when_checked(Behaviour::answering(Delivery::Never));
     let log = stack
-        .log_with(Program::Gateway, "fails its checks and is out")
+        .log_with(Program::Gateway, "fails its checks and is unhealthy")
         .await;
     assert!(
         log.contains(&format!("v1 at {} fails its checks", one.address())),
@@ -502,25 +507,25 @@ async fn a_backend_that_hangs_is_taken_out_by_its_checks() {
 }
 
 #[tokio::test]
-async fn a_backend_is_back_once_it_passes_its_checks() {
+async fn a_backend_is_used_again_once_it_passes_its_checks() {
     let (one, other) = two().await;
-    let ill = Behaviour {
+    let failing = Behaviour {
         head: "HTTP/1.1 503 Service Unavailable\r\n".to_owned(),
         ..Behaviour::default()
     };
-    let stack = in_front_of(&[&one, &other], HASTY).await;
+    let stack = in_front_of(&[&one, &other], FAST_CHECKS).await;
     for backend in [&one, &other] {
-        backend.behave_when_checked(ill.clone());
+        backend.behave_when_checked(failing.clone());
     }
     let client = stack.client();
-    until("both to be out", || async {
+    until("both to be unhealthy", || async {
         let answer = client.get("/x").send().await;
         (answer.status == 503).then(|| answer.problem(503, "no_healthy_backend"))
     })
     .await;
     let before = counts([&one, &other]);
     other.behave_when_checked(Behaviour::default());
-    until("the other to be back", || async {
+    until("the other to be healthy", || async {
         (client.get("/x").send().await.status == 200).then_some(())
     })
     .await;
@@ -532,15 +537,16 @@ async fn a_backend_is_back_once_it_passes_its_checks() {
         .log_with(Program::Gateway, "passes its checks again")
         .await;
     assert!(
-        log.contains("(answered 503)") || log.contains("is out: answered 503"),
+        log.contains("(answered 503)") || log.contains("is unhealthy: answered 503"),
         "{log}"
     );
 }
 
-/// What a version answers whose addresses are all away, and after how long; but for the request now and then that tries.
-async fn refusal<'c>(call: impl Fn() -> Call<'c>) -> (Answer, Duration) {
+/// The answer of a version without a healthy address, and its duration. Now and then a request tests an address; its
+/// answer is skipped.
+async fn rejection<'c>(call: impl Fn() -> Call<'c>) -> (Answer, Duration) {
     let call = &call;
-    until("a refusal", || async move {
+    until("a rejection", || async move {
         let (answer, took) = timed(call()).await;
         (answer.status == 503).then_some((answer, took))
     })
@@ -554,7 +560,7 @@ async fn timed(call: Call<'_>) -> (Answer, Duration) {
 }
 
 #[tokio::test]
-async fn with_all_out_the_answer_comes_at_once() {
+async fn without_a_healthy_address_the_answer_is_immediate() {
     let addresses = [free_address().to_string(), free_address().to_string()];
     let version =
         format!("backends = {addresses:?}\nhealth = {{ active = false, out_seconds = 3600 }}");
@@ -562,7 +568,7 @@ async fn with_all_out_the_answer_comes_at_once() {
     let client = stack.client();
     let get = || client.get("/x");
     get().send().await.problem(502, "backend_unreachable");
-    // What the gateway answers by itself shows how fast this machine is at the moment.
+    // An answer of the gateway itself shows how fast this machine is at the moment.
     let mut slowest_by_itself = Duration::ZERO;
     for _ in 0..20 {
         let (answer, took) = timed(get().param("a", "1").unsigned()).await;
@@ -573,8 +579,8 @@ async fn with_all_out_the_answer_comes_at_once() {
     for is_get in [true, false].repeat(5) {
         let post = || client.post("/x").param("a", "1");
         let (answer, took) = match is_get {
-            true => refusal(get).await,
-            false => refusal(post).await,
+            true => rejection(get).await,
+            false => rejection(post).await,
         };
         fastest = fastest.min(took);
         answer.problem(503, "no_healthy_backend");
@@ -584,7 +590,7 @@ async fn with_all_out_the_answer_comes_at_once() {
         fastest <= 2 * slowest_by_itself,
         "{fastest:?}, {slowest_by_itself:?}"
     );
-    // The unsigned way in is no other way.
+    // The same holds for the unsigned callback.
     let callback = || {
         client
             .get("/login")
@@ -592,15 +598,15 @@ async fn with_all_out_the_answer_comes_at_once() {
             .query("code", "y")
             .unsigned()
     };
-    let (answer, _) = refusal(callback).await;
-    answer.refused(503, "no_healthy_backend");
-    // Few of many are sent to try.
-    let mut refused = 0;
+    let (answer, _) = rejection(callback).await;
+    answer.rejected(503, "no_healthy_backend");
+    // Only a few requests test an address.
+    let mut rejected = 0;
     for _ in 0..40 {
-        refused += usize::from(get().send().await.status == 503);
+        rejected += usize::from(get().send().await.status == 503);
     }
-    assert!(refused > 20, "{refused} of 40 were refused at once");
-    // Each is in the access log; that it is so was told once.
+    assert!(rejected > 20, "{rejected} of 40 were rejected immediately");
+    // The access log has a line for each; the warning is logged once.
     let log = until("the access lines", || async {
         let log = stack.log(Program::Gateway);
         (log.matches("no_healthy_backend").count() > 20).then_some(log)
@@ -614,7 +620,7 @@ async fn with_all_out_the_answer_comes_at_once() {
 }
 
 #[tokio::test]
-async fn the_last_address_is_used_soon_after_it_was_away_for_a_moment() {
+async fn the_last_address_is_used_again_soon_after_a_short_outage() {
     let mut last = RecordingBackend::start().await;
     let address = last.address();
     let addresses = [free_address().to_string(), address.to_string()];
@@ -626,13 +632,13 @@ async fn the_last_address_is_used_soon_after_it_was_away_for_a_moment() {
         client.get("/x").send().await.ok();
     }
     last.end().await;
-    // Of the last that is left, it is found out by a request.
+    // Without checks, only a request detects that the last address is down.
     until("a failure", || async {
         (client.get("/x").send().await.status == 502).then_some(())
     })
     .await;
-    let _again = RecordingBackend::start_at(address).await;
-    until("it to be used again", || async {
+    let _restarted = RecordingBackend::start_at(address).await;
+    until("the last address to be used again", || async {
         (client.get("/x").send().await.status == 200).then_some(())
     })
     .await;
@@ -640,7 +646,7 @@ async fn the_last_address_is_used_soon_after_it_was_away_for_a_moment() {
 }
 
 #[tokio::test]
-async fn an_address_is_used_again_once_it_can_be_reached() {
+async fn an_address_is_used_again_once_it_is_reachable() {
     let (mut one, mut other) = two().await;
     let further = "health = { active = false, out_seconds = 1 }";
     let stack = in_front_of(&[&one, &other], further).await;
@@ -670,7 +676,7 @@ async fn an_address_is_used_again_once_it_can_be_reached() {
 }
 
 #[tokio::test]
-async fn the_only_address_is_tried_whatever_happened() {
+async fn the_only_address_is_tried_even_after_failures() {
     let mut backend = RecordingBackend::start().await;
     let stack = in_front_of(&[&backend], "").await;
     let client = stack.client();
@@ -684,15 +690,15 @@ async fn the_only_address_is_tried_whatever_happened() {
             .await
             .problem(502, "backend_unreachable");
     }
-    let _again = RecordingBackend::start_at(address).await;
+    let _restarted = RecordingBackend::start_at(address).await;
     client.get("/x").send().await.ok();
 }
 
 #[tokio::test]
-async fn a_name_stands_for_its_addresses() {
+async fn a_host_name_is_resolved_to_its_addresses() {
     let backend = RecordingBackend::start().await;
     let port = backend.address().port();
-    // It may be ::1, too, where nobody listens.
+    // `localhost` may also resolve to ::1, where no process listens.
     let stack = gateway(&format!("backend = \"localhost:{port}\""))
         .start()
         .await;
@@ -711,7 +717,7 @@ async fn a_name_stands_for_its_addresses() {
 }
 
 #[tokio::test]
-async fn a_name_that_nobody_knows_does_not_keep_the_gateway_from_starting() {
+async fn an_unknown_host_name_does_not_prevent_the_start() {
     let backend = RecordingBackend::start().await;
     let known = backend.address();
     let version = format!(
@@ -728,7 +734,7 @@ async fn a_name_that_nobody_knows_does_not_keep_the_gateway_from_starting() {
     client.get("/x").version("v2").send().await.ok();
     let log = stack.log(Program::Gateway);
     assert_eq!(
-        log.matches("no-such-host.invalid:7001 of v1 cannot be looked up")
+        log.matches("no-such-host.invalid:7001 of v1 cannot be resolved")
             .count(),
         1,
         "{log}"
@@ -736,10 +742,10 @@ async fn a_name_that_nobody_knows_does_not_keep_the_gateway_from_starting() {
 }
 
 #[tokio::test]
-async fn many_at_once_get_their_own_answers_while_one_comes_and_goes() {
+async fn concurrent_clients_get_their_own_answers_while_a_backend_ends() {
     let (mut one, other) = two().await;
     for backend in [&one, &other] {
-        backend.behave(Behaviour::answering(Manner::Echoing));
+        backend.behave(Behaviour::answering(Delivery::Echoing));
     }
     let stack = in_front_of(&[&one, &other], "health = { out_seconds = 1 }").await;
     let mut clients = JoinSet::new();
@@ -751,12 +757,12 @@ async fn many_at_once_get_their_own_answers_while_one_comes_and_goes() {
                 let call = client.get("/x").param("of", &format!("{number}-{turn}"));
                 raw.send(&call.bytes(&[])).await;
                 let answer = raw.answer().await.unwrap();
-                let told = String::from_utf8_lossy(&answer.body).into_owned();
-                assert_eq!((answer.status, told), (200, call.parts().0));
+                let echoed = String::from_utf8_lossy(&answer.body).into_owned();
+                assert_eq!((answer.status, echoed), (200, call.parts().0));
             }
         });
     }
-    until("half of it to be done", || async {
+    until("half of the requests to arrive", || async {
         (counts([&one, &other]).iter().sum::<usize>() >= 400).then_some(())
     })
     .await;
@@ -768,7 +774,7 @@ async fn many_at_once_get_their_own_answers_while_one_comes_and_goes() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_an_error_is_an_answer() {
+async fn an_error_answer_is_passed_on_and_not_retried() {
     let (one, other) = two().await;
     for backend in [&one, &other] {
         backend.behave(Behaviour {

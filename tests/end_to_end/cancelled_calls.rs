@@ -1,4 +1,4 @@
-//! Clients that send a request and reset the connection at once: what the store's calls hold stays bounded (#9).
+//! Clients that send a request and reset the connection: store calls hold a bounded amount of resources (#9).
 
 use std::{
     fs,
@@ -19,25 +19,25 @@ use end_to_end::{
 };
 use tokio::{io::AsyncWriteExt, net::TcpStream, task::JoinSet};
 
-/// How long another process holds the store's lock (a SQLite call waits 5 s for it, a statement of Postgres runs 3 s), and
-/// how long the flood goes on then.
+/// How long another process holds the store's lock, and how long the flood continues afterwards. A SQLite call waits
+/// 5 s for the lock; a Postgres statement times out after 3 s.
 const LOCKED: Duration = Duration::from_secs(4);
 const UNLOCKED: Duration = Duration::from_secs(3);
-/// Connections that the flood has open at once.
+/// Concurrent connections of the flood.
 const CLIENTS: usize = 60;
-/// Between two requests of the client that is to be served meanwhile.
+/// Pause between two requests of the client that must be served meanwhile.
 const PAUSE: Duration = Duration::from_millis(20);
-/// SQLite's pool: four connections, each with a blocking thread, and of up to three files. Postgres has sockets only. The
-/// runtime may start a thread while another one has just finished its work.
+/// SQLite's pool: four connections, each with a blocking thread and up to three files. Postgres uses sockets only.
+/// Twice the threads, since the runtime may start one while another has just finished its work.
 const MAX_FURTHER_THREADS: usize = 2 * 4;
 const MAX_FURTHER_FILES: usize = 4 * 3;
-/// The gateway's idle connections, and the pool of a Postgres.
+/// The gateway's idle connections, and a Postgres pool.
 const MAX_IDLE_SOCKETS: usize = CLIENTS + 16;
-/// Far more than a call takes, on two processors that many tests share.
-const IN_TIME: Duration = Duration::from_secs(5);
+/// Far longer than a call takes, even on two processors that many tests share.
+const MAX_DURATION: Duration = Duration::from_secs(5);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn requests_that_are_reset_leave_nothing_behind_in_the_store() {
+async fn reset_requests_leak_no_resources_of_the_store() {
     let mut stack = Stack::start().await;
     let client = stack.client();
     let login = log_in_by_polling(&client, "ada").await;
@@ -47,7 +47,7 @@ async fn requests_that_are_reset_leave_nothing_behind_in_the_store() {
 
     let flood = Flood::start(stack.addresses().gateway, &client, credential);
     let mut largest = before;
-    // Work that waits is where cancelled calls would pile up.
+    // Cancelled calls would pile up while they wait for the lock.
     let lock = stack.store().lock();
     let start = Instant::now();
     while start.elapsed() < LOCKED {
@@ -75,7 +75,7 @@ async fn requests_that_are_reset_leave_nothing_behind_in_the_store() {
     );
     eprintln!("{figures}");
     assert!(resets > 100, "no flood: {figures}");
-    assert!(slowest < IN_TIME, "{figures}");
+    assert!(slowest < MAX_DURATION, "{figures}");
     assert!(
         largest.threads <= before.threads + MAX_FURTHER_THREADS,
         "{figures}"
@@ -84,8 +84,8 @@ async fn requests_that_are_reset_leave_nothing_behind_in_the_store() {
         largest.files <= before.files + MAX_FURTHER_FILES,
         "{figures}"
     );
-    // Connections that were reset are closed, and blocking threads that have nothing to do end after 10 s.
-    until("all to be as before", || async {
+    // Reset connections are closed, and unused blocking threads end after 10 s.
+    until("threads, files and sockets to be released", || async {
         let now = process.usage();
         let is_as_before = now.threads <= before.threads + MAX_FURTHER_THREADS
             && now.files <= before.files + MAX_FURTHER_FILES
@@ -96,28 +96,28 @@ async fn requests_that_are_reset_leave_nothing_behind_in_the_store() {
     event(&client, credential).send().await.ok();
 }
 
-/// A write of the store's that nobody refuses, however many there are.
+/// A store write without a rate limit.
 fn event<'c>(client: &'c SignedClient, credential: &str) -> Call<'c> {
     let event = client.post("/event/send").param("event", "flood");
     event.authorization(credential)
 }
 
-/// Many who send a signed request, a write or a read of the store's, and reset the connection a moment later.
+/// Clients that each send a signed request, which writes or reads the store, and reset the connection a moment later.
 struct Flood {
-    is_over: Arc<AtomicBool>,
+    is_stopped: Arc<AtomicBool>,
     clients: JoinSet<usize>,
 }
 
 impl Flood {
     fn start(gateway: SocketAddr, client: &SignedClient, credential: &str) -> Self {
-        let is_over = Arc::new(AtomicBool::new(false));
+        let is_stopped = Arc::new(AtomicBool::new(false));
         let mut clients = JoinSet::new();
         for number in 0..CLIENTS {
             let (client, credential) = (client.clone(), credential.to_owned());
-            let is_over = Arc::clone(&is_over);
+            let is_stopped = Arc::clone(&is_stopped);
             clients.spawn(async move {
                 let mut sent = 0;
-                while !is_over.load(Ordering::Relaxed) {
+                while !is_stopped.load(Ordering::Relaxed) {
                     let turn = number + sent;
                     let unknown = format!("v1.{turn:043}");
                     let call = match turn % 3 {
@@ -125,21 +125,24 @@ impl Flood {
                         1 => client.post("/check").param("token", &unknown),
                         _ => event(&client, &credential),
                     };
-                    // A debug build on a busy machine needs some of that to get to the store at all.
+                    // On a busy machine, a debug build needs part of this pause to reach the store at all.
                     let pause = Duration::from_millis(turn as u64 * 7 % 40);
-                    // A gateway that is full refuses the connection.
+                    // At its connection limit, the gateway refuses the connection.
                     let _ = send_and_reset(gateway, &call.bytes(&[]), pause).await;
                     sent += 1;
                 }
                 sent
             });
         }
-        Self { is_over, clients }
+        Self {
+            is_stopped,
+            clients,
+        }
     }
 
-    /// How many requests there were.
+    /// Stops the flood and returns the number of its requests.
     async fn stop(self) -> usize {
-        self.is_over.store(true, Ordering::Relaxed);
+        self.is_stopped.store(true, Ordering::Relaxed);
         self.clients.join_all().await.into_iter().sum()
     }
 }
@@ -156,7 +159,7 @@ async fn send_and_reset(
     Ok(())
 }
 
-/// What a process has, by proc(5).
+/// Resources of a process, from proc(5).
 #[derive(Clone, Copy, Debug)]
 struct Usage {
     threads: usize,
@@ -179,11 +182,11 @@ struct Process(u32);
 
 impl Process {
     fn usage(&self) -> Usage {
-        let entries = |what: &str| {
-            let folder = fs::read_dir(format!("/proc/{}/{what}", self.0));
+        let entries = |name: &str| {
+            let folder = fs::read_dir(format!("/proc/{}/{name}", self.0));
             folder.expect("a running process has this").flatten()
         };
-        // What has been closed by now has no target.
+        // A descriptor that was closed meanwhile has no target.
         let targets = entries("fd").filter_map(|entry| fs::read_link(entry.path()).ok());
         let (sockets, files): (Vec<_>, Vec<_>) =
             targets.partition(|target| target.to_string_lossy().starts_with("socket:"));

@@ -1,7 +1,7 @@
 //! Every problem code, from the outside, in all five languages. CONTRACT 6 and 7.
 //!
-//! [`World::provoke`] is one `match` without wildcard: a new code does not compile here until somebody
-//! says how it comes about, or why nobody outside can make it.
+//! [`World::provoke`] is one `match` without a wildcard: a new code does not compile here until an arm provokes it, or
+//! gives the reason why no client can.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use end_to_end::{
     port::free_address,
     program::Program,
     raw_connection::{RawConnection, request},
-    recording_backend::{Behaviour, Manner, RecordingBackend},
+    recording_backend::{Behaviour, Delivery, RecordingBackend},
     signed_client::{Call, SignedClient, http_client},
     stack::{APP_KEY, Stack},
     waiting::until,
@@ -24,15 +24,15 @@ use gateway_protocol::{
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use reqwest::Method;
 
-/// What the codes are provoked with.
+/// The installations and clients that provoke the codes.
 struct World {
-    /// One application; v2 wants a secret that the gateway does not have.
+    /// One application; v2 requires a secret that the gateway does not have.
     single: Stack,
-    /// Logins of one second, and room for one at a time.
-    hasty: Stack,
+    /// Logins expire after one second, and one may begin per second.
+    limited: Stack,
     /// Many applications, in front of a backend that records.
     multi: Stack,
-    /// Strict about everything; v1 never answers, v2 is not there, nor are v3's two addresses.
+    /// Rejects unknown versions and replays. v1 never answers; v2 and both addresses of v3 are down.
     strict: Stack,
     // It ends when dropped.
     _backend: RecordingBackend,
@@ -43,30 +43,30 @@ struct World {
 impl World {
     async fn start() -> Self {
         let backend = RecordingBackend::start().await;
-        backend.behave(Behaviour::answering(Manner::Silently));
-        let nowhere = [free_address(), free_address(), free_address()];
+        backend.behave(Behaviour::answering(Delivery::Never));
+        let unused = [free_address(), free_address(), free_address()];
         let strict = format!(
             "unknown = \"reject\"\n[timeouts]\nhead_seconds = 1\nbody_seconds = 1\nanswer_seconds = 1\n\
              [sign]\nreplay = \"reject\"\n[versions.v2]\nbackend = \"{}\"\n[versions.v3]\n\
              backends = [\"{}\", \"{}\"]\nhealth = {{ interval_seconds = 1, unhealthy_after = 1 }}",
-            nowhere[0], nowhere[1], nowhere[2]
+            unused[0], unused[1], unused[2]
         );
-        let hasty =
+        let limited =
             "[login]\nlogin_ttl_seconds = 1\n[limits]\nstarts_per_second = 1\nstarts_burst = 1";
-        let (single, hasty, multi, strict) = tokio::join!(
+        let (single, limited, multi, strict) = tokio::join!(
             Stack::builder()
                 .program(Program::V2, "gateway_secret = \"unknown-4283fefc63f0cd0e\"")
                 .start(),
-            Stack::builder().backends(hasty).start(),
+            Stack::builder().backends(limited).start(),
             Stack::builder().in_front_of(&backend).multi().start(),
             Stack::builder()
                 .in_front_of(&backend)
                 .gateway(&strict)
                 .start(),
         );
-        let expired_token = begin_polling(&hasty.client()).await.token;
+        let expired_token = begin_polling(&limited.client()).await.token;
         until("a login to expire", || async {
-            let check = hasty
+            let check = limited
                 .client()
                 .post("/check")
                 .param("token", &expired_token)
@@ -85,7 +85,7 @@ impl World {
         let disabled = multi.client_of(&application);
         Self {
             single,
-            hasty,
+            limited,
             multi,
             strict,
             _backend: backend,
@@ -94,11 +94,8 @@ impl World {
         }
     }
 
-    /// The answer with that code in that language; or why no client can have it.
-    #[expect(
-        clippy::too_many_lines,
-        reason = "one line or two for each of the codes"
-    )]
+    /// The answer with this code in this language, or the reason why no client can provoke it.
+    #[expect(clippy::too_many_lines, reason = "one or two lines for each code")]
     async fn provoke(&self, code: ProblemCode, language: Language) -> Result<Answer, &'static str> {
         let client = self.single.client();
         let signed = || client.get("/x").param("a", "1");
@@ -115,22 +112,22 @@ impl World {
             ProblemCode::ParamsTooMany => {
                 raw("GET", format!("/x?{}", "a=1&".repeat(300)), vec![], b"").await
             }
-            ProblemCode::ParamMissing => said(client.post("/check").signed(), language).await,
+            ProblemCode::ParamMissing => send_in(client.post("/check").signed(), language).await,
             ProblemCode::ParamInvalid => {
-                said(post("token", "v1.x").param("wait", "99"), language).await
+                send_in(post("token", "v1.x").param("wait", "99"), language).await
             }
-            ProblemCode::ParamDuplicated => said(signed().query("time", "1"), language).await,
+            ProblemCode::ParamDuplicated => send_in(signed().query("time", "1"), language).await,
             ProblemCode::HeaderDuplicated => {
-                said(client.get("/x").version("v1").version("v1"), language).await
+                send_in(client.get("/x").version("v1").version("v1"), language).await
             }
             ProblemCode::BodyNotAllowed => {
                 raw("GET", "/x".into(), line("Content-Length: 1"), b"x").await
             }
-            ProblemCode::AppMissing => said(self.multi.client().get("/x"), language).await,
+            ProblemCode::AppMissing => send_in(self.multi.client().get("/x"), language).await,
             ProblemCode::VersionUnknown => {
-                said(self.strict.client().get("/x").version("v9"), language).await
+                send_in(self.strict.client().get("/x").version("v9"), language).await
             }
-            ProblemCode::TimeInvalid => said(signed().time("now"), language).await,
+            ProblemCode::TimeInvalid => send_in(signed().time("now"), language).await,
             ProblemCode::LoginMismatch => {
                 let begun = client.get("/login").send().await;
                 let state = Page {
@@ -141,17 +138,17 @@ impl World {
                 self.callback(language, &format!("state={state}&code=x"), None)
                     .await
             }
-            ProblemCode::AuthorizationMissing => said(client.get("/user"), language).await,
+            ProblemCode::AuthorizationMissing => send_in(client.get("/user"), language).await,
             ProblemCode::AuthorizationInvalid => {
-                said(client.get("/user").authorization("x"), language).await
+                send_in(client.get("/user").authorization("x"), language).await
             }
-            ProblemCode::TimeMissing => said(signed().without_time(), language).await,
-            ProblemCode::TimeOutOfWindow => said(signed().later_by_ms(-90_000), language).await,
-            ProblemCode::SignMissing => said(signed().without_sign(), language).await,
-            ProblemCode::SignMismatch => said(signed().sign_given("0"), language).await,
+            ProblemCode::TimeMissing => send_in(signed().without_time(), language).await,
+            ProblemCode::TimeOutOfWindow => send_in(signed().later_by_ms(-90_000), language).await,
+            ProblemCode::SignMissing => send_in(signed().without_sign(), language).await,
+            ProblemCode::SignMismatch => send_in(signed().sign_given("0"), language).await,
             ProblemCode::AppDisabled => {
-                until("the application to be off", || async {
-                    let answer = said(self.disabled.get("/x").param("a", "1"), language).await;
+                until("the application to be disabled", || async {
+                    let answer = send_in(self.disabled.get("/x").param("a", "1"), language).await;
                     (answer.status == 403).then_some(answer)
                 })
                 .await
@@ -165,35 +162,37 @@ impl World {
                 let call = client
                     .get("/login")
                     .param("return_to", "https://evil.example/");
-                said(call, language).await
+                send_in(call, language).await
             }
             ProblemCode::GatewayRequired => {
-                // Past the gateway, which keeps it from its own clients: they cannot do anything about it.
+                // Sent to the backend directly: the gateway answers 502 instead, since no client can fix the cause.
                 let backend = format!("http://{}", self.single.addresses().v2);
-                said(SignedClient::new(&backend, APP_KEY).get("/user"), language).await
+                send_in(SignedClient::new(&backend, APP_KEY).get("/user"), language).await
             }
             ProblemCode::AppNotFound => {
                 let unknown = self.multi.client().with_app(&"x".repeat(24));
-                said(unknown.get("/x"), language).await
+                send_in(unknown.get("/x"), language).await
             }
-            ProblemCode::NotFound => said(client.get("/nope"), language).await,
-            ProblemCode::LoginUnknown => said(post("token", "v1.x"), language).await,
-            ProblemCode::MethodNotAllowed => said(client.call(Method::PUT, "/x"), language).await,
+            ProblemCode::NotFound => send_in(client.get("/nope"), language).await,
+            ProblemCode::LoginUnknown => send_in(post("token", "v1.x"), language).await,
+            ProblemCode::MethodNotAllowed => {
+                send_in(client.call(Method::PUT, "/x"), language).await
+            }
             ProblemCode::RequestTimeout => {
                 let lines = vec![form.to_owned(), "Content-Length: 9".to_owned()];
                 self.raw(&self.strict, language, "POST", "/x".into(), lines, b"a")
                     .await
             }
             ProblemCode::RequestReplayed => {
-                // To the version that is not there, so that nobody waits for the first answer.
+                // Sent to the version that is down, so that the first answer is immediate.
                 let strict = self.strict.client();
                 let call = strict.get("/x").param("a", language.tag()).version("v2");
                 call.send().await.problem(502, "backend_unreachable");
-                said(call, language).await
+                send_in(call, language).await
             }
             ProblemCode::LoginPending => {
                 let token = begin_polling(&client).await.token;
-                said(client.post("/user/login").param("token", &token), language).await
+                send_in(client.post("/user/login").param("token", &token), language).await
             }
             ProblemCode::LoginUsed => {
                 let (cookie, state) = self.begin_redirect().await;
@@ -202,8 +201,8 @@ impl World {
                 self.callback(language, &denial, Some(&cookie)).await
             }
             ProblemCode::LoginExpired => {
-                let client = self.hasty.client();
-                said(
+                let client = self.limited.client();
+                send_in(
                     client
                         .post("/user/login")
                         .param("token", &self.expired_token),
@@ -222,9 +221,9 @@ impl World {
                 raw("POST", "/x".into(), line("Content-Length: 1"), b"x").await
             }
             ProblemCode::RateLimited => {
-                let hasty = self.hasty.client();
+                let limited = self.limited.client();
                 let answer = until("a second login within a second", || async {
-                    let answer = said(hasty.post("/login").signed(), language).await;
+                    let answer = send_in(limited.post("/login").signed(), language).await;
                     (answer.status == 429).then_some(answer)
                 })
                 .await;
@@ -245,30 +244,32 @@ impl World {
                 .await
             }
             ProblemCode::BackendUnreachable => {
-                said(self.strict.client().get("/x").version("v2"), language).await
+                send_in(self.strict.client().get("/x").version("v2"), language).await
             }
-            ProblemCode::BackendTimeout => said(self.strict.client().get("/x"), language).await,
-            ProblemCode::ProviderFailed => self.failing("profile-500", language).await,
-            ProblemCode::ProviderTimeout => self.failing("token-slow", language).await,
+            ProblemCode::BackendTimeout => send_in(self.strict.client().get("/x"), language).await,
+            ProblemCode::ProviderFailed => self.fail_at_provider("profile-500", language).await,
+            ProblemCode::ProviderTimeout => self.fail_at_provider("token-slow", language).await,
             ProblemCode::StoreUnavailable => {
-                return Err("see `the_store_away` below: it needs the stack for itself");
+                return Err(
+                    "see `an_unavailable_store_is_reported_in_every_language`: it needs a stack of its own",
+                );
             }
             ProblemCode::Internal => {
-                return Err("only a defect of ours makes it: unit tests map it");
+                return Err("only a defect causes it; unit tests cover the mapping");
             }
             ProblemCode::VersionRetired => return Err("sunset dates have an issue of their own"),
             ProblemCode::NoHealthyBackend => {
                 let strict = self.strict.client();
                 let call = || strict.get("/x").version("v3");
-                // It finds out that they are away, unless another did.
+                // This call finds both addresses down, unless one in another language already has.
                 call().send().await;
-                said(call(), language).await
+                send_in(call(), language).await
             }
         };
         Ok(answer)
     }
 
-    /// A request that no client library would send, in a language.
+    /// Sends a request that no client library would send, in a language.
     async fn raw(
         &self,
         stack: &Stack,
@@ -278,7 +279,7 @@ impl World {
         mut lines: Vec<String>,
         body: &[u8],
     ) -> Answer {
-        // In front: of a head that is too large, the end is never read.
+        // The first line, since the end of a head that is too large is never read.
         lines.insert(0, format!("Acme-X-Language: {}", language.tag()));
         let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
         let mut connection = RawConnection::open(stack.addresses().gateway).await;
@@ -301,7 +302,7 @@ impl World {
         }
     }
 
-    /// A redirect login begun: its cookie as a header's value, and its state.
+    /// Begins a redirect login; returns its cookie as a header value, and its state.
     async fn begin_redirect(&self) -> (String, String) {
         let mut browser = Browser::default();
         let begun = browser.step(&self.single.url("/login")).await;
@@ -312,7 +313,7 @@ impl World {
         )
     }
 
-    /// The provider's redirect, by a client that reads problem details.
+    /// Sends the provider's callback as a client that reads problem details.
     async fn callback(&self, language: Language, query: &str, cookie: Option<&str>) -> Answer {
         let url = self.single.url(&format!("/login?{query}"));
         let mut request = http_client()
@@ -324,8 +325,8 @@ impl World {
         Answer::read(request.send().await.unwrap()).await
     }
 
-    /// What a client is told after the provider failed a polling login.
-    async fn failing(&self, user: &str, language: Language) -> Answer {
+    /// The answer to a polling client whose login failed at the provider.
+    async fn fail_at_provider(&self, user: &str, language: Language) -> Answer {
         let client = self.single.client();
         let begun = begin_polling(&client).await;
         let mut browser = Browser::default();
@@ -333,7 +334,7 @@ impl World {
         browser
             .decide_and_follow(&provider, user, Decision::Allow)
             .await;
-        said(
+        send_in(
             client.post("/user/login").param("token", &begun.token),
             language,
         )
@@ -341,12 +342,12 @@ impl World {
     }
 }
 
-async fn said(call: Call<'_>, language: Language) -> Answer {
+async fn send_in(call: Call<'_>, language: Language) -> Answer {
     call.language(language.tag()).send().await
 }
 
 #[tokio::test]
-async fn every_code_comes_about_and_speaks_five_languages() {
+async fn every_code_can_be_provoked_in_five_languages() {
     let world = World::start().await;
     let mut excused = BTreeMap::new();
     let mut wrong = Vec::new();
@@ -409,13 +410,13 @@ fn judge(code: ProblemCode, language: Language, answer: &Answer) -> Option<Strin
 }
 
 #[tokio::test]
-async fn the_store_away() {
+async fn an_unavailable_store_is_reported_in_every_language() {
     let stack = Stack::start().await;
     let client = stack.client();
     log_in_by_redirect(&client, "ada").await;
-    // Somebody holds the only pen.
+    // Another process holds the store's lock.
     let lock = stack.store().lock();
-    let all = Language::ALL.map(|language| said(client.post("/login").signed(), language));
+    let all = Language::ALL.map(|language| send_in(client.post("/login").signed(), language));
     let [en, zh_cn, zh_tw, ja, ko] = all;
     let answers: [_; 5] = tokio::join!(en, zh_cn, zh_tw, ja, ko).into();
     let wrong: Vec<_> = Language::ALL
@@ -442,7 +443,7 @@ async fn a_language_is_chosen_as_the_contract_says() {
         (Some(""), "en"),
         (None, "en"),
     ] {
-        // A client's `Accept-Language` is not asked: it is often nobody's choice.
+        // `Accept-Language` is ignored here: often no person chose it.
         let call = client.get("/user").header("Accept-Language", "ja");
         let call = if let Some(header) = header {
             call.language(header)
@@ -463,15 +464,17 @@ async fn a_language_is_chosen_as_the_contract_says() {
 async fn a_browser_is_shown_a_page_with_the_code() {
     let stack = Stack::start().await;
     for (accept, language) in [("ja;q=0.9", "ja"), ("zh-Hant", "zh-TW"), ("fr", "en")] {
-        // One refused by the gateway, one by the backend.
+        // The gateway rejects one, the backend the other.
         for (target, status, code) in [
             ("/login?a=1", 403, "time_missing"),
             ("/login?state=v1.x&code=y", 404, "login_unknown"),
         ] {
-            let page = Browser::speaking(accept).step(&stack.url(target)).await;
+            let page = Browser::with_language(accept)
+                .step(&stack.url(target))
+                .await;
             let media = page.answer.header("content-type").unwrap();
             assert!(media.starts_with("text/html"), "{target}: {media}");
-            page.answer.refused(status, code);
+            page.answer.rejected(status, code);
             assert_eq!(
                 page.answer.header("content-language"),
                 Some(language),

@@ -1,4 +1,4 @@
-//! The command line: trying things out, and managing applications.
+//! The command line: `sign`, `call` and `app`; and what the log contains.
 
 use std::{process::Output, sync::Mutex};
 
@@ -7,7 +7,7 @@ use end_to_end::{
     folder::Folder,
     program::Program,
     raw_connection::request,
-    recording_backend::{Behaviour, Manner, RecordingBackend},
+    recording_backend::{Behaviour, Delivery, RecordingBackend},
     signed_client::fetch,
     signer::{Profile, Request, sign},
     stack::{APP_KEY, Stack},
@@ -24,7 +24,7 @@ fn text(output: &Output) -> String {
 }
 
 #[tokio::test]
-async fn sign_prints_what_the_gateway_accepts() {
+async fn sign_prints_parameters_that_the_gateway_accepts() {
     let (stack, _backend) = Stack::recording().await;
     let key = format!("file:{}/key", stack.folder().display());
     std::fs::write(stack.folder().join("key"), APP_KEY).unwrap();
@@ -62,13 +62,13 @@ async fn call_signs_sends_and_prints() {
     let token = format!("token={}", begun["token"].as_str().unwrap());
     let checked = text(&call(&["POST", "/check", &token]));
     assert!(checked.contains("pending"), "{checked}");
-    let on_two = text(&call(&["POST", "/login", "--version", "v2"]));
-    assert!(on_two.contains("\"v2."), "{on_two}");
-    // A refusal is printed, too, and is a failure.
-    let refused = call(&["GET", "/user", "--language", "ja"]);
-    let printed = String::from_utf8_lossy(&refused.stdout);
+    let from_v2 = text(&call(&["POST", "/login", "--version", "v2"]));
+    assert!(from_v2.contains("\"v2."), "{from_v2}");
+    // A problem is printed, too, and the exit code is not 0.
+    let rejected = call(&["GET", "/user", "--language", "ja"]);
+    let printed = String::from_utf8_lossy(&rejected.stdout);
     assert!(printed.contains("authorization_missing"), "{printed}");
-    assert!(!refused.status.success());
+    assert!(!rejected.status.success());
 }
 
 #[tokio::test]
@@ -95,7 +95,7 @@ async fn applications_are_listed_for_people_and_for_programs() {
 }
 
 #[tokio::test]
-async fn each_request_leaves_one_line_without_secrets() {
+async fn each_request_is_logged_in_one_line_without_secrets() {
     let backend = RecordingBackend::start().await;
     let stack = Stack::builder()
         .in_front_of(&backend)
@@ -108,13 +108,13 @@ async fn each_request_leaves_one_line_without_secrets() {
         .authorization("credential-of-it");
     let passed = passed.version("v2").send().await;
     passed.ok();
-    let refused = client
+    let rejected = client
         .get("/y")
         .param("private", "value-of-it")
         .without_time()
         .send()
         .await;
-    refused.problem(403, "time_missing");
+    rejected.problem(403, "time_missing");
     let line = async |answer: &Answer| {
         let request_id = answer.header("x-request-id").unwrap().to_owned();
         let log = stack.log_with(Program::Gateway, &request_id).await;
@@ -136,7 +136,7 @@ async fn each_request_leaves_one_line_without_secrets() {
     ] {
         assert!(fields.contains(word), "{word}: {fields}");
     }
-    assert!(line(&refused).await.to_string().contains("time_missing"));
+    assert!(line(&rejected).await.to_string().contains("time_missing"));
     let log = stack.log(Program::Gateway);
     for secret in ["value-of-it", "credential-of-it", APP_KEY, "sign="] {
         assert!(!log.contains(secret), "{secret}: {log}");
@@ -144,7 +144,7 @@ async fn each_request_leaves_one_line_without_secrets() {
 }
 
 #[tokio::test]
-async fn a_log_that_nobody_watches_has_no_colours() {
+async fn a_log_that_is_not_a_terminal_has_no_colours() {
     let stack = Stack::start().await;
     let client = stack.client();
     for version in ["v1", "v2"] {
@@ -158,7 +158,7 @@ async fn a_log_that_nobody_watches_has_no_colours() {
 }
 
 #[tokio::test]
-async fn no_filter_brings_secrets_into_the_log() {
+async fn no_log_filter_reveals_secrets() {
     let stack = Stack::builder()
         .gateway("[log]\nfilter = \"trace\"")
         .start()
@@ -189,7 +189,7 @@ async fn no_filter_brings_secrets_into_the_log() {
 }
 
 #[tokio::test]
-async fn call_goes_to_the_gateway_and_nowhere_else() {
+async fn call_sends_to_the_gateway_only() {
     let elsewhere = RecordingBackend::start().await;
     let folder = Folder::create();
     std::fs::write(folder.path().join("credential"), "credential-of-it").unwrap();
@@ -199,7 +199,7 @@ async fn call_goes_to_the_gateway_and_nowhere_else() {
         "/x?a=1".to_owned(),
         "x".to_owned(),
     ] {
-        let refused = Program::Gateway.run(
+        let rejected = Program::Gateway.run(
             folder.path(),
             &[
                 "call",
@@ -211,7 +211,7 @@ async fn call_goes_to_the_gateway_and_nowhere_else() {
                 &credential,
             ],
         );
-        assert!(!refused.status.success(), "{path}");
+        assert!(!rejected.status.success(), "{path}");
     }
     assert_eq!(elsewhere.connections(), 0);
     let literal = [
@@ -221,16 +221,16 @@ async fn call_goes_to_the_gateway_and_nowhere_else() {
         "--authorization",
         "credential-of-it",
     ];
-    let refused = Program::Gateway.run(folder.path(), &literal);
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    let rejected = Program::Gateway.run(folder.path(), &literal);
+    let stderr = String::from_utf8_lossy(&rejected.stderr).into_owned();
     assert!(
-        said.contains("env:NAME or file:PATH") && !said.contains("credential-of-it"),
-        "{said}"
+        stderr.contains("env:NAME or file:PATH") && !stderr.contains("credential-of-it"),
+        "{stderr}"
     );
 }
 
 #[tokio::test]
-async fn every_access_line_is_written_before_the_gateway_ends() {
+async fn every_access_line_is_written_before_the_gateway_exits() {
     const REQUESTS: usize = 300;
     let (mut stack, _backend) = Stack::recording().await;
     let mut connection = stack.raw().await;
@@ -242,8 +242,14 @@ async fn every_access_line_is_written_before_the_gateway_ends() {
     }
     stack.running(Program::Gateway).terminate();
     let stack = Mutex::new(stack);
-    let ended = || async { stack.lock().unwrap().running(Program::Gateway).ended() };
-    until("the gateway's end", ended).await;
+    let exit_status = || async {
+        stack
+            .lock()
+            .unwrap()
+            .running(Program::Gateway)
+            .exit_status()
+    };
+    until("the gateway to exit", exit_status).await;
     let stack = stack.into_inner().unwrap();
     let log = stack.log(Program::Gateway);
     let lines = log
@@ -253,9 +259,9 @@ async fn every_access_line_is_written_before_the_gateway_ends() {
 }
 
 #[tokio::test]
-async fn a_failure_is_told_of_where_there_is_no_access_log() {
+async fn a_failure_is_logged_even_without_an_access_log() {
     let backend = RecordingBackend::start().await;
-    backend.behave(Behaviour::answering(Manner::HangUp));
+    backend.behave(Behaviour::answering(Delivery::HangUp));
     let stack = Stack::builder()
         .in_front_of(&backend)
         .gateway("[log]\naccess = false");
@@ -267,7 +273,7 @@ async fn a_failure_is_told_of_where_there_is_no_access_log() {
 }
 
 #[test]
-fn an_address_in_the_wrong_place_is_not_repeated() {
+fn a_misplaced_store_address_is_not_quoted() {
     let folder = Folder::create();
     let address = "postgres://someone:password-of-it@127.0.0.1/signpost";
     for arguments in [
@@ -276,11 +282,14 @@ fn an_address_in_the_wrong_place_is_not_repeated() {
         &["store", address],
         &["run", address],
     ] {
-        let refused = Program::Gateway.run(folder.path(), arguments);
-        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-        assert_eq!(refused.status.code(), Some(2), "{said}");
-        assert!(said.contains('…') && said.contains("--help"), "{said}");
-        assert!(!said.contains("password-of-it"), "{said}");
+        let rejected = Program::Gateway.run(folder.path(), arguments);
+        let stderr = String::from_utf8_lossy(&rejected.stderr).into_owned();
+        assert_eq!(rejected.status.code(), Some(2), "{stderr}");
+        assert!(
+            stderr.contains('…') && stderr.contains("--help"),
+            "{stderr}"
+        );
+        assert!(!stderr.contains("password-of-it"), "{stderr}");
     }
     let help = text(&Program::Gateway.run(folder.path(), &["store", "copy", "--help"]));
     assert!(

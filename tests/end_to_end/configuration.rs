@@ -1,4 +1,4 @@
-//! A wrong configuration is a message that says what to do: no panic, exit code 1.
+//! An invalid configuration: a message that names what to change, exit code 1, no panic.
 
 use std::{path::Path, process::Output};
 
@@ -7,7 +7,7 @@ use end_to_end::{
     stack::{Stack, StackBuilder},
 };
 
-/// Runs a program with its file until it ends, which it must.
+/// Runs a program with its configuration until it exits, which it must.
 fn run(program: Program, builder: &StackBuilder) -> Output {
     let files = builder.write_files();
     run_with(program, files.path(), files.config(program).as_ref())
@@ -38,7 +38,7 @@ fn explains(output: &Output, words: &[&str]) {
 const BOTH: [Program; 2] = [Program::Gateway, Program::V1];
 
 #[test]
-fn a_missing_file() {
+fn a_missing_file_is_named() {
     let files = Stack::builder().write_files();
     for program in [Program::Gateway, Program::V1, Program::V2, Program::All] {
         let output = run_with(program, files.path(), &files.path().join("nowhere.toml"));
@@ -47,7 +47,7 @@ fn a_missing_file() {
 }
 
 #[test]
-fn a_file_that_is_no_toml() {
+fn a_file_that_is_not_toml_is_rejected() {
     let files = Stack::builder().write_files();
     let file = files
         .folder
@@ -61,7 +61,7 @@ fn a_file_that_is_no_toml() {
 }
 
 #[test]
-fn an_unknown_key() {
+fn an_unknown_key_is_named() {
     for program in BOTH {
         let builder = Stack::builder().program(program, "lisen = \"127.0.0.1:1\"");
         explains(&run(program, &builder), &["lisen"]);
@@ -71,7 +71,7 @@ fn an_unknown_key() {
 }
 
 #[test]
-fn a_key_of_an_older_release_is_named_with_its_new_name() {
+fn a_renamed_key_is_reported_with_its_new_name() {
     let builder = Stack::builder().backends("worker_threads = 2\n[log]\nlevel = \"info\"");
     for program in [Program::V1, Program::V2, Program::All] {
         explains(
@@ -85,7 +85,7 @@ fn a_key_of_an_older_release_is_named_with_its_new_name() {
 }
 
 #[test]
-fn a_bad_address() {
+fn an_invalid_address_is_rejected() {
     for program in BOTH {
         for bad in ["localhost", "127.0.0.1", "127.0.0.1:70000", ""] {
             let builder = Stack::builder().program(program, &format!("listen = \"{bad}\""));
@@ -100,7 +100,7 @@ fn a_bad_address() {
 }
 
 #[test]
-fn a_bad_prefix() {
+fn an_invalid_prefix_is_rejected() {
     let long = "A".repeat(33);
     for program in BOTH {
         for bad in ["9lives", "Ac me", "Acme_", "", "Äcme", &long] {
@@ -111,7 +111,7 @@ fn a_bad_prefix() {
 }
 
 #[test]
-fn a_key_variable_that_is_not_set() {
+fn a_missing_secret_is_named() {
     let builder = Stack::builder().gateway("[application]\nkey = \"env:SIGNPOST_TEST_UNSET\"");
     explains(
         &run(Program::Gateway, &builder),
@@ -131,7 +131,7 @@ fn a_key_variable_that_is_not_set() {
 }
 
 #[test]
-fn a_weak_key() {
+fn a_weak_key_is_rejected_and_not_quoted() {
     let weak = "[application]\nkey = \"short\"";
     let builder = Stack::builder().gateway(weak);
     let output = run(Program::Gateway, &builder);
@@ -140,13 +140,13 @@ fn a_weak_key() {
 }
 
 #[test]
-fn a_database_that_cannot_be_read() {
+fn an_unusable_store_is_named() {
     for program in BOTH {
         // A gateway with one application needs no store.
         let multi = || Stack::builder().multi();
         let builder = multi().program(program, "store = \"sqlite:$FOLDER/broken.db\"");
         let files = builder.write_files();
-        let content = "this is no database. ".repeat(100);
+        let content = "this is not a database. ".repeat(100);
         files.folder.write("broken.db", &content);
         let output = run_with(program, files.path(), files.config(program).as_ref());
         explains(&output, &["broken.db"]);
@@ -158,7 +158,7 @@ fn a_database_that_cannot_be_read() {
 }
 
 #[test]
-fn a_port_in_use() {
+fn a_port_in_use_is_named() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
     for program in BOTH {
@@ -173,7 +173,7 @@ fn a_port_in_use() {
 }
 
 #[test]
-fn both_modes_or_neither() {
+fn both_application_modes_or_neither_are_rejected() {
     let neither = Stack::builder().without(Program::Gateway, "application");
     explains(&run(Program::Gateway, &neither), &["application"]);
     let both = Stack::builder().gateway("[applications]");
@@ -189,7 +189,7 @@ fn a_backend_beyond_loopback_needs_the_secret() {
 }
 
 #[test]
-fn every_problem_is_told_at_once() {
+fn every_problem_is_reported_at_once() {
     let config = "prefix = \"9\"\nlisten = \"x\"\nunknown = \"perhaps\"\nextra = 1\n\
                   [sign]\nwindow_seconds = 301\nlayout = \"upside-down\"\n[limits]\nbody_bytes = 70000";
     let builder = Stack::builder().gateway(config);
@@ -221,7 +221,7 @@ fn every_problem_is_told_at_once() {
 }
 
 #[test]
-fn check_accepts_a_right_file_and_warns_of_weak_choices() {
+fn check_accepts_a_valid_file_and_warns_of_weak_settings() {
     let builder = Stack::builder().gateway("[sign]\npreset = \"top\"\nallow_weak_key = true");
     let files = builder.write_files();
     let config = files.config(Program::Gateway);

@@ -1,19 +1,19 @@
-//! What installs Signpost: docker-compose.yml and what it uses, the images, systemd's units.
+//! Installation: docker-compose.yml and its files, the images, the systemd units, TLS in front.
 //!
-//! No container engine and no systemd run here. Compose's own parser reads the file, the images' contents are made by the
-//! script that makes them in a container, and the programs run with the very configuration that containers get.
+//! Neither a container engine nor systemd runs here. Compose's own parser reads the file, the script of the Dockerfiles
+//! creates the images' contents, and the programs run with the configuration of the containers.
 
 mod compose;
 mod front;
 mod images;
 mod installation;
-mod places;
+mod local_config;
 mod units;
 
 use std::{
-    fs,
+    fs::{self, File},
     path::{Path, PathBuf},
-    process::Command,
+    process::{Child, Command, Stdio},
 };
 
 /// A path in the project.
@@ -27,7 +27,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// What a command printed; it must succeed.
+/// Runs a command, which must succeed, and returns its output.
 fn output(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| {
         panic!("{command:?}: {error}; scripts/prerequisites test installs it")
@@ -36,4 +36,18 @@ fn output(command: &mut Command) -> String {
     let printed = String::from_utf8_lossy(&printed).into_owned();
     assert!(output.status.success(), "{command:?}: {printed}");
     printed
+}
+
+/// Starts a proxy in front of the gateways; its output goes to `front.log`.
+fn start_proxy(program: &str, arguments: &[&str], folder: &Path) -> Child {
+    let log = File::create(folder.join("front.log")).unwrap();
+    Command::new(program)
+        .args(arguments)
+        .current_dir(folder)
+        .env("PATH", "/usr/sbin:/usr/local/sbin:/usr/bin:/usr/local/bin")
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().unwrap())
+        .stderr(log)
+        .spawn()
+        .expect("scripts/prerequisites test installs it")
 }

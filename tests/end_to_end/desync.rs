@@ -1,9 +1,8 @@
 //! Desync: a backend never sees a request that a strict reading of the client's bytes does not contain.
 //!
-//! Each case is a connection's bytes, and the requests that RFC 9112, read strictly, finds in them. What
-//! arrives at the recording backend, which reads strictly itself, must be a beginning of those:
-//! the gateway may refuse more than it must, but never understand more. `/smuggled` needs no sign, so it
-//! would pass if ever it were taken for a request.
+//! Each case is a connection's bytes, and the requests in them by a strict reading of RFC 9112. The requests that reach
+//! the recording backend, itself a strict reader, must be a prefix of those: the gateway may reject more than it must,
+//! but never find more. `/smuggled` needs no signature, so it passes if it is ever taken for a request.
 
 mod cases;
 
@@ -20,10 +19,10 @@ use self::cases::{Case, Material, cases};
 #[tokio::test]
 async fn a_backend_sees_no_request_that_was_not_sent() {
     let backend = RecordingBackend::start().await;
-    let times = "[timeouts]\nhead_seconds = 1\nbody_seconds = 1\nidle_seconds = 1";
+    let timeouts = "[timeouts]\nhead_seconds = 1\nbody_seconds = 1\nidle_seconds = 1";
     let stack = Stack::builder()
         .in_front_of(&backend)
-        .gateway(times)
+        .gateway(timeouts)
         .start()
         .await;
     let (_, form) = stack.client().post("/x").param("a", "1").parts();
@@ -35,7 +34,7 @@ async fn a_backend_sees_no_request_that_was_not_sent() {
     let mut wrong = Vec::new();
     for (number, case) in cases.iter().enumerate() {
         let answers = converse(stack.addresses().gateway, case).await;
-        // Once this has arrived, nothing of the case is on its way any more.
+        // Once this request has arrived, no byte of the case is in flight.
         let fence = format!("/fence-{number}");
         stack.client().get(&fence).send().await.ok();
         let recorded = backend.recorded();
@@ -67,7 +66,7 @@ async fn a_backend_sees_no_request_that_was_not_sent() {
 }
 
 #[tokio::test]
-async fn what_a_strict_reading_contains_passes() {
+async fn every_request_of_a_strict_reading_passes() {
     let (stack, backend) = Stack::recording().await;
     let (_, form) = stack.client().post("/x").param("a", "1").parts();
     let material = Material {
@@ -80,7 +79,7 @@ async fn what_a_strict_reading_contains_passes() {
     ];
     let mut cases = cases(&material);
     cases.retain(|case| needed.contains(&case.name));
-    assert_eq!(cases.len(), needed.len(), "a case has another name");
+    assert_eq!(cases.len(), needed.len(), "a case was renamed");
     for case in &cases {
         let before = backend.requests().len();
         converse(stack.addresses().gateway, case).await;
@@ -94,7 +93,7 @@ async fn what_a_strict_reading_contains_passes() {
     }
 }
 
-/// Sends everything in one piece and reads what comes, until it is clear that nothing more will.
+/// Sends all bytes at once and reads the answers until no more can come.
 async fn converse(gateway: SocketAddr, case: &Case) -> Vec<RawAnswer> {
     let mut connection = RawConnection::open(gateway).await;
     connection.send(&case.bytes).await;
@@ -102,7 +101,11 @@ async fn converse(gateway: SocketAddr, case: &Case) -> Vec<RawAnswer> {
     loop {
         let is_complete = answers.len() >= case.contains.len().max(1);
         if !connection
-            .stirs_within(if is_complete { SHORTLY } else { A_WHILE })
+            .has_activity_within(if is_complete {
+                IN_FLIGHT_TIMEOUT
+            } else {
+                ANSWER_TIMEOUT
+            })
             .await
         {
             break;
@@ -113,16 +116,16 @@ async fn converse(gateway: SocketAddr, case: &Case) -> Vec<RawAnswer> {
             None => return answers,
         }
     }
-    // It waits for more, or for another request: there is none.
+    // The gateway may wait for more bytes or for another request: there are none.
     connection.finish().await;
     answers.extend(connection.answers_until_close().await);
     answers
 }
 
-/// Enough for an answer that is on its way.
-const SHORTLY: Duration = Duration::from_millis(40);
-/// Enough for a gateway that has something to say.
-const A_WHILE: Duration = Duration::from_millis(400);
+/// Long enough for an answer in flight.
+const IN_FLIGHT_TIMEOUT: Duration = Duration::from_millis(40);
+/// Long enough for the gateway to answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_millis(400);
 
 fn is_target(recorded: &Recorded, target: &str) -> bool {
     matches!(recorded, Recorded::Request(request) if request.target == target)

@@ -13,8 +13,8 @@ use end_to_end::{
 
 const KEY: &str = "4283fefc63f0cd0e873a0000c6d07ef7";
 
-/// For each key of the gateway's examples another value that is valid, too.
-const OF_GATEWAY: &[(&str, &str)] = &[
+/// Keys of the gateway's examples that a reload applies, each with another valid value.
+const GATEWAY_KEYS: &[(&str, &str)] = &[
     ("prefix", "'Other'"),
     ("public_url", "'https://api.example'"),
     ("gateway_secret", "'file:other.key'"),
@@ -80,8 +80,8 @@ const OF_GATEWAY: &[(&str, &str)] = &[
     ("log.access", "false"),
 ];
 
-/// Those that a restart is needed for.
-const OF_GATEWAY_AT_START: &[(&str, &str)] = &[
+/// Keys of the gateway's examples that need a restart.
+const GATEWAY_RESTART_KEYS: &[(&str, &str)] = &[
     ("listen", "'127.0.0.1:9'"),
     ("management.listen", "'127.0.0.1:10'"),
     ("management.insecure", "true"),
@@ -96,8 +96,8 @@ const OF_GATEWAY_AT_START: &[(&str, &str)] = &[
     ("applications.master_key", "'file:other.key'"),
 ];
 
-/// The same of the backends' examples.
-const OF_BACKEND: &[(&str, &str)] = &[
+/// Keys of the backends' examples that a reload applies.
+const BACKEND_KEYS: &[(&str, &str)] = &[
     ("prefix", "'Other'"),
     ("public_url", "'https://login.example'"),
     ("gateway_secret", "'file:other.key'"),
@@ -146,8 +146,8 @@ const OF_BACKEND: &[(&str, &str)] = &[
     ("provider_kinds.gitea.pkce", "false"),
 ];
 
-/// Those of theirs that a restart is needed for.
-const OF_BACKEND_AT_START: &[(&str, &str)] = &[
+/// Keys of the backends' examples that need a restart.
+const BACKEND_RESTART_KEYS: &[(&str, &str)] = &[
     ("listen", "'127.0.0.1:7999'"),
     ("store", "'sqlite:other.db'"),
     ("threads", "3"),
@@ -159,7 +159,7 @@ const OF_BACKEND_AT_START: &[(&str, &str)] = &[
     ("postgres.root_certificate", "'other.pem'"),
 ];
 
-/// Beside a backend's example, for what a value above names.
+/// Added to each backend example, since values above refer to it.
 const OTHER_PROVIDER: &str = "
 [provider_kinds.other]
 authorize_path = '/a'
@@ -176,16 +176,16 @@ client_id = 'i'
 client_secret = 's'
 ";
 
-/// A program that runs by an example, and everything that can be changed of it.
+/// A program that runs with an example, and other values for its keys.
 struct Case {
     program: Program,
     example: &'static str,
     reload: &'static str,
     arguments: &'static [&'static str],
-    /// What stands below the example's keys.
+    /// Lines after the example's keys.
     further: &'static str,
     reloaded: &'static [(&'static str, &'static str)],
-    at_start: &'static [(&'static str, &'static str)],
+    restart: &'static [(&'static str, &'static str)],
 }
 
 const GATEWAYS: [Case; 2] = [
@@ -195,8 +195,8 @@ const GATEWAYS: [Case; 2] = [
         reload: "reload",
         arguments: &["run"],
         further: "",
-        reloaded: OF_GATEWAY,
-        at_start: OF_GATEWAY_AT_START,
+        reloaded: GATEWAY_KEYS,
+        restart: GATEWAY_RESTART_KEYS,
     },
     Case {
         program: Program::Gateway,
@@ -204,8 +204,8 @@ const GATEWAYS: [Case; 2] = [
         reload: "reload",
         arguments: &["run"],
         further: "",
-        reloaded: OF_GATEWAY,
-        at_start: OF_GATEWAY_AT_START,
+        reloaded: GATEWAY_KEYS,
+        restart: GATEWAY_RESTART_KEYS,
     },
 ];
 
@@ -222,20 +222,20 @@ const fn backend(program: Program, example: &'static str) -> Case {
         reload: "--reload",
         arguments: &[],
         further: OTHER_PROVIDER,
-        reloaded: OF_BACKEND,
-        at_start: OF_BACKEND_AT_START,
+        reloaded: BACKEND_KEYS,
+        restart: BACKEND_RESTART_KEYS,
     }
 }
 
 impl Case {
-    /// A file of these keys. Dotted keys have to stand above the first table.
+    /// A file of these keys. Dotted keys must precede the first table.
     fn file(&self, keys: &BTreeMap<String, String>) -> String {
         let lines = keys.iter().map(|(key, value)| format!("{key} = {value}\n"));
         lines.chain([self.further.to_owned()]).collect()
     }
 }
 
-/// The example's keys, with addresses that are free, and without what cannot stand beside something else.
+/// The example's keys with free addresses, without those that need a variable or exclude another.
 fn prepared(case: &Case, listen: SocketAddr, management: SocketAddr) -> BTreeMap<String, String> {
     let mut keys = example_keys(&example(case.example));
     keys.retain(|key, value| !value.starts_with("\"env:") && key != "versions.v1.backends");
@@ -291,41 +291,48 @@ async fn every_key_is_reloaded(case: &Case) {
         assert_eq!(output.status.code(), Some(0), "{text}");
         text
     };
-    // What an example does not explain is changed in another one.
+    // A key that this example lacks is changed in another one.
     let explained = example_keys(&example(case.example));
     for (is_reloaded, (key, value)) in case
         .reloaded
         .iter()
         .map(|pair| (true, pair))
-        .chain(case.at_start.iter().map(|pair| (false, pair)))
+        .chain(case.restart.iter().map(|pair| (false, pair)))
         .filter(|(_, (key, _))| explained.contains_key(*key))
     {
-        let told = reload(&changed(&keys, key, value));
-        let (reloaded, needing_restart) = told
+        let printed = reload(&changed(&keys, key, value));
+        let (reloaded, needing_restart) = printed
             .split_once("a restart is needed for:")
-            .unwrap_or((&told, ""));
-        let place = if is_reloaded {
+            .unwrap_or((&printed, ""));
+        let part = if is_reloaded {
             reloaded
         } else {
             needing_restart
         };
-        assert!(place.contains(&format!("\n  {key}: ")), "{key}:\n{told}");
-        assert!(!told.contains("hush") && !told.contains(KEY), "{told}");
-        // And back.
-        let told = reload(&keys);
-        assert!(!told.contains("a restart is needed"), "{told}");
-        assert_eq!(told.contains("reloaded, nothing"), !is_reloaded, "{told}");
+        assert!(part.contains(&format!("\n  {key}: ")), "{key}:\n{printed}");
+        assert!(
+            !printed.contains("hush") && !printed.contains(KEY),
+            "{printed}"
+        );
+        // Restores the example's value.
+        let printed = reload(&keys);
+        assert!(!printed.contains("a restart is needed"), "{printed}");
+        assert_eq!(
+            printed.contains("reloaded, nothing"),
+            !is_reloaded,
+            "{printed}"
+        );
     }
-    assert!(running.ended().is_none());
+    assert!(running.exit_status().is_none());
     let log = running.log();
     assert!(!log.contains("hush") && !log.contains(KEY), "{log}");
 }
 
-/// The tables have every key of the examples, and the examples explain every key of the tables.
-fn the_tables_are_whole(cases: &[Case]) {
+/// Checks that the tables have every key of the examples, and that the examples explain every key of the tables.
+fn assert_tables_match_examples(cases: &[Case]) {
     let mut explained = BTreeMap::new();
     for case in cases {
-        let table = || case.reloaded.iter().chain(case.at_start);
+        let table = || case.reloaded.iter().chain(case.restart);
         for (key, value) in example_keys(&example(case.example)) {
             assert!(
                 table().any(|(known, _)| *known == key),
@@ -337,15 +344,15 @@ fn the_tables_are_whole(cases: &[Case]) {
     }
     for (key, _) in cases
         .iter()
-        .flat_map(|case| case.reloaded.iter().chain(case.at_start))
+        .flat_map(|case| case.reloaded.iter().chain(case.restart))
     {
         assert!(explained.contains_key(*key), "no example explains {key}");
     }
 }
 
 #[test]
-fn every_key_of_the_gateways_examples_is_tried() {
-    the_tables_are_whole(&GATEWAYS);
+fn every_key_of_the_gateways_examples_has_another_value() {
+    assert_tables_match_examples(&GATEWAYS);
 }
 
 #[tokio::test]
@@ -356,8 +363,8 @@ async fn every_key_of_the_gateways_examples_is_reloaded() {
 }
 
 #[test]
-fn every_key_of_the_backends_examples_is_tried() {
-    the_tables_are_whole(&BACKENDS);
+fn every_key_of_the_backends_examples_has_another_value() {
+    assert_tables_match_examples(&BACKENDS);
 }
 
 #[tokio::test]

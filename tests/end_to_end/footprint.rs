@@ -13,7 +13,7 @@ const GATEWAY_KIB: u64 = 40 * 1024;
 const BACKEND_KIB: u64 = 30 * 1024;
 
 #[tokio::test]
-async fn idle_programs_are_small() {
+async fn idle_programs_use_little_memory() {
     let mut stack = Stack::start().await;
     log_in_by_redirect(&stack.client(), "ada").await;
     for (program, bound) in [
@@ -33,7 +33,7 @@ async fn idle_programs_are_small() {
 async fn programs_are_ready_within_a_second() {
     let mut stack = Stack::start().await;
     for program in [Program::Gateway, Program::V1, Program::V2] {
-        // Other tests have the processors, too: the best of three counts.
+        // Other tests use the processors, too: the best of three counts.
         let mut best = Duration::MAX;
         for _ in 0..3 {
             let start = Instant::now();

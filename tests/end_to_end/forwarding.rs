@@ -1,9 +1,9 @@
-//! What passes arrives byte for byte, without the headers that must go. CONTRACT 1, 2 and 9.
+//! Requests are forwarded byte for byte, without the headers that must be removed. CONTRACT 1, 2 and 9.
 
 use end_to_end::{
     clock::now_ms,
     raw_connection::{RawConnection, request},
-    recording_backend::{Behaviour, Manner, RecordedRequest, RecordingBackend},
+    recording_backend::{Behaviour, Delivery, RecordedRequest, RecordingBackend},
     signer::{Profile, Request, sign},
     stack::{APP_KEY, Stack},
 };
@@ -12,7 +12,7 @@ use tokio::{
     net::TcpListener,
 };
 
-/// Sends bytes, expects 200, and says what arrived.
+/// Sends bytes, expects 200, and returns the request as it arrived.
 async fn pass(stack: &Stack, backend: &RecordingBackend, bytes: &[u8]) -> RecordedRequest {
     let before = backend.requests().len();
     let mut connection = stack.raw().await;
@@ -110,7 +110,7 @@ async fn a_chunked_form_arrives_whole() {
 }
 
 #[tokio::test]
-async fn a_form_of_the_largest_size_arrives_whole() {
+async fn a_form_of_the_maximum_size_arrives_whole() {
     let (stack, backend) = Stack::recording().await;
     let client = stack.client();
     let (_, smallest) = client.post("/x").param("a", "").parts();
@@ -119,12 +119,12 @@ async fn a_form_of_the_largest_size_arrives_whole() {
     assert_eq!(call.parts().1.len(), 64 * 1024);
     call.send().await.ok();
     assert_eq!(backend.requests()[0].body.len(), 64 * 1024);
-    let over = client.post("/x").param("a", &format!("{filler}x"));
-    over.send().await.problem(413, "body_too_large");
+    let too_large = client.post("/x").param("a", &format!("{filler}x"));
+    too_large.send().await.problem(413, "body_too_large");
     assert_eq!(backend.requests().len(), 1);
 }
 
-/// Lines that a client may send and a backend must not see, or not so.
+/// Lines that a client may send and that must not reach a backend with this value.
 const UNWANTED: [&str; 26] = [
     "X-Gateway-Secret: guess",
     "X-Gateway-App: another",
@@ -155,16 +155,16 @@ const UNWANTED: [&str; 26] = [
 ];
 
 #[tokio::test]
-async fn what_must_be_stripped_is() {
+async fn unwanted_headers_are_removed() {
     let (stack, backend) = Stack::recording().await;
     for line in UNWANTED {
         let arrived = pass(&stack, &backend, &request("GET", "/x", &[line], b"")).await;
         let (name, value) = line.split_once(": ").unwrap();
         let name = name.to_ascii_lowercase();
         for (arrived_name, arrived_value) in &arrived.headers {
-            let is_it = *arrived_name == name || arrived_name.contains('_');
+            let is_unwanted = *arrived_name == name || arrived_name.contains('_');
             assert!(
-                !(is_it && arrived_value == value),
+                !(is_unwanted && arrived_value == value),
                 "{line} arrived: {:?}",
                 arrived.headers
             );
@@ -173,7 +173,7 @@ async fn what_must_be_stripped_is() {
 }
 
 #[tokio::test]
-async fn the_gateways_own_headers_are_its_own() {
+async fn a_client_cannot_set_the_gateways_own_headers() {
     let (stack, backend) = Stack::recording().await;
     let claims = [
         "X-Forwarded-For: 1.2.3.4",
@@ -228,7 +228,7 @@ async fn a_trusted_proxys_headers_are_kept_and_extended() {
 }
 
 #[tokio::test]
-async fn what_connection_names_is_absent() {
+async fn headers_named_by_connection_are_removed() {
     let (stack, backend) = Stack::recording().await;
     let lines = [
         "Connection: close, X-Private, Acme-X-Version",
@@ -239,7 +239,7 @@ async fn what_connection_names_is_absent() {
     assert_eq!(arrived.value("x-private"), None);
     assert_eq!(arrived.value("acme-x-version"), None);
     assert_eq!(arrived.value("x-gateway-version"), Some("v1"));
-    // What the gateway adds cannot be removed either.
+    // Headers that the gateway adds cannot be removed this way.
     let lines = ["Connection: close, X-Gateway-Version, X-Request-Id, X-Forwarded-For"];
     let arrived = pass(&stack, &backend, &request("GET", "/x", &lines, b"")).await;
     for name in ["x-gateway-version", "x-request-id", "x-forwarded-for"] {
@@ -252,7 +252,7 @@ async fn what_connection_names_is_absent() {
 }
 
 #[tokio::test]
-async fn the_gateways_secret_reaches_the_backend_and_nobody_else() {
+async fn the_gateways_secret_reaches_the_backend_only() {
     let backend = RecordingBackend::start().await;
     let stack = Stack::builder()
         .in_front_of(&backend)
@@ -268,7 +268,7 @@ async fn the_gateways_secret_reaches_the_backend_and_nobody_else() {
 }
 
 #[tokio::test]
-async fn internal_headers_leave_no_answer() {
+async fn internal_headers_are_removed_from_answers() {
     let (stack, backend) = Stack::recording().await;
     let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Gateway-App-Id: 7\r\n\
                 x-gateway-secret: hush\r\nX-Gateway-Other: 1\r\nX-Mine: 1\r\nSet-Cookie: a=1\r\n\
@@ -289,7 +289,7 @@ async fn internal_headers_leave_no_answer() {
 }
 
 #[tokio::test]
-async fn every_answer_names_the_request_and_its_version() {
+async fn an_answer_names_the_request_id_and_the_version() {
     let (stack, backend) = Stack::recording().await;
     let passed = stack.client().get("/x").send().await;
     passed.ok();
@@ -300,27 +300,27 @@ async fn every_answer_names_the_request_and_its_version() {
         backend.requests()[0].value("x-request-id"),
         Some(request_id)
     );
-    let refused = stack
+    let rejected = stack
         .client()
         .get("/x")
         .param("a", "1")
         .unsigned()
         .send()
         .await;
-    refused.problem(403, "time_missing");
-    assert_ne!(refused.header("x-request-id"), Some(request_id));
+    rejected.problem(403, "time_missing");
+    assert_ne!(rejected.header("x-request-id"), Some(request_id));
 }
 
 #[tokio::test]
-async fn an_answer_arrives_as_the_backend_gave_it() {
+async fn an_answer_arrives_as_the_backend_sent_it() {
     let (stack, backend) = Stack::recording().await;
     let body: Vec<u8> = (0..=255).cycle().take(300_000).collect();
-    for manner in [Manner::Promptly, Manner::ThenClose] {
+    for delivery in [Delivery::Promptly, Delivery::ThenClose] {
         let head = "HTTP/1.1 418 Teapot\r\nContent-Type: application/octet-stream\r\n".to_owned();
         backend.behave(Behaviour {
             head,
             body: body.clone(),
-            manner,
+            delivery,
         });
         let answer = stack.client().get("/x").send().await;
         assert_eq!(answer.status, 418);
@@ -329,7 +329,7 @@ async fn an_answer_arrives_as_the_backend_gave_it() {
 }
 
 #[tokio::test]
-async fn another_prefix_is_another_convention() {
+async fn prefix_and_header_names_are_configurable() {
     let backend = RecordingBackend::start().await;
     let stack = Stack::builder().in_front_of(&backend);
     let stack = stack.gateway("prefix = \"Zeta-9\"\n[headers]\nversion = \"Api-Version\"");
@@ -348,7 +348,7 @@ async fn another_prefix_is_another_convention() {
 }
 
 #[tokio::test]
-async fn an_odd_connection_header_does_no_harm() {
+async fn an_unusual_connection_header_is_accepted() {
     let (stack, _backend) = Stack::recording().await;
     let many = format!("Connection: close{}", ", x-y".repeat(40));
     let lines = [
@@ -378,7 +378,7 @@ async fn an_odd_connection_header_does_no_harm() {
 #[tokio::test]
 async fn answers_are_never_mixed_up() {
     let (stack, backend) = Stack::recording().await;
-    backend.behave(Behaviour::answering(Manner::Echoing));
+    backend.behave(Behaviour::answering(Delivery::Echoing));
     let mut tasks = tokio::task::JoinSet::new();
     for connection in 0..40 {
         let gateway = stack.addresses().gateway;
@@ -399,7 +399,7 @@ async fn answers_are_never_mixed_up() {
     assert_eq!(backend.requests().len(), 1000);
 }
 
-/// Answers each form 200 if the first read of it brings more than its head, and 500 otherwise.
+/// Answers each form 200 if its first read returns more than the head, and 500 otherwise.
 async fn reads_once(listener: TcpListener) -> std::io::Result<()> {
     loop {
         let (mut stream, _) = listener.accept().await?;
@@ -416,7 +416,7 @@ async fn reads_once(listener: TcpListener) -> std::io::Result<()> {
     }
 }
 
-/// In two pieces, a backend that delays its acknowledgements would wait 40 ms for the second.
+/// In two pieces, the second would wait 40 ms for the delayed acknowledgement of the first.
 #[tokio::test]
 async fn a_form_arrives_in_one_piece_with_its_head() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -435,7 +435,7 @@ async fn a_form_arrives_in_one_piece_with_its_head() {
     }
 }
 
-/// Answers the first request of the first connection, and begins to answer the second; answers all others.
+/// Answers the first request of the first connection, breaks off in the answer to the second, and answers all others.
 async fn breaks_off(listener: TcpListener) -> std::io::Result<()> {
     const WHOLE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
     let mut buffer = [0; 16 * 1024];
@@ -452,11 +452,11 @@ async fn breaks_off(listener: TcpListener) -> std::io::Result<()> {
     }
 }
 
-/// The backend may have acted on it: only a request of which no byte of an answer has come is sent again.
+/// Only a request without a single byte of an answer is retried.
 #[tokio::test]
-async fn a_request_whose_answer_began_is_not_sent_again() {
+async fn a_request_whose_answer_began_is_not_retried() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    // With one thread, the connection to the backend is free again before the next request looks for one.
+    // With one thread, the backend connection is idle again before the next request takes one from the pool.
     let builder = Stack::builder()
         .in_front_of_address(listener.local_addr().unwrap())
         .gateway("threads = 1");
@@ -472,7 +472,7 @@ async fn a_request_whose_answer_began_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn headers_that_name_another_client_or_another_target_arrive_from_nobody() {
+async fn headers_that_name_another_client_or_target_are_always_removed() {
     let removed = [
         "X-Override-URL: /admin",
         "X-Envoy-Original-Path: /admin",
@@ -501,14 +501,14 @@ async fn headers_that_name_another_client_or_another_target_arrive_from_nobody()
 }
 
 #[tokio::test]
-async fn a_trusted_proxys_trace_goes_on_only_if_it_is_valid() {
+async fn a_trusted_proxys_trace_is_continued_only_if_it_is_valid() {
     let backend = RecordingBackend::start().await;
     let stack = Stack::builder().in_front_of(&backend);
     let stack = stack.gateway("trusted_proxies = [\"127.0.0.1\"]");
     let stack = stack.start().await;
     let (trace, parent) = ("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331");
     let (no_trace, no_parent) = ("0".repeat(32), "0".repeat(16));
-    for (version, trace, parent, goes_on) in [
+    for (version, trace, parent, is_continued) in [
         ("00", trace, parent, true),
         ("00", &no_trace, parent, false),
         ("00", trace, &no_parent, false),
@@ -518,10 +518,10 @@ async fn a_trusted_proxys_trace_goes_on_only_if_it_is_valid() {
         let line = format!("traceparent: {given}");
         let bytes = request("GET", "/x", &[&line, "tracestate: a=b"], b"");
         let arrived = pass(&stack, &backend, &bytes).await;
-        let passed_on = arrived.value("traceparent").unwrap();
-        assert_eq!(passed_on == given, goes_on, "{given}");
-        assert!(!passed_on.contains(&*no_parent), "{passed_on}");
-        let state = goes_on.then_some("a=b");
+        let forwarded = arrived.value("traceparent").unwrap();
+        assert_eq!(forwarded == given, is_continued, "{given}");
+        assert!(!forwarded.contains(&*no_parent), "{forwarded}");
+        let state = is_continued.then_some("a=b");
         assert_eq!(arrived.value("tracestate"), state, "{given}");
     }
 }

@@ -1,8 +1,8 @@
-//! Malformed and hostile answers: a backend's answer is passed on whole, or not as a whole one.
+//! Malformed and hostile answers: the gateway passes on a complete answer, or shows that it is incomplete.
 //!
-//! Each case is what a backend writes in answer to one request. It is judged by what the client gets, by the next
-//! requests of the same client, and by which backend connection those come over: nothing of one answer may ever be part
-//! of another, and a connection whose framing is in doubt is closed.
+//! Each case is a backend's answer to one request. It is judged by what the client receives, by the client's next
+//! requests, and by the backend connections that these use. No byte of one answer may become part of another; a
+//! connection whose framing is in doubt is closed.
 
 mod cases;
 
@@ -19,81 +19,83 @@ use tokio::{task::JoinSet, time::timeout};
 
 use self::cases::{Case, Expected, Reuse, cases};
 
-/// A request that a case's answer is given to.
+/// The kind of request that a case answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asked {
+enum RequestKind {
     /// A GET.
     Get,
     /// A GET of an HTTP/1.0 client.
     OldGet,
-    /// A small form; one of 60 KiB, if it is not to be read.
+    /// A small form, or one of 60 KiB if the backend does not read it.
     Form,
 }
 
-/// A gateway that reuses connections, in front of a backend that knows them.
+/// A gateway that reuses connections, in front of a backend that tracks them.
 struct Setup {
     stack: Stack,
     backend: ScriptedBackend,
     client: SignedClient,
 }
 
-/// Nothing fewer: the list must not shrink unnoticed.
-const LEAST_CASES: usize = 200;
+/// Minimum number of cases: the list must not shrink unnoticed.
+const MIN_CASES: usize = 200;
 
-/// What is longer is not written in single bytes.
-const SHORT: usize = 400;
+/// Answers below this length are also written in single bytes.
+const MAX_SINGLE_BYTES: usize = 400;
 
-/// Gateways that the single bytes are shared out to.
+/// Gateways among which the single-byte cases are divided.
 const SETUPS: usize = 6;
 
-/// For one case: longer than the gateway waits for a backend.
-const IN_TIME: Duration = Duration::from_secs(10);
+/// Timeout of a case: longer than the gateway waits for a backend.
+const CASE_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[tokio::test]
 async fn no_answer_to_a_get_is_taken_for_another() {
     let cases = cases().into_iter().filter(is_after_the_request).collect();
-    judge_all(cases, Asked::Get, Pace::AtOnce, 1).await;
+    judge_all(cases, RequestKind::Get, Pace::AtOnce, 1).await;
 }
 
 #[tokio::test]
 async fn no_answer_to_a_form_is_taken_for_another() {
-    judge_all(cases(), Asked::Form, Pace::AtOnce, 1).await;
+    judge_all(cases(), RequestKind::Form, Pace::AtOnce, 1).await;
 }
 
 #[tokio::test]
 async fn no_answer_in_single_bytes_is_taken_for_another() {
     let mut cases = cases();
-    cases.retain(|case| is_after_the_request(case) && !case.has_excess && case.bytes.len() < SHORT);
-    judge_all(cases, Asked::Get, Pace::SingleBytes, SETUPS).await;
+    cases.retain(|case| {
+        is_after_the_request(case) && !case.has_excess && case.bytes.len() < MAX_SINGLE_BYTES
+    });
+    judge_all(cases, RequestKind::Get, Pace::SingleBytes, SETUPS).await;
 }
 
-/// Without a length, a truncated answer cannot be told from a whole one.
+/// Without a length, a truncated answer looks like a complete one.
 #[tokio::test]
 async fn an_http_1_0_client_gets_every_answer_without_chunks() {
     let mut cases = cases();
     cases.retain(|case| {
         let has_length = String::from_utf8_lossy(&case.bytes).contains("Content-Length");
-        let can_be_told = match case.expected {
+        let is_detectable = match case.expected {
             Expected::Unreachable => false,
             Expected::Truncated => has_length,
             Expected::Passed { .. } => true,
         };
-        can_be_told && is_after_the_request(case)
+        is_detectable && is_after_the_request(case)
     });
     assert!(cases.len() > 40, "{}", cases.len());
-    judge_all(cases, Asked::OldGet, Pace::AtOnce, 1).await;
+    judge_all(cases, RequestKind::OldGet, Pace::AtOnce, 1).await;
 }
 
 #[test]
 fn the_list_of_cases_is_long_enough() {
     let cases = cases();
-    assert!(cases.len() >= LEAST_CASES, "{}", cases.len());
-    for (what, least) in [("Unreachable", 100), ("Truncated", 40), ("Passed", 50)] {
-        let of_this = cases
+    assert!(cases.len() >= MIN_CASES, "{}", cases.len());
+    for (outcome, min) in [("Unreachable", 100), ("Truncated", 40), ("Passed", 50)] {
+        let matching = cases
             .iter()
-            .filter(|case| format!("{:?}", case.expected).starts_with(what));
-        let count = of_this.count();
-        assert!(count >= least, "{what}: {count}");
+            .filter(|case| format!("{:?}", case.expected).starts_with(outcome));
+        let count = matching.count();
+        assert!(count >= min, "{outcome}: {count}");
     }
 }
 
@@ -110,29 +112,29 @@ async fn bytes_on_an_idle_connection_answer_no_request() {
     let setup = Setup::start().await;
     let mut connection = setup.stack.raw().await;
     for (number, bytes) in unsolicited.into_iter().enumerate() {
-        for asked in [Asked::Get, Asked::Form] {
-            let first = format!("/{number}/{asked:?}");
-            setup.next(&mut connection, &first).await.unwrap();
+        for kind in [RequestKind::Get, RequestKind::Form] {
+            let first = format!("/{number}/{kind:?}");
+            setup.send_next(&mut connection, &first).await.unwrap();
             let used = setup.arrivals(&first)[0].connection;
             setup.backend.write(used, bytes.as_bytes()).await;
-            // The gateway has been at work since.
-            let refused = setup
+            // This answer shows that the gateway's only thread has run since the write.
+            let rejected = setup
                 .client
                 .get("/x")
                 .param("a", "1")
                 .unsigned()
                 .send()
                 .await;
-            refused.problem(403, "time_missing");
+            rejected.problem(403, "time_missing");
             let second = format!("{first}/next");
-            connection.send(&setup.request(asked, &second, false)).await;
+            connection.send(&setup.request(kind, &second, false)).await;
             let answer = connection.answer().await;
             let is_right = answer
                 .as_ref()
                 .is_some_and(|answer| is_echo(answer, &second));
-            assert!(is_right, "{asked:?} after {bytes:?}: {answer:?}");
+            assert!(is_right, "{kind:?} after {bytes:?}: {answer:?}");
             assert_ne!(setup.arrivals(&second)[0].connection, used, "{bytes:?}");
-            setup.closes(used).await;
+            setup.wait_for_close(used).await;
         }
     }
 }
@@ -141,8 +143,8 @@ fn is_after_the_request(case: &Case) -> bool {
     case.start == Start::AfterRequest
 }
 
-/// Judges every case, one after another at each of so many gateways, and tells all that is wrong at once.
-async fn judge_all(cases: Vec<Case>, asked: Asked, pace: Pace, setups: usize) {
+/// Judges every case, one after another on each of `setups` gateways, and reports all failures together.
+async fn judge_all(cases: Vec<Case>, kind: RequestKind, pace: Pace, setups: usize) {
     assert!(!cases.is_empty());
     let count = cases.len();
     let mut judging = JoinSet::new();
@@ -153,16 +155,19 @@ async fn judge_all(cases: Vec<Case>, asked: Asked, pace: Pace, setups: usize) {
             let mut wrong = Vec::new();
             for (number, case) in cases.into_iter().enumerate() {
                 let (setup, shown) = (Arc::clone(&setup), case.to_string());
-                // A panic of one case, as for an answer that is no HTTP, is not the end of the others.
+                // A panic in one case, for example for an answer that is not HTTP, must not end the others.
                 let judging = tokio::spawn(async move {
-                    let judging = setup.judge(number, &case, asked, pace);
+                    let judging = setup.judge(number, &case, kind, pace);
                     let is_late = |_| "neither an answer nor a close in time".to_owned();
-                    timeout(IN_TIME, judging).await.map_err(is_late).flatten()
+                    timeout(CASE_TIMEOUT, judging)
+                        .await
+                        .map_err(is_late)
+                        .flatten()
                 });
                 let judged = judging.await;
                 match judged.map_err(|panic| panic.to_string()).flatten() {
                     Ok(()) => {}
-                    Err(what) => wrong.push(format!("{shown}\n    {what}")),
+                    Err(failure) => wrong.push(format!("{shown}\n    {failure}")),
                 }
             }
             wrong
@@ -180,7 +185,7 @@ async fn judge_all(cases: Vec<Case>, asked: Asked, pace: Pace, setups: usize) {
 impl Setup {
     async fn start() -> Self {
         let backend = ScriptedBackend::start().await;
-        // One thread, so that there is one pool of connections; a case that hangs is soon found.
+        // One thread, so that there is one connection pool; a short timeout, so that a hanging case is detected soon.
         let stack = Stack::builder()
             .in_front_of_address(backend.address())
             .gateway("threads = 1\n[timeouts]\nanswer_seconds = 3")
@@ -194,12 +199,12 @@ impl Setup {
         }
     }
 
-    /// What is wrong with what becomes of a case.
+    /// Sends a case's request and later ones; returns what is wrong with the outcome.
     async fn judge(
         &self,
         number: usize,
         case: &Case,
-        asked: Asked,
+        kind: RequestKind,
         pace: Pace,
     ) -> Result<(), String> {
         let target = format!("/{number}");
@@ -212,32 +217,32 @@ impl Setup {
         self.backend.script(&target, script);
         let mut connection = self.stack.raw().await;
         connection
-            .send(&self.request(asked, &target, case.start == Start::AfterHead))
+            .send(&self.request(kind, &target, case.start == Start::AfterHead))
             .await;
         let answer = connection.answer().await;
-        judge_answer(case, asked, answer.as_ref(), connection.unread())?;
+        judge_answer(case, kind, answer.as_ref(), connection.unread())?;
         if answer.is_none() {
             connection = self.stack.raw().await;
         }
-        if asked == Asked::OldGet && answer.is_some() && !connection.is_closed().await {
+        if kind == RequestKind::OldGet && answer.is_some() && !connection.is_closed().await {
             return Err("an HTTP/1.0 client's connection stays open".to_owned());
         }
 
         let nexts: Vec<_> = (0..3).map(|next| format!("{target}/next-{next}")).collect();
         for next in &nexts {
-            self.next(&mut connection, next).await?;
+            self.send_next(&mut connection, next).await?;
         }
         connection.finish().await;
         let stray = connection.answers_until_close().await;
         if !stray.is_empty() || !connection.unread().is_empty() {
             return Err(format!("behind the last answer: {stray:?}"));
         }
-        self.judge_connections(case, asked, &target, &nexts).await
+        self.judge_connections(case, kind, &target, &nexts).await
     }
 
-    /// Sends another request, on a new connection if the old one is closed, and takes the answer that is its own.
-    async fn next(&self, connection: &mut RawConnection, target: &str) -> Result<(), String> {
-        let bytes = self.request(Asked::Get, target, false);
+    /// Sends another request, on a new connection if the old one is closed, and expects its own answer.
+    async fn send_next(&self, connection: &mut RawConnection, target: &str) -> Result<(), String> {
+        let bytes = self.request(RequestKind::Get, target, false);
         connection.send(&bytes).await;
         let mut answer = connection.answer().await;
         if answer.is_none() && connection.unread().is_empty() {
@@ -251,22 +256,22 @@ impl Setup {
         }
     }
 
-    /// How often the case's request was sent, and what else came over its connection.
+    /// Checks how often the case's request was sent, and whether its connection was reused.
     async fn judge_connections(
         &self,
         case: &Case,
-        asked: Asked,
+        kind: RequestKind,
         target: &str,
         nexts: &[String],
     ) -> Result<(), String> {
         let sent = self.arrivals(target);
-        // RFC 9110 section 9.2.2: a GET may be sent again, if no byte of an answer came.
-        let most = if case.bytes.is_empty() && asked != Asked::Form {
+        // RFC 9110 section 9.2.2: a GET may be retried if no byte of an answer came.
+        let max_sent = if case.bytes.is_empty() && kind != RequestKind::Form {
             2
         } else {
             1
         };
-        if !(1..=most).contains(&sent.len()) {
+        if !(1..=max_sent).contains(&sent.len()) {
             return Err(format!("sent {} times", sent.len()));
         }
         let used: BTreeSet<_> = sent.iter().map(|arrival| arrival.connection).collect();
@@ -283,19 +288,19 @@ impl Setup {
             Reuse::Never if nexts.iter().any(is_reused) => {
                 return Err("the backend connection is reused".to_owned());
             }
-            // The backend does not look whether the gateway closes a connection of which it reads nothing.
+            // The backend does not notice the close of a connection from which it does not read.
             Reuse::Never if case.start == Start::AfterHead => {}
             Reuse::Never => {
                 for connection in used {
-                    self.closes(connection).await;
+                    self.wait_for_close(connection).await;
                 }
             }
         }
         Ok(())
     }
 
-    /// Waits until a backend connection has ended.
-    async fn closes(&self, connection: usize) {
+    /// Waits until the gateway has closed a backend connection.
+    async fn wait_for_close(&self, connection: usize) {
         until("the gateway to close the backend connection", || async {
             (!self.backend.is_open(connection)).then_some(())
         })
@@ -308,13 +313,13 @@ impl Setup {
         arrivals
     }
 
-    fn request(&self, asked: Asked, target: &str, is_large: bool) -> Vec<u8> {
-        match asked {
-            Asked::Get => request("GET", target, &[], b""),
-            Asked::OldGet => {
+    fn request(&self, kind: RequestKind, target: &str, is_large: bool) -> Vec<u8> {
+        match kind {
+            RequestKind::Get => request("GET", target, &[], b""),
+            RequestKind::OldGet => {
                 format!("GET {target} HTTP/1.0\r\nHost: gateway.example\r\n\r\n").into_bytes()
             }
-            Asked::Form => {
+            RequestKind::Form => {
                 let value = "y".repeat(if is_large { 60 * 1024 } else { 1 });
                 self.client.post(target).param("a", &value).bytes(&[])
             }
@@ -322,19 +327,19 @@ impl Setup {
     }
 }
 
-/// What is wrong with the answer to a case's request; `rest` is what came of one that broke off.
+/// What is wrong with the answer to a case's request; `rest` has the bytes of a truncated one.
 fn judge_answer(
     case: &Case,
-    asked: Asked,
+    kind: RequestKind,
     answer: Option<&RawAnswer>,
     rest: &[u8],
 ) -> Result<(), String> {
-    let is_refused = answer.is_some_and(|answer| {
+    let is_unreachable = answer.is_some_and(|answer| {
         answer.status == 502 && answer.code().as_deref() == Some("backend_unreachable")
     });
     let is_right = match (&case.expected, answer) {
-        (Expected::Unreachable, _) => is_refused,
-        (Expected::Truncated, Some(_)) => is_refused,
+        (Expected::Unreachable, _) => is_unreachable,
+        (Expected::Truncated, Some(_)) => is_unreachable,
         // It began, and the connection was closed before its end.
         (Expected::Truncated, None) => rest.starts_with(b"HTTP/1.1 200 "),
         (Expected::Passed { .. }, None) => false,
@@ -349,7 +354,7 @@ fn judge_answer(
         ) => {
             answer.status == *status
                 && answer.body == *body
-                && is_framed_for(asked, answer)
+                && is_framed_for(kind, answer)
                 && has
                     .iter()
                     .all(|(name, value)| answer.header(name) == Some(value))
@@ -371,8 +376,8 @@ fn judge_answer(
     ))
 }
 
-/// Whether a client can read the framing in one way only, and knows of it.
-fn is_framed_for(asked: Asked, answer: &RawAnswer) -> bool {
+/// Whether the framing is unambiguous, and supported by the client.
+fn is_framed_for(kind: RequestKind, answer: &RawAnswer) -> bool {
     let lines = answer.head.lines().filter_map(|line| line.split_once(':'));
     let framing: Vec<_> = lines
         .filter(|(name, _)| {
@@ -381,9 +386,9 @@ fn is_framed_for(asked: Asked, answer: &RawAnswer) -> bool {
         })
         .collect();
     let encoding = answer.header("transfer-encoding");
-    let is_known = match asked {
-        Asked::OldGet => encoding.is_none(),
-        Asked::Get | Asked::Form => {
+    let is_known = match kind {
+        RequestKind::OldGet => encoding.is_none(),
+        RequestKind::Get | RequestKind::Form => {
             encoding.is_none_or(|encoding| encoding.eq_ignore_ascii_case("chunked"))
         }
     };

@@ -1,4 +1,4 @@
-//! Idle connections to a backend are found again, however many threads and clients there are.
+//! Idle connections to a backend are reused, for any number of threads and clients.
 
 use end_to_end::{
     program::Program, raw_connection::request, recording_backend::RecordingBackend, stack::Stack,
@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 
 const REQUESTS: usize = 2000;
 
-/// No client of one connection needs more than one connection to the backend: whatever is opened beyond that was lost.
+/// A client connection needs one backend connection at a time: if more are opened, an idle one was lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_healthy_idle_connection_is_lost() {
     for clients in [1, 4, 16] {

@@ -1,4 +1,4 @@
-//! What somebody with bad intentions would try on a login, each as a test. CONTRACT 8.
+//! Attacks on a login, one per test. CONTRACT 8.
 
 use end_to_end::{
     browser::{Browser, Decision, param},
@@ -8,59 +8,59 @@ use end_to_end::{
 };
 
 #[tokio::test]
-async fn a_lured_person_completes_nothing_without_confirming() {
+async fn a_victim_who_does_not_confirm_completes_nothing() {
     let stack = Stack::start().await;
     let attacker = stack.client();
     let begun = begin_polling(&attacker).await;
-    // The victim opens the address and sees what it is about: the provider is not reached.
+    // The victim opens the link and sees the confirmation page; the provider is not reached.
     let mut victim = Browser::default();
     let page = victim.open(&begun.authorize_url).await;
     assert_eq!(page.answer.status, 200);
     assert!(page.text().contains(&begun.user_code));
     assert_eq!(stack.provider_counts().await["authorize"], 0);
-    // The attacker's own confirmation is worth nothing in the victim's browser.
+    // The attacker's own confirmation is rejected in the victim's browser.
     let mut own = Browser::default();
     let own_page = own.open(&begun.authorize_url).await;
     let own_confirmation = own_page.confirmation().unwrap();
     let lured = victim.step(own_confirmation.as_str()).await;
-    lured.answer.refused(400, "login_mismatch");
-    // Nor is a made-up one.
+    lured.answer.rejected(400, "login_mismatch");
+    // So is a forged one.
     let state = begun.state();
-    let made_up = stack.url(&format!("/login?state={state}&confirm=AAAA"));
+    let forged = stack.url(&format!("/login?state={state}&confirm=AAAA"));
     victim
-        .step(&made_up)
+        .step(&forged)
         .await
         .answer
-        .refused(400, "login_mismatch");
+        .rejected(400, "login_mismatch");
     Browser::default()
-        .step(&made_up)
+        .step(&forged)
         .await
         .answer
-        .refused(400, "login_mismatch");
+        .rejected(400, "login_mismatch");
     assert_eq!(stack.provider_counts().await["authorize"], 0);
     assert_eq!(check(&attacker, &begun.token).await["status"], "pending");
 }
 
 #[tokio::test]
-async fn an_attackers_way_to_the_provider_is_worth_nothing_in_another_browser() {
+async fn an_attackers_provider_page_cannot_be_completed_in_another_browser() {
     let stack = Stack::start().await;
     let attacker = stack.client();
     let begun = begin_polling(&attacker).await;
     let mut own = Browser::default();
     let provider = confirm_polling(&mut own, &begun).await;
-    // The victim is sent straight to the provider's page of the attacker's login, and allows.
+    // The victim opens the provider's page of the attacker's login, and allows it.
     let mut victim = Browser::default();
     let page = victim.open(provider.url.as_str()).await;
     let lured = victim
         .decide_and_follow(&page, "ada", Decision::Allow)
         .await;
-    lured.answer.refused(400, "login_mismatch");
+    lured.answer.rejected(400, "login_mismatch");
     assert_eq!(check(&attacker, &begun.token).await["status"], "pending");
     assert_eq!(stack.provider_counts().await["token"], 0);
 }
 
 #[tokio::test]
-async fn a_callback_in_a_browser_without_the_cookie_ends_nothing() {
+async fn a_callback_without_the_cookie_is_rejected_and_does_not_end_the_login() {
     let stack = Stack::start().await;
     // Login CSRF: the attacker's own code, planted in the victim's browser.
     let mut attacker = Browser::default();
@@ -72,14 +72,14 @@ async fn a_callback_in_a_browser_without_the_cookie_ends_nothing() {
         .step(callback.as_str())
         .await
         .answer
-        .refused(400, "login_mismatch");
-    // A victim in the middle of a login of its own is no better a target.
+        .rejected(400, "login_mismatch");
+    // A login of the victim's own, in progress, makes no difference.
     victim.open(&stack.url("/login")).await;
     victim
         .step(callback.as_str())
         .await
         .answer
-        .refused(400, "login_mismatch");
+        .rejected(400, "login_mismatch");
     let mut denial = callback.clone();
     let state = param(&callback, "state").unwrap();
     denial
@@ -91,13 +91,13 @@ async fn a_callback_in_a_browser_without_the_cookie_ends_nothing() {
         .step(denial.as_str())
         .await
         .answer
-        .refused(400, "login_mismatch");
-    // It ended nothing: the right browser completes.
+        .rejected(400, "login_mismatch");
+    // The attacker's login is still pending: its own browser completes it.
     attacker.step(callback.as_str()).await.answer.ok();
 }
 
 #[tokio::test]
-async fn a_cookie_of_another_login_does_not_serve() {
+async fn a_cookie_of_another_login_is_rejected() {
     let stack = Stack::start().await;
     let mut browser = Browser::default();
     let first = browser.open(&stack.url("/login")).await;
@@ -106,14 +106,14 @@ async fn a_cookie_of_another_login_does_not_serve() {
     let second = other.open(&stack.url("/login")).await;
     let second_cookie = other.cookies()[0].clone();
     assert_ne!(first_cookie.name(), second_cookie.name());
-    // The value of one under the name of the other.
+    // The value of one cookie under the name of the other.
     let mut mixed = second_cookie;
     mixed.set_value(first_cookie.value().to_owned());
     other.put_cookie(&mixed, &stack.url("/login"));
     let mixed = other
         .decide_and_follow(&second, "ada", Decision::Allow)
         .await;
-    mixed.answer.refused(400, "login_mismatch");
+    mixed.answer.rejected(400, "login_mismatch");
     browser
         .decide_and_follow(&first, "ada", Decision::Allow)
         .await
@@ -158,7 +158,7 @@ async fn two_tabs_at_once_both_complete() {
 }
 
 #[tokio::test]
-async fn only_the_last_confirmation_completes() {
+async fn only_the_cookie_set_by_the_confirmation_completes() {
     let stack = Stack::start().await;
     let client = stack.client();
     let begun = begin_polling(&client).await;
@@ -177,11 +177,11 @@ async fn only_the_last_confirmation_completes() {
     let back = early
         .decide_and_follow(&provider, "ada", Decision::Allow)
         .await;
-    back.answer.refused(400, "login_mismatch");
+    back.answer.rejected(400, "login_mismatch");
 }
 
 #[tokio::test]
-async fn iss_of_another_provider_completes_nothing() {
+async fn an_iss_of_another_provider_is_rejected() {
     let wrong = ["--issuer=https://evil.example"];
     let stack = Stack::builder().provider(&wrong).start().await;
     let mut browser = Browser::default();
@@ -189,16 +189,16 @@ async fn iss_of_another_provider_completes_nothing() {
     let back = browser
         .decide_and_follow(&provider, "ada", Decision::Allow)
         .await;
-    back.answer.refused(400, "login_mismatch");
+    back.answer.rejected(400, "login_mismatch");
     assert_eq!(
         stack.provider_counts().await["token"],
         0,
-        "the code went to a provider"
+        "the code was sent to the provider"
     );
 }
 
 #[tokio::test]
-async fn the_right_iss_completes() {
+async fn the_configured_iss_is_accepted() {
     let issuer = "https://issuer.example";
     let config = format!("[providers.bitbucket]\nissuer = \"{issuer}\"");
     let argument = format!("--issuer={issuer}");
@@ -262,27 +262,27 @@ async fn secrets_of_a_login_are_in_no_log_and_not_in_the_store() {
         }
         assert!(!log.contains("sign="), "{log}");
         if let Some(password) = stack.store().password() {
-            // As far as it reads the same when it is escaped.
+            // Only the part that is the same when it is escaped.
             let secret = password.split('/').next().unwrap();
             assert!(!log.contains(secret), "{log}");
         }
     }
     for secret in secrets {
-        let place = stack.store().find(secret.as_bytes());
-        assert_eq!(place, None, "{secret} is in the store");
+        let found_in = stack.store().find(secret.as_bytes());
+        assert_eq!(found_in, None, "{secret} is in the store");
     }
 }
 
 #[tokio::test]
-async fn a_page_that_was_not_confirmed_does_not_complete() {
+async fn a_planted_code_does_not_complete_an_unconfirmed_login() {
     let stack = Stack::start().await;
     let client = stack.client();
-    // The attacker goes through with a login of its own and keeps the code.
+    // The attacker allows a login of its own and keeps the code.
     let mut attacker = Browser::default();
     let provider = attacker.open(&stack.url("/login")).await;
     let back = attacker.decide(&provider, "grace", Decision::Allow).await;
     let code = back.redirect_param("code").unwrap();
-    // The victim has only looked at the page of its own polling login.
+    // The victim has opened the page of its own polling login, and not confirmed.
     let begun = begin_polling(&client).await;
     let mut victim = Browser::default();
     victim.open(&begun.authorize_url).await;
@@ -291,13 +291,13 @@ async fn a_page_that_was_not_confirmed_does_not_complete() {
         .step(&planted)
         .await
         .answer
-        .refused(400, "login_mismatch");
+        .rejected(400, "login_mismatch");
     assert_eq!(check(&client, &begun.token).await["status"], "pending");
     assert_eq!(stack.provider_counts().await["token"], 0);
 }
 
 #[tokio::test]
-async fn a_redirect_login_has_no_page_to_lure_somebody_to() {
+async fn a_redirect_login_has_no_page_to_lure_a_victim_to() {
     let stack = Stack::start().await;
     let mut attacker = Browser::default();
     let begun = attacker.step(&stack.url("/login")).await;

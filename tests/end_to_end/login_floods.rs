@@ -1,4 +1,4 @@
-//! Strangers begin logins and make up callbacks, as many as they can. CONTRACT 8: nobody else notices.
+//! Floods of unsigned logins and forged callbacks do not affect other clients. CONTRACT 8.
 
 use end_to_end::{
     browser::{Browser, Decision, param},
@@ -7,14 +7,14 @@ use end_to_end::{
 };
 use tokio::task::JoinSet;
 
-/// Browsers in other networks come through this proxy, as far as the gateway knows.
+/// Lets a test choose the client's address with `X-Forwarded-For`.
 const PROXY: &str = "trusted_proxies = [\"127.0.0.1\"]";
 
 fn rows(stack: &Stack) -> i64 {
     stack.store().query("SELECT count(*) FROM logins").number()
 }
 
-/// A stranger begins a login: the callback that a provider would send it back with, and its cookie.
+/// Begins an unsigned login. Returns a forged callback for it, and its cookie.
 async fn begin(stack: &Stack, address: &str) -> (String, String) {
     let begun = stack
         .client()
@@ -28,13 +28,13 @@ async fn begin(stack: &Stack, address: &str) -> (String, String) {
     let cookie = begun.header("set-cookie").unwrap();
     let (cookie, _) = cookie.split_once(';').unwrap();
     (
-        format!("/login?state={state}&code=made-up"),
+        format!("/login?state={state}&code=forged"),
         cookie.to_owned(),
     )
 }
 
 #[tokio::test]
-async fn made_up_callbacks_of_one_address_are_few() {
+async fn forged_callbacks_from_one_address_are_limited() {
     let stack = Stack::builder().gateway(PROXY).start().await;
     let mut refused = None;
     for _ in 0..300 {
@@ -57,10 +57,10 @@ async fn made_up_callbacks_of_one_address_are_few() {
     refused.problem(429, "rate_limited");
     let retry_after: u64 = refused.header("retry-after").unwrap().parse().unwrap();
     assert!((1..=60).contains(&retry_after), "{retry_after}");
-    let asked = stack.provider_counts().await["token"].as_u64().unwrap();
-    assert!((100..300).contains(&asked), "{asked}");
-    assert_eq!(u64::try_from(rows(&stack)).unwrap(), asked);
-    // Somebody else is let in, and what applications sign is no business of a stranger's.
+    let exchanges = stack.provider_counts().await["token"].as_u64().unwrap();
+    assert!((100..300).contains(&exchanges), "{exchanges}");
+    assert_eq!(u64::try_from(rows(&stack)).unwrap(), exchanges);
+    // Another address can still log in, and signed requests are not limited.
     let begun = begin_polling(&stack.client()).await;
     let mut browser = Browser::default();
     let provider = confirm_polling(&mut browser, &begun).await;
@@ -72,35 +72,35 @@ async fn made_up_callbacks_of_one_address_are_few() {
 }
 
 #[tokio::test]
-async fn logins_that_strangers_begin_are_not_stored_and_refuse_nobody() {
+async fn unsigned_logins_are_not_stored_and_block_no_other_client() {
     let stack = Stack::builder().gateway(PROXY).start().await;
     let client = stack.client();
     let mut flood = JoinSet::new();
-    for stranger in 0..8 {
+    for task in 0..8 {
         let client = client.clone();
         flood.spawn(async move {
             for network in 0..250 {
-                let address = format!("2001:db8:0:{:x}::1", stranger * 1000 + network % 25);
+                let address = format!("2001:db8:0:{:x}::1", task * 1000 + network % 25);
                 let call = client.get("/login").header("X-Forwarded-For", &address);
                 let status = call.send().await.status;
                 assert!(matches!(status.as_u16(), 302 | 429), "{status}");
             }
         });
     }
-    // Meanwhile, and after it.
+    // A login succeeds during the flood, and another after it.
     log_in_by_polling(&client, "ada").await;
     while let Some(ended) = flood.join_next().await {
         ended.unwrap();
     }
     let before = rows(&stack);
-    assert_eq!(before, 1, "only what was signed is stored");
+    assert_eq!(before, 1, "only the signed login is stored");
     client.post("/login").signed().send().await.ok();
     log_in_by_redirect(&client, "grace").await;
     assert_eq!(rows(&stack), before + 2);
 }
 
 #[tokio::test]
-async fn an_application_that_begins_too_many_logins_is_told_when_it_may_again() {
+async fn an_application_over_its_login_limit_gets_retry_after() {
     let limits = "[limits]\nstarts_per_second = 1\nstarts_burst = 3";
     let stack = Stack::builder().backends(limits).start().await;
     let client = stack.client();
@@ -110,19 +110,19 @@ async fn an_application_that_begins_too_many_logins_is_told_when_it_may_again() 
     let answer = client.post("/login").signed().send().await;
     answer.problem(429, "rate_limited");
     assert_eq!(answer.header("retry-after"), Some("1"));
-    // What browsers begin is not counted with it.
+    // Logins that browsers begin do not count.
     log_in_by_redirect(&client, "ada").await;
 }
 
-/// Each login is looked at by one process, completed at another, and then asked for at the first.
+/// v2 checks each login, v1 completes it, and v2 redeems it.
 #[tokio::test]
-async fn once_one_backend_says_complete_every_backend_does() {
+async fn a_login_completed_at_one_backend_is_complete_at_every_backend() {
     let stack = Stack::start().await;
     let client = stack.client();
     for number in 0..20 {
         let begun = begin_polling(&client).await;
-        let asked = client.post("/check").version("v2");
-        let pending = asked.param("token", &begun.token).send().await;
+        let call = client.post("/check").version("v2");
+        let pending = call.param("token", &begun.token).send().await;
         assert_eq!(pending.ok()["status"], "pending");
         let mut browser = Browser::default();
         let provider = confirm_polling(&mut browser, &begun).await;

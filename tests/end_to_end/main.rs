@@ -2,94 +2,94 @@
 
 #![allow(
     clippy::unwrap_used,
-    reason = "a test that cannot go on fails at that very place"
+    reason = "a test that cannot continue fails at that line"
 )]
 
-// The sandbox provider on its own: what it is strict about, a real one is strict about.
+// The sandbox provider on its own: it is as strict as real providers.
 mod sandbox;
 
 // The gateway in front of a recording backend.
 
-// `time`, `sign`, profiles, hints, the replay memory.
+// `time`, `sign`, sign profiles and hints.
 mod signing;
-// The replay memory.
+// Replay protection.
 mod replay;
-// Every published vector.
+// Every published test vector.
 mod vectors;
-// What is refused reaches no backend.
+// A rejected request never reaches a backend.
 mod verification;
-// What passes arrives as sent.
+// Requests and answers arrive as sent.
 mod forwarding;
-// HTTP's strictness, limits and times.
+// Strict HTTP parsing, limits and timeouts.
 mod strictness;
-// What a backend answers, and what of it a client sees.
+// Answers of backends, as clients receive them.
 mod answers;
-// Malformed and hostile answers of a backend.
+// Malformed and hostile answers of backends.
 mod hostile_answers;
-// Idle connections to backends, which must be found again.
+// Reuse of idle connections to backends.
 mod idle_connections;
-// A backend's process that ends or freezes, at every moment of an exchange.
+// A backend process that is killed, exits or freezes during an exchange.
 mod backend_faults;
-// Bytes that could be read in two ways.
+// Request smuggling: bytes that two readers might parse differently.
 mod desync;
-// The provider's redirect, and nothing but it, passes unsigned.
-mod unsigned_way;
-// How often unsigned requests may come from one address.
+// Only the provider's callback passes unsigned.
+mod unsigned_callback;
+// The rate limit of unsigned requests for each client address.
 mod address_limit;
-// What a log says of a request that was refused, and who it says sent it.
-mod why_rejected;
-// A client that reads nothing.
+// The access line of a rejected request: the reason and the client.
+mod rejection_log;
+// A client that does not read its answers.
 mod unread_answers;
 
 // The whole installation.
 
 // Which version serves a request.
 mod versions;
-// Several addresses of a version.
+// Several addresses of a version: balancing, health, retries.
 mod balancing;
-// Logging in by redirect.
+// Login by redirect.
 mod redirect_login;
-// Logging in by polling.
+// Login by polling.
 mod polling_login;
 // The page of a polling login.
 mod polling_page;
-// The same by a person in a real browser.
+// Login and error pages in a real browser.
 mod real_browser;
-// What somebody with bad intentions would try on a login.
+// Attacks on a login.
 mod login_attacks;
-// Strangers who begin logins in masses.
+// Floods of logins and callbacks.
 mod login_floods;
 // Where a login may send the browser.
 mod return_to;
-// A login belongs to its application.
-mod applications_apart;
-// Whatever the provider does wrong.
+// A login is valid only for its application.
+mod application_isolation;
+// Faults of the provider.
 mod provider_faults;
-// What a credential is good for, and how it ends.
+// Use and end of a credential.
 mod sessions;
 // Many applications, and the commands that manage them.
 mod applications;
-// Changing applications, and bringing them along.
+// Changing and importing applications.
 mod administration;
-// Wrong configuration.
+// Invalid configuration.
 mod configuration;
 // Every key of every example, changed while the program runs.
 mod every_key;
-// The gateway takes on a changed configuration while it runs.
+// Reload of the gateway's configuration.
 mod reload_gateway;
-// A backend takes on a changed configuration while it runs.
+// Reload of a backend's configuration.
 mod reload_backend;
-// A log that nobody reads.
+// A log whose reader stalls.
 mod stalled_log;
-// Connections that somebody leaves open.
+// Connections that clients leave open.
 mod open_connections;
-// What becomes of everything in flight when a program is told to stop.
-mod orderly_stop;
-// What both programs warn of, and refuse, before anything is served.
+// Graceful shutdown: requests and logins in flight.
+mod shutdown;
+// Warnings and rejected settings at the start.
 mod warnings;
-// Everything at once for a while: forms, aborted requests, a backend that is down for a moment.
+// A mixed load: forms, aborted requests, a short outage of a backend.
 mod mixed_load;
-// Memory and start.
+// Idle memory and start time.
 mod footprint;
 // The command line, and the log.
 mod commands;
@@ -97,11 +97,11 @@ mod commands;
 mod codes;
 // Several gateways, several backends of each version.
 mod topology;
-// The store away, stopped, killed, frozen, and back.
+// Outages of the store: stopped, killed or frozen Postgres, and recovery.
 mod store_faults;
-// Clients that leave while the store works for them.
+// Clients that disconnect during store calls.
 mod cancelled_calls;
 // Moving from SQLite to Postgres.
 mod store_copy;
-// What installs it elsewhere: containers and systemd.
+// Installation: containers, systemd, TLS in front.
 mod deployment;

@@ -1,6 +1,6 @@
-//! A mixed load for a while: no request fails without a reason, and nothing is left behind.
+//! A mixed load: no request fails without a reason, and no descriptor or memory leaks.
 //!
-//! `SIGNPOST_MIXED_LOAD_SECONDS` says how long, 5 by default.
+//! `SIGNPOST_MIXED_LOAD_SECONDS` sets the duration, 5 by default.
 
 use std::{
     env, fs,
@@ -23,19 +23,19 @@ use end_to_end::{
 };
 use tokio::task::JoinSet;
 
-/// Clients at once.
+/// Concurrent clients.
 const CLIENTS: u64 = 24;
-/// Between two looks at the gateway's memory.
+/// Between two measurements of the gateway's memory.
 const INTERVAL: Duration = Duration::from_millis(50);
-/// Descriptors that the gateway may have more than at its start, once all connections have ended.
+/// Descriptors beyond those before the load that may stay open once all connections are closed.
 const MAX_FURTHER_DESCRIPTORS: usize = 8;
-/// Memory that the second half of the load may take more than the first, beside a quarter: what allocators keep.
-const FURTHER_KIB: u64 = 16 * 1024;
-/// More than the kernel's buffers hold, so that a client can leave in the middle.
+/// Memory that the second half of the load may take beyond 125 % of the first: allocators keep some.
+const MAX_GROWTH_KIB: u64 = 16 * 1024;
+/// More than the kernel's buffers hold, so that a client can disconnect in the middle.
 const LARGE: usize = 8 * 1024 * 1024;
-/// At least so many exchanges, and aborted requests of each kind: otherwise there was no load.
-const LEAST_EXCHANGES: usize = 100;
-const LEAST_ABORTED: usize = 5;
+/// Minimum exchanges, and aborted requests of each kind: with fewer there was no load.
+const MIN_EXCHANGES: usize = 100;
+const MIN_ABORTED: usize = 5;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_mixed_load_leaves_nothing_behind() {
@@ -77,11 +77,13 @@ async fn a_mixed_load_leaves_nothing_behind() {
     }
     let record = load.stop().await;
 
-    let (gone, back) = down.expect("a backend was down");
+    let (down_from, down_until) = down.expect("a backend was down");
     let unexplained: Vec<_> = record
         .failures
         .iter()
-        .filter(|failure| failure.end < gone || failure.start > back || !failure.is_problem)
+        .filter(|failure| {
+            failure.end < down_from || failure.start > down_until || !failure.is_problem
+        })
         .map(|failure| &failure.what)
         .collect();
     let figures = format!(
@@ -92,13 +94,13 @@ async fn a_mixed_load_leaves_nothing_behind() {
     );
     eprintln!("{figures}");
     assert!(unexplained.is_empty(), "{figures}: {unexplained:#?}");
-    assert!(record.exchanges >= LEAST_EXCHANGES, "no load: {figures}");
-    let least = record.aborted.iter().min();
-    assert!(least >= Some(&LEAST_ABORTED), "nothing aborted: {figures}");
+    assert!(record.exchanges >= MIN_EXCHANGES, "no load: {figures}");
+    let fewest = record.aborted.iter().min();
+    assert!(fewest >= Some(&MIN_ABORTED), "nothing aborted: {figures}");
     let [first, second] = largest;
-    assert!(second <= first + first / 4 + FURTHER_KIB, "{figures}");
+    assert!(second <= first + first / 4 + MAX_GROWTH_KIB, "{figures}");
 
-    // It still serves, from both addresses; the one that was down may be tried a moment later.
+    // The gateway still uses both addresses; it may retry the one that was down a moment later.
     until("both addresses to serve", || async {
         let answer = client.post("/last").param("a", "1").send().await;
         assert_eq!(answer.status, 200);
@@ -109,7 +111,7 @@ async fn a_mixed_load_leaves_nothing_behind() {
         (serves(&one) && serves(&other)).then_some(())
     })
     .await;
-    // Its idle connections end with the backends and with the client.
+    // The gateway's idle connections close with the backends and the client.
     drop(client);
     tokio::join!(one.end(), other.end());
     until("all connections to be closed", || async {
@@ -118,7 +120,7 @@ async fn a_mixed_load_leaves_nothing_behind() {
     .await;
     let _again = ScriptedBackend::start_at(addresses[1]).await;
     let client = stack.client();
-    until("it to serve again", || async {
+    until("the gateway to serve again", || async {
         let answer = client.get("/again").send().await;
         (answer.status == 200).then_some(())
     })
@@ -159,16 +161,16 @@ fn descriptors(process: u32) -> usize {
     folder.expect("a running process has descriptors").count()
 }
 
-/// Clients that do all sorts of things until they are stopped.
+/// Clients that exchange and abort requests until they are stopped.
 struct Load {
-    is_over: Arc<AtomicBool>,
+    is_stopping: Arc<AtomicBool>,
     clients: JoinSet<Record>,
 }
 
 #[derive(Default)]
 struct Record {
     exchanges: usize,
-    /// In the head, in the form, while waiting, in the answer's body.
+    /// In the head, in the form, while waiting for the answer, in its body.
     aborted: [usize; 4],
     failures: Vec<Failure>,
 }
@@ -176,17 +178,17 @@ struct Record {
 struct Failure {
     start: Instant,
     end: Instant,
-    /// Whether it is what a gateway answers whose backend is down: 502, 503 or 504, with a code.
+    /// Whether it is an answer for a backend that is down: 502, 503 or 504, with a code.
     is_problem: bool,
     what: String,
 }
 
 impl Load {
     fn start(gateway: SocketAddr, signed: &SignedClient) -> Self {
-        let is_over = Arc::new(AtomicBool::new(false));
+        let is_stopping = Arc::new(AtomicBool::new(false));
         let mut clients = JoinSet::new();
         for number in 1..=CLIENTS {
-            let is_over = Arc::clone(&is_over);
+            let is_stopping = Arc::clone(&is_stopping);
             let mut client = Client {
                 gateway,
                 signed: signed.clone(),
@@ -195,15 +197,18 @@ impl Load {
                 record: Record::default(),
             };
             clients.spawn(async move {
-                client.run(&is_over).await;
+                client.run(&is_stopping).await;
                 client.record
             });
         }
-        Self { is_over, clients }
+        Self {
+            is_stopping,
+            clients,
+        }
     }
 
     async fn stop(self) -> Record {
-        self.is_over.store(true, Ordering::Relaxed);
+        self.is_stopping.store(true, Ordering::Relaxed);
         let mut all = Record::default();
         for record in self.clients.join_all().await {
             all.exchanges += record.exchanges;
@@ -225,10 +230,10 @@ struct Client {
 }
 
 impl Client {
-    async fn run(&mut self, is_over: &AtomicBool) {
+    async fn run(&mut self, is_stopping: &AtomicBool) {
         let mut connection = RawConnection::open(self.gateway).await;
         let mut turn = 0;
-        while !is_over.load(Ordering::Relaxed) {
+        while !is_stopping.load(Ordering::Relaxed) {
             turn += 1;
             match self.random.below(12) {
                 0..=5 => self.exchange(&mut connection, turn).await,
@@ -266,7 +271,7 @@ impl Client {
                 what: format!("{target}: {other:?}"),
             }),
         }
-        // After an error the gateway may have closed it.
+        // After an error the gateway may have closed the connection.
         if self
             .record
             .failures
@@ -277,7 +282,7 @@ impl Client {
         }
     }
 
-    /// Leaves in the middle of a request or of its answer.
+    /// Disconnects in the middle of a request or of its answer.
     async fn abort(&mut self, kind: usize) {
         let mut connection = RawConnection::open(self.gateway).await;
         match kind {
@@ -298,18 +303,21 @@ impl Client {
             _ => {
                 let target = if kind == 2 { "/slow" } else { "/large" };
                 connection.send(&request("GET", target, &[], b"")).await;
-                let patience = if kind == 2 { 50 } else { 10_000 };
+                let max_pause_ms = if kind == 2 { 50 } else { 10_000 };
                 let pause = Duration::from_millis(
-                    self.random.below(patience).try_into().expect("it is small"),
+                    self.random
+                        .below(max_pause_ms)
+                        .try_into()
+                        .expect("it is small"),
                 );
-                connection.stirs_within(pause).await;
+                connection.has_activity_within(pause).await;
             }
         }
         self.record.aborted[kind] += 1;
     }
 }
 
-/// Numbers without an order (xorshift64), the same in every run.
+/// Pseudorandom numbers (xorshift64), the same in every run.
 struct Random(u64);
 
 impl Random {

@@ -1,5 +1,5 @@
-//! Whoever leaves connections open, at a backend or at the management listener, is not waited for; and out of
-//! descriptors the gateway still says that it is alive. #9
+//! Backends and the management listener limit open connections, and close idle ones. A gateway out of file descriptors
+//! still answers health checks. #9
 
 use std::{
     net::SocketAddr,
@@ -9,40 +9,40 @@ use std::{
 use end_to_end::{
     program::Program,
     raw_connection::{RawConnection, request},
-    signed_client::http_client_without_kept_connections,
+    signed_client::http_client_without_keep_alive,
     stack::Stack,
     waiting::until,
 };
 
 const SHORT: &str = "[timeouts]\nhead_seconds = 1\nbody_seconds = 1\nidle_seconds = 2";
-/// More than a second, on a machine with other tests.
-const SOON: Duration = Duration::from_secs(8);
+/// Limit for the timeouts of `SHORT`, on a machine that runs other tests.
+const MAX_DURATION: Duration = Duration::from_secs(8);
 const SECRET: &str = "gateway_secret = \"8b1a9953c4611296a827abf8c47804d7\"";
 
 #[tokio::test]
-async fn a_backend_waits_for_heads_in_bounds() {
+async fn a_backend_closes_connections_without_a_complete_head() {
     let stack = Stack::builder().backends(SHORT).start().await;
-    heads_are_bounded(stack.addresses().v1, "/healthz").await;
+    assert_head_timeout(stack.addresses().v1, "/healthz").await;
 }
 
 #[tokio::test]
-async fn management_waits_for_heads_in_bounds() {
+async fn the_management_listener_closes_connections_without_a_complete_head() {
     let stack = Stack::builder().gateway(SHORT).start().await;
-    heads_are_bounded(stack.addresses().management, "/healthz").await;
+    assert_head_timeout(stack.addresses().management, "/healthz").await;
 }
 
-async fn heads_are_bounded(address: SocketAddr, path: &str) {
+async fn assert_head_timeout(address: SocketAddr, path: &str) {
     let start = Instant::now();
-    // Silence from the beginning.
+    // No byte at all.
     let mut silent = RawConnection::open(address).await;
-    // A head that is not finished, at first and behind a request.
+    // An unfinished head, as the first and after a request.
     let mut unfinished = RawConnection::open(address).await;
     unfinished.send(b"GET / HTTP/1.1\r\nHost:").await;
     let mut second = RawConnection::open(address).await;
     second.send(&request("GET", path, &[], b"")).await;
     assert_eq!(second.answer().await.unwrap().status, 200);
     second.send(b"GET / HTTP/1.1\r\nHost:").await;
-    // Silence behind a request.
+    // Idle after a request.
     let mut idle = RawConnection::open(address).await;
     idle.send(&request("GET", path, &[], b"")).await;
     assert_eq!(idle.answer().await.unwrap().status, 200);
@@ -53,11 +53,11 @@ async fn heads_are_bounded(address: SocketAddr, path: &str) {
         assert_eq!(statuses, [408]);
     }
     assert!(idle.is_closed().await);
-    assert!(start.elapsed() < SOON, "{:?}", start.elapsed());
+    assert!(start.elapsed() < MAX_DURATION, "{:?}", start.elapsed());
 }
 
 #[tokio::test]
-async fn a_backend_waits_for_bodies_in_bounds() {
+async fn a_backend_rejects_a_body_that_does_not_arrive_in_time() {
     let stack = Stack::builder().backends(SHORT).start().await;
     let mut connection = RawConnection::open(stack.addresses().v1).await;
     let headers = [
@@ -73,11 +73,11 @@ async fn a_backend_waits_for_bodies_in_bounds() {
     assert_eq!(answers[0].status, 408);
     assert_eq!(answers[0].code().as_deref(), Some("request_timeout"));
     assert_eq!(answers[0].header("connection"), Some("close"));
-    assert!(start.elapsed() < SOON, "{:?}", start.elapsed());
+    assert!(start.elapsed() < MAX_DURATION, "{:?}", start.elapsed());
 }
 
 #[tokio::test]
-async fn the_secret_is_looked_at_before_the_body() {
+async fn the_secret_is_checked_before_the_body() {
     let stack = Stack::builder().gateway(SECRET).backends(SECRET).start();
     let stack = stack.await;
     let mut connection = RawConnection::open(stack.addresses().v1).await;
@@ -86,13 +86,13 @@ async fn the_secret_is_looked_at_before_the_body() {
         "Content-Length: 100",
         "X-Gateway-Secret: another",
     ];
-    // Its body never comes, and would have 10 s.
+    // The body never arrives; its timeout is 10 s.
     let start = Instant::now();
     connection
         .send(&request("POST", "/login", &headers, b""))
         .await;
     let answer = connection.answer().await.unwrap();
-    assert!(start.elapsed() < SOON, "{:?}", start.elapsed());
+    assert!(start.elapsed() < MAX_DURATION, "{:?}", start.elapsed());
     assert_eq!(answer.code().as_deref(), Some("gateway_required"));
     assert_eq!(answer.header("connection"), Some("close"));
 }
@@ -104,7 +104,7 @@ async fn connections_to_a_backend_are_limited() {
         .start()
         .await;
     let v1 = stack.addresses().v1;
-    full_at(v1, 4).await;
+    assert_connection_limit(v1, 4).await;
     let log = stack.log_with(Program::V1, "connections are in use").await;
     let lines = log
         .lines()
@@ -115,18 +115,18 @@ async fn connections_to_a_backend_are_limited() {
 #[tokio::test]
 async fn connections_to_management_are_limited() {
     let stack = Stack::start().await;
-    full_at(stack.addresses().management, 256).await;
+    assert_connection_limit(stack.addresses().management, 256).await;
     stack
         .log_with(Program::Gateway, "connections are in use")
         .await;
 }
 
-/// Opens connections until one is closed at once, which is within the limit; those before it are served, and there is
-/// room again once they are gone.
-async fn full_at(address: SocketAddr, limit: usize) {
-    // Those of others, who asked whether the program is ready, count, too.
+/// Opens connections until one is closed immediately, which must be at the limit. Those before it are served, and once
+/// they are closed, new ones are accepted.
+async fn assert_connection_limit(address: SocketAddr, limit: usize) {
+    // Connections of the readiness checks before the test count, too.
     let mut open = Vec::new();
-    let closed = loop {
+    let opened = loop {
         let mut connection = RawConnection::open(address).await;
         connection.send(&request("GET", "/healthz", &[], b"")).await;
         match connection.answer().await {
@@ -135,7 +135,7 @@ async fn full_at(address: SocketAddr, limit: usize) {
         }
         open.push(connection);
     };
-    assert!(closed <= limit && closed + 3 > limit, "{closed} were open");
+    assert!(opened <= limit && opened + 3 > limit, "{opened} were open");
     for _ in 0..5 {
         assert!(RawConnection::open(address).await.is_closed().await);
     }
@@ -152,7 +152,7 @@ async fn full_at(address: SocketAddr, limit: usize) {
 const DESCRIPTORS: u32 = 256;
 
 #[tokio::test]
-async fn a_gateway_out_of_descriptors_says_that_it_is_alive() {
+async fn a_gateway_out_of_descriptors_answers_health_checks() {
     let (mut stack, _backend) = Stack::recording().await;
     stack
         .restart_with_descriptors(Program::Gateway, DESCRIPTORS)
@@ -163,7 +163,7 @@ async fn a_gateway_out_of_descriptors_says_that_it_is_alive() {
         let mut longest = Duration::ZERO;
         for _ in 0..100 {
             let start = Instant::now();
-            let answer = http_client_without_kept_connections().get(&healthz).send();
+            let answer = http_client_without_keep_alive().get(&healthz).send();
             assert_eq!(answer.await.unwrap().status(), 200);
             longest = longest.max(start.elapsed());
             tokio::time::sleep(Duration::from_millis(20)).await;

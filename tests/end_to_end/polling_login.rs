@@ -81,7 +81,7 @@ async fn a_person_logs_in_while_the_client_polls() {
         .ok();
     assert_eq!(account, login["account"]);
 
-    // The same answer again, to GET as well, from either version, and as the login result alone.
+    // The same result again: to GET, and from `/user/login`.
     let again = client
         .get("/check")
         .param("token", &begun.token)
@@ -100,38 +100,38 @@ async fn a_person_logs_in_while_the_client_polls() {
 }
 
 #[tokio::test]
-async fn wait_holds_the_answer_until_the_status_changes() {
+async fn wait_delays_the_answer_until_the_status_changes() {
     let stack = Stack::start().await;
     let client = stack.client();
     let begun = begin_polling(&client).await;
     let mut browser = stack.browser();
     let provider = confirm_polling(&mut browser, &begun).await;
     let start = Instant::now();
-    // Asked of the other version's process, so that the news has to travel.
+    // At the other version's process, so that the change must reach it from another one.
     let waiting = check_in_background(&stack, "v2", &begun.token, "25");
-    has_its_turn(&stack, &begun.token).await;
+    let_check_arrive(&stack, &begun.token).await;
     assert!(!waiting.is_finished(), "nothing has changed");
     browser
         .decide_and_follow(&provider, "ada", Decision::Allow)
         .await;
     let answer = waiting.await.unwrap();
     assert_eq!(answer.ok()["status"], "complete", "{}", answer.summary());
-    // Not because the wait was over.
+    // The change ended the wait, not its time.
     assert!(start.elapsed() < Duration::from_secs(25));
 }
 
 #[tokio::test]
-async fn wait_ends_by_itself() {
+async fn wait_ends_when_its_time_is_up() {
     let stack = Stack::start().await;
     let client = stack.client();
     let begun = begin_polling(&client).await;
     let start = Instant::now();
     let waiting = check_in_background(&stack, "v1", &begun.token, "5");
-    has_its_turn(&stack, &begun.token).await;
-    assert!(!waiting.is_finished(), "it waits");
+    let_check_arrive(&stack, &begun.token).await;
+    assert!(!waiting.is_finished(), "it still waits");
     assert_eq!(waiting.await.unwrap().ok()["status"], "pending");
     let took = start.elapsed();
-    // Neither at once nor after the longest wait that there is.
+    // Neither immediately nor after the maximum wait.
     assert!((4..20).contains(&took.as_secs()), "{took:?}");
     let call = client.post("/check").param("token", &begun.token);
     call.clone().param("wait", "0").send().await.ok();
@@ -144,7 +144,7 @@ async fn wait_ends_by_itself() {
     }
 }
 
-/// A `/check` of one version that may wait so many seconds.
+/// Sends `/check` to one version, with `wait` in seconds.
 fn check_in_background(
     stack: &Stack,
     version: &'static str,
@@ -161,8 +161,8 @@ fn check_in_background(
     })
 }
 
-/// What was sent before has arrived: checks that do not wait, sent afterwards and one after another, are answered.
-async fn has_its_turn(stack: &Stack, token: &str) {
+/// Gives a check sent before time to arrive: several later ones, which do not wait, are answered in turn.
+async fn let_check_arrive(stack: &Stack, token: &str) {
     for _ in 0..5 {
         assert_eq!(check(&stack.client(), token).await["status"], "pending");
     }
@@ -200,7 +200,7 @@ async fn deny_fails_the_login() {
 }
 
 #[tokio::test]
-async fn the_outcome_is_told_for_a_while() {
+async fn a_result_expires() {
     let short = "[login]\nclaim_ttl_seconds = 1";
     let stack = Stack::builder().backends(short).start().await;
     let client = stack.client();
@@ -210,7 +210,7 @@ async fn the_outcome_is_told_for_a_while() {
     browser
         .decide_and_follow(&provider, "ada", Decision::Allow)
         .await;
-    let expired = until("the outcome to be forgotten", || async {
+    let expired = until("the result to expire", || async {
         let checked = check(&client, &begun.token).await;
         (checked["status"] == "expired").then_some(checked)
     })
@@ -264,7 +264,7 @@ async fn a_backend_restart_keeps_sessions_and_pending_logins() {
 }
 
 #[tokio::test]
-async fn a_token_is_found_or_unknown() {
+async fn a_wrong_token_is_not_found() {
     let stack = Stack::start().await;
     let client = stack.client();
     let begun = begin_polling(&client).await;
@@ -312,7 +312,7 @@ async fn a_post_right_after_a_backends_restart_succeeds() {
     let begun = begin_polling(&client).await;
     for _ in 0..3 {
         stack.restart(Program::V1).await;
-        // The gateway still has connections to the one that is gone.
+        // The gateway's pool still has connections to the previous process.
         assert_eq!(check(&client, &begun.token).await["status"], "pending");
     }
 }
@@ -322,7 +322,7 @@ async fn a_login_whose_account_cannot_be_stored_fails_at_once() {
     let stack = Stack::start().await;
     let client = stack.client();
     let begun = begin_polling(&client).await;
-    stack.store().refuse_accounts();
+    stack.store().fail_account_inserts();
     let mut browser = stack.browser();
     let provider = confirm_polling(&mut browser, &begun).await;
     let seen = browser

@@ -1,4 +1,4 @@
-//! The page of a polling login: its languages, its guards. CONTRACT 6 and 8.
+//! The page of a polling login: its languages and security headers. CONTRACT 6 and 8.
 
 use end_to_end::{
     browser::{Browser, Decision},
@@ -7,7 +7,7 @@ use end_to_end::{
 };
 
 #[tokio::test]
-async fn the_page_speaks_the_browsers_language() {
+async fn the_page_is_in_the_browsers_language() {
     let stack = Stack::start().await;
     let client = stack.client();
     let begun = begin_polling(&client).await;
@@ -19,7 +19,9 @@ async fn the_page_speaks_the_browsers_language() {
         ("ja", "ja"),
         ("ko-KR", "ko"),
     ] {
-        let page = Browser::speaking(accept).open(&begun.authorize_url).await;
+        let page = Browser::with_language(accept)
+            .open(&begun.authorize_url)
+            .await;
         assert_eq!(page.answer.status, 200);
         assert_eq!(page.answer.header("content-language"), Some(language));
         assert!(
@@ -30,10 +32,10 @@ async fn the_page_speaks_the_browsers_language() {
         assert!(page.text().contains(&begun.user_code), "{}", page.text());
         pages.push(page.text());
     }
-    let without_values = pages.len();
+    let page_count = pages.len();
     pages.sort();
     pages.dedup();
-    assert_eq!(pages.len(), without_values, "two languages look the same");
+    assert_eq!(pages.len(), page_count, "two languages look the same");
 }
 
 #[tokio::test]
@@ -42,7 +44,7 @@ async fn a_whole_login_in_two_languages() {
     let client = stack.client();
     for accept in ["en", "zh-CN"] {
         let begun = begin_polling(&client).await;
-        let mut browser = Browser::speaking(accept);
+        let mut browser = Browser::with_language(accept);
         let provider = confirm_polling(&mut browser, &begun).await;
         let done = browser
             .decide_and_follow(&provider, "lin", Decision::Allow)
@@ -54,7 +56,7 @@ async fn a_whole_login_in_two_languages() {
 }
 
 #[tokio::test]
-async fn pages_are_guarded() {
+async fn pages_have_security_headers() {
     let stack = Stack::start().await;
     let begun = begin_polling(&stack.client()).await;
     let mut browser = stack.browser();
@@ -94,7 +96,7 @@ async fn the_page_can_be_opened_again_before_it_is_confirmed() {
 }
 
 #[tokio::test]
-async fn without_confirmation_the_page_goes_on_at_once() {
+async fn without_confirmation_the_page_redirects_at_once() {
     let stack = Stack::builder()
         .backends("[polling]\nconfirm = false")
         .start()

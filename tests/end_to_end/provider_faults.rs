@@ -1,4 +1,4 @@
-//! Whatever the provider does wrong fails the login, with a reason, and in time. CONTRACT 8.
+//! Each fault of the provider fails the login, with a reason and within the deadline. CONTRACT 8.
 
 use std::time::{Duration, Instant};
 
@@ -11,8 +11,8 @@ use end_to_end::{
 };
 use sandbox_provider::user::User;
 
-/// The longest that a login may take at the provider, and something for our own machine.
-const LONGEST: Duration = Duration::from_secs(14);
+/// Deadline for a login's provider calls, plus an allowance for the machine.
+const MAX_DURATION: Duration = Duration::from_secs(14);
 
 #[tokio::test]
 async fn every_fault_fails_a_redirect_login() {
@@ -28,13 +28,13 @@ async fn every_fault_fails_a_redirect_login() {
                 .decide_and_follow(&provider, &user.name, Decision::Allow)
                 .await;
             assert!(
-                start.elapsed() < LONGEST,
+                start.elapsed() < MAX_DURATION,
                 "{}: {:?}",
                 user.name,
                 start.elapsed()
             );
             let (status, code) = expected(&user.name);
-            failed.answer.refused(status, code);
+            failed.answer.rejected(status, code);
         });
     }
     tasks.join_all().await;
@@ -88,7 +88,7 @@ async fn every_fault_fails_a_polling_login() {
 }
 
 #[tokio::test]
-async fn a_provider_that_is_away_fails_the_login() {
+async fn an_unreachable_provider_fails_the_login() {
     let mut stack = Stack::start().await;
     let client = stack.client();
     let mut browser = Browser::default();
@@ -99,15 +99,15 @@ async fn a_provider_that_is_away_fails_the_login() {
         .follow(back)
         .await
         .answer
-        .refused(502, "provider_failed");
-    // And nothing else is the worse for it.
+        .rejected(502, "provider_failed");
+    // Once the provider is back, logins succeed.
     stack.restart(Program::Provider).await;
     let login = log_in_by_redirect(&client, "ada").await;
     assert_eq!(login["created"], true);
 }
 
 #[tokio::test]
-async fn a_fault_is_told_to_return_to() {
+async fn a_fault_redirects_to_return_to_with_an_error() {
     let config = "[application]\nreturn_to = [\"https://app.example\"]";
     let stack = Stack::builder().backends(config).start().await;
     let mut browser = Browser::default();
@@ -125,7 +125,7 @@ async fn a_fault_is_told_to_return_to() {
 }
 
 #[tokio::test]
-async fn a_slow_provider_holds_up_nobody_else() {
+async fn a_slow_provider_delays_no_other_login() {
     let stack = Stack::start().await;
     let mut slow = Browser::default();
     let provider = slow.open(&stack.url("/login")).await;
@@ -149,7 +149,7 @@ async fn a_slow_provider_holds_up_nobody_else() {
         .await
         .unwrap()
         .answer
-        .refused(504, "provider_timeout");
+        .rejected(504, "provider_timeout");
 }
 
 fn expected(user: &str) -> (u16, &'static str) {
@@ -161,7 +161,7 @@ fn expected(user: &str) -> (u16, &'static str) {
 }
 
 #[tokio::test]
-async fn two_calls_that_are_each_in_time_may_together_be_too_late() {
+async fn two_provider_calls_share_one_deadline() {
     let stack = Stack::builder()
         .provider(&["--slow-seconds=7"])
         .start()
@@ -172,7 +172,7 @@ async fn two_calls_that_are_each_in_time_may_together_be_too_late() {
     let failed = browser
         .decide_and_follow(&provider, "both-slow", Decision::Allow)
         .await;
-    failed.answer.refused(504, "provider_timeout");
+    failed.answer.rejected(504, "provider_timeout");
     assert!(
         start.elapsed() < Duration::from_secs(12),
         "{:?}",

@@ -1,4 +1,4 @@
-//! Logging in as a person does, in a real browser.
+//! Logins in a real browser.
 
 use end_to_end::{
     logins::{begin_polling, check},
@@ -11,9 +11,9 @@ async fn a_person_logs_in_by_redirect() {
     let stack = Stack::start().await;
     let browser = RealBrowser::start("en").await;
     browser.open(&stack.url("/login")).await;
-    browser.awaits("Sign in to the sandbox").await;
+    browser.wait_for_text("Sign in to the sandbox").await;
     browser.click("button[value=allow]").await;
-    let result = browser.awaits("authorization").await;
+    let result = browser.wait_for_text("authorization").await;
     assert!(result.contains("\"type\":\"bitbucket\""), "{result}");
     assert!(browser.address().await.starts_with(&stack.url("/login?")));
 }
@@ -26,14 +26,14 @@ async fn a_person_confirms_a_polling_login_in_two_languages() {
         let client = stack.client();
         let begun = begin_polling(&client).await;
         browser.open(&begun.authorize_url).await;
-        browser.awaits(&begun.user_code).await;
+        browser.wait_for_text(&begun.user_code).await;
         assert_eq!(browser.language().await, language);
         assert!(
             browser.picture().await.len() > 3000,
             "the page is not empty"
         );
         browser.click("main a").await;
-        browser.awaits("Sign in to the sandbox").await;
+        browser.wait_for_text("Sign in to the sandbox").await;
         browser.click("button[value=allow]").await;
         let end = end_to_end::waiting::until("the last page", || async {
             let address = browser.address().await;
@@ -42,7 +42,7 @@ async fn a_person_confirms_a_polling_login_in_two_languages() {
         assert!(end.await.contains("code="));
         assert_eq!(browser.language().await, language);
         assert_eq!(
-            browser.complaints().await,
+            browser.console_errors().await,
             Vec::<String>::new(),
             "in {language}"
         );
@@ -51,16 +51,16 @@ async fn a_person_confirms_a_polling_login_in_two_languages() {
 }
 
 #[tokio::test]
-async fn an_address_that_somebody_else_sent_does_not_log_them_in() {
+async fn opening_an_attackers_link_does_not_complete_the_login() {
     let stack = Stack::start().await;
     let client = stack.client();
     let begun = begin_polling(&client).await;
-    let lured = RealBrowser::start("en").await;
-    lured.open(&begun.authorize_url).await;
-    lured.awaits(&begun.user_code).await;
-    // Whoever does not press the button is not taken to the provider.
+    let victim = RealBrowser::start("en").await;
+    victim.open(&begun.authorize_url).await;
+    victim.wait_for_text(&begun.user_code).await;
+    // Without a click on the button the browser does not go to the provider.
     assert!(
-        lured
+        victim
             .address()
             .await
             .starts_with(&stack.url("/login?state="))
@@ -69,16 +69,16 @@ async fn an_address_that_somebody_else_sent_does_not_log_them_in() {
 }
 
 #[tokio::test]
-async fn an_error_is_a_page_in_the_persons_language() {
+async fn an_error_page_is_in_the_browsers_language() {
     let stack = Stack::start().await;
     let browser = RealBrowser::start("ja").await;
     browser
         .open(&stack.url("/login?state=v1.forged&code=x"))
         .await;
-    browser.awaits("login_unknown").await;
+    browser.wait_for_text("login_unknown").await;
     assert_eq!(browser.language().await, "ja");
-    // The gateway's own errors look to a person like the login's.
+    // The gateway's own errors are pages like the login's.
     browser.open(&stack.url("/login?a=1")).await;
-    browser.awaits("time_missing").await;
+    browser.wait_for_text("time_missing").await;
     assert_eq!(browser.language().await, "ja");
 }

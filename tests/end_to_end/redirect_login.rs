@@ -10,7 +10,7 @@ use end_to_end::{
 use sandbox_provider::user::User;
 use serde_json::Value;
 
-const RETURNING: &str = "[application]\nreturn_to = [\"https://app.example\"]";
+const RETURN_TO: &str = "[application]\nreturn_to = [\"https://app.example\"]";
 
 #[tokio::test]
 async fn a_person_logs_in() {
@@ -62,7 +62,7 @@ async fn a_person_logs_in() {
 }
 
 #[tokio::test]
-async fn the_login_cookie_is_as_it_should_be() {
+async fn the_login_cookie_has_its_attributes() {
     let stack = Stack::start().await;
     let mut browser = stack.browser();
     let begun = browser.step(&stack.url("/login")).await;
@@ -102,8 +102,8 @@ async fn the_login_cookie_is_as_it_should_be() {
 }
 
 #[tokio::test]
-async fn a_ticket_comes_back_to_return_to() {
-    let stack = Stack::builder().backends(RETURNING).start().await;
+async fn return_to_receives_a_ticket() {
+    let stack = Stack::builder().backends(RETURN_TO).start().await;
     let client = stack.client();
     let mut browser = stack.browser();
     let target = "https://app.example/done?from=login";
@@ -145,8 +145,8 @@ async fn a_ticket_comes_back_to_return_to() {
 }
 
 #[tokio::test]
-async fn a_ticket_serves_once_though_asked_for_at_once() {
-    let stack = Stack::builder().backends(RETURNING).start().await;
+async fn a_ticket_is_redeemed_once_by_concurrent_requests() {
+    let stack = Stack::builder().backends(RETURN_TO).start().await;
     let client = stack.client();
     let mut browser = stack.browser();
     let url = client.login_url(&[("return_to", "https://app.example/")]);
@@ -174,14 +174,14 @@ async fn a_ticket_serves_once_though_asked_for_at_once() {
 
 #[tokio::test]
 async fn deny_ends_the_login() {
-    let stack = Stack::builder().backends(RETURNING).start().await;
+    let stack = Stack::builder().backends(RETURN_TO).start().await;
     let client = stack.client();
     let mut browser = stack.browser();
     let provider = browser.open(&client.login_url(&[])).await;
     let denied = browser
         .decide_and_follow(&provider, "ada", Decision::Deny)
         .await;
-    denied.answer.refused(403, "login_denied");
+    denied.answer.rejected(403, "login_denied");
 
     let url = client.login_url(&[("return_to", "https://app.example/done")]);
     let provider = browser.open(&url).await;
@@ -204,7 +204,7 @@ async fn a_second_callback_changes_nothing() {
     let callback = back.redirect().unwrap();
     let cookies = browser.cookies();
     let login = browser.step(callback.as_str()).await.answer.ok();
-    // With the cookie as it was, so that only the state stands in the way.
+    // With the original cookie, so that only the used state prevents a second login.
     for cookie in cookies {
         browser.put_cookie(&cookie, callback.as_str());
     }
@@ -212,7 +212,7 @@ async fn a_second_callback_changes_nothing() {
         .step(callback.as_str())
         .await
         .answer
-        .refused(409, "login_used");
+        .rejected(409, "login_used");
     let mut denial = callback.clone();
     let state = param(&callback, "state").unwrap();
     denial
@@ -224,7 +224,7 @@ async fn a_second_callback_changes_nothing() {
         .step(denial.as_str())
         .await
         .answer
-        .refused(409, "login_used");
+        .rejected(409, "login_used");
     stack
         .client()
         .get("/user")
@@ -266,14 +266,14 @@ async fn a_forged_state_is_unknown() {
         .step(&stack.url(&format!("/login?state={forged}&code=x")))
         .await
         .answer
-        .refused(404, "login_unknown");
+        .rejected(404, "login_unknown");
     assert_eq!(stack.provider_counts().await["token"], 0);
-    // And the right one still completes.
+    // The right state still completes.
     browser.follow(back).await.answer.ok();
 }
 
 #[tokio::test]
-async fn fifty_first_logins_of_one_person_make_one_account() {
+async fn fifty_first_logins_of_one_person_create_one_account() {
     let stack = Stack::start().await;
     let mut callbacks = Vec::new();
     for _ in 0..50 {
@@ -358,14 +358,14 @@ async fn a_provider_is_chosen_by_name() {
     );
     let unknown = client
         .get("/login")
-        .param("provider", "nobody")
+        .param("provider", "absent")
         .send()
         .await;
     unknown.problem(400, "param_invalid");
 }
 
 #[tokio::test]
-async fn a_login_ends_by_itself() {
+async fn a_login_expires() {
     let short = "[login]\nlogin_ttl_seconds = 1";
     let stack = Stack::builder().backends(short).start().await;
     let mut browser = stack.browser();
@@ -374,7 +374,7 @@ async fn a_login_ends_by_itself() {
     let callback = back.redirect().unwrap();
     let cookies = browser.cookies();
     let client = stack.client();
-    // A polling login begun now ends no sooner than this one.
+    // A polling login begun now expires no sooner than this one.
     let begun = begin_polling(&client).await;
     until("the logins to expire", || async {
         let checked = client
@@ -393,6 +393,6 @@ async fn a_login_ends_by_itself() {
     late.step(callback.as_str())
         .await
         .answer
-        .refused(410, "login_expired");
+        .rejected(410, "login_expired");
     assert_eq!(stack.provider_counts().await["token"], 0);
 }

@@ -1,4 +1,4 @@
-//! A backend takes on a changed configuration while it runs: by SIGHUP, by `--reload`, or by itself.
+//! A backend reloads its configuration while it runs: by SIGHUP, by `--reload`, or by watching its files.
 
 use std::{
     fs,
@@ -42,7 +42,7 @@ async fn stack(builder: StackBuilder) -> (Stack, PathBuf) {
     (stack, secret)
 }
 
-/// Whether a login is completed, which takes the client's secret at the provider.
+/// Whether a login completes, for which the backend needs the client secret that the provider accepts.
 async fn logs_in(client: &SignedClient) -> bool {
     let mut browser = Browser::default();
     let provider = browser.open(&client.login_url(&[])).await;
@@ -80,18 +80,21 @@ async fn the_command_waits_and_prints_what_changed() {
         reload(&stack, program);
         assert!(!logs_in(&stack.client()).await);
         fs::write(&secret, SECOND).unwrap();
-        let told = reload(&stack, program);
+        let printed = reload(&stack, program);
         assert!(
-            told.contains("reloaded")
-                && told.contains("providers.bitbucket.client_secret: changed"),
-            "{told}"
+            printed.contains("reloaded")
+                && printed.contains("providers.bitbucket.client_secret: changed"),
+            "{printed}"
         );
-        assert!(!told.contains(FIRST) && !told.contains(SECOND), "{told}");
+        assert!(
+            !printed.contains(FIRST) && !printed.contains(SECOND),
+            "{printed}"
+        );
         assert!(logs_in(&stack.client()).await);
         stack.configure(program, "[login]\ncredential_ttl_seconds = 77");
-        let told = reload(&stack, program);
+        let printed = reload(&stack, program);
         let change = "login.credential_ttl_seconds: 2592000 -> 77";
-        assert!(told.contains(change), "{told}");
+        assert!(printed.contains(change), "{printed}");
         let login = log_in_by_redirect(&stack.client(), "ada").await;
         assert_eq!(login["expires_in"], 77);
         let log = stack.log(program);
@@ -100,11 +103,11 @@ async fn the_command_waits_and_prints_what_changed() {
 }
 
 #[tokio::test]
-async fn a_hangup_reloads() {
+async fn sighup_reloads() {
     let (mut stack, secret) = stack(Stack::builder()).await;
     fs::write(&secret, SECOND).unwrap();
     assert!(!logs_in(&stack.client()).await);
-    stack.running(Program::V1).hang_up();
+    stack.running(Program::V1).reload_by_signal();
     let line = "configuration reloaded: providers.bitbucket.client_secret";
     let log = stack.log_with(Program::V1, line).await;
     assert!(!log.contains("SIGHUP"), "{log}");
@@ -144,7 +147,7 @@ async fn a_watched_file_is_reloaded_however_it_changes() {
     let before = secret_reloads(&stack);
     rename_over(&secret, FIRST);
     assert!(!logs_in_once_reloaded(&stack, before).await);
-    // As Kubernetes changes the files of a ConfigMap: the folder behind a link is another one.
+    // As Kubernetes changes the files of a ConfigMap: a link is switched to another folder.
     let folder = stack.folder().join("secrets");
     for (name, content) in [("..1", FIRST), ("..2", SECOND)] {
         fs::create_dir_all(folder.join(name)).unwrap();
@@ -174,7 +177,7 @@ fn rename_over(file: &Path, content: &str) {
 }
 
 #[tokio::test]
-async fn an_invalid_file_keeps_the_old_configuration_and_says_what_check_says() {
+async fn an_invalid_file_keeps_the_old_configuration_and_is_reported_as_by_check() {
     let (mut stack, secret) = stack(Stack::builder()).await;
     fs::write(&secret, SECOND).unwrap();
     reload(&stack, Program::V1);
@@ -185,9 +188,9 @@ async fn an_invalid_file_keeps_the_old_configuration_and_says_what_check_says() 
     let checked = text(&checked);
     let refused = stack.reload(Program::V1);
     assert_eq!(refused.status.code(), Some(1));
-    let told = text(&refused);
+    let printed = text(&refused);
     assert_eq!(
-        told.trim_end(),
+        printed.trim_end(),
         format!(
             "{}\nnot reloaded: the old configuration stays",
             checked.trim_end()
@@ -198,7 +201,7 @@ async fn an_invalid_file_keeps_the_old_configuration_and_says_what_check_says() 
         "login.login_ttl_seconds: found 0; allowed: a whole number from 1 to 3600",
         "polling.confrm: unknown key; did you mean confirm?",
     ] {
-        assert!(told.contains(words), "{words}: {told}");
+        assert!(printed.contains(words), "{words}: {printed}");
         let line = format!(
             "configuration not reloaded: {}",
             stack.config(Program::V1).display()
@@ -206,9 +209,9 @@ async fn an_invalid_file_keeps_the_old_configuration_and_says_what_check_says() 
         let log = stack.log_with(Program::V1, &line).await;
         assert!(log.contains(words), "{words}: {log}");
     }
-    stack.running(Program::V1).hang_up();
+    stack.running(Program::V1).reload_by_signal();
     assert!(logs_in(&stack.client()).await);
-    // A secret that is gone keeps the old one, too.
+    // If the secret's file is missing, the old secret stays, too.
     fs::write(stack.config(Program::V1), good).unwrap();
     fs::remove_file(&secret).unwrap();
     let refused = stack.reload(Program::V1);
@@ -222,22 +225,22 @@ async fn an_invalid_file_keeps_the_old_configuration_and_says_what_check_says() 
 }
 
 #[tokio::test]
-async fn what_needs_a_restart_is_named_and_stays() {
+async fn keys_that_need_a_restart_are_reported_and_keep_their_values() {
     let (mut stack, _) = stack(Stack::builder()).await;
     reload(&stack, Program::V1);
     stack.configure(Program::V1, "threads = 3\n[login]\nlogin_ttl_seconds = 599");
     for is_new in [true, false] {
-        let told = reload(&stack, Program::V1);
-        let (reloaded, restart) = told.split_once("a restart is needed for:").unwrap();
+        let printed = reload(&stack, Program::V1);
+        let (reloaded, restart) = printed.split_once("a restart is needed for:").unwrap();
         let change = "login.login_ttl_seconds: 600 -> 599";
-        assert_eq!(reloaded.contains(change), is_new, "{told}");
-        assert!(restart.contains("threads: 0 -> 3"), "{told}");
+        assert_eq!(reloaded.contains(change), is_new, "{printed}");
+        assert!(restart.contains("threads: 0 -> 3"), "{printed}");
     }
     let line = "a restart is needed for threads: the old values stay until then";
     stack.log_with(Program::V1, line).await;
     stack.restart(Program::V1).await;
-    let told = reload(&stack, Program::V1);
-    assert!(!told.contains("restart"), "{told}");
+    let printed = reload(&stack, Program::V1);
+    assert!(!printed.contains("restart"), "{printed}");
 }
 
 #[tokio::test]
@@ -247,34 +250,34 @@ async fn check_shows_what_a_reload_would_change_and_changes_nothing() {
     stack.configure(Program::V1, "[login]\ncredential_ttl_seconds = 77");
     for _ in 0..2 {
         let compared = stack.check(Program::V1, &["--diff"]);
-        let told = text(&compared);
-        assert_eq!(compared.status.code(), Some(0), "{told}");
+        let printed = text(&compared);
+        assert_eq!(compared.status.code(), Some(0), "{printed}");
         let change = "login.credential_ttl_seconds: 2592000 -> 77";
-        assert!(told.contains(change), "{told}");
+        assert!(printed.contains(change), "{printed}");
     }
     stack.kill(Program::V1);
     for output in [
         stack.check(Program::V1, &["--diff"]),
         stack.reload(Program::V1),
     ] {
-        let told = text(&output);
-        assert_eq!(output.status.code(), Some(1), "{told}");
+        let printed = text(&output);
+        assert_eq!(output.status.code(), Some(1), "{printed}");
         assert!(
-            told.contains("no running program was started with"),
-            "{told}"
+            printed.contains("no running program was started with"),
+            "{printed}"
         );
     }
     assert_eq!(stack.check(Program::V1, &[]).status.code(), Some(0));
 }
 
 #[tokio::test]
-async fn the_log_changes_its_format_and_leaves_requests_out() {
+async fn the_log_changes_its_format_and_omits_requests() {
     let (stack, _) = stack(Stack::builder()).await;
     stack.configure(Program::V1, "[log]\nformat = \"json\"\naccess = false");
     reload(&stack, Program::V1);
     let line = "\"message\":\"configuration reloaded: ";
     let before = stack.log_with(Program::V1, line).await;
-    // Answered by our own fault, 502, which is logged; and not, which is not.
+    // Only a server error is still logged, here the 502 of the login.
     stack.client().get("/user").send().await;
     assert!(!logs_in(&stack.client()).await);
     let log = stack.log_with(Program::V1, "answered 502").await;
@@ -283,7 +286,7 @@ async fn the_log_changes_its_format_and_leaves_requests_out() {
     assert!(!since.contains("answered 302"), "{since}");
 }
 
-/// Reloads while people log in and call.
+/// Reloads during logins and calls.
 const RELOADS: u32 = 20;
 const LINE: &str = "configuration reloaded: login.credential_ttl_seconds";
 
@@ -295,14 +298,18 @@ async fn reloads_under_load_fail_no_request() {
     let mut stack = builder.backends(limits).start().await;
     let client = stack.client();
     let login = log_in_by_redirect(&client, "ada").await;
-    let is_over = Arc::new(AtomicBool::new(false));
+    let is_stopping = Arc::new(AtomicBool::new(false));
     let served = Arc::new([const { AtomicUsize::new(0) }; 3]);
     let mut load = tokio::task::JoinSet::new();
     for kind in [0, 0, 1, 2] {
-        let (client, is_over, served) = (client.clone(), Arc::clone(&is_over), Arc::clone(&served));
+        let (client, is_stopping, served) = (
+            client.clone(),
+            Arc::clone(&is_stopping),
+            Arc::clone(&served),
+        );
         let (credential, account) = (credential(&login).to_owned(), login["account"].clone());
         load.spawn(async move {
-            while !is_over.load(Ordering::Relaxed) {
+            while !is_stopping.load(Ordering::Relaxed) {
                 match kind {
                     0 => {
                         let call = client.get("/user").authorization(&credential);
@@ -340,7 +347,7 @@ async fn reloads_under_load_fail_no_request() {
         );
         stack.configure(Program::V1, &more);
         if round % 2 == 0 {
-            stack.running(Program::V1).hang_up();
+            stack.running(Program::V1).reload_by_signal();
         } else {
             reload(&stack, Program::V1);
         }
@@ -352,6 +359,6 @@ async fn reloads_under_load_fail_no_request() {
         })
         .await;
     }
-    is_over.store(true, Ordering::Relaxed);
+    is_stopping.store(true, Ordering::Relaxed);
     load.join_all().await;
 }

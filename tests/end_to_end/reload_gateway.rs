@@ -1,4 +1,4 @@
-//! The gateway takes on a changed configuration while it serves: each kind of change, and none that is invalid.
+//! The gateway reloads its configuration while it serves: each kind of change applies, and an invalid file does not.
 
 mod under_load;
 mod watched;
@@ -9,7 +9,7 @@ use end_to_end::{
     port::free_address,
     program::Program,
     raw_connection::request,
-    recording_backend::{Behaviour, Manner, RecordingBackend},
+    recording_backend::{Behaviour, Delivery, RecordingBackend},
     signed_client::SignedClient,
     stack::{APP_KEY, Stack},
     waiting::until,
@@ -24,7 +24,7 @@ fn text(output: &Output) -> String {
         .concat()
 }
 
-/// Puts this over the gateway's file, and reloads it.
+/// Merges `toml` into the gateway's file, and reloads it.
 fn reload(stack: &Stack, toml: &str) -> String {
     stack.configure(Program::Gateway, toml);
     let output = stack.reload(Program::Gateway);
@@ -56,19 +56,21 @@ fn at(backend: &RecordingBackend) -> String {
 }
 
 #[tokio::test]
-async fn a_version_moves_and_what_is_in_flight_ends_where_it_began() {
+async fn a_version_moves_and_requests_in_flight_finish_at_the_old_backend() {
     let (old, new) = tokio::join!(RecordingBackend::start(), RecordingBackend::start());
     let stack = Stack::builder().in_front_of(&old).start().await;
     let client = stack.client();
-    old.behave(Behaviour::answering(Manner::After(Duration::from_secs(1))));
+    old.behave(Behaviour::answering(Delivery::After(Duration::from_secs(
+        1,
+    ))));
     let slow = tokio::spawn({
         let client = client.clone();
         async move { client.get("/slow").param("a", "1").send().await }
     });
     old.request_number(1).await;
-    let told = reload(&stack, &format!("[versions.v1]\nbackend = {}", at(&new)));
+    let printed = reload(&stack, &format!("[versions.v1]\nbackend = {}", at(&new)));
     let change = format!("versions.v1.backend: {} -> {}", at(&old), at(&new));
-    assert!(told.contains(&change), "{told}");
+    assert!(printed.contains(&change), "{printed}");
     assert_eq!(status(&client, "/fast").await, 200);
     assert_eq!(
         new.request_number(1).await.target.split('?').next(),
@@ -79,7 +81,7 @@ async fn a_version_moves_and_what_is_in_flight_ends_where_it_began() {
 }
 
 #[tokio::test]
-async fn versions_come_and_go() {
+async fn a_version_can_be_added_and_become_the_default() {
     let (one, other) = tokio::join!(RecordingBackend::start(), RecordingBackend::start());
     let stack = Stack::builder()
         .in_front_of(&one)
@@ -112,7 +114,7 @@ async fn versions_come_and_go() {
 }
 
 #[tokio::test]
-async fn rules_of_signing_change_with_the_next_request() {
+async fn signing_rules_change_with_the_next_request() {
     let (stack, _backend) = Stack::recording().await;
     let client = stack.client();
     let late = |seconds: i64| {
@@ -145,19 +147,22 @@ async fn rules_of_signing_change_with_the_next_request() {
     assert_eq!(status(&client.with_key(OTHER_KEY), "/x").await, 200);
     // The same file with another key in it.
     secret(&stack, "app.key", APP_KEY);
-    let told = reload(&stack, "");
-    assert!(told.contains("\n  application.key: changed"), "{told}");
+    let printed = reload(&stack, "");
+    assert!(
+        printed.contains("\n  application.key: changed"),
+        "{printed}"
+    );
     assert_eq!(status(&client, "/x").await, 200);
-    for told in [told, stack.log(Program::Gateway)] {
+    for printed in [printed, stack.log(Program::Gateway)] {
         assert!(
-            !told.contains(APP_KEY) && !told.contains(OTHER_KEY),
-            "{told}"
+            !printed.contains(APP_KEY) && !printed.contains(OTHER_KEY),
+            "{printed}"
         );
     }
 }
 
 #[tokio::test]
-async fn a_sign_that_was_used_stays_used() {
+async fn a_used_signature_stays_used() {
     let (stack, _backend) = Stack::recording().await;
     reload(&stack, "[sign]\nreplay = \"reject\"\nwindow_seconds = 1");
     let client = stack.client();
@@ -174,7 +179,7 @@ async fn a_sign_that_was_used_stays_used() {
         "[limits]\nparams = 99\n[sign]\nreplay_entries = 200",
     );
     assert_eq!(send().await.0, 409);
-    // The larger window does not let in what was remembered for the smaller one only.
+    // The larger window does not accept a signature that was stored for the smaller one only.
     reload(&stack, "[sign]\nwindow_seconds = 300");
     until("the request to be too old", || async {
         let (status, code) = send().await;
@@ -182,7 +187,7 @@ async fn a_sign_that_was_used_stays_used() {
         (status == 403 && code.as_deref() == Some("time_out_of_window")).then_some(())
     })
     .await;
-    // A further request makes the memory forget what has ended.
+    // A further request removes expired entries from the replay memory.
     assert_eq!(status(&client, "/sweep").await, 200);
     assert_eq!(send().await, (403, Some("time_out_of_window".to_owned())));
     reload(&stack, "[sign]\nwindow_seconds = 2");
@@ -217,10 +222,10 @@ async fn limits_and_timeouts_change_with_the_next_request() {
     idle.send(&client.get("/idle").param("a", "1").bytes(&many))
         .await;
     assert_eq!(idle.answer().await.unwrap().status, 431);
-    backend.behave(Behaviour::answering(Manner::Silently));
+    backend.behave(Behaviour::answering(Delivery::Never));
     reload(&stack, "[timeouts]\nanswer_seconds = 1");
     assert_eq!(form(100).await, 504);
-    // What a stranger may do.
+    // The limit on unsigned requests.
     backend.behave(Behaviour::default());
     reload(
         &stack,
@@ -233,7 +238,7 @@ async fn limits_and_timeouts_change_with_the_next_request() {
         last = connection.answer().await.unwrap().status;
     }
     assert_eq!(last, 429);
-    // What is owed stays, under other rates, too.
+    // Earlier requests still count under other rates.
     reload(
         &stack,
         "[limits.unsigned]\nper_second = 1\nburst = 3\nipv6_48_per_second = 4\nipv6_48_burst = 8",
@@ -252,7 +257,7 @@ async fn limits_and_timeouts_change_with_the_next_request() {
 }
 
 #[tokio::test]
-async fn names_secrets_and_trust_change_with_the_next_request() {
+async fn header_names_secrets_and_trusted_proxies_change_with_the_next_request() {
     let (stack, backend) = Stack::recording().await;
     let client = stack.client();
     let gateway_secret = secret(&stack, "gateway.secret", OTHER_KEY);
@@ -270,7 +275,7 @@ async fn names_secrets_and_trust_change_with_the_next_request() {
     assert_eq!(first.value("x-forwarded-for"), Some("127.0.0.1"));
     secret(&stack, "gateway.secret", APP_KEY);
     reload(&stack, "trusted_proxies = [\"127.0.0.0/8\"]");
-    // The client's connection is the same; what it is trusted with is not.
+    // The client's connection is the same, but its address is trusted now.
     ask("x-forwarded-for", "192.0.2.1").await;
     let second = backend.request_number(2).await;
     assert_eq!(second.value("x-gateway-secret"), Some(APP_KEY));
@@ -314,7 +319,7 @@ async fn the_log_changes_with_the_next_line() {
 }
 
 #[tokio::test]
-async fn an_unhealthy_address_stays_out() {
+async fn an_unhealthy_address_stays_unhealthy() {
     let (one, other) = tokio::join!(RecordingBackend::start(), RecordingBackend::start());
     let backends = |further: &str| {
         format!(
@@ -323,7 +328,7 @@ async fn an_unhealthy_address_stays_out() {
             at(&other)
         )
     };
-    one.behave_when_checked(Behaviour::answering(Manner::HangUp));
+    one.behave_when_checked(Behaviour::answering(Delivery::HangUp));
     let stack = Stack::builder()
         .in_front_of(&one)
         .without(Program::Gateway, "versions")
@@ -341,12 +346,12 @@ async fn an_unhealthy_address_stays_out() {
         assert_eq!(other.requests().len(), before.1 + 6);
     };
     all_go_to_the_other().await;
-    // Nothing about the version changes: its balancer stays, and no check is made.
+    // The version does not change: its balancer stays, and no health check runs.
     let checks = one.checks();
     reload(&stack, "[limits]\nparams = 99");
     all_go_to_the_other().await;
     assert_eq!(one.checks(), checks);
-    // Its rule changes; checks begin anew, and find the same.
+    // The balancing rule changes: health checks start again, with the same result.
     reload(&stack, "[versions.v1]\nbalance = \"least-connections\"");
     all_go_to_the_other().await;
     reload(&stack, "[versions.v1]\nhealth = { active = false }");
@@ -356,12 +361,12 @@ async fn an_unhealthy_address_stays_out() {
     }
     assert!(
         one.requests().len() > before,
-        "without checks it counts as healthy"
+        "without health checks it counts as healthy"
     );
 }
 
 #[tokio::test]
-async fn an_invalid_file_changes_nothing_and_is_explained_as_by_check() {
+async fn an_invalid_file_changes_nothing_and_is_reported_as_by_check() {
     let (stack, _backend) = Stack::recording().await;
     let client = stack.client();
     let file = stack.config(Program::Gateway);
@@ -373,15 +378,15 @@ async fn an_invalid_file_changes_nothing_and_is_explained_as_by_check() {
         String::new(),
     ] {
         fs::write(&file, &broken).unwrap();
-        let told = text(&stack.reload(Program::Gateway));
+        let printed = text(&stack.reload(Program::Gateway));
         let output = stack.check(Program::Gateway, &[]);
         assert_eq!(output.status.code(), Some(1));
         for line in text(&output).lines() {
-            assert!(told.contains(line), "{line} in {told}");
+            assert!(printed.contains(line), "{line} in {printed}");
         }
-        assert!(told.contains("the old configuration stays"), "{told}");
+        assert!(printed.contains("the old configuration stays"), "{printed}");
         assert_eq!(status(&client, "/x").await, 200);
-        // A program that serves is healthy, whatever the file says by now.
+        // A running program is healthy even if its file is invalid.
         let output = stack.command(&["health"]);
         assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     }
@@ -399,17 +404,17 @@ async fn an_invalid_file_changes_nothing_and_is_explained_as_by_check() {
 }
 
 #[tokio::test]
-async fn what_needs_a_restart_is_named() {
+async fn keys_that_need_a_restart_are_reported() {
     let (stack, _backend) = Stack::recording().await;
     let other = free_address();
-    let told = reload(
+    let printed = reload(
         &stack,
         &format!("threads = 1\nlisten = \"{other}\"\n[limits]\nparams = 99"),
     );
-    let (reloaded, restart) = told.split_once("a restart is needed for:").unwrap();
-    assert!(reloaded.contains("limits.params: 256 -> 99"), "{told}");
-    assert!(restart.contains("threads: 0 -> 1"), "{told}");
-    assert!(restart.contains(&format!("-> \"{other}\"")), "{told}");
+    let (reloaded, restart) = printed.split_once("a restart is needed for:").unwrap();
+    assert!(reloaded.contains("limits.params: 256 -> 99"), "{printed}");
+    assert!(restart.contains("threads: 0 -> 1"), "{printed}");
+    assert!(restart.contains(&format!("-> \"{other}\"")), "{printed}");
     assert_eq!(status(&stack.client(), "/x").await, 200);
     let log = stack
         .log_with(Program::Gateway, "a restart is needed for")
@@ -435,7 +440,9 @@ async fn the_gateway_does_not_become_its_own_backend() {
     let output = stack.reload(Program::Gateway);
     assert_eq!(output.status.code(), Some(1));
     assert!(
-        text(&output).contains("versions.v1: the gateway itself listens"),
+        text(&output).contains(
+            "versions.v1: until a restart, the gateway itself listens on this backend's address"
+        ),
         "{}",
         text(&output)
     );
@@ -443,10 +450,10 @@ async fn the_gateway_does_not_become_its_own_backend() {
 }
 
 #[tokio::test]
-async fn a_hangup_ends_no_gateway_that_is_still_starting() {
+async fn sighup_does_not_end_a_gateway_that_is_still_starting() {
     let (mut stack, _backend) = Stack::recording().await;
-    stack.begin(Program::Gateway);
-    // What it warns of is logged before it opens its store and resolves names.
+    stack.restart_without_waiting(Program::Gateway);
+    // The gateway logs its warnings before it opens its store and resolves names.
     until("the gateway to have read its file", || {
         let warned = stack
             .log(Program::Gateway)
@@ -456,19 +463,19 @@ async fn a_hangup_ends_no_gateway_that_is_still_starting() {
     })
     .await;
     for _ in 0..5 {
-        stack.running(Program::Gateway).hang_up();
+        stack.running(Program::Gateway).reload_by_signal();
     }
     until("the gateway to reload", || {
         let log = stack.log(Program::Gateway);
         async move { log.contains("configuration reloaded").then_some(()) }
     })
     .await;
-    assert!(stack.running(Program::Gateway).ended().is_none());
+    assert!(stack.running(Program::Gateway).exit_status().is_none());
     assert_eq!(status(&stack.client(), "/x").await, 200);
 }
 
 #[tokio::test]
-async fn from_one_application_to_many_takes_a_restart() {
+async fn switching_to_many_applications_needs_a_restart() {
     let (stack, _backend) = Stack::recording().await;
     let file = stack.config(Program::Gateway);
     let whole = fs::read_to_string(&file).unwrap();
@@ -486,17 +493,17 @@ async fn from_one_application_to_many_takes_a_restart() {
         ),
     )
     .unwrap();
-    let told = text(&stack.reload(Program::Gateway));
-    let restart = told.split("a restart is needed for:").nth(1).unwrap();
+    let printed = text(&stack.reload(Program::Gateway));
+    let restart = printed.split("a restart is needed for:").nth(1).unwrap();
     assert!(
         restart.contains("applications: ") && restart.contains("application.key: removed"),
-        "{told}"
+        "{printed}"
     );
     assert_eq!(status(&stack.client(), "/x").await, 200);
 }
 
 #[tokio::test]
-async fn the_difference_is_shown_without_a_reload() {
+async fn check_shows_the_difference_without_a_reload() {
     let (stack, _backend) = Stack::recording().await;
     let output = stack.check(Program::Gateway, &["--diff"]);
     assert!(
@@ -519,7 +526,7 @@ async fn the_difference_is_shown_without_a_reload() {
 }
 
 #[tokio::test]
-async fn applications_of_the_store_stay_cached_in_another_size() {
+async fn the_application_cache_can_be_resized() {
     let backend = RecordingBackend::start().await;
     let stack = Stack::builder().in_front_of(&backend).multi().start().await;
     let app = stack.create_application("shop", &[]);
@@ -527,7 +534,7 @@ async fn applications_of_the_store_stay_cached_in_another_size() {
     assert_eq!(status(&client, "/x").await, 200);
     reload(&stack, "[applications]\ncache_entries = 5");
     assert_eq!(status(&client, "/x").await, 200);
-    // The cache that is in use hears of the change.
+    // The resized cache is notified of the change.
     let output = stack.command(&["app", "disable", &app.ident]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     until("the application to be disabled", || async {

@@ -1,4 +1,4 @@
-//! The replay memory: a sign serves once, where it is told to. CONTRACT 3.
+//! The replay memory: if so configured, a signature is valid once. CONTRACT 3.
 
 use end_to_end::{
     raw_connection::RawConnection,
@@ -8,7 +8,7 @@ use end_to_end::{
 };
 
 #[tokio::test]
-async fn a_replayed_request_is_refused() {
+async fn a_replayed_request_is_rejected() {
     let backend = RecordingBackend::start().await;
     let stack = Stack::builder()
         .in_front_of(&backend)
@@ -18,7 +18,7 @@ async fn a_replayed_request_is_refused() {
     let call = client.post("/x").param("a", "1");
     call.send().await.ok();
     call.send().await.problem(409, "request_replayed");
-    // The same sign in other letters is the same sign.
+    // In capitals it is the same signature.
     let (_, form) = call.parts();
     let (before, sign) = form.split_once("&sign=").unwrap();
     let capitals = format!("{before}&sign={}", sign.to_uppercase());
@@ -29,7 +29,7 @@ async fn a_replayed_request_is_refused() {
 }
 
 #[tokio::test]
-async fn a_full_replay_memory_refuses_rather_than_forgets() {
+async fn a_full_replay_memory_rejects_requests_and_keeps_its_entries() {
     let backend = RecordingBackend::start().await;
     let small = "[sign]\nreplay = \"reject\"\nreplay_entries = 100";
     let stack = Stack::builder()
@@ -52,13 +52,13 @@ async fn a_full_replay_memory_refuses_rather_than_forgets() {
     over.problem(429, "rate_limited");
     assert!(over.header("retry-after").unwrap().parse::<u64>().unwrap() > 0);
     first.send().await.problem(409, "request_replayed");
-    // A wrong sign takes no room, and a request without parameters needs none.
+    // A request without parameters needs no entry.
     client.get("/x").send().await.ok();
     assert_eq!(backend.requests().len(), 101);
 }
 
 #[tokio::test]
-async fn a_refused_request_is_not_remembered() {
+async fn a_rejected_request_takes_no_replay_entry() {
     let backend = RecordingBackend::start().await;
     let stack = Stack::builder()
         .in_front_of(&backend)
@@ -68,7 +68,7 @@ async fn a_refused_request_is_not_remembered() {
     let call = client.get("/x").param("a", "1");
     let wrong = client.with_key(&"1".repeat(64));
     let (target, _) = call.parts();
-    // Somebody without the key cannot use a sign up by guessing at it.
+    // Without the key, an attacker cannot use up a signature.
     wrong
         .get("/x")
         .param("a", "1")
@@ -82,7 +82,7 @@ async fn a_refused_request_is_not_remembered() {
 }
 
 #[tokio::test]
-async fn of_many_equal_requests_at_once_one_passes() {
+async fn one_of_many_equal_concurrent_requests_passes() {
     let backend = RecordingBackend::start().await;
     let stack = Stack::builder()
         .in_front_of(&backend)

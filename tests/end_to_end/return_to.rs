@@ -1,11 +1,11 @@
-//! `return_to`: where a login may send the browser, and how that is evaded. CONTRACT 8.
+//! `return_to`: where a login may send the browser, and attempts to evade that. CONTRACT 8.
 
 use end_to_end::{
     browser::{Browser, Decision},
     stack::Stack,
 };
 
-/// Addresses that a careless comparison with `https://app.example` would let pass, and some that none would.
+/// Addresses that a careless comparison with `https://app.example` would accept, and some that are plainly wrong.
 const EVASIVE: [&str; 28] = [
     "https://app.example.evil.example/",
     "https://evil.example/https://app.example/",
@@ -38,7 +38,7 @@ const EVASIVE: [&str; 28] = [
 ];
 
 #[tokio::test]
-async fn return_to_cannot_be_talked_into_another_origin() {
+async fn return_to_cannot_lead_to_another_origin() {
     let config = "[application]\nreturn_to = [\"https://app.example\"]";
     let stack = Stack::builder().backends(config).start().await;
     let client = stack.client();
@@ -61,11 +61,11 @@ async fn return_to_cannot_be_talked_into_another_origin() {
 }
 
 #[tokio::test]
-async fn what_return_to_is_allowed_is_where_the_browser_goes() {
+async fn an_unusual_return_to_leads_to_the_allowed_origin() {
     let config = "[application]\nreturn_to = [\"https://app.example\"]";
     let stack = Stack::builder().backends(config).start().await;
     let client = stack.client();
-    // Unusual, but of the origin: the browser must end up there and nowhere else.
+    // Unusual, but of the allowed origin: the browser must end up there and nowhere else.
     for unusual in [
         "https://app.example",
         "https://APP.example/",
@@ -81,7 +81,7 @@ async fn what_return_to_is_allowed_is_where_the_browser_goes() {
             .step(&client.login_url(&[("return_to", unusual)]))
             .await;
         if begun.answer.status == 403 {
-            continue; // Refusing more than must be is safe.
+            continue; // Rejecting more than necessary is safe.
         }
         let provider = browser.follow(begun).await;
         let back = browser

@@ -1,4 +1,4 @@
-//! The sandbox provider on its own: what it is strict about, a real provider is strict about.
+//! The sandbox provider on its own: it is as strict as a real provider.
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use end_to_end::{
@@ -18,7 +18,7 @@ async fn provider() -> (Stack, String) {
     (stack, base)
 }
 
-/// A code for ada, as the page gives it.
+/// Returns a code for ada, issued by the provider's page.
 async fn code(base: &str, further: &str) -> String {
     let mut browser = Browser::default();
     let target = format!("client_id=signpost-demo&response_type=code&state=s&{further}");
@@ -57,7 +57,7 @@ async fn a_code_becomes_a_profile() {
     let uuid = profile["uuid"].as_str().unwrap();
     assert!(uuid.starts_with('{') && uuid.ends_with('}'), "{uuid}");
     assert_eq!(profile["display_name"], "Ada Lovelace");
-    // A code serves once.
+    // A code is valid once.
     assert_eq!(error(&base, &form).await, "invalid_grant");
 }
 
@@ -78,7 +78,7 @@ async fn the_client_must_know_its_secret() {
 }
 
 #[tokio::test]
-async fn the_exchange_repeats_the_redirect_uri_or_its_absence() {
+async fn the_exchange_must_repeat_or_omit_the_redirect_uri() {
     let (stack, base) = provider().await;
     let callback = stack.url("/login/sub");
     let grant = ("grant_type", "authorization_code");
@@ -149,7 +149,7 @@ async fn a_code_expires() {
 }
 
 #[tokio::test]
-async fn deny_goes_back_with_access_denied_and_iss() {
+async fn deny_redirects_with_access_denied_and_iss() {
     let issuer = "--issuer=https://provider.example";
     let stack = Stack::builder()
         .only_provider()

@@ -1,4 +1,4 @@
-//! What a credential is good for, and how it ends. CONTRACT 8.
+//! Credentials: what they authorize, and how logout invalidates them. Also health checks of both programs. CONTRACT 8.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ use end_to_end::{
 };
 
 #[tokio::test]
-async fn logout_voids_the_credential_everywhere_within_a_second() {
+async fn logout_invalidates_the_credential_everywhere_within_a_second() {
     let stack = Stack::start().await;
     let client = stack.client();
     let login = log_in_by_polling(&client, "ada").await;
     let other = log_in_by_redirect(&client, "ada").await;
     let credential_ = credential(&login);
-    // Both versions have it in memory now.
+    // Both versions have it cached now.
     for version in ["v1", "v2"] {
         client
             .get("/user")
@@ -43,18 +43,21 @@ async fn logout_voids_the_credential_everywhere_within_a_second() {
         .send()
         .await
         .problem(401, "authorization_invalid");
-    let void = within(Duration::from_secs(1), || async {
+    let invalid = within(Duration::from_secs(1), || async {
         let call = client.get("/user").version("v2").authorization(credential_);
         (call.send().await.status == 401).then_some(())
     });
-    assert!(void.await.is_some(), "v2 still knows it after a second");
+    assert!(
+        invalid.await.is_some(),
+        "v2 still accepts it after a second"
+    );
     let again = client
         .post("/user/logout")
         .authorization(credential_)
         .send()
         .await;
     again.problem(401, "authorization_invalid");
-    // The person's other login is another matter.
+    // The same person's other login stays valid.
     client
         .get("/user")
         .authorization(credential(&other))
@@ -64,7 +67,7 @@ async fn logout_voids_the_credential_everywhere_within_a_second() {
 }
 
 #[tokio::test]
-async fn a_credential_is_needed_and_must_be_right() {
+async fn a_credential_is_required_and_must_be_valid() {
     let stack = Stack::start().await;
     let client = stack.client();
     let login = log_in_by_redirect(&client, "ada").await;
@@ -98,7 +101,7 @@ async fn a_credential_is_needed_and_must_be_right() {
         let answer = client.get("/user").authorization(wrong).send().await;
         answer.problem(401, "authorization_invalid");
     }
-    // The provider's way of saying it is not ours.
+    // The gateway does not read the standard `Authorization` header.
     let usual = client
         .get("/user")
         .header("Authorization", &format!("Bearer {right}"))
@@ -195,7 +198,7 @@ async fn an_unknown_path_is_not_found() {
 }
 
 #[tokio::test]
-async fn a_backend_that_wants_the_gateways_secret_serves_nobody_else() {
+async fn a_backend_with_a_gateway_secret_serves_only_the_gateway() {
     let secret = "gateway_secret = \"between-us-4283fefc63f0cd0e\"";
     let stack = Stack::builder()
         .gateway(secret)
@@ -221,13 +224,13 @@ async fn a_backend_that_wants_the_gateways_secret_serves_nobody_else() {
         let answer = direct(wrong).send().await.unwrap();
         Answer::read(answer).await.problem(403, "gateway_required");
     }
-    // Health is asked by machines that know no secret.
+    // Health checks need no secret.
     let ready = fetch(&format!("http://{}/readyz", stack.addresses().v1)).await;
     assert_eq!(ready.status, 200);
 }
 
 #[tokio::test]
-async fn health_is_told_on_the_management_address() {
+async fn health_is_served_on_the_management_address() {
     let mut stack = Stack::start().await;
     let management = stack.addresses().management;
     for path in ["/healthz", "/readyz"] {
@@ -239,17 +242,14 @@ async fn health_is_told_on_the_management_address() {
     stack.running(Program::Gateway).terminate();
     let running = stack.running(Program::Gateway);
     let ended = within(Duration::from_secs(10), || {
-        let ended = running.ended();
+        let ended = running.exit_status();
         async move { ended }
     });
-    assert!(
-        ended.await.is_some(),
-        "the gateway does not end when it is told to"
-    );
+    assert!(ended.await.is_some(), "the gateway does not end on SIGTERM");
 }
 
 #[tokio::test]
-async fn a_backends_health_is_not_for_the_gateways_clients() {
+async fn a_backends_health_is_hidden_from_the_gateways_clients() {
     let stack = Stack::start().await;
     for path in ["/healthz", "/readyz"] {
         let answer = stack.client().get(path).send().await;
@@ -257,9 +257,9 @@ async fn a_backends_health_is_not_for_the_gateways_clients() {
     }
 }
 
-/// The gateway keeps its connections to a backend, and a POST that finds one closed is not sent again.
+/// The gateway pools its connections to a backend, and does not retry a POST that finds one closed.
 #[tokio::test]
-async fn a_backend_does_not_hang_up_unannounced_on_a_body_that_is_late() {
+async fn a_backend_that_answers_before_a_late_body_announces_the_close() {
     let stack = Stack::start().await;
     let internal = [
         "X-Gateway-App-Id: 0",
@@ -274,7 +274,9 @@ async fn a_backend_does_not_hang_up_unannounced_on_a_body_that_is_late() {
         connection
             .send(&request("POST", path, &internal, b""))
             .await;
-        let is_early = connection.stirs_within(Duration::from_millis(300)).await;
+        let is_early = connection
+            .has_activity_within(Duration::from_millis(300))
+            .await;
         if !is_early {
             connection.send(b"event=x").await;
         }
@@ -282,7 +284,7 @@ async fn a_backend_does_not_hang_up_unannounced_on_a_body_that_is_late() {
         let announces_end = answer.header("connection") == Some("close");
         assert!(
             !is_early || announces_end,
-            "{path} was answered before its body came, and the connection's end not announced: {}",
+            "{path} was answered before its body, without `Connection: close`: {}",
             answer.head
         );
     }

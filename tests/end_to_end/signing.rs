@@ -1,4 +1,4 @@
-//! CONTRACT 3, as a client meets it: `time`, `sign`, profiles, hints and the replay memory.
+//! CONTRACT 3 from a client's side: `time`, `sign`, profiles and hints.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use end_to_end::{
 };
 
 #[tokio::test]
-async fn a_signed_call_passes_wherever_its_parameters_stand() {
+async fn a_signed_call_passes_with_parameters_in_query_and_form() {
     let (stack, backend) = Stack::recording().await;
     let client = stack.client();
     client
@@ -50,7 +50,7 @@ async fn a_signed_call_passes_wherever_its_parameters_stand() {
 }
 
 #[tokio::test]
-async fn a_sign_may_be_in_capitals() {
+async fn a_signature_may_be_in_capitals() {
     let (stack, _backend) = Stack::recording().await;
     let time = now_ms().to_string();
     let sign = md5_hex(&format!("time={time}&token=v1.x{APP_KEY}")).to_uppercase();
@@ -66,7 +66,7 @@ async fn a_sign_may_be_in_capitals() {
 }
 
 #[tokio::test]
-async fn a_request_without_parameters_needs_no_sign() {
+async fn a_request_without_parameters_needs_no_signature() {
     let (stack, backend) = Stack::recording().await;
     stack.client().get("/user").send().await.ok();
     stack.client().post("/user/logout").send().await.ok();
@@ -74,7 +74,7 @@ async fn a_request_without_parameters_needs_no_sign() {
 }
 
 #[tokio::test]
-async fn what_must_always_be_signed_is() {
+async fn post_login_must_always_be_signed() {
     let (stack, backend) = Stack::recording().await;
     stack
         .client()
@@ -88,7 +88,7 @@ async fn what_must_always_be_signed_is() {
 }
 
 #[tokio::test]
-async fn the_window_reaches_both_ways_and_no_further() {
+async fn the_window_limits_past_and_future() {
     let backend = RecordingBackend::start().await;
     let narrow = Stack::builder()
         .in_front_of(&backend)
@@ -119,7 +119,7 @@ async fn the_window_reaches_both_ways_and_no_further() {
 }
 
 #[tokio::test]
-async fn the_window_is_a_minute_unless_told() {
+async fn the_window_is_a_minute_by_default() {
     let (stack, _backend) = Stack::recording().await;
     let client = stack.client();
     client
@@ -139,7 +139,7 @@ async fn the_window_is_a_minute_unless_told() {
 }
 
 #[tokio::test]
-async fn a_time_that_is_none_is_invalid() {
+async fn a_malformed_time_is_invalid() {
     let (stack, backend) = Stack::recording().await;
     let client = stack.client();
     let call = |time: &str| client.get("/x").param("a", "1").time(time);
@@ -177,7 +177,7 @@ async fn a_time_that_is_none_is_invalid() {
 }
 
 #[tokio::test]
-async fn time_and_sign_stand_once_each() {
+async fn time_and_sign_are_required_once_each() {
     let (stack, backend) = Stack::recording().await;
     let client = stack.client();
     let call = || client.get("/x").param("a", "1");
@@ -213,7 +213,7 @@ async fn time_and_sign_stand_once_each() {
 }
 
 #[tokio::test]
-async fn a_wrong_sign_is_refused_and_tells_nothing() {
+async fn a_wrong_signature_is_rejected_without_details() {
     let (stack, backend) = Stack::recording().await;
     let client = stack.client();
     let call = || client.get("/x").param("a", "1");
@@ -242,9 +242,9 @@ async fn a_wrong_sign_is_refused_and_tells_nothing() {
         .await
         .problem(403, "sign_mismatch");
     hints.insert(problem["hint"].as_str().unwrap().to_owned());
-    // The same words whatever the sign was.
+    // Every wrong signature gets the same hint.
     assert_eq!(hints.len(), 1, "{hints:?}");
-    assert!(hints.first().unwrap().contains("key is another one"));
+    assert!(hints.first().unwrap().contains("Probably the key is wrong"));
     let log = stack.log(Program::Gateway);
     assert!(
         !log.contains(APP_KEY) && !log.contains(&"0".repeat(31)),
@@ -254,7 +254,7 @@ async fn a_wrong_sign_is_refused_and_tells_nothing() {
 }
 
 #[tokio::test]
-async fn a_changed_parameter_is_noticed() {
+async fn a_changed_parameter_is_detected() {
     let (stack, backend) = Stack::recording().await;
     let (target, _) = stack
         .client()
@@ -328,7 +328,7 @@ async fn a_form_that_is_signed_without_the_query_is_explained() {
 }
 
 #[tokio::test]
-async fn microseconds_are_told_to_be_such() {
+async fn a_time_in_microseconds_is_explained() {
     let (stack, backend) = Stack::recording().await;
     let client = stack.client();
     let call = client.get("/x").param("a", "1");
@@ -343,7 +343,7 @@ async fn microseconds_are_told_to_be_such() {
 }
 
 #[tokio::test]
-async fn each_preset_is_spoken() {
+async fn each_preset_is_accepted() {
     let decoded = Profile {
         values: Values::Decoded,
         ..Profile::default()
@@ -392,7 +392,7 @@ async fn each_preset_is_spoken() {
 }
 
 #[tokio::test]
-async fn a_sign_that_covers_the_request_serves_one_method_and_path() {
+async fn a_signature_over_the_request_is_valid_for_one_method_and_path() {
     let backend = RecordingBackend::start().await;
     let stack = Stack::builder()
         .in_front_of(&backend)

@@ -1,4 +1,4 @@
-//! A log that nobody reads stops neither requests nor the end of a program. #9
+//! An unread log blocks neither requests nor the end of a program. #9
 
 use std::{
     io::{PipeReader, Read},
@@ -9,25 +9,25 @@ use std::{
 use end_to_end::{
     program::Program,
     raw_connection::{RawConnection, request},
-    recording_backend::{Behaviour, Manner, RecordingBackend},
+    recording_backend::{Behaviour, Delivery, RecordingBackend},
     stack::Stack,
 };
 use tokio::task::spawn_blocking;
 
 const REQUESTS: usize = 2000;
-/// So many are sent at once: few enough for the socket's buffers.
+/// Requests sent at once: few enough for the socket's buffers.
 const BATCH: usize = 50;
-/// Both programs hold back about 1 MiB for a reader that may come again; 2,000 lines with such paths are more.
+/// Both programs buffer about 1 MiB of the log for a slow reader; 2,000 lines with such paths are more.
 const PATH_LENGTH: usize = 500;
-/// A stop without anything in flight, and the half second in which the log may still be written.
-const IN_TIME: Duration = Duration::from_secs(6);
+/// Limit for a stop with no request in flight, including the half second in which the log may still be written.
+const STOP_TIMEOUT: Duration = Duration::from_secs(6);
 
 #[tokio::test]
 async fn a_stalled_log_does_not_stop_the_gateway() {
     let (mut stack, backend) = Stack::recording().await;
     let reader = stack.restart_into_pipe(Program::Gateway).await;
     serve_unread(&stack, &backend).await;
-    ends_in_time(&mut stack, Program::Gateway).await;
+    assert_stops_in_time(&mut stack, Program::Gateway).await;
     drop(reader);
 }
 
@@ -36,8 +36,8 @@ async fn the_gateway_logs_how_many_lines_were_dropped() {
     let (mut stack, backend) = Stack::recording().await;
     let reader = stack.restart_into_pipe(Program::Gateway).await;
     serve_unread(&stack, &backend).await;
-    every_line_is_accounted_for(reader).await;
-    ends_in_time(&mut stack, Program::Gateway).await;
+    assert_every_line_is_accounted_for(reader).await;
+    assert_stops_in_time(&mut stack, Program::Gateway).await;
 }
 
 #[tokio::test]
@@ -45,7 +45,7 @@ async fn a_stalled_log_does_not_stop_a_backend() {
     let mut stack = Stack::start().await;
     let reader = stack.restart_into_pipe(Program::V1).await;
     call(stack.addresses().v1, 404).await;
-    ends_in_time(&mut stack, Program::V1).await;
+    assert_stops_in_time(&mut stack, Program::V1).await;
     drop(reader);
 }
 
@@ -54,15 +54,15 @@ async fn a_backend_logs_how_many_lines_were_dropped() {
     let mut stack = Stack::start().await;
     let reader = stack.restart_into_pipe(Program::V1).await;
     call(stack.addresses().v1, 404).await;
-    every_line_is_accounted_for(reader).await;
-    ends_in_time(&mut stack, Program::V1).await;
+    assert_every_line_is_accounted_for(reader).await;
+    assert_stops_in_time(&mut stack, Program::V1).await;
 }
 
-/// Access lines come from a thread of their own, lines about failures from those that serve.
+/// Fills the log from both sides: a thread of its own writes access lines, the serving threads write errors.
 async fn serve_unread(stack: &Stack, backend: &RecordingBackend) {
     let gateway = stack.addresses().gateway;
     call(gateway, 200).await;
-    backend.behave(Behaviour::answering(Manner::HangUp));
+    backend.behave(Behaviour::answering(Delivery::HangUp));
     for _ in 0..BATCH {
         let mut connection = RawConnection::open(gateway).await;
         connection.send(&request("GET", "/fails", &[], b"")).await;
@@ -84,16 +84,16 @@ async fn call(address: SocketAddr, status: u16) {
     }
 }
 
-async fn ends_in_time(stack: &mut Stack, program: Program) {
+async fn assert_stops_in_time(stack: &mut Stack, program: Program) {
     let start = Instant::now();
     stack.running(program).terminate();
-    let ended = stack.end_of(program).await;
+    let ended = stack.wait_for_exit(program).await;
     assert!(ended.success(), "{ended}");
-    assert!(start.elapsed() < IN_TIME, "{:?}", start.elapsed());
+    assert!(start.elapsed() < STOP_TIMEOUT, "{:?}", start.elapsed());
 }
 
-/// Reads the log to the line that says how many were dropped.
-async fn every_line_is_accounted_for(mut reader: PipeReader) {
+/// Reads the log up to the line with the number of dropped lines, and checks that number.
+async fn assert_every_line_is_accounted_for(mut reader: PipeReader) {
     let read = spawn_blocking(move || {
         let (mut log, mut piece) = (Vec::new(), vec![0; 64 * 1024]);
         loop {
@@ -101,9 +101,9 @@ async fn every_line_is_accounted_for(mut reader: PipeReader) {
             assert!(length > 0, "the program ended");
             log.extend_from_slice(&piece[..length]);
             let log = String::from_utf8_lossy(&log);
-            if let Some(dropped) = dropped(&log) {
+            if let Some(dropped) = dropped_lines(&log) {
                 let written = log.lines().filter(|line| line.contains("/xxx")).count();
-                // Whoever writes here next is not blocked by this test.
+                // The pipe stays open until the numbers are checked.
                 return (written, dropped, reader);
             }
         }
@@ -116,11 +116,11 @@ async fn every_line_is_accounted_for(mut reader: PipeReader) {
     assert!(written + dropped >= REQUESTS, "{written} and {dropped}");
 }
 
-fn dropped(log: &str) -> Option<usize> {
+fn dropped_lines(log: &str) -> Option<usize> {
     let line = log
         .lines()
         .find(|line| line.contains("log lines were dropped"))?;
     let words: Vec<_> = line.split_whitespace().collect();
-    let place = words.iter().position(|word| *word == "log")?;
-    words[place - 1].parse().ok()
+    let index = words.iter().position(|word| *word == "log")?;
+    words[index - 1].parse().ok()
 }

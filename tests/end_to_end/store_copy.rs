@@ -21,7 +21,7 @@ use rusqlite::Connection;
 use serde_json::Value;
 use url::Url;
 
-/// Everything with a store.
+/// The programs that have a store.
 const PROGRAMS: [Program; 3] = [Program::Gateway, Program::V1, Program::V2];
 const TABLES: [&str; 5] = [
     "applications",
@@ -32,7 +32,7 @@ const TABLES: [&str; 5] = [
 ];
 const FILE: &str = "small.db";
 
-/// An installation on SQLite, whatever the run is on, and the server's database that it moves to.
+/// An installation on SQLite, whichever store this run uses, and the Postgres database that it moves to.
 struct Moving {
     stack: Stack,
     target: PostgresStore,
@@ -63,7 +63,7 @@ impl Moving {
         }
     }
 
-    /// Lets the same files name the new store, and starts on it.
+    /// Puts the new store into the same configuration files, and starts the programs on it.
     async fn start_on_target(&mut self) {
         let old = format!("sqlite:{}", self.file().display());
         let address = self.stack.folder().join("store.address");
@@ -113,7 +113,7 @@ fn refs(arguments: &[String]) -> Vec<&str> {
     arguments.iter().map(String::as_str).collect()
 }
 
-fn said(output: &Output) -> (String, String) {
+fn stdout_and_stderr(output: &Output) -> (String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (text(&output.stdout), text(&output.stderr))
 }
@@ -135,7 +135,7 @@ async fn user(client: &SignedClient, credential: &str) -> Value {
 }
 
 #[tokio::test]
-async fn an_installation_moves_with_all_that_is_under_way() {
+async fn an_installation_moves_with_its_logins_in_progress() {
     let mut moving = Moving::start().await;
     let application = moving.stack.create_application("one", &[]);
     let disabled = moving.stack.create_application("two", &[]);
@@ -145,28 +145,28 @@ async fn an_installation_moves_with_all_that_is_under_way() {
     let ada = log_in_by_polling(&client, "ada").await;
     let before = user(&client, credential(&ada)).await;
     // One login is not opened yet, one waits at the provider, and one is done and not fetched.
-    let (unopened, asked, done) = (
+    let (unopened, at_provider, done) = (
         begin_polling(&client).await,
         begin_polling(&client).await,
         begin_polling(&client).await,
     );
     let mut grace = moving.stack.browser();
-    let provider = confirm_polling(&mut grace, &asked).await;
+    let provider = confirm_polling(&mut grace, &at_provider).await;
     let mut other = moving.stack.browser();
     let page = confirm_polling(&mut other, &done).await;
     other.decide_and_follow(&page, "ada", Decision::Allow).await;
 
     moving.stop();
-    let (out, complaints) = said(&moving.copy());
+    let (out, complaints) = stdout_and_stderr(&moving.copy());
     assert_eq!(complaints, "", "{out}");
     assert_eq!(counts(&moving.target), [2, 1, 4, 1, 0], "{out}");
-    for told in [
+    for words in [
         "applications             2",
         "logins                   4",
         "file:copy.address",
         "small.key",
     ] {
-        assert!(out.contains(told), "{told} in {out}");
+        assert!(out.contains(words), "{words} in {out}");
     }
     moving.start_on_target().await;
 
@@ -177,11 +177,14 @@ async fn an_installation_moves_with_all_that_is_under_way() {
         check(&client, &done.token).await["login"]["account"],
         ada["account"]
     );
-    assert_eq!(check(&client, &asked.token).await["status"], "pending");
+    assert_eq!(
+        check(&client, &at_provider.token).await["status"],
+        "pending"
+    );
     grace
         .decide_and_follow(&provider, "grace", Decision::Allow)
         .await;
-    let login = &check(&client, &asked.token).await["login"];
+    let login = &check(&client, &at_provider.token).await["login"];
     assert_eq!(user(&client, credential(login)).await, login["account"]);
     assert_ne!(login["account"], ada["account"]);
     let mut third = moving.stack.browser();
@@ -194,19 +197,19 @@ async fn an_installation_moves_with_all_that_is_under_way() {
     assert_eq!(
         counts(&moving.target)[1],
         2,
-        "ada is who she was, grace is new"
+        "ada keeps her account, grace's is new"
     );
     moving.stack.create_application("three", &[]);
 }
 
 #[tokio::test]
-async fn what_is_there_already_is_not_copied_over() {
+async fn a_target_that_is_not_empty_is_rejected() {
     let mut moving = Moving::start().await;
     moving.stack.create_application("one", &[]);
     moving.stop();
     assert!(moving.copy().status.success());
     let again = moving.copy();
-    let (_, complaint) = said(&again);
+    let (_, complaint) = stdout_and_stderr(&again);
     assert_eq!(again.status.code(), Some(1));
     assert!(
         complaint.contains("not empty: it has rows in applications."),
@@ -216,10 +219,10 @@ async fn what_is_there_already_is_not_copied_over() {
 }
 
 #[tokio::test]
-async fn whoever_still_runs_on_the_source_is_told_of() {
+async fn programs_still_running_on_the_source_are_reported() {
     let mut moving = Moving::start().await;
     let output = moving.copy();
-    let (_, warning) = said(&output);
+    let (_, warning) = stdout_and_stderr(&output);
     let ids = PROGRAMS.map(|program| format!("process {} has", moving.stack.running(program).id()));
     assert!(ids.iter().any(|id| warning.contains(id)), "{warning}");
     assert!(output.status.success(), "{warning}");
@@ -242,27 +245,32 @@ fn a_copy_that_is_killed_leaves_nothing_and_can_be_run_again() {
     let accounts = lines
         .map(Result::unwrap)
         .find(|line| line.starts_with("accounts"));
-    // The accounts are there by now, and the events on their way.
+    // The accounts are copied by now, and the copy of the events has begun.
     assert!(accounts.unwrap().ends_with(&format!(" {MANY}")));
     child.kill().unwrap();
     assert_eq!(child.wait().unwrap().code(), None, "it ended by itself");
     assert_eq!(counts(&target), [0; 5]);
     let again = copy(folder.path(), &file, &target);
-    assert!(again.status.success(), "{:?}", said(&again));
+    assert!(again.status.success(), "{:?}", stdout_and_stderr(&again));
     assert_eq!(counts(&target), [0, MANY, 0, 0, 2 * MANY]);
 }
 
-/// A store with so many accounts, and twice as many events.
-fn fill(folder: &Folder, file: &Path, many: i64) {
+/// Creates a store with `accounts` accounts, and twice as many events.
+fn fill(folder: &Folder, file: &Path, accounts: i64) {
     let config = format!(
         "prefix = \"Acme\"\nstore = \"sqlite:{}\"\n[applications]\n[versions.v1]\nbackend = \"127.0.0.1:1\"\n",
         file.display()
     );
     folder.write("signpost.toml", &config);
-    let made = Program::Gateway.run(folder.path(), &["app", "list", "--config", "signpost.toml"]);
-    assert!(made.status.success(), "{:?}", said(&made));
+    let created =
+        Program::Gateway.run(folder.path(), &["app", "list", "--config", "signpost.toml"]);
+    assert!(
+        created.status.success(),
+        "{:?}",
+        stdout_and_stderr(&created)
+    );
     let rows = format!(
-        "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {many}) \
+        "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {accounts}) \
          INSERT INTO accounts (provider, kind, username, created_at) SELECT 'p', 'k', 'user' || n, n FROM numbers; \
          INSERT INTO events (account_id, application_id, event, data, received_at) \
          SELECT id, 1, 'seen', 'some data', created_at FROM accounts; \
@@ -276,7 +284,7 @@ fn fill(folder: &Folder, file: &Path, many: i64) {
 }
 
 #[test]
-fn only_sqlite_goes_and_only_to_postgres() {
+fn only_a_copy_from_sqlite_to_postgres_is_supported() {
     let folder = Folder::create();
     for (from, to, complaint) in [
         (
@@ -307,16 +315,16 @@ fn only_sqlite_goes_and_only_to_postgres() {
         (
             "sqlite:a.db",
             "postgres://u:hush@127.0.0.1:1/d",
-            "there is no database a.db",
+            "database a.db not found",
         ),
     ] {
         let arguments = ["store", "copy", "--from", from, "--to", to];
         let output = Program::Gateway.run(folder.path(), &arguments);
-        let (out, said) = said(&output);
-        assert_eq!(output.status.code(), Some(1), "{said}");
+        let (stdout, stderr) = stdout_and_stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
         assert!(
-            said.contains(complaint) && !(said + &out).contains("hush"),
-            "{complaint}: {out}"
+            stderr.contains(complaint) && !(stderr + &stdout).contains("hush"),
+            "{complaint}: {stdout}"
         );
     }
     let literal = [
@@ -329,7 +337,7 @@ fn only_sqlite_goes_and_only_to_postgres() {
         "--to-password",
         "hush",
     ];
-    let (_, complaint) = said(&Program::Gateway.run(folder.path(), &literal));
+    let (_, complaint) = stdout_and_stderr(&Program::Gateway.run(folder.path(), &literal));
     assert!(
         complaint.contains("never the password itself") && !complaint.contains("hush"),
         "{complaint}"

@@ -1,4 +1,5 @@
-//! What is remembered serves on while the store is away, everything else is told so in time; nothing is half done.
+//! While the store is unavailable, the programs serve cached data and reject everything else in time. No login is left
+//! half done.
 
 use std::{
     collections::BTreeMap,
@@ -13,6 +14,7 @@ use end_to_end::{
     crowd::{Crowd, Damage, Outcome, Record, Sent},
     logins::{check, credential, log_in_by_polling},
     postgres::{PostgresServer, Session},
+    program::Program,
     signed_client::SignedClient,
     stack::{Stack, StackBuilder},
     store::StoreKind,
@@ -22,23 +24,26 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
 
-/// As short as can be configured, so that the tests are.
+/// The shortest timeouts that can be configured, so that the tests are short.
 const QUICK: &str =
     "[postgres]\nconnect_seconds = 1\nwait_seconds = 1\nstatement_seconds = 1\npool_size = 5";
-/// Waiting for a connection, a statement, and two processors that many tests share.
-const IN_TIME: Duration = Duration::from_secs(4);
-/// The longest that a program may take to be back when the store is.
-const BACK: Duration = Duration::from_secs(2);
+/// Limit for an answer: a pool connection, a statement, and an allowance for two processors that many tests share.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(4);
+/// Limit for a program's recovery, once the store is available again.
+const RECOVERY_TIMEOUT: Duration = Duration::from_secs(2);
 
 fn quick() -> StackBuilder {
     Stack::builder().multi().gateway(QUICK).backends(QUICK)
 }
 
 #[tokio::test]
-async fn what_is_remembered_serves_while_the_store_is_away() {
-    let stack = quick().start().await;
+async fn cached_data_is_served_while_the_store_is_unavailable() {
+    let mut stack = quick().start().await;
     let known = stack.client_of(&stack.create_application("known", &[]));
     let other = stack.client_of(&stack.create_application("other", &[]));
+    // The change feed of a gateway that starts now does not report the two applications as changed. Otherwise that
+    // could invalidate the cache just before the store becomes unavailable.
+    stack.restart(Program::Gateway).await;
     let login = log_in_by_polling(&known, "ada").await;
     let user = || async {
         let call = known.get("/user").authorization(credential(&login));
@@ -47,7 +52,7 @@ async fn what_is_remembered_serves_while_the_store_is_away() {
     user().await.ok();
     stack.store().make_unavailable();
     user().await.ok();
-    // More at once than there are connections, and none of them keeps one.
+    // More concurrent calls than pool connections; none of them may keep its connection.
     let mut calls = JoinSet::new();
     for number in 0..40 {
         let client = if number % 2 == 0 { &known } else { &other }.clone();
@@ -59,89 +64,89 @@ async fn what_is_remembered_serves_while_the_store_is_away() {
         });
     }
     let longest = calls.join_all().await.into_iter().max().unwrap();
-    assert!(longest < IN_TIME, "{longest:?}");
+    assert!(longest < ANSWER_TIMEOUT, "{longest:?}");
     user().await.ok();
     stack.store().make_available();
-    let back = within(BACK, || begins(&other)).await;
-    assert!(back.is_some(), "not back after {BACK:?}");
+    let back = within(RECOVERY_TIMEOUT, || login_begins(&other)).await;
+    assert!(back.is_some(), "not back after {RECOVERY_TIMEOUT:?}");
     log_in_by_polling(&other, "grace").await;
     user().await.ok();
 }
 
-async fn begins(client: &SignedClient) -> Option<()> {
+async fn login_begins(client: &SignedClient) -> Option<()> {
     let answer = client.post("/login").signed().send().await;
     (answer.status == 200).then_some(())
 }
 
-const WHY: &str = "a server of the test's own is stopped, whatever the run is on";
+const WHY: &str = "the test stops a server of its own, whichever store the run uses";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn postgres_is_stopped_under_load_and_started() {
     if StoreKind::Postgres.is_chosen(WHY) {
-        rides_out(PostgresServer::stop, PostgresServer::start_again).await;
+        assert_outage_is_survived(PostgresServer::stop, PostgresServer::start_again).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn postgres_is_killed_under_load_and_started() {
     if StoreKind::Postgres.is_chosen(WHY) {
-        rides_out(PostgresServer::kill, PostgresServer::start_again).await;
+        assert_outage_is_survived(PostgresServer::kill, PostgresServer::start_again).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn postgres_is_frozen_under_load_and_goes_on() {
+async fn postgres_is_frozen_under_load_and_resumed() {
     if StoreKind::Postgres.is_chosen(WHY) {
-        rides_out(PostgresServer::freeze, PostgresServer::thaw).await;
+        assert_outage_is_survived(PostgresServer::freeze, PostgresServer::thaw).await;
     }
 }
 
-async fn rides_out(harm: fn(&PostgresServer), heal: fn(&PostgresServer)) {
+async fn assert_outage_is_survived(harm: fn(&PostgresServer), heal: fn(&PostgresServer)) {
     let server = Arc::new(PostgresServer::start());
     let stack = quick().on_server(&server).start().await;
     let application = stack.create_application("one", &[]);
     let client = stack.client_of(&application);
     let steady = Steady::start(&client).await;
-    let crowd = Crowd::gather(&stack, 6, Some(&application));
-    crowd.goes_on().await;
+    let crowd = Crowd::start(&stack, 6, Some(&application));
+    crowd.wait_for_new_logins().await;
     let (mut damage, mut returns) = (Vec::new(), Vec::new());
-    // Twice: what the first time uses up is not there the second time.
+    // Twice, because the first outage may use up what the second one would need.
     for _ in 0..2 {
         let from = Instant::now();
-        on_the_side(&server, harm).await;
-        until("the store to be missed", || is_refused(&client)).await;
+        run_blocking(&server, harm).await;
+        until("the outage to be noticed", || login_is_rejected(&client)).await;
         let returning = Instant::now();
-        on_the_side(&server, heal).await;
-        let back = within(BACK, || begins(&client)).await;
-        assert!(back.is_some(), "not back after {BACK:?}");
-        let until = Instant::now() + BACK;
+        run_blocking(&server, heal).await;
+        let back = within(RECOVERY_TIMEOUT, || login_begins(&client)).await;
+        assert!(back.is_some(), "not back after {RECOVERY_TIMEOUT:?}");
+        let until = Instant::now() + RECOVERY_TIMEOUT;
         damage.push(Damage { from, until });
-        // What was remembered is read anew then, and many want to read at once.
+        // Cached data is read again then, by many requests at once.
         let from = returning;
         returns.push(Damage { from, until });
-        crowd.goes_on().await;
+        crowd.wait_for_new_logins().await;
     }
-    let record = crowd.disperse().await;
-    let lost = steady.stop().await.failed_beyond(&returns);
+    let record = crowd.finish().await;
+    let lost = steady.stop().await.failed_outside(&returns);
     assert!(lost.is_empty(), "{lost:#?}");
-    let lost = record.failed_beyond(&damage);
+    let lost = record.failed_outside(&damage);
     assert!(lost.is_empty(), "{lost:#?}");
     failures_are_clear(&record);
-    record.agrees_with(stack.store(), &[Steady::USER]);
+    record.assert_matches_store(stack.store(), &[Steady::USER]);
     interrupted_logins_are_clear(&stack, &client, &record).await;
     connections_are_bounded(&server);
 }
 
-/// Takes a while, in which the others go on.
-async fn on_the_side(server: &Arc<PostgresServer>, work: fn(&PostgresServer)) {
+/// Runs `work` while the other tasks continue.
+async fn run_blocking(server: &Arc<PostgresServer>, work: fn(&PostgresServer)) {
     let server = Arc::clone(server);
     spawn_blocking(move || work(&server)).await.unwrap();
 }
 
-async fn is_refused(client: &SignedClient) -> Option<()> {
+async fn login_is_rejected(client: &SignedClient) -> Option<()> {
     let start = Instant::now();
     let answer = client.post("/login").signed().send().await;
-    assert!(start.elapsed() < IN_TIME, "{:?}", start.elapsed());
+    assert!(start.elapsed() < ANSWER_TIMEOUT, "{:?}", start.elapsed());
     if answer.status == 200 {
         return None;
     }
@@ -149,9 +154,9 @@ async fn is_refused(client: &SignedClient) -> Option<()> {
     Some(())
 }
 
-/// Somebody whose application and credential are remembered, and who calls all the time.
+/// A client with a cached application and credential, which calls all the time.
 struct Steady {
-    is_over: Arc<AtomicBool>,
+    is_stopping: Arc<AtomicBool>,
     calls: JoinHandle<Record>,
 }
 
@@ -160,8 +165,8 @@ impl Steady {
 
     async fn start(client: &SignedClient) -> Self {
         let login = log_in_by_polling(client, Self::USER).await;
-        let is_over = Arc::new(AtomicBool::new(false));
-        let (client, seen) = (client.clone(), Arc::clone(&is_over));
+        let is_stopping = Arc::new(AtomicBool::new(false));
+        let (client, seen) = (client.clone(), Arc::clone(&is_stopping));
         let calls = async move {
             let mut record = Record::default();
             while !seen.load(Ordering::Relaxed) {
@@ -169,7 +174,7 @@ impl Steady {
                 let call = client.get("/user").authorization(credential(&login));
                 let outcome = match call.send().await {
                     answer if answer.status == 200 => Outcome::Done,
-                    answer => Outcome::Refused(answer.status.as_u16(), answer.text()),
+                    answer => Outcome::Rejected(answer.status.as_u16(), answer.text()),
                 };
                 record.sent.push(Sent {
                     what: "steady",
@@ -182,39 +187,38 @@ impl Steady {
             record
         };
         Self {
-            is_over,
+            is_stopping,
             calls: tokio::spawn(calls),
         }
     }
 
     async fn stop(self) -> Record {
-        self.is_over.store(true, Ordering::Relaxed);
+        self.is_stopping.store(true, Ordering::Relaxed);
         self.calls.await.unwrap()
     }
 }
 
-/// Whoever is refused is told why, and in time.
+/// Every rejection has a clear reason, and every answer comes in time.
 fn failures_are_clear(record: &Record) {
     for sent in record.failed() {
         match &sent.outcome {
-            Outcome::Refused(503, text) if text.contains("store_unavailable") => {}
-            // What became of it: looked at below.
-            Outcome::Refused(200, text) if sent.what == "outcome" && text.contains("failed") => {}
+            Outcome::Rejected(503, text) if text.contains("store_unavailable") => {}
+            // `interrupted_logins_are_clear` checks the outcome.
+            Outcome::Rejected(200, text) if sent.what == "outcome" && text.contains("failed") => {}
             _ => panic!("{sent}"),
         }
     }
     for sent in &record.sent {
         let waits = if sent.what == "check" { 5 } else { 0 };
-        let longest = IN_TIME + Duration::from_secs(waits);
+        let longest = ANSWER_TIMEOUT + Duration::from_secs(waits);
         assert!(sent.duration() < longest, "{sent}");
     }
 }
 
-/// A login that something went wrong with can still be completed, or has an outcome, or gets one when the time that a
-/// callback may take is over.
+/// An interrupted login can still be completed, or has an outcome, or gets one at the callback's deadline.
 async fn interrupted_logins_are_clear(stack: &Stack, client: &SignedClient, record: &Record) {
     let store = stack.store();
-    // That time is over now.
+    // The deadline has passed now.
     store.query("UPDATE logins SET claimed_until = 0 WHERE status = 'exchanging'");
     let rows = store.query("SELECT encode(state_hash, 'hex'), status FROM logins");
     let values: Vec<_> = rows.values().collect();
@@ -225,16 +229,16 @@ async fn interrupted_logins_are_clear(stack: &Stack, client: &SignedClient, reco
         .filter_map(|login| login.token.as_ref())
     {
         let hash = hex::encode(Sha256::digest(token));
-        let told: Value = check(client, token).await;
+        let checked: Value = check(client, token).await;
         let expected = match rows[&*hash] {
             "exchanging" => "failed",
             status => status,
         };
-        assert_eq!(told["status"], expected, "{told}");
+        assert_eq!(checked["status"], expected, "{checked}");
     }
 }
 
-/// Of three programs, each with its pool and the connection that listens.
+/// Each of the three programs has its pool and one connection for the change feed.
 fn connections_are_bounded(server: &PostgresServer) {
     let connections = "SELECT count(*) FROM pg_stat_activity WHERE datname LIKE 'signpost_test_%'";
     let connections = Session::open(server.address()).query(connections).number();

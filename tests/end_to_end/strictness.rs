@@ -1,4 +1,4 @@
-//! HTTP as CONTRACT 2 wants it: limits, times, and what ends at the gateway.
+//! HTTP as CONTRACT 2 requires: limits, timeouts, and headers that the gateway does not forward.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use end_to_end::{
     port::free_address,
     program::Program,
     raw_connection::request,
-    recording_backend::{Behaviour, Manner, RecordingBackend},
+    recording_backend::{Behaviour, Delivery, RecordingBackend},
     stack::Stack,
 };
 
@@ -25,14 +25,14 @@ async fn stack(config: &str) -> (Stack, RecordingBackend) {
 }
 
 #[tokio::test]
-async fn a_dribbled_head_is_ended_by_the_total_time() {
+async fn a_slow_head_is_ended_by_the_total_timeout() {
     let (stack, backend) = stack(SHORT).await;
     let start = Instant::now();
     let mut connection = stack.raw().await;
-    // Each piece comes well within the time; all of them together do not.
+    // Each piece arrives well within the timeout; all of them together do not.
     let pieces = request("GET", "/x", &["X: y"; 8], b"");
     connection
-        .dribble(pieces.chunks(10), Duration::from_millis(200))
+        .send_slowly(pieces.chunks(10), Duration::from_millis(200))
         .await;
     let answer = connection.answer().await.unwrap();
     assert_eq!(
@@ -49,7 +49,7 @@ async fn a_dribbled_head_is_ended_by_the_total_time() {
 }
 
 #[tokio::test]
-async fn a_dribbled_body_is_ended_by_the_total_time() {
+async fn a_slow_body_is_ended_by_the_total_timeout() {
     let (stack, backend) = stack(SHORT).await;
     let bytes = stack
         .client()
@@ -64,7 +64,7 @@ async fn a_dribbled_body_is_ended_by_the_total_time() {
     let mut connection = stack.raw().await;
     connection.send(&bytes[..head]).await;
     connection
-        .dribble(bytes[head..].chunks(8), Duration::from_millis(200))
+        .send_slowly(bytes[head..].chunks(8), Duration::from_millis(200))
         .await;
     let answer = connection.answer().await.unwrap();
     assert_eq!(
@@ -75,7 +75,7 @@ async fn a_dribbled_body_is_ended_by_the_total_time() {
 }
 
 #[tokio::test]
-async fn a_dribbled_request_within_the_time_passes() {
+async fn a_slow_request_within_the_timeout_passes() {
     let (stack, backend) = Stack::recording().await;
     let bytes = stack
         .client()
@@ -84,7 +84,7 @@ async fn a_dribbled_request_within_the_time_passes() {
         .bytes(&["Connection: close"]);
     let mut connection = stack.raw().await;
     connection
-        .dribble(bytes.chunks(1), Duration::from_millis(1))
+        .send_slowly(bytes.chunks(1), Duration::from_millis(1))
         .await;
     assert_eq!(connection.answer().await.unwrap().status, 200);
     assert_eq!(backend.requests().len(), 1);
@@ -98,7 +98,7 @@ async fn a_silent_connection_is_closed() {
     idle.send(&request("GET", "/x", &[], b"")).await;
     assert_eq!(idle.answer().await.unwrap().status, 200);
     assert!(idle.is_closed().await);
-    // It asked for nothing.
+    // It sent no request.
     let answers = silent.answers_until_close().await;
     assert!(answers.is_empty(), "{answers:?}");
 }
@@ -117,10 +117,10 @@ async fn a_connection_serves_many_requests() {
 }
 
 #[tokio::test]
-async fn a_refusal_leaves_the_connection_as_it_should_be() {
+async fn a_rejection_closes_the_connection_if_the_body_is_unread() {
     let (stack, backend) = Stack::recording().await;
     let mut connection = stack.raw().await;
-    // Read to its end: the connection may go on.
+    // The body was read to its end: the connection may stay open.
     let wrong = stack
         .client()
         .post("/x")
@@ -132,7 +132,7 @@ async fn a_refusal_leaves_the_connection_as_it_should_be() {
         connection.answer().await.unwrap().code().as_deref(),
         Some("sign_mismatch")
     );
-    // Not read to its end: it may not.
+    // The body was not read to its end: it may not.
     let large = [
         "Content-Type: application/x-www-form-urlencoded",
         "Content-Length: 70000",
@@ -186,7 +186,7 @@ async fn expect_is_answered_by_the_gateway() {
 }
 
 #[tokio::test]
-async fn expect_is_not_answered_for_a_body_that_is_refused() {
+async fn expect_is_not_answered_for_a_body_that_is_rejected() {
     let (stack, backend) = Stack::recording().await;
     let lines = [
         "Content-Type: text/plain",
@@ -225,7 +225,7 @@ async fn upgrade_te_and_trailers_end_at_the_gateway() {
 }
 
 #[tokio::test]
-async fn what_is_no_http_gets_a_bare_400() {
+async fn bytes_that_are_not_http_get_a_bare_400() {
     let (stack, backend) = Stack::recording().await;
     for bytes in [
         &b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n"[..],
@@ -254,9 +254,9 @@ async fn an_empty_line_before_a_request_is_skipped_once() {
 }
 
 #[tokio::test]
-async fn a_silent_backend_is_given_up() {
+async fn a_silent_backend_times_out() {
     let (stack, backend) = stack(SHORT).await;
-    backend.behave(Behaviour::answering(Manner::Silently));
+    backend.behave(Behaviour::answering(Delivery::Never));
     let client = stack.client();
     client
         .get("/x")
@@ -274,9 +274,9 @@ async fn a_silent_backend_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_backend_that_is_away_is_unreachable() {
-    let nobody = free_address();
-    let stack = Stack::builder().in_front_of_address(nobody).start().await;
+async fn a_backend_that_is_down_is_unreachable() {
+    let unused = free_address();
+    let stack = Stack::builder().in_front_of_address(unused).start().await;
     let client = stack.client();
     client
         .get("/x")
@@ -292,9 +292,9 @@ async fn a_backend_that_is_away_is_unreachable() {
 }
 
 #[tokio::test]
-async fn a_backend_that_hangs_up_is_unreachable() {
+async fn a_backend_that_closes_the_connection_is_unreachable() {
     let (stack, backend) = Stack::recording().await;
-    backend.behave(Behaviour::answering(Manner::HangUp));
+    backend.behave(Behaviour::answering(Delivery::HangUp));
     stack
         .client()
         .post("/x")
@@ -302,7 +302,7 @@ async fn a_backend_that_hangs_up_is_unreachable() {
         .send()
         .await
         .problem(502, "backend_unreachable");
-    // Nothing of an answer had come, and still a POST is not sent again.
+    // A POST is not retried, although no byte of an answer had arrived.
     assert_eq!(backend.requests().len(), 1);
     stack
         .client()
@@ -313,11 +313,11 @@ async fn a_backend_that_hangs_up_is_unreachable() {
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_is_not_made_whole() {
+async fn a_truncated_answer_is_not_passed_on_as_complete() {
     let (stack, backend) = Stack::recording().await;
     let behaviour = Behaviour {
         body: vec![b'x'; 10_000],
-        ..Behaviour::answering(Manner::BreakOff)
+        ..Behaviour::answering(Delivery::BreakOff)
     };
     backend.behave(behaviour);
     let mut connection = stack.raw().await;
@@ -325,28 +325,28 @@ async fn an_answer_that_breaks_off_is_not_made_whole() {
     let answer = connection.answer().await;
     assert!(
         answer.is_none_or(|answer| answer.status == 502),
-        "a broken answer looks whole"
+        "a truncated answer looks complete"
     );
 }
 
 #[tokio::test]
-async fn a_kept_connection_that_the_backend_closed_is_no_failure() {
+async fn an_idle_connection_closed_by_the_backend_causes_no_failure() {
     let (stack, backend) = Stack::recording().await;
     let client = stack.client();
     for number in 0..10 {
-        let manner = if number % 2 == 0 {
-            Manner::ThenClose
+        let delivery = if number % 2 == 0 {
+            Delivery::ThenClose
         } else {
-            Manner::Promptly
+            Delivery::Promptly
         };
-        backend.behave(Behaviour::answering(manner));
+        backend.behave(Behaviour::answering(delivery));
         client.get("/x").send().await.ok();
         client.post("/x").param("a", "1").send().await.ok();
     }
 }
 
 #[tokio::test]
-async fn a_backend_that_speaks_no_http_is_unreachable() {
+async fn a_backend_that_does_not_speak_http_is_unreachable() {
     let (stack, backend) = Stack::recording().await;
     for head in [
         "hello\r\n",
@@ -365,19 +365,19 @@ async fn a_backend_that_speaks_no_http_is_unreachable() {
 }
 
 #[tokio::test]
-async fn many_half_open_connections_keep_nobody_out() {
+async fn many_unfinished_heads_do_not_block_other_clients() {
     let (stack, _backend) = Stack::recording().await;
-    let mut half_open = Vec::new();
+    let mut unfinished = Vec::new();
     for _ in 0..300 {
         let mut connection = stack.raw().await;
         connection.send(b"GET /x HTTP/1.1\r\nHost: ").await;
-        half_open.push(connection);
+        unfinished.push(connection);
     }
     stack.client().get("/x").param("a", "1").send().await.ok();
 }
 
 #[tokio::test]
-async fn the_usual_spellings_of_the_content_type_are_taken() {
+async fn the_usual_spellings_of_the_content_type_are_accepted() {
     let (stack, backend) = Stack::recording().await;
     let (_, form) = stack.client().post("/x").param("a", "1").parts();
     let length = format!("Content-Length: {}", form.len());
@@ -399,11 +399,11 @@ async fn the_usual_spellings_of_the_content_type_are_taken() {
 }
 
 #[tokio::test]
-async fn a_request_under_way_is_finished_before_the_gateway_ends() {
+async fn a_request_in_flight_is_finished_before_the_gateway_ends() {
     let (mut stack, backend) = Stack::recording().await;
-    backend.behave(Behaviour::answering(Manner::After(Duration::from_millis(
-        700,
-    ))));
+    backend.behave(Behaviour::answering(Delivery::After(
+        Duration::from_millis(700),
+    )));
     let mut connection = stack.raw().await;
     connection.send(&request("GET", "/x", &[], b"")).await;
     backend.request_number(1).await;
@@ -413,7 +413,7 @@ async fn a_request_under_way_is_finished_before_the_gateway_ends() {
 }
 
 #[tokio::test]
-async fn a_connection_that_the_client_closes_ends_with_a_rejection_too() {
+async fn connection_close_also_applies_to_a_rejection() {
     let (stack, _backend) = stack("").await;
     for method in ["GET", "DELETE", "PUT"] {
         let mut connection = stack.raw().await;
@@ -428,7 +428,7 @@ async fn a_connection_that_the_client_closes_ends_with_a_rejection_too() {
 }
 
 #[tokio::test]
-async fn an_empty_line_behind_a_request_begins_no_other() {
+async fn an_empty_line_after_a_request_begins_no_other() {
     let (stack, _backend) = stack("[timeouts]\nhead_seconds = 1\nidle_seconds = 2").await;
     let mut connection = stack.raw().await;
     let lined = [request("GET", "/x", &[], b""), b"\r\n".to_vec()].concat();
@@ -443,7 +443,7 @@ async fn an_empty_line_behind_a_request_begins_no_other() {
 }
 
 #[tokio::test]
-async fn connection_may_name_a_bounded_number_of_headers() {
+async fn the_connection_header_may_name_a_limited_number_of_headers() {
     let (stack, backend) = stack("").await;
     let line = format!("Connection: {}", "b,".repeat(10_000));
     let mut connection = stack.raw().await;
@@ -455,7 +455,7 @@ async fn connection_may_name_a_bounded_number_of_headers() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_in_the_middle_of_its_form_leaves_a_line() {
+async fn a_client_that_disconnects_in_the_middle_of_its_form_is_logged() {
     let (stack, _backend) = stack("").await;
     let mut connection = stack.raw().await;
     let headers = [
@@ -469,7 +469,7 @@ async fn a_client_that_leaves_in_the_middle_of_its_form_leaves_a_line() {
 }
 
 #[tokio::test]
-async fn a_trailer_line_that_is_no_field_is_no_http() {
+async fn a_malformed_trailer_is_rejected() {
     let (stack, backend) = stack("").await;
     let (_, form) = stack.client().post("/x").param("a", "1").parts();
     let headers = [
@@ -480,14 +480,14 @@ async fn a_trailer_line_that_is_no_field_is_no_http() {
         let chunk = format!("{:x}\r\n{form}\r\n0\r\n", form.len());
         [chunk.as_bytes(), trailers, b"\r\n"].concat()
     };
-    let no_fields: [&[u8]; 5] = [
+    let malformed: [&[u8]; 5] = [
         b"GET /x\r\n",
         b"X-T : 1\r\n",
         b": x\r\n",
         b"X\xff: 1\r\n",
         b"X: 1\r\nGET /x HTTP/1.1\r\n",
     ];
-    for trailers in no_fields {
+    for trailers in malformed {
         let mut connection = stack.raw().await;
         connection
             .send(&request("POST", "/x", &headers, &body(trailers)))

@@ -16,8 +16,8 @@ use end_to_end::{
 };
 use tokio::task::JoinSet;
 
-/// The longest that a change may take to reach every process. CONTRACT 4 and 8.
-const TOLD: Duration = Duration::from_secs(1);
+/// Limit for a change to reach every process. CONTRACT 4 and 8.
+const PROPAGATION_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Two gateways, two of each version.
 fn two_of_each() -> StackBuilder {
@@ -27,7 +27,7 @@ fn two_of_each() -> StackBuilder {
         .several(Program::V2, 2)
 }
 
-/// Two gateways, each with a v1 of its own: what goes through one gateway goes to one backend.
+/// Two gateways, each with a v1 of its own: the gateway called determines the backend.
 fn apart() -> StackBuilder {
     Stack::builder()
         .several(Program::Gateway, 2)
@@ -47,14 +47,14 @@ async fn a_login_begun_at_one_backend_is_completed_at_another() {
     let stack = apart().start().await;
     let begun = begin_polling(&stack.client_at(0)).await;
     let mut browser = Browser::default();
-    browser.reach(&stack.origin_of(0), &stack.origin_of(1));
+    browser.route_through(&stack.origin_of(0), &stack.origin_of(1));
     let provider = confirm_polling(&mut browser, &begun).await;
     let (client, token) = (stack.client_at(0), begun.token.clone());
     let mut poll = tokio::spawn(async move {
         let call = client.post("/check").param("token", &token);
         call.param("wait", "20").send().await.ok()
     });
-    // It waits before the callback comes, and it is one backend that waits and the other that is called back.
+    // One backend holds the check before the callback reaches the other one.
     let early = within(Duration::from_millis(200), || async {
         poll.is_finished().then_some(())
     });
@@ -62,13 +62,17 @@ async fn a_login_begun_at_one_backend_is_completed_at_another() {
     let done = browser
         .decide_and_follow(&provider, "ada", Decision::Allow)
         .await;
-    let called_back = Instant::now();
+    let callback_at = Instant::now();
     assert_eq!(done.answer.status, 200, "{}", done.text());
-    let told = (&mut poll).await.unwrap();
-    assert!(called_back.elapsed() < TOLD, "{:?}", called_back.elapsed());
-    assert_eq!(told["status"], "complete", "{told}");
-    // What was given out serves everywhere, and is the same everywhere.
-    let given = credential(&told["login"]);
+    let checked = (&mut poll).await.unwrap();
+    assert!(
+        callback_at.elapsed() < PROPAGATION_TIMEOUT,
+        "{:?}",
+        callback_at.elapsed()
+    );
+    assert_eq!(checked["status"], "complete", "{checked}");
+    // The credential is valid at both gateways, and the same.
+    let given = credential(&checked["login"]);
     for gateway in [0, 1] {
         let client = stack.client_at(gateway);
         client.get("/user").authorization(given).send().await.ok();
@@ -78,7 +82,7 @@ async fn a_login_begun_at_one_backend_is_completed_at_another() {
 }
 
 #[tokio::test]
-async fn a_logout_is_heard_of_everywhere() {
+async fn a_logout_applies_at_every_gateway() {
     let stack = apart().start().await;
     let login = log_in_by_polling(&stack.client_at(0), "ada").await;
     let user = |client: SignedClient| {
@@ -86,7 +90,7 @@ async fn a_logout_is_heard_of_everywhere() {
         async move { client.get("/user").authorization(given).send().await }
     };
     for gateway in [0, 1] {
-        // Now each backend remembers it.
+        // Now each backend has it cached.
         user(stack.client_at(gateway)).await.ok();
     }
     let logout = stack.client_at(0);
@@ -95,10 +99,10 @@ async fn a_logout_is_heard_of_everywhere() {
         .signed()
         .authorization(credential(&login));
     logout.send().await.ok();
-    let void = within(TOLD, || async {
+    let invalid = within(PROPAGATION_TIMEOUT, || async {
         (user(stack.client_at(1)).await.status == 401).then_some(())
     });
-    assert!(void.await.is_some(), "it serves still");
+    assert!(invalid.await.is_some(), "it is still valid");
     let refused = user(stack.client_at(1)).await;
     refused.problem(401, "authorization_invalid");
 }
@@ -122,11 +126,11 @@ async fn an_application_is_disabled_at_every_gateway() {
     assert!(stack.command(&disable).status.success());
     let disabled = Instant::now();
     for gateway in [0, 1] {
-        let left = TOLD.saturating_sub(disabled.elapsed());
-        let refused = within(left, || async {
+        let remaining = PROPAGATION_TIMEOUT.saturating_sub(disabled.elapsed());
+        let refused = within(remaining, || async {
             (call(gateway).await.status == 403).then_some(())
         });
-        assert!(refused.await.is_some(), "gateway {gateway} serves it still");
+        assert!(refused.await.is_some(), "gateway {gateway} still serves it");
         call(gateway).await.problem(403, "app_disabled");
     }
 }
@@ -148,12 +152,12 @@ async fn processes_that_start_at_once_migrate_once() {
     assert_eq!(history("*"), history("DISTINCT version"));
 }
 
-/// So many logins of so many people.
+/// Number of logins, and of the people they belong to.
 const LOGINS: usize = 200;
 const PEOPLE: usize = 20;
 
 #[tokio::test]
-async fn first_logins_of_one_person_at_once_make_one_account() {
+async fn concurrent_first_logins_of_one_person_create_one_account() {
     let stack = two_of_each()
         .backends("[limits]\ncallbacks_burst = 1000\nprovider_calls = 10000")
         .start()
@@ -167,7 +171,7 @@ async fn first_logins_of_one_person_at_once_make_one_account() {
             let begun = client.post("/login").version(version).signed().send().await;
             let token = begun.ok()["token"].as_str().unwrap().to_owned();
             let mut browser = Browser::default();
-            browser.reach(&public, &gateway);
+            browser.route_through(&public, &gateway);
             let url = begun.ok()["authorize_url"].as_str().unwrap().to_owned();
             let page = browser.open(&url).await;
             let provider = browser.confirm(&page).await;
@@ -176,15 +180,15 @@ async fn first_logins_of_one_person_at_once_make_one_account() {
             (client, token, browser, back, user)
         });
     }
-    // All of them are one step before their account is looked for.
+    // Each login needs only its callback now, which looks up the account.
     let mut completing = JoinSet::new();
     for (client, token, mut browser, back, user) in preparing.join_all().await {
         completing.spawn(async move {
             let done = browser.follow(back).await;
             assert_eq!(done.answer.status, 200, "{}", done.text());
-            let told = check(&client, &token).await;
-            assert_eq!(told["status"], "complete", "{told}");
-            (user, told["login"]["created"] == true)
+            let checked = check(&client, &token).await;
+            assert_eq!(checked["status"], "complete", "{checked}");
+            (user, checked["login"]["created"] == true)
         });
     }
     let completed = completing.join_all().await;
@@ -196,25 +200,25 @@ async fn first_logins_of_one_person_at_once_make_one_account() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_process_that_is_killed_takes_only_its_own_requests_along() {
+async fn a_killed_process_loses_only_its_own_requests() {
     let mut stack = two_of_each().start().await;
-    let crowd = Crowd::gather(&stack, 8, None);
-    crowd.goes_on().await;
+    let crowd = Crowd::start(&stack, 8, None);
+    crowd.wait_for_new_logins().await;
     let mut damage = Vec::new();
-    // The first gateway's address is the public one, and in front of it there is no balancer here.
+    // Not the first gateway: its address is the public one, with no load balancer in front.
     for instance in [
         Program::Gateway.number(1),
         Program::V1.number(0),
         Program::V2.number(1),
     ] {
-        damage.push(Damage::by(|| stack.kill(instance)));
-        crowd.goes_on().await;
+        damage.push(Damage::during(|| stack.kill(instance)));
+        crowd.wait_for_new_logins().await;
         stack.restart(instance).await;
     }
-    crowd.goes_on().await;
-    let record = crowd.disperse().await;
-    let lost = record.failed_beyond(&damage);
+    crowd.wait_for_new_logins().await;
+    let record = crowd.finish().await;
+    let lost = record.failed_outside(&damage);
     assert!(lost.is_empty(), "{lost:#?}");
-    record.agrees_with(stack.store(), &[]);
-    record.tells_of_every_new_account();
+    record.assert_matches_store(stack.store(), &[]);
+    record.assert_new_accounts_reported();
 }

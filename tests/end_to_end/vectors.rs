@@ -1,9 +1,8 @@
 //! Every published vector, through a running gateway.
 //!
-//! The vectors' own `time` lies in the past and the gateway's clock stands where it stands, so each
-//! vector is sent with `time` replaced by now and signed anew, by the harness's own signer, which
-//! meets the vectors as they are in its unit test. The two vectors published by others carry no
-//! `time`: it is added to those.
+//! The vectors' `time` lies in the past, so each vector is sent with the current time and a new signature. The
+//! harness's signer computes it; its unit test covers the unchanged vectors. The two vectors published by others have no
+//! `time`: it is added.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +15,8 @@ use end_to_end::{
     vectors::{Case, cases},
 };
 
-/// The time in the vectors.
-const THEN: &str = "1732104000000";
+/// `time` in the vectors.
+const VECTOR_TIME: &str = "1732104000000";
 
 #[tokio::test]
 async fn every_vector_passes_the_gateway() {
@@ -36,15 +35,15 @@ async fn every_vector_passes_the_gateway() {
             .start()
             .await;
         for case in cases {
-            pass(&stack, &backend, &profile, &key, &case).await;
+            assert_passes(&stack, &backend, &profile, &key, &case).await;
             passed += 1;
         }
     }
     assert_eq!(passed, 282);
 }
 
-/// Sends a vector with its right sign, then with one letter of it changed.
-async fn pass(
+/// Sends a vector with one digit of its signature changed, then with the right signature.
+async fn assert_passes(
     stack: &Stack,
     backend: &RecordingBackend,
     profile: &Profile,
@@ -52,8 +51,8 @@ async fn pass(
     case: &Case,
 ) {
     let now = now_ms().to_string();
-    let query = case.query.replace(THEN, &now);
-    let body = case.body.replace(THEN, &now);
+    let query = case.query.replace(VECTOR_TIME, &now);
+    let body = case.body.replace(VECTOR_TIME, &now);
     let has_time = query.contains(&now) || body.contains(&now);
     let query = if has_time {
         query
@@ -75,7 +74,7 @@ async fn pass(
     };
     let about = format!("{} {profile:?}", case.name);
     for (sign, status) in [(&wrong, 403), (&right, 200)] {
-        // Some vectors have a place for the sign; in the others it comes last.
+        // Some vectors have a placeholder for `sign`; in the others it is appended.
         let query = if query.contains("deadbeef") {
             query.replace("deadbeef", sign)
         } else {
@@ -113,7 +112,7 @@ async fn pass(
     }
 }
 
-/// The profile as the gateway's file has it.
+/// The profile in the gateway's configuration format.
 fn toml_of(profile: &Profile) -> String {
     let word = |value: &dyn std::fmt::Debug| {
         // `PairsKey` is `pairs-key`, `HmacSha256` is `hmac-sha256`.

@@ -1,4 +1,4 @@
-//! Not one byte of a request that is refused reaches a backend. CONTRACT 2, 3 and 4.
+//! No byte of a rejected request reaches a backend. CONTRACT 2, 3 and 4.
 
 use end_to_end::{
     raw_connection::{RawAnswer, request},
@@ -8,7 +8,7 @@ use end_to_end::{
 };
 use reqwest::Method;
 
-/// Limits small enough for a test to pass them, and times short enough to wait for.
+/// Limits small enough for a test to exceed them, and timeouts short enough to wait for.
 const LIMITS: &str = "
 [limits]
 head_bytes = 16384
@@ -22,7 +22,7 @@ head_seconds = 1
 body_seconds = 1
 ";
 
-/// A refused request: what it is, its bytes, and what it is answered.
+/// A request that is rejected, and the status and code of its answer.
 struct Case {
     name: &'static str,
     bytes: Vec<u8>,
@@ -51,8 +51,8 @@ fn cases(client: &SignedClient) -> Vec<Case> {
     case("always signed", client.post("/login").unsigned().bytes(&["Content-Length: 0"]), 403, "sign_missing");
     case("time missing", signed().without_time().bytes(&[]), 403, "time_missing");
     case("time in seconds", signed().time("1732104000").bytes(&[]), 400, "time_invalid");
-    case("time past", signed().later_by_ms(-90_000).bytes(&[]), 403, "time_out_of_window");
-    case("time to come", signed().later_by_ms(90_000).bytes(&[]), 403, "time_out_of_window");
+    case("time in the past", signed().later_by_ms(-90_000).bytes(&[]), 403, "time_out_of_window");
+    case("time in the future", signed().later_by_ms(90_000).bytes(&[]), 403, "time_out_of_window");
     case("time twice", signed().query("time", "1").bytes(&[]), 400, "param_duplicated");
 
     for method in [
@@ -104,7 +104,7 @@ fn cases(client: &SignedClient) -> Vec<Case> {
 }
 
 #[tokio::test]
-async fn a_refused_request_reaches_no_backend() {
+async fn a_rejected_request_reaches_no_backend() {
     let backend = RecordingBackend::start().await;
     let stack = Stack::builder()
         .in_front_of(&backend)
@@ -130,7 +130,7 @@ async fn a_refused_request_reaches_no_backend() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert_eq!((backend.connections(), backend.bytes()), (0, 0));
-    // The same gateway lets a right one through.
+    // The same gateway forwards a valid request.
     stack.client().get("/x").param("a", "1").send().await.ok();
     assert_eq!(backend.connections(), 1);
 }
@@ -183,7 +183,7 @@ async fn a_405_names_the_methods() {
 }
 
 #[tokio::test]
-async fn a_refused_body_is_never_read_as_a_request() {
+async fn a_rejected_body_is_never_read_as_a_request() {
     let backend = RecordingBackend::start().await;
     let stack = Stack::builder()
         .in_front_of(&backend)

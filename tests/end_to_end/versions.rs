@@ -1,8 +1,8 @@
-//! Which version serves a request, and what the answer says about it. CONTRACT 5.
+//! Which version serves a request, and how the answer reports it. CONTRACT 5.
 
 use end_to_end::{
     browser::Decision,
-    logins::{Begun, begin_polling, check, confirm_polling, log_in_by_redirect},
+    logins::{PollingLogin, begin_polling, check, confirm_polling, log_in_by_redirect},
     recording_backend::RecordingBackend,
     stack::Stack,
 };
@@ -48,7 +48,7 @@ async fn the_header_names_the_version() {
 }
 
 #[tokio::test]
-async fn an_unknown_version_can_be_refused() {
+async fn an_unknown_version_can_be_rejected() {
     let backend = RecordingBackend::start().await;
     let strict = Stack::builder()
         .in_front_of(&backend)
@@ -64,7 +64,7 @@ async fn an_unknown_version_can_be_refused() {
 }
 
 #[tokio::test]
-async fn the_default_route_can_be_another() {
+async fn the_default_version_can_be_configured() {
     let backend = RecordingBackend::start().await;
     let other = Stack::builder()
         .in_front_of(&backend)
@@ -75,7 +75,7 @@ async fn the_default_route_can_be_another() {
 }
 
 #[tokio::test]
-async fn an_account_is_named_as_its_version_names_it() {
+async fn an_account_has_the_member_names_of_the_version() {
     let stack = Stack::start().await;
     let client = stack.client();
     let login = log_in_by_redirect(&client, "ada").await;
@@ -115,7 +115,7 @@ async fn a_login_begun_on_v2_returns_to_v2() {
     let mut browser = stack.browser();
     let begun = client.post("/login").version("v2").signed().send().await;
     assert_eq!(begun.header("acme-x-version"), Some("v2"));
-    let begun = Begun::read(&begun.ok());
+    let begun = PollingLogin::from_answer(&begun.ok());
     assert!(begun.token.starts_with("v2."));
     let provider = confirm_polling(&mut browser, &begun).await;
     let done = browser
@@ -124,7 +124,7 @@ async fn a_login_begun_on_v2_returns_to_v2() {
     assert_eq!(done.answer.status, 200, "{}", done.text());
     assert_eq!(done.answer.header("acme-x-version"), Some("v2"));
     assert_eq!(done.answer.header("acme-x-version-source"), Some("state"));
-    // Any version may be asked about any token, and answers in its own words.
+    // Each version can check any token, and answers in its own format.
     let on_one = check(&client, &begun.token).await;
     assert_eq!(on_one["login"]["account"]["type"], "bitbucket", "{on_one}");
     let on_two = client
@@ -158,14 +158,14 @@ async fn a_login_begun_on_v1_can_be_confirmed_where_v2_is_the_default() {
         .send()
         .await
         .ok();
-    let begun = Begun::read(&begun);
+    let begun = PollingLogin::from_answer(&begun);
     let page = stack.browser().open(&begun.authorize_url).await;
     assert_eq!(page.answer.header("acme-x-version"), Some("v1"));
     assert!(begin_polling(&client).await.token.starts_with("v2."));
 }
 
 #[tokio::test]
-async fn both_versions_from_one_process_do_the_same() {
+async fn both_versions_work_in_one_process() {
     let stack = Stack::builder().internal_forwarding().start().await;
     let client = stack.client();
     let login = log_in_by_redirect(&client, "lin").await;

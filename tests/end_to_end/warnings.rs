@@ -1,4 +1,4 @@
-//! What both programs warn of, and refuse, before anything is served; and `check`, which says so without a start.
+//! Warnings and errors of both programs before they serve, which `check` reports without a start.
 //! Issue 9, rows 9, 14 and 19.
 
 use std::process::Output;
@@ -8,7 +8,7 @@ use end_to_end::{
     stack::{Files, Stack},
 };
 
-fn said(output: &Output) -> String {
+fn text(output: &Output) -> String {
     let texts = [&output.stdout, &output.stderr];
     texts.map(|text| String::from_utf8_lossy(text)).concat()
 }
@@ -23,7 +23,7 @@ fn check(files: &Files, program: Program) -> Output {
 }
 
 #[tokio::test]
-async fn both_programs_log_at_the_start_what_check_warns_of() {
+async fn both_programs_log_the_warnings_of_check_at_start() {
     let stack = Stack::builder().gateway("[sign]\npreset = \"alipay\"");
     let files = stack.write_files();
     let stack = stack.start().await;
@@ -34,7 +34,7 @@ async fn both_programs_log_at_the_start_what_check_warns_of() {
         ),
         (Program::V1, &["client_secret is the sandbox provider's"]),
     ] {
-        let checked = said(&check(&files, program));
+        let checked = text(&check(&files, program));
         let log = stack.log_with(program, words[0]).await;
         for word in words {
             let is_warned = |line: &str| line.contains("WARN") && line.contains(word);
@@ -46,37 +46,33 @@ async fn both_programs_log_at_the_start_what_check_warns_of() {
 }
 
 #[test]
-fn a_weak_gateway_secret_and_a_sandbox_elsewhere_are_refused() {
+fn a_weak_gateway_secret_and_a_remote_sandbox_are_rejected() {
     for program in [Program::Gateway, Program::V1] {
         let files = Stack::builder()
             .program(program, "gateway_secret = \"hush\"")
             .write_files();
         let checked = check(&files, program);
-        let said = said(&checked);
-        assert_eq!(checked.status.code(), Some(1), "{said}");
+        let text = text(&checked);
+        assert_eq!(checked.status.code(), Some(1), "{text}");
         assert!(
-            said.contains("gateway_secret: found a weak secret"),
-            "{said}"
+            text.contains("gateway_secret: found a weak secret"),
+            "{text}"
         );
-        assert!(!said.contains("hush"), "{said}");
+        assert!(!text.contains("hush"), "{text}");
     }
-    let elsewhere = "[providers.bitbucket]\nauth_url = \"http://192.0.2.1\"";
-    let files = Stack::builder().backends(elsewhere).write_files();
-    let refused = said(&check(&files, Program::V1));
+    let remote = "[providers.bitbucket]\nauth_url = \"http://192.0.2.1\"";
+    let files = Stack::builder().backends(remote).write_files();
+    let refused = text(&check(&files, Program::V1));
     assert!(
         refused.contains("providers.bitbucket.auth_url"),
         "{refused}"
     );
     assert!(refused.contains("allow_sandbox = true"), "{refused}");
-    let allowed = format!("{elsewhere}\nallow_sandbox = true");
+    let allowed = format!("{remote}\nallow_sandbox = true");
     let files = Stack::builder().backends(&allowed).write_files();
     let allowed = check(&files, Program::V1);
-    assert!(allowed.status.success(), "{}", said(&allowed));
-    assert!(
-        said(&allowed).contains("prefer https"),
-        "{}",
-        said(&allowed)
-    );
+    assert!(allowed.status.success(), "{}", text(&allowed));
+    assert!(text(&allowed).contains("use https"), "{}", text(&allowed));
 }
 
 #[tokio::test]
@@ -84,14 +80,14 @@ async fn check_finds_a_wrong_master_key_and_changes_nothing() {
     let mut stack = Stack::builder().multi().start().await;
     stack.create_application("known", &[]);
     let right = stack.command(&["check"]);
-    assert!(right.status.success(), "{}", said(&right));
+    assert!(right.status.success(), "{}", text(&right));
     for program in [Program::Gateway, Program::V1, Program::V2] {
         stack.kill(program);
     }
     let key = stack.folder().join("master.key");
     let content = std::fs::read_to_string(&key).unwrap();
     for (written, word) in [
-        (Some("ab".repeat(32)), "is not the one"),
+        (Some("ab".repeat(32)), "wrong master key"),
         (Some("\n".to_owned()), "is empty"),
         (None, "is missing"),
     ] {
@@ -100,22 +96,22 @@ async fn check_finds_a_wrong_master_key_and_changes_nothing() {
             None => std::fs::remove_file(&key).unwrap(),
         }
         let wrong = stack.command(&["check"]);
-        let said = said(&wrong);
-        assert_eq!(wrong.status.code(), Some(1), "{said}");
-        assert!(said.contains("master key") && said.contains(word), "{said}");
+        let text = text(&wrong);
+        assert_eq!(wrong.status.code(), Some(1), "{text}");
+        assert!(text.contains("master key") && text.contains(word), "{text}");
         assert_eq!(key.exists(), word != "is missing");
     }
     std::fs::write(&key, content).unwrap();
     stack.store().make_unavailable();
-    let away = stack.command(&["check"]);
-    assert!(away.status.success(), "{}", said(&away));
+    let unavailable = stack.command(&["check"]);
+    assert!(unavailable.status.success(), "{}", text(&unavailable));
     stack.store().make_available();
-    let back = stack.command(&["check"]);
-    assert!(back.status.success(), "{}", said(&back));
+    let available = stack.command(&["check"]);
+    assert!(available.status.success(), "{}", text(&available));
 }
 
 #[test]
-fn check_makes_neither_store_nor_key() {
+fn check_creates_neither_store_nor_key() {
     let files = Stack::builder().multi().write_files();
     let key = files.path().join("master.key");
     let had_key = key.exists();
@@ -127,23 +123,23 @@ fn check_makes_neither_store_nor_key() {
     };
     let before = names();
     let checked = check(&files, Program::Gateway);
-    assert!(checked.status.success(), "{}", said(&checked));
+    assert!(checked.status.success(), "{}", text(&checked));
     assert_eq!(names(), before);
     assert_eq!(key.exists(), had_key);
 }
 
 #[test]
-fn a_master_key_that_was_left_empty_says_what_to_do() {
+fn an_empty_master_key_is_reported_with_a_remedy() {
     let files = Stack::builder().multi().write_files();
     std::fs::write(files.path().join("master.key"), "").unwrap();
     let config = files.config(Program::Gateway);
     for command in ["run", "check"] {
         let refused = Program::Gateway.run(files.path(), &[command, "--config", &config]);
-        let said = said(&refused);
-        assert_eq!(refused.status.code(), Some(1), "{said}");
+        let text = text(&refused);
+        assert_eq!(refused.status.code(), Some(1), "{text}");
         assert!(
-            said.contains("master.key is empty") && said.contains("delete"),
-            "{said}"
+            text.contains("master.key is empty") && text.contains("delete"),
+            "{text}"
         );
     }
 }

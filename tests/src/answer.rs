@@ -1,9 +1,9 @@
-//! What a client or a browser gets back, with what a test asks of it.
+//! A received HTTP response, with checks for tests.
 
 use http::{HeaderMap, StatusCode};
 use serde_json::Value;
 
-/// A whole answer.
+/// A complete response.
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// Its status.
@@ -19,18 +19,18 @@ impl Answer {
     ///
     /// # Panics
     ///
-    /// When it breaks off.
+    /// When it is incomplete.
     pub async fn read(response: reqwest::Response) -> Self {
         Self::try_read(response)
             .await
-            .expect("an answer comes whole")
+            .expect("the response is complete")
     }
 
     /// Reads a response to its end.
     ///
     /// # Errors
     ///
-    /// When it breaks off.
+    /// When it is incomplete.
     pub async fn try_read(response: reqwest::Response) -> reqwest::Result<Self> {
         let status = response.status();
         let headers = response.headers().clone();
@@ -42,18 +42,18 @@ impl Answer {
         })
     }
 
-    /// The value of a header that stands at most once.
+    /// The value of a header that occurs at most once.
     ///
     /// # Panics
     ///
-    /// When it stands twice, or is not text.
+    /// When it occurs twice, or is not text.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut values = self.headers.get_all(name).iter();
         let value = values.next()?;
         assert!(
             values.next().is_none(),
-            "{name} stands twice in {:?}",
+            "{name} occurs twice in {:?}",
             self.headers
         );
         Some(value.to_str().expect("a header is text"))
@@ -69,29 +69,29 @@ impl Answer {
     ///
     /// # Panics
     ///
-    /// When it is not.
+    /// When it is not JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body)
             .unwrap_or_else(|cause| panic!("not JSON ({cause}): {self:?} {}", self.text()))
     }
 
-    /// The JSON of a success.
+    /// Checks for a success, and returns its JSON.
     ///
     /// # Panics
     ///
-    /// When it is anything but 200 with JSON.
+    /// When the response is anything but 200 with JSON.
     pub fn ok(&self) -> Value {
         assert_eq!(self.status, StatusCode::OK, "{}", self.text());
         assert_eq!(self.header("content-type"), Some("application/json"));
         self.json()
     }
 
-    /// The problem details of a failure (RFC 9457, CONTRACT 7), checked for form.
+    /// Checks for this problem, and returns its problem details (RFC 9457, CONTRACT 7).
     ///
     /// # Panics
     ///
-    /// When it is another problem, or none.
+    /// When the response is another problem, or not a problem.
     pub fn problem(&self, status: u16, code: &str) -> Value {
         let text = self.text();
         assert_eq!(
@@ -118,12 +118,12 @@ impl Answer {
         problem
     }
 
-    /// The failure as a browser or a client sees it: a page with the code, or problem details.
+    /// Checks for this failure, as a browser or a client sees it: a page with the code, or problem details.
     ///
     /// # Panics
     ///
-    /// When it is another failure, or none.
-    pub fn refused(&self, status: u16, code: &str) {
+    /// When the response is another failure, or a success.
+    pub fn rejected(&self, status: u16, code: &str) {
         if self
             .header("content-type")
             .is_some_and(|media| media.starts_with("text/html"))
@@ -139,17 +139,17 @@ impl Answer {
         }
     }
 
-    /// Where a redirect leads.
+    /// The target of a redirect.
     ///
     /// # Panics
     ///
-    /// When it is not a 302 with an address.
+    /// When the response is not a 302 with `Location`.
     pub fn location(&self) -> &str {
         assert_eq!(self.status, StatusCode::FOUND, "{}", self.text());
         self.header("location").expect("a redirect has a location")
     }
 
-    /// The whole answer is one line of text, for a test's message.
+    /// Status and body in one line, for a test's message.
     #[must_use]
     pub fn summary(&self) -> String {
         format!("{} {}", self.status.as_u16(), self.text())

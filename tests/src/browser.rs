@@ -1,4 +1,4 @@
-//! A browser: cookies, redirects one by one, pages and their buttons.
+//! An imitated browser: cookies, redirects one by one, pages and their buttons.
 
 pub use cookie_store::RawCookie as Cookie;
 use cookie_store::{CookieError, CookieStore};
@@ -8,10 +8,10 @@ use url::{Origin, Url, form_urlencoded};
 use crate::{
     answer::Answer,
     html::{Form, forms, links},
-    signed_client::{http_client, http_client_without_kept_connections},
+    signed_client::{http_client, http_client_without_keep_alive},
 };
 
-/// A browser with its cookies. Two of them are two people, or one person's two profiles.
+/// A browser with its own cookies. Two of them are two users, or two profiles of one user.
 #[derive(Debug)]
 pub struct Browser {
     http: Client,
@@ -21,23 +21,23 @@ pub struct Browser {
     detour: Option<Detour>,
 }
 
-/// What is addressed to one origin goes to another, as a balancer before several gateways would send it.
+/// Sends requests for the public origin to one gateway, as a load balancer in front of several gateways would.
 #[derive(Clone, Debug)]
 struct Detour {
     public: Origin,
     gateway: Url,
 }
 
-/// Where the browser is, and what it shows.
+/// A page: its URL and the answer.
 #[derive(Clone, Debug)]
 pub struct Page {
-    /// Its address.
+    /// Its URL.
     pub url: Url,
     /// The whole answer.
     pub answer: Answer,
 }
 
-/// What somebody presses on the provider's page.
+/// The button that the user presses on the provider's page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// Allow.
@@ -48,14 +48,14 @@ pub enum Decision {
 
 impl Default for Browser {
     fn default() -> Self {
-        Self::speaking("en")
+        Self::with_language("en")
     }
 }
 
 impl Browser {
-    /// A new browser without cookies that prefers a language.
+    /// A new browser without cookies, with this `Accept-Language`.
     #[must_use]
-    pub fn speaking(accept_language: &str) -> Self {
+    pub fn with_language(accept_language: &str) -> Self {
         let accept_language = accept_language.to_owned();
         Self {
             http: http_client(),
@@ -65,77 +65,77 @@ impl Browser {
         }
     }
 
-    /// Sends from now on to `gateway` what is addressed to `public`; both are origins.
+    /// Sends requests for `public` to `gateway` from now on; both are origins.
     ///
     /// # Panics
     ///
-    /// When one of them is none.
-    pub fn reach(&mut self, public: &str, gateway: &str) {
+    /// When one of them is not a URL.
+    pub fn route_through(&mut self, public: &str, gateway: &str) {
         let public = Url::parse(public).expect("an origin").origin();
         let gateway = Url::parse(gateway).expect("an origin");
         self.detour = Some(Detour { public, gateway });
     }
 
-    /// A new browser that opens a connection for every step: none can be one that has just ended.
+    /// A new browser that opens a connection for every request, so that no idle connection can fail.
     ///
     /// # Panics
     ///
     /// See [`http_client`].
     #[must_use]
-    pub fn without_kept_connections() -> Self {
+    pub fn without_keep_alive() -> Self {
         Self {
-            http: http_client_without_kept_connections(),
+            http: http_client_without_keep_alive(),
             ..Self::default()
         }
     }
 
-    /// The cookies it holds, in the order they came, with their attributes as they were set.
+    /// Its cookies, in the order in which they were received, with their attributes as they were set.
     #[must_use]
     pub fn cookies(&self) -> Vec<Cookie<'static>> {
         let held = self.cookies.iter_unexpired();
         held.map(|cookie| Cookie::clone(cookie)).collect()
     }
 
-    /// Forgets all cookies.
+    /// Deletes all cookies.
     pub fn clear_cookies(&mut self) {
         self.cookies.clear();
     }
 
-    /// Puts in a cookie as if `url` had set it, as somebody with a shell could.
+    /// Adds a cookie as if `url` had set it, as an attacker with access to the machine could.
     ///
     /// # Panics
     ///
-    /// When no browser would take it from there.
+    /// When a browser would reject it from there.
     pub fn put_cookie(&mut self, cookie: &Cookie<'_>, url: &str) {
-        let url = Url::parse(url).expect("an address that sets it");
+        let url = Url::parse(url).expect("the URL that sets it");
         let put = self.cookies.insert_raw(cookie, &url);
-        put.expect("a cookie that a browser takes");
+        put.expect("a cookie that a browser accepts");
     }
 
-    /// Opens an address without following a redirect.
+    /// Opens a URL without following a redirect.
     ///
     /// # Panics
     ///
-    /// When the address is none, or nobody answers.
+    /// When the URL is invalid, or no answer comes.
     pub async fn step(&mut self, url: &str) -> Page {
-        self.try_step(url).await.expect("somebody answers")
+        self.try_step(url).await.expect("the server answers")
     }
 
-    /// Opens an address without following a redirect.
+    /// Opens a URL without following a redirect.
     ///
     /// # Errors
     ///
-    /// When nobody answers.
+    /// When no answer comes.
     ///
     /// # Panics
     ///
-    /// When the address is none.
+    /// When the URL is invalid.
     pub async fn try_step(&mut self, url: &str) -> reqwest::Result<Page> {
-        let url = Url::parse(url).expect("an address to open");
+        let url = Url::parse(url).expect("a URL to open");
         self.exchange(url, |http, url| http.get(url)).await
     }
 
-    /// Opens an address and follows redirects, as far as they stay on this machine.
+    /// Opens a URL and follows redirects, as long as they stay on this machine.
     ///
     /// # Panics
     ///
@@ -145,13 +145,16 @@ impl Browser {
         self.follow(page).await
     }
 
-    /// Sends a form with further fields, without following a redirect.
+    /// Submits a form with additional fields, without following a redirect.
     ///
     /// # Panics
     ///
     /// See [`Browser::step`].
     pub async fn submit(&mut self, page: &Page, form: &Form, fields: &[(&str, &str)]) -> Page {
-        let mut url = page.url.join(&form.action).expect("a form has an address");
+        let mut url = page
+            .url
+            .join(&form.action)
+            .expect("a form has a valid target");
         let encoded = encode(form, fields);
         let sent = if form.method == "post" {
             let request = |http: &Client, url| {
@@ -164,10 +167,10 @@ impl Browser {
             url.set_query(Some(&encoded));
             self.exchange(url, |http, url| http.get(url)).await
         };
-        sent.expect("somebody answers")
+        sent.expect("the server answers")
     }
 
-    /// At a polling login's page: presses its button, a link or a form, and goes wherever that leads.
+    /// On a polling login's page: presses its button, a link or a form, and follows the redirects.
     ///
     /// # Panics
     ///
@@ -179,7 +182,7 @@ impl Browser {
         panic!("no button to confirm with: {}", page.answer.summary());
     }
 
-    /// At the provider's page: picks a user and presses a button. Stops at the redirect back.
+    /// On the provider's page: picks a user and presses a button. Stops at the redirect back.
     ///
     /// # Panics
     ///
@@ -197,7 +200,7 @@ impl Browser {
             .await
     }
 
-    /// At the provider's page: picks a user, presses a button, and goes wherever that leads.
+    /// On the provider's page: picks a user, presses a button, and follows the redirects.
     ///
     /// # Panics
     ///
@@ -207,13 +210,13 @@ impl Browser {
         self.follow(page).await
     }
 
-    /// Follows redirects from a page, as far as they stay on this machine.
+    /// Follows redirects from a page, as long as they stay on this machine.
     ///
     /// # Panics
     ///
     /// When they do not end.
     pub async fn follow(&mut self, mut page: Page) -> Page {
-        for _ in 0..MOST_REDIRECTS {
+        for _ in 0..MAX_REDIRECTS {
             match page.redirect() {
                 Some(next) if next.host_str() == Some("127.0.0.1") => {
                     page = self.step(next.as_str()).await;
@@ -221,7 +224,7 @@ impl Browser {
                 _ => return page,
             }
         }
-        panic!("redirected more than {MOST_REDIRECTS} times: {}", page.url);
+        panic!("redirected more than {MAX_REDIRECTS} times: {}", page.url);
     }
 
     async fn exchange(
@@ -252,22 +255,22 @@ impl Browser {
         }
         let answer = Answer::try_read(request.send().await?).await?;
         for line in answer.headers.get_all("set-cookie") {
-            self.take_cookie(line.to_str().expect("a cookie is text"), &url);
+            self.store_cookie(line.to_str().expect("a cookie is text"), &url);
         }
         Ok(Page { url, answer })
     }
 
-    /// Ours are all well-formed and for their own host: another one is a mistake, and not just dropped.
-    fn take_cookie(&mut self, line: &str, url: &Url) {
+    /// Stores a received cookie. All of ours are well-formed and for their own host, so any other one fails the test.
+    fn store_cookie(&mut self, line: &str, url: &Url) {
         let cookie =
-            Cookie::parse(line).unwrap_or_else(|cause| panic!("no cookie ({cause}): {line}"));
-        // On loopback, too, where the store takes http to be as good as https.
+            Cookie::parse(line).unwrap_or_else(|cause| panic!("not a cookie ({cause}): {line}"));
+        // On loopback, too, where the cookie store would accept it from http.
         let is_refused = cookie.secure() == Some(true) && url.scheme() != "https";
         if is_refused {
             return;
         }
         match self.cookies.insert_raw(&cookie, url) {
-            // What is expired at once is deleted, be it there or not.
+            // A cookie that is already expired deletes the stored one, if any.
             Ok(_) | Err(CookieError::Expired) => {}
             Err(cause) => panic!("{url} may not set this ({cause}): {line}"),
         }
@@ -289,8 +292,8 @@ fn encode(form: &Form, fields: &[(&str, &str)]) -> String {
     encoder.finish()
 }
 
-/// More than any of our ways has.
-const MOST_REDIRECTS: usize = 10;
+/// More redirects than any login has.
+const MAX_REDIRECTS: usize = 10;
 
 impl Page {
     /// The body.
@@ -305,22 +308,22 @@ impl Page {
         forms(&self.text())
     }
 
-    /// Where its links lead, as whole addresses.
+    /// The targets of its links, as absolute URLs.
     ///
     /// # Panics
     ///
-    /// When a link is none.
+    /// When a link is invalid.
     #[must_use]
     pub fn links(&self) -> Vec<Url> {
-        let resolve = |link: &String| self.url.join(link).expect("a link has an address");
+        let resolve = |link: &String| self.url.join(link).expect("a link has a valid target");
         links(&self.text()).iter().map(resolve).collect()
     }
 
-    /// Where the button of a polling login's page leads.
+    /// The target of the button on a polling login's page.
     ///
     /// # Panics
     ///
-    /// When its form has no address.
+    /// When its form has an invalid target, or must be posted.
     #[must_use]
     pub fn confirmation(&self) -> Option<Url> {
         let link = self
@@ -331,34 +334,38 @@ impl Page {
             let has_confirm = |form: &Form| form.hidden.iter().any(|(name, _)| name == "confirm");
             let form = self.forms().into_iter().find(has_confirm)?;
             assert_ne!(form.method, "post", "a POST would have to be signed");
-            let mut url = self.url.join(&form.action).expect("a form has an address");
+            let mut url = self
+                .url
+                .join(&form.action)
+                .expect("a form has a valid target");
             url.query_pairs_mut().clear().extend_pairs(&form.hidden);
             Some(url)
         })
     }
 
-    /// Where it redirects to, if it does.
+    /// The target of the redirect, if the page is one.
     ///
     /// # Panics
     ///
-    /// When a redirect leads nowhere.
+    /// When the target is invalid.
     #[must_use]
     pub fn redirect(&self) -> Option<Url> {
         let location = self.answer.header("location")?;
-        self.answer
-            .status
-            .is_redirection()
-            .then(|| self.url.join(location).expect("a redirect has an address"))
+        self.answer.status.is_redirection().then(|| {
+            self.url
+                .join(location)
+                .expect("a redirect has a valid target")
+        })
     }
 
-    /// A parameter of the address that it redirects to.
+    /// A parameter of the redirect's target.
     #[must_use]
     pub fn redirect_param(&self, name: &str) -> Option<String> {
         param(&self.redirect()?, name)
     }
 }
 
-/// A parameter of an address, decoded.
+/// A query parameter of a URL, decoded.
 #[must_use]
 pub fn param(url: &Url, name: &str) -> Option<String> {
     url.query_pairs()

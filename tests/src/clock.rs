@@ -1,4 +1,4 @@
-//! The one place where the tests read the time of day.
+//! The tests' only clock for the time of day.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -9,6 +9,6 @@ pub fn now_ms() -> i64 {
     let now = SystemTime::now();
     let since = now
         .duration_since(UNIX_EPOCH)
-        .expect("the clock stands after 1970");
+        .expect("the clock is after 1970");
     i64::try_from(since.as_millis()).expect("the year is below 292 million")
 }

@@ -1,10 +1,11 @@
-//! People who log in and call, over and over, while a test does damage; and a record of all that became of it.
+//! Simulated users who log in and call again and again while a test does damage, and a record of every outcome.
 //!
-//! Each goes to one of the gateways, and to the next one when nobody listens there, as a balancer would send them.
+//! Each user calls one of the gateways. If it refuses connections, the user moves on to the next one, like a load
+//! balancer.
 
-mod books;
 mod person;
 mod record;
+mod store_check;
 
 use std::sync::{
     Arc,
@@ -20,45 +21,45 @@ use crate::{
     waiting::until,
 };
 
-/// A crowd at work.
+/// A running crowd.
 #[derive(Debug)]
 pub struct Crowd {
     people: JoinSet<Record>,
     completed: Vec<Arc<AtomicU64>>,
-    is_over: Arc<AtomicBool>,
+    is_stopping: Arc<AtomicBool>,
 }
 
 impl Crowd {
-    /// Sends so many to a stack's gateways, by turns, and half of them to each version; as clients of the one
-    /// application, or of this one of many.
+    /// Starts `size` users, spread over a stack's gateways, half of them on each version. They are clients of
+    /// `application`, or in single-application mode of the only one.
     #[must_use]
-    pub fn gather(stack: &Stack, size: usize, application: Option<&Application>) -> Self {
-        let is_over = Arc::new(AtomicBool::new(false));
+    pub fn start(stack: &Stack, size: usize, application: Option<&Application>) -> Self {
+        let is_stopping = Arc::new(AtomicBool::new(false));
         let mut crowd = Self {
             people: JoinSet::new(),
             completed: Vec::new(),
-            is_over: Arc::clone(&is_over),
+            is_stopping: Arc::clone(&is_stopping),
         };
         for number in 0..size {
             let person = Person::new(stack, number, application);
-            let is_over = Arc::clone(&is_over);
+            let is_stopping = Arc::clone(&is_stopping);
             crowd.completed.push(Arc::clone(&person.completed));
             crowd
                 .people
-                .spawn(person.live(move || is_over.load(Ordering::Relaxed)));
+                .spawn(person.run(move || is_stopping.load(Ordering::Relaxed)));
         }
         crowd
     }
 
-    /// Waits until each has completed a login that it began after this was asked.
+    /// Waits until each user has completed a login that was started after this call.
     ///
     /// # Panics
     ///
-    /// When one does not.
-    pub async fn goes_on(&self) {
-        // The one under way may have begun before.
+    /// When a user does not in time.
+    pub async fn wait_for_new_logins(&self) {
+        // Two, because the login in flight may have been started before.
         let wanted: Vec<u64> = self.counts().map(|count| count + 2).collect();
-        until("everybody to log in once more", || async {
+        until("another login by each user", || async {
             let is_done = self
                 .counts()
                 .zip(&wanted)
@@ -68,16 +69,16 @@ impl Crowd {
         .await;
     }
 
-    /// Lets each finish what it is at.
+    /// Stops all users after their current login, and returns the combined record.
     ///
     /// # Panics
     ///
-    /// When one of them has.
-    pub async fn disperse(mut self) -> Record {
-        self.is_over.store(true, Ordering::Relaxed);
+    /// When a user has panicked.
+    pub async fn finish(mut self) -> Record {
+        self.is_stopping.store(true, Ordering::Relaxed);
         let mut whole = Record::default();
         while let Some(record) = self.people.join_next().await {
-            whole.add(record.expect("nobody panics"));
+            whole.add(record.expect("no user panics"));
         }
         whole
     }

@@ -6,14 +6,14 @@ use std::{collections::BTreeMap, fs, path::Path};
 ///
 /// # Panics
 ///
-/// When there is no such example.
+/// When it does not exist.
 #[must_use]
 pub fn example(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../conf");
     fs::read_to_string(folder.join(name)).expect("the example is in conf")
 }
 
-/// Each key of an example, dotted, with the value that the example gives it. A key that is commented out counts.
+/// Each key of an example, dotted, with its value. Keys that are commented out count.
 #[must_use]
 pub fn keys(text: &str) -> BTreeMap<String, String> {
     let mut table = String::new();
@@ -30,7 +30,7 @@ pub fn keys(text: &str) -> BTreeMap<String, String> {
     keys
 }
 
-/// The line without its `# `, if a key or a table stands behind that.
+/// The line without its `# `, if the rest is a key or a table.
 fn uncommented(line: &str) -> Option<&str> {
     let line = line.strip_prefix("# ")?;
     let (key, _) = line.split_once(" = ").unwrap_or(("", ""));

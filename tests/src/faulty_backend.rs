@@ -1,4 +1,4 @@
-//! The program `faulty-backend`: a backend that stops at one moment of an exchange, to be killed or frozen there.
+//! The program `faulty-backend`: a backend that pauses at one moment of an exchange, to be killed or frozen there.
 
 use std::{fs, net::SocketAddr, process::Stdio};
 
@@ -12,7 +12,7 @@ use crate::{
     waiting::until,
 };
 
-/// A running one. It is killed when dropped.
+/// A running `faulty-backend`. It is killed when dropped.
 #[derive(Debug)]
 pub struct FaultyBackend {
     child: Child,
@@ -20,7 +20,7 @@ pub struct FaultyBackend {
 }
 
 impl FaultyBackend {
-    /// Starts one that stops at this moment, for the names see the program, and waits until it listens.
+    /// Starts one that pauses at `moment` (see the program for the names), and waits until it listens.
     ///
     /// # Panics
     ///
@@ -40,26 +40,26 @@ impl FaultyBackend {
         started
     }
 
-    /// Waits until it has stopped at its moment. May be called again, if this was dropped before its end.
+    /// Waits until it has paused at its moment. Cancel-safe: may be called again if the future was dropped.
     ///
     /// # Panics
     ///
-    /// When it has ended.
-    pub async fn reached(&mut self) {
+    /// When it has exited.
+    pub async fn wait_for_moment(&mut self) {
         assert_eq!(self.line().await.as_deref(), Some("reached"));
     }
 
-    /// Lets it go on.
+    /// Continues it after the pause.
     ///
     /// # Panics
     ///
-    /// When it has ended.
-    pub async fn go_on(&mut self) {
-        let input = self.child.stdin.as_mut().expect("it has not been ended");
+    /// When it has exited.
+    pub async fn resume(&mut self) {
+        let input = self.child.stdin.as_mut().expect("it has not been stopped");
         input.write_all(b"\n").await.expect("it runs");
     }
 
-    /// Ends it as a crash would (`SIGKILL`).
+    /// Kills it, as a crash would (`SIGKILL`).
     ///
     /// # Panics
     ///
@@ -68,7 +68,7 @@ impl FaultyBackend {
         self.child.kill().await.expect("a child can be killed");
     }
 
-    /// Lets it end by itself.
+    /// Stops it: closes its input, and waits until it has exited.
     ///
     /// # Panics
     ///
@@ -83,23 +83,23 @@ impl FaultyBackend {
     ///
     /// # Panics
     ///
-    /// When it has ended.
+    /// When it has exited.
     pub async fn freeze(&self) {
         signal(self.id(), "STOP");
         let path = format!("/proc/{}/stat", self.id());
-        until("the process to be stopped", || async {
+        until("the process to be frozen", || async {
             let stat = fs::read_to_string(&path).expect("it runs");
-            // proc(5): the state stands behind the name, which is in brackets.
+            // proc(5): the state follows the name, which is in parentheses.
             stat.contains(") T ").then_some(())
         })
         .await;
     }
 
-    /// Lets it run again (`SIGCONT`).
+    /// Continues it after a freeze (`SIGCONT`).
     ///
     /// # Panics
     ///
-    /// When it has ended.
+    /// When it has exited.
     pub fn thaw(&self) {
         signal(self.id(), "CONT");
     }
@@ -113,7 +113,7 @@ impl FaultyBackend {
     }
 }
 
-/// Whether bytes wait in the kernel for whoever listens at an IPv4 address (proc(5), `/proc/net/tcp`).
+/// Whether the kernel holds unread bytes for the listener at an IPv4 address (proc(5), `/proc/net/tcp`).
 ///
 /// # Panics
 ///

@@ -1,4 +1,4 @@
-//! A folder for one stack's files, gone when the stack is.
+//! A temporary folder for one stack's files.
 
 use std::{
     env, fs,
@@ -10,34 +10,34 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A new, empty folder; removed with all that is in it when dropped.
+/// A new, empty folder. It is removed with its content when dropped.
 #[derive(Debug)]
 pub struct Folder(PathBuf);
 
 impl Folder {
-    /// Makes one among the system's temporary files.
+    /// Creates one in the system's folder for temporary files.
     ///
     /// # Panics
     ///
-    /// When it cannot be made: no test can go on then.
+    /// When it cannot be created: no test can continue then.
     #[must_use]
     pub fn create() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = env::temp_dir().join(format!("signpost-test-{}-{number}", process::id()));
-        // A process of the same id may have been killed before it could tidy up.
+        // An earlier process with the same id may have been killed before it removed its folder.
         let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).expect("temporary files can be made");
+        fs::create_dir_all(&path).expect("temporary files can be created");
         Self(path)
     }
 
-    /// Where it is.
+    /// Its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Writes a file into it and says where.
+    /// Writes a file into it, and returns its path.
     ///
     /// # Panics
     ///
@@ -51,16 +51,16 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // A program that was ended a moment ago may still be writing its last file.
+        // A program that was killed a moment ago may still be writing its last file.
         let start = Instant::now();
         while fs::remove_dir_all(&self.0).is_err_and(|error| error.kind() != NotFound)
-            && start.elapsed() < PATIENCE
+            && start.elapsed() < REMOVE_TIMEOUT
         {
             thread::sleep(INTERVAL);
         }
-        // Left-overs among temporary files are no reason to fail a test that passed.
+        // A temporary file that remains is no reason to fail a test that passed.
     }
 }
 
-const PATIENCE: Duration = Duration::from_secs(2);
+const REMOVE_TIMEOUT: Duration = Duration::from_secs(2);
 const INTERVAL: Duration = Duration::from_millis(20);

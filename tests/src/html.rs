@@ -1,11 +1,11 @@
-//! Links and forms of a page, enough to press the buttons of our own.
+//! Links and forms of a page, as far as our own pages need.
 
 use scraper::{ElementRef, Html, Selector};
 
-/// A form that can be sent.
+/// A form that can be submitted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Form {
-    /// Where to; empty is the page's own address.
+    /// Its target; if empty, the URL of the page.
     pub action: String,
     /// `get` or `post`.
     pub method: String,
@@ -20,7 +20,7 @@ pub fn forms(page: &str) -> Vec<Form> {
     page.select(&selector("form")).map(form).collect()
 }
 
-/// Where the links of a page lead.
+/// The targets of all links of a page.
 #[must_use]
 pub fn links(page: &str) -> Vec<String> {
     let page = Html::parse_document(page);

@@ -1,24 +1,25 @@
 //! The harness of the end-to-end tests.
 //!
-//! The tests know the programs only as a client, a browser, a provider or an operator would:
-//! by their addresses, their configuration files and their command lines.
+//! The tests use the programs only as a client, a browser, a provider or an operator does:
+//! through their addresses, configuration files and command lines.
 //!
 //! - [`stack`] starts gateway, backends and sandbox provider as processes on free ports
-//! - [`store`] is where they keep things, a file or a database of a Postgres server; [`postgres`] is such a server,
-//!   [`rows`] what either of them answers
-//! - [`program`] is one such process; [`port`] and [`folder`] are what it is given
-//! - [`signed_client`] calls as an application would; [`signer`] is its own reading of the contract,
-//!   which [`vectors`] are held against
+//! - [`store`] is their database, a SQLite file or a database on a Postgres server; [`postgres`] is such a server,
+//!   [`rows`] are query results of either kind
+//! - [`program`] is one such process; [`port`] gives it a free port, [`folder`] a temporary folder
+//! - [`signed_client`] calls as an application does; [`signer`] is written from the contract alone, and is checked
+//!   against the [`vectors`]
 //! - [`browser`] keeps cookies, reads pages and presses their buttons; [`html`] finds links and forms
-//! - [`real_browser`] is a real one, for what an imitation cannot prove
-//! - [`logins`] are whole logins, for tests that need one done
-//! - [`crowd`] is many people at once, with a record of all that became of what they did
-//! - [`answer`] is what any of them gets back
-//! - [`raw_connection`] sends bytes as they are, for what no client library would send
+//! - [`real_browser`] is headless Chromium, for what an imitation cannot prove
+//! - [`logins`] are whole logins, for tests that need a logged-in user
+//! - [`crowd`] is many simulated users at once, with a record of every outcome
+//! - [`answer`] is a received HTTP response
+//! - [`raw_connection`] sends bytes as they are, for what no client library sends
 //! - [`recording_backend`] stands in for a backend and keeps every byte it receives; [`scripted_backend`] answers with
 //!   bytes that no backend should send
-//! - [`faulty_backend`] is a backend that dies or freezes in the middle of an exchange
-//! - [`waiting`] waits for a condition, never for a fixed time; [`clock`] is the one clock
+//! - [`faulty_backend`] is a backend process that is killed or frozen in the middle of an exchange
+//! - [`examples`] reads the files in `conf/`; [`documents`] reads the Markdown files
+//! - [`waiting`] waits for a condition, never for a fixed time; [`clock`] is the only clock
 
 pub mod answer;
 pub mod browser;

@@ -1,4 +1,4 @@
-//! Whole logins, for tests whose subject is what comes before, between or after.
+//! Whole logins, for tests whose subject is something else.
 
 use serde_json::Value;
 
@@ -7,29 +7,29 @@ use crate::{
     signed_client::SignedClient,
 };
 
-/// A polling login as `POST /login` began it.
+/// A started polling login: the answer to `POST /login`.
 #[derive(Clone, Debug)]
-pub struct Begun {
-    /// What the client keeps.
+pub struct PollingLogin {
+    /// The token that the client sends to `/check`.
     pub token: String,
-    /// What the person opens.
+    /// The URL that the user opens.
     pub authorize_url: String,
-    /// What the person compares.
+    /// The code that the user compares.
     pub user_code: String,
-    /// Seconds.
+    /// Lifetime of the login, in seconds.
     pub expires_in: u64,
-    /// Seconds.
+    /// Pause between two calls of `/check`, in seconds.
     pub interval: u64,
 }
 
-impl Begun {
+impl PollingLogin {
     /// Reads the answer to `POST /login`.
     ///
     /// # Panics
     ///
     /// When a member is missing.
     #[must_use]
-    pub fn read(answer: &Value) -> Self {
+    pub fn from_answer(answer: &Value) -> Self {
         let text = |name: &str| {
             let value = answer[name].as_str();
             value
@@ -50,28 +50,25 @@ impl Begun {
         }
     }
 
-    /// The `state` in the address.
+    /// The `state` in `authorize_url`.
     ///
     /// # Panics
     ///
-    /// When there is none.
+    /// When it is missing.
     #[must_use]
     pub fn state(&self) -> String {
-        let url = self
-            .authorize_url
-            .parse()
-            .expect("authorize_url is an address");
+        let url = self.authorize_url.parse().expect("authorize_url is a URL");
         param(&url, "state").expect("authorize_url carries the state")
     }
 }
 
-/// Begins a polling login.
+/// Starts a polling login.
 ///
 /// # Panics
 ///
-/// When it does not begin.
-pub async fn begin_polling(client: &SignedClient) -> Begun {
-    Begun::read(&client.post("/login").signed().send().await.ok())
+/// When it is rejected.
+pub async fn begin_polling(client: &SignedClient) -> PollingLogin {
+    PollingLogin::from_answer(&client.post("/login").signed().send().await.ok())
 }
 
 /// Opens a polling login's page, confirms it, and stops at the provider's page.
@@ -79,12 +76,12 @@ pub async fn begin_polling(client: &SignedClient) -> Begun {
 /// # Panics
 ///
 /// When the page has no button.
-pub async fn confirm_polling(browser: &mut Browser, begun: &Begun) -> Page {
+pub async fn confirm_polling(browser: &mut Browser, begun: &PollingLogin) -> Page {
     let page = browser.open(&begun.authorize_url).await;
     browser.confirm(&page).await
 }
 
-/// Asks what became of a polling login.
+/// Calls `/check` for a polling login.
 pub async fn check(client: &SignedClient, token: &str) -> Value {
     client
         .post("/check")
@@ -94,7 +91,7 @@ pub async fn check(client: &SignedClient, token: &str) -> Value {
         .ok()
 }
 
-/// A whole polling login of a user, in a browser of its own; the login result.
+/// Logs a user in by polling, in a new browser, and returns the login result.
 ///
 /// # Panics
 ///
@@ -112,7 +109,7 @@ pub async fn log_in_by_polling(client: &SignedClient, user: &str) -> Value {
     checked["login"].clone()
 }
 
-/// A whole redirect login of a user, in a browser of its own; the login result.
+/// Logs a user in by redirect, in a new browser, and returns the login result.
 ///
 /// # Panics
 ///
@@ -131,7 +128,7 @@ pub async fn log_in_by_redirect(client: &SignedClient, user: &str) -> Value {
 ///
 /// # Panics
 ///
-/// When there is none.
+/// When it is missing.
 #[must_use]
 pub fn credential(login: &Value) -> &str {
     login["authorization"]

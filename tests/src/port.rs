@@ -6,20 +6,20 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
-/// Below the range that the system takes a caller's own ports from, so that no outgoing connection
-/// of another test can be in the way between this call and the program's own bind.
+/// First port. The range is below the system's ephemeral ports, so that no outgoing connection of another test
+/// can take the port before the program binds it.
 const FIRST: u32 = 11_000;
 const COUNT: u32 = 20_000;
 
-/// An address on which nothing listens, and which no other caller in this process is given soon.
+/// An unused loopback address. No other call in this process returns it soon.
 ///
 /// # Panics
 ///
-/// When thousands of ports are taken.
+/// When all 20,000 ports are in use.
 #[must_use]
 pub fn free_address() -> SocketAddr {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    // Runs at the same time start far apart.
+    // Processes that run at the same time start far apart.
     let offset = process::id().wrapping_mul(7919);
     for _ in 0..COUNT {
         let step = NEXT.fetch_add(1, Ordering::Relaxed).wrapping_add(offset);

@@ -1,6 +1,6 @@
-//! A Postgres server: the one that all tests of a run share, and servers of a test's own, which it may stop and kill.
+//! Postgres servers: the one that all tests of a run share, and a test's own, which it may stop and kill.
 //!
-//! Both are made by `scripts/postgres`.
+//! Both are created by `scripts/postgres`.
 
 mod session;
 
@@ -14,25 +14,25 @@ use std::{
 pub use self::session::Session;
 use crate::folder::Folder;
 
-/// Where the server is that the tests of a run share: the address of an administrator.
+/// Environment variable with the administrator address of the shared server.
 const SHARED: &str = "SIGNPOST_TEST_POSTGRES";
 
-/// The address of an administrator of the server that the tests of a run share.
+/// The administrator address of the server that all tests of a run share.
 ///
 /// # Panics
 ///
-/// When the tests run without one.
+/// When the tests run without a shared server.
 #[must_use]
 pub fn shared_server() -> String {
     env::var(SHARED).unwrap_or_else(|_| {
         panic!(
-            "this test needs a Postgres, and {SHARED} does not say where one is: run scripts/test, or \
+            "this test needs a Postgres server, but {SHARED} is not set: run scripts/test, or \
              scripts/postgres run cargo test …"
         )
     })
 }
 
-/// A server of the test's own, in a folder of its own. It ends, and its folder goes, when this is dropped.
+/// A test's own server in its own folder. When dropped, it is stopped and its folder removed.
 #[derive(Debug)]
 pub struct PostgresServer {
     address: String,
@@ -40,11 +40,11 @@ pub struct PostgresServer {
 }
 
 impl PostgresServer {
-    /// Makes one and starts it; takes about a second.
+    /// Creates and starts a server; takes about a second.
     ///
     /// # Panics
     ///
-    /// When it does not start: no server's programs are on this machine, say.
+    /// When it does not start, for example because Postgres is not installed.
     #[must_use]
     pub fn start() -> Self {
         let folder = Folder::create();
@@ -52,28 +52,28 @@ impl PostgresServer {
         Self { address, folder }
     }
 
-    /// The address of an administrator. It stays the same however often the server is stopped and started.
+    /// The administrator address. It is the same after each restart.
     #[must_use]
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// The certificate, in PEM, of the authority that vouches for the server's own.
+    /// The path of the certificate, in PEM, of the authority that issued the server's.
     #[must_use]
     pub fn authority(&self) -> PathBuf {
         self.folder.path().join("tls/authority.crt")
     }
 
-    /// Ends it as an operator would: connections are cut, what was committed is written.
+    /// Stops it as an operator would: connections are closed, committed data is flushed.
     ///
     /// # Panics
     ///
-    /// When it does not end.
+    /// When it does not stop.
     pub fn stop(&self) {
         script("stop", self.folder.path());
     }
 
-    /// Ends it as a crash would, with no word to anybody.
+    /// Kills it, as a crash would: clients get no message.
     ///
     /// # Panics
     ///
@@ -82,7 +82,7 @@ impl PostgresServer {
         script("kill", self.folder.path());
     }
 
-    /// Lets it say nothing more, as a network that swallows everything would; it still accepts connections.
+    /// Freezes it, as a network that drops all packets would: it accepts connections, but does not answer.
     ///
     /// # Panics
     ///
@@ -91,7 +91,7 @@ impl PostgresServer {
         script("freeze", self.folder.path());
     }
 
-    /// Lets it go on as if nothing had been.
+    /// Continues it after a freeze.
     ///
     /// # Panics
     ///
@@ -100,7 +100,7 @@ impl PostgresServer {
         script("thaw", self.folder.path());
     }
 
-    /// Starts it once more, and waits until it can be connected to.
+    /// Starts it after a stop, and waits until it accepts connections.
     ///
     /// # Panics
     ///
@@ -118,9 +118,9 @@ impl Drop for PostgresServer {
     }
 }
 
-/// What the script printed.
+/// Runs a task of `scripts/postgres`, and returns its output.
 fn script(task: &str, folder: &Path) -> String {
-    run_script(task, folder).unwrap_or_else(|said| panic!("{said}"))
+    run_script(task, folder).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn run_script(task: &str, folder: &Path) -> Result<String, String> {
@@ -139,13 +139,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_comes_back_with_what_it_held() {
+    fn a_server_keeps_its_data_over_a_stop_and_a_crash() {
         let server = PostgresServer::start();
-        let held = Session::open(server.address());
-        held.query("CREATE TABLE kept (number INT)");
-        held.query("INSERT INTO kept VALUES (1)");
+        let client = Session::open(server.address());
+        client.query("CREATE TABLE kept (number INT)");
+        client.query("INSERT INTO kept VALUES (1)");
         server.stop();
-        assert!(held.try_query("SELECT 1").is_err(), "connections are cut");
+        assert!(
+            client.try_query("SELECT 1").is_err(),
+            "connections are closed"
+        );
         assert!(Session::try_open(server.address()).is_err());
         server.start_again();
         server.kill();

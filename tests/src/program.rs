@@ -1,4 +1,4 @@
-//! One of the product's programs, running as a process of its own.
+//! The product's programs, and their processes.
 
 use std::{
     env, fmt,
@@ -10,7 +10,7 @@ use std::{
     thread,
 };
 
-use crate::waiting::PATIENCE;
+use crate::waiting::WAIT_TIMEOUT;
 
 /// A program of the workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -28,7 +28,7 @@ pub enum Program {
 }
 
 impl Program {
-    /// The file's name.
+    /// Its file name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -40,7 +40,7 @@ impl Program {
         }
     }
 
-    /// One of several of its processes.
+    /// One of several processes of it.
     #[must_use]
     pub const fn number(self, number: usize) -> Instance {
         Instance {
@@ -49,7 +49,7 @@ impl Program {
         }
     }
 
-    /// Where it was built: beside the running test.
+    /// The path of the built program.
     ///
     /// # Panics
     ///
@@ -59,13 +59,13 @@ impl Program {
         path_of(self.name())
     }
 
-    /// A command that runs it, in a folder, without what the surroundings have set for it.
+    /// A command that runs it in a folder, without `RUST_LOG` and without input.
     #[must_use]
     pub fn command(self, folder: &Path) -> Command {
         Self::in_folder(Command::new(self.path()), folder)
     }
 
-    /// The same, with so many file descriptors at most: soft and hard limit.
+    /// The same, with a soft and hard limit on file descriptors.
     #[must_use]
     pub fn command_with_descriptors(self, folder: &Path, limit: u32) -> Command {
         let mut command = Command::new("sh");
@@ -82,11 +82,11 @@ impl Program {
         command
     }
 
-    /// Runs it to its end, for the command line's own commands and for what must not start.
+    /// Runs it until it exits: for subcommands, and for configurations that must not start.
     ///
     /// # Panics
     ///
-    /// When it cannot be started, or does not end soon.
+    /// When it cannot be started, or does not exit in time.
     #[must_use]
     pub fn run(self, folder: &Path, arguments: &[&str]) -> Output {
         let mut command = self.command(folder);
@@ -97,45 +97,52 @@ impl Program {
         let child = command.spawn().expect("a built program starts");
         let id = child.id();
         let (sender, receiver) = mpsc::channel();
-        // Ends with the child, which is ended below if it does not end by itself.
+        // The thread ends with the child, which is killed below if it does not exit.
         thread::spawn(move || sender.send(child.wait_with_output()));
-        match receiver.recv_timeout(PATIENCE) {
+        match receiver.recv_timeout(WAIT_TIMEOUT) {
             Ok(output) => output.expect("a child can be waited for"),
             Err(_) => {
                 signal(id, "KILL");
-                panic!("{self} {arguments:?} still runs after {PATIENCE:?}");
+                panic!("{self} {arguments:?} still runs after {WAIT_TIMEOUT:?}");
             }
         }
     }
 }
 
-/// Where a program of this name was built: beside the running test.
+/// The folder into which the programs were built: the one above the running test's.
+///
+/// # Panics
+///
+/// When the test does not lie in a target folder.
+#[must_use]
+pub fn programs_folder() -> PathBuf {
+    let test = env::current_exe().expect("a test knows where it is");
+    // The test itself is one folder further down, in `deps`.
+    let folder = test.parent().and_then(Path::parent);
+    folder.expect("a test lies in a target folder").to_owned()
+}
+
+/// The path of the built program of this name.
 ///
 /// # Panics
 ///
 /// When it has not been built.
 pub(crate) fn path_of(name: &str) -> PathBuf {
-    let test = env::current_exe().expect("a test knows where it is");
-    // The test itself is one folder further down, in `deps`.
-    let folder = test
-        .parent()
-        .and_then(Path::parent)
-        .expect("a test lies in a target folder");
-    let path = folder.join(name);
+    let path = programs_folder().join(name);
     assert!(
         path.is_file(),
-        "{} is not there: run scripts/test, or cargo build --workspace --bins",
+        "{} is missing: run scripts/test, or cargo build --workspace --bins",
         path.display()
     );
     path
 }
 
-/// One process of a program of which there may be several. The first, number 0, is meant wherever a program is named alone.
+/// One of several processes of a program. A [`Program`] alone stands for its first process, number 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Instance {
-    /// What runs.
+    /// Its program.
     pub program: Program,
-    /// Which of them.
+    /// Its number, from 0.
     pub number: usize,
 }
 
@@ -160,9 +167,9 @@ impl fmt::Display for Program {
     }
 }
 
-/// A started program. Dropping it ends the process and waits for that.
+/// A running program. When dropped, it is killed and waited for.
 ///
-/// When the test fails, what the program wrote is printed.
+/// If the test fails, the end of the program's log is printed.
 #[derive(Debug)]
 pub struct Running {
     instance: Instance,
@@ -171,7 +178,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts a program; what it writes goes to a file in the folder.
+    /// Starts a program; its output goes to a log file in the folder.
     ///
     /// # Panics
     ///
@@ -186,7 +193,7 @@ impl Running {
         )
     }
 
-    /// Starts a program by a command of its own; otherwise as [`Self::start`].
+    /// Starts a program by this command; otherwise like [`Self::start`].
     ///
     /// # Panics
     ///
@@ -198,7 +205,7 @@ impl Running {
         folder: &Path,
         arguments: &[String],
     ) -> Self {
-        let log = log_of(instance, folder);
+        let log = log_path(instance, folder);
         let output = File::options().create(true).append(true).open(&log);
         let output = output.expect("a log can be written");
         let child = command
@@ -214,7 +221,7 @@ impl Running {
         }
     }
 
-    /// Starts a program that writes into a pipe, which is read by nobody but the caller.
+    /// Starts a program that writes into a pipe. Only the caller reads the pipe.
     ///
     /// # Panics
     ///
@@ -225,7 +232,7 @@ impl Running {
         folder: &Path,
         arguments: &[String],
     ) -> (Self, PipeReader) {
-        let (reader, output) = pipe().expect("a pipe can be made");
+        let (reader, output) = pipe().expect("a pipe can be created");
         let child = instance
             .program
             .command(folder)
@@ -234,7 +241,7 @@ impl Running {
             .stderr(output)
             .spawn()
             .expect("a built program starts");
-        let log = log_of(instance, folder);
+        let log = log_path(instance, folder);
         let running = Self {
             instance,
             child,
@@ -243,33 +250,33 @@ impl Running {
         (running, reader)
     }
 
-    /// The process's number.
+    /// The process id.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// How it ended, if it has.
+    /// Its exit status, if it has exited.
     ///
     /// # Panics
     ///
     /// When the system does not know the process.
-    pub fn ended(&mut self) -> Option<ExitStatus> {
-        self.child.try_wait().expect("a child can be asked after")
+    pub fn exit_status(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("a child has a status")
     }
 
-    /// All that it wrote so far, on both of its outputs.
+    /// Its log so far, from standard output and standard error.
     #[must_use]
     pub fn log(&self) -> String {
         let bytes = fs::read(&self.log).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Memory that is really in use, in KiB (`VmRSS`, proc(5)).
+    /// Resident memory in KiB (`VmRSS`, proc(5)).
     ///
     /// # Panics
     ///
-    /// When the process is gone.
+    /// When the process has exited.
     #[must_use]
     pub fn resident_kib(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.id()));
@@ -281,27 +288,27 @@ impl Running {
             .expect("proc(5) gives the form")
     }
 
-    /// Asks it to end (`SIGTERM`), as an operator would.
+    /// Sends `SIGTERM`, as an operator would to stop it.
     ///
     /// # Panics
     ///
-    /// When `kill` is not there.
+    /// When the program `kill` is missing.
     pub fn terminate(&self) {
         signal(self.id(), "TERM");
     }
 
-    /// Asks it to reload its configuration (`SIGHUP`).
+    /// Sends `SIGHUP`: the program reloads its configuration.
     ///
     /// # Panics
     ///
-    /// When `kill` is not there.
-    pub fn hang_up(&self) {
+    /// When the program `kill` is missing.
+    pub fn reload_by_signal(&self) {
         signal(self.id(), "HUP");
     }
 
-    /// Ends it at once, as a crash would.
+    /// Kills it, as a crash would.
     pub fn kill(&mut self) {
-        // Fails only when it has ended already.
+        // Fails only if it has exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -315,7 +322,7 @@ impl Drop for Running {
             let shown = log
                 .char_indices()
                 .rev()
-                .nth(MOST_SHOWN)
+                .nth(MAX_SHOWN)
                 .map_or(0, |(index, _)| index);
             #[expect(
                 clippy::print_stderr,
@@ -328,14 +335,14 @@ impl Drop for Running {
     }
 }
 
-fn log_of(instance: Instance, folder: &Path) -> PathBuf {
+fn log_path(instance: Instance, folder: &Path) -> PathBuf {
     folder.join(format!("{instance}.log"))
 }
 
-/// Characters of a log that a failure shows, from its end.
-const MOST_SHOWN: usize = 16_000;
+/// Characters of the log's end that are printed after a failure.
+const MAX_SHOWN: usize = 16_000;
 
-/// Sends a signal by its name, without `SIG`.
+/// Sends a signal, named without `SIG`.
 pub(crate) fn signal(id: u32, signal: &str) {
     let status = Command::new("kill")
         .args([&format!("-{signal}"), &id.to_string()])

@@ -1,87 +1,108 @@
 //! A connection that sends bytes as they are, for what no client library would send.
 
 use std::{
+    fmt::Debug,
     net::{IpAddr, SocketAddr},
     str,
+    sync::Arc,
     time::Duration,
 };
 
+use rustls::pki_types::ServerName;
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::{TcpSocket, TcpStream},
     time::timeout,
 };
+use tokio_rustls::TlsConnector;
 
-/// An open connection to the gateway.
+/// An open connection to the gateway, or to a proxy in front of it.
 #[derive(Debug)]
 pub struct RawConnection {
-    stream: TcpStream,
+    stream: Box<dyn Stream>,
     read: Vec<u8>,
 }
 
-/// An answer as it came.
+/// Bytes in both directions, with or without TLS.
+trait Stream: AsyncRead + AsyncWrite + Debug + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Debug + Send + Unpin> Stream for S {}
+
+/// An answer, as received.
 #[derive(Clone, Debug)]
 pub struct RawAnswer {
     /// Its status.
     pub status: u16,
-    /// Its head, with the empty line.
+    /// Its head, with the closing empty line.
     pub head: String,
     /// Its body.
     pub body: Vec<u8>,
 }
 
-/// How long an answer may take: more than the gateway's own time-outs of 10 s.
-const PATIENCE: Duration = Duration::from_secs(25);
+/// Timeout of an answer: longer than the gateway's own timeouts of 10 s.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(25);
 
 impl RawConnection {
     /// Connects.
     ///
     /// # Panics
     ///
-    /// When nobody listens.
+    /// When the connection is refused.
     pub async fn open(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address)
             .await
             .expect("the gateway accepts connections");
-        Self::over(stream)
+        Self::from_stream(stream)
     }
 
-    /// Connects from another address of this machine: all of 127.0.0.0/8 are its own.
+    /// Connects from another address of this machine, which has all of 127.0.0.0/8.
     ///
     /// # Panics
     ///
-    /// When nobody listens.
+    /// When the connection is refused.
     pub async fn open_from(source: IpAddr, address: SocketAddr) -> Self {
-        let socket = TcpSocket::new_v4().expect("the system has a socket left");
-        socket
-            .bind(SocketAddr::new(source, 0))
-            .expect("the address is this machine's");
-        let stream = socket
-            .connect(address)
-            .await
-            .expect("the gateway accepts connections");
-        Self::over(stream)
+        Self::from_stream(connect_from(source, address).await)
     }
 
-    fn over(stream: TcpStream) -> Self {
-        stream
-            .set_nodelay(true)
-            .expect("a connection has this option");
+    /// Connects by TLS from an address of this machine, and verifies the server as `name`.
+    ///
+    /// # Panics
+    ///
+    /// When the connection or the TLS handshake fails.
+    pub async fn open_tls(
+        source: IpAddr,
+        address: SocketAddr,
+        name: &'static str,
+        tls: Arc<rustls::ClientConfig>,
+    ) -> Self {
+        let stream = connect_from(source, address).await;
+        let name = ServerName::try_from(name).expect("a host name");
+        let handshake = TlsConnector::from(tls).connect(name, stream).await;
         Self {
-            stream,
+            stream: Box::new(handshake.expect("the handshake succeeds")),
             read: Vec::new(),
         }
     }
 
-    /// Sends bytes. That the other side has gone already is no failure.
+    fn from_stream(stream: TcpStream) -> Self {
+        stream
+            .set_nodelay(true)
+            .expect("a connection has this option");
+        Self {
+            stream: Box::new(stream),
+            read: Vec::new(),
+        }
+    }
+
+    /// Sends bytes. A connection that the peer has closed is not an error.
     pub async fn send(&mut self, bytes: &[u8]) {
         let _ = self.stream.write_all(bytes).await;
     }
 
-    /// Sends bytes one piece at a time, with a pause before each but the first.
+    /// Sends bytes piece by piece, with a pause between any two.
     ///
-    /// Stops when the other side has gone.
-    pub async fn dribble(&mut self, pieces: impl Iterator<Item = &[u8]>, pause: Duration) {
+    /// Stops when the peer has closed the connection.
+    pub async fn send_slowly(&mut self, pieces: impl Iterator<Item = &[u8]>, pause: Duration) {
         for (index, piece) in pieces.enumerate() {
             if index > 0 {
                 tokio::time::sleep(pause).await;
@@ -92,16 +113,16 @@ impl RawConnection {
         }
     }
 
-    /// Says that nothing more will be sent.
+    /// Closes the sending direction.
     pub async fn finish(&mut self) {
         let _ = self.stream.shutdown().await;
     }
 
-    /// The next answer, or `None` when the connection ends before one.
+    /// The next answer, or `None` when the connection is closed before one.
     ///
     /// # Panics
     ///
-    /// When neither happens in time, or the answer is not HTTP.
+    /// When neither happens in time, or the bytes are not HTTP.
     pub async fn answer(&mut self) -> Option<RawAnswer> {
         loop {
             if let Some((answer, length)) = parse(&self.read, false) {
@@ -116,11 +137,11 @@ impl RawConnection {
         }
     }
 
-    /// All further answers, until the other side closes.
+    /// All further answers, until the peer closes the connection.
     ///
     /// # Panics
     ///
-    /// When it does not close in time.
+    /// When the peer does not close it in time.
     pub async fn answers_until_close(&mut self) -> Vec<RawAnswer> {
         let mut answers = Vec::new();
         while let Some(answer) = self.answer().await {
@@ -129,28 +150,28 @@ impl RawConnection {
         answers
     }
 
-    /// What came and is no whole answer: once there is no further answer, where the last one broke off.
+    /// The received bytes that are not a complete answer yet; after the last answer, an incomplete one.
     #[must_use]
     pub fn unread(&self) -> &[u8] {
         &self.read
     }
 
-    /// Whether the other side closed, without sending anything more.
+    /// Whether the peer closed the connection without sending anything more.
     ///
     /// # Panics
     ///
-    /// When it neither closes nor sends in time.
+    /// When the peer neither closes nor sends in time.
     pub async fn is_closed(&mut self) -> bool {
         self.read.is_empty() && !self.read_more().await
     }
 
-    /// Whether anything is there, or the connection ends, within a short while.
-    pub async fn stirs_within(&mut self, patience: Duration) -> bool {
+    /// Whether bytes are received, or the connection is closed, within `limit`.
+    pub async fn has_activity_within(&mut self, limit: Duration) -> bool {
         if !self.read.is_empty() {
             return true;
         }
         let mut buffer = [0; 4096];
-        match timeout(patience, self.stream.read(&mut buffer)).await {
+        match timeout(limit, self.stream.read(&mut buffer)).await {
             Err(_) => false,
             Ok(result) => {
                 self.read.extend_from_slice(&buffer[..result.unwrap_or(0)]);
@@ -161,8 +182,8 @@ impl RawConnection {
 
     async fn read_more(&mut self) -> bool {
         let mut buffer = [0; 16 * 1024];
-        let read = timeout(PATIENCE, self.stream.read(&mut buffer)).await;
-        // A reset is an end like another.
+        let read = timeout(ANSWER_TIMEOUT, self.stream.read(&mut buffer)).await;
+        // A reset counts as closed.
         let length = read
             .expect("the gateway answers or closes in time")
             .unwrap_or(0);
@@ -171,8 +192,17 @@ impl RawConnection {
     }
 }
 
+async fn connect_from(source: IpAddr, address: SocketAddr) -> TcpStream {
+    let socket = TcpSocket::new_v4().expect("the system has a socket left");
+    socket
+        .bind(SocketAddr::new(source, 0))
+        .expect("the address is this machine's");
+    let stream = socket.connect(address).await;
+    stream.expect("the server accepts connections")
+}
+
 impl RawAnswer {
-    /// A header's value.
+    /// The value of a header.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().skip(1).find_map(|line| {
@@ -181,7 +211,7 @@ impl RawAnswer {
         })
     }
 
-    /// The code of the problem in the body, when there is one.
+    /// The problem code in the body, if any.
     #[must_use]
     pub fn code(&self) -> Option<String> {
         let body: serde_json::Value = serde_json::from_slice(&self.body).ok()?;
@@ -189,7 +219,7 @@ impl RawAnswer {
     }
 }
 
-/// The bytes of a request with a `Host`, further header lines, and a body of whatever length.
+/// The bytes of a request: `Host`, these header lines, and a body. No `Content-Length` is added.
 #[must_use]
 pub fn request(method: &str, target: &str, headers: &[&str], body: &[u8]) -> Vec<u8> {
     let mut bytes = format!("{method} {target} HTTP/1.1\r\nHost: gateway.example\r\n").into_bytes();
@@ -202,7 +232,7 @@ pub fn request(method: &str, target: &str, headers: &[&str], body: &[u8]) -> Vec
     bytes
 }
 
-/// An answer at the start of the bytes, with its length; `None` when more is needed.
+/// Parses the answer at the start of the bytes, and returns it with its length; `None` when more bytes are needed.
 fn parse(bytes: &[u8], is_end: bool) -> Option<(RawAnswer, usize)> {
     let head_length = bytes.windows(4).position(|window| window == b"\r\n\r\n")? + 4;
     let head = text(&bytes[..head_length]);
@@ -246,7 +276,7 @@ fn parse(bytes: &[u8], is_end: bool) -> Option<(RawAnswer, usize)> {
     Some((answer, head_length + used))
 }
 
-/// Bytes that are no UTF-8 are read as ISO-8859-1, of which each byte is a letter (RFC 9110 section 5.5).
+/// Decodes UTF-8, or else ISO-8859-1, where each byte is a character (RFC 9110 section 5.5).
 fn text(bytes: &[u8]) -> String {
     match str::from_utf8(bytes) {
         Ok(text) => text.to_owned(),
@@ -254,7 +284,7 @@ fn text(bytes: &[u8]) -> String {
     }
 }
 
-/// A chunked body without extensions or trailers, as our own programs send it.
+/// Decodes a chunked body without extensions or trailers, as our own programs send it.
 fn dechunk(bytes: &[u8]) -> Option<(Vec<u8>, usize)> {
     let mut body = Vec::new();
     let mut at = 0;

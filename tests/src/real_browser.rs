@@ -1,8 +1,8 @@
 //! A real browser: headless Chromium, driven through `ChromeDriver` by the W3C `WebDriver` protocol.
 //!
-//! For what an imitation cannot prove: that a browser keeps our cookies, follows our redirects, and shows
+//! It proves what an imitation cannot: that a browser keeps our cookies, follows our redirects, and shows
 //! our pages under their own Content-Security-Policy. Both programs are Debian's; `scripts/prerequisites`
-//! installs them. This module starts and stops them; `fantoccini` speaks the protocol.
+//! installs them. This module starts and stops them; `fantoccini` implements the protocol.
 
 mod driver;
 
@@ -20,10 +20,10 @@ use url::{ParseError, Url};
 use self::driver::Driver;
 use crate::waiting::until;
 
-/// Timeout of a page's load, and of a script.
+/// Timeout of a page load, and of a script.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// One browser with one empty profile. It ends when this is dropped.
+/// A browser with an empty profile. It is stopped when this is dropped.
 #[derive(Debug)]
 pub struct RealBrowser {
     client: Client,
@@ -31,7 +31,7 @@ pub struct RealBrowser {
 }
 
 impl RealBrowser {
-    /// Starts a browser whose person reads `language` (`Accept-Language`).
+    /// Starts a browser whose user prefers `language` (`Accept-Language`).
     ///
     /// # Panics
     ///
@@ -45,7 +45,7 @@ impl RealBrowser {
             .expect("chromedriver starts Chromium");
         let session = client.session_id().await.expect("the session lives");
         driver.session = session;
-        // The session ends with the driver: a drop cannot wait for the client's own end of it.
+        // The driver ends the session: a drop cannot wait for the client to do so.
         client.persist().await.expect("the session lives");
         Self {
             client,
@@ -53,26 +53,26 @@ impl RealBrowser {
         }
     }
 
-    /// Opens an address.
+    /// Opens a URL.
     ///
     /// # Panics
     ///
-    /// When the browser cannot: nobody answers there, for example.
+    /// When the browser cannot, for example because the connection is refused.
     pub async fn open(&self, url: &str) {
-        self.client.goto(url).await.expect("the address opens");
+        self.client.goto(url).await.expect("the URL opens");
     }
 
-    /// The address that is shown.
+    /// The URL of the shown page.
     ///
     /// # Panics
     ///
     /// When the browser has ended.
     pub async fn address(&self) -> String {
         let url = self.client.current_url().await;
-        url.expect("the browser shows an address").into()
+        url.expect("the browser has a URL").into()
     }
 
-    /// What a person can read on the page.
+    /// The visible text of the page.
     pub async fn text(&self) -> String {
         self.evaluate("document.body?.innerText ?? ''").await
     }
@@ -82,18 +82,18 @@ impl RealBrowser {
         self.evaluate("document.documentElement.lang").await
     }
 
-    /// Clicks the element of a CSS selector, once it is there.
+    /// Clicks the element of a CSS selector, once it exists.
     pub async fn click(&self, selector: &str) {
         until(selector, || async {
-            // The page may change between the two: then the element is looked for again.
+            // The page may change between find and click: then both are repeated.
             let element = self.client.find(Locator::Css(selector)).await.ok()?;
             element.click().await.ok()
         })
         .await;
     }
 
-    /// Waits until the page has a text.
-    pub async fn awaits(&self, words: &str) -> String {
+    /// Waits until the page contains `words`, and returns its text.
+    pub async fn wait_for_text(&self, words: &str) -> String {
         until(words, || async {
             let text = self.text().await;
             text.contains(words).then_some(text)
@@ -101,7 +101,7 @@ impl RealBrowser {
         .await
     }
 
-    /// A picture of the page, in PNG's bytes.
+    /// A screenshot of the page, as PNG.
     ///
     /// # Panics
     ///
@@ -111,15 +111,15 @@ impl RealBrowser {
         picture.expect("the browser shows a page")
     }
 
-    /// The errors and warnings of the page's console, a violated policy for example. Browsers ask every site for
-    /// an icon by themselves; that there is none does not count.
+    /// The errors and warnings of the page's console, for example a violated policy. The missing favicon is ignored:
+    /// browsers request it from every site.
     ///
     /// # Panics
     ///
     /// When the browser has ended.
-    pub async fn complaints(&self) -> Vec<String> {
+    pub async fn console_errors(&self) -> Vec<String> {
         let log = self.client.issue_cmd(ReadConsole).await;
-        let log = log.expect("chromedriver has the console's lines");
+        let log = log.expect("chromedriver returns the console's lines");
         let lines = log.as_array().into_iter().flatten();
         lines
             .map(|line| line["message"].as_str().unwrap_or_default())
@@ -128,7 +128,7 @@ impl RealBrowser {
             .collect()
     }
 
-    /// In one step, so that no other page can come in between.
+    /// Evaluates an expression in one step, so that the page cannot change in between.
     async fn evaluate(&self, expression: &str) -> String {
         let script = format!("return {expression}");
         let value = self.client.execute(&script, Vec::new()).await;
@@ -137,7 +137,7 @@ impl RealBrowser {
     }
 }
 
-/// What chromedriver is asked to start.
+/// The browser that chromedriver shall start.
 fn capabilities(language: &str, driver: &Driver) -> Capabilities {
     let arguments = [
         "--headless=new".to_owned(),
@@ -169,7 +169,7 @@ fn capabilities(language: &str, driver: &Driver) -> Capabilities {
     ])
 }
 
-/// Chromedriver's own command that reads, and empties, the console's log.
+/// Chromedriver's own command that reads and empties the console's log.
 #[derive(Debug)]
 struct ReadConsole;
 

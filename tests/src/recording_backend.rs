@@ -1,7 +1,7 @@
-//! Stands in for a backend: answers every request alike, and keeps every byte it receives.
+//! Stands in for a backend: answers all requests the same way, and keeps every byte it receives.
 //!
-//! It reads more strictly than any server would, so that a request which could be understood in two
-//! ways is not understood at all but shows as [`Recorded::Unreadable`].
+//! It parses more strictly than any server, so an ambiguous request is not interpreted: it is recorded as
+//! [`Recorded::Unreadable`].
 
 mod request;
 
@@ -22,10 +22,10 @@ use tokio::{
 pub use self::request::{Reading, RecordedRequest, read_request};
 use crate::waiting::until;
 
-/// What a gateway asks for to see whether a backend is well.
+/// The target of the gateway's health checks.
 const HEALTH: &str = "/healthz";
 
-/// A backend that records. It ends when dropped.
+/// A backend that records what it receives. It stops when dropped.
 #[derive(Debug)]
 pub struct RecordingBackend {
     address: SocketAddr,
@@ -34,44 +34,44 @@ pub struct RecordingBackend {
     accepting: JoinHandle<()>,
 }
 
-/// One thing that came over a connection.
+/// What was received on a connection: a request, or bytes that are not one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recorded {
     /// A request that can be read in one way only.
     Request(RecordedRequest),
-    /// Bytes that are no such request.
+    /// Bytes that are not a request.
     Unreadable(Vec<u8>),
 }
 
-/// What the backend does with each request from now on.
+/// How the backend answers requests.
 #[derive(Clone, Debug)]
 pub struct Behaviour {
-    /// The answer's status line and headers, without the length.
+    /// The response's status line and headers, without `Content-Length`.
     pub head: String,
-    /// The answer's body.
+    /// The response's body.
     pub body: Vec<u8>,
-    /// How it is given.
-    pub manner: Manner,
+    /// How the response is delivered.
+    pub delivery: Delivery,
 }
 
-/// How an answer is given.
+/// How a response is delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Manner {
-    /// At once; the connection stays open.
+pub enum Delivery {
+    /// Immediately; the connection stays open.
     Promptly,
-    /// At once; the connection ends.
+    /// Immediately; the connection is closed.
     ThenClose,
-    /// After a while.
+    /// After this delay.
     After(Duration),
-    /// At once, with the request's own target as the body.
+    /// Immediately, with the request's target as the body.
     Echoing,
-    /// Never.
-    Silently,
-    /// The connection ends without an answer.
+    /// Never: the request stays unanswered.
+    Never,
+    /// Not at all: the connection is closed.
     HangUp,
-    /// The connection ends in the middle of the body.
+    /// In part: the connection is closed in the middle of the body.
     BreakOff,
-    /// The head's and the body's bytes as they are, nothing added; then the connection ends.
+    /// The bytes of head and body, nothing added; then the connection is closed.
     Verbatim,
 }
 
@@ -90,27 +90,27 @@ impl Default for Behaviour {
         Self {
             head: "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n".to_owned(),
             body: b"{\"recorded\":true}".to_vec(),
-            manner: Manner::Promptly,
+            delivery: Delivery::Promptly,
         }
     }
 }
 
 impl Behaviour {
-    /// An answer of exactly these bytes.
+    /// A response of exactly these bytes.
     #[must_use]
     pub fn verbatim(bytes: &str) -> Self {
         Self {
             head: bytes.to_owned(),
             body: Vec::new(),
-            manner: Manner::Verbatim,
+            delivery: Delivery::Verbatim,
         }
     }
 
-    /// The usual answer in another manner.
+    /// The default response, with this delivery.
     #[must_use]
-    pub fn answering(manner: Manner) -> Self {
+    pub fn answering(delivery: Delivery) -> Self {
         Self {
-            manner,
+            delivery,
             ..Self::default()
         }
     }
@@ -126,11 +126,11 @@ impl RecordingBackend {
         Self::start_at(SocketAddr::from(([127, 0, 0, 1], 0))).await
     }
 
-    /// Starts one at an address, where there may have been one before.
+    /// Starts one at an address, which may have been used before.
     ///
     /// # Panics
     ///
-    /// When the address is taken.
+    /// When the address is in use.
     pub async fn start_at(address: SocketAddr) -> Self {
         let listener = TcpListener::bind(address)
             .await
@@ -154,58 +154,58 @@ impl RecordingBackend {
         }
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// From now on it does this.
+    /// Sets how requests are answered from now on.
     pub fn behave(&self, behaviour: Behaviour) {
         locked(&self.state).behaviour = behaviour;
     }
 
-    /// From now on it does this with a check of its health that does not come through a gateway.
+    /// Sets how the gateway's own health checks are answered from now on.
     pub fn behave_when_checked(&self, behaviour: Behaviour) {
         locked(&self.state).when_checked = behaviour;
     }
 
-    /// Checks so far. They are not recorded.
+    /// Number of health checks so far. They are not recorded.
     #[must_use]
     pub fn checks(&self) -> usize {
         locked(&self.state).checks
     }
 
-    /// Ends it, as a crash would: nobody listens, and every connection has ended.
+    /// Stops it, as a crash would: the listener and all connections are closed.
     pub async fn end(&mut self) {
         drop(self.end.take());
-        // It cannot fail but by a panic, which was shown.
+        // It fails only by a panic, which has been printed.
         let _ = (&mut self.accepting).await;
     }
 
-    /// Connections accepted so far.
+    /// Number of connections accepted so far.
     #[must_use]
     pub fn connections(&self) -> usize {
         locked(&self.state).connections
     }
 
-    /// Bytes received so far.
+    /// Number of bytes received so far.
     #[must_use]
     pub fn bytes(&self) -> usize {
         locked(&self.state).bytes
     }
 
-    /// All that came so far, in order of completion.
+    /// Everything received so far, in order of completion.
     #[must_use]
     pub fn recorded(&self) -> Vec<Recorded> {
         locked(&self.state).recorded.clone()
     }
 
-    /// All requests that came so far.
+    /// All requests received so far.
     ///
     /// # Panics
     ///
-    /// When something came that is no request.
+    /// When something was received that is not a request.
     #[must_use]
     pub fn requests(&self) -> Vec<RecordedRequest> {
         let request = |recorded| match recorded {
@@ -215,11 +215,11 @@ impl RecordingBackend {
         self.recorded().into_iter().map(request).collect()
     }
 
-    /// The request that came last, once so many have come.
+    /// The request with this number, from 1, once it has been received.
     ///
     /// # Panics
     ///
-    /// When they do not come in time.
+    /// When it is not received in time.
     pub async fn request_number(&self, count: usize) -> RecordedRequest {
         until("a request at the recording backend", || async {
             let requests = self.requests();
@@ -253,7 +253,7 @@ async fn accept(listener: TcpListener, state: Arc<Mutex<State>>, mut ended: ones
         locked(&state).connections += 1;
         let state = Arc::clone(&state);
         conversations.spawn(async move {
-            // The peer's going away is part of what is tested.
+            // A peer that closes the connection is part of some tests.
             let _ = converse(stream, &state).await;
         });
     }
@@ -275,7 +275,7 @@ async fn converse(mut stream: TcpStream, state: &Mutex<State>) -> io::Result<()>
                         state.when_checked.clone()
                     } else {
                         let mut behaviour = state.behaviour.clone();
-                        if behaviour.manner == Manner::Echoing {
+                        if behaviour.delivery == Delivery::Echoing {
                             behaviour.body = request.target.clone().into_bytes();
                         }
                         state.recorded.push(Recorded::Request(request));
@@ -309,27 +309,27 @@ fn is_check(request: &RecordedRequest) -> bool {
     request.target == HEALTH && request.values("x-gateway-version").is_empty()
 }
 
-/// Whether the connection stays open.
+/// Returns whether the connection stays open.
 async fn answer(stream: &mut TcpStream, behaviour: &Behaviour) -> io::Result<bool> {
     let length = behaviour.body.len();
     let mut bytes = format!("{}Content-Length: {length}\r\n\r\n", behaviour.head).into_bytes();
     bytes.extend_from_slice(&behaviour.body);
-    match behaviour.manner {
-        Manner::Promptly | Manner::Echoing => {}
-        Manner::After(pause) => tokio::time::sleep(pause).await,
-        Manner::Silently => std::future::pending().await,
-        Manner::HangUp => return Ok(false),
-        Manner::Verbatim => {
+    match behaviour.delivery {
+        Delivery::Promptly | Delivery::Echoing => {}
+        Delivery::After(pause) => tokio::time::sleep(pause).await,
+        Delivery::Never => std::future::pending().await,
+        Delivery::HangUp => return Ok(false),
+        Delivery::Verbatim => {
             stream
                 .write_all(&[behaviour.head.as_bytes(), &behaviour.body].concat())
                 .await?;
             return Ok(false);
         }
-        Manner::BreakOff => {
+        Delivery::BreakOff => {
             stream.write_all(&bytes[..bytes.len() - length / 2]).await?;
             return Ok(false);
         }
-        Manner::ThenClose => {
+        Delivery::ThenClose => {
             let line = format!("{}Connection: close\r\n", behaviour.head);
             let mut bytes = format!("{line}Content-Length: {length}\r\n\r\n").into_bytes();
             bytes.extend_from_slice(&behaviour.body);

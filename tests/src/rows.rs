@@ -1,18 +1,18 @@
-//! What a store answers when a test asks it directly: rows of text, the same from every kind of store.
+//! Query results: rows of text, in the same form for both kinds of store.
 
-/// A row; `None` is null, bytes are hexadecimal digits.
+/// A row; `None` is null, bytes are in hex.
 pub type Row = Vec<Option<String>>;
 
-/// An answer.
+/// The result of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rows(pub Vec<Row>);
 
 impl Rows {
-    /// The one number that was asked for.
+    /// The only value, as a number.
     ///
     /// # Panics
     ///
-    /// When the answer is none.
+    /// When the result is not one number.
     #[must_use]
     pub fn number(&self) -> i64 {
         match &*self.0 {
@@ -22,7 +22,7 @@ impl Rows {
         .unwrap_or_else(|| panic!("not one number: {self:?}"))
     }
 
-    /// Every value, row by row; nulls are left out.
+    /// Every value, row by row, without nulls.
     pub fn values(&self) -> impl Iterator<Item = &str> {
         self.0.iter().flatten().flatten().map(String::as_str)
     }

@@ -1,6 +1,6 @@
-//! A backend that answers chosen targets with exactly the bytes of a script, and every other with its own target.
+//! A backend that answers given targets with exactly the bytes of a script, and all others with the target itself.
 //!
-//! It knows which connection each request came over, so that a test can tell whether a gateway reused one.
+//! It records the connection of each request, so that a test can see whether the gateway reused one.
 
 use std::{
     collections::HashMap,
@@ -22,7 +22,7 @@ use tokio::{
 
 use crate::recording_backend::{Reading, read_request};
 
-/// A scripted backend. It ends when dropped.
+/// A scripted backend. It stops when dropped.
 #[derive(Debug)]
 pub struct ScriptedBackend {
     address: SocketAddr,
@@ -31,25 +31,25 @@ pub struct ScriptedBackend {
     accepting: JoinHandle<()>,
 }
 
-/// What becomes of a request for one target.
+/// How requests for one target are answered.
 #[derive(Clone, Debug)]
 pub struct Script {
-    /// The whole answer, as it is.
+    /// The whole answer, sent as it is.
     pub bytes: Vec<u8>,
-    /// How the bytes are written.
+    /// How fast the bytes are written.
     pub pace: Pace,
     /// When they are written.
     pub start: Start,
-    /// What becomes of the connection afterwards.
+    /// What happens to the connection afterwards.
     pub ending: Ending,
 }
 
-/// How an answer's bytes are written.
+/// How fast an answer's bytes are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
     /// All at once.
     AtOnce,
-    /// Each in a segment of its own.
+    /// One by one, each in its own TCP segment.
     SingleBytes,
 }
 
@@ -58,19 +58,19 @@ pub enum Pace {
 pub enum Start {
     /// Once the whole request has been read.
     AfterRequest,
-    /// Once its head has been read. Nothing more is read from the connection.
+    /// Once the head has been read. Nothing more is read from the connection.
     AfterHead,
 }
 
-/// What becomes of a connection after a scripted answer.
+/// What happens to the connection after a scripted answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// It stays open, and later requests on it are answered.
     Open,
-    /// It is closed. A reset, if something is unread.
+    /// It is closed; reset, if bytes are unread.
     Close,
     /// Only the direction to the gateway is closed.
-    Finish,
+    HalfClose,
 }
 
 /// A request that arrived.
@@ -86,14 +86,14 @@ pub struct Arrival {
 struct State {
     scripts: HashMap<String, Script>,
     arrivals: Vec<Arrival>,
-    /// By the connection's number. Absent once the connection has ended.
+    /// Open connections by number.
     open: HashMap<usize, Arc<tokio::sync::Mutex<OwnedWriteHalf>>>,
 }
 
-/// Between two single bytes: longer than the gateway takes to read one.
+/// Pause between two single bytes: longer than the gateway takes to read one.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Small, so that a form of 60 KiB does not fit.
+/// Socket receive buffer: small, so that a form of 60 KiB does not fit.
 const RECEIVE_BUFFER: u32 = 4 * 1024;
 
 impl ScriptedBackend {
@@ -106,11 +106,11 @@ impl ScriptedBackend {
         Self::start_at(SocketAddr::from(([127, 0, 0, 1], 0))).await
     }
 
-    /// Starts one at an address, where there may have been one before.
+    /// Starts one at an address, which may have been used before.
     ///
     /// # Panics
     ///
-    /// When the address is taken.
+    /// When the address is in use.
     pub async fn start_at(address: SocketAddr) -> Self {
         let socket = TcpSocket::new_v4().expect("the system has a socket left");
         socket
@@ -133,47 +133,47 @@ impl ScriptedBackend {
         }
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Ends it, as a crash would: nobody listens, and every connection ends.
+    /// Stops it, as a crash would: the listener and all connections are closed.
     pub async fn end(&mut self) {
         drop(self.end.take());
-        // It cannot fail but by a panic, which was shown.
+        // It fails only by a panic, which has been printed.
         let _ = (&mut self.accepting).await;
     }
 
-    /// From now on requests for the target are answered by the script.
+    /// Answers requests for the target by the script from now on.
     pub fn script(&self, target: &str, script: Script) {
         let mut state = locked(&self.state);
         state.scripts.insert(target.to_owned(), script);
     }
 
-    /// All requests so far, in the order in which they arrived.
+    /// All requests so far, in order of arrival.
     #[must_use]
     pub fn arrivals(&self) -> Vec<Arrival> {
         locked(&self.state).arrivals.clone()
     }
 
-    /// Whether a connection is open, as far as this end knows.
+    /// Whether a connection is open, as seen from this end.
     #[must_use]
     pub fn is_open(&self, connection: usize) -> bool {
         locked(&self.state).open.contains_key(&connection)
     }
 
-    /// Writes bytes on an open connection, whatever happens on it otherwise.
+    /// Writes bytes on an open connection, independent of requests and scripts.
     ///
     /// # Panics
     ///
-    /// When the connection has ended.
+    /// When the connection is closed.
     pub async fn write(&self, connection: usize, bytes: &[u8]) {
         let stream = locked(&self.state).open.get(&connection).cloned();
         let stream = stream.expect("the connection is open");
         let written = stream.lock().await.write_all(bytes).await;
-        written.expect("the gateway holds the connection");
+        written.expect("the gateway keeps the connection open");
     }
 }
 
@@ -201,7 +201,7 @@ async fn accept(listener: TcpListener, state: Arc<Mutex<State>>, mut ended: ones
         };
         let state = Arc::clone(&state);
         conversations.spawn(async move {
-            // How it ended is seen at the other end.
+            // The tests see the result at the gateway.
             let _ = converse(stream, number, &state).await;
             locked(&state).open.remove(&number);
         });
@@ -230,7 +230,7 @@ async fn converse(stream: TcpStream, connection: usize, state: &Mutex<State>) ->
         match script.ending {
             Ending::Open if script.start == Start::AfterRequest => {}
             Ending::Close => return Ok(()),
-            Ending::Finish => {
+            Ending::HalfClose => {
                 writer.lock().await.shutdown().await?;
                 std::future::pending().await
             }
@@ -239,7 +239,7 @@ async fn converse(stream: TcpStream, connection: usize, state: &Mutex<State>) ->
     }
 }
 
-/// A request's target and its script, if it has one; taken from what was received.
+/// Reads the next request, and returns its target and script, if it has one.
 async fn next_request(
     reader: &mut OwnedReadHalf,
     received: &mut Vec<u8>,
@@ -257,7 +257,7 @@ async fn next_request(
                 return Ok((target, script));
             }
         }
-        // Little at once: what is not read stays in the kernel.
+        // In small reads, so that unread bytes stay in the kernel.
         let mut buffer = [0; 512];
         match reader.read(&mut buffer).await? {
             0 => return Err(io::ErrorKind::UnexpectedEof.into()),
@@ -287,7 +287,7 @@ async fn write(stream: &mut OwnedWriteHalf, script: &Script) -> io::Result<()> {
 }
 
 impl Script {
-    /// The usual answer: the target is its body.
+    /// The default answer: the target as body.
     fn echo(target: &str) -> Self {
         let length = target.len();
         let answer = format!(

@@ -14,9 +14,9 @@ use crate::{answer::Answer, signer::Profile};
 pub struct SignedClient {
     http: Client,
     base: String,
-    /// The prefix of the convention's headers.
+    /// The prefix of the headers, for example `Acme`.
     pub prefix: String,
-    /// The application's ident, where there are several.
+    /// The application's ident, in multi-application mode.
     pub app: Option<String>,
     /// The application's key.
     pub key: String,
@@ -38,20 +38,20 @@ impl SignedClient {
         }
     }
 
-    /// The same client, with a new connection for every call: none can be one that has just ended.
+    /// The same client, with a new connection for every call, so that no idle connection can fail.
     ///
     /// # Panics
     ///
     /// See [`http_client`].
     #[must_use]
-    pub fn without_kept_connections(&self) -> Self {
+    pub fn without_keep_alive(&self) -> Self {
         Self {
-            http: http_client_without_kept_connections(),
+            http: http_client_without_keep_alive(),
             ..self.clone()
         }
     }
 
-    /// The same client for an application by its ident.
+    /// The same client, for the application with this ident.
     #[must_use]
     pub fn with_app(&self, app: &str) -> Self {
         Self {
@@ -69,7 +69,7 @@ impl SignedClient {
         }
     }
 
-    /// The same client, signing by another profile.
+    /// The same client, with another sign profile.
     #[must_use]
     pub fn with_profile(&self, profile: Profile) -> Self {
         Self {
@@ -88,9 +88,9 @@ impl SignedClient {
         self.call(Method::POST, path)
     }
 
-    /// The address that begins a redirect login in a browser.
+    /// The URL that starts a redirect login in a browser.
     ///
-    /// A navigation carries no header, so where there are several applications `app` is a parameter.
+    /// A navigation cannot set a header, so in multi-application mode `app` is a parameter.
     #[must_use]
     pub fn login_url(&self, params: &[(&str, &str)]) -> String {
         let mut call = self.get("/login");
@@ -113,7 +113,7 @@ impl SignedClient {
     }
 }
 
-/// A client that takes every answer as it is: no redirects, no proxy, no cookies.
+/// A plain HTTP client: no redirects, no proxy, no cookies.
 ///
 /// # Panics
 ///
@@ -122,24 +122,24 @@ impl SignedClient {
 pub fn http_client() -> Client {
     client_builder()
         .build()
-        .expect("a client without options can be made")
+        .expect("a client without options can be built")
 }
 
-/// The same, with a connection for every request.
+/// The same, with a new connection for every request.
 ///
 /// # Panics
 ///
 /// See [`http_client`].
 #[must_use]
-pub fn http_client_without_kept_connections() -> Client {
+pub fn http_client_without_keep_alive() -> Client {
     client_builder()
         .pool_max_idle_per_host(0)
         .build()
-        .expect("a client with this option can be made")
+        .expect("a client with this option can be built")
 }
 
 fn client_builder() -> ClientBuilder {
-    // Fails when another test was first, which is as good.
+    // Fails if another test has installed it already, which is just as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder()
         .no_proxy()
@@ -148,31 +148,31 @@ fn client_builder() -> ClientBuilder {
         .tls_certs_only([])
 }
 
-/// What anybody gets at an address.
+/// Sends an unsigned GET.
 ///
 /// # Panics
 ///
-/// When there is no answer.
+/// When no answer comes.
 pub async fn fetch(url: &str) -> Answer {
     Answer::read(
         http_client()
             .get(url)
             .send()
             .await
-            .expect("somebody answers"),
+            .expect("the server answers"),
     )
     .await
 }
 
-/// What anybody gets who sends a form to an address.
+/// Sends an unsigned POST of a form.
 ///
 /// # Panics
 ///
-/// When there is no answer.
+/// When no answer comes.
 pub async fn send_form(url: &str, form: &str) -> Answer {
     let request = http_client()
         .post(url)
         .header("content-type", "application/x-www-form-urlencoded")
         .body(form.to_owned());
-    Answer::read(request.send().await.expect("somebody answers")).await
+    Answer::read(request.send().await.expect("the server answers")).await
 }

@@ -1,30 +1,30 @@
 //! A signer written from the text of CONTRACT 3 alone.
 //!
-//! It shares nothing with the gateway's own, so that the two check each other: a misreading in one
-//! of them shows in the vectors.
+//! It shares no code with the gateway's, so that the two check each other: a misreading in one of them
+//! shows in the vectors.
 
 use hmac::{Hmac, KeyInit, Mac};
 use md5::{Digest, Md5};
 use serde::Deserialize;
 use sha2::Sha256;
 
-/// A sign profile, as the vectors write it and as the gateway's file does.
+/// A sign profile, in the form of the vectors and of the gateway's configuration.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(default, deny_unknown_fields)]
 pub struct Profile {
-    /// Sign what is sent, or what is meant.
+    /// Whether values are signed as sent or decoded.
     pub values: Values,
-    /// How pairs and key are put together.
+    /// How pairs and key are joined.
     pub layout: Layout,
     /// What happens to pairs without a value.
     pub empty: Empty,
-    /// Keys left out beside `sign`.
+    /// Parameters that are not signed, besides `sign`.
     pub leave_out: Vec<String>,
-    /// Whether method and path are signed, too.
+    /// Whether method and path are signed too.
     pub cover: Cover,
     /// The hash.
     pub algorithm: Algorithm,
-    /// Only in the vectors: the lines in front when the request is covered.
+    /// Only in the vectors: method and path lines, if the request is covered.
     pub head: String,
 }
 
@@ -80,24 +80,24 @@ pub enum Algorithm {
     HmacSha256,
 }
 
-/// What is signed.
+/// A request to sign.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// `GET` or `POST`.
     pub method: &'a str,
-    /// As sent.
+    /// The path, as sent.
     pub path: &'a str,
-    /// Without the question mark.
+    /// The query, without the question mark.
     pub query: &'a str,
     /// The form.
     pub body: &'a str,
 }
 
-/// The `sign` of a request, in lower-case hex.
+/// The signature of a request, in lower-case hex.
 ///
 /// # Panics
 ///
-/// When something is not UTF-8 once decoded: such a request has no sign.
+/// When a parameter does not decode to UTF-8: such a request has no signature.
 #[must_use]
 pub fn sign(profile: &Profile, key: &str, request: Request<'_>) -> String {
     let canonical = canonical(profile, key, request);
@@ -105,20 +105,20 @@ pub fn sign(profile: &Profile, key: &str, request: Request<'_>) -> String {
         Algorithm::Md5 => md5_hex(&canonical),
         Algorithm::HmacSha256 => {
             let mut mac = Hmac::<Sha256>::new_from_slice(key.as_bytes())
-                .expect("HMAC takes a key of any length");
+                .expect("HMAC accepts keys of any length");
             mac.update(canonical.as_bytes());
             hex::encode(mac.finalize().into_bytes())
         }
     }
 }
 
-/// The lower-case MD5 of a text, for signs made in a wrong way.
+/// The MD5 of a text, in lower-case hex, for tests that sign incorrectly.
 #[must_use]
 pub fn md5_hex(text: &str) -> String {
     hex::encode(Md5::digest(text))
 }
 
-/// The canonical string, with the given key where the key goes.
+/// The canonical string, with `key` in place of the key.
 ///
 /// # Panics
 ///
@@ -143,7 +143,7 @@ pub fn canonical(profile: &Profile, key: &str, request: Request<'_>) -> String {
             name != "sign" && !profile.leave_out.contains(name) && !is_dropped
         })
         .collect();
-    // `sort_by` is stable, and strings compare by their bytes.
+    // `sort_by` is stable, and strings are compared by their bytes.
     pairs.sort_by(|(left, ..), (right, ..)| left.cmp(right));
 
     let is_concat = matches!(profile.layout, Layout::Concat | Layout::ConcatBoth);
@@ -192,9 +192,9 @@ mod tests {
     use crate::vectors::cases;
 
     #[test]
-    fn every_vector_is_met() {
+    fn every_vector_matches() {
         for case in cases() {
-            // The vectors that cover the request say for which one in `head`.
+            // If the profile covers the request, its `head` has the method and the path.
             let mut head = case.profile.head.split('\n');
             let request = Request {
                 method: head.next().unwrap_or_default(),

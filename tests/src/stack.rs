@@ -1,4 +1,4 @@
-//! A whole installation as processes of its own, on free ports, with files of its own.
+//! A whole installation: its own processes on free ports, with its own files.
 //!
 //! ```no_run
 //! # async fn example() {
@@ -38,44 +38,44 @@ use crate::{
     waiting::until,
 };
 
-/// The key of the one application, when there is only one.
+/// The application's key in single-application mode.
 pub const APP_KEY: &str = "4283fefc63f0cd0e873a0000c6d07ef7b77e90d3593ad699fc1f7cd5bb2e35cb";
 
-/// Running programs. They end, and their files go, when this is dropped.
+/// Running programs. When dropped, they are killed and their files removed.
 #[derive(Debug)]
 pub struct Stack {
-    // The order matters: programs end before their files go.
+    // Before `files`: programs are killed before their files are removed.
     running: BTreeMap<Instance, Running>,
     arguments: BTreeMap<Instance, Vec<String>>,
     http: Client,
     files: Files,
 }
 
-/// A program ended before it was ready.
+/// A program that exited before it was ready.
 struct Ended {
     instance: Instance,
     log: String,
 }
 
 impl Stack {
-    /// Gateway, v1, v2 and the sandbox provider, with one application.
+    /// A builder for gateway, v1, v2 and the sandbox provider, in single-application mode.
     #[must_use]
     pub fn builder() -> StackBuilder {
         StackBuilder::new()
     }
 
-    /// The usual stack, started.
+    /// Starts the default stack.
     pub async fn start() -> Self {
         Self::builder().start().await
     }
 
-    /// Only a gateway, in front of a recording backend.
+    /// Starts only a gateway, in front of a recording backend.
     pub async fn recording() -> (Self, RecordingBackend) {
         let backend = RecordingBackend::start().await;
         (Self::builder().in_front_of(&backend).start().await, backend)
     }
 
-    /// The gateway's origin, without a slash at its end.
+    /// The gateway's origin, without a trailing slash.
     #[must_use]
     pub fn origin(&self) -> String {
         self.origin_of(0)
@@ -88,50 +88,50 @@ impl Stack {
         format!("http://{}", self.addresses().of(gateway))
     }
 
-    /// How many gateways there are.
+    /// Number of gateways.
     #[must_use]
     pub fn gateways(&self) -> usize {
         let is_gateway = |instance: &&Instance| instance.program == Program::Gateway;
         self.arguments.keys().filter(is_gateway).count()
     }
 
-    /// An address at the gateway.
+    /// The URL of a target at the gateway.
     #[must_use]
     pub fn url(&self, target: &str) -> String {
         format!("{}{target}", self.origin())
     }
 
-    /// Where each program listens.
+    /// The addresses of all programs.
     #[must_use]
     pub const fn addresses(&self) -> &Addresses {
         &self.files.addresses
     }
 
-    /// The stack's folder: files, logs, and the store if that is a file.
+    /// The stack's folder: configuration files, logs, and the SQLite file.
     #[must_use]
     pub fn folder(&self) -> &Path {
         self.files.path()
     }
 
-    /// A client of the one application.
+    /// A client in single-application mode.
     #[must_use]
     pub fn client(&self) -> SignedClient {
         self.client_at(0)
     }
 
-    /// A client of the one application, at one of several gateways.
+    /// A client in single-application mode, of one of several gateways.
     #[must_use]
     pub fn client_at(&self, number: usize) -> SignedClient {
         SignedClient::new(&self.origin_of(number), APP_KEY)
     }
 
-    /// A browser.
+    /// A new browser.
     #[must_use]
     pub fn browser(&self) -> Browser {
         Browser::default()
     }
 
-    /// A connection to the gateway for bytes as they are.
+    /// Opens a raw connection to the gateway.
     pub async fn raw(&self) -> RawConnection {
         RawConnection::open(self.addresses().gateway).await
     }
@@ -147,7 +147,7 @@ impl Stack {
             .expect("the program was started")
     }
 
-    /// What a program wrote.
+    /// A program's log.
     ///
     /// # Panics
     ///
@@ -160,11 +160,11 @@ impl Stack {
             .log()
     }
 
-    /// What a program wrote, once that has a text in it: a line may come after the answer it is about.
+    /// A program's log, once it contains a text: a line may be written after the answer that it is about.
     ///
     /// # Panics
     ///
-    /// When it does not come in time.
+    /// When the text does not appear in time.
     pub async fn log_with(&self, instance: impl Into<Instance>, text: &str) -> String {
         let instance = instance.into();
         until(&format!("{text} in the log of {instance}"), || async {
@@ -174,37 +174,37 @@ impl Stack {
         .await
     }
 
-    /// Ends a program as a crash would, without starting it again.
+    /// Kills a program, as a crash would.
     pub fn kill(&mut self, instance: impl Into<Instance>) {
         self.running(instance).kill();
     }
 
-    /// Starts a program once more, without waiting for it.
-    pub fn begin(&mut self, instance: impl Into<Instance>) {
+    /// Kills and starts a program again, without waiting until it is ready.
+    pub fn restart_without_waiting(&mut self, instance: impl Into<Instance>) {
         let instance = instance.into();
         self.running.remove(&instance);
         self.spawn(instance);
     }
 
-    /// Starts a program once more and waits until it is ready.
+    /// Kills and starts a program again, and waits until it is ready.
     ///
     /// # Panics
     ///
-    /// When it does not get ready.
+    /// When it does not become ready.
     pub async fn restart(&mut self, instance: impl Into<Instance>) {
         let instance = instance.into();
         self.running.remove(&instance);
         self.spawn(instance);
         if let Err(ended) = self.ready(instance).await {
-            panic!("{instance} ended at its second start:\n{}", ended.log);
+            panic!("{instance} exited after a restart:\n{}", ended.log);
         }
     }
 
-    /// Starts a program once more, with so many file descriptors at most, and waits until it is ready.
+    /// The same as [`Self::restart`], with a limit on file descriptors.
     ///
     /// # Panics
     ///
-    /// When it does not get ready.
+    /// When it does not become ready.
     pub async fn restart_with_descriptors(&mut self, instance: impl Into<Instance>, limit: u32) {
         let instance = instance.into();
         self.running.remove(&instance);
@@ -214,15 +214,15 @@ impl Stack {
         let running = Running::start_as(instance, command, folder, arguments);
         self.running.insert(instance, running);
         if let Err(ended) = self.ready(instance).await {
-            panic!("{instance} ended at its second start:\n{}", ended.log);
+            panic!("{instance} exited after a restart:\n{}", ended.log);
         }
     }
 
-    /// Starts a program once more, which from now on writes into a pipe, and waits until it is ready.
+    /// The same as [`Self::restart`]; the program then writes its log into a pipe.
     ///
     /// # Panics
     ///
-    /// When it does not get ready.
+    /// When it does not become ready.
     pub async fn restart_into_pipe(&mut self, instance: impl Into<Instance>) -> PipeReader {
         let instance = instance.into();
         self.running.remove(&instance);
@@ -230,27 +230,27 @@ impl Stack {
         let (running, reader) = Running::start_into_pipe(instance, self.folder(), arguments);
         self.running.insert(instance, running);
         if self.ready(instance).await.is_err() {
-            panic!("{instance} ended at its second start");
+            panic!("{instance} exited after a restart");
         }
         reader
     }
 
-    /// Waits until a program has ended by itself.
+    /// Waits until a program has exited by itself.
     ///
     /// # Panics
     ///
-    /// When it does not end in time.
-    pub async fn end_of(&mut self, instance: impl Into<Instance>) -> ExitStatus {
+    /// When it does not exit in time.
+    pub async fn wait_for_exit(&mut self, instance: impl Into<Instance>) -> ExitStatus {
         let instance = instance.into();
         let running = self.running(instance);
-        until(&format!("the end of {instance}"), || {
-            let ended = running.ended();
-            async move { ended }
+        until(&format!("{instance} to exit"), || {
+            let status = running.exit_status();
+            async move { status }
         })
         .await
     }
 
-    /// Runs one of the command line's own commands against the same files.
+    /// Runs a subcommand of `signpost` with the gateway's configuration file.
     #[must_use]
     pub fn command(&self, arguments: &[&str]) -> Output {
         let config = self.files.config(Program::Gateway);
@@ -259,17 +259,17 @@ impl Stack {
         Program::Gateway.run(self.folder(), &whole)
     }
 
-    /// The store, to look into and to be unkind to.
+    /// The store, to query it and to make it fail.
     #[must_use]
     pub fn store(&self) -> &dyn Store {
         &*self.files.store
     }
 
-    /// How often the provider's addresses were called.
+    /// How often each path of the sandbox provider was called.
     ///
     /// # Panics
     ///
-    /// When the provider is not there.
+    /// When the provider does not answer.
     pub async fn provider_counts(&self) -> Value {
         let url = format!("http://{}/_sandbox/counts", self.addresses().provider);
         let answer = self
@@ -278,7 +278,7 @@ impl Stack {
             .send()
             .await
             .expect("the provider answers");
-        serde_json::from_slice(&answer.bytes().await.expect("the counts come"))
+        serde_json::from_slice(&answer.bytes().await.expect("the counts are complete"))
             .expect("the counts are JSON")
     }
 
@@ -298,7 +298,7 @@ impl Stack {
             .get_mut(&instance)
             .expect("the program was started");
         until(&format!("{instance} to be ready at {url}"), || {
-            let ended = running.ended().map(|_| Ended {
+            let ended = running.exit_status().map(|_| Ended {
                 instance,
                 log: running.log(),
             });

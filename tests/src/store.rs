@@ -1,4 +1,4 @@
-//! The store of a stack, of the kind that the test run is on; and what a test does to it behind the programs' backs.
+//! The store of a stack, of the kind that the test run uses, and direct access to it for tests.
 
 mod postgres;
 mod sqlite;
@@ -11,32 +11,32 @@ use crate::{postgres::shared_server, rows::Rows};
 /// A kind of store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreKind {
-    /// A file in the stack's folder.
+    /// A SQLite file in the stack's folder.
     Sqlite,
-    /// A database of a server.
+    /// A database on a Postgres server.
     Postgres,
 }
 
-/// Says which kind of store the tests of a run use: `sqlite`, the default, or `postgres`.
+/// Environment variable with the kind of store of a test run: `sqlite`, the default, or `postgres`.
 const CHOICE: &str = "SIGNPOST_TEST_STORE";
 
 impl StoreKind {
-    /// The kind that this run is on.
+    /// The kind that this run uses.
     ///
     /// # Panics
     ///
-    /// When the choice is none that there is.
+    /// When the environment variable has another value.
     #[must_use]
     pub fn chosen() -> Self {
         match env::var(CHOICE).as_deref() {
             Err(_) | Ok("sqlite") => Self::Sqlite,
             Ok("postgres") => Self::Postgres,
-            Ok(other) => panic!("{CHOICE} is {other:?}: sqlite or postgres"),
+            Ok(other) => panic!("{CHOICE}: found {other:?}; allowed: sqlite, postgres"),
         }
     }
 
-    /// Whether the run is on this kind: for a test that has no meaning on the other one, or is made once for both.
-    /// If it is not, says why the test ends here.
+    /// Whether the run uses this kind: for tests that make sense on one kind only, or need to run only once.
+    /// If it does not, prints `why` the test ends early.
     #[must_use]
     pub fn is_chosen(self, why: &str) -> bool {
         let chosen = Self::chosen();
@@ -46,17 +46,17 @@ impl StoreKind {
                 reason = "the test runner keeps this with the test"
             )]
             {
-                eprintln!("not on {chosen:?}, but on {self:?}: {why}");
+                eprintln!("skipped on {chosen:?}, runs on {self:?}: {why}");
             }
         }
         chosen == self
     }
 
-    /// A new store of this kind, empty; a file of it would be in `folder`.
+    /// Creates an empty store of this kind; a SQLite file is in `folder`.
     ///
     /// # Panics
     ///
-    /// When it cannot be made.
+    /// When it cannot be created.
     #[must_use]
     pub fn create(self, folder: &Path) -> Box<dyn Store> {
         match self {
@@ -66,37 +66,37 @@ impl StoreKind {
     }
 }
 
-/// A stack's store. Every method panics when the store refuses: no test can go on then.
+/// A stack's store. Every method panics when the store fails: no test can continue then.
 pub trait Store: Debug + Send + Sync {
     /// Its kind.
     fn kind(&self) -> StoreKind;
 
-    /// As the `store` setting names it.
+    /// Its address, as in the `store` setting.
     fn address(&self) -> String;
 
-    /// What is secret in its address, where it is escaped.
+    /// The password in its address, not escaped.
     fn password(&self) -> Option<&str>;
 
-    /// What a statement answers.
+    /// Runs a statement, and returns its result.
     fn query(&self, sql: &str) -> Rows;
 
-    /// Where it holds these bytes as they are, or as digits, if it does.
+    /// The file or table that contains these bytes, raw or in hex, if any.
     fn find(&self, bytes: &[u8]) -> Option<String>;
 
-    /// Keeps everybody else from writing, until dropped.
+    /// Blocks all other writers until the lock is dropped.
     fn lock(&self) -> Lock;
 
-    /// Lets no account be made any more.
-    fn refuse_accounts(&self);
+    /// Makes every creation of an account fail.
+    fn fail_account_inserts(&self);
 
-    /// Makes it unreachable, and cuts whoever is connected.
+    /// Makes it unreachable, and closes open connections to a server.
     fn make_unavailable(&self);
 
-    /// Makes it reachable again, as it was.
+    /// Makes it reachable again, unchanged.
     fn make_available(&self);
 }
 
-/// Whatever holds the lock.
+/// A held lock.
 #[derive(Debug)]
-#[must_use = "the lock is let go when this is dropped"]
+#[must_use = "the lock is released when this is dropped"]
 pub struct Lock(#[expect(dead_code, reason = "held until dropped")] Box<dyn Any + Send>);

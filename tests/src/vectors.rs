@@ -1,13 +1,13 @@
-//! The published sign vectors, for every signer that must meet them.
+//! The published sign vectors. Every signer must match them.
 
 use serde::Deserialize;
 
 use crate::signer::Profile;
 
-/// One vector: what is signed, how, with what, and what must come out.
+/// One vector: request, key and profile, with the expected canonical string and signature.
 #[derive(Debug, Deserialize)]
 pub struct Case {
-    /// What it is about.
+    /// What it tests.
     pub name: String,
     /// The query as sent.
     pub query: String,
@@ -15,19 +15,19 @@ pub struct Case {
     pub body: String,
     /// The application's key.
     pub app_key: String,
-    /// The sign profile; `head` in it says which request is covered.
+    /// The sign profile; its `head` is the method and path if the request is covered.
     pub profile: Profile,
-    /// The canonical string, `<APP_KEY>` where the key goes.
+    /// The canonical string, with `<APP_KEY>` in place of the key.
     pub canonical: String,
-    /// The sign, in lower-case hex.
+    /// The signature, in lower-case hex.
     pub sign: String,
 }
 
-/// All 282 of them.
+/// All 282 vectors.
 ///
 /// # Panics
 ///
-/// The file is not the one that was published.
+/// When the file is not the published one.
 #[must_use]
 pub fn cases() -> Vec<Case> {
     #[derive(Deserialize)]

@@ -5,27 +5,27 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long a test waits for what should happen soon. Generous: two cores run many stacks at once.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+/// Timeout of [`until`]. Generous: two cores run many stacks at once.
+pub const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Between two looks at a condition.
+/// Pause between two checks of a condition.
 const INTERVAL: Duration = Duration::from_millis(10);
 
-/// Looks until there is something to see.
+/// Calls `look` until it returns a value. `what` describes the condition in the panic message.
 ///
 /// # Panics
 ///
-/// When nothing was seen for [`PATIENCE`], naming what was awaited.
+/// When it returns none within [`WAIT_TIMEOUT`].
 pub async fn until<T, F: Future<Output = Option<T>>>(what: &str, look: impl FnMut() -> F) -> T {
-    match within(PATIENCE, look).await {
+    match within(WAIT_TIMEOUT, look).await {
         Some(seen) => seen,
-        None => panic!("waited {PATIENCE:?} in vain for: {what}"),
+        None => panic!("no result within {WAIT_TIMEOUT:?}: {what}"),
     }
 }
 
-/// Looks until there is something to see, or the time is over.
+/// Calls `look` until it returns a value; `None` after the timeout.
 pub async fn within<T, F: Future<Output = Option<T>>>(
-    patience: Duration,
+    timeout: Duration,
     mut look: impl FnMut() -> F,
 ) -> Option<T> {
     let start = Instant::now();
@@ -33,7 +33,7 @@ pub async fn within<T, F: Future<Output = Option<T>>>(
         if let Some(seen) = look().await {
             return Some(seen);
         }
-        if start.elapsed() > patience {
+        if start.elapsed() > timeout {
             return None;
         }
         tokio::time::sleep(INTERVAL).await;

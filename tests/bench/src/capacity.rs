@@ -1,19 +1,21 @@
-//! What one machine serves, by store and by size: `scripts/capacity`. The load is [`workers`](crate::load::workers).
+//! What one machine serves, by kind and size of the store: `scripts/capacity`.
+//!
+//! The load is [`workers`](crate::load::workers).
 //!
 //! | module | subject |
 //! | --- | --- |
 //! | [`effort`] | how much is measured |
-//! | [`plan`] | all cells, one after the other |
-//! | [`store`] | a store of either kind, and its durability |
-//! | [`tables`] | rows by the million, written past the programs |
-//! | [`people`] | accounts, and credentials of some of them |
-//! | [`applications`] | applications, sealed as the gateway reads them |
+//! | [`plan`] | all measurements (cells), one after the other |
+//! | [`store`] | a new store of either kind, and its durability |
+//! | [`tables`] | rows by the million, written directly to the store |
+//! | [`people`] | accounts, and credentials for some of them |
+//! | [`applications`] | applications, with keys encrypted as the gateway expects |
 //! | [`installation`] | gateway, v1 and sandbox provider as processes |
 //! | [`caller`] | signed calls |
-//! | [`work`] | logins, checks, events and look-ups, a step each |
+//! | [`work`] | the workers: a login, check, event or lookup in each step |
 //! | [`login`] | a whole polling login |
-//! | [`growth`] | the gateway's start and memory by the number of applications |
-//! | [`disk`] | what durability costs on this disk |
+//! | [`growth`] | the gateway's start time and memory by the number of applications |
+//! | [`disk`] | the time of a flush on this disk |
 //! | [`report`] | the tables |
 
 pub mod applications;

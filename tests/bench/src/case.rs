@@ -1,4 +1,4 @@
-//! What is measured: seven kinds of load.
+//! The seven kinds of load that are measured.
 
 use std::fmt;
 
@@ -11,11 +11,11 @@ use crate::contestant::Setup;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Case {
-    /// Small GET without parameters.
+    /// A small GET without parameters.
     W1,
-    /// Signed POST form of six parameters, one application.
+    /// A signed POST form of six parameters, one application.
     W2,
-    /// The same, 10,000 applications.
+    /// W2 with 10,000 applications.
     W3,
     /// A download of 1 MiB.
     W4,
@@ -23,7 +23,7 @@ pub enum Case {
     W5,
     /// W2 with replay protection.
     W6,
-    /// W2 with a wrong sign.
+    /// W2 with a wrong signature.
     W7,
 }
 
@@ -39,7 +39,7 @@ impl Case {
         Self::W7,
     ];
 
-    /// What it is, in a few words.
+    /// Its title in the tables.
     pub const fn title(self) -> &'static str {
         match self {
             Self::W1 => "small GET",
@@ -52,7 +52,7 @@ impl Case {
         }
     }
 
-    /// How contestants are configured for it.
+    /// The configuration of the contestants.
     pub const fn setup(self) -> Setup {
         match self {
             Self::W1 | Self::W2 | Self::W4 | Self::W5 | Self::W7 => Setup::Single,
@@ -61,7 +61,7 @@ impl Case {
         }
     }
 
-    /// How many connections the load keeps busy.
+    /// Number of busy connections.
     pub const fn connections(self) -> usize {
         match self {
             Self::W4 => 16,
@@ -69,12 +69,12 @@ impl Case {
         }
     }
 
-    /// Whether it is signed, so that only those who verify do the whole work.
+    /// Whether its requests are signed: only contestants that verify them do the whole work.
     pub const fn is_signed(self) -> bool {
         matches!(self, Self::W2 | Self::W3 | Self::W6 | Self::W7)
     }
 
-    /// The status of every answer.
+    /// The expected status of every answer.
     pub const fn status(self) -> u16 {
         match self {
             Self::W7 => 403,
@@ -82,7 +82,7 @@ impl Case {
         }
     }
 
-    /// Requests before anything is counted: all connections are open then, and what is remembered is remembered.
+    /// Requests before the measurement, which open all connections and fill caches.
     pub const fn warm_up(self) -> u64 {
         match self {
             Self::W3 => crate::keys::APPLICATIONS as u64,

@@ -1,4 +1,4 @@
-//! Who is measured, and how each is configured and started.
+//! The measured programs: configuration and start.
 
 use std::{
     fs,
@@ -14,16 +14,16 @@ use serde::Serialize;
 use crate::{
     case::Case,
     keys::{KEY_FILE, Keys},
-    process::{Manner, Process},
+    process::{Process, RunMode},
 };
 
-/// Bytes of the file that W4 downloads.
+/// Size of the file that W4 downloads, in bytes.
 pub const BLOB: u64 = 1024 * 1024;
 
-/// Signs of one minute at any rate that one thread serves.
+/// Enough for the signatures of one minute, at any rate that one thread can serve.
 const REPLAY_ENTRIES: u64 = 10_000_000;
 
-/// Somebody who answers the load.
+/// A measured program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Contestant {
@@ -31,46 +31,46 @@ pub enum Contestant {
     Direct,
     /// Signpost.
     Signpost,
-    /// pingora with version routing and nothing else.
+    /// pingora with version routing only.
     BarePingora,
     /// nginx with a `map` on the version header.
     NginxMap,
-    /// The same, verifying in Lua.
+    /// nginx as above, verifying signatures in Lua.
     NginxLua,
-    /// `haproxy` with a map on the version header.
+    /// `HAProxy` with a map on the version header.
     HaproxyMap,
-    /// The same, verifying in Lua.
+    /// `HAProxy` as above, verifying signatures in Lua.
     HaproxyLua,
 }
 
-/// How a contestant is configured.
+/// The configuration of a contestant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Setup {
     /// One application.
     Single,
     /// 10,000 applications.
     Multi,
-    /// One application, and replays are rejected.
+    /// One application, with replay protection.
     Replay,
 }
 
-/// Where programs and configurations are.
+/// Folders of programs and configurations, and the number of threads.
 #[derive(Clone, Debug)]
-pub struct Places {
+pub struct Environment {
     /// The folder of `signpost` and `bare-pingora`.
     pub binaries: PathBuf,
-    /// The folder of the peers' configurations.
+    /// The folder of the other proxies' configurations.
     pub configurations: PathBuf,
     /// Worker threads of each contestant, or worker processes.
     pub threads: usize,
 }
 
-impl Places {
-    /// How contestants are run that are measured.
-    pub const fn manner(&self) -> Manner {
+impl Environment {
+    /// The run mode of measured contestants.
+    pub const fn run_mode(&self) -> RunMode {
         match self.threads {
-            1 => Manner::Contestant,
-            _ => Manner::SeveralThreads,
+            1 => RunMode::Contestant,
+            _ => RunMode::SeveralThreads,
         }
     }
 }
@@ -87,7 +87,7 @@ impl Contestant {
         Self::Signpost,
     ];
 
-    /// What tables call it.
+    /// Its title in the tables.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Direct => "straight to the backend",
@@ -100,7 +100,7 @@ impl Contestant {
         }
     }
 
-    /// Whether it verifies signs.
+    /// Whether it verifies signatures.
     pub const fn verifies(self) -> bool {
         matches!(self, Self::Signpost | Self::NginxLua | Self::HaproxyLua)
     }
@@ -111,7 +111,7 @@ impl Contestant {
     }
 
     /// Whether it takes part in a case.
-    pub const fn does(self, case: Case) -> bool {
+    pub const fn takes_part_in(self, case: Case) -> bool {
         match case {
             Case::W1 | Case::W4 | Case::W5 => true,
             Case::W2 | Case::W3 => self.is_proxy(),
@@ -120,7 +120,7 @@ impl Contestant {
         }
     }
 
-    /// The set-up that serves in a set-up's stead: those who do not verify have one for all.
+    /// The set-up that it uses for `setup`: a contestant that does not verify has only one.
     pub const fn setup(self, setup: Setup) -> Setup {
         if self.verifies() {
             setup
@@ -129,7 +129,7 @@ impl Contestant {
         }
     }
 
-    /// Its template among the peers' configurations.
+    /// The file name of its configuration template.
     const fn template(self) -> Option<&'static str> {
         match self {
             Self::Direct => Some("backend.conf"),
@@ -142,40 +142,40 @@ impl Contestant {
     }
 }
 
-/// The backend of all: both versions in one process.
+/// The backend of all contestants: both versions in one process.
 #[derive(Debug)]
 pub struct Backend {
     /// The process.
     pub process: Process,
-    /// Where version 1 is.
+    /// The address of version 1.
     pub v1: SocketAddr,
-    /// Where version 2 is.
+    /// The address of version 2.
     pub v2: SocketAddr,
     _folder: Folder,
 }
 
-/// A contestant that runs.
+/// A running contestant.
 #[derive(Debug)]
 pub struct Running {
-    /// Who.
+    /// The contestant.
     pub contestant: Contestant,
-    /// How.
+    /// Its configuration.
     pub setup: Setup,
-    /// Where it listens.
+    /// The address it listens on.
     pub address: SocketAddr,
     /// Its process.
     pub process: Process,
-    /// Its files: they go after the process has ended.
+    /// Its files. Last, so that they are removed after the process has exited.
     pub folder: Folder,
 }
 
 impl Backend {
-    /// Starts it, and waits until it listens.
+    /// Starts the backend, and waits until it listens.
     ///
     /// # Errors
     ///
-    /// It does not start.
-    pub fn start(places: &Places) -> anyhow::Result<Self> {
+    /// When it does not start.
+    pub fn start(environment: &Environment) -> anyhow::Result<Self> {
         let folder = Folder::create();
         let (v1, v2) = (free_address(), free_address());
         fs::write(
@@ -191,9 +191,9 @@ impl Backend {
             threads: 1,
         };
         let template = "backend.conf";
-        let file = rendering.render(&places.configurations, template, folder.path())?;
+        let file = rendering.render(&environment.configurations, template, folder.path())?;
         let command = nginx(&file, folder.path());
-        let process = Process::start("backend", &command, folder.path(), Manner::Backend)?;
+        let process = Process::start("backend", &command, folder.path(), RunMode::Backend)?;
         let mut backend = Self {
             process,
             v1,
@@ -211,14 +211,14 @@ impl Running {
     ///
     /// # Errors
     ///
-    /// It does not start.
+    /// When it does not start.
     pub fn start(
         contestant: Contestant,
         setup: Setup,
-        places: &Places,
+        environment: &Environment,
         keys: &Keys,
         backend: &Backend,
-        manner: Manner,
+        run_mode: RunMode,
     ) -> anyhow::Result<Self> {
         let folder = Folder::create();
         let address = free_address();
@@ -227,25 +227,25 @@ impl Running {
             v1: backend.v1,
             v2: backend.v2,
             setup,
-            has_master: manner != Manner::Callgrind,
-            threads: places.threads,
+            has_master: run_mode != RunMode::Callgrind,
+            threads: environment.threads,
         };
         let path = folder.path();
         let command = match contestant {
-            Contestant::Direct => bail!("the backend runs already"),
-            Contestant::Signpost => signpost(&rendering, places, keys, path)?,
-            Contestant::BarePingora => bare_pingora(&rendering, places)?,
+            Contestant::Direct => bail!("the backend is running already"),
+            Contestant::Signpost => signpost(&rendering, environment, keys, path)?,
+            Contestant::BarePingora => bare_pingora(&rendering, environment)?,
             _ => {
                 keys.write(path)?;
-                let template = contestant.template().context("a peer has a template")?;
-                let file = rendering.render(&places.configurations, template, path)?;
+                let template = contestant.template().context("a proxy has a template")?;
+                let file = rendering.render(&environment.configurations, template, path)?;
                 match contestant {
                     Contestant::HaproxyMap | Contestant::HaproxyLua => haproxy(&file),
                     _ => nginx(&file, path),
                 }
             }
         };
-        let process = Process::start(contestant.title(), &command, path, manner)?;
+        let process = Process::start(contestant.title(), &command, path, run_mode)?;
         let mut running = Self {
             contestant,
             setup,
@@ -258,11 +258,11 @@ impl Running {
     }
 }
 
-/// A program and its arguments.
+/// A command line: a program and its arguments.
 pub type Line = Vec<String>;
 
 fn nginx(file: &Path, folder: &Path) -> Line {
-    // Before it has read its configuration it would write elsewhere.
+    // Until nginx has read its configuration, it would log to the system-wide file.
     let log = folder.join("start.log");
     ["nginx", "-c", &text(file), "-e", &text(&log)]
         .map(str::to_owned)
@@ -275,8 +275,8 @@ fn haproxy(file: &Path) -> Line {
         .into()
 }
 
-fn bare_pingora(rendering: &Rendering, places: &Places) -> anyhow::Result<Line> {
-    let mut line = vec![program(places, "bare-pingora")?];
+fn bare_pingora(rendering: &Rendering, environment: &Environment) -> anyhow::Result<Line> {
+    let mut line = vec![program(environment, "bare-pingora")?];
     for (option, address) in [
         ("--listen", rendering.listen),
         ("--v1", rendering.v1),
@@ -290,7 +290,7 @@ fn bare_pingora(rendering: &Rendering, places: &Places) -> anyhow::Result<Line> 
 
 fn signpost(
     rendering: &Rendering,
-    places: &Places,
+    environment: &Environment,
     keys: &Keys,
     folder: &Path,
 ) -> anyhow::Result<Line> {
@@ -324,23 +324,23 @@ fn signpost(
     if rendering.setup == Setup::Multi {
         keys.store(&file)?;
     }
-    let program = program(places, "signpost")?;
+    let program = program(environment, "signpost")?;
     Ok([&program, "run", "--config", &text(&file)]
         .map(str::to_owned)
         .into())
 }
 
-fn program(places: &Places, name: &str) -> anyhow::Result<String> {
-    let path = places.binaries.join(name);
+fn program(environment: &Environment, name: &str) -> anyhow::Result<String> {
+    let path = environment.binaries.join(name);
     ensure!(
         path.is_file(),
-        "{} is not there: scripts/dist makes it, or say another folder with --binaries",
+        "{} is missing: build it with scripts/dist, or pass another folder with --binaries",
         path.display()
     );
     Ok(text(&fs::canonicalize(path)?))
 }
 
-/// What a template's placeholders stand for.
+/// The values of a template's placeholders.
 #[derive(Debug)]
 struct Rendering {
     listen: SocketAddr,
@@ -352,9 +352,11 @@ struct Rendering {
 }
 
 impl Rendering {
-    /// Writes the rendered template, and the Lua and map files that stand beside it, into a folder.
+    /// Writes the rendered template, and the Lua and map files beside it, into a folder.
     fn render(&self, from: &Path, template: &str, to: &Path) -> anyhow::Result<PathBuf> {
-        for entry in fs::read_dir(from).with_context(|| format!("no folder {}", from.display()))? {
+        for entry in fs::read_dir(from)
+            .with_context(|| format!("cannot read the folder {}", from.display()))?
+        {
             let path = entry?.path();
             let Some(name) = path.file_name() else {
                 continue;

@@ -7,43 +7,43 @@ use serde::Serialize;
 
 use crate::{
     case::Case,
-    contestant::{Contestant, Places, Running, Setup},
-    field::Field,
+    contestant::{Contestant, Environment, Running, Setup},
+    fleet::Fleet,
     load::{Load, Until},
-    process::{CALLGRIND_FILE, Manner},
-    progress::say,
+    process::{CALLGRIND_FILE, RunMode},
+    progress::print_line,
     requests::Requests,
     rounds::Effort,
 };
 
-/// The cases that instructions are counted in.
+/// The cases in which instructions are counted.
 const COUNTED: [Case; 5] = [Case::W1, Case::W2, Case::W3, Case::W6, Case::W7];
 
-/// Few, so that each request is served by itself.
+/// Few connections, so that requests are served one by one.
 const CONNECTIONS: usize = 4;
 
-/// Just-in-time compilers have seen enough by then.
+/// Enough requests for just-in-time compilers to finish.
 const WARM_UP: u64 = 3000;
 
-/// One contestant's instructions of one case.
+/// One contestant's instructions in one case.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Instructions {
     /// The contestant.
     pub contestant: Contestant,
     /// The case.
     pub case: Case,
-    /// Per request.
+    /// Instructions per request.
     pub count: f64,
 }
 
-/// Counts for every contestant, each started anew in callgrind.
+/// Counts for every contestant, each newly started under callgrind.
 ///
 /// # Errors
 ///
-/// valgrind is not there, or an answer is not as it should be.
+/// When valgrind is missing, or an answer is not as expected.
 pub fn count(
-    field: &Field,
-    places: &Places,
+    fleet: &Fleet,
+    environment: &Environment,
     contestants: &[Contestant],
     cases: &[Case],
     effort: &Effort,
@@ -53,18 +53,18 @@ pub fn count(
         .iter()
         .filter(|contestant| contestant.is_proxy())
     {
-        let is_counted = |case: &&Case| COUNTED.contains(case) && contestant.does(**case);
+        let is_counted = |case: &&Case| COUNTED.contains(case) && contestant.takes_part_in(**case);
         let counted: Vec<Case> = cases.iter().filter(is_counted).copied().collect();
         let setup = |case: Case| contestant.setup(case.setup());
         let setups: BTreeSet<Setup> = counted.iter().map(|&case| setup(case)).collect();
         for of_setup in setups {
-            say(&format!(
+            print_line(&format!(
                 "instructions of {} ({of_setup:?})",
                 contestant.title()
             ))?;
-            let running = field.start(places, contestant, of_setup, Manner::Callgrind)?;
+            let running = fleet.start(environment, contestant, of_setup, RunMode::Callgrind)?;
             for &case in counted.iter().filter(|&&case| setup(case) == of_setup) {
-                let count = count_case(field, &running, case, effort)
+                let count = count_case(fleet, &running, case, effort)
                     .with_context(|| format!("{} in {case}", contestant.title()))?;
                 all.push(Instructions {
                     contestant,
@@ -78,20 +78,20 @@ pub fn count(
 }
 
 fn count_case(
-    field: &Field,
+    fleet: &Fleet,
     running: &Running,
     case: Case,
     effort: &Effort,
 ) -> anyhow::Result<f64> {
     let warm_up = WARM_UP.max(case.warm_up());
-    let requests = Requests::new(case, warm_up + effort.counted, &field.keys);
+    let requests = Requests::new(case, warm_up + effort.counted, &fleet.keys);
     let mut load = Load::new(running.address, CONNECTIONS, &requests)?;
     load.closed(Until::Requests(warm_up))?;
     let control = |arguments: &[&str]| control(running, arguments);
     control(&["-i", "on"])?;
     load.closed(Until::Requests(effort.counted))?;
     control(&["-i", "off"])?;
-    // Writes what was counted so far, and begins at zero again.
+    // Dumps the count, and resets it.
     let before = dumps(running.folder.path())?;
     control(&["-d"])?;
     let after = dumps(running.folder.path())?;
@@ -101,7 +101,7 @@ fn count_case(
         .context("callgrind wrote no dump")?;
     let dump = fs::read_to_string(running.folder.path().join(dump))?;
     let totals = dump.lines().find_map(|line| line.strip_prefix("totals: "));
-    let total: f64 = totals.context("a dump without totals")?.trim().parse()?;
+    let total: f64 = totals.context("the dump has no totals")?.trim().parse()?;
     Ok(total / effort.counted as f64)
 }
 
@@ -119,7 +119,7 @@ fn control(running: &Running, arguments: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The dumps that are there: their names have a number behind.
+/// The names of the existing dumps.
 fn dumps(folder: &Path) -> anyhow::Result<BTreeSet<String>> {
     let start = format!("{CALLGRIND_FILE}.");
     let names =

@@ -1,4 +1,4 @@
-//! The keys that requests are signed with: one application's, and those of 10,000.
+//! The keys that sign requests: those of one application and of 10,000.
 
 use std::{fs, path::Path};
 
@@ -8,30 +8,30 @@ use gateway::measured::{Applications, Config, NewApp, new_app_ident, new_app_key
 use gateway_protocol::{app::AppIdent, sign::AppKey};
 use signpost_kit::clock::Timestamp;
 
-/// How many applications there are in the multi-application set-up.
+/// Number of applications in the multi-application set-up.
 pub const APPLICATIONS: usize = 10_000;
 
-/// The file with the one application's key, in a contestant's folder.
+/// Name of the file with the single application's key, in a contestant's folder.
 pub const KEY_FILE: &str = "app.key";
 
-/// The file with the many applications, in a contestant's folder: a line each, ident and key with a tab between.
+/// Name of the file with the many applications, in a contestant's folder. Each line is ident, tab, key.
 pub const APPLICATIONS_FILE: &str = "apps.tsv";
 
-/// Every key.
+/// All keys.
 #[derive(Debug)]
 pub struct Keys {
-    /// The one application's.
+    /// The single application's key.
     pub single: AppKey,
-    /// The many applications'.
+    /// Idents and keys of the many applications.
     pub many: Vec<(AppIdent, AppKey)>,
 }
 
 impl Keys {
-    /// Makes them.
+    /// Generates the keys.
     ///
     /// # Errors
     ///
-    /// The system has no random bytes.
+    /// When the system returns no random bytes.
     pub fn generate() -> anyhow::Result<Self> {
         let application = |_| anyhow::Ok((new_app_ident()?, new_app_key()?));
         Ok(Self {
@@ -46,7 +46,7 @@ impl Keys {
     ///
     /// # Errors
     ///
-    /// They cannot be written.
+    /// When they cannot be written.
     pub fn write(&self, folder: &Path) -> anyhow::Result<()> {
         fs::write(folder.join(KEY_FILE), self.single.expose())?;
         let lines: String = self
@@ -58,15 +58,15 @@ impl Keys {
         Ok(())
     }
 
-    /// Puts the many applications into the store of a gateway's configuration, as `signpost app create` would.
+    /// Creates the many applications in the store of a gateway's configuration, like `signpost app create`.
     ///
     /// # Errors
     ///
-    /// The configuration has none, or the store cannot be written.
+    /// When the configuration is not for many applications, or the store cannot be written.
     pub fn store(&self, config: &Path) -> anyhow::Result<()> {
         let config = Config::load(config)?;
         let Applications::Multi(multi) = &config.applications else {
-            anyhow::bail!("a configuration without a store");
+            anyhow::bail!("the configuration has no [applications]");
         };
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()

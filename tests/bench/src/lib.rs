@@ -1,27 +1,27 @@
-//! Measures Signpost side by side with its peers.
+//! Measures Signpost side by side with other proxies.
 //!
 //! | module | subject |
 //! | --- | --- |
 //! | [`case`] | what is measured |
-//! | [`contestant`] | who is measured: configuration and start |
-//! | [`process`] | a started program, and what the kernel knows of it |
-//! | [`field`] | all that run at the same time |
-//! | [`keys`], [`requests`] | what is sent |
-//! | [`load`] | how it is sent, and how answers are checked |
+//! | [`contestant`] | the measured programs: configuration and start |
+//! | [`process`] | a started program: its log, processor time and memory |
+//! | [`fleet`] | the backend and all contestants of a run |
+//! | [`keys`], [`requests`] | the requests |
+//! | [`load`] | sends them, and checks the answers |
 //! | [`usage`] | processor time by process |
 //! | [`proof`] | that a contestant does the work |
 //! | [`rounds`] | processor time, throughput, latency |
 //! | [`instructions`] | instructions in user space |
 //! | [`memory`] | resident memory |
-//! | [`machine`] | what it was measured on |
+//! | [`machine`] | the machine: its set-up and description |
 //! | [`report`] | tables, targets, chart |
-//! | [`capacity`] | what one machine serves, by store and by size |
+//! | [`capacity`] | what one machine serves, by kind and size of the store |
 //! | [`train`] | gathers the profile that `scripts/dist` builds with |
 
 pub mod capacity;
 pub mod case;
 pub mod contestant;
-pub mod field;
+pub mod fleet;
 pub mod instructions;
 pub mod keys;
 pub mod load;

@@ -1,13 +1,13 @@
 //! The load generator: every answer is checked.
 //!
-//! It shares its processors with what it measures, so it does little. There are two kinds of load, over the same
-//! `connection` and the same reader of `answer`s:
+//! It shares its processors with the measured programs, so it does little work. There are two kinds of load, with the
+//! same `connection` and the same reader of `answer`s:
 //!
-//! - [`Load`] has one thread and ready-made requests: it writes a request's bytes as they were built, and of an answer
-//!   it reads the status and where it ends. A closed loop keeps every connection busy; an open one sends at a fixed
-//!   rate (its `schedule`), whether or not answers come, and counts latency from the moment when the request was due.
-//! - [`workers`] have a thread each. What they send depends on what was answered, over a [`client`] that keeps heads and
-//!   bodies: each goes on as soon as it is answered.
+//! - [`Load`] has one thread and prepared requests. Of an answer it reads the status and the end. A closed loop keeps
+//!   every connection busy. An open loop sends at a fixed rate (its `schedule`), whether or not answers arrive, and
+//!   measures latency from the moment at which the request was due.
+//! - [`workers`] have a thread each. Their requests depend on earlier answers, so a [`client`] keeps heads and bodies.
+//!   Each worker continues as soon as it has its answer.
 
 mod answer;
 pub mod client;
@@ -39,55 +39,55 @@ use self::{
 };
 use crate::requests::Requests;
 
-/// When nothing at all comes for so many seconds, the measurement has failed.
+/// Timeout: if no answer arrives for this time, the measurement fails.
 const TIMEOUT_SECONDS: u32 = 30;
 
-/// Bytes that are read at once: a download of 1 MiB should not cost the load more than it must.
+/// Bytes per read: large, so that a download of 1 MiB costs the load little.
 const READ_AT_ONCE: usize = 256 * 1024;
 
-/// Events that are taken at once.
+/// Events per wait.
 const EVENTS: usize = 256;
 
-/// What the schedule's timer is known by among the connections.
+/// Event data of the schedule's timer; connections have their index.
 const TIMER: u64 = u64::MAX;
 
-/// When a closed loop ends.
+/// The end of a closed loop.
 #[derive(Clone, Copy, Debug)]
 pub enum Until {
-    /// After so many requests.
+    /// After this number of requests.
     Requests(u64),
-    /// As soon as so much time is over, or the requests have run out.
+    /// After this time, or when no unsent request is left.
     Time(Duration),
 }
 
-/// What a closed loop did.
+/// The result of a closed loop.
 #[derive(Clone, Copy, Debug)]
 pub struct Served {
-    /// Requests that were answered as they should be.
+    /// Correctly answered requests.
     pub requests: u64,
-    /// How long that took.
+    /// Duration of the loop.
     pub elapsed: Duration,
 }
 
-/// A number of connections to one address.
+/// A load: connections to one address, and the requests to send.
 #[derive(Debug)]
 pub struct Load<'r> {
     address: SocketAddr,
     requests: &'r Requests,
-    /// How many of the requests were sent so far: they come in turn.
+    /// Number of requests sent so far, in order.
     sent: usize,
-    /// With the moment when the request in flight was sent, or was due.
+    /// Each with the moment at which its request in flight was sent or due.
     connections: Vec<(Connection<()>, Option<Instant>)>,
     epoll: OwnedFd,
     buffer: Vec<u8>,
 }
 
 impl<'r> Load<'r> {
-    /// So many connections, opened when they are first used.
+    /// A load with this number of connections, each opened when first used.
     ///
     /// # Errors
     ///
-    /// The system gives no more file handles.
+    /// When no file descriptor is left.
     pub fn new(
         address: SocketAddr,
         connections: usize,
@@ -105,20 +105,23 @@ impl<'r> Load<'r> {
         })
     }
 
-    /// Sends the next request on each connection as soon as the last one is answered.
+    /// Closed loop: sends the next request on each connection as soon as the last one is answered.
     ///
     /// # Errors
     ///
-    /// An answer is not as it should be, or does not come.
+    /// When an answer is not as expected, or does not arrive.
     pub fn closed(&mut self, until: Until) -> anyhow::Result<Served> {
         let started = Instant::now();
-        let (most, deadline) = match until {
-            Until::Requests(most) => (most, None),
-            Until::Time(time) => (self.requests.most_from(self.sent), Some(started + time)),
+        let (max_requests, deadline) = match until {
+            Until::Requests(count) => (count, None),
+            Until::Time(time) => (
+                self.requests.remaining_from(self.sent),
+                Some(started + time),
+            ),
         };
         let (mut begun, mut answered) = (0, 0);
         for index in 0..self.connections.len() {
-            if begun < most {
+            if begun < max_requests {
                 self.send(index, started)?;
                 begun += 1;
             }
@@ -132,7 +135,8 @@ impl<'r> Load<'r> {
                     continue;
                 }
                 answered += 1;
-                if begun < most && deadline.is_none_or(|deadline| Instant::now() < deadline) {
+                if begun < max_requests && deadline.is_none_or(|deadline| Instant::now() < deadline)
+                {
                     self.send(index, started)?;
                     begun += 1;
                 }
@@ -144,11 +148,11 @@ impl<'r> Load<'r> {
         })
     }
 
-    /// Sends so many requests at so many a second; gives their latencies in nanoseconds.
+    /// Open loop: sends `count` requests at a fixed rate, and returns their latencies in nanoseconds.
     ///
     /// # Errors
     ///
-    /// An answer is not as it should be, or does not come.
+    /// When an answer is not as expected, or does not arrive.
     pub fn open(&mut self, count: u64, a_second: u64) -> anyhow::Result<Histogram<u64>> {
         let mut latencies = latencies()?;
         let schedule = Schedule::start(a_second, count)?;
@@ -159,7 +163,7 @@ impl<'r> Load<'r> {
             EventFlags::IN,
         )?;
         let mut due = VecDeque::new();
-        // In turn, so that all of them are in use.
+        // A queue, so that all connections are used.
         let mut idle: VecDeque<usize> = (0..self.connections.len()).collect();
         let mut begun = 0;
         let mut events = Vec::with_capacity(EVENTS);
@@ -167,7 +171,7 @@ impl<'r> Load<'r> {
             self.wait(&mut events)?;
             for event in events.drain(..) {
                 if event.data.u64() == TIMER {
-                    schedule.quieten()?;
+                    schedule.acknowledge()?;
                     continue;
                 }
                 let index = connection_of(event);
@@ -192,11 +196,11 @@ impl<'r> Load<'r> {
         Ok(latencies)
     }
 
-    /// Sends one request on each connection, a few at a time, and leaves them all open.
+    /// Sends one request on each connection, `at_a_time` in parallel, and leaves all connections open.
     ///
     /// # Errors
     ///
-    /// An answer is not as it should be, or does not come.
+    /// When an answer is not as expected, or does not arrive.
     pub fn each_once(&mut self, at_a_time: usize) -> anyhow::Result<()> {
         let mut events = Vec::with_capacity(EVENTS);
         for first in (0..self.connections.len()).step_by(at_a_time) {
@@ -204,11 +208,11 @@ impl<'r> Load<'r> {
             for index in first..last {
                 self.send(index, Instant::now())?;
             }
-            let mut under_way = last - first;
-            while under_way > 0 {
+            let mut in_flight = last - first;
+            while in_flight > 0 {
                 self.wait(&mut events)?;
                 for event in events.drain(..) {
-                    under_way -= usize::from(self.read(connection_of(event))?.is_some());
+                    in_flight -= usize::from(self.read(connection_of(event))?.is_some());
                 }
             }
         }
@@ -221,7 +225,7 @@ impl<'r> Load<'r> {
             tv_nsec: 0,
         };
         match epoll::wait(&self.epoll, spare_capacity(events), Some(&timeout)) {
-            Ok(0) => bail!("{}: nothing came for {TIMEOUT_SECONDS} s", self.address),
+            Ok(0) => bail!("{}: no answer within {TIMEOUT_SECONDS} s", self.address),
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(cause) => Err(cause.into()),
         }
@@ -240,7 +244,7 @@ impl<'r> Load<'r> {
         })
     }
 
-    /// Reads what there is; gives the moment from which the request counts when its answer is whole.
+    /// Reads available bytes. Once the answer is complete, returns the moment at which its request was sent or due.
     fn read(&mut self, index: usize) -> anyhow::Result<Option<Instant>> {
         let (connection, in_flight) = &mut self.connections[index];
         match connection.receive(&mut self.buffer)? {
@@ -249,15 +253,15 @@ impl<'r> Load<'r> {
             Received::Whole(answer) => {
                 self.requests
                     .check(&answer)
-                    .with_context(|| format!("{}: not as it should be", self.address))?;
-                // If the server closes, it counts once that is done: so no port stays behind in TIME_WAIT here.
+                    .with_context(|| format!("{}: unexpected answer", self.address))?;
+                // If the server closes, the answer counts after that, so that no port stays in TIME_WAIT at this end.
                 Ok((!answer.closes).then(|| in_flight.take()).flatten())
             }
         }
     }
 }
 
-/// No latencies yet, in whatever unit is recorded.
+/// An empty histogram of latencies, in any unit.
 fn latencies() -> anyhow::Result<Histogram<u64>> {
     Histogram::new(3).context("three digits are a precision")
 }

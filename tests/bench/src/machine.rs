@@ -1,4 +1,4 @@
-//! The machine: made ready, and described.
+//! The machine: its set-up for a run, and its description.
 
 use std::{env, fs, process::Command, thread};
 
@@ -9,22 +9,22 @@ use rustix::{
 };
 use serde::Serialize;
 
-/// File handles that are wanted: 10,000 connections have one at each end.
-const HANDLES: u64 = 65_536;
+/// Preferred limit on file descriptors: 10,000 connections need one at each end.
+const DESCRIPTORS: u64 = 65_536;
 
-/// The fewest that will do.
-const FEWEST_HANDLES: u64 = 16_384;
+/// Minimum limit on file descriptors.
+const MIN_DESCRIPTORS: u64 = 16_384;
 
-/// Moves this process to the load's processor, and makes room for connections.
+/// Moves this process to the load's processor, and raises the limit on file descriptors.
 ///
 /// # Errors
 ///
-/// There is one processor only, or too few file handles are allowed.
+/// When there is only one processor, or the limit is too low.
 pub fn prepare() -> anyhow::Result<()> {
     let processors = thread::available_parallelism()?.get();
     ensure!(
         processors >= 2,
-        "two processors are needed: one for the contestants, one for load and backend"
+        "two processors are required: one for the contestants, one for load and backend"
     );
     let mut second = CpuSet::new();
     second.set(1);
@@ -35,24 +35,28 @@ pub fn prepare() -> anyhow::Result<()> {
         current: Some(maximum),
         maximum: Some(maximum),
     };
-    // Only root may go beyond what is allowed.
-    let is_raised = setrlimit(Resource::Nofile, wanted(HANDLES.max(allowed.min(HANDLES)))).is_ok();
+    // Only root may raise the hard limit.
+    let is_raised = setrlimit(
+        Resource::Nofile,
+        wanted(DESCRIPTORS.max(allowed.min(DESCRIPTORS))),
+    )
+    .is_ok();
     if !is_raised {
         ensure!(
-            allowed >= FEWEST_HANDLES,
-            "{FEWEST_HANDLES} file handles are needed, {allowed} are allowed: see ulimit -n"
+            allowed >= MIN_DESCRIPTORS,
+            "the limit on file descriptors is {allowed}; required: at least {MIN_DESCRIPTORS} (ulimit -n)"
         );
         setrlimit(Resource::Nofile, wanted(allowed))?;
     }
     Ok(())
 }
 
-/// What it was measured on, and with.
+/// The machine and the programs of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Machine {
     /// The processor's name.
     pub processor: String,
-    /// How many of them.
+    /// Number of processors.
     pub processors: usize,
     /// The kernel's release.
     pub kernel: String,
@@ -60,9 +64,9 @@ pub struct Machine {
     pub system: String,
     /// Names and versions of programs.
     pub versions: Vec<String>,
-    /// The day.
+    /// Date and time, UTC.
     pub date: String,
-    /// How this was called.
+    /// The command of the run.
     pub command: String,
 }
 
@@ -70,7 +74,7 @@ pub struct Machine {
 ///
 /// # Errors
 ///
-/// `/proc` is not there.
+/// When `/proc` cannot be read.
 pub fn describe() -> anyhow::Result<Machine> {
     let information = fs::read_to_string("/proc/cpuinfo")?;
     let mut names = information
@@ -108,7 +112,7 @@ pub fn describe() -> anyhow::Result<Machine> {
     })
 }
 
-/// The script's call, without what only says where something is on this machine.
+/// The call of `scripts/bench`, without options that name folders of this machine.
 fn command(mut arguments: impl Iterator<Item = String>) -> String {
     let mut command = "scripts/bench".to_owned();
     while let Some(argument) = arguments.next() {
@@ -127,17 +131,17 @@ fn command(mut arguments: impl Iterator<Item = String>) -> String {
     command
 }
 
-/// A program's name and version, from the first line that it says of itself.
+/// A program's name and version, from the first line of its output.
 fn version(program: &str, option: &str) -> Option<String> {
-    let said = output(program, &[option])?;
-    let line = said.lines().next()?;
+    let text = output(program, &[option])?;
+    let line = text.lines().next()?;
     let number = line
         .split([' ', '/', '-'])
         .find(|word| word.starts_with(|letter: char| letter.is_ascii_digit()))?;
     Some(format!("{program} {number}"))
 }
 
-/// What a program writes, wherever it writes it.
+/// Runs a program, and returns its standard output and standard error.
 fn output(program: &str, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program).args(arguments).output().ok()?;
     let bytes = [output.stdout, output.stderr].concat();
@@ -149,9 +153,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_says_nothing_of_places() {
-        let said = "--quick --binaries some/where --results=there --rounds 3";
-        let said = said.split(' ').map(str::to_owned);
-        assert_eq!(command(said), "scripts/bench --quick --rounds 3");
+    fn the_command_names_no_folders() {
+        let text = "--quick --binaries some/where --results=there --rounds 3";
+        let text = text.split(' ').map(str::to_owned);
+        assert_eq!(command(text), "scripts/bench --quick --rounds 3");
     }
 }

@@ -1,4 +1,4 @@
-//! Arguments in, exit code out.
+//! The program `bench`: arguments, order of the measurements, exit code.
 
 use std::{
     env,
@@ -13,16 +13,16 @@ use clap::{Args, Parser, Subcommand};
 
 use bench::{
     case::Case,
-    contestant::{Contestant, Places},
-    field::Field,
+    contestant::{Contestant, Environment},
+    fleet::Fleet,
     instructions, machine, memory,
-    progress::say,
+    progress::print_line,
     report::{self, Results},
     rounds::{self, Effort},
     train,
 };
 
-/// Measures Signpost side by side with its peers, on this machine.
+/// Measures Signpost side by side with other proxies, on this machine.
 #[derive(Debug, Parser)]
 struct Arguments {
     #[command(subcommand)]
@@ -31,29 +31,29 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Proves that everybody does the work, and measures.
+    /// Proves that all contestants do the work, then measures them.
     Run(Run),
-    /// Proves that everybody does the work.
+    /// Only proves that all contestants do the work.
     Prove(Choice),
-    /// Runs the cases over instrumented programs, so that they write their profile.
+    /// Runs the cases with instrumented programs, which write their profile when they exit.
     Train(Choice),
 }
 
 #[derive(Debug, Args)]
 struct Choice {
-    /// The cases, with commas between. Default: all.
+    /// Cases, separated by commas. Default: all.
     #[arg(long, value_delimiter = ',')]
     cases: Vec<Case>,
-    /// The contestants, with commas between. Default: all.
+    /// Contestants, separated by commas. Default: all.
     #[arg(long, value_delimiter = ',')]
     contestants: Vec<Contestant>,
-    /// The folder of `signpost` and `bare-pingora`. Default: the one that this program is in.
+    /// Folder of `signpost` and `bare-pingora`. Default: the folder of this program.
     #[arg(long)]
     binaries: Option<PathBuf>,
-    /// Worker threads of each contestant. With several, they share both processors with the load and the backend.
+    /// Worker threads of each contestant. Several threads share both processors with the load and the backend.
     #[arg(long, default_value_t = 1)]
     threads: usize,
-    /// The folder of the peers' configurations.
+    /// Folder of the other proxies' configurations.
     #[arg(long, default_value = "tests/bench/contestants")]
     configurations: PathBuf,
 }
@@ -62,20 +62,20 @@ struct Choice {
 struct Run {
     #[command(flatten)]
     choice: Choice,
-    /// Interleaved rounds.
+    /// Number of interleaved rounds.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
-    /// Measures little, to see whether everything works: the figures mean nothing.
+    /// Measures briefly, only to check that everything works: the figures mean nothing.
     #[arg(long)]
     quick: bool,
-    /// Leaves callgrind out.
+    /// Does not count instructions (callgrind).
     #[arg(long)]
     no_instructions: bool,
-    /// Leaves memory out.
+    /// Does not measure memory.
     #[arg(long)]
     no_memory: bool,
-    /// Where the results are written. Default: tests/bench/results, with several threads a folder of its own there, and
-    /// with --quick nowhere.
+    /// Folder for the results. Default: tests/bench/results, or its folder N-threads with several threads; with --quick
+    /// no results are written.
     #[arg(long)]
     results: Option<PathBuf>,
 }
@@ -92,10 +92,10 @@ impl Choice {
         Contestant::ALL.into_iter().filter(is_chosen).collect()
     }
 
-    fn places(&self) -> anyhow::Result<Places> {
+    fn environment(&self) -> anyhow::Result<Environment> {
         let own = env::current_exe()?;
         let beside = own.parent().context("a program is in a folder")?;
-        Ok(Places {
+        Ok(Environment {
             binaries: self.binaries.clone().unwrap_or_else(|| beside.to_owned()),
             configurations: self.configurations.clone(),
             threads: self.threads,
@@ -107,8 +107,8 @@ fn main() -> ExitCode {
     match execute(Arguments::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Where it cannot be said, the exit code still tells.
-            let _ = say(&format!("bench: {error:#}"));
+            // If it cannot be printed, the exit code still reports the failure.
+            let _ = print_line(&format!("bench: {error:#}"));
             ExitCode::FAILURE
         }
     }
@@ -119,48 +119,48 @@ fn execute(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Run(run) => measure(&run),
         Command::Prove(choice) => {
-            let places = choice.places()?;
-            let mut field = Field::new(&places)?;
-            field.enter(&places, &choice.contestants(), &choice.cases())?;
-            field.leave()?;
-            Ok(say("everybody does the work")?)
+            let environment = choice.environment()?;
+            let mut fleet = Fleet::new(&environment)?;
+            fleet.start_all(&environment, &choice.contestants(), &choice.cases())?;
+            fleet.stop_all()?;
+            Ok(print_line("all contestants do the work")?)
         }
         Command::Train(choice) => {
-            let proven = |one: &Contestant| {
+            let is_chosen = |one: &Contestant| {
                 matches!(one, Contestant::Signpost | Contestant::BarePingora)
                     && (choice.contestants.is_empty() || choice.contestants.contains(one))
             };
-            let contestants: Vec<_> = Contestant::ALL.into_iter().filter(proven).collect();
-            train::train(&choice.places()?, &contestants)
+            let contestants: Vec<_> = Contestant::ALL.into_iter().filter(is_chosen).collect();
+            train::train(&choice.environment()?, &contestants)
         }
     }
 }
 
 fn measure(run: &Run) -> anyhow::Result<()> {
-    ensure!(run.rounds > 0, "no rounds, no medians");
+    ensure!(run.rounds > 0, "--rounds: found 0; allowed: 1 or more");
     let started = Instant::now();
     let (cases, contestants) = (run.choice.cases(), run.choice.contestants());
-    let places = run.choice.places()?;
+    let environment = run.choice.environment()?;
     let effort = if run.quick {
         Effort::quick(run.rounds)
     } else {
         Effort::full(run.rounds)
     };
-    say("starting the contestants, and proving that they do the work")?;
-    let mut field = Field::new(&places)?;
-    field.enter(&places, &contestants, &cases)?;
-    let series = rounds::measure(&field, &contestants, &cases, &effort)?;
+    print_line("starting the contestants and proving that they do the work")?;
+    let mut fleet = Fleet::new(&environment)?;
+    fleet.start_all(&environment, &contestants, &cases)?;
+    let series = rounds::measure(&fleet, &contestants, &cases, &effort)?;
     let memory = if run.no_memory {
         Vec::new()
     } else {
-        memory::measure(&field, &places, &contestants, &effort)?
+        memory::measure(&fleet, &environment, &contestants, &effort)?
     };
     let instructions = if run.no_instructions {
         Vec::new()
     } else {
-        instructions::count(&field, &places, &contestants, &cases, &effort)?
+        instructions::count(&fleet, &environment, &contestants, &cases, &effort)?
     };
-    field.leave()?;
+    fleet.stop_all()?;
     let results = Results {
         machine: machine::describe()?,
         is_quick: run.quick,

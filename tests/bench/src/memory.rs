@@ -5,18 +5,18 @@ use serde::Serialize;
 
 use crate::{
     case::Case,
-    contestant::{Contestant, Places, Setup},
-    field::Field,
+    contestant::{Contestant, Environment, Setup},
+    fleet::Fleet,
     load::{Load, Until},
-    progress::say,
+    progress::print_line,
     requests::Requests,
     rounds::Effort,
 };
 
-/// Requests before memory is looked at.
+/// Requests before memory is measured.
 const WARM_UP: u64 = 20_000;
 
-/// Connections that are opened at a time: fewer than any backlog holds.
+/// Connections opened at a time: fewer than any listen backlog holds.
 const AT_A_TIME: usize = 64;
 
 /// One contestant's memory, in KiB.
@@ -26,18 +26,18 @@ pub struct Memory {
     pub contestant: Contestant,
     /// After a warm-up, without connections.
     pub idle_kib: u64,
-    /// With so many idle connections, each of which has served one request: number and KiB.
+    /// With idle connections, each of which has served one request: their number, and KiB.
     pub connected: Vec<(usize, u64)>,
 }
 
-/// Looks at every contestant, each started anew for it.
+/// Measures every contestant, each newly started.
 ///
 /// # Errors
 ///
-/// An answer is not as it should be, or a connection does not stay open.
+/// When an answer is not as expected, or a connection does not stay open.
 pub fn measure(
-    field: &Field,
-    places: &Places,
+    fleet: &Fleet,
+    environment: &Environment,
     contestants: &[Contestant],
     effort: &Effort,
 ) -> anyhow::Result<Vec<Memory>> {
@@ -46,19 +46,24 @@ pub fn measure(
         .copied()
         .filter(|contestant| contestant.is_proxy());
     proxies
-        .map(|contestant| look_at(field, places, contestant, effort))
+        .map(|contestant| measure_one(fleet, environment, contestant, effort))
         .collect()
 }
 
-fn look_at(
-    field: &Field,
-    places: &Places,
+fn measure_one(
+    fleet: &Fleet,
+    environment: &Environment,
     contestant: Contestant,
     effort: &Effort,
 ) -> anyhow::Result<Memory> {
-    say(&format!("memory of {}", contestant.title()))?;
-    let running = field.start(places, contestant, Setup::Single, places.manner())?;
-    let requests = Requests::new(Case::W1, 0, &field.keys);
+    print_line(&format!("memory of {}", contestant.title()))?;
+    let running = fleet.start(
+        environment,
+        contestant,
+        Setup::Single,
+        environment.run_mode(),
+    )?;
+    let requests = Requests::new(Case::W1, 0, &fleet.keys);
     Load::new(running.address, Case::W1.connections(), &requests)?
         .closed(Until::Requests(WARM_UP))?;
     let idle_kib = running.process.resident_kib()?;
@@ -72,10 +77,10 @@ fn look_at(
         open = count;
         connected.push((count, running.process.resident_kib()?));
     }
-    // Had one been closed meanwhile, this would fail.
+    // Fails if a connection has been closed meanwhile.
     for load in &mut loads {
         load.each_once(AT_A_TIME)
-            .with_context(|| format!("{} did not keep its connections", contestant.title()))?;
+            .with_context(|| format!("{} did not keep its connections open", contestant.title()))?;
     }
     Ok(Memory {
         contestant,

@@ -1,4 +1,4 @@
-//! A program that runs under measurement, and what the kernel knows of it.
+//! A started program: its log, processor time and memory.
 
 use std::{
     fs::{self, File},
@@ -13,7 +13,7 @@ use std::{
 use anyhow::{Context, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// The processor that contestants have to themselves.
+/// The processor reserved for contestants of one thread.
 const CONTESTANTS: &str = "0";
 
 /// The processors of contestants with several threads.
@@ -22,28 +22,28 @@ const SEVERAL_THREADS: &str = "0,1";
 /// The processor that the load and the backend share.
 const LOAD: &str = "1";
 
-/// How long a program may take to start, and to end. Under valgrind everything takes long.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout of a program's start, and of its stop. Long, since valgrind slows everything down.
+const START_STOP_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Between two looks at a condition.
+/// Pause between two checks of a condition.
 const INTERVAL: Duration = Duration::from_millis(10);
 
 /// How a program is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Manner {
+pub enum RunMode {
     /// As a contestant of one thread.
     Contestant,
     /// As a contestant of several threads.
     SeveralThreads,
     /// As the backend.
     Backend,
-    /// As a contestant, in callgrind, which does not count yet.
+    /// As a contestant, under callgrind, which does not count yet.
     Callgrind,
-    /// Beside others, on whichever processor is free.
+    /// On any processor.
     Anywhere,
 }
 
-/// A started program. Dropping it ends the process and waits for that.
+/// A running program. When dropped, it is stopped and waited for.
 #[derive(Debug)]
 pub struct Process {
     name: String,
@@ -52,28 +52,30 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a program; what it writes goes to a file in the folder. It ends when this process does.
+    /// Starts a program; its output goes to a log file in the folder. It is terminated when this process exits.
     ///
     /// # Errors
     ///
-    /// It cannot be started.
+    /// When it cannot be started.
     pub fn start(
         name: &str,
         line: &[String],
         folder: &Path,
-        manner: Manner,
+        run_mode: RunMode,
     ) -> anyhow::Result<Self> {
         let log = folder.join("output.log");
         let output = File::options().create(true).append(true).open(&log)?;
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "TERM"]);
-        match manner {
-            Manner::Backend => command.args(["taskset", "-c", LOAD]),
-            Manner::Contestant | Manner::Callgrind => command.args(["taskset", "-c", CONTESTANTS]),
-            Manner::SeveralThreads => command.args(["taskset", "-c", SEVERAL_THREADS]),
-            Manner::Anywhere => &mut command,
+        match run_mode {
+            RunMode::Backend => command.args(["taskset", "-c", LOAD]),
+            RunMode::Contestant | RunMode::Callgrind => {
+                command.args(["taskset", "-c", CONTESTANTS])
+            }
+            RunMode::SeveralThreads => command.args(["taskset", "-c", SEVERAL_THREADS]),
+            RunMode::Anywhere => &mut command,
         };
-        if manner == Manner::Callgrind {
+        if run_mode == RunMode::Callgrind {
             let file = folder.join(CALLGRIND_FILE).display().to_string();
             command.args(["valgrind", "--tool=callgrind", "--instr-atstart=no"]);
             command.arg(format!("--callgrind-out-file={file}"));
@@ -94,15 +96,15 @@ impl Process {
         })
     }
 
-    /// Waits until something listens at an address.
+    /// Waits until it listens on an address.
     ///
     /// # Errors
     ///
-    /// The program ended, or nothing listens there for a long time.
+    /// When it exits, or does not listen in time.
     pub fn listens(&mut self, address: SocketAddr) -> anyhow::Result<()> {
-        let listens = self.until(PATIENCE, |process| {
+        let listens = self.until(START_STOP_TIMEOUT, |process| {
             if let Some(status) = process.child.try_wait()? {
-                bail!("{} ended ({status}):\n{}", process.name, process.log());
+                bail!("{} exited ({status}):\n{}", process.name, process.log());
             }
             Ok(TcpStream::connect(address).is_ok())
         })?;
@@ -110,22 +112,22 @@ impl Process {
         Ok(())
     }
 
-    /// Its process's number.
+    /// Its process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Time that it spent on a processor since it started, with all its threads and child processes.
+    /// Processor time since its start, with all its threads and child processes.
     ///
     /// # Errors
     ///
-    /// A process is gone.
+    /// When a process has exited.
     pub fn cpu_time(&self) -> anyhow::Result<Duration> {
         let mut nanoseconds = 0;
         for id in self.family()? {
             for task in fs::read_dir(format!("/proc/{id}/task"))? {
                 let statistics = fs::read_to_string(task?.path().join("schedstat"))?;
-                // Time on a processor, time waiting for one, turns: nanoseconds but for the last.
+                // Nanoseconds on a processor, nanoseconds waiting for one, number of time slices.
                 let first = statistics.split(' ').next().context("schedstat is empty")?;
                 nanoseconds += first.parse::<u64>()?;
             }
@@ -133,11 +135,11 @@ impl Process {
         Ok(Duration::from_nanos(nanoseconds))
     }
 
-    /// Memory that is really in use, in KiB (`VmRSS`), summed over its processes.
+    /// Resident memory in KiB (`VmRSS`), summed over its processes.
     ///
     /// # Errors
     ///
-    /// A process is gone.
+    /// When a process has exited.
     pub fn resident_kib(&self) -> anyhow::Result<u64> {
         let mut sum = 0;
         for id in self.family()? {
@@ -149,23 +151,23 @@ impl Process {
         Ok(sum)
     }
 
-    /// All that it wrote, its end at least.
+    /// The last 4,000 bytes of its log.
     pub fn log(&self) -> String {
         let bytes = fs::read(&self.log).unwrap_or_default();
         let end = bytes.len().saturating_sub(4000);
         String::from_utf8_lossy(&bytes[end..]).into_owned()
     }
 
-    /// Asks it to end, as an operator would, and waits for that: what it writes at its end is then written.
+    /// Stops it by `SIGTERM`, and waits until it has exited and written its last files.
     ///
     /// # Errors
     ///
-    /// It does not end.
+    /// When it does not exit.
     pub fn end(mut self) -> anyhow::Result<ExitStatus> {
         self.terminate()?;
         let name = self.name.clone();
-        self.ended()?
-            .with_context(|| format!("{name} does not end when told to"))
+        self.wait_for_exit()?
+            .with_context(|| format!("{name} does not exit after SIGTERM"))
     }
 
     fn terminate(&self) -> anyhow::Result<()> {
@@ -173,9 +175,9 @@ impl Process {
         Ok(kill_process(id, Signal::TERM)?)
     }
 
-    fn ended(&mut self) -> anyhow::Result<Option<ExitStatus>> {
+    fn wait_for_exit(&mut self) -> anyhow::Result<Option<ExitStatus>> {
         let mut status = None;
-        self.until(PATIENCE, |process| {
+        self.until(START_STOP_TIMEOUT, |process| {
             status = process.child.try_wait()?;
             Ok(status.is_some())
         })?;
@@ -184,12 +186,12 @@ impl Process {
 
     fn until(
         &mut self,
-        patience: Duration,
+        timeout: Duration,
         mut look: impl FnMut(&mut Self) -> anyhow::Result<bool>,
     ) -> anyhow::Result<bool> {
         let start = Instant::now();
         while !look(self)? {
-            if start.elapsed() > patience {
+            if start.elapsed() > timeout {
                 return Ok(false);
             }
             thread::sleep(INTERVAL);
@@ -217,15 +219,15 @@ impl Process {
     }
 }
 
-/// The name of callgrind's own file; its dumps have a number behind it.
+/// The name of callgrind's output file. The names of its dumps have a number appended.
 pub const CALLGRIND_FILE: &str = "callgrind.out";
 
 fn parent_of(id: u32) -> Option<u32> {
-    // A process may end while it is looked at.
+    // The process may exit meanwhile.
     let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-    // The name is in parentheses and may have any characters; the state is behind it, then the parent.
-    let behind_name = stat.rsplit_once(')')?.1;
-    behind_name.split_whitespace().nth(1)?.parse().ok()
+    // The name is in parentheses and may have any characters; state and parent follow.
+    let after_name = stat.rsplit_once(')')?.1;
+    after_name.split_whitespace().nth(1)?.parse().ok()
 }
 
 impl Drop for Process {
@@ -234,9 +236,9 @@ impl Drop for Process {
         if has_ended {
             return;
         }
-        let is_told = self.terminate().is_ok();
-        if !is_told || !matches!(self.ended(), Ok(Some(_))) {
-            // Nothing more can be done about one that withstands this.
+        let is_signalled = self.terminate().is_ok();
+        if !is_signalled || !matches!(self.wait_for_exit(), Ok(Some(_))) {
+            // If this fails too, nothing more can be done.
             let _ = self.child.kill();
             let _ = self.child.wait();
         }

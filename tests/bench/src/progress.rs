@@ -1,12 +1,12 @@
-//! What is said while it runs.
+//! Progress messages.
 
 use std::io::{self, Write};
 
-/// Says a line, for whoever waits.
+/// Prints a line to standard error.
 ///
 /// # Errors
 ///
-/// Nobody listens any more.
-pub fn say(line: &str) -> io::Result<()> {
+/// When standard error is closed.
+pub fn print_line(line: &str) -> io::Result<()> {
     writeln!(io::stderr(), "{line}")
 }

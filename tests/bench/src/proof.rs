@@ -1,4 +1,4 @@
-//! The proof that a contestant does the work, before any of it is measured.
+//! The proof, before any measurement, that a contestant does the work.
 
 use std::{
     io::{Read, Write},
@@ -16,17 +16,17 @@ use crate::{
     requests::{Form, get, post},
 };
 
-/// How long an answer may take: under valgrind everything takes long.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Timeout of an answer. Long, since valgrind slows everything down.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Ten minutes: outside of any window that is allowed.
+/// Ten minutes: outside of any valid window.
 const STALE_MS: i64 = 600_000;
 
-/// Proves that a contestant routes by version and, if it says that it verifies, verifies.
+/// Proves that a contestant routes by version and, if it shall verify, verifies.
 ///
 /// # Errors
 ///
-/// It does not.
+/// When it does not.
 pub fn prove(running: &Running, keys: &Keys) -> anyhow::Result<()> {
     let proof = Proof {
         address: running.address,
@@ -68,7 +68,7 @@ impl Proof {
             answer.is(200)?;
             ensure!(
                 answer.body.contains(served_by),
-                "with {version:?} the answer is not of {served_by}: {}",
+                "with {version:?} the answer is not from {served_by}: {}",
                 answer.body
             );
         }
@@ -76,15 +76,15 @@ impl Proof {
     }
 
     fn verifies_for_one(&self, keys: &Keys) -> anyhow::Result<()> {
-        self.accepts_only_good_signs("", keys.single.expose())
+        self.accepts_only_valid_signatures("", keys.single.expose())
     }
 
     fn verifies_for_many(&self, keys: &Keys) -> anyhow::Result<()> {
         for (index, (ident, key)) in keys.many.iter().enumerate().step_by(997) {
             let header = format!("Acme-X-App: {ident}\r\n");
-            self.accepts_only_good_signs(&header, key.expose())?;
-            let (_, of_another) = &keys.many[(index + 1) % keys.many.len()];
-            let form = Form::new(index, now_ms()).signed(of_another.expose());
+            self.accepts_only_valid_signatures(&header, key.expose())?;
+            let (_, other_key) = &keys.many[(index + 1) % keys.many.len()];
+            let form = Form::new(index, now_ms()).signed(other_key.expose());
             self.exchange(&post(&header, &form))?
                 .is(403)
                 .context("another application's key")?;
@@ -99,18 +99,18 @@ impl Proof {
             .context("no application")
     }
 
-    fn accepts_only_good_signs(&self, headers: &str, key: &str) -> anyhow::Result<()> {
+    fn accepts_only_valid_signatures(&self, headers: &str, key: &str) -> anyhow::Result<()> {
         let now = now_ms();
-        let good = Form::new(1, now).signed(key);
+        let valid = Form::new(1, now).signed(key);
         let send = |form: &str| self.exchange(&post(headers, form));
-        send(&good)?.is(200).context("a good sign")?;
-        let changed = good.replace("amount=1999", "amount=1998");
+        send(&valid)?.is(200).context("a valid signature")?;
+        let changed = valid.replace("amount=1999", "amount=1998");
         send(&changed)?.is(403).context("a changed parameter")?;
-        let last = if good.ends_with('0') { '1' } else { '0' };
-        let bad = format!("{}{last}", &good[..good.len() - 1]);
-        send(&bad)?.is(403).context("a bad sign")?;
-        let unsigned = good.split("&sign=").next().unwrap_or_default();
-        send(unsigned)?.is(403).context("no sign")?;
+        let last = if valid.ends_with('0') { '1' } else { '0' };
+        let invalid = format!("{}{last}", &valid[..valid.len() - 1]);
+        send(&invalid)?.is(403).context("an invalid signature")?;
+        let unsigned = valid.split("&sign=").next().unwrap_or_default();
+        send(unsigned)?.is(403).context("no signature")?;
         for time in [now - STALE_MS, now + STALE_MS] {
             let stale = Form::new(2, time).signed(key);
             send(&stale)?
@@ -126,16 +126,18 @@ impl Proof {
         self.exchange(&request)?.is(409).context("the second time")
     }
 
-    /// Sends a request over a connection of its own, and reads until there is no more.
+    /// Sends a request over a new connection, and reads the whole answer.
     fn exchange(&self, request: &[u8]) -> anyhow::Result<Exchanged> {
         let text = std::str::from_utf8(request)?;
-        // So that the end of the answer needs no finding out.
+        // So that the answer ends where the connection does.
         let request = text.replacen("\r\n", "\r\nConnection: close\r\n", 1);
         let mut stream = TcpStream::connect(self.address)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
         stream.write_all(request.as_bytes())?;
         let mut answer = String::new();
-        stream.read_to_string(&mut answer).context("no answer")?;
+        stream
+            .read_to_string(&mut answer)
+            .context("the answer is incomplete")?;
         let (head, body) = answer.split_once("\r\n\r\n").context("no head")?;
         let status = head.split(' ').nth(1).context("no status")?;
         Ok(Exchanged {
@@ -154,7 +156,7 @@ impl Exchanged {
     fn is(&self, status: u16) -> anyhow::Result<()> {
         ensure!(
             self.status == status,
-            "answered with {} for {status}: {}",
+            "status {} instead of {status}: {}",
             self.status,
             self.body
         );

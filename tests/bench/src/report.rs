@@ -1,4 +1,4 @@
-//! What was measured: as Markdown, as a chart, and as raw figures.
+//! The results: as Markdown, as a chart, and as raw figures.
 
 mod chart;
 mod table;
@@ -18,28 +18,28 @@ use crate::{
     instructions::Instructions,
     machine::Machine,
     memory::Memory,
-    progress::say,
+    progress::print_line,
     rounds::{Effort, Sample, Series},
 };
 
-/// All that a run found.
+/// The results of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Results {
-    /// What it was measured on.
+    /// The machine of the run.
     pub machine: Machine,
     /// Worker threads of each contestant.
     pub threads: usize,
-    /// Whether little was measured, so that the figures mean nothing.
+    /// Whether it was a `--quick` run, whose figures mean nothing.
     pub is_quick: bool,
     /// How much was measured.
     pub effort: Effort,
-    /// The rounds.
+    /// The rounds, by case and contestant.
     pub series: Vec<Series>,
     /// Instructions in user space.
     pub instructions: Vec<Instructions>,
     /// Resident memory.
     pub memory: Vec<Memory>,
-    /// How long all of it took.
+    /// Duration of the run in seconds.
     pub seconds: u64,
 }
 
@@ -61,12 +61,12 @@ impl Results {
             .map(|series| series.median(figure))
     }
 
-    /// Microseconds on a processor for each request.
+    /// Microseconds of processor time per request.
     pub fn cpu(&self, contestant: Contestant, case: Case) -> Option<f64> {
         self.median(contestant, case, |sample| sample.cpu_us)
     }
 
-    /// Instructions for each request.
+    /// Instructions per request.
     pub fn instructions(&self, contestant: Contestant, case: Case) -> Option<f64> {
         let mut all = self.instructions.iter();
         all.find(|counted| counted.contestant == contestant && counted.case == case)
@@ -82,15 +82,15 @@ impl Results {
 
     /// The cases that were measured.
     pub fn cases(&self) -> Vec<Case> {
-        let is_there = |case: &Case| self.series.iter().any(|series| series.case == *case);
-        Case::ALL.into_iter().filter(is_there).collect()
+        let is_measured = |case: &Case| self.series.iter().any(|series| series.case == *case);
+        Case::ALL.into_iter().filter(is_measured).collect()
     }
 
     /// The contestants that were measured.
     pub fn contestants(&self) -> Vec<Contestant> {
-        let is_there =
+        let is_measured =
             |one: &Contestant| self.series.iter().any(|series| series.contestant == *one);
-        Contestant::ALL.into_iter().filter(is_there).collect()
+        Contestant::ALL.into_iter().filter(is_measured).collect()
     }
 }
 
@@ -98,7 +98,7 @@ impl Results {
 ///
 /// # Errors
 ///
-/// They cannot be written.
+/// When they cannot be written.
 pub fn write(results: &Results, folder: &Path) -> anyhow::Result<()> {
     let raw = serde_json::to_string_pretty(results)?;
     fs::create_dir_all(folder)
@@ -106,5 +106,5 @@ pub fn write(results: &Results, folder: &Path) -> anyhow::Result<()> {
         .and_then(|()| fs::write(folder.join("results.svg"), chart::svg(results)))
         .and_then(|()| fs::write(folder.join("results.json"), raw + "\n"))
         .with_context(|| format!("cannot write into {}", folder.display()))?;
-    Ok(say(&format!("written to {}", folder.display()))?)
+    Ok(print_line(&format!("written to {}", folder.display()))?)
 }

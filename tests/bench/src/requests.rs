@@ -1,4 +1,4 @@
-//! Requests as bytes, made before they are sent.
+//! Requests as bytes, created before the load starts.
 
 use anyhow::{Context, ensure};
 use end_to_end::{
@@ -12,24 +12,24 @@ use crate::{
     load::Answer,
 };
 
-/// Different requests that a load repeats, where none has to be sent once only.
+/// Number of different requests that a load repeats, unless each may be sent only once.
 const DIFFERENT: usize = 1000;
 
-/// Where signed forms go.
+/// The path of signed forms.
 const PATH: &str = "/orders";
 
-/// Requests of one case, and what is expected of their answers.
+/// The requests of one case, and their expected answers.
 #[derive(Debug)]
 pub struct Requests {
     bytes: Vec<Vec<u8>>,
     status: u16,
     length: Option<u64>,
-    /// None may be sent twice.
+    /// Whether each may be sent only once.
     is_once: bool,
 }
 
 impl Requests {
-    /// The requests of a case, signed now. Where each may be sent once only there are `count` of them.
+    /// Creates the requests of a case, signed now. If each may be sent only once, there are `count` of them.
     pub fn new(case: Case, count: u64, keys: &Keys) -> Self {
         let is_once = case == Case::W6;
         let different = match case {
@@ -52,21 +52,21 @@ impl Requests {
     ///
     /// # Errors
     ///
-    /// There are no more that were not sent yet.
+    /// When no unsent request is left.
     pub fn at(&self, index: usize) -> anyhow::Result<&[u8]> {
-        let place = if self.is_once {
+        let index = if self.is_once {
             index
         } else {
             index % self.bytes.len()
         };
-        let request = self.bytes.get(place);
+        let request = self.bytes.get(index);
         request
             .map(Vec::as_slice)
-            .context("no requests are left that were not sent yet")
+            .context("no unsent request is left")
     }
 
-    /// How many can be sent from number `index` on.
-    pub fn most_from(&self, index: usize) -> u64 {
+    /// How many can still be sent, from number `index` on.
+    pub fn remaining_from(&self, index: usize) -> u64 {
         if self.is_once {
             self.bytes.len().saturating_sub(index) as u64
         } else {
@@ -74,29 +74,29 @@ impl Requests {
         }
     }
 
-    /// Whether an answer is as it should be.
+    /// Checks an answer.
     ///
     /// # Errors
     ///
-    /// It is not.
+    /// When it is not as expected.
     pub fn check(&self, answer: &Answer) -> anyhow::Result<()> {
         ensure!(
             answer.status == self.status,
-            "status {} for {}",
+            "status {} instead of {}",
             answer.status,
             self.status
         );
         let expected = self.length.unwrap_or(answer.length);
         ensure!(
             answer.length == expected,
-            "{} bytes for {expected}",
+            "{} bytes instead of {expected}",
             answer.length
         );
         Ok(())
     }
 }
 
-/// Every second request names version 2.
+/// Creates one request. Every second one is for version 2.
 fn request(case: Case, index: usize, keys: &Keys) -> Vec<u8> {
     let version = if index.is_multiple_of(2) { "v1" } else { "v2" };
     let of_version = format!("Acme-X-Version: {version}\r\n");
@@ -113,7 +113,7 @@ fn request(case: Case, index: usize, keys: &Keys) -> Vec<u8> {
             &Form::new(index, now_ms()).signed("a key that is not known"),
         ),
         Case::W3 => {
-            // Neighbours in the store are not neighbours here: 7919 is prime to their number.
+            // Spread over the store: 7919 is coprime to the number of applications.
             let (ident, key) = &keys.many[index * 7919 % keys.many.len()];
             let headers = format!("{of_version}Acme-X-App: {ident}\r\n");
             post(&headers, &Form::new(index, now_ms()).signed(key.expose()))
@@ -121,16 +121,16 @@ fn request(case: Case, index: usize, keys: &Keys) -> Vec<u8> {
     }
 }
 
-/// What every client says.
+/// Header lines of every request.
 const USUAL: &str =
     "Host: api.example.com\r\nUser-Agent: bench/1.0\r\nAccept: application/json\r\n";
 
-/// A GET with further headers.
+/// A GET with additional headers.
 pub fn get(target: &str, headers: &str) -> Vec<u8> {
     format!("GET {target} HTTP/1.1\r\n{USUAL}{headers}\r\n").into_bytes()
 }
 
-/// A POST of a form, with further headers.
+/// A POST of a form, with additional headers.
 pub fn post(headers: &str, form: &str) -> Vec<u8> {
     let length = form.len();
     format!(
@@ -140,21 +140,21 @@ pub fn post(headers: &str, form: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// Six parameters, `time` and `sign` among them, of ordinary names and lengths.
+/// A form of six parameters with usual names and lengths, including `time` and `sign`.
 #[derive(Debug)]
 pub struct Form(String);
 
 impl Form {
-    /// The five that are signed. The index makes it different from any other of the same time.
+    /// The five signed parameters. Forms with the same time differ by `index`.
     pub fn new(index: usize, time: i64) -> Self {
-        // Spread over all digits, so that not all begin alike.
+        // Spread over all digits, so that the nonces do not begin alike.
         let nonce = (index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         Self(format!(
             "order=2026-{index:06}&amount=1999&currency=EUR&nonce={nonce:016x}&time={time}"
         ))
     }
 
-    /// With its sign.
+    /// The form with its signature.
     pub fn signed(&self, key: &str) -> String {
         let request = signer::Request {
             method: "POST",

@@ -8,29 +8,29 @@ use serde::{Serialize, Serializer};
 use crate::{
     case::Case,
     contestant::Contestant,
-    field::{Field, Target},
+    fleet::{Fleet, Target},
     load::{Load, Until},
-    progress::say,
+    progress::print_line,
     requests::Requests,
 };
 
 /// How much is measured.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Effort {
-    /// Rounds.
+    /// Number of rounds.
     pub rounds: usize,
-    /// About how long a closed loop takes.
+    /// Approximate duration of a closed loop.
     #[serde(serialize_with = "seconds")]
     pub closed: Duration,
-    /// How long requests are sent at a fixed rate.
+    /// Duration of the requests at a fixed rate.
     #[serde(serialize_with = "seconds")]
     pub open: Duration,
-    /// How long is tried how many requests a closed loop serves.
+    /// Duration of the trial that finds how many requests a closed loop serves.
     #[serde(serialize_with = "seconds")]
     pub calibration: Duration,
-    /// Requests that callgrind counts.
+    /// Requests counted by callgrind.
     pub counted: u64,
-    /// Idle connections for which memory is looked at.
+    /// Numbers of idle connections at which memory is measured.
     pub idle: [usize; 2],
 }
 
@@ -39,7 +39,7 @@ fn seconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S
 }
 
 impl Effort {
-    /// What figures to publish are made of.
+    /// For figures to publish.
     pub const fn full(rounds: usize) -> Self {
         Self {
             rounds,
@@ -51,7 +51,7 @@ impl Effort {
         }
     }
 
-    /// Enough to see that everything works.
+    /// Just enough to check that everything works.
     pub const fn quick(rounds: usize) -> Self {
         Self {
             rounds,
@@ -71,24 +71,24 @@ pub struct Series {
     pub case: Case,
     /// The contestant.
     pub contestant: Contestant,
-    /// Requests of each closed loop.
+    /// Requests in each closed loop.
     pub requests: u64,
     /// Requests a second at the fixed rate.
     pub rate: u64,
-    /// What came out, round by round.
+    /// The results, round by round.
     pub samples: Vec<Sample>,
 }
 
-/// What one round gave.
+/// The results of one round.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Sample {
-    /// Microseconds on a processor for each request, in a closed loop.
+    /// Microseconds of processor time per request, in a closed loop.
     pub cpu_us: f64,
     /// Requests a second in a closed loop.
     pub a_second: f64,
-    /// Half of the requests at the fixed rate took at most so long, in microseconds.
+    /// Median latency at the fixed rate, in microseconds.
     pub p50_us: f64,
-    /// 99 in 100 of them took at most so long.
+    /// 99th percentile of the latency at the fixed rate, in microseconds.
     pub p99_us: f64,
 }
 
@@ -99,7 +99,7 @@ impl Series {
     }
 }
 
-/// The middle one; of an even number, the mean of the two in the middle.
+/// The median; of an even number of figures, the mean of the two in the middle.
 pub fn median(mut figures: Vec<f64>) -> f64 {
     figures.sort_by(f64::total_cmp);
     let middle = figures.len() / 2;
@@ -110,25 +110,25 @@ pub fn median(mut figures: Vec<f64>) -> f64 {
     }
 }
 
-/// Measures all rounds: each goes through the cases, and in each case through the contestants, every round
-/// beginning with another one.
+/// Measures all rounds. Each runs all cases, and in each case all contestants; each round starts with another
+/// contestant.
 ///
 /// # Errors
 ///
-/// An answer is not as it should be.
+/// When an answer is not as expected.
 pub fn measure(
-    field: &Field,
+    fleet: &Fleet,
     contestants: &[Contestant],
     cases: &[Case],
     effort: &Effort,
 ) -> anyhow::Result<Vec<Series>> {
     let mut all = Vec::new();
     for &case in cases {
-        say(&format!("calibrating {case}: {}", case.title()))?;
-        all.extend(calibrate(field, contestants, case, effort)?);
+        print_line(&format!("calibrating {case}: {}", case.title()))?;
+        all.extend(calibrate(fleet, contestants, case, effort)?);
     }
     for round in 0..effort.rounds {
-        say(&format!("round {} of {}", round + 1, effort.rounds))?;
+        print_line(&format!("round {} of {}", round + 1, effort.rounds))?;
         for &case in cases {
             let mut series: Vec<_> = all
                 .iter_mut()
@@ -137,8 +137,8 @@ pub fn measure(
             let first = round % series.len().max(1);
             series.rotate_left(first);
             for series in series {
-                let target = field.target(series.contestant, case);
-                let sample = sample(field, target, series, effort).with_context(|| {
+                let target = fleet.target(series.contestant, case);
+                let sample = sample(fleet, target, series, effort).with_context(|| {
                     format!("{} in {case} ({})", series.contestant.title(), case.title())
                 })?;
                 series.samples.push(sample);
@@ -148,10 +148,10 @@ pub fn measure(
     Ok(all)
 }
 
-/// Finds out how many requests take about as long as wanted, and the rate that everybody can serve: half of what
-/// the slowest does.
+/// Finds how many requests each closed loop needs, and the fixed rate that every contestant can serve: half of the
+/// slowest one's throughput.
 fn calibrate(
-    field: &Field,
+    fleet: &Fleet,
     contestants: &[Contestant],
     case: Case,
     effort: &Effort,
@@ -160,12 +160,12 @@ fn calibrate(
     let mut slowest = f64::INFINITY;
     for &contestant in contestants
         .iter()
-        .filter(|contestant| contestant.does(case))
+        .filter(|contestant| contestant.takes_part_in(case))
     {
-        let target = field.target(contestant, case);
-        // More than any serves in that time.
-        let most = (effort.calibration.as_secs_f64() * 200_000.0) as u64;
-        let requests = Requests::new(case, case.warm_up() + most, &field.keys);
+        let target = fleet.target(contestant, case);
+        // More than any contestant serves in that time.
+        let max_requests = (effort.calibration.as_secs_f64() * 200_000.0) as u64;
+        let requests = Requests::new(case, case.warm_up() + max_requests, &fleet.keys);
         let mut load = Load::new(target.address, case.connections(), &requests)?;
         let trial = load
             .closed(Until::Requests(case.warm_up()))
@@ -191,14 +191,14 @@ fn calibrate(
     Ok(all)
 }
 
-/// To two digits.
+/// Rounds down to two significant digits.
 fn round_down(rate: f64) -> u64 {
     let unit = 10_f64.powf((rate.max(10.0).log10() - 1.0).floor());
     ((rate / unit).floor() * unit) as u64
 }
 
 fn sample(
-    field: &Field,
+    fleet: &Fleet,
     target: Target<'_>,
     series: &Series,
     effort: &Effort,
@@ -207,7 +207,7 @@ fn sample(
     let at_rate = (series.rate as f64 * effort.open.as_secs_f64()) as u64;
     // Signed now, so that their time is current.
     let all = case.warm_up() + series.requests + at_rate;
-    let requests = Requests::new(case, all, &field.keys);
+    let requests = Requests::new(case, all, &fleet.keys);
     let mut load = Load::new(target.address, case.connections(), &requests)?;
     load.closed(Until::Requests(case.warm_up()))?;
     let before = target.process.cpu_time()?;

@@ -1,30 +1,30 @@
-//! Runs the cases over programs that gather a profile, which they write when they end.
+//! Runs the cases with instrumented programs, which write their profile when they exit.
 
 use anyhow::Context;
 
 use crate::{
     case::Case,
-    contestant::{Contestant, Places},
-    field::Field,
+    contestant::{Contestant, Environment},
+    fleet::Fleet,
     load::{Load, Until},
-    progress::say,
+    progress::print_line,
     requests::Requests,
 };
 
-/// Requests of each case: enough that what is rare in the start is rare in the profile.
+/// Requests of each case: enough that the start has little weight in the profile.
 const REQUESTS: u64 = 40_000;
 
-/// A request of this one does the work of many.
+/// Requests of W4: a download does the work of many.
 const DOWNLOADS: u64 = 1000;
 
 /// Trains Signpost and bare pingora.
 ///
 /// # Errors
 ///
-/// One does not do the work, or does not end in order.
-pub fn train(places: &Places, contestants: &[Contestant]) -> anyhow::Result<()> {
-    let mut field = Field::new(places)?;
-    field.enter(places, contestants, &Case::ALL)?;
+/// When one does not do the work, or does not exit.
+pub fn train(environment: &Environment, contestants: &[Contestant]) -> anyhow::Result<()> {
+    let mut fleet = Fleet::new(environment)?;
+    fleet.start_all(environment, contestants, &Case::ALL)?;
     for case in Case::ALL {
         let count = if case == Case::W4 {
             DOWNLOADS
@@ -33,19 +33,19 @@ pub fn train(places: &Places, contestants: &[Contestant]) -> anyhow::Result<()> 
         };
         for &contestant in contestants
             .iter()
-            .filter(|contestant| contestant.does(case))
+            .filter(|contestant| contestant.takes_part_in(case))
         {
-            say(&format!(
+            print_line(&format!(
                 "training {} in {case}: {}",
                 contestant.title(),
                 case.title()
             ))?;
-            let requests = Requests::new(case, count, &field.keys);
-            let target = field.target(contestant, case);
+            let requests = Requests::new(case, count, &fleet.keys);
+            let target = fleet.target(contestant, case);
             Load::new(target.address, case.connections(), &requests)?
                 .closed(Until::Requests(count))
                 .with_context(|| format!("{} in {case}", contestant.title()))?;
         }
     }
-    field.leave()
+    fleet.stop_all()
 }

@@ -1,11 +1,12 @@
-//! docker-compose.yml, and the files that it hands to containers.
+//! docker-compose.yml, and the files that it mounts into containers.
 
-use std::{collections::BTreeSet, fs, process::Command};
+use std::{collections::BTreeSet, fs, net::Ipv4Addr, process::Command};
 
 use end_to_end::{
     folder::Folder,
     logins::{credential, log_in_by_polling},
     program::Program,
+    raw_connection::RawConnection,
     signed_client::fetch,
     waiting::until,
 };
@@ -31,11 +32,11 @@ fn gateway() -> Table {
     read("conf/compose/gateway.toml").parse().unwrap()
 }
 
-/// What follows a text wherever it stands in another.
+/// The name that follows each occurrence of `start`.
 fn after<'t>(text: &'t str, start: &'t str) -> impl Iterator<Item = &'t str> {
     let is_name = |letter: char| letter.is_ascii_alphanumeric() || "_.-/:".contains(letter);
-    text.match_indices(start).map(move |(place, _)| {
-        let rest = &text[place + start.len()..];
+    text.match_indices(start).map(move |(offset, _)| {
+        let rest = &text[offset + start.len()..];
         &rest[..rest.find(|letter| !is_name(letter)).unwrap_or(rest.len())]
     })
 }
@@ -46,7 +47,7 @@ fn compose_reads_the_file_and_finds_every_service() {
     let mut command = parser();
     let command = command.arg("--file").arg(file).args(["--profile", "demo"]);
     let printed = output(command.args(["config", "--services"]));
-    // What has spaces in it is a warning.
+    // A line with spaces is a warning.
     let services: BTreeSet<_> = printed.lines().filter(|line| !line.contains(' ')).collect();
     let expected = [
         "front",
@@ -77,7 +78,7 @@ fn nothing_is_published_beyond_this_machine() {
 }
 
 #[test]
-fn gateways_know_the_front_and_the_backends_by_their_names_there() {
+fn gateways_use_the_names_and_addresses_of_the_services() {
     let file = read("docker-compose.yml");
     let gateway = gateway();
     for version in ["v1", "v2"] {
@@ -94,9 +95,9 @@ fn gateways_know_the_front_and_the_backends_by_their_names_there() {
         let backends = gateway["versions"][version]["backends"].as_array().unwrap();
         assert_eq!(backends.len(), 2);
         for backend in backends {
-            let (name, of_backend) = backend.as_str().unwrap().split_once(':').unwrap();
+            let (name, backend_port) = backend.as_str().unwrap().split_once(':').unwrap();
             assert!(file.contains(&format!("\n  {name}: ")), "{name}");
-            assert_eq!(of_backend, port, "{name}");
+            assert_eq!(backend_port, port, "{name}");
         }
     }
     let front: Vec<_> = after(&file, "ipv4_address: ").collect();
@@ -111,37 +112,41 @@ fn gateways_know_the_front_and_the_backends_by_their_names_there() {
 }
 
 #[test]
-fn each_secret_is_made_and_handed_over() {
+fn each_secret_is_created_and_mounted() {
     let folder = Folder::create();
     let secrets = folder.path().join("secrets");
-    let make = || output(Command::new(project("scripts/secrets")).arg(&secrets));
-    make();
+    let create = || output(Command::new(project("scripts/secrets")).arg(&secrets));
+    create();
     let content = |name: &str| fs::read_to_string(secrets.join(name)).unwrap();
     let compose = read("docker-compose.yml");
-    let handed_over: BTreeSet<_> = after(&compose, "file: data/secrets/").collect();
-    let made = fs::read_dir(&secrets).unwrap();
-    let made: BTreeSet<_> = made
+    let mounted: BTreeSet<_> = after(&compose, "file: data/secrets/").collect();
+    let created = fs::read_dir(&secrets).unwrap();
+    let created: BTreeSet<_> = created
         .map(|file| file.unwrap().file_name().into_string().unwrap())
         .collect();
     assert_eq!(
-        made,
-        handed_over.iter().map(|name| (*name).to_owned()).collect()
+        created,
+        mounted.iter().map(|name| (*name).to_owned()).collect()
     );
     for file in FILES {
         let text = read(&format!("conf/compose/{file}"));
         for named in after(&text, "file:/run/secrets/") {
-            assert!(handed_over.contains(named), "{file}: {named}");
+            assert!(mounted.contains(named), "{file}: {named}");
         }
     }
     let first = content("master_key");
     assert_eq!(first.len(), 64);
     assert_ne!(first, content("gateway_secret"));
-    make();
-    assert_eq!(content("master_key"), first, "what is there already stays");
+    create();
+    assert_eq!(
+        content("master_key"),
+        first,
+        "an existing secret is not replaced"
+    );
 }
 
 #[tokio::test]
-async fn the_whole_of_it_serves_and_outlives_a_gateway() {
+async fn the_installation_serves_and_survives_the_loss_of_a_gateway() {
     let mut installation = Installation::start().await;
     let client = installation.client();
     for (version, user) in [("v1", "ada"), ("v2", "grace")] {
@@ -154,20 +159,23 @@ async fn the_whole_of_it_serves_and_outlives_a_gateway() {
             .await;
         me.ok();
     }
-    // Whom the front speaks for is the client; the front itself is nobody.
-    let line = installation
-        .log_with(Program::Gateway.into(), "/user")
+    // The access line has the address of the front's client, not of the front.
+    let elsewhere = Ipv4Addr::new(127, 0, 0, 2).into();
+    let mut connection = RawConnection::open_from(elsewhere, installation.front()).await;
+    connection.send(&client.get("/user").bytes(&[])).await;
+    assert_eq!(connection.answer().await.unwrap().status, 401);
+    installation
+        .log_with(Program::Gateway.into(), "client.addr=127.0.0.2 ")
         .await;
-    assert!(line.contains("127.0.0.1"), "{line}");
-    // Past the gateway there is no way in.
-    let past = fetch(&format!("http://{}/user", installation.backend())).await;
-    past.problem(403, "gateway_required");
+    // A request that bypasses the gateway is rejected.
+    let direct = fetch(&format!("http://{}/user", installation.backend())).await;
+    direct.problem(403, "gateway_required");
 
     installation.kill(Program::Gateway.number(1));
-    until("the front to leave the dead gateway alone", || async {
+    until("the front to stop using the dead gateway", || async {
         let mut all = true;
         for _ in 0..4 {
-            // What was under way there is cut off.
+            // A request in flight to it is cut off.
             let sent = client.get("/user").try_send().await;
             all &= sent.is_ok_and(|answer| answer.status == 401);
         }

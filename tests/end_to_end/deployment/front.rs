@@ -20,12 +20,12 @@ use tokio::{
 
 use super::{installation::start_front, read};
 
-/// What one source may do here, in place of what conf/compose says.
+/// Limits of one client address, in place of those in conf/compose.
 const MAX_CONNECTIONS: usize = 20;
 const MAX_REQUESTS: usize = 50;
 
-/// Another source.
-const ELSEWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
+/// Another client address.
+const OTHER_CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 
 /// A running front. It ends when dropped.
 struct Front {
@@ -73,7 +73,7 @@ impl Front {
         RawConnection::open(self.address).await
     }
 
-    /// What arrives behind it of a request that is served.
+    /// Sends a request, which must be served, and returns it as the backend received it.
     async fn pass(&self, lines: &[&str]) -> RecordedRequest {
         let before = self.backend.requests().len();
         let mut connection = self.open().await;
@@ -85,22 +85,22 @@ impl Front {
 
 impl Drop for Front {
     fn drop(&mut self) {
-        // Fails only when it has ended already.
+        // Fails only if it has already exited.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
 #[tokio::test]
-async fn what_clients_say_of_addresses_traces_and_targets_ends_at_the_front() {
+async fn address_trace_and_target_headers_of_clients_are_removed() {
     let front = Front::start().await;
-    let made_up = [
+    let forged = [
         "Forwarded: for=203.0.113.9",
         "X-Forwarded: 203.0.113.9",
         "X-Forwarded-For: 203.0.113.9",
         "x-forwarded-for: 203.0.113.10",
         "X-Forwarded-Proto: https",
-        "X-Forwarded-Host: elsewhere.example",
+        "X-Forwarded-Host: other.example",
         "X-FORWARDED-PORT: 9",
         "X-Forwarded-Anything: 9",
         "X-Real-IP: 203.0.113.9",
@@ -119,7 +119,7 @@ async fn what_clients_say_of_addresses_traces_and_targets_ends_at_the_front() {
         "tracestate: a=b",
         "Acme-X-Language: ja",
     ];
-    let arrived = front.pass(&made_up).await;
+    let arrived = front.pass(&forged).await;
     let mut names: Vec<_> = arrived.headers.iter().map(|(name, _)| &**name).collect();
     names.sort_unstable();
     let expected = [
@@ -136,32 +136,32 @@ async fn what_clients_say_of_addresses_traces_and_targets_ends_at_the_front() {
 }
 
 #[tokio::test]
-async fn one_source_has_so_many_requests_and_another_is_served_meanwhile() {
+async fn the_request_rate_is_limited_for_each_client_address() {
     let front = Front::start().await;
     let bytes = request("GET", "/x", &[], b"");
     let mut flooding = front.open().await;
-    let mut refused = None;
+    let mut rejected = None;
     for _ in 0..2 * MAX_REQUESTS {
         flooding.send(&bytes).await;
         let answer = flooding.answer().await.unwrap();
         if answer.status == 429 {
-            refused = Some(answer);
+            rejected = Some(answer);
             break;
         }
     }
-    let refused = refused.expect("a flood ends");
-    assert_eq!(refused.code().as_deref(), Some("rate_limited"));
-    assert_eq!(refused.header("retry-after"), Some("10"));
+    let rejected = rejected.expect("the flood is rejected");
+    assert_eq!(rejected.code().as_deref(), Some("rate_limited"));
+    assert_eq!(rejected.header("retry-after"), Some("10"));
     assert_eq!(
-        refused.header("content-type"),
+        rejected.header("content-type"),
         Some("application/problem+json")
     );
-    let mut elsewhere = RawConnection::open_from(ELSEWHERE, front.address).await;
-    elsewhere.send(&bytes).await;
-    assert_eq!(elsewhere.answer().await.unwrap().status, 200);
+    let mut other = RawConnection::open_from(OTHER_CLIENT, front.address).await;
+    other.send(&bytes).await;
+    assert_eq!(other.answer().await.unwrap().status, 200);
 }
 
-/// A connection on which a request was answered; it may be reset at any time before.
+/// Opens a connection on which a request was answered; the front may reset it at any time before.
 async fn served(address: SocketAddr, bytes: &[u8]) -> io::Result<TcpStream> {
     let mut connection = TcpStream::connect(address).await?;
     connection.write_all(bytes).await?;
@@ -172,7 +172,7 @@ async fn served(address: SocketAddr, bytes: &[u8]) -> io::Result<TcpStream> {
 }
 
 #[tokio::test]
-async fn one_source_has_so_many_connections_and_another_is_served_meanwhile() {
+async fn connections_are_limited_for_each_client_address() {
     let front = Front::start().await;
     let bytes = request("GET", "/x", &[], b"");
     let mut open = Vec::new();
@@ -185,7 +185,7 @@ async fn one_source_has_so_many_connections_and_another_is_served_meanwhile() {
     }
     assert!(open.len() <= MAX_CONNECTIONS, "{} are open", open.len());
     assert!(refused >= MAX_CONNECTIONS, "{refused} were refused");
-    let mut elsewhere = RawConnection::open_from(ELSEWHERE, front.address).await;
-    elsewhere.send(&bytes).await;
-    assert_eq!(elsewhere.answer().await.unwrap().status, 200);
+    let mut other = RawConnection::open_from(OTHER_CLIENT, front.address).await;
+    other.send(&bytes).await;
+    assert_eq!(other.answer().await.unwrap().status, 200);
 }

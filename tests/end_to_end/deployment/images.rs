@@ -1,4 +1,4 @@
-//! The images: what is in them, and how they are started.
+//! The images: their contents, and how they are started.
 
 use std::{fs, path::Path, process::Command};
 
@@ -14,7 +14,7 @@ const IMAGES: [(&str, Program); 4] = [
     ("tests/sandbox/Dockerfile", Program::Provider),
 ];
 
-/// Every file below a folder, as paths from there.
+/// Every file below a folder, as a path relative to `root`.
 fn files(root: &Path, folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
     let below = entries.flat_map(|entry| {
@@ -29,7 +29,7 @@ fn files(root: &Path, folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn an_image_has_the_program_and_all_that_it_needs_and_nothing_else() {
+fn an_image_contains_only_the_program_and_its_dependencies() {
     for (_, program) in IMAGES {
         let folder = Folder::create();
         let image = folder.path().join("image");
@@ -47,7 +47,7 @@ fn an_image_has_the_program_and_all_that_it_needs_and_nothing_else() {
             *file == binary || file == "etc/ssl/certs/ca-certificates.crt" || file.contains(".so.")
         };
         assert!(files.iter().all(is_known), "{files:?}");
-        // The image's own loader, told to look nowhere but in the image.
+        // The image's own loader, which searches only the image.
         let loader = files.iter().find(|file| file.contains("ld-linux")).unwrap();
         let libc = files.iter().find(|file| file.contains("libc.so")).unwrap();
         let libraries = image.join(libc);
@@ -72,7 +72,7 @@ fn an_image_has_the_program_and_all_that_it_needs_and_nothing_else() {
 }
 
 #[test]
-fn an_image_is_built_by_the_script_and_started_without_a_shell_or_rights() {
+fn an_image_is_built_by_the_script_and_started_without_a_shell_or_privileges() {
     let workspace: Table = read("Cargo.toml").parse().unwrap();
     let compiler = workspace["workspace"]["package"]["rust-version"]
         .as_str()

@@ -1,11 +1,11 @@
-//! What docker-compose.yml starts, as processes on loopback. Their configuration is conf/compose as it is, but for
-//! addresses, names of containers, the path of secrets, and the store, which is the one that the tests are on.
+//! The services of docker-compose.yml, as processes on loopback. Their configuration is conf/compose, except for the
+//! addresses, the path of the secrets, and the store, which is the one that the tests use.
 
 use std::{
-    fs::{self, File},
+    fs,
     net::SocketAddr,
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{Child, Command},
 };
 
 use end_to_end::{
@@ -17,14 +17,14 @@ use end_to_end::{
 };
 use serde_json::Value;
 
-use super::{output, places::Places, project};
+use super::{local_config::LocalConfig, output, project, start_proxy};
 
-/// Running programs. They end, and their files go, when this is dropped.
+/// Running programs. Dropping this ends them and removes their files.
 pub(super) struct Installation {
-    // The order matters: programs end before store and folder go.
+    // The order matters: programs end before the store and the folder are removed.
     front: Child,
     programs: Vec<(Instance, Running)>,
-    places: Places,
+    local: LocalConfig,
     _store: Box<dyn Store>,
     folder: Folder,
     client: Option<SignedClient>,
@@ -34,14 +34,14 @@ impl Installation {
     pub(super) async fn start() -> Self {
         let folder = Folder::create();
         let store = StoreKind::chosen().create(folder.path());
-        let places = Places::choose(&*store, folder.path());
+        let local = LocalConfig::choose(&*store, folder.path());
         write_secrets(&*store, folder.path());
-        places.write_files(folder.path());
-        let programs = places.start(folder.path());
+        local.write_files(folder.path());
+        let programs = local.start(folder.path());
         let mut installation = Self {
             front: start_front(folder.path()),
             programs,
-            places,
+            local,
             _store: store,
             folder,
             client: None,
@@ -51,14 +51,19 @@ impl Installation {
         installation
     }
 
-    /// A client of the one application, at the front.
+    /// A client of the only application, which calls the front.
     pub(super) fn client(&self) -> SignedClient {
         self.client.clone().expect("the installation was started")
     }
 
-    /// Where one of the backends listens.
+    /// The address of a backend.
     pub(super) fn backend(&self) -> SocketAddr {
-        self.places.of("v1-a")
+        self.local.address_of("v1-a")
+    }
+
+    /// Where the front listens for clients.
+    pub(super) fn front(&self) -> SocketAddr {
+        self.local.front
     }
 
     pub(super) fn kill(&mut self, instance: Instance) {
@@ -66,7 +71,7 @@ impl Installation {
         found.expect("the program was started").1.kill();
     }
 
-    /// What either process of a program wrote, once that has a text in it.
+    /// The log of a process of this program, once it contains the text.
     pub(super) async fn log_with(&self, program: Instance, text: &str) -> String {
         until(&format!("{text} in a log of {program}"), || async {
             let mut logs = self
@@ -82,7 +87,7 @@ impl Installation {
         fs::read_to_string(self.folder.path().join("front.log")).unwrap()
     }
 
-    /// By what containers ask with.
+    /// Waits for the health checks of the containers to pass.
     async fn await_health(&mut self) {
         for (instance, _) in &self.programs {
             let config = self.config(*instance);
@@ -92,18 +97,18 @@ impl Installation {
                 _ => vec!["--health", "--config", &config],
             };
             until(&format!("{instance} to be healthy"), || async {
-                let asked = instance.program.run(self.folder.path(), &arguments);
-                asked.status.success().then_some(())
+                let checked = instance.program.run(self.folder.path(), &arguments);
+                checked.status.success().then_some(())
             })
             .await;
         }
-        let health = format!("http://{}/healthz", self.places.front_health);
+        let health = format!("http://{}/healthz", self.local.front_health);
         until("the front to be healthy", || async {
-            let asked = end_to_end::signed_client::http_client()
+            let checked = end_to_end::signed_client::http_client()
                 .get(&health)
                 .send()
                 .await;
-            asked.ok().filter(|answer| answer.status().is_success())
+            checked.ok().filter(|answer| answer.status().is_success())
         })
         .await;
     }
@@ -126,14 +131,14 @@ impl Installation {
             .unwrap_or(&created);
         let created: Value = serde_json::from_str(json).unwrap();
         let member = |name: &str| created[name].as_str().unwrap().to_owned();
-        SignedClient::new(&format!("http://{}", self.places.front), &member("key"))
+        SignedClient::new(&format!("http://{}", self.local.front), &member("key"))
             .with_app(&member("ident"))
     }
 }
 
 impl Drop for Installation {
     fn drop(&mut self) {
-        // Fails only when it has ended already.
+        // Fails only if it has already exited.
         let _ = self.front.kill();
         let _ = self.front.wait();
     }
@@ -150,14 +155,5 @@ fn write_secrets(store: &dyn Store, folder: &Path) {
 }
 
 pub(super) fn start_front(folder: &Path) -> Child {
-    let log = File::create(folder.join("front.log")).unwrap();
-    Command::new("haproxy")
-        .args(["-db", "-f", "haproxy.cfg"])
-        .current_dir(folder)
-        .env("PATH", "/usr/sbin:/usr/local/sbin:/usr/bin:/usr/local/bin")
-        .stdin(Stdio::null())
-        .stdout(log.try_clone().unwrap())
-        .stderr(log)
-        .spawn()
-        .expect("scripts/prerequisites test installs haproxy")
+    start_proxy("haproxy", &["-db", "-f", "haproxy.cfg"], folder)
 }

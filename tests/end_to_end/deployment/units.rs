@@ -6,7 +6,7 @@ use end_to_end::{folder::Folder, program::Program};
 
 use super::{output, project, read};
 
-/// What systemd would say to a unit whose programs are where they were built.
+/// Systemd's warnings about a unit whose programs are at their build paths.
 fn verify(name: &str, content: &str, started_as: &str) -> String {
     let folder = Folder::create();
     let built = Program::Gateway.path();
@@ -32,14 +32,14 @@ fn systemd_understands_every_line() {
     for (name, started_as) in UNITS {
         let content = read(&format!("conf/systemd/{name}"));
         assert_eq!(verify(name, &content, started_as), "", "{started_as}");
-        // It is heard when there is something to say.
+        // The tool reports a wrong key.
         let wrong = content.replace("LimitNOFILE", "LimitFiles");
         assert!(verify(name, &wrong, started_as).contains("LimitFiles"));
     }
 }
 
 #[test]
-fn a_unit_may_do_little_beyond_its_work() {
+fn a_unit_has_few_privileges() {
     for name in ["signpost.service", "login@.service"] {
         let unit = project(&format!("conf/systemd/{name}"));
         // Exposure in tenths: 2.0 of 10.
@@ -49,13 +49,13 @@ fn a_unit_may_do_little_beyond_its_work() {
 }
 
 #[test]
-fn the_user_of_the_units_is_made() {
+fn the_user_of_the_units_is_created() {
     let user = read("conf/systemd/signpost.sysusers");
-    let made: Vec<_> = user
+    let created: Vec<_> = user
         .lines()
         .filter(|line| line.starts_with("u signpost "))
         .collect();
-    assert_eq!(made.len(), 1);
+    assert_eq!(created.len(), 1);
     for name in ["signpost.service", "login@.service"] {
         let unit = fs::read_to_string(project(&format!("conf/systemd/{name}"))).unwrap();
         assert!(unit.lines().any(|line| line == "User=signpost"), "{name}");

@@ -1,10 +1,10 @@
-//! The cases: what somebody might send to make two readers disagree.
+//! The cases: bytes that two readers might parse differently.
 
 use std::fmt;
 
 use end_to_end::raw_connection::request;
 
-/// A connection's bytes, and what may arrive of them: method, target and body.
+/// A connection's bytes, and the requests in them that may arrive: method, target and body.
 pub(super) struct Case {
     pub(super) name: &'static str,
     pub(super) bytes: Vec<u8>,
@@ -25,7 +25,7 @@ impl fmt::Display for Case {
 const FORM: &str = "Content-Type: application/x-www-form-urlencoded";
 const SMUGGLED: &[u8] = b"GET /smuggled HTTP/1.1\r\nHost: gateway.example\r\n\r\n";
 
-/// A signed form, and what is made of it.
+/// A signed form, and the requests that contain it.
 pub(super) struct Material {
     pub(super) form: Vec<u8>,
 }
@@ -38,7 +38,7 @@ impl Material {
         request("POST", "/x", &lines, body)
     }
 
-    /// A body of one right chunk.
+    /// A chunked body: the form in one valid chunk.
     fn chunked(&self) -> Vec<u8> {
         let mut body = format!("{:x}\r\n", self.form.len()).into_bytes();
         body.extend_from_slice(&self.form);
@@ -50,7 +50,7 @@ impl Material {
         format!("Content-Length: {}", self.form.len())
     }
 
-    /// The form and the smuggled request behind it.
+    /// The form, followed by other bytes.
     fn form_and(&self, behind: &[u8]) -> Vec<u8> {
         [&self.form, behind].concat()
     }
@@ -77,7 +77,7 @@ pub(super) fn cases(material: &Material) -> Vec<Case> {
     let chunked = material.chunked();
     let chunked_and_more = [&chunked[..], SMUGGLED].concat();
 
-    // Content-Length beside Transfer-Encoding, in both orders and both ways round.
+    // Content-Length beside Transfer-Encoding, in both orders.
     let zero_chunk_first = [b"0\r\n\r\n", SMUGGLED].concat();
     let cl = format!("Content-Length: {}", zero_chunk_first.len());
     case("CL.TE", material.post(&[&cl, "Transfer-Encoding: chunked"], &zero_chunk_first), none());
@@ -85,7 +85,7 @@ pub(super) fn cases(material: &Material) -> Vec<Case> {
     case("TE.CL 0", material.post(&["Transfer-Encoding: chunked", "Content-Length: 0"], &chunked_and_more), none());
     case("CL.TE, TE in capitals", material.post(&[&cl, "TRANSFER-ENCODING: CHUNKED"], &zero_chunk_first), none());
 
-    // Spellings of Transfer-Encoding that only some understand.
+    // Spellings of Transfer-Encoding that only some readers accept.
     for te in [
         "Transfer-Encoding: xchunked",
         "Transfer-Encoding: chunked, identity",
@@ -161,7 +161,7 @@ pub(super) fn cases(material: &Material) -> Vec<Case> {
     for wrong in [" ;", "\n", "g", ",", "\r", ";a\nb", ";\0"] {
         case("chunk size with a suffix", chunks(&with_size(&format!("{size}{wrong}"), "\r\n\r\n")), none());
     }
-    case("chunk size too large for any", chunks(&with_size("ffffffffffffffff1", "\r\n\r\n")), none());
+    case("chunk size too large for any integer", chunks(&with_size("ffffffffffffffff1", "\r\n\r\n")), none());
     case("chunk size that wraps", chunks(&with_size(&format!("100000000000000{size}"), "\r\n\r\n")), none());
     case("chunk size in lone line feeds", chunks(&[size.as_bytes(), b"\n", &material.form, b"\n0\n\n", SMUGGLED].concat()), none());
     case("chunk without its end", chunks(&[size.as_bytes(), b"\r\n", &material.form, b"0\r\n\r\n", SMUGGLED].concat()), none());
@@ -216,7 +216,7 @@ pub(super) fn cases(material: &Material) -> Vec<Case> {
     case("no version", [b"GET /x\r\n", SMUGGLED].concat(), none());
     case("version 1.2", b"GET /x HTTP/1.2\r\nHost: g\r\n\r\n".to_vec(), none());
     case("version 2.0", b"GET /x HTTP/2.0\r\nHost: g\r\n\r\n".to_vec(), none());
-    case("version in small letters", b"GET /x http/1.1\r\nHost: g\r\n\r\n".to_vec(), none());
+    case("version in lower case", b"GET /x http/1.1\r\nHost: g\r\n\r\n".to_vec(), none());
     case("version 01.1", b"GET /x HTTP/01.1\r\nHost: g\r\n\r\n".to_vec(), none());
     case("preface of HTTP/2", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(), none());
     case("a request in the target", b"GET /x HTTP/1.1\r\nHost: g\r\n\r\n HTTP/1.1\r\nHost: g\r\n\r\n".to_vec(), plain("/x"));
@@ -231,27 +231,27 @@ pub(super) fn cases(material: &Material) -> Vec<Case> {
     case("Host with user info", b"GET /x HTTP/1.1\r\nHost: u@g\r\n\r\n".to_vec(), none());
     case("Host with a space", b"GET /x HTTP/1.1\r\nHost: g h\r\n\r\n".to_vec(), none());
 
-    // Requests behind a refused body, or behind one that ends elsewhere.
-    case("pipelined behind a refused type", [&request("POST", "/x", &["Content-Type: text/plain", &format!("Content-Length: {}", SMUGGLED.len())], SMUGGLED)[..], SMUGGLED].concat(), plain("/smuggled"));
-    case("inside a refused GET body", request("GET", "/x", &[&format!("Content-Length: {}", SMUGGLED.len())], SMUGGLED), none());
-    case("inside a refused chunked GET body", request("GET", "/x", &["Transfer-Encoding: chunked"], &[format!("{:x}\r\n", SMUGGLED.len()).as_bytes(), SMUGGLED, b"\r\n0\r\n\r\n"].concat()), none());
+    // Requests after a rejected body, or after one that ends elsewhere.
+    case("pipelined behind a rejected type", [&request("POST", "/x", &["Content-Type: text/plain", &format!("Content-Length: {}", SMUGGLED.len())], SMUGGLED)[..], SMUGGLED].concat(), plain("/smuggled"));
+    case("inside a rejected GET body", request("GET", "/x", &[&format!("Content-Length: {}", SMUGGLED.len())], SMUGGLED), none());
+    case("inside a rejected chunked GET body", request("GET", "/x", &["Transfer-Encoding: chunked"], &[format!("{:x}\r\n", SMUGGLED.len()).as_bytes(), SMUGGLED, b"\r\n0\r\n\r\n"].concat()), none());
     case("inside a body too large", material.post(&["Content-Length: 70000"], &SMUGGLED.repeat(20)), none());
     case("inside a body of a wrong method", request("PUT", "/x", &[&format!("Content-Length: {}", SMUGGLED.len())], SMUGGLED), none());
-    case("inside a body without sign", request("POST", "/x", &[FORM, &format!("Content-Length: {}", SMUGGLED.len())], SMUGGLED), none());
+    case("inside a body without a signature", request("POST", "/x", &[FORM, &format!("Content-Length: {}", SMUGGLED.len())], SMUGGLED), none());
     case("inside a body of a malformed target", request("POST", "/x%", &[FORM, &format!("Content-Length: {}", SMUGGLED.len())], SMUGGLED), none());
     case("Upgrade with bytes behind", [&request("GET", "/x", &["Connection: Upgrade", "Upgrade: websocket"], b"")[..], b"\x81\x05hello", SMUGGLED].concat(), plain("/x"));
     case("Upgrade h2c with bytes behind", [&request("GET", "/x", &["Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQAAP__"], b"")[..], b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"].concat(), plain("/x"));
     case("Expect with the body at once", material.post(&["Expect: 100-continue", &length], &material.form), outer());
     case("Expect of something else", material.post(&["Expect: 200-ok", &length], &material.form_and(b"")), outer());
     case("HTTP/1.0 with chunks", [b"POST /x HTTP/1.0\r\nHost: g\r\nTransfer-Encoding: chunked\r\n", FORM.as_bytes(), b"\r\n\r\n", &chunked_and_more].concat(), none());
-    case("HTTP/1.0 kept alive", [b"GET /x HTTP/1.0\r\nHost: g\r\nConnection: keep-alive\r\n\r\n", SMUGGLED].concat(), plain("/x"));
+    case("HTTP/1.0 with keep-alive", [b"GET /x HTTP/1.0\r\nHost: g\r\nConnection: keep-alive\r\n\r\n", SMUGGLED].concat(), plain("/x"));
     case("Connection: close with more behind", [&request("GET", "/x", &["Connection: close"], b"")[..], SMUGGLED].concat(), plain("/x"));
     case("Connection names the length", [&material.post(&["Connection: Content-Length", &length], &material.form)[..]].concat(), outer());
     case("Connection names the coding", chunks(&chunked).into_iter().collect(), outer());
     case("a GET of length 0 with bytes behind", request("GET", "/x", &["Content-Length: 0"], b"GET"), plain("/x"));
     case("a POST without a length", request("POST", "/x", &[FORM], b"GET"), vec![("POST", "/x".to_owned(), Vec::new())]);
 
-    // What a strict reading does contain passes, one after the other.
+    // Requests that a strict reading contains pass, one after another.
     let two = [
         &request("GET", "/x", &[], b"")[..],
         &request("GET", "/y", &["Connection: close"], b""),

@@ -4,7 +4,7 @@ use std::fmt;
 
 use end_to_end::scripted_backend::{Ending, Start};
 
-/// A backend's answer, and what is to become of it.
+/// A backend's answer, and its expected outcome.
 #[derive(Clone, Debug)]
 pub(super) struct Case {
     pub(super) name: String,
@@ -13,11 +13,11 @@ pub(super) struct Case {
     pub(super) ending: Ending,
     pub(super) expected: Expected,
     pub(super) reuse: Reuse,
-    /// Whether there are bytes behind the answer. If they come later, they come on an idle connection.
+    /// Whether bytes follow the answer. If they arrive later, they arrive on an idle connection.
     pub(super) has_excess: bool,
 }
 
-/// What the client gets.
+/// What the client must get.
 #[derive(Clone, Debug)]
 pub(super) enum Expected {
     /// 502 `backend_unreachable`.
@@ -28,9 +28,9 @@ pub(super) enum Expected {
     Passed {
         status: u16,
         body: &'static [u8],
-        /// Header lines that it has, names in small letters.
+        /// Headers that it has, names in lower case.
         has: &'static [(&'static str, &'static str)],
-        /// Headers that it has not.
+        /// Headers that it lacks.
         lacks: &'static [&'static str],
     },
 }
@@ -40,9 +40,9 @@ pub(super) enum Expected {
 pub(super) enum Reuse {
     /// The gateway closes the connection.
     Never,
-    /// Both are right.
+    /// Either is valid.
     Optional,
-    /// The next request does: what shows that connections are reused at all.
+    /// The next request must use it, which shows that connections are reused at all.
     Required,
 }
 
@@ -60,7 +60,7 @@ impl fmt::Display for Case {
 }
 
 impl Case {
-    /// An answer on a connection that stays open, after which the connection is not used again.
+    /// An answer on a connection that stays open, after which the connection is not reused.
     fn new(name: &str, bytes: impl AsRef<[u8]>, expected: Expected) -> Self {
         Self {
             name: name.to_owned(),
@@ -203,7 +203,7 @@ fn heads() -> Vec<Case> {
     cases
 }
 
-/// Header lines that are none.
+/// Malformed header lines.
 #[rustfmt::skip] // A table: one case a line.
 fn fields() -> Vec<Case> {
     vec![
@@ -234,7 +234,7 @@ fn fields() -> Vec<Case> {
     ]
 }
 
-/// `Content-Length` that is no length, or more than one.
+/// An invalid `Content-Length`, or more than one.
 fn lengths() -> Vec<Case> {
     let values = [
         "5, 5",
@@ -273,7 +273,7 @@ fn lengths() -> Vec<Case> {
     cases
 }
 
-/// `Transfer-Encoding` that is not exactly `chunked`, or not alone.
+/// A `Transfer-Encoding` that is not exactly `chunked`, or not alone.
 fn encodings() -> Vec<Case> {
     let values = [
         "gzip",
@@ -310,7 +310,7 @@ fn encodings() -> Vec<Case> {
             &format!("{chunked}\r\nContent-Length: 5"),
         ),
         framing(
-            "encoding and no length to speak of",
+            "encoding and a length of 0",
             &format!("{chunked}\r\nContent-Length: 0"),
         ),
         framing(
@@ -330,7 +330,7 @@ fn encodings() -> Vec<Case> {
 #[rustfmt::skip] // A table: one case a line.
 fn interim() -> Vec<Case> {
     let whole = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
-    let go_on = "HTTP/1.1 100 Continue\r\n\r\n";
+    let continue_100 = "HTTP/1.1 100 Continue\r\n\r\n";
     let hints = "HTTP/1.1 103 Early Hints\r\nLink: </evil>\r\n\r\n";
     let lacks_link = |name, before: String| {
         passed_with(name, before + whole, (200, b"hello"), &[], &["link"]).reuse(Reuse::Optional)
@@ -338,15 +338,15 @@ fn interim() -> Vec<Case> {
     vec![
         unreachable("101", format!("HTTP/1.1 101 Switching Protocols\r\n\r\n{whole}")),
         unreachable("101 with Upgrade", "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\nEVIL"),
-        unreachable("101 after 100", format!("{go_on}HTTP/1.1 101 Switching Protocols\r\n\r\n{whole}")),
-        unreachable("40 interim answers", go_on.repeat(40) + whole),
-        unreachable("interim answers only", go_on.repeat(2)).closed(),
+        unreachable("101 after 100", format!("{continue_100}HTTP/1.1 101 Switching Protocols\r\n\r\n{whole}")),
+        unreachable("40 interim answers", continue_100.repeat(40) + whole),
+        unreachable("interim answers only", continue_100.repeat(2)).closed(),
         unreachable("malformed interim answer", format!("HTTP/1.1 100 Continue\r\nX Y: z\r\n\r\n{whole}")),
         unreachable("body of an interim answer", format!("HTTP/1.1 100 Continue\r\nContent-Length: 4\r\n\r\nEVIL{whole}")),
-        lacks_link("100 first", go_on.to_owned()),
+        lacks_link("100 first", continue_100.to_owned()),
         lacks_link("102 first", "HTTP/1.1 102 Processing\r\n\r\n".to_owned()),
         lacks_link("103 first", hints.to_owned()),
-        lacks_link("several interim answers first", [go_on, hints, hints, go_on].concat()),
+        lacks_link("several interim answers first", [continue_100, hints, hints, continue_100].concat()),
     ]
 }
 
@@ -403,7 +403,7 @@ fn bodies() -> Vec<Case> {
     ]
 }
 
-/// Answers that are whole, if unusual.
+/// Complete but unusual answers.
 #[rustfmt::skip] // A table: one case a line.
 fn whole() -> Vec<Case> {
     let ok = |lines: &str| format!("HTTP/1.1 200 OK\r\n{lines}Content-Length: 5\r\n\r\nhello");
@@ -421,11 +421,11 @@ fn whole() -> Vec<Case> {
         passed("no reason", "HTTP/1.1 200\r\nContent-Length: 5\r\n\r\nhello", 200, b"hello").reuse(Reuse::Optional),
         passed("an empty reason", "HTTP/1.1 200 \r\nContent-Length: 5\r\n\r\nhello", 200, b"hello").reuse(Reuse::Optional),
         passed("a tab in the reason", "HTTP/1.1 200 O\tK\r\nContent-Length: 5\r\n\r\nhello", 200, b"hello").reuse(Reuse::Optional),
-        passed("a status that nobody registered", "HTTP/1.1 599 Odd\r\nContent-Length: 5\r\n\r\nhello", 599, b"hello").reuse(Reuse::Optional),
+        passed("an unregistered status", "HTTP/1.1 599 Odd\r\nContent-Length: 5\r\n\r\nhello", 599, b"hello").reuse(Reuse::Optional),
         passed_with("obs-text in a value", b"HTTP/1.1 200 OK\r\nX-Text: a\x80\xfe\xffz\r\nContent-Length: 5\r\n\r\nhello", hello, &[("x-text", "a\u{80}\u{fe}\u{ff}z")], &[]).reuse(Reuse::Optional),
         passed_with("a tab in a value", ok("X-Text: a\tb\r\n"), hello, &[("x-text", "a\tb")], &[]).reuse(Reuse::Optional),
         passed_with("an empty value", ok("X-Text:\r\n"), hello, &[("x-text", "")], &[]).reuse(Reuse::Optional),
-        passed_with("a name of odd letters", ok("!#$%&'*+-.^_`|~: y\r\n"), hello, &[("!#$%&'*+-.^_`|~", "y")], &[]).reuse(Reuse::Optional),
+        passed_with("a name of unusual characters", ok("!#$%&'*+-.^_`|~: y\r\n"), hello, &[("!#$%&'*+-.^_`|~", "y")], &[]).reuse(Reuse::Optional),
         passed_with("256 fields", ok(&"X: y\r\n".repeat(255)), hello, &[("x", "y")], &[]).reuse(Reuse::Optional),
         passed("a head of 60 KiB", ok(&format!("X: {}\r\n", "y".repeat(60 * 1024))), 200, b"hello").reuse(Reuse::Optional),
         passed_with("hop-by-hop headers", ok("Connection: X-Hop, keep-alive\r\nX-Hop: 1\r\nKeep-Alive: timeout=5\r\nX-Kept: 1\r\n"), hello, &[("x-kept", "1")], &["x-hop", "keep-alive"]).reuse(Reuse::Optional),
@@ -435,16 +435,16 @@ fn whole() -> Vec<Case> {
     ]
 }
 
-/// Answers after which the connection is over, whatever the backend does with it.
+/// Answers after which the gateway closes the connection, with one exception that it may reuse.
 #[rustfmt::skip] // A table: one case a line.
 fn endings() -> Vec<Case> {
     let unsolicited = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nEVIL";
     let ok = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
-    let refusal = "HTTP/1.1 413 Content Too Large\r\nContent-Length: 5\r\n\r\nlarge";
+    let rejection = "HTTP/1.1 413 Content Too Large\r\nContent-Length: 5\r\n\r\nlarge";
     let early = |name, ending| Case {
         start: Start::AfterHead,
         ending,
-        ..passed(name, refusal, 413, b"large")
+        ..passed(name, rejection, 413, b"large")
     };
     vec![
         passed("bytes after the length", format!("{ok}EVIL"), 200, b"hello").excess(),
@@ -465,7 +465,7 @@ fn endings() -> Vec<Case> {
         passed("Connection: close in a list", "HTTP/1.1 200 OK\r\nConnection: x, CLOSE\r\nContent-Length: 5\r\n\r\nhello", 200, b"hello"),
         passed("Connection: close beside keep-alive", "HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello", 200, b"hello"),
         early("an answer before the form, then close", Ending::Close),
-        early("an answer before the form, then half a close", Ending::Finish),
+        early("an answer before the form, then half a close", Ending::HalfClose),
     ]
 }
 

@@ -1,4 +1,4 @@
-//! Reloads under load: not one request fails, and nothing is kept.
+//! Reloads under load: no request fails, and no memory leaks.
 
 use std::sync::{
     Arc,
@@ -10,26 +10,26 @@ use tokio::task::JoinSet;
 
 use super::*;
 
-/// Requests without a pause, by several clients over connections that stay open, until it is stopped.
+/// Clients that send requests without a pause, over connections that they reuse, until they are stopped.
 struct Load {
-    is_over: Arc<AtomicBool>,
+    is_stopping: Arc<AtomicBool>,
     served: Arc<AtomicUsize>,
     clients: JoinSet<Vec<String>>,
 }
 
 impl Load {
     fn start(stack: &Stack) -> Self {
-        let is_over = Arc::new(AtomicBool::new(false));
+        let is_stopping = Arc::new(AtomicBool::new(false));
         let served = Arc::new(AtomicUsize::new(0));
         let mut clients = JoinSet::new();
         for number in 0..8 {
-            let (is_over, served) = (Arc::clone(&is_over), Arc::clone(&served));
+            let (is_stopping, served) = (Arc::clone(&is_stopping), Arc::clone(&served));
             let (client, gateway) = (stack.client(), stack.addresses().gateway);
             clients.spawn(async move {
                 let mut connection = RawConnection::open(gateway).await;
                 let mut failures = Vec::new();
                 let mut turn = 0_usize;
-                while !is_over.load(Ordering::Relaxed) {
+                while !is_stopping.load(Ordering::Relaxed) {
                     turn += 1;
                     // A new connection now and then.
                     if turn.is_multiple_of(50) {
@@ -55,13 +55,13 @@ impl Load {
             });
         }
         Self {
-            is_over,
+            is_stopping,
             served,
             clients,
         }
     }
 
-    /// Waits until so many more requests were served.
+    /// Waits until `more` further requests are served.
     async fn serve(&self, more: usize) {
         let goal = self.served.load(Ordering::Relaxed) + more;
         until("requests to be served", || async {
@@ -71,14 +71,14 @@ impl Load {
     }
 
     async fn stop(self) -> usize {
-        self.is_over.store(true, Ordering::Relaxed);
+        self.is_stopping.store(true, Ordering::Relaxed);
         let failures = self.clients.join_all().await.concat();
         assert!(failures.is_empty(), "{failures:#?}");
         self.served.load(Ordering::Relaxed)
     }
 }
 
-/// The changes that a gateway under load goes through, over and over; none of them makes a request fail.
+/// The configuration for reload `number`. None of the changes may fail a request.
 fn change(number: usize, backends: [&RecordingBackend; 3]) -> String {
     let [one, other, third] = backends.map(at);
     let balances = [
@@ -109,7 +109,7 @@ fn change(number: usize, backends: [&RecordingBackend; 3]) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn fifty_reloads_under_load_fail_no_request_and_keep_no_memory() {
+async fn fifty_reloads_under_load_fail_no_request_and_leak_no_memory() {
     let (one, other, third) = tokio::join!(
         RecordingBackend::start(),
         RecordingBackend::start(),
@@ -145,7 +145,7 @@ async fn fifty_reloads_under_load_fail_no_request_and_keep_no_memory() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ten_quick_hangups_end_with_the_last_configuration() {
+async fn after_ten_quick_sighups_the_last_configuration_applies() {
     let (one, other) = tokio::join!(RecordingBackend::start(), RecordingBackend::start());
     let mut stack = Stack::builder().in_front_of(&one).start().await;
     let load = Load::start(&stack);
@@ -156,9 +156,9 @@ async fn ten_quick_hangups_end_with_the_last_configuration() {
             Program::Gateway,
             &format!("[versions.v1]\nbackend = {}", at(backend)),
         );
-        stack.running(Program::Gateway).hang_up();
+        stack.running(Program::Gateway).reload_by_signal();
     }
-    until("the last configuration", || async {
+    until("the last configuration to apply", || async {
         let before = other.requests().len();
         load.serve(10).await;
         (other.requests().len() >= before + 10).then_some(())

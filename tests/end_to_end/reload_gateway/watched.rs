@@ -1,4 +1,4 @@
-//! A watched file: however it changes, and half written.
+//! A watched file is reloaded however it changes, but not while it is half written.
 
 use std::{os::unix::fs::symlink, path::Path};
 
@@ -39,7 +39,7 @@ async fn a_watched_file_is_reloaded_however_it_changes() {
     fs::write(&new, &first).unwrap();
     fs::rename(&new, &file).unwrap();
     until_it_serves(&stack, &one).await;
-    // As Kubernetes changes the files of a ConfigMap: the folder behind a link is another one.
+    // As Kubernetes changes the files of a ConfigMap: a link is switched to another folder.
     let folder = stack.folder().join("mounted");
     for (name, content) in [("..1", &first), ("..2", &second)] {
         fs::create_dir_all(folder.join(name)).unwrap();
@@ -53,7 +53,7 @@ async fn a_watched_file_is_reloaded_however_it_changes() {
     until_it_serves(&stack, &other).await;
 }
 
-/// Makes `..data` a link to that folder, at once.
+/// Switches the link `..data` to that folder, atomically.
 fn swap_link(folder: &Path, to: &str) {
     symlink(to, folder.join("..data_tmp")).unwrap();
     fs::rename(folder.join("..data_tmp"), folder.join("..data")).unwrap();
@@ -68,7 +68,7 @@ async fn a_half_written_file_changes_nothing_until_it_is_whole() {
         Program::Gateway,
         &format!("[versions.v1]\nbackend = {}", at(&other)),
     );
-    // It stays so for longer than the gateway waits.
+    // It stays incomplete for longer than the gateway waits.
     fs::write(&file, &whole[..whole.len() / 2]).unwrap();
     stack
         .log_with(Program::Gateway, "configuration not reloaded")

@@ -1,7 +1,7 @@
-//! A backend that stops at one moment of its first exchange, and says so: `faulty-backend 127.0.0.1:7001 answer-body`.
+//! A backend that pauses at one moment of its first exchange: `faulty-backend 127.0.0.1:7001 answer-body`.
 //!
-//! For the tests only. It prints `ready`, then `reached` at that moment, and goes on when it is sent a line. It ends when
-//! its input does. Requests after the first, and all of them with the moment `never`, are answered with their target.
+//! For the tests only. It prints `ready`, then `reached` at that moment, and continues when it reads a line. It exits
+//! when its input is closed. Each request is answered with its target; the moment `never` pauses none.
 
 use std::{
     env,
@@ -12,7 +12,7 @@ use std::{
     thread,
 };
 
-/// Where it stops.
+/// The moment of the pause.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Moment {
     Never,
@@ -23,10 +23,10 @@ enum Moment {
     AnswerBody,
 }
 
-/// Stops the first exchange that gets to its moment.
-struct Stop {
+/// Pauses the first exchange that reaches the moment.
+struct Pause {
     moment: Moment,
-    go_on: Mutex<Option<mpsc::Receiver<()>>>,
+    resume: Mutex<Option<mpsc::Receiver<()>>>,
 }
 
 fn main() -> io::Result<()> {
@@ -45,38 +45,38 @@ fn main() -> io::Result<()> {
     let (line, lines) = mpsc::channel();
     thread::spawn(move || {
         for _ in stdin().lock().lines().map_while(Result::ok) {
-            // Nobody may be waiting.
+            // Fails if no exchange is paused, which is fine.
             let _ = line.send(());
         }
         process::exit(0);
     });
-    let go_on = Mutex::new(Some(lines));
-    let stop = Stop { moment, go_on };
-    say("ready")?;
+    let resume = Mutex::new(Some(lines));
+    let pause = Pause { moment, resume };
+    print_line("ready")?;
     thread::scope(|scope| {
         for stream in listener.incoming() {
             let stream = stream?;
-            let stop = &stop;
-            // How it ended is seen at the other end.
-            scope.spawn(move || serve(stream, stop));
+            let pause = &pause;
+            // The tests see the result at the gateway.
+            scope.spawn(move || serve(stream, pause));
         }
         Ok(())
     })
 }
 
-fn say(word: &str) -> io::Result<()> {
+fn print_line(word: &str) -> io::Result<()> {
     let mut out = stdout().lock();
     writeln!(out, "{word}")?;
     out.flush()
 }
 
-/// Answers one request after another. Each is read in small pieces, so that there is a moment between any two.
-fn serve(mut stream: TcpStream, stop: &Stop) -> io::Result<()> {
+/// Answers one request after another. Each is read in small pieces, so that the pause can be between any two of them.
+fn serve(mut stream: TcpStream, pause: &Pause) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut received = Vec::new();
     loop {
         read_until(&mut stream, &mut received, 10)?;
-        stop.at(Moment::RequestHead)?;
+        pause.at(Moment::RequestHead)?;
         let end = b"\r\n\r\n";
         let head_length = loop {
             match received.windows(end.len()).position(|window| window == end) {
@@ -96,27 +96,27 @@ fn serve(mut stream: TcpStream, stop: &Stop) -> io::Result<()> {
         let length: usize = length.unwrap_or(0);
         if length > 0 {
             read_until(&mut stream, &mut received, head_length + 1)?;
-            stop.at(Moment::Form)?;
+            pause.at(Moment::Form)?;
         }
         read_until(&mut stream, &mut received, head_length + length)?;
         received.drain(..head_length + length);
-        stop.at(Moment::NoAnswer)?;
+        pause.at(Moment::NoAnswer)?;
         let answer = format!(
             "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n",
             target.len()
         );
         let (begin, rest) = answer.split_at(answer.len() / 2);
         stream.write_all(begin.as_bytes())?;
-        stop.at(Moment::AnswerHead)?;
+        pause.at(Moment::AnswerHead)?;
         stream.write_all(rest.as_bytes())?;
         let (begin, rest) = target.split_at(target.len() / 2);
         stream.write_all(begin.as_bytes())?;
-        stop.at(Moment::AnswerBody)?;
+        pause.at(Moment::AnswerBody)?;
         stream.write_all(rest.as_bytes())?;
     }
 }
 
-/// Reads until there are so many bytes, few at once: what is not read stays in the kernel, as with a slow backend.
+/// Reads until `length` bytes are received. Small reads: as with a slow backend, unread bytes stay in the kernel.
 fn read_until(stream: &mut TcpStream, received: &mut Vec<u8>, length: usize) -> io::Result<()> {
     let mut buffer = [0; 16];
     while received.len() < length {
@@ -128,20 +128,20 @@ fn read_until(stream: &mut TcpStream, received: &mut Vec<u8>, length: usize) -> 
     Ok(())
 }
 
-impl Stop {
-    /// Stops here, if this is the moment and no exchange has got to it yet.
+impl Pause {
+    /// Pauses here, if this is the moment and no exchange has reached it before.
     fn at(&self, moment: Moment) -> io::Result<()> {
         if moment != self.moment {
             return Ok(());
         }
         let lines = self
-            .go_on
+            .resume
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         if let Some(lines) = lines {
-            say("reached")?;
-            // Without a line there is nothing to go on for.
+            print_line("reached")?;
+            // Fails when the input is closed; then the process exits anyway.
             let _ = lines.recv();
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! One of a crowd: logs in by polling, calls with what it was given, and begins again.
+//! One simulated user: logs in by polling, calls with the credential, and starts over.
 
 use std::{
     sync::{
@@ -15,32 +15,32 @@ use super::{Interrupted, Login, Outcome, Record, Sent};
 use crate::{
     answer::Answer,
     browser::{Browser, Decision, Page},
-    logins::{Begun, credential},
+    logins::{PollingLogin, credential},
     signed_client::{Call, SignedClient},
     stack::{Application, Stack},
 };
 
-/// So many people come from one place, one after the other and again.
+/// Provider users that one simulated user logs in as, in turn.
 const USERS: u64 = 3;
-/// Asked for again after so long when it went wrong, as a client would.
+/// Pause before a retry after a failure, as a client would make.
 const PAUSE: Duration = Duration::from_millis(20);
-/// A whole login takes less, whatever goes on meanwhile.
-const LONGEST: Duration = Duration::from_secs(15);
+/// Timeout of a login's result, damage included.
+const LOGIN_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Something went wrong; what it was is in the record.
-struct Trouble;
+/// A request failed; the record says how.
+struct Failed;
 
 #[derive(Debug)]
 pub(super) struct Person {
     number: usize,
-    /// One for each gateway.
+    /// One client for each gateway.
     clients: Vec<SignedClient>,
     /// The gateways' origins; the first is the public one.
     origins: Vec<String>,
     version: &'static str,
-    /// Which of them it goes to, once divided by how many there are.
+    /// Index of the current gateway, modulo their number.
     gateway: AtomicUsize,
-    /// Logins.
+    /// Number of completed logins.
     pub(super) completed: Arc<AtomicU64>,
     record: Mutex<Record>,
 }
@@ -52,7 +52,7 @@ impl Person {
                 Some(application) => stack.client_of_at(application, gateway),
                 None => stack.client_at(gateway),
             };
-            client.without_kept_connections()
+            client.without_keep_alive()
         };
         let gateways = 0..stack.gateways();
         Self {
@@ -66,9 +66,9 @@ impl Person {
         }
     }
 
-    pub(super) async fn live(self, is_over: impl Fn() -> bool) -> Record {
-        let mut browser = Browser::without_kept_connections();
-        while !is_over() {
+    pub(super) async fn run(self, is_stopping: impl Fn() -> bool) -> Record {
+        let mut browser = Browser::without_keep_alive();
+        while !is_stopping() {
             let turn = self.completed.load(Ordering::Relaxed) % USERS;
             let user = format!("any:{}-{turn}", self.number);
             browser.clear_cookies();
@@ -87,20 +87,20 @@ impl Person {
                 tokio::time::sleep(PAUSE).await;
             }
         }
-        self.record.into_inner().expect("nobody panics")
+        self.record.into_inner().expect("no user panics")
     }
 
-    /// The login result.
-    async fn log_in(&self, browser: &mut Browser, user: &str) -> Result<Value, Trouble> {
+    /// Logs in once, and returns the login result.
+    async fn log_in(&self, browser: &mut Browser, user: &str) -> Result<Value, Failed> {
         let mut token = None;
         let outcome = async {
-            let begin = self.ask("begin", |client| {
+            let begin = self.send("begin", |client| {
                 client.post("/login").version(self.version).signed()
             });
-            let begun = Begun::read(&begin.await?.ok());
+            let begun = PollingLogin::from_answer(&begin.await?.ok());
             token = Some(begun.token.clone());
-            let walk = self.walk(browser, &begun, user);
-            let (_, login) = tokio::try_join!(walk, self.hear_of(&begun.token))?;
+            let walk = self.confirm_in_browser(browser, &begun, user);
+            let (_, login) = tokio::try_join!(walk, self.poll_result(&begun.token))?;
             Ok(login)
         }
         .await;
@@ -111,8 +111,13 @@ impl Person {
         outcome
     }
 
-    /// The browser's way.
-    async fn walk(&self, browser: &mut Browser, begun: &Begun, user: &str) -> Result<(), Trouble> {
+    /// The browser's part of a login.
+    async fn confirm_in_browser(
+        &self,
+        browser: &mut Browser,
+        begun: &PollingLogin,
+        user: &str,
+    ) -> Result<(), Failed> {
         let page = self.step("page", browser, &begun.authorize_url).await?;
         let confirmation = page.confirmation().expect("the page has a button");
         let confirmed = self.step("confirm", browser, confirmation.as_str()).await?;
@@ -123,12 +128,12 @@ impl Person {
         Ok(())
     }
 
-    /// The client's way: asks until it is told how the login went.
-    async fn hear_of(&self, token: &str) -> Result<Value, Trouble> {
+    /// The client's part of a login: polls `/check` until the login has ended, and returns its result.
+    async fn poll_result(&self, token: &str) -> Result<Value, Failed> {
         let start = Instant::now();
-        let mut heard = Value::Null;
-        while start.elapsed() < LONGEST {
-            let check = self.ask("check", |client| {
+        let mut checked = Value::Null;
+        while start.elapsed() < LOGIN_TIMEOUT {
+            let check = self.send("check", |client| {
                 let call = client.post("/check").version(self.version);
                 call.param("token", token).param("wait", "5")
             });
@@ -136,39 +141,39 @@ impl Person {
                 tokio::time::sleep(PAUSE).await;
                 continue;
             };
-            heard = answer.ok();
-            match heard["status"].as_str() {
+            checked = answer.ok();
+            match checked["status"].as_str() {
                 Some("pending") => {}
-                Some("complete") => return Ok(heard["login"].clone()),
+                Some("complete") => return Ok(checked["login"].clone()),
                 _ => break,
             }
         }
-        // No request is to blame for this: it is held against the moment.
-        let outcome = Outcome::Refused(200, heard.to_string());
-        self.settle("outcome", Instant::now(), outcome);
-        Err(Trouble)
+        // No single request failed: the failure is recorded as of now, so that damage at this time explains it.
+        let outcome = Outcome::Rejected(200, checked.to_string());
+        self.record_sent("outcome", Instant::now(), outcome);
+        Err(Failed)
     }
 
-    /// Reads the account, and sends an event.
+    /// Reads the account, and sends an event. Failures are in the record.
     async fn call_with(&self, credential: &str) {
-        let user = self.ask("user", |client| {
+        let user = self.send("user", |client| {
             let call = client.get("/user").version(self.version);
             call.authorization(credential)
         });
         let _ = user.await;
-        let event = self.ask("event", |client| {
+        let event = self.send("event", |client| {
             let call = client.post("/event/send").version(self.version);
             call.authorization(credential).param("event", "crowd")
         });
         let _ = event.await;
     }
 
-    /// A signed call.
-    async fn ask(
+    /// Sends a signed call, and records its outcome.
+    async fn send(
         &self,
         what: &'static str,
         call: impl Fn(&SignedClient) -> Call<'_>,
-    ) -> Result<Answer, Trouble> {
+    ) -> Result<Answer, Failed> {
         let mut gateways_left = self.clients.len();
         loop {
             let turn = self.turn();
@@ -177,38 +182,38 @@ impl Person {
             let answer = call(client).try_send().await;
             gateways_left -= 1;
             if gateways_left == 0 || !self.moves_on(turn, &answer) {
-                return self.take(what, start, answer, |answer| answer);
+                return self.record_outcome(what, start, answer, |answer| answer);
             }
         }
     }
 
-    /// A step of the browser, at the gateway.
+    /// Opens one page of the gateway in the browser, and records the outcome.
     async fn step(
         &self,
         what: &'static str,
         browser: &mut Browser,
         url: &str,
-    ) -> Result<Page, Trouble> {
+    ) -> Result<Page, Failed> {
         let mut gateways_left = self.origins.len();
         loop {
             let turn = self.turn();
-            browser.reach(&self.origins[0], &self.origins[turn % self.origins.len()]);
+            browser.route_through(&self.origins[0], &self.origins[turn % self.origins.len()]);
             let start = Instant::now();
             let page = browser.try_step(url).await;
             gateways_left -= 1;
             if gateways_left == 0 || !self.moves_on(turn, &page) {
-                return self.take(what, start, page, |page| &page.answer);
+                return self.record_outcome(what, start, page, |page| &page.answer);
             }
         }
     }
 
-    /// Whose turn it is.
+    /// The current value of `gateway`.
     fn turn(&self) -> usize {
         self.gateway.load(Ordering::Relaxed)
     }
 
-    /// Nobody listens at the gateway of that turn: the request has not been sent, and goes to the next one. Browser and
-    /// client may find that out at once, and go on to the same.
+    /// Moves on to the next gateway if this one refused the connection: then the request was not sent. If browser and
+    /// client detect the same failure, only one of them advances the index.
     fn moves_on<T>(&self, turn: usize, sent: &reqwest::Result<T>) -> bool {
         let is_refused = sent.as_ref().is_err_and(reqwest::Error::is_connect);
         if is_refused {
@@ -218,26 +223,26 @@ impl Person {
         is_refused
     }
 
-    fn take<T>(
+    fn record_outcome<T>(
         &self,
         what: &'static str,
         start: Instant,
         sent: reqwest::Result<T>,
         answer: impl Fn(&T) -> &Answer,
-    ) -> Result<T, Trouble> {
+    ) -> Result<T, Failed> {
         let outcome = match sent.as_ref().map(answer) {
             Ok(answer) if answer.status.is_success() || answer.status.is_redirection() => {
                 Outcome::Done
             }
-            Ok(answer) => Outcome::Refused(answer.status.as_u16(), answer.text()),
-            Err(cause) => Outcome::Cut(format!("{cause:?}")),
+            Ok(answer) => Outcome::Rejected(answer.status.as_u16(), answer.text()),
+            Err(cause) => Outcome::NoAnswer(format!("{cause:?}")),
         };
         let is_done = outcome == Outcome::Done;
-        self.settle(what, start, outcome);
-        sent.ok().filter(|_| is_done).ok_or(Trouble)
+        self.record_sent(what, start, outcome);
+        sent.ok().filter(|_| is_done).ok_or(Failed)
     }
 
-    fn settle(&self, what: &'static str, start: Instant, outcome: Outcome) {
+    fn record_sent(&self, what: &'static str, start: Instant, outcome: Outcome) {
         let end = Instant::now();
         self.note(|record| {
             record.sent.push(Sent {
@@ -250,11 +255,11 @@ impl Person {
     }
 
     fn note(&self, note: impl FnOnce(&mut Record)) {
-        note(&mut self.record.lock().expect("nobody panics"));
+        note(&mut self.record.lock().expect("no user panics"));
     }
 }
 
-/// Where a redirect leads.
+/// The target of a redirect.
 fn target(page: &Page) -> Url {
     page.redirect()
         .unwrap_or_else(|| panic!("no redirect: {}", page.answer.summary()))

@@ -1,4 +1,4 @@
-//! What a crowd did, and what became of it.
+//! What a crowd did, and every outcome.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -6,73 +6,73 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// All that a crowd did.
+/// Everything that a crowd did.
 #[derive(Debug, Default)]
 pub struct Record {
-    /// Every request, in no order.
+    /// Every request, in no particular order.
     pub sent: Vec<Sent>,
-    /// The logins whose result was told.
+    /// The logins whose result the client received.
     pub logins: Vec<Login>,
-    /// The logins in which something went wrong.
+    /// The logins in which a request failed.
     pub interrupted: Vec<Interrupted>,
 }
 
-/// A request.
+/// A request and its outcome.
 #[derive(Clone, Debug)]
 pub struct Sent {
-    /// What was asked for.
+    /// The kind of request, for example `event`.
     pub what: &'static str,
-    /// When it went out.
+    /// When it was sent.
     pub start: Instant,
-    /// When it was answered, or broke off.
+    /// When it was answered, or failed.
     pub end: Instant,
-    /// What came back.
+    /// Its outcome.
     pub outcome: Outcome,
 }
 
-/// What came back.
+/// The outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// What was asked for.
+    /// A success or a redirect.
     Done,
-    /// Another answer: its status and its body.
-    Refused(u16, String),
-    /// No answer, or not a whole one.
-    Cut(String),
+    /// Another answer: its status and body.
+    Rejected(u16, String),
+    /// No answer, or an incomplete one: the error.
+    NoAnswer(String),
 }
 
-/// A login that was completed and told.
+/// A completed login whose result the client received.
 #[derive(Clone, Debug)]
 pub struct Login {
-    /// Who, as the provider names them.
+    /// The user's name at the provider.
     pub user: String,
     /// Whether the answer says that the account is new.
     pub is_new: bool,
-    /// What was given out.
+    /// The issued credential.
     pub credential: String,
 }
 
 /// A login in which a request failed.
 #[derive(Clone, Debug)]
 pub struct Interrupted {
-    /// Who, as the provider names them.
+    /// The user's name at the provider.
     pub user: String,
-    /// What its outcome is asked for with, if it began.
+    /// The token for `/check`, if the login was started.
     pub token: Option<String>,
 }
 
-/// When damage was done: what was under way at some time between these two may fail.
+/// An interval of damage: any request in flight during it may fail.
 #[derive(Clone, Copy, Debug)]
 pub struct Damage {
-    /// Nothing was wrong before.
+    /// Beginning of the damage.
     pub from: Instant,
-    /// All is well again.
+    /// When everything works again.
     pub until: Instant,
 }
 
 impl Damage {
-    /// Does damage that is done when this returns.
-    pub fn by(work: impl FnOnce()) -> Self {
+    /// The interval in which `work` runs.
+    pub fn during(work: impl FnOnce()) -> Self {
         let from = Instant::now();
         work();
         let until = Instant::now();
@@ -81,9 +81,9 @@ impl Damage {
 }
 
 impl Sent {
-    /// Whether it was under way meanwhile.
+    /// Whether it was in flight at any time of the damage.
     #[must_use]
-    pub fn is_within(&self, damage: &Damage) -> bool {
+    pub fn overlaps(&self, damage: &Damage) -> bool {
         self.start <= damage.until && self.end >= damage.from
     }
 
@@ -107,31 +107,31 @@ impl Record {
         self.interrupted.extend(other.interrupted);
     }
 
-    /// The requests that were not answered as they should be.
+    /// The requests with another outcome than [`Outcome::Done`].
     pub fn failed(&self) -> impl Iterator<Item = &Sent> {
         self.sent
             .iter()
             .filter(|sent| sent.outcome != Outcome::Done)
     }
 
-    /// Those of them that no damage explains, in words.
+    /// The failed requests that no damage explains, as text.
     #[must_use]
-    pub fn failed_beyond(&self, damage: &[Damage]) -> Vec<String> {
-        let is_explained = |sent: &&Sent| damage.iter().any(|damage| sent.is_within(damage));
+    pub fn failed_outside(&self, damage: &[Damage]) -> Vec<String> {
+        let is_explained = |sent: &&Sent| damage.iter().any(|damage| sent.overlaps(damage));
         self.failed()
             .filter(|sent| !is_explained(sent))
             .map(ToString::to_string)
             .collect()
     }
 
-    /// How many requests of a kind were done.
+    /// Number of successful requests of a kind.
     #[must_use]
     pub fn done(&self, what: &str) -> usize {
         let is_done = |sent: &&Sent| sent.what == what && sent.outcome == Outcome::Done;
         self.sent.iter().filter(is_done).count()
     }
 
-    /// Those who completed a login.
+    /// The users who completed a login.
     #[must_use]
     pub fn users(&self) -> BTreeSet<&str> {
         self.logins
@@ -140,14 +140,14 @@ impl Record {
             .collect()
     }
 
-    /// Those who completed or tried one.
+    /// The users who completed or tried a login.
     #[must_use]
     pub fn users_who_tried(&self) -> BTreeSet<&str> {
         let interrupted = self.interrupted.iter().map(|login| login.user.as_str());
         self.users().into_iter().chain(interrupted).collect()
     }
 
-    /// How often each was told that its account is new.
+    /// For each user, how many answers called the account new.
     #[must_use]
     pub fn new_accounts(&self) -> BTreeMap<&str, usize> {
         let mut counts = BTreeMap::new();
@@ -176,14 +176,14 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_explained_by_what_was_wrong_meanwhile_only() {
+    fn damage_explains_only_failures_at_the_same_time() {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
         let damage = |from, until| Damage {
             from: at(from),
             until: at(until),
         };
-        let failed = record(at(100), Outcome::Refused(502, String::new()));
+        let failed = record(at(100), Outcome::Rejected(502, String::new()));
         for (damage, is_explained) in [
             (damage(100, 110), true),
             (damage(90, 100), true),
@@ -191,12 +191,12 @@ mod tests {
             (damage(0, 99), false),
             (damage(111, 200), false),
         ] {
-            let left = failed.failed_beyond(&[damage]);
+            let left = failed.failed_outside(&[damage]);
             assert_eq!(left.is_empty(), is_explained, "{damage:?}");
         }
         assert_eq!(failed.done("user"), 0);
-        let cut = record(start, Outcome::Cut(String::new()));
-        assert_eq!(cut.failed_beyond(&[]).len(), 1);
+        let unanswered = record(start, Outcome::NoAnswer(String::new()));
+        assert_eq!(unanswered.failed_outside(&[]).len(), 1);
         let done = record(start, Outcome::Done);
         assert_eq!((done.failed().count(), done.done("user")), (0, 1));
     }

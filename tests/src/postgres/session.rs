@@ -1,4 +1,4 @@
-//! A connection to Postgres for tests, which may wait: blocking, and good inside and outside of async code.
+//! A blocking connection to Postgres for tests, usable inside and outside of async code.
 
 use std::{sync::mpsc, thread};
 
@@ -8,12 +8,12 @@ use tokio_postgres::{Client, NoTls, SimpleQueryMessage, SimpleQueryRow};
 use crate::rows::{Row, Rows};
 
 type Outcome = Result<Rows, tokio_postgres::Error>;
-type Question = (String, mpsc::Sender<Outcome>);
+type Query = (String, mpsc::Sender<Outcome>);
 
-/// A connection; it closes, and an open transaction is rolled back, when this is dropped.
+/// A connection. When dropped, it is closed and an open transaction is rolled back.
 #[derive(Debug)]
 pub struct Session {
-    questions: mpsc::Sender<Question>,
+    queries: mpsc::Sender<Query>,
 }
 
 impl Session {
@@ -31,68 +31,70 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Nobody listens there, or the server refuses.
+    /// The connection is refused, or the server rejects it.
     ///
     /// # Panics
     ///
-    /// When there can be no further thread.
+    /// When no thread can be started.
     pub fn try_open(address: &str) -> Result<Self, tokio_postgres::Error> {
-        let (questions, asked) = mpsc::channel::<Question>();
+        let (queries, receiver) = mpsc::channel::<Query>();
         let (connected, outcome) = mpsc::channel();
         let address = address.to_owned();
-        // A thread of its own: the caller may be inside a runtime, where nothing may wait for another one.
+        // A thread of its own: the caller may be inside a runtime, which must not block on another runtime.
         thread::spawn(move || {
             let runtime = runtime::Builder::new_current_thread().enable_all().build();
-            runtime.expect("a runtime can be made").block_on(async {
+            runtime.expect("a runtime can be built").block_on(async {
                 let client = match connect(&address).await {
                     Ok(client) => client,
                     Err(cause) => return connected.send(Err(cause)).unwrap_or_default(),
                 };
                 connected.send(Ok(())).unwrap_or_default();
-                while let Ok((sql, answer)) = asked.recv() {
-                    answer.send(ask(&client, &sql).await).unwrap_or_default();
+                while let Ok((sql, answer)) = receiver.recv() {
+                    answer
+                        .send(run_query(&client, &sql).await)
+                        .unwrap_or_default();
                 }
             });
         });
-        let outcome = outcome.recv().expect("the thread says how it went");
-        outcome.map(|()| Self { questions })
+        let outcome = outcome.recv().expect("the thread reports the outcome");
+        outcome.map(|()| Self { queries })
     }
 
-    /// What one or several statements answer.
+    /// Runs one or several statements, and returns the result.
     ///
     /// # Panics
     ///
-    /// When the server refuses, or is gone.
+    /// When the server reports an error, or the connection is closed.
     pub fn query(&self, sql: &str) -> Rows {
         self.try_query(sql)
             .unwrap_or_else(|cause| panic!("{sql}: {cause:?}"))
     }
 
-    /// What one or several statements answer.
+    /// Runs one or several statements, and returns the result.
     ///
     /// # Errors
     ///
-    /// The server refuses, or is gone.
+    /// The server reports an error, or the connection is closed.
     ///
     /// # Panics
     ///
-    /// When the connection's thread has.
+    /// When the connection's thread has panicked.
     pub fn try_query(&self, sql: &str) -> Outcome {
         let (answer, outcome) = mpsc::channel();
-        let question = (sql.to_owned(), answer);
-        self.questions.send(question).expect("the thread listens");
+        let query = (sql.to_owned(), answer);
+        self.queries.send(query).expect("the thread listens");
         outcome.recv().expect("the thread answers")
     }
 }
 
 async fn connect(address: &str) -> Result<Client, tokio_postgres::Error> {
     let (client, connection) = tokio_postgres::connect(address, NoTls).await?;
-    // Its end is seen by whoever asks next.
+    // A closed connection is noticed by the next query.
     task::spawn(connection);
     Ok(client)
 }
 
-async fn ask(client: &Client, sql: &str) -> Outcome {
+async fn run_query(client: &Client, sql: &str) -> Outcome {
     let messages = client.simple_query(sql).await?;
     let rows = messages.iter().filter_map(|message| match message {
         SimpleQueryMessage::Row(row) => Some(read(row)),
@@ -104,7 +106,7 @@ async fn ask(client: &Client, sql: &str) -> Outcome {
 fn read(row: &SimpleQueryRow) -> Row {
     let value = |at| {
         let text: &str = row.get(at)?;
-        // Bytes come as `\x` and digits.
+        // Bytes are received as `\x` and hex digits.
         Some(text.strip_prefix("\\x").unwrap_or(text).to_owned())
     };
     (0..row.len()).map(value).collect()

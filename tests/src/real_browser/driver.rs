@@ -1,4 +1,4 @@
-//! The processes: `ChromeDriver`, and the Chromium that it starts.
+//! The processes of a real browser: `ChromeDriver`, and the Chromium that it starts.
 
 use std::{
     fs,
@@ -13,17 +13,17 @@ use std::{
 use crate::{
     folder::Folder,
     port::free_address,
-    waiting::{PATIENCE, until},
+    waiting::{WAIT_TIMEOUT, until},
 };
 
-/// A running `ChromeDriver`, and an empty profile for its one browser. Both processes end when this is dropped.
+/// A running `ChromeDriver`, and an empty profile for its one browser. Both processes are stopped when this is dropped.
 #[derive(Debug)]
 pub(super) struct Driver {
     process: Child,
     address: SocketAddr,
-    /// The browser's session, once it has begun.
+    /// The browser's session, once it has started.
     pub(super) session: Option<String>,
-    // The profile goes after the processes have ended.
+    // Last, so that the profile is removed after the processes have ended.
     profile: Folder,
 }
 
@@ -55,7 +55,7 @@ impl Driver {
         driver
     }
 
-    /// Where it listens.
+    /// Its base URL.
     pub(super) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
@@ -65,38 +65,38 @@ impl Driver {
         self.profile.path()
     }
 
-    /// Without async, since it is for the drop.
+    /// Ends the browser session. Blocking, because it is called from `drop`.
     fn end_session(&self) -> io::Result<()> {
         let Some(session) = &self.session else {
             return Ok(());
         };
         let mut connection = TcpStream::connect(self.address)?;
-        connection.set_read_timeout(Some(PATIENCE))?;
+        connection.set_read_timeout(Some(WAIT_TIMEOUT))?;
         let host = self.address;
         write!(
             connection,
             "DELETE /session/{session} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
         )?;
-        // The driver answers when the session has ended, and then keeps the connection.
+        // The driver answers when the session has ended, and keeps the connection open: one read is enough.
         connection.read(&mut [0; 1024]).map(drop)
     }
 }
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // Chromium writes to its profile until its last process has ended, and only then can that go.
+        // Chromium writes to its profile until its last process has ended; only then can the profile be removed.
         let _ = self.end_session();
         let _ = self.process.kill();
         let _ = self.process.wait();
         let profile = self.profile.path().display().to_string();
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_TIMEOUT;
         while is_on_a_command_line(&profile) && Instant::now() < deadline {
             thread::yield_now();
         }
     }
 }
 
-/// Whether a process was started with this text among its arguments.
+/// Whether any process has this text in its command line.
 fn is_on_a_command_line(text: &str) -> bool {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     processes

@@ -1,55 +1,55 @@
-//! A strict reading of one HTTP/1.1 request (RFC 9112), with no leniency at all.
+//! Strict parser of one HTTP/1.1 request (RFC 9112), without any leniency.
 
 use std::str;
 
 /// A request that can be read in one way only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedRequest {
-    /// Every byte of it.
+    /// All its bytes.
     pub raw: Vec<u8>,
     /// Its method.
     pub method: String,
-    /// Its target as sent.
+    /// Its target, as sent.
     pub target: String,
-    /// Its headers in order, names in small letters.
+    /// Its headers in order, names in lower case.
     pub headers: Vec<(String, String)>,
-    /// Its body, taken out of its chunks.
+    /// Its body, without the chunk framing.
     pub body: Vec<u8>,
 }
 
-/// What bytes are.
+/// Result of parsing bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reading {
-    /// They begin with a request.
+    /// The bytes begin with a complete request.
     Whole(RecordedRequest),
-    /// They may become one.
+    /// More bytes are needed.
     Partial,
-    /// They never will.
+    /// The bytes are not the beginning of a request.
     Unreadable,
 }
 
 impl RecordedRequest {
-    /// The values of a header.
+    /// All values of a header.
     #[must_use]
     pub fn values(&self, name: &str) -> Vec<&str> {
         let of_name = self.headers.iter().filter(|(key, _)| key == name);
         of_name.map(|(_, value)| value.as_str()).collect()
     }
 
-    /// The value of a header that stands once.
+    /// The value of a header that occurs at most once.
     ///
     /// # Panics
     ///
-    /// When it stands twice.
+    /// When it occurs twice.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<&str> {
         let values = self.values(name);
-        assert!(values.len() < 2, "{name} stands twice: {:?}", self.headers);
+        assert!(values.len() < 2, "{name} occurs twice: {:?}", self.headers);
         values.first().copied()
     }
 }
 
-/// Reads the request that the bytes begin with.
+/// Parses the request that the bytes begin with.
 #[must_use]
 pub fn read_request(bytes: &[u8]) -> Reading {
     let Some(head_length) = position(bytes, b"\r\n\r\n") else {
@@ -81,7 +81,7 @@ pub fn read_request(bytes: &[u8]) -> Reading {
     Reading::Whole(request)
 }
 
-/// The head up to and with the last header's line end.
+/// Parses a head, which ends with the line end of the last header.
 fn read_head(head: &[u8]) -> Option<RecordedRequest> {
     let head = str::from_utf8(head).ok()?;
     let mut lines = head.strip_suffix("\r\n")?.split("\r\n");
@@ -94,7 +94,7 @@ fn read_head(head: &[u8]) -> Option<RecordedRequest> {
     let mut headers = Vec::new();
     for line in lines {
         let (name, value) = line.split_once(':')?;
-        // Neither a bare CR or LF nor a NUL is left in a value, and no name has a space.
+        // No control character in a value, so no bare CR, LF or NUL; no space in a name.
         if !is_token(name)
             || value
                 .bytes()
@@ -144,7 +144,7 @@ enum Chunks {
     Unreadable,
 }
 
-/// Chunks without extensions, and no trailers: neither should reach a backend.
+/// Parses chunks without extensions and trailers: neither may reach a backend.
 fn read_chunks(bytes: &[u8]) -> Chunks {
     let mut body = Vec::new();
     let mut at = 0;
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_read_in_two_ways_is_not_read() {
+    fn an_ambiguous_request_is_unreadable() {
         for bytes in [
             &b"GET / HTTP/1.1\r\n\r\n"[..],
             b"GET / HTTP/1.1\nHost: x\r\n\r\n",

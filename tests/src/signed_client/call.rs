@@ -1,4 +1,4 @@
-//! A call being put together: parameters, headers, `time` and `sign`.
+//! Builder of a call: parameters, headers, `time` and `sign`.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::Method;
@@ -11,7 +11,7 @@ use crate::{
     signer::{Request, sign},
 };
 
-/// A call being put together.
+/// A call that is not sent yet.
 #[derive(Clone, Debug)]
 #[must_use = "a call does nothing until it is sent"]
 pub struct Call<'c> {
@@ -64,34 +64,34 @@ impl<'c> Call<'c> {
         self
     }
 
-    /// A header by its whole name. It may be given twice.
+    /// A header by its full name. It may be added twice.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// One of the convention's headers: `App`, `Version`, `Language`, `Authorization`.
+    /// A header with the client's prefix: `App`, `Version`, `Language`, `Authorization`.
     pub fn convention(self, name: &str, value: &str) -> Self {
         let name = format!("{}-X-{name}", self.client.prefix);
         self.header(&name, value)
     }
 
-    /// Of which version.
+    /// Sets the version header.
     pub fn version(self, version: &str) -> Self {
         self.convention("Version", version)
     }
 
-    /// In which language.
+    /// Sets the language header.
     pub fn language(self, language: &str) -> Self {
         self.convention("Language", language)
     }
 
-    /// For which user.
+    /// Sets the authorization header.
     pub fn authorization(self, credential: &str) -> Self {
         self.convention("Authorization", credential)
     }
 
-    /// Signed though there may be no parameter.
+    /// Signed even if it has no parameters.
     pub fn signed(mut self) -> Self {
         self.sign = Signing::Always;
         self
@@ -104,7 +104,7 @@ impl<'c> Call<'c> {
         self
     }
 
-    /// With this `sign`, right or wrong.
+    /// With this `sign`, valid or not.
     pub fn sign_given(mut self, sign: &str) -> Self {
         self.sign = Signing::Given(sign.to_owned());
         self
@@ -122,7 +122,7 @@ impl<'c> Call<'c> {
         self
     }
 
-    /// As if made so many milliseconds later (or earlier, below zero).
+    /// With a `time` this many milliseconds after now, or before it if negative.
     pub fn later_by_ms(self, milliseconds: i64) -> Self {
         let time = now_ms() + milliseconds;
         self.time(&time.to_string())
@@ -134,7 +134,7 @@ impl<'c> Call<'c> {
         self
     }
 
-    /// The target and the form as they go out.
+    /// The target and the form, as they are sent.
     #[must_use]
     pub fn parts(&self) -> (String, String) {
         let has_parameters = !self.query.is_empty() || !self.form.is_empty();
@@ -182,13 +182,13 @@ impl<'c> Call<'c> {
         (target, form)
     }
 
-    /// The address that a browser would open.
+    /// The URL, for a browser.
     #[must_use]
     pub fn url(&self) -> String {
         format!("{}{}", self.client.base, self.parts().0)
     }
 
-    /// The bytes of it, for a raw connection, with further header lines.
+    /// Its bytes for a raw connection, with additional header lines.
     #[must_use]
     pub fn bytes(&self, further: &[&str]) -> Vec<u8> {
         let (target, form) = self.parts();
@@ -206,11 +206,11 @@ impl<'c> Call<'c> {
         request(self.method.as_str(), &target, &lines, form.as_bytes())
     }
 
-    /// Sends it and reads the whole answer.
+    /// Sends it, and reads the answer.
     ///
     /// # Panics
     ///
-    /// When there is no answer.
+    /// When no answer comes.
     pub async fn send(&self) -> Answer {
         self.try_send().await.expect("the gateway answers")
     }
@@ -219,7 +219,7 @@ impl<'c> Call<'c> {
     ///
     /// # Errors
     ///
-    /// When there is no answer, or not a whole one.
+    /// When no answer comes, or an incomplete one.
     pub async fn try_send(&self) -> reqwest::Result<Answer> {
         let (target, form) = self.parts();
         let url = format!("{}{target}", self.client.base);
@@ -236,7 +236,7 @@ impl<'c> Call<'c> {
     }
 }
 
-/// Everything but RFC 3986's unreserved letters is escaped.
+/// All bytes are escaped except the unreserved characters of RFC 3986.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')

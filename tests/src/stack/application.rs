@@ -1,4 +1,4 @@
-//! Applications of a stack with many, made by the command line as an operator makes them.
+//! Applications in multi-application mode, created by `signpost app create`.
 
 use std::process::Output;
 
@@ -7,17 +7,17 @@ use serde_json::Value;
 use super::Stack;
 use crate::signed_client::SignedClient;
 
-/// An application, with the key that was shown once.
+/// An application with its key.
 #[derive(Clone, Debug)]
 pub struct Application {
-    /// What clients send.
+    /// The ident that clients send.
     pub ident: String,
-    /// What clients sign with.
+    /// The key that clients sign with.
     pub key: String,
 }
 
 impl Stack {
-    /// Makes an application, with further arguments of `signpost app create`.
+    /// Creates an application, with additional arguments of `signpost app create`.
     ///
     /// # Panics
     ///
@@ -25,7 +25,7 @@ impl Stack {
     pub fn create_application(&self, name: &str, further: &[&str]) -> Application {
         let mut arguments = vec!["app", "create", name, "--json"];
         arguments.extend(further);
-        let created = succeed(&self.command(&arguments));
+        let created = printed_json(&self.command(&arguments));
         let member = |name: &str| {
             let value = created[name].as_str();
             value
@@ -44,7 +44,7 @@ impl Stack {
         self.client_of_at(application, 0)
     }
 
-    /// A client of an application, at one of several gateways.
+    /// A client of an application, of one of several gateways.
     #[must_use]
     pub fn client_of_at(&self, application: &Application, number: usize) -> SignedClient {
         self.client_at(number)
@@ -58,7 +58,7 @@ impl Stack {
 /// # Panics
 ///
 /// When the command failed.
-fn succeed(output: &Output) -> Value {
+fn printed_json(output: &Output) -> Value {
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{}: {error}", output.status);
     serde_json::from_slice(&output.stdout)

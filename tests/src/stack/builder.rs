@@ -1,4 +1,4 @@
-//! What a stack is made of, and how it is started.
+//! The parts of a stack, and its start.
 
 use std::{collections::BTreeMap, net::SocketAddr};
 
@@ -17,7 +17,7 @@ use crate::{
     store::{PostgresStore, Store, StoreKind},
 };
 
-/// What a stack is made of, before it is started.
+/// A stack that is not started yet.
 #[derive(Clone, Debug)]
 pub struct StackBuilder {
     programs: BTreeMap<Program, usize>,
@@ -50,9 +50,9 @@ impl StackBuilder {
         }
     }
 
-    /// Adds to the gateway's file, or replaces what is there. For places see [`Stack`]'s files:
-    /// `$GATEWAY`, `$V1`, `$V2`, `$PROVIDER` are addresses, `$V1-1` is that of the second v1, `$LISTEN` the
-    /// program's own; `$FOLDER` is the stack's folder, `$STORE` its store.
+    /// Adds to the gateway's file, or replaces its keys. Placeholders: `$GATEWAY`, `$V1`, `$V2`, `$PROVIDER` are
+    /// addresses, `$V1-1` is that of the second v1, `$LISTEN` the program's own; `$FOLDER` is the stack's folder,
+    /// `$STORE` its store.
     #[must_use]
     pub fn gateway(self, toml: &str) -> Self {
         self.overriding(&[Program::Gateway], toml)
@@ -70,7 +70,7 @@ impl StackBuilder {
         self.overriding(&[program], toml)
     }
 
-    /// Adds to the file of one of several.
+    /// Adds to the file of one process of several.
     #[must_use]
     pub fn only(mut self, instance: Instance, toml: &str) -> Self {
         let table = parse(toml);
@@ -78,28 +78,28 @@ impl StackBuilder {
         self
     }
 
-    /// So many of a program. Every gateway knows all backends; the first gateway's address is the public one.
+    /// Starts `count` processes of a program. Every gateway has all backends; the first one's address is public.
     #[must_use]
     pub fn several(mut self, program: Program, count: usize) -> Self {
         self.programs.insert(program, count);
         self
     }
 
-    /// Keeps everything on a Postgres of the test's own, whatever the kind that the run is on.
+    /// Stores everything on the test's own Postgres server, whichever store the run uses.
     #[must_use]
     pub fn on_server(mut self, server: &PostgresServer) -> Self {
         self.server = Some(server.address().to_owned());
         self
     }
 
-    /// Takes a key of the usual file away.
+    /// Removes a key from the default file.
     #[must_use]
     pub fn without(mut self, program: Program, key: &'static str) -> Self {
         self.without.push((program, key));
         self
     }
 
-    /// Further arguments of the sandbox provider.
+    /// Adds arguments of the sandbox provider.
     #[must_use]
     pub fn provider(mut self, arguments: &[&str]) -> Self {
         self.provider_arguments
@@ -107,14 +107,14 @@ impl StackBuilder {
         self
     }
 
-    /// Many applications, by their records in the store. There is none at first.
+    /// Multi-application mode, with no application at first.
     #[must_use]
     pub fn multi(mut self) -> Self {
         self.is_multi = true;
         self
     }
 
-    /// Both versions from one process.
+    /// Both versions in one process, `login-all`.
     #[must_use]
     pub fn internal_forwarding(mut self) -> Self {
         self.programs.remove(&Program::V1);
@@ -123,13 +123,13 @@ impl StackBuilder {
         self
     }
 
-    /// Only the gateway, with this behind it as both versions.
+    /// Only the gateway, with this backend for both versions.
     #[must_use]
     pub fn in_front_of(self, backend: &RecordingBackend) -> Self {
         self.in_front_of_address(backend.address())
     }
 
-    /// Only the gateway, with this address behind it as both versions.
+    /// Only the gateway, with this backend address for both versions.
     #[must_use]
     pub fn in_front_of_address(mut self, backend: SocketAddr) -> Self {
         self.programs = BTreeMap::from([(Program::Gateway, 1)]);
@@ -144,24 +144,24 @@ impl StackBuilder {
         self
     }
 
-    /// Starts everything and waits until all of it is ready.
+    /// Starts all programs, and waits until all are ready.
     ///
     /// # Panics
     ///
-    /// When a program does not get ready; what it wrote is in the message.
+    /// When a program does not become ready; its log is in the message.
     pub async fn start(self) -> Stack {
-        for _ in 0..MOST_TRIES {
+        for _ in 0..MAX_TRIES {
             match self.try_start().await {
                 Ok(stack) => return stack,
-                // Somebody else was faster to bind a port: choose others.
+                // Another process has bound a port in the meantime: try again with other ports.
                 Err(ended) if ended.is_port_taken() => {}
-                Err(ended) => panic!("{} ended at its start:\n{}", ended.instance, ended.log),
+                Err(ended) => panic!("{} exited at its start:\n{}", ended.instance, ended.log),
             }
         }
-        panic!("ports were taken {MOST_TRIES} times in a row");
+        panic!("a port was in use {MAX_TRIES} times in a row");
     }
 
-    /// Writes the files without starting anything, for what is not meant to start.
+    /// Writes the files without starting a program, for tests of programs that must not start.
     #[must_use]
     pub fn write_files(&self) -> Files {
         let folder = Folder::create();
@@ -180,7 +180,7 @@ impl StackBuilder {
         if self.is_multi && files.store.kind() == StoreKind::Postgres {
             files.write_master_key();
         }
-        // Those that are not started have a file, too: a test may run them.
+        // Programs that are not started have a file too: a test may run them.
         for program in [Program::Gateway, Program::V1, Program::V2, Program::All] {
             for number in 0..self.programs.get(&program).copied().unwrap_or(1) {
                 let instance = program.number(number);
@@ -222,7 +222,7 @@ impl StackBuilder {
         let has_backend = [Program::V1, Program::V2, Program::All]
             .iter()
             .any(|program| self.programs.contains_key(program));
-        // Nobody opens it otherwise, and a file that nobody opens costs nothing.
+        // Otherwise no program opens the store, and a SQLite file that is never opened costs nothing.
         let is_used = has_backend || self.is_multi;
         let kind = if is_used {
             StoreKind::chosen()
@@ -234,7 +234,7 @@ impl StackBuilder {
 
     fn file_of(&self, instance: Instance) -> Table {
         let program = instance.program;
-        let mut table = files::usual(program, self.is_multi);
+        let mut table = files::default_table(program, self.is_multi);
         for (version, backend) in [("v1", Program::V1), ("v2", Program::V2)] {
             let count = self.programs.get(&backend).copied().unwrap_or(1);
             if program == Program::Gateway && count > 1 {
@@ -283,5 +283,5 @@ fn parse(toml: &str) -> Table {
     toml.parse().expect("a test's TOML is well-formed")
 }
 
-/// More than once in a row is unlikely, more than that is another problem.
-const MOST_TRIES: usize = 5;
+/// Attempts to start on free ports. Two failures in a row are unlikely; more have another cause.
+const MAX_TRIES: usize = 5;

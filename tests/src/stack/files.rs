@@ -1,4 +1,4 @@
-//! The configuration files of a stack: the usual ones, and how a test changes them.
+//! The configuration files of a stack: the defaults, and how a test changes them.
 
 use std::{collections::BTreeMap, fs, net::SocketAddr, os::unix::fs::PermissionsExt, path::Path};
 
@@ -12,26 +12,26 @@ use crate::{
     store::Store,
 };
 
-/// The files of a stack that is not started, or not yet.
+/// The files of a stack, before or without its start.
 #[derive(Debug)]
 pub struct Files {
-    // The order matters: what is in the folder goes first.
-    /// What the files name as the store.
+    // Before `folder`: the store is removed before the folder that it may be in.
+    /// The store of all programs.
     pub store: Box<dyn Store>,
-    /// Where each program will listen.
+    /// The addresses of all programs.
     pub addresses: Addresses,
-    /// Where the files are.
+    /// The folder of all files.
     pub folder: Folder,
 }
 
 impl Files {
-    /// Where the files are.
+    /// The folder's path.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
 
-    /// A program's own file.
+    /// The path of a program's configuration file.
     #[must_use]
     pub fn config(&self, instance: impl Into<Instance>) -> String {
         let name = format!("{}.toml", instance.into());
@@ -39,7 +39,7 @@ impl Files {
     }
 }
 
-/// Where each program of a stack listens; the first of them, where there are several.
+/// The addresses of all programs; the fields are those of each program's first process.
 #[derive(Clone, Debug)]
 pub struct Addresses {
     /// The gateway, for clients.
@@ -57,7 +57,7 @@ pub struct Addresses {
 }
 
 impl Addresses {
-    /// With so many of each program.
+    /// Chooses free addresses for this number of each program.
     pub(super) fn choose(counts: &BTreeMap<Program, usize>) -> Self {
         let further = |(program, count): (&Program, &usize)| {
             let program = *program;
@@ -74,11 +74,11 @@ impl Addresses {
         }
     }
 
-    /// Where one of them listens.
+    /// The address of a process.
     ///
     /// # Panics
     ///
-    /// When there are not so many.
+    /// When the stack does not have it.
     #[must_use]
     pub fn of(&self, instance: impl Into<Instance>) -> SocketAddr {
         let instance = instance.into();
@@ -91,11 +91,11 @@ impl Addresses {
         }
     }
 
-    /// Where a gateway's management listens.
+    /// The address of a gateway's management listener.
     ///
     /// # Panics
     ///
-    /// When there are not so many.
+    /// When the stack does not have this gateway.
     #[must_use]
     pub fn management_of(&self, instance: impl Into<Instance>) -> SocketAddr {
         match instance.into() {
@@ -104,12 +104,12 @@ impl Addresses {
         }
     }
 
-    /// Replaces `$GATEWAY` and the like in the text of one program's file.
+    /// Replaces the placeholders, for example `$GATEWAY`, in the text of one program's file.
     fn fill_in(&self, text: &str, instance: Instance) -> String {
         let mut text = text.to_owned();
         for (other, address) in &self.further {
-            let place = format!("${:?}-{}", other.program, other.number).to_uppercase();
-            text = text.replace(&place, &address.to_string());
+            let placeholder = format!("${:?}-{}", other.program, other.number).to_uppercase();
+            text = text.replace(&placeholder, &address.to_string());
         }
         text.replace("$LISTEN", &self.of(instance).to_string())
             .replace("$MANAGEMENT", &self.management_of(instance).to_string())
@@ -121,7 +121,7 @@ impl Addresses {
 }
 
 impl Files {
-    /// Writes a program's file: its text has places that are filled in here.
+    /// Writes a program's file, with its placeholders replaced.
     pub(super) fn write(&self, instance: Instance, table: &Table) {
         let text = toml::to_string(table).expect("a table can be written");
         let text = self
@@ -132,16 +132,16 @@ impl Files {
         self.folder.write(&format!("{instance}.toml"), &text);
     }
 
-    /// Writes the key that all gateways on a server share, and that none of them makes.
+    /// Writes the master key that all gateways on a Postgres server share: none of them creates it.
     pub(super) fn write_master_key(&self) {
         let path = self.folder.write(MASTER_KEY, &"5a".repeat(32));
         fs::set_permissions(path, fs::Permissions::from_mode(0o600))
-            .expect("whoever made a file may say who reads it");
+            .expect("the owner of a file may change its mode");
     }
 }
 
-/// A program's usual file, with places still to be filled in.
-pub(super) fn usual(program: Program, is_multi: bool) -> Table {
+/// A program's default file, with placeholders.
+pub(super) fn default_table(program: Program, is_multi: bool) -> Table {
     match program {
         Program::Gateway if is_multi => parse(&[GATEWAY, MULTI]),
         Program::Gateway => parse(&[GATEWAY, &format!("[application]\nkey = \"{APP_KEY}\"\n")]),
@@ -150,17 +150,17 @@ pub(super) fn usual(program: Program, is_multi: bool) -> Table {
     }
 }
 
-/// What a gateway's file says about a version with several backends.
+/// The part of a gateway's file that gives a version several backends.
 pub(super) fn several_backends(version: &str, count: usize) -> Table {
-    let place = version.to_uppercase();
-    let further = (1..count).map(|number| format!(", \"${place}-{number}\""));
+    let placeholder = version.to_uppercase();
+    let further = (1..count).map(|number| format!(", \"${placeholder}-{number}\""));
     let further: String = further.collect();
     parse(&[&format!(
-        "[versions.{version}]\nbackends = [\"${place}\"{further}]"
+        "[versions.{version}]\nbackends = [\"${placeholder}\"{further}]"
     )])
 }
 
-/// Puts one table over another, table by table.
+/// Merges `above` into `below`, table by table; values of `above` win.
 pub(super) fn merge(below: &mut Table, above: &Table) {
     for (key, value) in above {
         match (below.get_mut(key), value) {
@@ -176,7 +176,7 @@ fn parse(parts: &[&str]) -> Table {
     parts
         .concat()
         .parse()
-        .expect("the usual files are well-formed")
+        .expect("the default files are well-formed")
 }
 
 const GATEWAY: &str = "
@@ -189,7 +189,7 @@ default_version = \"v1\"
 [management]
 listen = \"$MANAGEMENT\"
 
-# Tests begin hundreds of logins from one address, as nobody else does.
+# Tests start hundreds of logins from one address.
 [limits.unsigned]
 per_second = 10000
 burst = 100000
@@ -201,7 +201,7 @@ backend = \"$V1\"
 backend = \"$V2\"
 ";
 
-/// Its name in the folder; the files name it, too.
+/// File name of the master key; `MULTI` has it too.
 const MASTER_KEY: &str = "master.key";
 
 const MULTI: &str = "

@@ -14,14 +14,14 @@ impl Stack {
         self.files.config(instance).into()
     }
 
-    /// What a program's configuration file would be with this put over it.
+    /// The text of a program's configuration file with `toml` merged in.
     ///
     /// # Panics
     ///
-    /// When it is no TOML.
+    /// When `toml` is not valid.
     #[must_use]
     pub fn config_with(&self, instance: impl Into<Instance>, toml: &str) -> String {
-        let text = fs::read_to_string(self.config(instance)).expect("the file is there");
+        let text = fs::read_to_string(self.config(instance)).expect("the file exists");
         let mut table: Table = text.parse().expect("the file was written as TOML");
         merge(
             &mut table,
@@ -30,18 +30,18 @@ impl Stack {
         toml::to_string(&table).expect("a table can be written")
     }
 
-    /// Puts this over a program's configuration file, while the program runs.
+    /// Merges `toml` into a program's configuration file, while the program runs.
     ///
     /// # Panics
     ///
-    /// When it is no TOML, or the file cannot be written.
+    /// When `toml` is not valid, or the file cannot be written.
     pub fn configure(&self, instance: impl Into<Instance>, toml: &str) {
         let instance = instance.into();
         let text = self.config_with(instance, toml);
         fs::write(self.config(instance), text).expect("the file can be written");
     }
 
-    /// Runs the command by which a program reloads.
+    /// Runs the command that makes a program reload.
     #[must_use]
     pub fn reload(&self, instance: impl Into<Instance>) -> Output {
         let instance = instance.into();
@@ -54,7 +54,7 @@ impl Stack {
         instance.program.run(self.folder(), &arguments)
     }
 
-    /// Runs the command that checks a program's file, with these further arguments.
+    /// Runs the command that checks a program's file, with additional arguments.
     #[must_use]
     pub fn check(&self, instance: impl Into<Instance>, further: &[&str]) -> Output {
         let instance = instance.into();

@@ -1,4 +1,4 @@
-//! A stack's database on a Postgres server, and the role that owns it: nobody's but this stack's.
+//! A stack's own database on a Postgres server, and the role that owns it.
 
 use std::{
     process,
@@ -9,9 +9,9 @@ use std::{
 use url::Url;
 
 use super::{Lock, Store, StoreKind};
-use crate::{postgres::Session, rows::Rows, waiting::PATIENCE};
+use crate::{postgres::Session, rows::Rows, waiting::WAIT_TIMEOUT};
 
-/// A database, and a role that may do in it what its owner may, and nothing else. Both go when this is dropped.
+/// A database, and the role that owns it and has no other rights. Both are removed when this is dropped.
 #[derive(Debug)]
 pub struct PostgresStore {
     administrator: String,
@@ -19,16 +19,16 @@ pub struct PostgresStore {
     address: Url,
 }
 
-/// Escaped in an address, as some are: whoever hands addresses on must not lose that.
+/// A password that must be escaped in an address, so that the tests notice code that loses the escapes.
 const PASSWORD: &str = "Hush-4711/at@all:times";
 const PASSWORD_ESCAPED: &str = "Hush-4711%2Fat%40all%3Atimes";
 
 impl PostgresStore {
-    /// Makes one on a server, by the address of an administrator there.
+    /// Creates one on the server with this administrator address.
     ///
     /// # Panics
     ///
-    /// When the server refuses, or is not there.
+    /// When the server is unreachable or reports an error.
     #[must_use]
     pub fn create(administrator: &str) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -41,7 +41,7 @@ impl PostgresStore {
             .set_password(Some(PASSWORD_ESCAPED))
             .expect("it names a server");
         let server = Session::open(administrator);
-        // A process of the same id may have been killed before it could tidy up.
+        // An earlier process with the same id may have been killed before it removed its database.
         for statement in removal(&name) {
             server.query(&statement);
         }
@@ -56,7 +56,7 @@ impl PostgresStore {
         }
     }
 
-    /// How many connections the programs have to it.
+    /// Number of connections that the programs have to it.
     #[must_use]
     pub fn connections(&self) -> i64 {
         let name = &self.name;
@@ -68,7 +68,7 @@ impl PostgresStore {
         Session::open(&self.administrator)
     }
 
-    /// As somebody who may do everything there.
+    /// Connects to the database as administrator.
     fn open(&self) -> Session {
         let mut address: Url = self.administrator.parse().expect("it was parsed before");
         address.set_path(&self.name);
@@ -82,7 +82,7 @@ impl PostgresStore {
         tables.values().map(str::to_owned).collect()
     }
 
-    /// Whether connections are allowed.
+    /// Allows or forbids connections.
     fn allow(&self, server: &Session, allowed: bool) {
         let name = &self.name;
         server.query(&format!(
@@ -127,7 +127,7 @@ impl Store for PostgresStore {
         Lock(Box::new(session))
     }
 
-    fn refuse_accounts(&self) {
+    fn fail_account_inserts(&self) {
         self.query(
             "CREATE FUNCTION full_up() RETURNS trigger LANGUAGE plpgsql \
              AS $$ BEGIN RAISE EXCEPTION 'full'; END $$; \
@@ -138,9 +138,9 @@ impl Store for PostgresStore {
     fn make_unavailable(&self) {
         let server = self.server();
         self.allow(&server, false);
-        let (name, patience) = (&self.name, PATIENCE.as_millis());
+        let (name, timeout_ms) = (&self.name, WAIT_TIMEOUT.as_millis());
         server.query(&format!(
-            "SELECT pg_terminate_backend(pid, {patience}) FROM pg_stat_activity WHERE datname = '{name}'"
+            "SELECT pg_terminate_backend(pid, {timeout_ms}) FROM pg_stat_activity WHERE datname = '{name}'"
         ));
     }
 
@@ -151,7 +151,7 @@ impl Store for PostgresStore {
 
 impl Drop for PostgresStore {
     fn drop(&mut self) {
-        // The server may be a test's own, and gone already; what is left on the shared one goes with that.
+        // A test's own server may be removed already; the shared one is removed after the run, with all databases.
         let Ok(server) = Session::try_open(&self.administrator) else {
             return;
         };
@@ -163,7 +163,7 @@ impl Drop for PostgresStore {
     }
 }
 
-/// One by one: a database cannot be dropped in a transaction.
+/// The statements that remove database and role. Separate, since a database cannot be dropped in a transaction.
 fn removal(name: &str) -> [String; 2] {
     [
         format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"),
@@ -179,40 +179,40 @@ mod tests {
     use crate::postgres::shared_server;
 
     #[test]
-    fn a_database_is_taken_away_and_brought_back() {
+    fn a_database_becomes_unavailable_and_available_again() {
         let store = PostgresStore::create(&shared_server());
-        let theirs = Session::open(&store.address());
-        theirs.query("CREATE TABLE things (name TEXT, raw BYTEA)");
-        theirs.query("INSERT INTO things VALUES ('one', '\\x00abcd')");
+        let client = Session::open(&store.address());
+        client.query("CREATE TABLE things (name TEXT, raw BYTEA)");
+        client.query("INSERT INTO things VALUES ('one', '\\x00abcd')");
         assert_eq!(store.find(b"one"), Some("things".to_owned()));
         assert_eq!(store.find(&[0xab, 0xcd]), Some("things".to_owned()));
         assert_eq!(store.find(b"two"), None);
         store.make_unavailable();
-        assert!(theirs.try_query("SELECT 1").is_err());
+        assert!(client.try_query("SELECT 1").is_err());
         assert!(Session::try_open(&store.address()).is_err());
         store.make_available();
-        let theirs = Session::open(&store.address());
-        assert_eq!(theirs.query("SELECT count(*) FROM things").number(), 1);
+        let client = Session::open(&store.address());
+        assert_eq!(client.query("SELECT count(*) FROM things").number(), 1);
         assert_eq!(store.connections(), 1);
     }
 
     #[test]
-    fn a_lock_keeps_others_waiting() {
+    fn a_lock_blocks_other_connections() {
         let store = PostgresStore::create(&shared_server());
-        let theirs = Session::open(&store.address());
-        theirs.query("CREATE TABLE things (name TEXT)");
+        let client = Session::open(&store.address());
+        client.query("CREATE TABLE things (name TEXT)");
         let lock = store.lock();
-        theirs.query("SET lock_timeout = '10ms'");
-        let refused = theirs.try_query("SELECT * FROM things").unwrap_err();
+        client.query("SET lock_timeout = '10ms'");
+        let refused = client.try_query("SELECT * FROM things").unwrap_err();
         assert_eq!(refused.code(), Some(&SqlState::LOCK_NOT_AVAILABLE));
         drop(lock);
-        // It is let go a moment later.
-        theirs.query("SET lock_timeout = '10s'");
-        theirs.query("SELECT * FROM things");
+        // It is released a moment later.
+        client.query("SET lock_timeout = '10s'");
+        client.query("SELECT * FROM things");
     }
 
     #[test]
-    fn nothing_is_left_behind() {
+    fn a_dropped_store_leaves_no_database_and_no_role() {
         let store = PostgresStore::create(&shared_server());
         let (address, name) = (store.address(), store.name.clone());
         let _connected = Session::open(&address);

@@ -10,14 +10,14 @@ use rusqlite::{Connection, types::ValueRef};
 use super::{Lock, Store, StoreKind};
 use crate::rows::Rows;
 
-/// A file in a stack's folder; it goes with that.
+/// A file in a stack's folder; it is removed with the folder.
 #[derive(Debug)]
 pub struct SqliteStore {
     file: PathBuf,
 }
 
 impl SqliteStore {
-    /// The file that the programs will make in a folder.
+    /// The file that the programs will create in a folder.
     #[must_use]
     pub fn new(folder: &Path) -> Self {
         Self {
@@ -29,7 +29,7 @@ impl SqliteStore {
         Connection::open(&self.file).expect("the store is a database")
     }
 
-    fn elsewhere(&self) -> PathBuf {
+    fn moved_file(&self) -> PathBuf {
         self.file.with_extension("away")
     }
 }
@@ -65,22 +65,22 @@ impl Store for SqliteStore {
         let connection = self.open();
         connection
             .execute_batch("BEGIN EXCLUSIVE")
-            .expect("the lock comes free");
+            .expect("the lock becomes free");
         Lock(Box::new(connection))
     }
 
-    fn refuse_accounts(&self) {
+    fn fail_account_inserts(&self) {
         let full =
             "CREATE TRIGGER full BEFORE INSERT ON accounts BEGIN SELECT RAISE(ABORT, 'full'); END";
         self.query(full);
     }
 
     fn make_unavailable(&self) {
-        fs::rename(&self.file, self.elsewhere()).expect("the file is there");
+        fs::rename(&self.file, self.moved_file()).expect("the file exists");
     }
 
     fn make_available(&self) {
-        fs::rename(self.elsewhere(), &self.file).expect("the file was taken away");
+        fs::rename(self.moved_file(), &self.file).expect("the file was moved away");
     }
 }
 

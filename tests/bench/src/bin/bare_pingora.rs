@@ -1,6 +1,6 @@
 //! A bare pingora proxy: it routes by the version header and does nothing else.
 //!
-//! What Signpost is measured against. Allocator, runtime without work stealing, timeouts and pool size are as in the
+//! Signpost is compared with it. Allocator, runtime without work stealing, timeouts and pool size are those of the
 //! gateway. Listener, forwarding and pool are pingora's own.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
@@ -26,13 +26,13 @@ static VERSION: HeaderName = HeaderName::from_static("acme-x-version");
 /// Proxies to one of two backends, by the version header.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Where to listen.
+    /// Address to listen on.
     #[arg(long)]
     listen: SocketAddr,
-    /// The backend of version v1, and of requests that name no version.
+    /// Backend of version v1, and of requests without a version.
     #[arg(long)]
     v1: SocketAddr,
-    /// The backend of version v2.
+    /// Backend of version v2.
     #[arg(long)]
     v2: SocketAddr,
     /// Worker threads.
@@ -66,7 +66,7 @@ impl ProxyHttp for Bare {
     }
 }
 
-/// With pingora's own rules for hop-by-hop headers: a proxy that passed `Connection: close` on would lose its pool.
+/// With pingora's own rules for hop-by-hop headers: a proxy that forwarded `Connection: close` would lose its pool.
 fn peer(address: SocketAddr) -> HttpPeer {
     let mut peer = HttpPeer::new(address, false, String::new());
     peer.options.connection_timeout = Some(Duration::from_secs(2));
@@ -90,7 +90,7 @@ fn main() {
         threads: arguments.threads,
         work_stealing: false,
         upstream_keepalive_pool_size: 1024,
-        // It ends at once: nothing is under way when it is told to.
+        // It stops immediately: no request is in flight at that time.
         grace_period_seconds: Some(0),
         graceful_shutdown_timeout_seconds: Some(0),
         ..ServerConf::default()

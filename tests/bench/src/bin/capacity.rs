@@ -1,4 +1,4 @@
-//! Measures what one machine serves, by store and by size. `scripts/capacity` calls it.
+//! The program `capacity`: measures what one machine serves. `scripts/capacity` calls it.
 
 use std::{
     env,
@@ -13,36 +13,36 @@ use bench::{
     capacity::{
         disk::Disk,
         effort::Effort,
-        plan::{self, Place},
+        plan::{self, Environment},
         report::{self, Results},
         store::{Kind, Server},
     },
-    progress::say,
+    progress::print_line,
 };
 use clap::Parser;
 
-/// Measures what one machine serves, by store and by size.
+/// Measures what one machine serves, by kind and size of the store.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// The stores, with a comma between. Default: both.
+    /// Stores, separated by a comma. Default: both.
     #[arg(long, value_delimiter = ',')]
     stores: Vec<Kind>,
-    /// How long a cell is measured.
+    /// Measured time of each cell, in seconds.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: u64,
-    /// How long a cell warms up before.
+    /// Warm-up before it, in seconds.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(0..=600))]
     warm_up_seconds: u64,
-    /// Requests or logins that are under way at once.
+    /// Requests or logins in flight at once.
     #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=1000))]
     workers: u16,
-    /// Measures little, to see whether everything works: the figures mean nothing.
+    /// Measures briefly, only to check that everything works: the figures mean nothing.
     #[arg(long)]
     quick: bool,
-    /// The folder of `signpost`, `login-v1` and `sandbox-provider`. Default: the one that this program is in.
+    /// Folder of `signpost`, `login-v1` and `sandbox-provider`. Default: the folder of this program.
     #[arg(long)]
     binaries: Option<PathBuf>,
-    /// Where the results are written. Default: tests/bench/results, and with --quick nowhere.
+    /// Folder for the results. Default: tests/bench/results; with --quick no results are written.
     #[arg(long)]
     results: Option<PathBuf>,
 }
@@ -73,8 +73,8 @@ fn main() -> ExitCode {
     match execute(&Arguments::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Where it cannot be said, the exit code still tells.
-            let _ = say(&format!("capacity: {error:#}"));
+            // If it cannot be printed, the exit code still reports the failure.
+            let _ = print_line(&format!("capacity: {error:#}"));
             ExitCode::FAILURE
         }
     }
@@ -87,16 +87,16 @@ fn execute(arguments: &Arguments) -> anyhow::Result<()> {
     let disk = Disk::measure()?;
     let server = stores.contains(&Kind::Postgres).then(Server::prepare);
     let server = server.transpose()?;
-    let place = Place {
+    let environment = Environment {
         programs: &programs,
         server: server.as_ref(),
     };
     let (mut cells, mut growth) = (Vec::new(), Vec::new());
     for &store in &stores {
-        cells.extend(plan::operations(store, &effort, &place)?);
+        cells.extend(plan::operations(store, &effort, &environment)?);
     }
     for &store in &stores {
-        growth.extend(plan::growth(store, &effort, &place)?);
+        growth.extend(plan::growth(store, &effort, &environment)?);
     }
     ensure!(!cells.is_empty(), "nothing was measured");
     let results = Results {

@@ -1,4 +1,4 @@
-//! Applications by the million, sealed as the gateway reads them.
+//! Applications by the million, with keys encrypted as the gateway expects.
 
 use std::path::Path;
 
@@ -7,15 +7,16 @@ use gateway::measured::{MasterKey, Sealer, Slot, new_app_ident, new_app_key};
 use super::{
     caller::Caller,
     disk,
-    tables::{Record, Tables},
+    tables::{NewApplication, Tables},
 };
 
-/// Puts so many into a store, under a master key that is made in a file, and gives some of them, spread over all.
+/// Inserts `count` applications into a store, encrypted with a master key that is created in a file. Returns `calling`
+/// of them, spread over all.
 ///
 /// # Errors
 ///
-/// The store refuses, or the file cannot be written.
-pub fn settle(
+/// When the store reports an error, or the file cannot be written.
+pub fn insert(
     count: usize,
     calling: usize,
     master_key: &Path,
@@ -24,21 +25,21 @@ pub fn settle(
     let sealer = Sealer::from_config(&MasterKey::File(master_key.to_owned()), false)?;
     let mut callers = Vec::with_capacity(calling);
     let every = (count / calling).max(1);
-    let mut records = (0..count).map(|place| {
+    let mut rows = (0..count).map(|index| {
         let (ident, key) = (new_app_ident()?, new_app_key()?);
         let key_sealed = sealer.seal(&key, ident, Slot::Current)?;
         let ident = ident.to_string();
-        if place % every == 0 && callers.len() < calling {
+        if index % every == 0 && callers.len() < calling {
             callers.push(Caller {
                 app: Some(ident.clone()),
                 key: key.expose().to_owned(),
             });
         }
-        Ok(Record { ident, key_sealed })
+        Ok(NewApplication { ident, key_sealed })
     });
-    tables.insert_applications(&mut records)?;
-    drop(records);
-    tables.settle()?;
-    disk::settle()?;
+    tables.insert_applications(&mut rows)?;
+    drop(rows);
+    tables.run_maintenance()?;
+    disk::sync()?;
     Ok(callers)
 }

@@ -1,4 +1,4 @@
-//! An application's calls, as bytes.
+//! An application's requests, as bytes.
 
 use std::fmt;
 
@@ -7,21 +7,21 @@ use end_to_end::{
     signer::{self, Profile},
 };
 
-/// What every client says.
+/// Header lines of every request.
 const USUAL: &str =
     "Host: api.example.com\r\nUser-Agent: capacity/1.0\r\nAccept: application/json\r\n";
 
-/// An application with its key, about which `Debug` is silent.
+/// An application with its key, which `Debug` omits.
 #[derive(Clone)]
 pub struct Caller {
-    /// Its ident, where there are several.
+    /// Its ident, in multi-application mode.
     pub app: Option<String>,
     /// Its key.
     pub key: String,
 }
 
 impl Caller {
-    /// A signed POST of a form. Its pairs are written as they are; further headers have their line ends.
+    /// A signed POST of a form. `pairs` are encoded already; each line of `headers` ends in CRLF.
     pub fn post(&self, path: &str, pairs: &str, headers: &str) -> Vec<u8> {
         let between = if pairs.is_empty() { "" } else { "&" };
         let mut form = format!("{pairs}{between}time={}", now_ms());
@@ -47,7 +47,7 @@ impl fmt::Debug for Caller {
     }
 }
 
-/// A POST of a form as it is.
+/// An unsigned POST of a form.
 pub fn unsigned_post(path: &str, form: &str, headers: &str) -> Vec<u8> {
     let length = form.len();
     format!(

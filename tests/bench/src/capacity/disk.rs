@@ -1,4 +1,4 @@
-//! What durability costs on this disk: a store that answers has flushed before.
+//! The time of a flush on this disk: a durable store flushes before it answers.
 
 use std::{
     fs::File,
@@ -13,33 +13,33 @@ use serde::Serialize;
 
 use crate::rounds::median;
 
-/// Flushes that are timed.
+/// Number of timed flushes.
 const FLUSHES: usize = 200;
 
-/// What one flush takes.
+/// The speed of the disk.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Disk {
-    /// Of 4 KiB written over what was there, and `fdatasync`, where the stores are. The median.
+    /// Median time to overwrite 4 KiB and call `fdatasync` where the stores are, in microseconds.
     pub flush_us: f64,
 }
 
-/// Waits until all that was written is on the disk, so that nobody waits for it later.
+/// Flushes all written data to the disk, so that the flush does not slow a measurement down.
 ///
 /// # Errors
 ///
-/// `sync` is not there.
-pub fn settle() -> anyhow::Result<()> {
-    let status = Command::new("sync").status().context("no sync")?;
+/// When the program `sync` is missing or fails.
+pub fn sync() -> anyhow::Result<()> {
+    let status = Command::new("sync").status().context("cannot run sync")?;
     ensure!(status.success(), "sync: {status}");
     Ok(())
 }
 
 impl Disk {
-    /// Tries it.
+    /// Measures the disk.
     ///
     /// # Errors
     ///
-    /// The folder for temporary files cannot be written.
+    /// When the folder for temporary files cannot be written.
     pub fn measure() -> anyhow::Result<Self> {
         let folder = Folder::create();
         let mut file = File::create(folder.path().join("flushed"))?;
@@ -51,7 +51,7 @@ impl Disk {
             file.sync_data()?;
             times.push(started.elapsed().as_secs_f64() * 1e6);
         }
-        // The first one made the file longer.
+        // The first flush also extended the file.
         times.remove(0);
         Ok(Self {
             flush_us: median(times),

@@ -6,24 +6,24 @@ use serde::{Serialize, Serializer};
 
 use crate::load::workers::Until;
 
-/// How much, and how long.
+/// How much is measured, and for how long.
 #[derive(Clone, Debug, Serialize)]
 pub struct Effort {
-    /// Workers at once: each waits for its answer before it goes on.
+    /// Number of concurrent workers. Each waits for its answer before it continues.
     pub workers: usize,
-    /// Before anything of a cell counts.
+    /// Warm-up of a cell.
     #[serde(serialize_with = "seconds")]
     pub warm_up: Duration,
-    /// What of a cell counts.
+    /// Measured time of a cell.
     #[serde(serialize_with = "seconds")]
     pub measured: Duration,
-    /// Accounts that there are, cell by cell.
+    /// Number of accounts, cell by cell.
     pub accounts: [usize; 2],
-    /// Applications that there are, cell by cell.
+    /// Number of applications, cell by cell.
     pub applications: [usize; 3],
-    /// Starts of a gateway, of which the median is told.
+    /// Number of starts of a gateway, whose median is reported.
     pub starts: usize,
-    /// Requests that the gateway has to find the application of.
+    /// Number of requests whose application the gateway has to look up.
     pub look_ups: usize,
 }
 
@@ -32,7 +32,7 @@ fn seconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S
 }
 
 impl Effort {
-    /// What figures to publish are made of.
+    /// For figures to publish.
     pub const fn full(workers: usize, warm_up: Duration, measured: Duration) -> Self {
         Self {
             workers,
@@ -45,7 +45,7 @@ impl Effort {
         }
     }
 
-    /// Enough to see that everything works.
+    /// Just enough to check that everything works.
     pub const fn quick(workers: usize) -> Self {
         Self {
             workers,
@@ -58,7 +58,7 @@ impl Effort {
         }
     }
 
-    /// How long a cell lasts.
+    /// Warm-up and measured time of a cell.
     pub const fn cell(&self) -> Until {
         Until::Time {
             warm_up: self.warm_up,

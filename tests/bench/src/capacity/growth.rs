@@ -1,4 +1,5 @@
-//! The gateway's start and memory by the number of applications: neither may grow with it, only with the cache's bound.
+//! The gateway's start time and memory by the number of applications. Neither may grow with it; memory grows with the
+//! cache's limit.
 
 use end_to_end::folder::Folder;
 use serde::Serialize;
@@ -7,62 +8,62 @@ use super::{
     applications,
     effort::Effort,
     installation::{Applications, Installation},
-    plan::Place,
+    plan::Environment,
     store::{Kind, Store},
     work::LookUp,
 };
 use crate::{
     load::workers::{self, Served, Until},
-    progress::say,
+    progress::print_line,
     rounds::median,
     usage::Watched,
 };
 
-/// Most applications that call.
-const CALLING: usize = 100_000;
+/// Limit on applications that send requests.
+const MAX_CALLERS: usize = 100_000;
 
-/// The gateway with so many applications in the store.
+/// The gateway with a number of applications in the store.
 #[derive(Clone, Debug, Serialize)]
 pub struct Growth {
-    /// Where they are.
+    /// The kind of store.
     pub store: Kind,
-    /// How many.
+    /// Number of applications in the store.
     pub applications: usize,
-    /// From the program's start until it says that it is ready; the median.
+    /// Median time from the program's start until it is ready, in milliseconds.
     pub start_ms: f64,
-    /// Resident memory then.
+    /// Resident memory after the start, in KiB.
     pub idle_kib: u64,
-    /// Of how many applications requests came.
+    /// Number of applications that sent requests.
     pub calling: usize,
-    /// The requests, from the first on: most are of an application that is not remembered.
+    /// The result of all requests, from the first on: most are of an application that is not cached.
     pub served: Served,
-    /// Resident memory after them.
+    /// Resident memory after the requests, in KiB.
     pub served_kib: u64,
 }
 
-/// Looks at it with so many applications.
+/// Measures the gateway with `count` applications.
 ///
 /// # Errors
 ///
-/// A program does not start, or an answer is not as it should be.
+/// When a program does not start, or an answer is not as expected.
 pub fn measure(
     kind: Kind,
     count: usize,
     effort: &Effort,
-    place: &Place<'_>,
+    environment: &Environment<'_>,
 ) -> anyhow::Result<Growth> {
-    say(&format!("{}, {count} applications: filling", kind.title()))?;
+    print_line(&format!("{}, {count} applications: filling", kind.title()))?;
     let folder = Folder::create();
-    let store = Store::create(kind, place.server, folder.path())?;
+    let store = Store::create(kind, environment.server, folder.path())?;
     let master_key = folder.path().join("master.key");
-    let calling = count.min(CALLING).min(effort.look_ups);
+    let calling = count.min(MAX_CALLERS).min(effort.look_ups);
     let mut tables = store.tables()?;
-    let callers = applications::settle(count, calling, &master_key, &mut *tables)?;
+    let callers = applications::insert(count, calling, &master_key, &mut *tables)?;
     drop(tables);
 
-    say(&format!("{}, {count} applications", kind.title()))?;
+    print_line(&format!("{}, {count} applications", kind.title()))?;
     let multi = Applications::Multi(&master_key);
-    let installation = Installation::configure(place.programs, &store.address, multi)?;
+    let installation = Installation::configure(environment.programs, &store.address, multi)?;
     let mut starts = Vec::new();
     for _ in 1..effort.starts {
         let (gateway, time) = installation.start_gateway()?;
@@ -77,7 +78,7 @@ pub fn measure(
     let watched = Watched::default()
         .and("gateway", gateway.id())
         .and("v1", v1.id());
-    let watched = place.watching_the_store(kind, watched);
+    let watched = environment.watching_the_store(kind, watched);
     let workers = LookUp::workers(
         effort.workers,
         installation.gateway,

@@ -1,4 +1,4 @@
-//! Gateway, v1 and sandbox provider as processes, configured as they come but for addresses and bounds.
+//! Gateway, v1 and sandbox provider as processes, with default configuration except for addresses and limits.
 
 use std::{
     fs,
@@ -17,35 +17,35 @@ use super::{
 };
 use crate::{
     load::client::Client,
-    process::{Manner, Process},
+    process::{Process, RunMode},
 };
 
-/// How long a program may take until it is ready.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Timeout until a program is ready.
+const READY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Between two looks: a start is timed by these.
+/// Pause between two checks: the precision of the start time.
 const INTERVAL: Duration = Duration::from_millis(1);
 
-/// All logins of a run are one application's, and all callbacks come from one address.
+/// Raised limits: all logins of a run are of one application, and all callbacks come from one address.
 const LIMITS: &str = "[limits]\nstarts_per_second = 100000\nstarts_burst = 1000000\n\
                       callbacks_per_second = 100000\ncallbacks_burst = 1000000\n\
                       provider_calls = 10000";
 
-/// Who signs requests.
+/// The applications that sign requests.
 #[derive(Clone, Copy, Debug)]
 pub enum Applications<'a> {
-    /// One application, by its key.
+    /// One application.
     Single(&'a Caller),
-    /// Those of the store, by the file of the master key.
+    /// The applications in the store; the file of the master key.
     Multi(&'a Path),
 }
 
-/// Where each program listens, and how it is configured.
+/// A configured installation.
 #[derive(Debug)]
 pub struct Installation {
-    /// The gateway.
+    /// The address of the gateway.
     pub gateway: SocketAddr,
-    /// The sandbox provider.
+    /// The address of the sandbox provider.
     pub provider: SocketAddr,
     management: SocketAddr,
     v1: SocketAddr,
@@ -54,11 +54,11 @@ pub struct Installation {
 }
 
 impl Installation {
-    /// Writes the configurations. `programs` is the folder that the programs are in.
+    /// Writes the configurations. `programs` is the folder of the programs.
     ///
     /// # Errors
     ///
-    /// They cannot be written.
+    /// When they cannot be written.
     pub fn configure(
         programs: &Path,
         store: &str,
@@ -78,11 +78,11 @@ impl Installation {
         Ok(installation)
     }
 
-    /// Starts the gateway; says how long it took until it was ready.
+    /// Starts the gateway, and returns the time until it was ready.
     ///
     /// # Errors
     ///
-    /// It does not get ready.
+    /// When it does not become ready.
     pub fn start_gateway(&self) -> anyhow::Result<(Process, Duration)> {
         self.start("signpost", &["run"], self.management)
     }
@@ -91,7 +91,7 @@ impl Installation {
     ///
     /// # Errors
     ///
-    /// It does not get ready.
+    /// When it does not become ready.
     pub fn start_v1(&self) -> anyhow::Result<Process> {
         Ok(self.start("login-v1", &[], self.v1)?.0)
     }
@@ -100,7 +100,7 @@ impl Installation {
     ///
     /// # Errors
     ///
-    /// It does not get ready.
+    /// When it does not become ready.
     pub fn start_provider(&self) -> anyhow::Result<Process> {
         let line = [
             self.program("sandbox-provider")?,
@@ -131,7 +131,7 @@ impl Installation {
         readiness: SocketAddr,
     ) -> anyhow::Result<(Process, Duration)> {
         let started = Instant::now();
-        let process = Process::start(name, line, &self.folder_of(name), Manner::Anywhere)?;
+        let process = Process::start(name, line, &self.folder_of(name), RunMode::Anywhere)?;
         let mut client = Client::new(readiness);
         let is_ready = |client: &mut Client| {
             let answer = client.exchange(&get("/readyz", ""));
@@ -139,8 +139,8 @@ impl Installation {
         };
         while !is_ready(&mut client) {
             ensure!(
-                started.elapsed() < PATIENCE,
-                "{name} does not get ready:\n{}",
+                started.elapsed() < READY_TIMEOUT,
+                "{name} is not ready:\n{}",
                 process.log()
             );
             thread::sleep(INTERVAL);
@@ -151,7 +151,8 @@ impl Installation {
     fn program(&self, name: &str) -> anyhow::Result<String> {
         let path = self.programs.join(name);
         let path = fs::canonicalize(&path);
-        let path = path.with_context(|| format!("{name} is not there: scripts/capacity builds it"));
+        let path =
+            path.with_context(|| format!("{name} is missing: build it with scripts/capacity"));
         Ok(path?.display().to_string())
     }
 

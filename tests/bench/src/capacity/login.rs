@@ -1,4 +1,4 @@
-//! A whole polling login: what the client, the browser and the provider do, seven requests in all.
+//! A whole polling login: seven requests of client and browser, to gateway and provider.
 
 use std::net::SocketAddr;
 
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::caller::{Caller, get, unsigned_post};
 use crate::load::client::{Answer, Client};
 
-/// Somebody who logs in: a client's connection, and a browser's to gateway and provider.
+/// A person who logs in: the client's connection, and the browser's to gateway and provider.
 #[derive(Debug)]
 pub struct Visitor {
     client: Client,
@@ -17,15 +17,15 @@ pub struct Visitor {
     at_provider: Client,
 }
 
-/// What `POST /login` answers.
+/// The answer to `POST /login`.
 #[derive(Deserialize)]
-pub struct Begun {
-    /// What the client keeps.
+pub struct StartedLogin {
+    /// The token that the client sends to `/check`.
     pub token: String,
     authorize_url: String,
 }
 
-/// What `/check` answers.
+/// The answer to `/check`.
 #[derive(Deserialize)]
 struct Checked {
     status: String,
@@ -38,7 +38,7 @@ struct LoginResult {
 }
 
 impl Visitor {
-    /// Nobody is connected yet.
+    /// A visitor without open connections.
     pub fn new(gateway: SocketAddr, provider: SocketAddr) -> Self {
         Self {
             client: Client::new(gateway),
@@ -51,7 +51,7 @@ impl Visitor {
     ///
     /// # Errors
     ///
-    /// An answer on the way is not as it should be.
+    /// When an answer is not as expected.
     pub fn log_in(&mut self, caller: &Caller, person: &str) -> anyhow::Result<()> {
         let begun = begin(&mut self.client, caller)?;
         let (authorization, cookie) = self.confirm(&begun).context("the login's page")?;
@@ -71,19 +71,22 @@ impl Visitor {
         Ok(())
     }
 
-    /// Opens the login's page and presses its button; gives the way to the provider, and the login's cookie.
-    fn confirm(&mut self, begun: &Begun) -> anyhow::Result<(String, String)> {
+    /// Opens the login's page and presses its button; returns the provider's URL and the login's cookie.
+    fn confirm(&mut self, begun: &StartedLogin) -> anyhow::Result<(String, String)> {
         let request = get(target(&begun.authorize_url)?, "");
         let page = self.browser.exchange(&request)?.expect(200)?;
         let links = links(&page.text());
         let button = links.iter().find(|link| link.contains("confirm="));
         let button = button.context("no button on the page")?;
         let request = get(&format!("/login{button}"), cookie(&page)?);
-        let sent_on = self.browser.exchange(&request)?.expect(302)?;
-        Ok((location(&sent_on)?.to_owned(), cookie(&sent_on)?.to_owned()))
+        let redirected = self.browser.exchange(&request)?.expect(302)?;
+        Ok((
+            location(&redirected)?.to_owned(),
+            cookie(&redirected)?.to_owned(),
+        ))
     }
 
-    /// Opens the provider's page and presses Allow; gives the way back.
+    /// Opens the provider's page and presses Allow; returns the callback's URL.
     fn decide(&mut self, authorization: &str, person: &str) -> anyhow::Result<String> {
         let target = target(authorization)?;
         let (path, query) = target.split_once('?').context("no query")?;
@@ -96,23 +99,23 @@ impl Visitor {
     }
 }
 
-/// Begins a polling login.
+/// Starts a polling login.
 ///
 /// # Errors
 ///
-/// It does not begin.
-pub fn begin(client: &mut Client, caller: &Caller) -> anyhow::Result<Begun> {
+/// When it is rejected.
+pub fn begin(client: &mut Client, caller: &Caller) -> anyhow::Result<StartedLogin> {
     let answer = client.exchange(&caller.post("/login", "", ""))?.expect(200);
     Ok(serde_json::from_slice(
         &answer.context("POST /login")?.body,
     )?)
 }
 
-/// Asks how a login stands that nobody has confirmed.
+/// Calls `/check` for a login that has not been confirmed.
 ///
 /// # Errors
 ///
-/// It is not pending.
+/// When it is not pending.
 pub fn check_pending(client: &mut Client, caller: &Caller, token: &str) -> anyhow::Result<()> {
     let checked = check(client, caller, token)?;
     ensure!(checked.status == "pending", "status {}", checked.status);
@@ -125,15 +128,17 @@ fn check(client: &mut Client, caller: &Caller, token: &str) -> anyhow::Result<Ch
     Ok(serde_json::from_slice(&answer.body)?)
 }
 
-/// Path and query of an address.
+/// Path and query of a URL.
 fn target(url: &str) -> anyhow::Result<&str> {
-    let behind_scheme = url.split_once("://").context("no address")?.1;
-    let slash = behind_scheme.find('/').context("no path")?;
-    Ok(&behind_scheme[slash..])
+    let after_scheme = url.split_once("://").context("not a URL")?.1;
+    let slash = after_scheme.find('/').context("no path")?;
+    Ok(&after_scheme[slash..])
 }
 
 fn location(answer: &Answer) -> anyhow::Result<&str> {
-    answer.header("location").context("a redirect to nowhere")
+    answer
+        .header("location")
+        .context("the redirect has no Location")
 }
 
 /// Name and value of the cookie that an answer sets.

@@ -1,4 +1,4 @@
-//! All cells, one after the other, each store and each size anew.
+//! All cells, one after the other, each with a new store.
 
 use std::{path::Path, sync::Arc};
 
@@ -18,21 +18,21 @@ use super::{
 };
 use crate::{
     load::workers::{self, Served},
-    progress::say,
+    progress::print_line,
     usage::Watched,
 };
 
-/// What all cells need.
+/// The programs and the server that all cells use.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
+pub struct Environment<'a> {
     /// The folder of the programs.
     pub programs: &'a Path,
-    /// The Postgres, where one is measured.
+    /// The Postgres server, if Postgres is measured.
     pub server: Option<&'a Server>,
 }
 
-impl Place<'_> {
-    /// With the store's own process among those that are watched, where it has one.
+impl Environment<'_> {
+    /// Adds the store's own process to the watched ones, if it has one.
     pub fn watching_the_store(&self, kind: Kind, watched: Watched) -> Watched {
         match (kind, self.server) {
             (Kind::Postgres, Some(server)) => watched.and("Postgres", server.id),
@@ -41,16 +41,16 @@ impl Place<'_> {
     }
 }
 
-/// One operation on one store with so many accounts.
+/// One operation on one store with a number of accounts.
 #[derive(Clone, Debug, Serialize)]
 pub struct Cell {
-    /// What was done.
+    /// The operation.
     pub operation: Operation,
-    /// On what.
+    /// The kind of store.
     pub store: Kind,
-    /// With how many accounts.
+    /// Number of accounts.
     pub accounts: usize,
-    /// What came out.
+    /// The result.
     pub served: Served,
 }
 
@@ -58,24 +58,32 @@ pub struct Cell {
 ///
 /// # Errors
 ///
-/// A program does not start, or an answer is not as it should be.
-pub fn operations(kind: Kind, effort: &Effort, place: &Place<'_>) -> anyhow::Result<Vec<Cell>> {
+/// When a program does not start, or an answer is not as expected.
+pub fn operations(
+    kind: Kind,
+    effort: &Effort,
+    environment: &Environment<'_>,
+) -> anyhow::Result<Vec<Cell>> {
     let mut cells = Vec::new();
     for accounts in effort.accounts {
-        cells.extend(with_accounts(kind, accounts, effort, place)?);
+        cells.extend(with_accounts(kind, accounts, effort, environment)?);
     }
     Ok(cells)
 }
 
-/// Looks at the gateway with each number of applications.
+/// Measures the gateway with each number of applications.
 ///
 /// # Errors
 ///
-/// A program does not start, or an answer is not as it should be.
-pub fn growth(kind: Kind, effort: &Effort, place: &Place<'_>) -> anyhow::Result<Vec<Growth>> {
+/// When a program does not start, or an answer is not as expected.
+pub fn growth(
+    kind: Kind,
+    effort: &Effort,
+    environment: &Environment<'_>,
+) -> anyhow::Result<Vec<Growth>> {
     let counts = effort.applications.iter();
     counts
-        .map(|&count| growth::measure(kind, count, effort, place))
+        .map(|&count| growth::measure(kind, count, effort, environment))
         .collect()
 }
 
@@ -83,19 +91,19 @@ fn with_accounts(
     kind: Kind,
     accounts: usize,
     effort: &Effort,
-    place: &Place<'_>,
+    environment: &Environment<'_>,
 ) -> anyhow::Result<Vec<Cell>> {
     let title = kind.title();
-    say(&format!("{title}, {accounts} accounts: filling"))?;
+    print_line(&format!("{title}, {accounts} accounts: filling"))?;
     let folder = Folder::create();
-    let store = Store::create(kind, place.server, folder.path())?;
-    let people = People::settle(accounts, &mut *store.tables()?)?;
+    let store = Store::create(kind, environment.server, folder.path())?;
+    let people = People::insert(accounts, &mut *store.tables()?)?;
     let caller = Caller {
         app: None,
         key: new_app_key()?.expose().to_owned(),
     };
     let single = Applications::Single(&caller);
-    let installation = Installation::configure(place.programs, &store.address, single)?;
+    let installation = Installation::configure(environment.programs, &store.address, single)?;
     let provider = installation.start_provider()?;
     let v1 = installation.start_v1()?;
     let (gateway, _) = installation.start_gateway()?;
@@ -103,19 +111,19 @@ fn with_accounts(
         .and("gateway", gateway.id())
         .and("v1", v1.id())
         .and("provider", provider.id());
-    let watched = place.watching_the_store(kind, watched);
-    let place = work::Place {
+    let watched = environment.watching_the_store(kind, watched);
+    let shared = work::Shared {
         gateway: installation.gateway,
         provider: installation.provider,
         caller,
         people: Arc::new(people),
     };
     let measure = |operation: Operation| {
-        say(&format!(
+        print_line(&format!(
             "{title}, {accounts} accounts: {}",
             operation.title()
         ))?;
-        let workers = work::workers(operation, effort.workers, &place)?;
+        let workers = work::workers(operation, effort.workers, &shared)?;
         let served = workers::run(workers, effort.cell(), &watched);
         Ok(Cell {
             operation,

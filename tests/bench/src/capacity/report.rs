@@ -1,4 +1,4 @@
-//! What was measured: as Markdown, and as raw figures.
+//! The results: as Markdown, and as raw figures.
 
 mod table;
 #[cfg(test)]
@@ -15,34 +15,34 @@ use super::{
 };
 use crate::{
     machine::{self, Machine},
-    progress::say,
+    progress::print_line,
     usage::LOAD,
 };
 
-/// All that a run found.
+/// The results of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Results {
-    /// What it was measured on.
+    /// The machine of the run.
     pub machine: Machine,
-    /// Whether little was measured, so that the figures mean nothing.
+    /// Whether it was a `--quick` run, whose figures mean nothing.
     pub is_quick: bool,
-    /// The disk that the stores were on.
+    /// The disk of the stores.
     pub disk: Disk,
     /// How much was measured.
     pub effort: Effort,
-    /// Operations, store by store, by accounts.
+    /// The operations, by store and number of accounts.
     pub cells: Vec<Cell>,
-    /// The gateway, store by store, by applications.
+    /// The gateway, by store and number of applications.
     pub growth: Vec<Growth>,
-    /// How long it all took.
+    /// Duration of the run in seconds.
     pub seconds: u64,
 }
 
-/// What it is measured on, and with.
+/// Describes the machine and the programs of the run.
 ///
 /// # Errors
 ///
-/// `/proc` is not there.
+/// When `/proc` cannot be read.
 pub fn machine(server: Option<&Server>) -> anyhow::Result<Machine> {
     let mut machine = machine::describe()?;
     machine
@@ -57,24 +57,24 @@ pub fn machine(server: Option<&Server>) -> anyhow::Result<Machine> {
     Ok(machine)
 }
 
-/// Writes both files.
+/// Writes `capacity.md` and `capacity.json` into a folder.
 ///
 /// # Errors
 ///
-/// They cannot be written.
+/// When they cannot be written.
 pub fn write(results: &Results, folder: &Path) -> anyhow::Result<()> {
     let context = || format!("cannot write into {}", folder.display());
     fs::create_dir_all(folder).with_context(context)?;
     let raw = serde_json::to_string_pretty(results)? + "\n";
     fs::write(folder.join("capacity.json"), raw).with_context(context)?;
     fs::write(folder.join("capacity.md"), markdown(results)).with_context(context)?;
-    Ok(say(&format!(
-        "written: {}/capacity.{{md,json}}",
+    Ok(print_line(&format!(
+        "written to {}/capacity.{{md,json}}",
         folder.display()
     ))?)
 }
 
-/// The tables.
+/// All tables, as Markdown.
 pub fn markdown(results: &Results) -> String {
     let mut text = head(results);
     for operation in Operation::ALL {
@@ -89,8 +89,7 @@ fn head(results: &Results) -> String {
     let (machine, effort) = (&results.machine, &results.effort);
     let mut text = String::from("# Capacity of one machine\n\n");
     if results.is_quick {
-        text +=
-            "**A quick pass, to see whether everything works: these figures mean nothing.**\n\n";
+        text += "**Measured with --quick: these figures mean nothing.**\n\n";
     }
     let _ = writeln!(
         text,
@@ -106,11 +105,11 @@ fn head(results: &Results) -> String {
     );
     let _ = writeln!(
         text,
-        "One gateway, one v1 and the sandbox provider, and for Postgres its server, share these processors with the load. \
-         Programs are configured as they come (access lines are written), but for the limits on logins and callbacks. HTTP over \
-         loopback, kept-alive connections, signed requests. {} are under way at once, each followed by the next as soon as it \
-         is answered, so latencies are those of a machine that is fully used; {} s of each cell count, after {} s of \
-         warm-up. Every answer is checked: one that is not as it should be fails the run.\n",
+        "One gateway, one v1, the sandbox provider and the Postgres server, if any, share these processors with the load. \
+         Programs have their default configuration, with access log, except for the limits on logins and callbacks. HTTP over \
+         loopback, keep-alive connections, signed requests. {} are in flight at once, each followed by the next as soon as it \
+         is answered, so latencies are those of a fully used machine. Each cell is measured for {} s, after a warm-up of {} s. \
+         Every answer is checked: an unexpected one fails the run.\n",
         effort.workers,
         effort.measured.as_secs_f64(),
         effort.warm_up.as_secs_f64()
@@ -118,7 +117,7 @@ fn head(results: &Results) -> String {
     let _ = writeln!(
         text,
         "Both stores are durable: SQLite with `synchronous = FULL`, Postgres with `fsync`, `full_page_writes` and \
-         `synchronous_commit` on, and otherwise as it comes, without TLS on loopback. A flush of 4 KiB takes {} µs on this \
+         `synchronous_commit` on and otherwise defaults, over loopback without TLS. A flush of 4 KiB takes {} µs on this \
          disk.\n",
         three_digits(results.disk.flush_us)
     );
@@ -128,19 +127,22 @@ fn head(results: &Results) -> String {
 fn operation_table(results: &Results, operation: Operation) -> String {
     let explanation = match operation {
         Operation::Login => {
-            "Whole polling logins of people who have an account, picked from all: `POST /login`, the page, its button, the \
-             provider's page and its Allow, the callback, and the `/check` that gives the credential. That is seven \
-             requests of clients, and two that v1 sends to the provider. Latency is that of the whole."
+            "Whole polling logins of people who have an account, spread over all: `POST /login`, the page, its button, the \
+             provider's page and its Allow, the callback, and the `/check` that returns the credential. That is seven \
+             requests of clients, and two that v1 sends to the provider. Latency is that of the whole login."
         }
         Operation::Check => {
-            "`POST /check` without `wait`, of 1000 pending logins in turn. Each asks the store."
+            "`POST /check` without `wait`, for 1000 pending logins in turn. Each reads the store."
         }
         Operation::Event => {
             "`POST /event/send` with a credential and 44 bytes of `data`: each event is stored before it is answered. \
              Up to 10,000 people in turn."
         }
     };
-    let mut table = Table::new(&["store", "accounts", "a second", "p50, ms", "p99, ms"], 1);
+    let mut table = Table::new(
+        &["store", "accounts", "per second", "p50, ms", "p99, ms"],
+        1,
+    );
     for cell in of(results, operation) {
         table.row([
             cell.store.title().to_owned(),
@@ -184,9 +186,8 @@ fn processors(results: &Results) -> String {
         table.row(row);
     }
     format!(
-        "## Who uses the processors\n\nMicroseconds on a processor for each login, check or event, user and kernel time, \
-         by process; and how many of the {} processors all of them kept busy. Where those are far from all busy, the store's \
-         flushes are what is waited for.\n\n{table}\n",
+        "## Processor time\n\nMicroseconds of user and kernel time for each login, check or event, by process, and how many of \
+         the {} processors they kept busy. If that is far from all, the load waits for the store's flushes.\n\n{table}\n",
         results.machine.processors
     )
 }
@@ -200,7 +201,7 @@ fn growth(results: &Results) -> String {
         "idle, MiB",
         "callers",
         "served, MiB",
-        "requests a second",
+        "requests per second",
         "p50, ms",
         "p99, ms",
         "gateway, µs each",
@@ -224,9 +225,9 @@ fn growth(results: &Results) -> String {
         ]);
     }
     format!(
-        "## Applications\n\nThe gateway in multi-application mode: from its start to `/readyz` (the median of {}), its \
-         resident memory then, and after {look_ups} signed requests of so many callers in turn. It remembers 10,000 \
-         applications (`cache_entries`): with more callers than that it asks the store each time.\n\n{table}",
+        "## Applications\n\nThe gateway in multi-application mode: from its start until `/readyz` is 200 (the median of {}), its \
+         resident memory then, and after {look_ups} signed requests of the callers in turn. It caches 10,000 \
+         applications (`cache_entries`): with more callers it reads the store for each request.\n\n{table}",
         results.effort.starts
     )
 }
@@ -236,7 +237,7 @@ fn of(results: &Results, operation: Operation) -> impl Iterator<Item = &Cell> {
     cells.filter(move |cell| cell.operation == operation)
 }
 
-/// The script's call, without what only says where something is on this machine.
+/// The call of `scripts/capacity`, without options that name folders of this machine.
 fn command(mut arguments: impl Iterator<Item = String>) -> String {
     let mut command = "scripts/capacity".to_owned();
     while let Some(argument) = arguments.next() {

@@ -1,4 +1,4 @@
-//! A store of either kind, new and migrated; on a server that loses nothing that it has answered for.
+//! A new, migrated store of either kind. The Postgres server is durable: it loses no committed data.
 
 use std::{
     fmt, fs,
@@ -17,30 +17,30 @@ use tokio::runtime;
 
 use super::tables::{PostgresTables, SqliteTables, Tables};
 
-/// What `scripts/postgres` leaves off for tests, and what a real server has on.
+/// Settings that `scripts/postgres` turns off for tests, and a real server has on.
 const DURABLE: [&str; 3] = ["fsync", "full_page_writes", "synchronous_commit"];
 
-/// How long a server may take to go by new settings.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Timeout until a server applies new settings.
+const SETTINGS_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Between two looks at it.
+/// Pause between two checks of the settings.
 const INTERVAL: Duration = Duration::from_millis(20);
 
 /// A kind of store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// A file, as the programs use it: WAL, `synchronous = FULL`.
+    /// A SQLite file, as the programs use it: WAL, `synchronous = FULL`.
     Sqlite,
-    /// A database of a server on this machine.
+    /// A database of a Postgres server on this machine.
     Postgres,
 }
 
 impl Kind {
-    /// Both.
+    /// Both kinds.
     pub const ALL: [Self; 2] = [Self::Sqlite, Self::Postgres];
 
-    /// What tables call it.
+    /// Its title in the tables.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Sqlite => "SQLite",
@@ -49,11 +49,11 @@ impl Kind {
     }
 }
 
-/// The throw-away server that `scripts/postgres run` has started, as durable as one that is kept.
+/// The temporary server of `scripts/postgres run`, made as durable as a real one.
 pub struct Server {
-    /// An administrator's, with the password in it.
+    /// The administrator address, with the password.
     address: String,
-    /// The number of its first process.
+    /// Its process id.
     pub id: u32,
     /// Its version.
     pub version: String,
@@ -66,44 +66,47 @@ impl fmt::Debug for Server {
 }
 
 impl Server {
-    /// Makes it durable.
+    /// Turns the durability settings of the shared server on.
     ///
     /// # Errors
     ///
-    /// It does not become so.
+    /// When the server is unreachable, or does not apply the settings in time.
     ///
     /// # Panics
     ///
-    /// When there is none.
+    /// When there is no shared server.
     pub fn prepare() -> anyhow::Result<Self> {
         let address = shared_server();
         let session = session(&address)?;
         for setting in DURABLE {
-            ask(&session, &format!("ALTER SYSTEM SET {setting} = on"))?;
+            query(&session, &format!("ALTER SYSTEM SET {setting} = on"))?;
         }
-        ask(&session, "SELECT pg_reload_conf()")?;
+        query(&session, "SELECT pg_reload_conf()")?;
         for setting in DURABLE {
             wait_until_on(&session, setting)?;
         }
-        let folder = PathBuf::from(ask(&session, "SHOW data_directory")?);
+        let folder = PathBuf::from(query(&session, "SHOW data_directory")?);
         let file = fs::read_to_string(folder.join("postmaster.pid"))?;
-        let id = file.lines().next().context("no process's number")?;
+        let id = file.lines().next().context("postmaster.pid is empty")?;
         Ok(Self {
             id: id.parse()?,
-            version: ask(&session, "SHOW server_version")?,
+            version: query(&session, "SHOW server_version")?,
             address,
         })
     }
 
-    /// Makes a database, and gives its address.
+    /// Creates a database, and returns its address.
     fn database(&self) -> anyhow::Result<String> {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let name = format!("capacity_{}", NEXT.fetch_add(1, Ordering::Relaxed));
         session(&self.address)?
             .try_query(&format!("CREATE DATABASE {name}"))
-            .map_err(|cause| anyhow!("no database can be made: {cause:?}"))?;
-        let (server, _) = self.address.rsplit_once('/').context("no address")?;
-        // What TLS costs on the way to a server is not the question here.
+            .map_err(|cause| anyhow!("cannot create a database: {cause:?}"))?;
+        let (server, _) = self
+            .address
+            .rsplit_once('/')
+            .context("the address has no path")?;
+        // Without TLS, whose cost is not measured here.
         Ok(format!("{server}/{name}?sslmode=disable"))
     }
 }
@@ -112,8 +115,8 @@ fn session(address: &str) -> anyhow::Result<Session> {
     Session::try_open(address).map_err(|cause| anyhow!("cannot connect: {cause:?}"))
 }
 
-/// The first value that a statement answers, or an empty text.
-fn ask(session: &Session, sql: &str) -> anyhow::Result<String> {
+/// Runs a statement, and returns the first value of its result, or an empty text.
+fn query(session: &Session, sql: &str) -> anyhow::Result<String> {
     let answer = session.try_query(sql);
     let rows = answer.map_err(|cause| anyhow!("{sql}: {cause:?}"))?;
     Ok(rows.values().next().unwrap_or_default().to_owned())
@@ -121,33 +124,41 @@ fn ask(session: &Session, sql: &str) -> anyhow::Result<String> {
 
 fn wait_until_on(session: &Session, setting: &str) -> anyhow::Result<()> {
     let started = Instant::now();
-    while ask(session, &format!("SHOW {setting}"))? != "on" {
-        ensure!(started.elapsed() < PATIENCE, "{setting} is still off");
+    while query(session, &format!("SHOW {setting}"))? != "on" {
+        ensure!(
+            started.elapsed() < SETTINGS_TIMEOUT,
+            "{setting} is still off"
+        );
         thread::sleep(INTERVAL);
     }
     Ok(())
 }
 
-/// A new store, migrated. A file goes with its folder, a database with its server.
+/// A new, migrated store. A file is removed with its folder, a database with its server.
 pub struct Store {
-    /// As the `store` setting names it.
+    /// Its address, as in the `store` setting.
     pub address: String,
     file: Option<PathBuf>,
 }
 
 impl Store {
-    /// Makes one; a file of it is in `folder`.
+    /// Creates a store; a SQLite file is in `folder`.
     ///
     /// # Errors
     ///
-    /// It cannot be made, or a migration fails.
+    /// When it cannot be created, or a migration fails.
     pub fn create(kind: Kind, server: Option<&Server>, folder: &Path) -> anyhow::Result<Self> {
         let (address, file) = match kind {
             Kind::Sqlite => {
                 let file = folder.join("signpost.db");
                 (format!("sqlite:{}", file.display()), Some(file))
             }
-            Kind::Postgres => (server.context("no server runs")?.database()?, None),
+            Kind::Postgres => (
+                server
+                    .context("no Postgres server is running")?
+                    .database()?,
+                None,
+            ),
         };
         let settings = StoreSettings::new(address.parse()?);
         let runtime = runtime::Builder::new_current_thread()
@@ -157,11 +168,11 @@ impl Store {
         Ok(Self { address, file })
     }
 
-    /// Its tables.
+    /// Opens its tables.
     ///
     /// # Errors
     ///
-    /// It cannot be opened.
+    /// When it cannot be opened.
     pub fn tables(&self) -> anyhow::Result<Box<dyn Tables>> {
         Ok(match &self.file {
             Some(file) => Box::new(SqliteTables::open(file)?),

@@ -1,4 +1,4 @@
-//! Rows by the million, written past the programs: through them it would take hours.
+//! Rows by the million, written directly to the store: through the programs it would take hours.
 
 mod postgres;
 mod sqlite;
@@ -10,60 +10,59 @@ pub use self::{postgres::PostgresTables, sqlite::SqliteTables};
 /// The provider's name in v1's configuration.
 pub const PROVIDER: &str = "sandbox";
 
-/// Its kind.
+/// Its `kind` there.
 pub const KIND: &str = "bitbucket";
 
-/// Credentials do not end while this runs.
+/// Lifetime of credentials: longer than any run.
 const CREDENTIAL_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// An application's record.
+/// A row of `applications`.
 #[derive(Debug)]
-pub struct Record {
-    /// What clients send.
+pub struct NewApplication {
+    /// The ident that clients send.
     pub ident: String,
-    /// Its key under the master key.
+    /// Its key, encrypted with the master key.
     pub key_sealed: Vec<u8>,
 }
 
-/// A store's tables, which the programs have made.
+/// The tables of a migrated store.
 pub trait Tables {
-    /// Accounts of the sandbox provider, by their usernames.
+    /// Inserts accounts of the sandbox provider.
     ///
     /// # Errors
     ///
-    /// The store refuses.
+    /// When the store reports an error.
     fn insert_accounts(
         &mut self,
         usernames: &mut dyn Iterator<Item = String>,
     ) -> anyhow::Result<()>;
 
-    /// Credentials of accounts, by username and hash, for the application of single-application mode.
+    /// Inserts credentials, by username and hash, for single-application mode.
     ///
     /// # Errors
     ///
-    /// The store refuses.
+    /// When the store reports an error.
     fn insert_credentials(&mut self, credentials: Vec<(String, Vec<u8>)>) -> anyhow::Result<()>;
 
-    /// Applications.
+    /// Inserts applications.
     ///
     /// # Errors
     ///
-    /// The store refuses.
+    /// When the store reports an error.
     fn insert_applications(
         &mut self,
-        records: &mut dyn Iterator<Item = anyhow::Result<Record>>,
+        applications: &mut dyn Iterator<Item = anyhow::Result<NewApplication>>,
     ) -> anyhow::Result<()>;
 
-    /// Lets the store do what it would have done by itself if the rows had come one by one, so that it does not
-    /// do it while something is measured.
+    /// Runs the maintenance that the store would otherwise do during a measurement, for example a checkpoint.
     ///
     /// # Errors
     ///
-    /// The store refuses.
-    fn settle(&mut self) -> anyhow::Result<()>;
+    /// When the store reports an error.
+    fn run_maintenance(&mut self) -> anyhow::Result<()>;
 }
 
-/// When a row that is written now was created, and when a credential ends.
+/// The creation time of new rows, and the expiry of credentials.
 fn times() -> (i64, i64) {
     let now = now_ms();
     (now, now + CREDENTIAL_MS)

@@ -1,4 +1,4 @@
-//! What is measured, a step each: a login, a check, an event, a look-up.
+//! The workers: a login, a check, an event or a lookup in each step.
 
 use std::{
     net::SocketAddr,
@@ -19,33 +19,33 @@ use super::{
 };
 use crate::load::{client::Client, workers::Worker};
 
-/// Neighbours in turn are no neighbours in a table: prime to every number of rows here.
+/// Distance of consecutive logins in the table of accounts, so that they are not neighbours. Coprime to all row counts.
 const STRIDE: usize = 7919;
 
-/// Logins that wait for their person, in all: each checks in turn.
+/// Number of pending logins, which are checked in turn.
 const PENDING: usize = 1000;
 
-/// What an event carries beside its name.
+/// The signed parameters of an event.
 const EVENT: &str =
     "event=order.placed&data=%7B%22order%22%3A%222026-000017%22%2C%22amount%22%3A1999%7D";
 
-/// Something that clients do.
+/// A measured operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Operation {
-    /// A whole polling login of somebody who has an account.
+    /// A whole polling login of a person who has an account.
     Login,
     /// `/check` of a pending login.
     Check,
-    /// `/event/send` by somebody who is logged in.
+    /// `/event/send` of a logged-in person.
     Event,
 }
 
 impl Operation {
-    /// All of them. Logins come before the checks: those leave logins behind that are pending, and are counted.
+    /// All operations. Logins come before checks, which leave pending logins behind: those are counted.
     pub const ALL: [Self; 3] = [Self::Login, Self::Check, Self::Event];
 
-    /// What tables call it.
+    /// Its title in the tables.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Login => "logins",
@@ -55,42 +55,42 @@ impl Operation {
     }
 }
 
-/// What all workers of a kind share.
+/// The data that all workers share.
 #[derive(Clone)]
-pub struct Place {
-    /// Where the gateway is.
+pub struct Shared {
+    /// The address of the gateway.
     pub gateway: SocketAddr,
-    /// Where the provider is.
+    /// The address of the sandbox provider.
     pub provider: SocketAddr,
     /// The application.
     pub caller: Caller,
-    /// Who there is.
+    /// The people who log in.
     pub people: Arc<People>,
 }
 
-/// So many workers of an operation, ready to begin.
+/// Creates the workers of an operation.
 ///
 /// # Errors
 ///
-/// The logins that are to be checked do not begin.
+/// When the logins for the checks cannot be started.
 pub fn workers(
     operation: Operation,
     count: usize,
-    place: &Place,
+    shared: &Shared,
 ) -> anyhow::Result<Vec<Box<dyn Worker>>> {
     let turn = Arc::new(AtomicUsize::new(0));
     let worker = |_| -> anyhow::Result<Box<dyn Worker>> {
-        let (place, turn) = (place.clone(), Arc::clone(&turn));
+        let (shared, turn) = (shared.clone(), Arc::clone(&turn));
         Ok(match operation {
             Operation::Login => Box::new(LogIn {
-                visitor: Visitor::new(place.gateway, place.provider),
-                place,
+                visitor: Visitor::new(shared.gateway, shared.provider),
+                shared,
                 turn,
             }),
-            Operation::Check => Box::new(Check::begin(place, PENDING.div_ceil(count))?),
+            Operation::Check => Box::new(Check::begin(shared, PENDING.div_ceil(count))?),
             Operation::Event => Box::new(SendEvent {
-                client: Client::new(place.gateway),
-                place,
+                client: Client::new(shared.gateway),
+                shared,
                 turn,
             }),
         })
@@ -100,15 +100,15 @@ pub fn workers(
 
 struct LogIn {
     visitor: Visitor,
-    place: Place,
+    shared: Shared,
     turn: Arc<AtomicUsize>,
 }
 
 impl Worker for LogIn {
     fn step(&mut self) -> anyhow::Result<bool> {
         let turn = self.turn.fetch_add(STRIDE, Ordering::Relaxed);
-        let number = turn % self.place.people.accounts;
-        self.visitor.log_in(&self.place.caller, &person(number))?;
+        let number = turn % self.shared.people.accounts;
+        self.visitor.log_in(&self.shared.caller, &person(number))?;
         Ok(true)
     }
 }
@@ -121,13 +121,13 @@ struct Check {
 }
 
 impl Check {
-    fn begin(place: Place, count: usize) -> anyhow::Result<Self> {
-        let mut client = Client::new(place.gateway);
-        let begin = |_| Ok(login::begin(&mut client, &place.caller)?.token);
+    fn begin(shared: Shared, count: usize) -> anyhow::Result<Self> {
+        let mut client = Client::new(shared.gateway);
+        let begin = |_| Ok(login::begin(&mut client, &shared.caller)?.token);
         let tokens = (0..count).map(begin).collect::<anyhow::Result<_>>()?;
         Ok(Self {
             client,
-            caller: place.caller,
+            caller: shared.caller,
             tokens,
             next: 0,
         })
@@ -145,24 +145,24 @@ impl Worker for Check {
 
 struct SendEvent {
     client: Client,
-    place: Place,
+    shared: Shared,
     turn: Arc<AtomicUsize>,
 }
 
 impl Worker for SendEvent {
     fn step(&mut self) -> anyhow::Result<bool> {
-        let credentials = &self.place.people.credentials;
+        let credentials = &self.shared.people.credentials;
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         let credential = &credentials[turn % credentials.len()];
         let headers = format!("Acme-X-Authorization: {credential}\r\n");
-        let request = self.place.caller.post("/event/send", EVENT, &headers);
+        let request = self.shared.caller.post("/event/send", EVENT, &headers);
         let answer = self.client.exchange(&request)?;
         answer.expect(200).context("/event/send")?;
         Ok(true)
     }
 }
 
-/// Sends so many signed requests, each application's in turn, which the gateway has to look up.
+/// Sends signed requests of many applications in turn, which the gateway has to look up.
 pub struct LookUp {
     client: Client,
     callers: Arc<Vec<Caller>>,
@@ -171,7 +171,7 @@ pub struct LookUp {
 }
 
 impl LookUp {
-    /// So many workers that share so many requests.
+    /// Creates workers that share `count` requests.
     pub fn workers(
         workers: usize,
         gateway: SocketAddr,
@@ -198,7 +198,7 @@ impl Worker for LookUp {
             return Ok(false);
         }
         let caller = &self.callers[turn % self.callers.len()];
-        // Nobody is logged in: that it says so shows that the gateway has verified and forwarded it.
+        // No credential is sent: the 401 of v1 shows that the gateway has verified and forwarded the request.
         let request = caller.post("/event/send", EVENT, "");
         self.client.exchange(&request)?.expect(401)?;
         Ok(true)

@@ -1,20 +1,20 @@
-//! Reads an answer as far as a load needs it: its status, where it ends, and what is to be kept of it.
+//! Reads an answer as far as a load needs it: its status, its end, and what `Keep` stores.
 
 use anyhow::{Context, bail, ensure};
 use memchr::memmem;
 
-/// No answer's head is so long.
-const LONGEST_HEAD: usize = 64 * 1024;
+/// Limit on the bytes of a head.
+const MAX_HEAD: usize = 64 * 1024;
 
-/// What is kept of an answer besides its status and its length.
+/// Stores parts of an answer besides its status and length.
 pub(super) trait Keep: Default {
-    /// A head begins an answer: its status line and fields, to the empty line.
+    /// Receives the head of a new answer: status line and fields, to the empty line.
     fn head(&mut self, bytes: &[u8]);
-    /// Further bytes of the body, without what frames chunks.
+    /// Receives further bytes of the body, without chunk framing.
     fn body(&mut self, bytes: &[u8]);
 }
 
-/// Nothing.
+/// Stores nothing.
 impl Keep for () {
     fn head(&mut self, _: &[u8]) {}
     fn body(&mut self, _: &[u8]) {}
@@ -31,48 +31,48 @@ pub(super) struct AnswerReader<K> {
     kept: K,
 }
 
-/// What is there after some bytes.
+/// The state after some bytes.
 #[derive(Debug)]
 pub(super) enum Progress {
-    /// More has to come.
+    /// The answer is incomplete.
     Partial,
-    /// All of it.
+    /// The answer is complete.
     Whole(Answer),
 }
 
-/// A whole answer.
+/// A complete answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer {
     /// Its status.
     pub status: u16,
-    /// Bytes of its body.
+    /// Length of its body in bytes.
     pub length: u64,
-    /// Whether the server said that it closes the connection.
+    /// Whether it has `Connection: close`.
     pub closes: bool,
 }
 
-/// How much of a body is missing.
+/// The missing part of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Body {
     Length(u64),
     Chunked(Chunk),
 }
 
-/// Where in a chunked body.
+/// The position in a chunked body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Chunk {
-    /// In a chunk's size, which is so far this.
+    /// In a chunk's size; its value so far.
     Size(u64),
-    /// Behind the size, until the line's end.
+    /// After a chunk's size, in the rest of its line; the size.
     SizeLine(u64),
-    /// So many bytes before the chunk's end, its line's end among them.
+    /// In a chunk's data; the missing bytes, with the line end.
     Data(u64),
-    /// In the last chunk's line or a trailer, so many bytes into it.
+    /// In the last chunk's line or a trailer; the bytes of that line so far.
     Trailer(u64),
 }
 
 impl<K: Keep> AnswerReader<K> {
-    /// What was kept of the last answer, or of the one that has begun.
+    /// What was stored of the last or current answer.
     pub(super) const fn kept(&self) -> &K {
         &self.kept
     }
@@ -81,7 +81,7 @@ impl<K: Keep> AnswerReader<K> {
     ///
     /// # Errors
     ///
-    /// They are no answer, or more than one.
+    /// When they are not an answer, or more than one.
     pub(super) fn read(&mut self, bytes: &[u8]) -> anyhow::Result<Progress> {
         let mut rest = bytes;
         if self.body.is_none() {
@@ -97,7 +97,7 @@ impl<K: Keep> AnswerReader<K> {
         if !is_whole {
             return Ok(Progress::Partial);
         }
-        ensure!(behind.is_empty(), "bytes behind an answer's end");
+        ensure!(behind.is_empty(), "bytes after the end of an answer");
         let answer = Answer {
             status: self.status,
             length: self.length,
@@ -108,43 +108,44 @@ impl<K: Keep> AnswerReader<K> {
         Ok(Progress::Whole(answer))
     }
 
-    /// Gives what is behind the head, once that is whole.
+    /// Returns the bytes after the head, once the head is complete.
     fn read_head<'b>(&mut self, bytes: &'b [u8]) -> anyhow::Result<Option<&'b [u8]>> {
         if self.head.is_empty()
             && let Some(end) = memmem::find(bytes, b"\r\n\r\n")
         {
-            // Nearly always: a head comes whole.
+            // The usual case: the head arrives at once.
             let (head, behind) = bytes.split_at(end + 4);
-            self.understand(head)?;
+            self.parse_head(head)?;
             return Ok(Some(behind));
         }
-        // The end of the head may lie across two reads.
+        // The end of the head may be split between two reads.
         let known = self.head.len();
         self.head.extend_from_slice(bytes);
         let Some(end) = memmem::find(&self.head, b"\r\n\r\n") else {
-            ensure!(self.head.len() < LONGEST_HEAD, "a head without an end");
+            ensure!(self.head.len() < MAX_HEAD, "a head of more than 64 KiB");
             return Ok(None);
         };
         let head = std::mem::take(&mut self.head);
-        self.understand(&head[..end + 4])?;
+        self.parse_head(&head[..end + 4])?;
         Ok(Some(&bytes[end + 4 - known..]))
     }
 
-    fn understand(&mut self, head: &[u8]) -> anyhow::Result<()> {
-        let no_answer = || format!("no answer: {}", head.escape_ascii());
+    fn parse_head(&mut self, head: &[u8]) -> anyhow::Result<()> {
+        let not_an_answer = || format!("not an answer: {}", head.escape_ascii());
         let status = head
             .strip_prefix(b"HTTP/1.1 ")
             .and_then(|rest| rest.get(..3));
-        self.status = number(status.with_context(no_answer)?, 10).with_context(no_answer)? as u16;
+        self.status =
+            number(status.with_context(not_an_answer)?, 10).with_context(not_an_answer)? as u16;
         self.closes = false;
         self.length = 0;
         let mut body = None;
         for line in head.split(|&byte| byte == b'\n').skip(1) {
-            // Of each line the first letter decides, nearly always, that it is of no interest.
+            // For most lines the first letter is enough to skip them.
             match line.first() {
                 Some(b'c' | b'C') => {
                     if let Some(value) = value_of(line, b"content-length:") {
-                        body = Some(Body::Length(number(value, 10).with_context(no_answer)?));
+                        body = Some(Body::Length(number(value, 10).with_context(not_an_answer)?));
                     } else if let Some(value) = value_of(line, b"connection:") {
                         self.closes = value.eq_ignore_ascii_case(b"close");
                     }
@@ -159,14 +160,16 @@ impl<K: Keep> AnswerReader<K> {
                 _ => {}
             }
         }
-        self.body = Some(body.with_context(|| format!("no length: {}", head.escape_ascii()))?);
+        self.body = Some(
+            body.with_context(|| format!("an answer without length: {}", head.escape_ascii()))?,
+        );
         self.kept.head(head);
         Ok(())
     }
 }
 
 impl Body {
-    /// Whether the body is whole, and what is behind it. `length` counts its bytes.
+    /// Returns whether the body is complete, and the bytes after it. Adds its bytes to `length`.
     fn read<'b>(
         &mut self,
         bytes: &'b [u8],
@@ -197,7 +200,7 @@ impl Chunk {
             match *self {
                 Self::Data(missing) => {
                     let taken = bytes.len().min(usize::try_from(missing)?);
-                    // The last two are the line's end.
+                    // The last two are the line end.
                     let data = usize::try_from(missing.saturating_sub(2))?;
                     kept.body(&bytes[..taken.min(data)]);
                     let missing = missing - taken as u64;
@@ -264,13 +267,13 @@ mod tests {
         }
     }
 
-    /// Reads a text in pieces of a size, and says what came out and when, and the body.
+    /// Reads a text in pieces of this size, and returns the answer and its body.
     fn read(text: &str, piece: usize) -> anyhow::Result<Option<(Answer, String)>> {
         let mut reader = AnswerReader::<Body>::default();
         let mut pieces = text.as_bytes().chunks(piece).peekable();
         while let Some(piece) = pieces.next() {
             if let Progress::Whole(answer) = reader.read(piece)? {
-                assert!(pieces.peek().is_none(), "whole before its end");
+                assert!(pieces.peek().is_none(), "complete before its end");
                 return Ok(Some((answer, reader.kept().0.clone())));
             }
         }
@@ -278,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_whole_at_its_end_however_it_comes() {
+    fn an_answer_is_complete_at_its_end_in_pieces_of_any_size() {
         let answers = [
             "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX: y\r\n\r\nhello",
             "HTTP/1.1 200 OK\r\ntransfer-encoding: Chunked\r\n\r\n3\r\nhel\r\n2;x=y\r\nlo\r\n0\r\n\r\n",
@@ -286,7 +289,7 @@ mod tests {
         ];
         for text in answers {
             for piece in 1..=text.len() {
-                let (answer, body) = read(text, piece).unwrap().expect("it is whole");
+                let (answer, body) = read(text, piece).unwrap().expect("it is complete");
                 assert_eq!(
                     (answer.status, answer.length, answer.closes),
                     (200, 5, false)
@@ -297,9 +300,9 @@ mod tests {
     }
 
     #[test]
-    fn what_closes_says_so() {
+    fn connection_close_is_recognized() {
         let text = "HTTP/1.1 403 Forbidden\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
-        let (answer, _) = read(text, 1000).unwrap().expect("it is whole");
+        let (answer, _) = read(text, 1000).unwrap().expect("it is complete");
         assert_eq!(
             (answer.status, answer.length, answer.closes),
             (403, 0, true)
@@ -307,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_fails() {
+    fn anything_else_fails() {
         for text in [
             "HTTP/1.1 200 OK\r\n\r\n",
             "SSH-2.0\r\n\r\n",

@@ -1,4 +1,4 @@
-//! A client that waits for each answer, and keeps all of it.
+//! A client that waits for each answer, and keeps head and body.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -10,10 +10,10 @@ use super::{
     connection::{Connection, Received},
 };
 
-/// Bytes that are read at once: more than any answer here has.
+/// Bytes per read: more than any answer here has.
 const READ_AT_ONCE: usize = 16 * 1024;
 
-/// Blocking, one request after the other.
+/// A blocking client: one request after the other.
 #[derive(Debug)]
 pub struct Client {
     address: SocketAddr,
@@ -21,12 +21,12 @@ pub struct Client {
     buffer: Vec<u8>,
 }
 
-/// A whole answer.
+/// A complete answer.
 #[derive(Debug)]
 pub struct Answer {
     /// Its status.
     pub status: u16,
-    /// Its status line and headers, as they came.
+    /// Its status line and headers, as received.
     pub head: String,
     /// Its body.
     pub body: Vec<u8>,
@@ -52,7 +52,7 @@ impl Keep for Whole {
 }
 
 impl Client {
-    /// Of an address.
+    /// A client of this address.
     pub fn new(address: SocketAddr) -> Self {
         Self {
             address,
@@ -61,18 +61,18 @@ impl Client {
         }
     }
 
-    /// Sends a whole request, and reads its answer. After a failure the next one begins on a new connection.
+    /// Sends a request, and reads its answer. After a failure, the next request opens a new connection.
     ///
     /// # Errors
     ///
-    /// Nobody listens there, the connection breaks, or the answer has no length.
+    /// When the connection is refused or fails, or the answer has no length.
     pub fn exchange(&mut self, request: &[u8]) -> anyhow::Result<Answer> {
         let answer = self.try_exchange(request);
         if answer.is_err() {
-            // What was read of the failed answer is of no use either.
+            // A new one, so that no part of the failed answer remains.
             self.connection = Connection::new(self.address);
         }
-        answer.with_context(|| format!("an answer of {}", self.address))
+        answer.with_context(|| format!("no valid answer from {}", self.address))
     }
 
     fn try_exchange(&mut self, request: &[u8]) -> anyhow::Result<Answer> {
@@ -85,10 +85,10 @@ impl Client {
             match self.connection.receive(&mut self.buffer)? {
                 Received::Partial => {}
                 Received::Nothing | Received::Closed => {
-                    bail!("nothing came for {TIMEOUT_SECONDS} s")
+                    bail!("no answer within {TIMEOUT_SECONDS} s")
                 }
                 Received::Whole(answer) => {
-                    // Without waiting for the server: it may wait for the client, too.
+                    // Without waiting for the server: it may wait for the client to close first.
                     if answer.closes {
                         self.connection.close();
                     }
@@ -105,7 +105,7 @@ impl Client {
 }
 
 impl Answer {
-    /// The value of a header, by its name in small letters; of several, the first.
+    /// The value of a header; of several, the first.
     pub fn header(&self, name: &str) -> Option<&str> {
         let fields = self.head.lines().skip(1);
         let mut fields = fields.filter_map(|line| line.split_once(':'));
@@ -120,15 +120,15 @@ impl Answer {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// This answer, if its status is the right one.
+    /// Returns this answer if it has the expected status.
     ///
     /// # Errors
     ///
-    /// It is another one.
+    /// When it has another one.
     pub fn expect(self, status: u16) -> anyhow::Result<Self> {
         ensure!(
             self.status == status,
-            "status {} for {status}: {}",
+            "status {} instead of {status}: {}",
             self.status,
             self.text()
         );
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_read_one_by_one_and_a_closed_connection_is_opened_again() {
+    fn answers_are_read_one_by_one_and_a_closed_connection_is_reopened() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let server = thread::spawn(move || {

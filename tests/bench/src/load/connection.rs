@@ -1,4 +1,4 @@
-//! A connection that is kept: opened when it is first used, and again after the server has closed it.
+//! A keep-alive connection: opened when first used, and reopened after the server has closed it.
 
 use std::{
     io::{ErrorKind, Read, Write},
@@ -9,31 +9,31 @@ use anyhow::{Context, bail};
 
 use super::answer::{Answer, AnswerReader, Keep, Progress};
 
-/// One request after the other. Of an answer it keeps what `K` does.
+/// A connection for one request after the other. `K` stores parts of the answers.
 #[derive(Debug)]
 pub(super) struct Connection<K> {
     address: SocketAddr,
     stream: Option<TcpStream>,
     reader: AnswerReader<K>,
-    /// The last answer is whole, and the server is about to close.
+    /// Whether the last answer is complete and announced that the server closes.
     is_closing: bool,
 }
 
-/// What is there after a read.
+/// The result of a read.
 #[derive(Debug)]
 pub(super) enum Received {
-    /// Nothing new: so far, or until the stream's timeout.
+    /// Nothing, as yet or within the stream's timeout.
     Nothing,
-    /// A part of an answer.
+    /// A part of the answer.
     Partial,
-    /// The whole of it.
+    /// The complete answer.
     Whole(Answer),
-    /// The server has closed, as its last answer said.
+    /// The server has closed the connection, as its last answer announced.
     Closed,
 }
 
 impl<K: Keep> Connection<K> {
-    /// To an address.
+    /// A connection to this address.
     pub(super) fn new(address: SocketAddr) -> Self {
         Self {
             address,
@@ -43,37 +43,36 @@ impl<K: Keep> Connection<K> {
         }
     }
 
-    /// What is kept of the last answer.
+    /// What was stored of the last answer.
     pub(super) const fn kept(&self) -> &K {
         self.reader.kept()
     }
 
-    /// Sends a whole request. A new stream is first made ready.
+    /// Sends a request. `set_up` is called for a newly opened stream.
     ///
     /// # Errors
     ///
-    /// Nobody listens there, the connection breaks, or the request is not taken whole.
+    /// When the connection is refused or fails, or the socket does not accept the whole request.
     pub(super) fn send(
         &mut self,
         request: &[u8],
-        make_ready: impl FnOnce(&TcpStream) -> anyhow::Result<()>,
+        set_up: impl FnOnce(&TcpStream) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let stream = match &mut self.stream {
             Some(stream) => stream,
             none => {
                 let stream = TcpStream::connect(self.address)
                     .with_context(|| format!("cannot connect to {}", self.address))?;
-                make_ready(&stream)?;
+                set_up(&stream)?;
                 none.insert(stream)
             }
         };
-        // A request is smaller than an empty socket's buffer, and this one is empty: also a stream that never
-        // blocks takes it whole.
+        // The socket's send buffer is empty and larger than a request: a non-blocking stream accepts it at once, too.
         let sent = stream.write_all(request);
-        sent.with_context(|| format!("{}: a request was not taken whole", self.address))
+        sent.with_context(|| format!("{}: cannot send a request", self.address))
     }
 
-    /// Closes it: the next request opens another.
+    /// Closes it; the next request opens another one.
     pub(super) fn close(&mut self) {
         self.stream = None;
         self.is_closing = false;
@@ -83,7 +82,7 @@ impl<K: Keep> Connection<K> {
     ///
     /// # Errors
     ///
-    /// The connection breaks, or what comes is no answer.
+    /// When the connection fails, or the bytes are not an answer.
     pub(super) fn receive(&mut self, buffer: &mut [u8]) -> anyhow::Result<Received> {
         let Some(stream) = &mut self.stream else {
             return Ok(Received::Nothing);
@@ -91,14 +90,11 @@ impl<K: Keep> Connection<K> {
         let length = match stream.read(buffer) {
             Ok(length) => length,
             Err(cause) if cause.kind() == ErrorKind::WouldBlock => return Ok(Received::Nothing),
-            Err(cause) => return Err(cause).context("a connection broke"),
+            Err(cause) => return Err(cause).context("the connection failed"),
         };
         if length == 0 {
             if !self.is_closing {
-                bail!(
-                    "{} closed a connection that it had not said it would",
-                    self.address
-                );
+                bail!("{} closed a connection unexpectedly", self.address);
             }
             self.close();
             return Ok(Received::Closed);

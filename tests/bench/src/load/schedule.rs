@@ -1,4 +1,4 @@
-//! When requests of a fixed rate are due.
+//! The times at which requests of a fixed rate are due.
 
 use std::{
     os::fd::OwnedFd,
@@ -15,9 +15,9 @@ use rustix::{
     },
 };
 
-/// Equally spaced moments, and a timer that wakes for each of them.
+/// Equally spaced moments, and a timer that fires at each of them.
 ///
-/// The timer is the kernel's high-resolution one: the wait for events itself is no more exact than 50 µs.
+/// The timer is the kernel's high-resolution one: a wait for events with a timeout is only exact to 50 µs.
 #[derive(Debug)]
 pub(super) struct Schedule {
     started: Instant,
@@ -27,13 +27,16 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    /// Starts one of so many moments.
+    /// Starts a schedule of `count` moments.
     ///
     /// # Errors
     ///
-    /// The system has no timer to give, or the rate is not one to a million a second.
+    /// When the system cannot create a timer, or the rate is not 1 to 1,000,000 a second.
     pub(super) fn start(a_second: u64, count: u64) -> anyhow::Result<Self> {
-        ensure!((1..=1_000_000).contains(&a_second), "no rate: {a_second}/s");
+        ensure!(
+            (1..=1_000_000).contains(&a_second),
+            "rate: found {a_second}/s; allowed: 1 to 1000000"
+        );
         let nanoseconds = 1_000_000_000 / a_second;
         let timer = timerfd_create(
             TimerfdClockId::Monotonic,
@@ -57,24 +60,24 @@ impl Schedule {
         })
     }
 
-    /// What becomes readable when a moment has come.
+    /// The timer, readable when a moment has been reached.
     pub(super) const fn timer(&self) -> &OwnedFd {
         &self.timer
     }
 
-    /// Takes note that the timer has woken.
+    /// Resets the timer after it has fired.
     ///
     /// # Errors
     ///
-    /// The timer cannot be read.
-    pub(super) fn quieten(&self) -> anyhow::Result<()> {
+    /// When the timer cannot be read.
+    pub(super) fn acknowledge(&self) -> anyhow::Result<()> {
         match rustix::io::read(&self.timer, &mut [0_u8; 8]) {
             Ok(_) | Err(Errno::AGAIN) => Ok(()),
             Err(cause) => Err(cause.into()),
         }
     }
 
-    /// The moment number `index`, from 0, if it has come.
+    /// The moment with this index, from 0, if it has been reached.
     pub(super) fn due(&self, index: u64) -> Option<Instant> {
         let after = Duration::from_nanos(
             u64::try_from(self.interval.as_nanos()).unwrap_or(u64::MAX) * (index + 1),

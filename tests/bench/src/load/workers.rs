@@ -1,4 +1,4 @@
-//! Many workers at once, a thread each: each goes on as soon as it is answered.
+//! Concurrent workers, a thread each. Each continues as soon as it has its answer.
 
 use std::{
     sync::atomic::{AtomicU8, Ordering},
@@ -13,47 +13,47 @@ use serde::Serialize;
 use super::latencies;
 use crate::usage::{Usage, Watched};
 
-/// One of many that do the same at the same time.
+/// One of several concurrent workers.
 pub trait Worker: Send {
-    /// Does it once; `false` when there is nothing left to do.
+    /// Does one step; returns `false` when nothing is left to do.
     ///
     /// # Errors
     ///
-    /// An answer is not as it should be.
+    /// When an answer is not as expected.
     fn step(&mut self) -> anyhow::Result<bool>;
 }
 
-/// What is done does not count yet.
+/// Phase: steps do not count yet.
 const WARMING_UP: u8 = 0;
-/// What comes to its end now counts.
+/// Phase: steps that end now count.
 const MEASURING: u8 = 1;
-/// Everybody stops after the step that is under way.
-const OVER: u8 = 2;
+/// Phase: every worker stops after its current step.
+const STOPPING: u8 = 2;
 
-/// How long a load lasts.
+/// The end of a load.
 #[derive(Clone, Copy, Debug)]
 pub enum Until {
-    /// For a time, and nothing counts before that.
+    /// After a time; the warm-up before it does not count.
     Time {
-        /// Before anything counts.
+        /// Duration of the warm-up.
         warm_up: Duration,
-        /// What counts.
+        /// Duration of the measurement.
         measured: Duration,
     },
-    /// Until there is nothing left to do; everything counts.
+    /// When nothing is left to do; every step counts.
     Done,
 }
 
-/// What a load did.
+/// The result of a load.
 #[derive(Clone, Debug, Serialize)]
 pub struct Served {
-    /// Steps that came to their end, as they should.
+    /// Completed steps.
     pub steps: u64,
-    /// How long that took.
+    /// Duration in seconds.
     pub seconds: f64,
-    /// Half of the steps took at most so long.
+    /// Median latency of a step.
     pub p50_ms: f64,
-    /// 99 in 100 of them took at most so long.
+    /// 99th percentile of the latency of a step.
     pub p99_ms: f64,
     /// Processor time by process.
     pub cpu: Vec<Usage>,
@@ -65,18 +65,18 @@ impl Served {
         self.steps as f64 / self.seconds
     }
 
-    /// How many processors all that is watched kept busy.
+    /// Number of processors that all watched processes kept busy.
     pub fn processors(&self) -> f64 {
         let seconds: f64 = self.cpu.iter().map(|usage| usage.seconds).sum();
         seconds / self.seconds
     }
 }
 
-/// Lets all workers work at the same time.
+/// Runs all workers concurrently.
 ///
 /// # Errors
 ///
-/// A step failed: figures with errors among them would mean nothing.
+/// When a step fails: figures that include errors mean nothing.
 pub fn run(
     workers: Vec<Box<dyn Worker>>,
     until: Until,
@@ -93,13 +93,13 @@ pub fn run(
             .into_iter()
             .map(|worker| scope.spawn(move || work(worker, phase)))
             .collect();
-        // No early return before the threads are told to stop: the scope would wait for them.
+        // No early return before the phase is STOPPING: the scope would wait for the threads forever.
         let closed = if let Until::Time { warm_up, measured } = until {
             thread::sleep(warm_up);
             let window = Window::open(watched);
             phase.store(MEASURING, Ordering::Release);
             thread::sleep(measured);
-            phase.store(OVER, Ordering::Release);
+            phase.store(STOPPING, Ordering::Release);
             Some(window.close(watched))
         } else {
             None
@@ -121,10 +121,10 @@ pub fn run(
     })
 }
 
-/// Gives the latencies, in microseconds, of what counts.
+/// Runs a worker, and returns the latencies of the steps that count, in microseconds.
 fn work(mut worker: Box<dyn Worker>, phase: &AtomicU8) -> anyhow::Result<Histogram<u64>> {
     let mut latencies = latencies()?;
-    while phase.load(Ordering::Acquire) != OVER {
+    while phase.load(Ordering::Acquire) != STOPPING {
         let since = Instant::now();
         if !worker.step()? {
             break;
@@ -136,7 +136,7 @@ fn work(mut worker: Box<dyn Worker>, phase: &AtomicU8) -> anyhow::Result<Histogr
     Ok(latencies)
 }
 
-/// A stretch of time, and what the processes had used before.
+/// A time window, and the processor time used before it.
 struct Window {
     started: Instant,
     before: anyhow::Result<Vec<Usage>>,
@@ -151,7 +151,7 @@ impl Window {
         }
     }
 
-    /// Its length in seconds, and what was used in it.
+    /// Returns its length in seconds, and the processor time used in it.
     fn close(self, watched: &Watched) -> anyhow::Result<(f64, Vec<Usage>)> {
         let seconds = self.started.elapsed().as_secs_f64();
         let mut used = watched.look()?;
@@ -189,26 +189,26 @@ mod tests {
     }
 
     #[test]
-    fn all_that_there_is_to_do_counts() {
+    fn without_a_time_every_step_counts() {
         let served = run(sleepers(5, false), Until::Done, &Watched::default()).unwrap();
         assert_eq!(served.steps, 20);
         assert!((2.0..1000.0).contains(&served.p50_ms) && served.p99_ms >= served.p50_ms);
     }
 
     #[test]
-    fn what_a_warm_up_does_does_not_count() {
+    fn steps_of_the_warm_up_do_not_count() {
         let until = Until::Time {
             warm_up: Duration::from_millis(60),
             measured: Duration::from_millis(60),
         };
         let served = run(sleepers(100_000, false), until, &Watched::default()).unwrap();
-        // 4 workers, 2 ms each at least, and one step each that began before.
+        // 4 workers, at least 2 ms for each step, and one step each that was started before.
         assert!((1..=124).contains(&served.steps), "{}", served.steps);
         assert!(served.seconds >= 0.06);
     }
 
     #[test]
-    fn one_that_fails_fails_all() {
+    fn a_failed_worker_fails_the_run() {
         let failed = run(sleepers(1, true), Until::Done, &Watched::default());
         assert!(failed.unwrap_err().to_string().contains("on purpose"));
     }

@@ -1,6 +1,6 @@
 //! The chart: CPU per request, a panel for each case, a bar for each contestant.
 //!
-//! It stands on a light card of its own, so that it reads on white and on dark pages.
+//! It has its own light background, so that it is readable on light and dark pages.
 
 use std::fmt::Write;
 
@@ -16,12 +16,12 @@ const PANEL: usize = (WIDTH - 2 * MARGIN - GAP) / COLUMNS;
 const PANEL_TITLE: usize = 28;
 const ROW: usize = 20;
 const BAR: usize = 13;
-/// Room for names, left of the bars.
+/// Width of the names, left of the bars.
 const NAMES: usize = 160;
-/// Room for figures, right of them.
+/// Width of the figures, right of the bars.
 const FIGURES: usize = 48;
 
-/// Draws it.
+/// Draws the chart.
 pub(super) fn svg(results: &Results) -> String {
     let panels: Vec<_> = results
         .cases()
@@ -32,12 +32,12 @@ pub(super) fn svg(results: &Results) -> String {
     let mut drawn = String::new();
     let mut top = HEADER;
     for row in panels.chunks(COLUMNS) {
-        let most = row.iter().map(|(_, bars)| bars.len()).max().unwrap_or(0);
+        let max_bars = row.iter().map(|(_, bars)| bars.len()).max().unwrap_or(0);
         for (column, (case, bars)) in row.iter().enumerate() {
             let left = MARGIN + column * (PANEL + GAP);
             drawn += &panel(*case, bars, left, top);
         }
-        top += PANEL_TITLE + most * ROW + GAP;
+        top += PANEL_TITLE + max_bars * ROW + GAP;
     }
     let height = top;
     let machine = &results.machine;

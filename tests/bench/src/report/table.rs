@@ -1,4 +1,4 @@
-//! The tables, as Markdown that also reads well in a terminal.
+//! The tables, as Markdown that is also readable in a terminal.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use crate::{
     rounds::{Sample, median},
 };
 
-/// Everything, as Markdown.
+/// All tables, as Markdown.
 pub fn markdown(results: &Results) -> String {
     let mut text = String::from("# Side by side\n\n");
     if results.is_quick {
@@ -40,9 +40,9 @@ fn about(results: &Results) -> String {
     format!(
         "`{}`, {}, in {} minutes. {} × {}, {}, Linux {}. {}.\n\n\
          {}. Loopback, keep-alive, access log off. Medians of {} interleaved rounds; \
-         in each, a closed loop of about {:.1} s, then {:.1} s at a fixed rate. Every answer is checked, and everybody \
-         was proven to do the work before.\n\n\
-         | case | what | connections |\n| --- | --- | --- |\n{cases}\n",
+         in each, a closed loop of about {:.1} s, then {:.1} s at a fixed rate. Every answer is checked. Before, every \
+         contestant was proven to do the work.\n\n\
+         | case | load | connections |\n| --- | --- | --- |\n{cases}\n",
         machine.command,
         machine.date,
         results.seconds.div_ceil(60),
@@ -54,7 +54,7 @@ fn about(results: &Results) -> String {
         match results.threads {
             1 => "One worker thread on processor 0; load and backend on processor 1".to_owned(),
             threads => format!(
-                "{threads} worker threads on processors 0 and 1, where load and backend are, too"
+                "{threads} worker threads on processors 0 and 1, which load and backend share"
             ),
         },
         effort.rounds,
@@ -66,8 +66,8 @@ fn about(results: &Results) -> String {
 fn cpu(results: &Results) -> String {
     let mut text = String::from(
         "## CPU per request\n\n\
-         Microseconds that the proxy's own processes spent on a processor (the kernel's `schedstat`, user and kernel time), \
-         in the closed loop. In parentheses: as a ratio to bare pingora. \\* It forwards without verifying.\n\n",
+         Microseconds of processor time of the proxy's own processes (the kernel's `schedstat`, user and kernel time), \
+         in the closed loop. In parentheses: the ratio to bare pingora. \\* forwards without verifying.\n\n",
     );
     text += &grid(results, |contestant, case| {
         let own = results.cpu(contestant, case)?;
@@ -84,12 +84,12 @@ fn cpu(results: &Results) -> String {
         ))
     });
     text + &format!(
-        "\nFrom round to round a figure varies, by the median over all, by {:.1} % (half of the distance between the highest and the lowest).\n\n",
+        "\nFigures vary between rounds by {:.1} % (the median of all; half of the distance between highest and lowest).\n\n",
         spread(results) * 100.0
     )
 }
 
-/// The median, over contestants and cases, of how far the rounds lie apart.
+/// The median spread of the rounds, over contestants and cases, relative to their median.
 fn spread(results: &Results) -> f64 {
     let spread = |figures: Vec<f64>| {
         let highest = figures.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -105,7 +105,7 @@ fn spread(results: &Results) -> f64 {
 
 fn targets_table(results: &Results) -> String {
     let mut text = String::from(
-        "## Targets\n\n| what | reached | at most | aim | |\n| --- | ---: | ---: | ---: | --- |\n",
+        "## Targets\n\n| figure | measured | limit | aim | |\n| --- | ---: | ---: | ---: | --- |\n",
     );
     for target in targets::all(results) {
         let write = |figure| target.unit.write(figure);
@@ -125,7 +125,7 @@ fn targets_table(results: &Results) -> String {
 fn instructions(results: &Results) -> String {
     let mut text = format!(
         "## Instructions per request\n\n\
-         In user space, counted by callgrind over {} requests of four connections. \\* It forwards without verifying.\n\n",
+         In user space, counted by callgrind over {} requests on four connections. \\* forwards without verifying.\n\n",
         results.effort.counted
     );
     text += &grid(results, |contestant, case| {
@@ -137,7 +137,7 @@ fn instructions(results: &Results) -> String {
 
 fn throughput(results: &Results) -> String {
     let mut text = String::from(
-        "## Requests per second\n\nIn the closed loop, where the load or the backend may be what limits.\n\n",
+        "## Requests per second\n\nIn the closed loop, where the load or the backend may be the limit.\n\n",
     );
     text += &grid(results, |contestant, case| {
         let own = results.median(contestant, case, |sample| sample.a_second)?;
@@ -149,7 +149,7 @@ fn throughput(results: &Results) -> String {
 fn latency(results: &Results) -> String {
     let mut text = String::from(
         "## Latency at a fixed rate\n\n\
-         p50 / p99 in microseconds, counted from the moment when a request was due. The rate of a case is half of what the slowest \
+         p50 / p99 in microseconds, from the moment at which a request was due. The rate of a case is half of what the slowest \
          proxy serves in it.\n\n",
     );
     let rates: Vec<String> = results
@@ -178,7 +178,7 @@ fn latency(results: &Results) -> String {
 
 fn memory(results: &Results) -> String {
     let mut text = String::from(
-        "## Resident memory\n\nMiB (`VmRSS`, summed over processes) after a warm-up, without connections and with idle ones that \
+        "## Resident memory\n\nMiB (`VmRSS`, summed over processes) after a warm-up, without connections, and with idle connections that \
          have each served a request.\n\n| | idle |",
     );
     for count in results.effort.idle {
@@ -201,7 +201,7 @@ fn memory(results: &Results) -> String {
     text
 }
 
-/// A row for each contestant, a column for each case that has anything in it.
+/// A table with a row for each contestant and a column for each case, without empty rows and columns.
 fn grid(results: &Results, cell: impl Fn(Contestant, Case) -> Option<String>) -> String {
     let contestants = results.contestants();
     let is_filled = |case: &Case| contestants.iter().any(|one| cell(*one, *case).is_some());
@@ -235,7 +235,7 @@ fn star(contestant: Contestant, case: Case) -> &'static str {
     }
 }
 
-/// A figure with about three digits that count.
+/// Formats a figure with about three significant digits.
 pub(super) fn three_digits(figure: f64) -> String {
     if figure < 9.995 {
         format!("{figure:.2}")

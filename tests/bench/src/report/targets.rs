@@ -1,46 +1,46 @@
-//! What Signpost wants to reach, and whether it has.
+//! The targets of Signpost, and whether they are met.
 
 use crate::{case::Case, contestant::Contestant, report::Results};
 
-/// One thing to reach.
+/// A target.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
-    /// What is looked at.
+    /// The figure that it limits.
     pub what: String,
-    /// What came out, if it was measured.
+    /// The measured figure, if any.
     pub reached: Option<f64>,
-    /// At most this.
+    /// The upper limit.
     pub bound: f64,
-    /// Better still this.
+    /// The better figure to aim for.
     pub aim: f64,
-    /// What the figures are of.
+    /// The unit of its figures.
     pub unit: Unit,
 }
 
-/// What a target's figures are of.
+/// The unit of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
-    /// One figure over another.
+    /// A ratio of two figures.
     Ratio,
     /// MiB.
     Mebibytes,
 }
 
-/// How a target came out.
+/// Whether a target is met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// At the aim or better.
+    /// The figure is at the aim or better.
     Aim,
-    /// Within the bound.
+    /// The figure is within the limit.
     Met,
-    /// Beyond it.
+    /// The figure exceeds the limit.
     Missed,
-    /// Not looked at in this run.
+    /// The figure was not measured in this run.
     NotMeasured,
 }
 
 impl Target {
-    /// How it came out.
+    /// Compares the measured figure with limit and aim.
     pub(super) fn verdict(&self) -> Verdict {
         match self.reached {
             None => Verdict::NotMeasured,
@@ -52,10 +52,10 @@ impl Target {
 }
 
 impl Verdict {
-    /// In words.
+    /// Its text in the table.
     pub(super) const fn word(self) -> &'static str {
         match self {
-            Self::Aim => "met, and the aim",
+            Self::Aim => "met, at the aim",
             Self::Met => "met",
             Self::Missed => "**missed**",
             Self::NotMeasured => "not measured",
@@ -64,7 +64,7 @@ impl Verdict {
 }
 
 impl Unit {
-    /// Writes a figure.
+    /// Formats a figure.
     pub(super) fn write(self, figure: f64) -> String {
         match self {
             Self::Ratio => format!("{figure:.2}"),
@@ -73,7 +73,7 @@ impl Unit {
     }
 }
 
-/// All of them.
+/// All targets, with the measured figures.
 pub(super) fn all(results: &Results) -> Vec<Target> {
     use Case::{W1, W2, W3, W4, W5, W6, W7};
     use Contestant::{BarePingora, NginxLua, NginxMap, Signpost};

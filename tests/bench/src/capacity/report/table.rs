@@ -1,25 +1,25 @@
-//! Tables of Markdown, and figures in them.
+//! Markdown tables, and the format of their figures.
 
 use std::fmt;
 
-/// A table: the first columns are words, those behind them figures.
+/// A table whose first columns are text, the others figures.
 #[derive(Debug)]
 pub(super) struct Table {
     text: String,
 }
 
 impl Table {
-    /// With these columns, of which so many are words.
+    /// A table with these columns, of which the first `words` are text.
     pub(super) fn new(columns: &[&str], words: usize) -> Self {
         let mut table = Self {
             text: String::new(),
         };
         table.row(columns);
-        table.row((0..columns.len()).map(|place| if place < words { "---" } else { "---:" }));
+        table.row((0..columns.len()).map(|index| if index < words { "---" } else { "---:" }));
         table
     }
 
-    /// One more row.
+    /// Adds a row.
     pub(super) fn row<T: AsRef<str>>(&mut self, cells: impl IntoIterator<Item = T>) {
         self.text.push('|');
         for cell in cells {
@@ -37,12 +37,12 @@ impl fmt::Display for Table {
     }
 }
 
-/// With commas between thousands.
+/// Formats a number with commas between thousands.
 pub(super) fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             grouped.push(',');
         }
         grouped.push(digit);
@@ -50,7 +50,7 @@ pub(super) fn grouped(number: usize) -> String {
     grouped
 }
 
-/// With about three digits that count; more where they stand before the point.
+/// Formats a figure with about three significant digits; more before the decimal point.
 pub(super) fn three_digits(figure: f64) -> String {
     if figure < 9.995 {
         format!("{figure:.2}")
@@ -61,7 +61,7 @@ pub(super) fn three_digits(figure: f64) -> String {
     }
 }
 
-/// From KiB.
+/// Formats KiB as MiB.
 pub(super) fn mebibytes(kib: u64) -> String {
     format!("{:.1}", kib as f64 / 1024.0)
 }

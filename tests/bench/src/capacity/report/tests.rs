@@ -75,14 +75,14 @@ fn every_figure_is_in_its_table() {
 }
 
 #[test]
-fn the_command_says_nothing_of_places() {
-    let said = "--quick --binaries some/where --results=there --seconds 3";
-    let said = said.split(' ').map(str::to_owned);
-    assert_eq!(command(said), "scripts/capacity --quick --seconds 3");
+fn the_command_names_no_folders() {
+    let arguments = "--quick --binaries some/where --results=there --seconds 3";
+    let arguments = arguments.split(' ').map(str::to_owned);
+    assert_eq!(command(arguments), "scripts/capacity --quick --seconds 3");
 }
 
 #[test]
-fn figures_are_easy_to_read() {
+fn figures_are_grouped_and_rounded() {
     for (number, text) in [
         (7, "7"),
         (999, "999"),

@@ -4,25 +4,25 @@ use anyhow::Context;
 use tokio::runtime::{self, Runtime};
 use tokio_postgres::{Client, NoTls, types::ToSql};
 
-use super::{KIND, PROVIDER, Record, Tables, times};
+use super::{KIND, NewApplication, PROVIDER, Tables, times};
 
-/// Rows of a statement.
-const AT_ONCE: usize = 20_000;
+/// Rows in each statement.
+const BATCH: usize = 20_000;
 
-/// Writes thousands of rows by each statement.
+/// Inserts thousands of rows with each statement.
 pub struct PostgresTables {
     runtime: Runtime,
     client: Client,
 }
 
 impl PostgresTables {
-    /// Of a database that is there.
+    /// Connects to a migrated database.
     ///
     /// # Errors
     ///
-    /// It cannot be connected to.
+    /// When the connection fails.
     pub fn open(address: &str) -> anyhow::Result<Self> {
-        // The connection is served by the worker while this thread makes the next rows.
+        // The worker thread drives the connection while this thread creates the next rows.
         let runtime = runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -47,8 +47,8 @@ impl Tables for PostgresTables {
         let (now, _) = times();
         let insert = "INSERT INTO accounts (provider, kind, username, created_at) \
                       SELECT $1, $2, username, $3 FROM unnest($4::text[]) AS username";
-        while let Some(some) = next_some(usernames) {
-            self.execute(insert, &[&PROVIDER, &KIND, &now, &some])?;
+        while let Some(batch) = next_batch(usernames) {
+            self.execute(insert, &[&PROVIDER, &KIND, &now, &batch])?;
         }
         Ok(())
     }
@@ -64,24 +64,24 @@ impl Tables for PostgresTables {
 
     fn insert_applications(
         &mut self,
-        records: &mut dyn Iterator<Item = anyhow::Result<Record>>,
+        applications: &mut dyn Iterator<Item = anyhow::Result<NewApplication>>,
     ) -> anyhow::Result<()> {
         let (now, _) = times();
         let insert = "INSERT INTO applications (ident, name, state, created_at, key_sealed, return_to_origins) \
                       SELECT ident, 'capacity', 'active', $1, key_sealed, '[]' \
                       FROM unnest($2::text[], $3::bytea[]) AS new (ident, key_sealed)";
-        while let Some(some) = next_some(records) {
-            let some: Vec<Record> = some.into_iter().collect::<anyhow::Result<_>>()?;
-            let (idents, keys): (Vec<_>, Vec<_>) = some
+        while let Some(batch) = next_batch(applications) {
+            let batch: Vec<NewApplication> = batch.into_iter().collect::<anyhow::Result<_>>()?;
+            let (idents, keys): (Vec<_>, Vec<_>) = batch
                 .into_iter()
-                .map(|record| (record.ident, record.key_sealed))
+                .map(|application| (application.ident, application.key_sealed))
                 .unzip();
             self.execute(insert, &[&now, &idents, &keys])?;
         }
         Ok(())
     }
 
-    fn settle(&mut self) -> anyhow::Result<()> {
+    fn run_maintenance(&mut self) -> anyhow::Result<()> {
         for statement in ["VACUUM ANALYZE", "CHECKPOINT"] {
             self.runtime
                 .block_on(self.client.batch_execute(statement))?;
@@ -90,8 +90,8 @@ impl Tables for PostgresTables {
     }
 }
 
-/// The next rows of a statement, until there are none left.
-fn next_some<T>(all: &mut dyn Iterator<Item = T>) -> Option<Vec<T>> {
-    let some: Vec<T> = all.take(AT_ONCE).collect();
+/// The rows of the next statement; `None` when no row is left.
+fn next_batch<T>(all: &mut dyn Iterator<Item = T>) -> Option<Vec<T>> {
+    let some: Vec<T> = all.take(BATCH).collect();
     (!some.is_empty()).then_some(some)
 }

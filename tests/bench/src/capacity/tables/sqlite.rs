@@ -4,18 +4,18 @@ use std::path::Path;
 
 use rusqlite::{Connection, params};
 
-use super::{KIND, PROVIDER, Record, Tables, times};
+use super::{KIND, NewApplication, PROVIDER, Tables, times};
 
-/// Writes each kind of row in one transaction.
+/// Inserts each kind of row in one transaction.
 #[derive(Debug)]
 pub struct SqliteTables(Connection);
 
 impl SqliteTables {
-    /// Of a file that is there.
+    /// Opens a migrated file.
     ///
     /// # Errors
     ///
-    /// It cannot be opened.
+    /// When it cannot be opened.
     pub fn open(file: &Path) -> anyhow::Result<Self> {
         Ok(Self(Connection::open(file)?))
     }
@@ -54,7 +54,7 @@ impl Tables for SqliteTables {
 
     fn insert_applications(
         &mut self,
-        records: &mut dyn Iterator<Item = anyhow::Result<Record>>,
+        applications: &mut dyn Iterator<Item = anyhow::Result<NewApplication>>,
     ) -> anyhow::Result<()> {
         let (now, _) = times();
         let transaction = self.0.transaction()?;
@@ -62,15 +62,15 @@ impl Tables for SqliteTables {
             "INSERT INTO applications (ident, name, state, created_at, key_sealed, return_to_origins) \
              VALUES (?1, 'capacity', 'active', ?2, ?3, '[]')",
         )?;
-        for record in records {
-            let record = record?;
-            statement.execute(params![record.ident, now, record.key_sealed])?;
+        for application in applications {
+            let application = application?;
+            statement.execute(params![application.ident, now, application.key_sealed])?;
         }
         drop(statement);
         Ok(transaction.commit()?)
     }
 
-    fn settle(&mut self) -> anyhow::Result<()> {
+    fn run_maintenance(&mut self) -> anyhow::Result<()> {
         Ok(self.0.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")?)
     }
 }

@@ -1,4 +1,4 @@
-//! The unsigned way in is exactly as narrow as CONTRACT 3 says.
+//! The unsigned callback is exactly as narrow as CONTRACT 3 says.
 
 use end_to_end::{
     raw_connection::{RawAnswer, request},
@@ -13,7 +13,7 @@ async fn send(stack: &Stack, bytes: &[u8]) -> RawAnswer {
 }
 
 #[tokio::test]
-async fn what_a_provider_sends_back_passes_unsigned() {
+async fn a_providers_callback_passes_unsigned() {
     let (stack, backend) = Stack::recording().await;
     let targets = [
         "/login?state=v1.abc",
@@ -48,7 +48,7 @@ async fn what_a_provider_sends_back_passes_unsigned() {
 }
 
 #[tokio::test]
-async fn it_goes_to_the_version_that_issued_the_state() {
+async fn the_callback_goes_to_the_version_that_issued_the_state() {
     let (stack, backend) = Stack::recording().await;
     for (state, version) in [
         ("v1.abc", "v1"),
@@ -71,7 +71,7 @@ async fn it_goes_to_the_version_that_issued_the_state() {
 }
 
 #[tokio::test]
-async fn anything_else_is_an_ordinary_request() {
+async fn any_other_unsigned_request_is_rejected() {
     let (stack, backend) = Stack::recording().await;
     let form = "Content-Type: application/x-www-form-urlencoded";
     let refused: [(&str, Vec<u8>); 34] = [
@@ -102,7 +102,7 @@ async fn anything_else_is_an_ordinary_request() {
             request("GET", "//login?code=x&state=v1.a", &[], b""),
         ),
         (
-            "slash behind",
+            "trailing slash",
             request("GET", "/login/?code=x&state=v1.a", &[], b""),
         ),
         (
@@ -135,7 +135,7 @@ async fn anything_else_is_an_ordinary_request() {
             ),
         ),
         (
-            "further",
+            "another parameter",
             request("GET", "/login?code=x&state=v1.a&x=1", &[], b""),
         ),
         (
@@ -229,7 +229,7 @@ async fn anything_else_is_an_ordinary_request() {
 }
 
 #[tokio::test]
-async fn it_is_the_same_where_there_are_many_applications() {
+async fn a_callback_needs_no_application_in_multi_application_mode() {
     let backend = RecordingBackend::start().await;
     let stack = Stack::builder().in_front_of(&backend).multi().start().await;
     let passed = send(

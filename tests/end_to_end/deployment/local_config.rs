@@ -1,4 +1,4 @@
-//! The files of conf/compose with places of this machine, and what runs by them.
+//! The files of conf/compose with the addresses and paths of this machine, and the programs that use them.
 
 use std::{fs, net::SocketAddr, path::Path};
 
@@ -11,8 +11,8 @@ use url::Url;
 
 use super::read;
 
-/// Where what containers have for themselves is here.
-pub(super) struct Places {
+/// Addresses, store and secrets of this machine, in place of those of the containers.
+pub(super) struct LocalConfig {
     pub(super) front: SocketAddr,
     pub(super) front_health: SocketAddr,
     provider: SocketAddr,
@@ -22,7 +22,7 @@ pub(super) struct Places {
     secrets: String,
 }
 
-impl Places {
+impl LocalConfig {
     pub(super) fn choose(store: &dyn Store, folder: &Path) -> Self {
         let named = [
             ("gateway-a", Program::Gateway.number(0)),
@@ -44,9 +44,9 @@ impl Places {
         }
     }
 
-    pub(super) fn of(&self, name: &str) -> SocketAddr {
-        let place = self.named.iter().find(|(one, _, _)| *one == name);
-        place.expect("there is a container of that name").2
+    pub(super) fn address_of(&self, name: &str) -> SocketAddr {
+        let found = self.named.iter().find(|(one, _, _)| *one == name);
+        found.expect("there is a container of that name").2
     }
 
     pub(super) fn write_files(&self, folder: &Path) {
@@ -58,8 +58,8 @@ impl Places {
                     "bind 127.0.0.1:8090",
                     &format!("bind {}", self.front_health),
                 ),
-                ("gateway-a:8080", &self.of("gateway-a").to_string()),
-                ("gateway-b:8080", &self.of("gateway-b").to_string()),
+                ("gateway-a:8080", &self.address_of("gateway-a").to_string()),
+                ("gateway-b:8080", &self.address_of("gateway-b").to_string()),
             ],
         );
         fs::write(folder.join("haproxy.cfg"), front).unwrap();
@@ -86,16 +86,16 @@ impl Places {
             }
         }
         let text = self.program_file("gateway.toml", &replacements);
-        // Each container has this address for itself.
+        // A container has the default address for itself; the gateways here share a machine.
         format!("{text}\n[management]\nlisten = \"{}\"\n", free_address())
     }
 
-    fn backend_file(&self, name: &str, usual: &str, listen: SocketAddr) -> String {
+    fn backend_file(&self, name: &str, container_listen: &str, listen: SocketAddr) -> String {
         let provider = format!("http://{}", self.provider);
         self.program_file(
             name,
             &[
-                (usual.to_owned(), listen.to_string()),
+                (container_listen.to_owned(), listen.to_string()),
                 ("http://provider.localhost:7100".to_owned(), provider),
             ],
         )
@@ -119,7 +119,7 @@ impl Places {
         self.replaced(name, &all)
     }
 
-    /// A file of conf/compose with places of this machine. What is to be replaced must be there.
+    /// A file of conf/compose with these replacements. It must contain each text that is replaced.
     fn replaced(&self, name: &str, replacements: &[(&str, &str)]) -> String {
         let text = read(&format!("conf/compose/{name}"));
         replacements.iter().fold(text, |text, (from, to)| {
@@ -151,7 +151,7 @@ impl Places {
     }
 }
 
-/// The address, as conf/compose has it: the password comes from a file.
+/// The store's address as in conf/compose: the password comes from a file.
 fn without_password(store: &dyn Store) -> String {
     let mut address: Url = store.address().parse().unwrap();
     if store.kind() == StoreKind::Postgres {

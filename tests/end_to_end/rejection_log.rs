@@ -1,4 +1,4 @@
-//! Why a request was refused, and who sent it: in the access line, once, and of bounded length.
+//! The access line of a rejected request has the reason and the client, each once and with limited length.
 
 use end_to_end::{
     program::Program,
@@ -9,14 +9,14 @@ use end_to_end::{
     stack::{APP_KEY, Stack, StackBuilder},
 };
 
-/// Secrets that are not the same.
-const OURS: &str =
+/// Two different secrets.
+const GATEWAY_SECRET: &str =
     "gateway_secret = \"7c1d7f0f0d5a6cd5f5b0f7c0a9b1d2e3f4a5b6c7d8e9f0a1b2c3d4e5f6a7b8c9\"";
-const THEIRS: &str =
+const OTHER_SECRET: &str =
     "gateway_secret = \"0c1d7f0f0d5a6cd5f5b0f7c0a9b1d2e3f4a5b6c7d8e9f0a1b2c3d4e5f6a7b8c9\"";
 
-/// The gateway's access line with this path, once it is there.
-async fn line(stack: &Stack, path: &str) -> String {
+/// Waits for the gateway's access line with this path.
+async fn access_line(stack: &Stack, path: &str) -> String {
     let path = format!("http.path={path}");
     let log = stack.log_with(Program::Gateway, &path).await;
     let found = log
@@ -26,12 +26,12 @@ async fn line(stack: &Stack, path: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_hint_is_named_in_the_access_line() {
+async fn a_hint_is_in_the_access_line() {
     let (stack, _backend) = Stack::recording().await;
     let client = stack.client();
     let seconds = client.get("/seconds").param("a", "1").time("1732104000");
     seconds.send().await.problem(400, "time_invalid");
-    let logged = line(&stack, "/seconds").await;
+    let logged = access_line(&stack, "/seconds").await;
     assert!(logged.contains("problem.code=time_invalid"), "{logged}");
     assert!(logged.contains("problem.hint=hint_seconds"), "{logged}");
     let profile = Profile {
@@ -41,7 +41,7 @@ async fn a_hint_is_named_in_the_access_line() {
     let labelled = client.with_profile(profile);
     let labelled = labelled.get("/labelled").param("a", "1");
     labelled.send().await.problem(403, "sign_mismatch");
-    let logged = line(&stack, "/labelled").await;
+    let logged = access_line(&stack, "/labelled").await;
     assert!(
         logged.contains("problem.hint=hint_key_labelled"),
         "{logged}"
@@ -50,12 +50,12 @@ async fn a_hint_is_named_in_the_access_line() {
 }
 
 #[tokio::test]
-async fn a_backends_refusal_has_its_code_in_the_gateways_access_line() {
+async fn a_backends_error_code_is_in_the_gateways_access_line() {
     let stack = Stack::start().await;
     let refused = stack.client().get("/user").send().await;
     refused.problem(401, "authorization_missing");
     assert_eq!(refused.header("x-gateway-problem"), None);
-    let logged = line(&stack, "/user").await;
+    let logged = access_line(&stack, "/user").await;
     assert!(
         logged.contains("problem.code=authorization_missing"),
         "{logged}"
@@ -64,30 +64,30 @@ async fn a_backends_refusal_has_its_code_in_the_gateways_access_line() {
 }
 
 #[tokio::test]
-async fn what_a_backend_says_of_a_problem_is_believed_if_it_is_a_code() {
+async fn a_backends_problem_header_is_logged_only_if_it_is_a_code() {
     let backend = RecordingBackend::start().await;
     let stack = Stack::builder().in_front_of(&backend).start().await;
-    for (path, said, is_logged) in [
+    for (path, code, is_logged) in [
         ("/its_own", "no_such_shop", true),
         ("/forged", "a b=c", false),
         ("/long", &*"a".repeat(65), false),
     ] {
-        let head = format!("HTTP/1.1 404 Not Found\r\nX-Gateway-Problem: {said}\r\n");
+        let head = format!("HTTP/1.1 404 Not Found\r\nX-Gateway-Problem: {code}\r\n");
         backend.behave(Behaviour {
             head,
             ..Behaviour::default()
         });
         let answer = stack.client().get(path).send().await;
         assert_eq!(answer.header("x-gateway-problem"), None);
-        let logged = line(&stack, path).await;
-        let expected = format!("problem.code={said}");
+        let logged = access_line(&stack, path).await;
+        let expected = format!("problem.code={code}");
         assert_eq!(logged.contains(&expected), is_logged, "{logged}");
         assert_eq!(logged.contains("problem.code"), is_logged, "{logged}");
     }
 }
 
 #[tokio::test]
-async fn an_unknown_ident_is_logged_as_sent_but_bounded_and_no_key() {
+async fn an_unknown_ident_is_logged_but_truncated_and_a_key_is_masked() {
     let backend = RecordingBackend::start().await;
     let stack = Stack::builder().in_front_of(&backend).multi().start().await;
     let long = format!("{}é", "x".repeat(200));
@@ -108,7 +108,7 @@ async fn an_unknown_ident_is_logged_as_sent_but_bounded_and_no_key() {
             .await;
         let answer = connection.answer().await.unwrap();
         assert_eq!(answer.code().as_deref(), Some("app_not_found"));
-        let logged = line(&stack, path).await;
+        let logged = access_line(&stack, path).await;
         assert!(logged.contains(logged_as), "{logged_as}: {logged}");
         assert!(logged.contains("problem.code=app_not_found"), "{logged}");
     }
@@ -116,7 +116,7 @@ async fn an_unknown_ident_is_logged_as_sent_but_bounded_and_no_key() {
 }
 
 #[tokio::test]
-async fn a_long_path_and_a_long_method_are_cut_and_said_once() {
+async fn a_long_path_and_a_long_method_are_truncated_and_logged_once() {
     let stack = Stack::start().await;
     let long = "x".repeat(20_000);
     let mut connection = stack.raw().await;
@@ -127,10 +127,10 @@ async fn a_long_path_and_a_long_method_are_cut_and_said_once() {
     connection.send(&other).await;
     assert_eq!(connection.answer().await.unwrap().status, 405);
     let cut = format!("/here-{}…", "x".repeat(512 - 6));
-    let at_gateway = line(&stack, &cut).await;
+    let at_gateway = access_line(&stack, &cut).await;
     let at_backend = stack.log_with(Program::V1, &cut).await;
     let at_backend = at_backend.lines().find(|line| line.contains(&cut)).unwrap();
-    let method = line(&stack, "/there-").await;
+    let method = access_line(&stack, "/there-").await;
     assert!(
         method.contains(&format!("http.method={}… ", "M".repeat(32))),
         "{method}"
@@ -141,30 +141,39 @@ async fn a_long_path_and_a_long_method_are_cut_and_said_once() {
     }
 }
 
-/// Trusts who calls here.
+/// A gateway that trusts `X-Forwarded-For` from the tests.
 fn behind_a_proxy(toml: &str) -> StackBuilder {
     Stack::builder().gateway(&format!("trusted_proxies = [\"127.0.0.1\"]\n{toml}"))
 }
 
 #[tokio::test]
-async fn what_is_refused_early_is_logged_with_the_clients_address() {
+async fn an_early_rejection_is_logged_with_the_clients_address() {
     let backend = RecordingBackend::start().await;
     let stack = behind_a_proxy("[timeouts]\nhead_seconds = 1\nbody_seconds = 1\n");
     let stack = stack.in_front_of(&backend).start().await;
-    let said = "X-Forwarded-For: 203.0.113.9, 198.51.100.7";
+    let forwarded = "X-Forwarded-For: 203.0.113.9, 198.51.100.7";
     let form = "Content-Type: application/x-www-form-urlencoded";
     let many = format!("X-Many: {}", "x".repeat(33_000));
     let early: [(&str, u16, Vec<u8>); 7] = [
-        ("/method", 405, request("BREW", "/method", &[said], b"")),
+        (
+            "/method",
+            405,
+            request("BREW", "/method", &[forwarded], b""),
+        ),
         (
             "/target%zz",
             400,
-            request("GET", "/target%zz", &[said], b""),
+            request("GET", "/target%zz", &[forwarded], b""),
         ),
         (
             "/framing",
             400,
-            request("POST", "/framing", &[said, "Content-Length: 1, 1"], b""),
+            request(
+                "POST",
+                "/framing",
+                &[forwarded, "Content-Length: 1, 1"],
+                b"",
+            ),
         ),
         (
             "/twice",
@@ -172,41 +181,50 @@ async fn what_is_refused_early_is_logged_with_the_clients_address() {
             request(
                 "GET",
                 "/twice",
-                &[said, "Acme-X-App: a", "Acme-X-App: a"],
+                &[forwarded, "Acme-X-App: a", "Acme-X-App: a"],
                 b"",
             ),
         ),
-        ("/large", 431, request("GET", "/large", &[said, &many], b"")),
+        (
+            "/large",
+            431,
+            request("GET", "/large", &[forwarded, &many], b""),
+        ),
         (
             "/head",
             408,
-            request("GET", "/head", &[said, "X-Unfin"], b""),
+            request("GET", "/head", &[forwarded, "X-Unfin"], b""),
         ),
         (
             "/body",
             408,
-            request("POST", "/body", &[said, form, "Content-Length: 9"], b"a=1"),
+            request(
+                "POST",
+                "/body",
+                &[forwarded, form, "Content-Length: 9"],
+                b"a=1",
+            ),
         ),
     ];
     for (path, status, mut bytes) in early {
         if path == "/head" {
-            // The last line has not come, and might be another X-Forwarded-For.
+            // The last line is incomplete, and might be another X-Forwarded-For.
             bytes.truncate(bytes.len() - 4);
         }
         let mut connection = stack.raw().await;
         connection.send(&bytes).await;
         assert_eq!(connection.answer().await.unwrap().status, status, "{path}");
-        let logged = line(&stack, path).await;
+        let logged = access_line(&stack, path).await;
         assert!(logged.contains("client.addr=198.51.100.7 "), "{logged}");
     }
     assert_eq!(backend.connections(), 0);
 }
 
 #[tokio::test]
-async fn a_backend_with_another_secret_is_the_operators_to_mend() {
+async fn a_backend_with_another_secret_is_reported_to_the_operator() {
     let stack = Stack::builder()
-        .gateway(OURS)
-        .backends(THEIRS)
+        .gateway(GATEWAY_SECRET)
+        .backends(OTHER_SECRET)
         .start()
         .await;
     let readyz = format!("http://{}/readyz", stack.addresses().management);
@@ -223,7 +241,7 @@ async fn a_backend_with_another_secret_is_the_operators_to_mend() {
         assert_eq!(refused.header("x-gateway-refused"), None);
     }
     let v1 = stack.addresses().v1.to_string();
-    // The other version may be set up right: nothing is known against it yet.
+    // The other version may be configured correctly: it has not rejected the secret yet.
     let (status, body) = ready().await;
     assert_eq!(status, 200, "{body}");
     assert!(body.starts_with("ready, but "), "{body}");
@@ -232,7 +250,7 @@ async fn a_backend_with_another_secret_is_the_operators_to_mend() {
     let (status, body) = ready().await;
     assert_eq!(status, 503, "{body}");
     assert!(
-        body.contains(&format!("gateway_secret is refused by v1 at {v1}")),
+        body.contains(&format!("gateway_secret is rejected by v1 at {v1}")),
         "{body}"
     );
     let log = stack

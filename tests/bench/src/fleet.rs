@@ -1,96 +1,96 @@
-//! The backend and every contestant that a run needs, started and proven.
+//! The backend and all contestants of a run, started and proven.
 
 use std::{collections::BTreeMap, net::SocketAddr};
 
 use crate::{
     case::Case,
-    contestant::{Backend, Contestant, Places, Running, Setup},
+    contestant::{Backend, Contestant, Environment, Running, Setup},
     keys::Keys,
-    process::{Manner, Process},
+    process::{Process, RunMode},
     proof::prove,
 };
 
-/// All that run.
+/// The running backend and contestants.
 #[derive(Debug)]
-pub struct Field {
-    /// The keys that requests are signed with.
+pub struct Fleet {
+    /// The keys that sign the requests.
     pub keys: Keys,
-    /// The backend of all.
+    /// The backend of all contestants.
     pub backend: Backend,
     running: BTreeMap<(Contestant, Setup), Running>,
 }
 
-/// What a load is sent to.
+/// The target of a load.
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'f> {
-    /// Where it listens.
+    /// The address it listens on.
     pub address: SocketAddr,
-    /// Whose processor time counts.
+    /// The process whose processor time counts.
     pub process: &'f Process,
 }
 
-impl Field {
-    /// Starts the backend, without any contestant.
+impl Fleet {
+    /// Starts the backend, without contestants.
     ///
     /// # Errors
     ///
-    /// It does not start.
-    pub fn new(places: &Places) -> anyhow::Result<Self> {
+    /// When it does not start.
+    pub fn new(environment: &Environment) -> anyhow::Result<Self> {
         Ok(Self {
             keys: Keys::generate()?,
-            backend: Backend::start(places)?,
+            backend: Backend::start(environment)?,
             running: BTreeMap::new(),
         })
     }
 
-    /// Starts and proves those who take part in some cases.
+    /// Starts and proves the contestants, in each set-up that these cases need.
     ///
     /// # Errors
     ///
-    /// One does not start, or does not do the work.
-    pub fn enter(
+    /// When one does not start, or does not do the work.
+    pub fn start_all(
         &mut self,
-        places: &Places,
+        environment: &Environment,
         contestants: &[Contestant],
         cases: &[Case],
     ) -> anyhow::Result<()> {
         for &contestant in contestants {
             for &case in cases {
                 let setup = contestant.setup(case.setup());
-                let is_there = self.running.contains_key(&(contestant, setup));
-                if is_there || !contestant.is_proxy() || !contestant.does(case) {
+                let is_running = self.running.contains_key(&(contestant, setup));
+                if is_running || !contestant.is_proxy() || !contestant.takes_part_in(case) {
                     continue;
                 }
-                let running = self.start(places, contestant, setup, places.manner())?;
+                let running = self.start(environment, contestant, setup, environment.run_mode())?;
                 self.running.insert((contestant, setup), running);
             }
         }
         Ok(())
     }
 
-    /// Starts and proves one contestant, which is not kept.
+    /// Starts and proves one contestant, which is not part of the fleet.
     ///
     /// # Errors
     ///
-    /// It does not start, or does not do the work.
+    /// When it does not start, or does not do the work.
     pub fn start(
         &self,
-        places: &Places,
+        environment: &Environment,
         contestant: Contestant,
         setup: Setup,
-        manner: Manner,
+        run_mode: RunMode,
     ) -> anyhow::Result<Running> {
         let (keys, backend) = (&self.keys, &self.backend);
-        let running = Running::start(contestant, setup, places, keys, backend, manner)?;
+        let running = Running::start(contestant, setup, environment, keys, backend, run_mode)?;
         prove(&running, keys)?;
         Ok(running)
     }
 
-    /// Where a contestant's load of a case goes.
+    /// The target of a contestant's load in a case.
     ///
     /// # Panics
     ///
-    /// When it was not entered for the case.
+    /// When it was not started for the case.
     pub fn target(&self, contestant: Contestant, case: Case) -> Target<'_> {
         if !contestant.is_proxy() {
             return Target {
@@ -105,12 +105,12 @@ impl Field {
         }
     }
 
-    /// Ends all contestants, as an operator would.
+    /// Stops all contestants, as an operator would.
     ///
     /// # Errors
     ///
-    /// One does not end.
-    pub fn leave(self) -> anyhow::Result<()> {
+    /// When one does not exit.
+    pub fn stop_all(self) -> anyhow::Result<()> {
         for running in self.running.into_values() {
             running.process.end()?;
         }

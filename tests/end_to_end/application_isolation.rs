@@ -1,4 +1,4 @@
-//! A login belongs to the application that began it. CONTRACT 8.
+//! A login is valid only for the application that began it. CONTRACT 8.
 
 use std::time::Duration;
 
@@ -31,24 +31,24 @@ async fn a_token_is_unknown_to_another_application() {
         .decide_and_follow(&provider, "ada", Decision::Allow)
         .await;
     for version in ["v1", "v2"] {
-        let asked = two
+        let answer = two
             .post("/check")
             .version(version)
             .param("token", &begun.token)
             .send()
             .await;
-        asked.problem(404, "login_unknown");
-        let asked = two
+        answer.problem(404, "login_unknown");
+        let call = two
             .post("/user/login")
             .version(version)
             .param("token", &begun.token);
-        asked.send().await.problem(404, "login_unknown");
+        call.send().await.problem(404, "login_unknown");
     }
     assert_eq!(check(&one, &begun.token).await["status"], "complete");
 }
 
 #[tokio::test]
-async fn a_credential_is_void_under_another_application() {
+async fn a_credential_is_invalid_for_another_application() {
     let stack = Stack::builder().multi().start().await;
     let one = stack.client_of(&stack.create_application("one", &[]));
     let two = stack.client_of(&stack.create_application("two", &[]));
@@ -110,7 +110,7 @@ async fn a_ticket_is_unknown_to_another_application() {
 }
 
 #[tokio::test]
-async fn a_disabled_application_completes_no_login() {
+async fn a_login_of_a_disabled_application_cannot_be_completed() {
     let stack = Stack::builder().multi().start().await;
     let application = stack.create_application("one", &[]);
     let client = stack.client_of(&application);
@@ -126,35 +126,35 @@ async fn a_disabled_application_completes_no_login() {
             .success()
     );
     assert!(
-        page_comes_to(&other.authorize_url, 403).await,
+        page_gets_status(&other.authorize_url, 403).await,
         "still served after a second"
     );
     browser
         .follow(back)
         .await
         .answer
-        .refused(403, "app_disabled");
+        .rejected(403, "app_disabled");
     let user = || client.get("/user").authorization(credential(&login));
-    until("the gateway to know", || async {
+    until("the application to be disabled", || async {
         (user().send().await.status != 200).then_some(())
     })
     .await;
     user().send().await.problem(403, "app_disabled");
-    // Enabled again, its people are still who they were.
+    // Once it is enabled again, its credentials are valid again.
     assert!(
         stack
             .command(&["app", "enable", &application.ident])
             .status
             .success()
     );
-    until("the application to be on", || async {
+    until("the application to be enabled", || async {
         (user().send().await.status == 200).then_some(())
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_deleted_application_is_gone_with_its_logins() {
+async fn deleting_an_application_ends_its_logins() {
     let stack = Stack::builder().multi().start().await;
     let application = stack.create_application("one", &[]);
     let client = stack.client_of(&application);
@@ -167,19 +167,19 @@ async fn a_deleted_application_is_gone_with_its_logins() {
             .success()
     );
     assert!(
-        page_comes_to(&begun.authorize_url, 404).await,
+        page_gets_status(&begun.authorize_url, 404).await,
         "still served after a second"
     );
-    until("the gateway to know", || async {
+    until("the application to be deleted", || async {
         (client.get("/user").send().await.status == 404).then_some(())
     })
     .await;
 }
 
-/// Whether a polling login's page is answered so within the second that CONTRACT 4 allows.
-async fn page_comes_to(url: &str, status: u16) -> bool {
-    let looked = within(Duration::from_secs(1), || async {
+/// Whether the page of a polling login gets this status within the second that CONTRACT 4 allows.
+async fn page_gets_status(url: &str, status: u16) -> bool {
+    let reached = within(Duration::from_secs(1), || async {
         (Browser::default().step(url).await.answer.status == status).then_some(())
     });
-    looked.await.is_some()
+    reached.await.is_some()
 }

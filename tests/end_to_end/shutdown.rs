@@ -1,4 +1,4 @@
-//! What a stop does to requests, logins and whoever watches. #9
+//! Graceful shutdown: requests, logins and health checks while a program stops. #9
 
 use std::time::{Duration, Instant};
 
@@ -8,28 +8,28 @@ use end_to_end::{
     logins::{begin_polling, confirm_polling},
     program::Program,
     raw_connection::{RawConnection, request},
-    recording_backend::{Behaviour, Manner, RecordingBackend},
-    signed_client::{SignedClient, fetch, http_client_without_kept_connections},
+    recording_backend::{Behaviour, Delivery, RecordingBackend},
+    signed_client::{SignedClient, fetch, http_client_without_keep_alive},
     stack::Stack,
     waiting::until,
 };
 use serde_json::Value;
 use tokio::net::TcpStream;
 
-/// What a stop may take beside its grace, on a machine with other tests.
+/// Allowed beyond the grace period, on a machine that runs other tests.
 const SLACK: Duration = Duration::from_secs(6);
 
 #[tokio::test]
-async fn a_gateway_that_stops_is_not_ready_but_serves_for_a_while() {
-    drains(Program::Gateway).await;
+async fn a_stopping_gateway_is_not_ready_but_serves_during_the_drain_delay() {
+    assert_drains(Program::Gateway).await;
 }
 
 #[tokio::test]
-async fn a_backend_that_stops_is_not_ready_but_serves_for_a_while() {
-    drains(Program::V1).await;
+async fn a_stopping_backend_is_not_ready_but_serves_during_the_drain_delay() {
+    assert_drains(Program::V1).await;
 }
 
-async fn drains(program: Program) {
+async fn assert_drains(program: Program) {
     let stack = Stack::builder().gateway(DRAINING).backends(DRAINING);
     let mut stack = stack.start().await;
     let address = stack.addresses().of(program);
@@ -42,8 +42,8 @@ async fn drains(program: Program) {
     let usual = idle.answer().await.unwrap().status;
     let stopped_at = Instant::now();
     stack.running(program).terminate();
-    let client = http_client_without_kept_connections();
-    until("readyz to say so", || async {
+    let client = http_client_without_keep_alive();
+    until("/readyz to answer 503", || async {
         let answer = client.get(&readyz).send().await.unwrap();
         (answer.status() == 503).then_some(())
     })
@@ -53,14 +53,14 @@ async fn drains(program: Program) {
         "{:?}",
         stopped_at.elapsed()
     );
-    // New work is served, on a new connection, which is not kept.
+    // A new connection is served, and closed after its answer.
     let mut late = RawConnection::open(address).await;
     late.send(&request("GET", "/user", &[], b"")).await;
     let answers = late.answers_until_close().await;
     assert_eq!(answers.len(), 1);
     assert_eq!(answers[0].status, usual);
     assert_eq!(answers[0].header("connection"), Some("close"));
-    // Then nothing is listening any more, and idle connections end.
+    // Then the listener and the idle connections close.
     until("the listener to close", || async {
         TcpStream::connect(address).await.err()
     })
@@ -71,7 +71,7 @@ async fn drains(program: Program) {
         stopped_at.elapsed()
     );
     assert!(idle.is_closed().await);
-    assert!(stack.end_of(program).await.success());
+    assert!(stack.wait_for_exit(program).await.success());
 }
 
 const DRAINING: &str = "[shutdown]\ndrain_delay_seconds = 3";
@@ -103,13 +103,13 @@ async fn idle_connections_serve_while_the_gateway_drains_and_are_closed_afterwar
         stopped_at.elapsed() >= DRAIN_DELAY,
         "it was closed too early"
     );
-    assert!(stack.end_of(Program::Gateway).await.success());
+    assert!(stack.wait_for_exit(Program::Gateway).await.success());
 }
 
 #[tokio::test]
-async fn listeners_close_while_requests_are_finished() {
+async fn listeners_close_while_requests_in_flight_finish() {
     let (mut stack, backend) = Stack::recording().await;
-    let slowly = Manner::After(Duration::from_secs(3));
+    let slowly = Delivery::After(Duration::from_secs(3));
     backend.behave(Behaviour::answering(slowly));
     let mut idle = stack.raw().await;
     let mut busy = stack.raw().await;
@@ -122,11 +122,11 @@ async fn listeners_close_while_requests_are_finished() {
     })
     .await;
     assert!(idle.is_closed().await);
-    // Management is there to the end.
+    // The management listener serves until the program ends.
     let health = fetch(&format!("http://{}/healthz", stack.addresses().management)).await;
     assert_eq!(health.status, 200);
     assert_eq!(busy.answer().await.unwrap().status, 200);
-    assert!(stack.end_of(Program::Gateway).await.success());
+    assert!(stack.wait_for_exit(Program::Gateway).await.success());
 }
 
 #[tokio::test]
@@ -139,19 +139,19 @@ async fn a_second_signal_ends_a_program_at_once() {
         stack.log_with(program, "stopping").await;
         let start = Instant::now();
         stack.running(program).terminate();
-        assert!(stack.end_of(program).await.success());
+        assert!(stack.wait_for_exit(program).await.success());
         assert!(start.elapsed() < SLACK, "{program}: {:?}", start.elapsed());
     }
 }
 
 #[tokio::test]
-async fn a_request_that_outlasts_the_grace_is_answered() {
+async fn a_request_that_exceeds_the_grace_period_is_answered() {
     let backend = RecordingBackend::start().await;
     let stack = Stack::builder()
         .gateway("[shutdown]\ngrace_seconds = 2")
         .in_front_of(&backend);
     let mut stack = stack.start().await;
-    backend.behave(Behaviour::answering(Manner::Silently));
+    backend.behave(Behaviour::answering(Delivery::Never));
     let mut connections = Vec::new();
     for (number, method) in ["GET", "POST"].into_iter().enumerate() {
         let mut connection = stack.raw().await;
@@ -166,14 +166,14 @@ async fn a_request_that_outlasts_the_grace_is_answered() {
         assert_eq!(answer.status, 504);
         assert_eq!(answer.code().as_deref(), Some("backend_timeout"));
     }
-    assert!(stack.end_of(Program::Gateway).await.success());
+    assert!(stack.wait_for_exit(Program::Gateway).await.success());
     let longest = Duration::from_secs(2) + SLACK;
     assert!(start.elapsed() < longest, "{:?}", start.elapsed());
 }
 
 #[tokio::test]
 async fn a_waiting_check_is_answered_when_its_backend_stops() {
-    // The check comes while new work is still served.
+    // The check arrives while new requests are still served.
     let mut stack = Stack::builder().backends(DRAINING).start().await;
     let (client, begun) = (stack.client(), begin_polling(&stack.client()).await);
     stack.running(Program::V1).terminate();
@@ -203,36 +203,48 @@ async fn check_with_wait(client: &SignedClient, token: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn a_login_that_is_being_finished_completes() {
-    for leaves in [false, true] {
+async fn a_login_in_progress_completes_during_shutdown() {
+    for disconnects in [false, true] {
         let stack = stack_with_slow_provider(7, "").await;
         let grace = Duration::from_secs(10);
-        let checked = stop_in_callback(stack, grace, (!leaves).then_some(200)).await;
-        assert_eq!(checked["status"], "complete", "left: {leaves}: {checked}");
+        let checked = stop_in_callback(stack, grace, (!disconnects).then_some(200)).await;
+        assert_eq!(
+            checked["status"], "complete",
+            "disconnects: {disconnects}: {checked}"
+        );
     }
 }
 
 #[tokio::test]
-async fn a_login_whose_provider_outlasts_the_grace_fails_at_once() {
-    for leaves in [false, true] {
+async fn a_login_whose_provider_exceeds_the_grace_period_fails() {
+    for disconnects in [false, true] {
         let stack = stack_with_slow_provider(30, "[shutdown]\ngrace_seconds = 4").await;
         let grace = Duration::from_secs(4);
-        let checked = stop_in_callback(stack, grace, (!leaves).then_some(504)).await;
-        assert_eq!(checked["status"], "failed", "left: {leaves}: {checked}");
+        let checked = stop_in_callback(stack, grace, (!disconnects).then_some(504)).await;
+        assert_eq!(
+            checked["status"], "failed",
+            "disconnects: {disconnects}: {checked}"
+        );
         assert_eq!(checked["reason"], "provider_timeout", "{checked}");
     }
 }
 
-/// Stops v1 while it finishes a login, and asks v2 what became of it. The browser leaves, or gets this status.
-async fn stop_in_callback(mut stack: Stack, grace: Duration, told: Option<u16>) -> Value {
-    let (token, browser) = callback_under_way(&stack).await;
+/// Stops v1 while it completes a login, and returns the login's status from v2.
+///
+/// The browser gets `expected_status`; without one it disconnects.
+async fn stop_in_callback(
+    mut stack: Stack,
+    grace: Duration,
+    expected_status: Option<u16>,
+) -> Value {
+    let (token, browser) = begin_slow_callback(&stack).await;
     let stopped_at = Instant::now();
     stack.running(Program::V1).terminate();
-    match told {
+    match expected_status {
         None => browser.abort(),
         Some(status) => assert_eq!(browser.await.unwrap(), status),
     }
-    assert!(stack.end_of(Program::V1).await.success());
+    assert!(stack.wait_for_exit(Program::V1).await.success());
     let longest = grace + SLACK;
     assert!(stopped_at.elapsed() < longest, "{:?}", stopped_at.elapsed());
     check_at_v2(&stack, &token).await
@@ -244,8 +256,8 @@ async fn stack_with_slow_provider(seconds: u64, backends: &str) -> Stack {
     stack.start().await
 }
 
-/// A login's token, and its browser, which waits for the callback while the backend waits for the provider.
-async fn callback_under_way(stack: &Stack) -> (String, tokio::task::JoinHandle<u16>) {
+/// Returns a login's token, and its browser, which waits for the callback while the backend waits for the provider.
+async fn begin_slow_callback(stack: &Stack) -> (String, tokio::task::JoinHandle<u16>) {
     let begun = begin_polling(&stack.client()).await;
     let mut browser = Browser::default();
     let provider = confirm_polling(&mut browser, &begun).await;

@@ -1,6 +1,12 @@
 //! The command line: `sign`, `call` and `app`; and what the log contains.
 
-use std::{process::Output, sync::Mutex};
+use std::{
+    fs::File,
+    io::pipe,
+    os::fd::OwnedFd,
+    process::{Output, Stdio},
+    sync::Mutex,
+};
 
 use end_to_end::{
     answer::Answer,
@@ -298,4 +304,29 @@ fn a_misplaced_store_address_is_not_quoted() {
     );
     let mistyped = Program::Gateway.run(folder.path(), &["rnu"]);
     assert!(String::from_utf8_lossy(&mistyped.stderr).contains("'rnu'"));
+}
+
+#[test]
+fn a_closed_pipe_ends_a_command_quietly_and_a_full_disk_is_reported() {
+    let folder = Folder::create();
+    let key = folder.write("key", APP_KEY);
+    let key = format!("file:{}", key.display());
+    let sign = |stdout: File| {
+        let mut command = Program::Gateway.command(folder.path());
+        let command = command.args(["sign", "--key", &key, "a=1"]).stdout(stdout);
+        let output = command.stderr(Stdio::piped()).spawn().unwrap();
+        output.wait_with_output().unwrap()
+    };
+    let (reader, writer) = pipe().unwrap();
+    drop(reader);
+    let closed = sign(File::from(OwnedFd::from(writer)));
+    assert_eq!(closed.status.code(), Some(0), "{closed:?}");
+    assert_eq!(String::from_utf8_lossy(&closed.stderr), "");
+    let full = sign(File::options().write(true).open("/dev/full").unwrap());
+    assert_eq!(full.status.code(), Some(1), "{full:?}");
+    let error = String::from_utf8_lossy(&full.stderr);
+    assert!(
+        error.starts_with("cannot write to standard output: "),
+        "{error}"
+    );
 }

@@ -1,6 +1,11 @@
 //! Output and exit codes of the commands that all programs share.
 
-use std::{net::SocketAddr, path::Path, process::ExitCode};
+use std::{
+    io::{self, Write as _},
+    net::SocketAddr,
+    path::Path,
+    process::{self, ExitCode},
+};
 
 use crate::{
     health,
@@ -9,9 +14,16 @@ use crate::{
 };
 
 /// Prints a line of a command's output.
-#[expect(clippy::print_stdout, reason = "the output of a command")]
+///
+/// If the reader has closed the pipe, as `head` does, it wants no more. If the line cannot be written for another reason, for
+/// example on a full disk, the command fails: its output may be the only copy of a new key.
 pub fn print_line(line: &str) {
-    println!("{line}");
+    if let Err(error) = writeln!(io::stdout(), "{line}")
+        && error.kind() != io::ErrorKind::BrokenPipe
+    {
+        write_final_line(format!("cannot write to standard output: {error}"));
+        process::exit(1);
+    }
 }
 
 /// Sends a command to the program running with `file` and prints its reply; a failure goes to standard error.

@@ -76,7 +76,8 @@ pub(crate) fn error_response(
             headers.push((header::ALLOW, HeaderValue::from_static("GET, POST")));
         }
         Rejection::RateLimited { retry_after } | Rejection::AddressRateLimited { retry_after } => {
-            let seconds = retry_after.as_millis().div_ceil(1000);
+            // Whole seconds; 0 would ask for a retry at once.
+            let seconds = retry_after.as_millis().div_ceil(1000).max(1);
             headers.push((header::RETRY_AFTER, value(&seconds.to_string())));
         }
         _ => {}
@@ -264,9 +265,9 @@ mod tests {
     }
 
     #[test]
-    fn retry_after_is_rounded_up() {
+    fn retry_after_is_rounded_up_and_never_0() {
         let micros = std::time::Duration::from_micros;
-        for (retry_after, seconds) in [(1_001_000, "2"), (1_000_000, "1")] {
+        for (retry_after, seconds) in [(1_001_000, "2"), (1_000_000, "1"), (1, "1")] {
             let rejection = Rejection::RateLimited {
                 retry_after: micros(retry_after),
             };

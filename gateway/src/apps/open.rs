@@ -53,6 +53,8 @@ pub(crate) fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
         // The pool's connections would end with this runtime.
         postgres.disconnect();
     }
+    let address = &config.store.address;
+    tracing::info!(store = %address, "using store {address}");
     warn_of_unknown_defaults(&config.store, &config.versions, &database);
     let apps = CachedApps::new(store, multi.cache_entries);
     let subscriber = apps.subscriber();

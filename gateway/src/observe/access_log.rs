@@ -148,7 +148,8 @@ fn write(entries: &Receiver<Entry>) {
 impl Line {
     fn write(&self) {
         let status = self.status;
-        let duration_ms = self.duration.as_secs_f64() * 1000.0;
+        // Whole microseconds: more digits say nothing.
+        let duration_ms = (self.duration.as_secs_f64() * 1e6).round() / 1e3;
         let ident = self.app.as_ref().and_then(|app| app.ident.as_ref());
         let ident = ident.map(|ident| ident.as_str());
         let problem = self.problem.as_deref();

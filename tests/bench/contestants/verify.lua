@@ -1,10 +1,10 @@
--- What nginx and HAProxy verify alike: reads the parameters of query and form body, checks `time`, and gives the
--- canonical string of the default sign profile (`plain`). Key and hash are the caller's, who knows how to get at them.
+-- The verification of both nginx and HAProxy: reads the parameters of query and form body, checks `time`, and returns
+-- the canonical string of the default sign profile (`plain`). The caller has the key and the hash function.
 --
 -- Loaded from @DIR@ by nginx-lua.conf (LuaJIT) and verify_haproxy.lua (Lua 5.3); runs in both. It needs no rendering.
--- That decoded text is UTF-8 is left to the backend: it is no part of the signature, and would only cost.
--- Plain searches and short loops instead of patterns: LuaJIT compiles these. One request is verified in one go,
--- without yielding, so the two work tables serve all of them.
+-- It does not check that decoded text is UTF-8: the signature does not need it, and it would cost time.
+-- Plain searches and short loops take the place of patterns, since LuaJIT compiles them. A request is verified without
+-- yielding, so all requests share the two work tables.
 
 local byte, char, concat, find, gsub, sub =
     string.byte, string.char, table.concat, string.find, string.gsub, string.sub
@@ -15,7 +15,7 @@ local MAX_PARAMS = 256
 
 local M = {}
 
--- Decoded names, ascending, and beside each its pair as sent.
+-- Decoded names in ascending order, and for each its pair as sent.
 local names, pairs_as_sent = {}, {}
 
 local IS_HEX = {}
@@ -23,7 +23,7 @@ for digit in ("0123456789ABCDEFabcdef"):gmatch(".") do
     IS_HEX[byte(digit)] = true
 end
 
--- Whether every escape from the percent sign at `at` on has its two digits.
+-- Whether every escape, from the percent sign at `at` on, has two hex digits.
 local function is_well_formed(text, at)
     repeat
         local high, low = byte(text, at + 1, at + 2)
@@ -39,7 +39,7 @@ local function unescape(digits)
     return char(tonumber(digits, 16))
 end
 
--- Form-decodes what is well formed.
+-- Form-decodes a text whose escapes are well formed.
 local function decode(text)
     if find(text, "+", 1, true) then
         text = gsub(text, "+", " ")
@@ -50,7 +50,7 @@ local function decode(text)
     return text
 end
 
--- A time in milliseconds, or nil.
+-- The time in milliseconds, or nil if it is not one.
 local function milliseconds(digits)
     local length = #digits
     if length <= 10 then
@@ -67,7 +67,7 @@ end
 
 local count, time, sign
 
--- Adds the pairs of `text`, each behind those whose name is not greater; returns the code of what is wrong, or nil.
+-- Inserts the pairs of `text`, sorted by name; equal names keep their order. Returns an error code, or nil.
 local function add(text)
     local at, length = 1, #text
     local percent = find(text, "%", 1, true)
@@ -118,8 +118,8 @@ local function add(text)
     end
 end
 
--- The canonical string without the key, and the sign given; of a request without parameters, two nils.
--- On failure false and a code. `query` and `body` may be nil; `now` is in milliseconds.
+-- Returns the canonical string without the key, and the given sign; without parameters, two nils; on failure, false and
+-- a code. `query` and `body` may be nil; `now` is in milliseconds.
 function M.canonical(query, body, now)
     count, time, sign = 0, nil, nil
     local wrong = query and add(query) or body and add(body)
@@ -145,7 +145,7 @@ function M.canonical(query, body, now)
     return concat(pairs_as_sent, "&", 1, count), sign
 end
 
--- The status of each code.
+-- The HTTP status of each code.
 M.status = {
     app_missing = 400,
     param_duplicated = 400,

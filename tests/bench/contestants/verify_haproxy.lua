@@ -1,11 +1,10 @@
--- A sample fetch for haproxy-lua.cfg, `lua.canonical`: what a request signs, put so that HAProxy can do the rest.
+-- A sample fetch for haproxy-lua.cfg, `lua.canonical`: the signed text of a request, in a form that HAProxy can check.
 --
--- Loaded from @DIR@ by haproxy-lua.cfg, which names the file of the key in KEY_FILE where there is one key for all.
--- It needs no rendering.
--- Gives one of
---   the sign in capital letters (32), the canonical string, the key if it is known here;
---   `unsigned`, when there is no parameter;
---   status and code, as in `403 time_missing`.
+-- Loaded from @DIR@ by haproxy-lua.cfg, which sets KEY_FILE if there is one key for all. It needs no rendering.
+-- Returns one of
+--   the sign in capital letters (32), the canonical string, and the key if there is one for all;
+--   `unsigned`, if there are no parameters;
+--   status and code, for example `403 time_missing`.
 -- All but the first are shorter than 32 characters.
 
 local verify = require("verify")

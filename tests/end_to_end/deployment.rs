@@ -8,6 +8,7 @@ mod front;
 mod images;
 mod installation;
 mod local_config;
+mod tls_front;
 mod units;
 
 use std::{

@@ -25,6 +25,7 @@ pub mod answer;
 pub mod browser;
 pub mod clock;
 pub mod crowd;
+pub mod documents;
 pub mod examples;
 pub mod faulty_backend;
 pub mod folder;

@@ -19,7 +19,9 @@ use std::{
 };
 
 use gateway_protocol::app::AppId;
-use signpost_kit::rate_limit::{Network, NetworkLimiter, Rate, RateExceeded, RateLimiter};
+use signpost_kit::rate_limit::{
+    Network, NetworkLimiter, Rate, RateExceeded, RateLimiter, retry_after_seconds,
+};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{config::LoginLimits, error::LoginError};
@@ -117,9 +119,8 @@ fn stored_failures(login_ttl: Duration) -> Rate {
 
 impl From<RateExceeded> for LoginError {
     fn from(RateExceeded { retry_after }: RateExceeded) -> Self {
-        let millis = u64::try_from(retry_after.as_millis()).unwrap_or(u64::MAX);
         Self::RateLimited {
-            retry_after: millis.div_ceil(1000).max(1),
+            retry_after: retry_after_seconds(retry_after),
         }
     }
 }

@@ -62,6 +62,14 @@ pub struct RateExceeded {
     pub retry_after: Duration,
 }
 
+/// The value of `Retry-After` (RFC 9110 section 10.2.3): whole seconds, rounded up. At least 1, since 0 would ask for a retry
+/// at once.
+#[must_use]
+pub fn retry_after_seconds(wait: Duration) -> u64 {
+    let seconds = wait.as_millis().div_ceil(1000).max(1);
+    u64::try_from(seconds).unwrap_or(u64::MAX)
+}
+
 /// A rate limiter with the same rate for every key.
 #[derive(Debug)]
 pub struct RateLimiter {
@@ -423,5 +431,13 @@ mod tests {
         let error = fast.count(&1, now).unwrap_err();
         assert_eq!(error.retry_after, 100 * MILLISECOND);
         assert!(fast.count(&1, now + 100 * MILLISECOND).is_ok());
+    }
+
+    #[test]
+    fn retry_after_is_rounded_up_and_never_0() {
+        for (wait, seconds) in [(0, 1), (1, 1), (1000, 1), (1001, 2)] {
+            assert_eq!(retry_after_seconds(Duration::from_millis(wait)), seconds);
+        }
+        assert_eq!(retry_after_seconds(Duration::from_micros(1)), 1);
     }
 }

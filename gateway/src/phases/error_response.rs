@@ -12,7 +12,7 @@ use gateway_protocol::{
     text::text,
 };
 use http::{HeaderName, HeaderValue, StatusCode, header};
-use signpost_kit::page;
+use signpost_kit::{page, rate_limit::retry_after_seconds};
 
 use super::error_format::ErrorFormat;
 use crate::{rejection::Rejection, syntax::field::NameAndValue};
@@ -76,8 +76,7 @@ pub(crate) fn error_response(
             headers.push((header::ALLOW, HeaderValue::from_static("GET, POST")));
         }
         Rejection::RateLimited { retry_after } | Rejection::AddressRateLimited { retry_after } => {
-            // Whole seconds; 0 would ask for a retry at once.
-            let seconds = retry_after.as_millis().div_ceil(1000).max(1);
+            let seconds = retry_after_seconds(*retry_after);
             headers.push((header::RETRY_AFTER, value(&seconds.to_string())));
         }
         _ => {}

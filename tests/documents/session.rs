@@ -12,6 +12,7 @@ use std::{
 
 use end_to_end::{
     documents::{Document, is_shown, root},
+    examples::uncommented,
     port::free_address,
     program::programs_folder,
 };
@@ -215,15 +216,11 @@ fn free_port() -> String {
 
 /// A line of a configuration, with its default written out if that has a port.
 fn with_default(line: &str) -> &str {
-    let Some(default) = line.strip_prefix("# ") else {
-        return line;
+    let has_port = |default: &&str| {
+        let key = default.split(" = ").next().unwrap_or_default();
+        KEYS_WITH_PORTS.contains(&key)
     };
-    let key = default.split(" = ").next().unwrap_or_default();
-    if KEYS_WITH_PORTS.contains(&key) {
-        default
-    } else {
-        line
-    }
+    uncommented(line).filter(has_port).unwrap_or(line)
 }
 
 fn copy(from: &Path, to: &Path) {

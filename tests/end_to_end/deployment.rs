@@ -17,6 +17,8 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
+use end_to_end::program::output_text;
+
 /// A path in the project.
 fn project(path: &str) -> PathBuf {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).join(path)
@@ -33,10 +35,17 @@ fn output(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| {
         panic!("{command:?}: {error}; scripts/prerequisites test installs it")
     });
-    let printed = [output.stdout, output.stderr].concat();
-    let printed = String::from_utf8_lossy(&printed).into_owned();
+    let printed = output_text(&output);
     assert!(output.status.success(), "{command:?}: {printed}");
     printed
+}
+
+/// A file of the project with replacements, each of which must apply.
+fn read_replaced<T: AsRef<str>>(path: &str, replacements: &[(&str, T)]) -> String {
+    replacements.iter().fold(read(path), |text, (from, to)| {
+        assert!(text.contains(from), "{path}: {from}");
+        text.replace(from, to.as_ref())
+    })
 }
 
 /// Starts a proxy in front of the gateways; its output goes to `front.log`.

@@ -4,7 +4,6 @@ use std::{
     fs,
     os::unix::fs::symlink,
     path::{Path, PathBuf},
-    process::Output,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -14,7 +13,7 @@ use std::{
 use end_to_end::{
     browser::{Browser, Decision},
     logins::{begin_polling, check, confirm_polling, credential, log_in_by_redirect},
-    program::Program,
+    program::{Program, output_text},
     signed_client::SignedClient,
     stack::{Stack, StackBuilder},
     waiting::until,
@@ -56,16 +55,9 @@ async fn logs_in(client: &SignedClient) -> bool {
     }
 }
 
-/// What a command printed.
-fn text(output: &Output) -> String {
-    [&output.stdout, &output.stderr]
-        .map(|text| String::from_utf8_lossy(text))
-        .concat()
-}
-
 fn reload(stack: &Stack, program: Program) -> String {
     let output = stack.reload(program);
-    let text = text(&output);
+    let text = output_text(&output);
     assert_eq!(output.status.code(), Some(0), "{text}");
     text
 }
@@ -185,10 +177,10 @@ async fn an_invalid_file_keeps_the_old_configuration_and_is_reported_as_by_check
     let good = fs::read_to_string(stack.config(Program::V1)).unwrap();
     stack.configure(Program::V1, wrong);
     let checked = stack.check(Program::V1, &[]);
-    let checked = text(&checked);
+    let checked = output_text(&checked);
     let refused = stack.reload(Program::V1);
     assert_eq!(refused.status.code(), Some(1));
-    let printed = text(&refused);
+    let printed = output_text(&refused);
     assert_eq!(
         printed.trim_end(),
         format!(
@@ -217,9 +209,9 @@ async fn an_invalid_file_keeps_the_old_configuration_and_is_reported_as_by_check
     let refused = stack.reload(Program::V1);
     assert_eq!(refused.status.code(), Some(1));
     assert!(
-        text(&refused).contains("client_secret"),
+        output_text(&refused).contains("client_secret"),
         "{}",
-        text(&refused)
+        output_text(&refused)
     );
     assert!(logs_in(&stack.client()).await);
 }
@@ -250,7 +242,7 @@ async fn check_shows_what_a_reload_would_change_and_changes_nothing() {
     stack.configure(Program::V1, "[login]\ncredential_ttl_seconds = 77");
     for _ in 0..2 {
         let compared = stack.check(Program::V1, &["--diff"]);
-        let printed = text(&compared);
+        let printed = output_text(&compared);
         assert_eq!(compared.status.code(), Some(0), "{printed}");
         let change = "login.credential_ttl_seconds: 2592000 -> 77";
         assert!(printed.contains(change), "{printed}");
@@ -260,7 +252,7 @@ async fn check_shows_what_a_reload_would_change_and_changes_nothing() {
         stack.check(Program::V1, &["--diff"]),
         stack.reload(Program::V1),
     ] {
-        let printed = text(&output);
+        let printed = output_text(&output);
         assert_eq!(output.status.code(), Some(1), "{printed}");
         assert!(
             printed.contains("no running program was started with"),

@@ -3,11 +3,11 @@
 mod under_load;
 mod watched;
 
-use std::{fs, process::Output, time::Duration};
+use std::{fs, time::Duration};
 
 use end_to_end::{
     port::free_address,
-    program::Program,
+    program::{Program, output_text},
     raw_connection::request,
     recording_backend::{Behaviour, Delivery, RecordingBackend},
     signed_client::SignedClient,
@@ -17,18 +17,11 @@ use end_to_end::{
 
 const OTHER_KEY: &str = "0f0e0d0c0b0a09080706050403020100f0e0d0c0b0a090807060504030201000";
 
-/// What a command printed.
-fn text(output: &Output) -> String {
-    [&output.stdout, &output.stderr]
-        .map(|text| String::from_utf8_lossy(text))
-        .concat()
-}
-
 /// Merges `toml` into the gateway's file, and reloads it.
 fn reload(stack: &Stack, toml: &str) -> String {
     stack.configure(Program::Gateway, toml);
     let output = stack.reload(Program::Gateway);
-    let text = text(&output);
+    let text = output_text(&output);
     assert_eq!(output.status.code(), Some(0), "{text}");
     assert!(text.contains(": reloaded"), "{text}");
     text
@@ -108,8 +101,8 @@ async fn a_version_can_be_added_and_become_the_default() {
     let whole = fs::read_to_string(&file).unwrap();
     fs::write(&file, whole.replace("[versions.v3]", "[versions.v4]")).unwrap();
     let output = stack.reload(Program::Gateway);
-    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
-    assert!(text(&output).contains("default_version: found \"v3\""));
+    assert_eq!(output.status.code(), Some(1), "{}", output_text(&output));
+    assert!(output_text(&output).contains("default_version: found \"v3\""));
     assert_eq!(ask().await, 200);
 }
 
@@ -378,25 +371,25 @@ async fn an_invalid_file_changes_nothing_and_is_reported_as_by_check() {
         String::new(),
     ] {
         fs::write(&file, &broken).unwrap();
-        let printed = text(&stack.reload(Program::Gateway));
+        let printed = output_text(&stack.reload(Program::Gateway));
         let output = stack.check(Program::Gateway, &[]);
         assert_eq!(output.status.code(), Some(1));
-        for line in text(&output).lines() {
+        for line in output_text(&output).lines() {
             assert!(printed.contains(line), "{line} in {printed}");
         }
         assert!(printed.contains("the old configuration stays"), "{printed}");
         assert_eq!(status(&client, "/x").await, 200);
         // A running program is healthy even if its file is invalid.
         let output = stack.command(&["health"]);
-        assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+        assert_eq!(output.status.code(), Some(0), "{}", output_text(&output));
     }
     fs::remove_file(&file).unwrap();
     let output = stack.reload(Program::Gateway);
     assert_eq!(output.status.code(), Some(1));
     assert!(
-        text(&output).contains("cannot be read"),
+        output_text(&output).contains("cannot be read"),
         "{}",
-        text(&output)
+        output_text(&output)
     );
     assert_eq!(status(&client, "/x").await, 200);
     fs::write(&file, &whole).unwrap();
@@ -423,9 +416,9 @@ async fn keys_that_need_a_restart_are_reported() {
     let output = stack.check(Program::Gateway, &["--diff"]);
     assert_eq!(output.status.code(), Some(0));
     assert!(
-        text(&output).contains("threads: 0 -> 1"),
+        output_text(&output).contains("threads: 0 -> 1"),
         "{}",
-        text(&output)
+        output_text(&output)
     );
 }
 
@@ -440,11 +433,11 @@ async fn the_gateway_does_not_become_its_own_backend() {
     let output = stack.reload(Program::Gateway);
     assert_eq!(output.status.code(), Some(1));
     assert!(
-        text(&output).contains(
+        output_text(&output).contains(
             "versions.v1: until a restart, the gateway itself listens on this backend's address"
         ),
         "{}",
-        text(&output)
+        output_text(&output)
     );
     assert_eq!(status(&stack.client(), "/x").await, 200);
 }
@@ -493,7 +486,7 @@ async fn switching_to_many_applications_needs_a_restart() {
         ),
     )
     .unwrap();
-    let printed = text(&stack.reload(Program::Gateway));
+    let printed = output_text(&stack.reload(Program::Gateway));
     let restart = printed.split("a restart is needed for:").nth(1).unwrap();
     assert!(
         restart.contains("applications: ") && restart.contains("application.key: removed"),
@@ -507,9 +500,9 @@ async fn check_shows_the_difference_without_a_reload() {
     let (stack, _backend) = Stack::recording().await;
     let output = stack.check(Program::Gateway, &["--diff"]);
     assert!(
-        text(&output).contains("a reload would change nothing"),
+        output_text(&output).contains("a reload would change nothing"),
         "{}",
-        text(&output)
+        output_text(&output)
     );
     stack.configure(
         Program::Gateway,
@@ -518,9 +511,9 @@ async fn check_shows_the_difference_without_a_reload() {
     let output = stack.check(Program::Gateway, &["--diff"]);
     assert_eq!(output.status.code(), Some(0));
     assert!(
-        text(&output).contains("sign.window_seconds: 60 -> 1"),
+        output_text(&output).contains("sign.window_seconds: 60 -> 1"),
         "{}",
-        text(&output)
+        output_text(&output)
     );
     assert_eq!(status(&stack.client(), "/x").await, 200);
 }
@@ -536,7 +529,7 @@ async fn the_application_cache_can_be_resized() {
     assert_eq!(status(&client, "/x").await, 200);
     // The resized cache is notified of the change.
     let output = stack.command(&["app", "disable", &app.ident]);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", output_text(&output));
     until("the application to be disabled", || async {
         (status(&client, "/x").await == 403).then_some(())
     })

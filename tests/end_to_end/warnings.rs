@@ -4,14 +4,9 @@
 use std::process::Output;
 
 use end_to_end::{
-    program::Program,
+    program::{Program, output_text},
     stack::{Files, Stack},
 };
-
-fn text(output: &Output) -> String {
-    let texts = [&output.stdout, &output.stderr];
-    texts.map(|text| String::from_utf8_lossy(text)).concat()
-}
 
 fn check(files: &Files, program: Program) -> Output {
     let config = files.config(program);
@@ -34,7 +29,7 @@ async fn both_programs_log_the_warnings_of_check_at_start() {
         ),
         (Program::V1, &["client_secret is the sandbox provider's"]),
     ] {
-        let checked = text(&check(&files, program));
+        let checked = output_text(&check(&files, program));
         let log = stack.log_with(program, words[0]).await;
         for word in words {
             let is_warned = |line: &str| line.contains("WARN") && line.contains(word);
@@ -52,7 +47,7 @@ fn a_weak_gateway_secret_and_a_remote_sandbox_are_rejected() {
             .program(program, "gateway_secret = \"hush\"")
             .write_files();
         let checked = check(&files, program);
-        let text = text(&checked);
+        let text = output_text(&checked);
         assert_eq!(checked.status.code(), Some(1), "{text}");
         assert!(
             text.contains("gateway_secret: found a weak secret"),
@@ -62,7 +57,7 @@ fn a_weak_gateway_secret_and_a_remote_sandbox_are_rejected() {
     }
     let remote = "[providers.bitbucket]\nauth_url = \"http://192.0.2.1\"";
     let files = Stack::builder().backends(remote).write_files();
-    let refused = text(&check(&files, Program::V1));
+    let refused = output_text(&check(&files, Program::V1));
     assert!(
         refused.contains("providers.bitbucket.auth_url"),
         "{refused}"
@@ -71,8 +66,12 @@ fn a_weak_gateway_secret_and_a_remote_sandbox_are_rejected() {
     let allowed = format!("{remote}\nallow_sandbox = true");
     let files = Stack::builder().backends(&allowed).write_files();
     let allowed = check(&files, Program::V1);
-    assert!(allowed.status.success(), "{}", text(&allowed));
-    assert!(text(&allowed).contains("use https"), "{}", text(&allowed));
+    assert!(allowed.status.success(), "{}", output_text(&allowed));
+    assert!(
+        output_text(&allowed).contains("use https"),
+        "{}",
+        output_text(&allowed)
+    );
 }
 
 #[tokio::test]
@@ -80,7 +79,7 @@ async fn check_finds_a_wrong_master_key_and_changes_nothing() {
     let mut stack = Stack::builder().multi().start().await;
     stack.create_application("known", &[]);
     let right = stack.command(&["check"]);
-    assert!(right.status.success(), "{}", text(&right));
+    assert!(right.status.success(), "{}", output_text(&right));
     for program in [Program::Gateway, Program::V1, Program::V2] {
         stack.kill(program);
     }
@@ -96,7 +95,7 @@ async fn check_finds_a_wrong_master_key_and_changes_nothing() {
             None => std::fs::remove_file(&key).unwrap(),
         }
         let wrong = stack.command(&["check"]);
-        let text = text(&wrong);
+        let text = output_text(&wrong);
         assert_eq!(wrong.status.code(), Some(1), "{text}");
         assert!(text.contains("master key") && text.contains(word), "{text}");
         assert_eq!(key.exists(), word != "is missing");
@@ -104,10 +103,14 @@ async fn check_finds_a_wrong_master_key_and_changes_nothing() {
     std::fs::write(&key, content).unwrap();
     stack.store().make_unavailable();
     let unavailable = stack.command(&["check"]);
-    assert!(unavailable.status.success(), "{}", text(&unavailable));
+    assert!(
+        unavailable.status.success(),
+        "{}",
+        output_text(&unavailable)
+    );
     stack.store().make_available();
     let available = stack.command(&["check"]);
-    assert!(available.status.success(), "{}", text(&available));
+    assert!(available.status.success(), "{}", output_text(&available));
 }
 
 #[test]
@@ -123,7 +126,7 @@ fn check_creates_neither_store_nor_key() {
     };
     let before = names();
     let checked = check(&files, Program::Gateway);
-    assert!(checked.status.success(), "{}", text(&checked));
+    assert!(checked.status.success(), "{}", output_text(&checked));
     assert_eq!(names(), before);
     assert_eq!(key.exists(), had_key);
 }
@@ -135,7 +138,7 @@ fn an_empty_master_key_is_reported_with_a_remedy() {
     let config = files.config(Program::Gateway);
     for command in ["run", "check"] {
         let refused = Program::Gateway.run(files.path(), &[command, "--config", &config]);
-        let text = text(&refused);
+        let text = output_text(&refused);
         assert_eq!(refused.status.code(), Some(1), "{text}");
         assert!(
             text.contains("master.key is empty") && text.contains("delete"),

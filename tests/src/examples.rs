@@ -31,7 +31,8 @@ pub fn keys(text: &str) -> BTreeMap<String, String> {
 }
 
 /// The line without its `# `, if the rest is a key or a table.
-fn uncommented(line: &str) -> Option<&str> {
+#[must_use]
+pub fn uncommented(line: &str) -> Option<&str> {
     let line = line.strip_prefix("# ")?;
     let (key, _) = line.split_once(" = ").unwrap_or(("", ""));
     let is_key = !key.is_empty()

@@ -109,6 +109,14 @@ impl Program {
     }
 }
 
+/// What a program printed, on standard output and then on standard error.
+#[must_use]
+pub fn output_text(output: &Output) -> String {
+    [&output.stdout, &output.stderr]
+        .map(|text| String::from_utf8_lossy(text))
+        .concat()
+}
+
 /// The folder into which the programs were built: the one above the running test's.
 ///
 /// # Panics

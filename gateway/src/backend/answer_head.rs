@@ -37,7 +37,7 @@ impl From<FieldFault> for MalformedAnswer {
 /// How an answer's body is framed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnswerBody {
-    /// No body, whatever the fields say: 1xx, 204, 304.
+    /// No body, even if the fields announce one: 1xx, 204, 304.
     None,
     /// `Content-Length`, in bytes.
     Length(u64),

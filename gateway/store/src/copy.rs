@@ -39,7 +39,7 @@ pub struct CopiedTable {
 
 /// Copies all tables, and calls `on_table` after each. Nothing is committed before this function returns `Ok`.
 ///
-/// Needs little memory, whatever the size. Blocks the thread while it reads the source.
+/// Needs little memory, also for a large store. Blocks the thread while it reads the source.
 ///
 /// # Errors
 ///

@@ -18,7 +18,7 @@ use tokio::{
     net::TcpStream,
 };
 
-use super::{installation::start_front, read};
+use super::{installation::start_front, read_replaced};
 
 /// Limits of one client address, in place of those in conf/compose.
 const MAX_CONNECTIONS: usize = 20;
@@ -40,8 +40,7 @@ impl Front {
         let (folder, backend) = (Folder::create(), RecordingBackend::start().await);
         let (address, health) = (free_address(), free_address());
         let gateway = backend.address().to_string();
-        let mut text = read("conf/compose/haproxy.cfg");
-        for (from, to) in [
+        let replacements = [
             ("bind :8080", format!("bind {address}")),
             ("bind 127.0.0.1:8090", format!("bind {health}")),
             ("gateway-a:8080", gateway.clone()),
@@ -51,10 +50,8 @@ impl Front {
                 format!("conn_cur gt {MAX_CONNECTIONS} "),
             ),
             ("req_rate gt 5000 ", format!("req_rate gt {MAX_REQUESTS} ")),
-        ] {
-            assert!(text.contains(from), "{from}");
-            text = text.replace(from, &to);
-        }
+        ];
+        let text = read_replaced("conf/compose/haproxy.cfg", &replacements);
         fs::write(folder.path().join("haproxy.cfg"), text).unwrap();
         let front = Self {
             process: start_front(folder.path()),

@@ -9,7 +9,7 @@ use end_to_end::{
 };
 use url::Url;
 
-use super::read;
+use super::read_replaced;
 
 /// Addresses, store and secrets of this machine, in place of those of the containers.
 pub(super) struct LocalConfig {
@@ -50,8 +50,8 @@ impl LocalConfig {
     }
 
     pub(super) fn write_files(&self, folder: &Path) {
-        let front = self.replaced(
-            "haproxy.cfg",
+        let front = read_replaced(
+            "conf/compose/haproxy.cfg",
             &[
                 ("bind :8080", &format!("bind {}", self.front)),
                 (
@@ -116,16 +116,7 @@ impl LocalConfig {
                 .iter()
                 .map(|(from, to)| (from.as_str(), to.as_str())),
         );
-        self.replaced(name, &all)
-    }
-
-    /// A file of conf/compose with these replacements. It must contain each text that is replaced.
-    fn replaced(&self, name: &str, replacements: &[(&str, &str)]) -> String {
-        let text = read(&format!("conf/compose/{name}"));
-        replacements.iter().fold(text, |text, (from, to)| {
-            assert!(text.contains(from), "{name}: {from}");
-            text.replace(from, to)
-        })
+        read_replaced(&format!("conf/compose/{name}"), &all)
     }
 
     pub(super) fn start(&self, folder: &Path) -> Vec<(Instance, Running)> {

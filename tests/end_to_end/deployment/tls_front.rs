@@ -23,7 +23,7 @@ use rustls::{
 };
 use tokio::net::TcpStream;
 
-use super::{output, read, start_proxy};
+use super::{output, read_replaced, start_proxy};
 
 const NAME: &str = "api.example.com";
 const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
@@ -75,14 +75,11 @@ impl Front {
                 ("/etc/haproxy/tls", format!("{path}")),
             ],
         });
-        let mut text = read(match kind {
+        let file = match kind {
             Kind::Nginx => "conf/front/nginx.conf",
             Kind::Haproxy => "conf/front/haproxy.cfg",
-        });
-        for (from, to) in replacements {
-            assert!(text.contains(from), "{from}");
-            text = text.replace(from, &to);
-        }
+        };
+        let text = read_replaced(file, &replacements);
         fs::write(folder.path().join("front.conf"), text).unwrap();
         let front = Self {
             process: start(kind, folder.path()),

@@ -58,7 +58,7 @@ impl<'c> Call<'c> {
         self
     }
 
-    /// A parameter in the query, whatever the method.
+    /// A parameter in the query, for any method.
     pub fn query(mut self, name: &str, value: &str) -> Self {
         self.query.push((name.to_owned(), value.to_owned()));
         self

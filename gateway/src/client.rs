@@ -1,13 +1,38 @@
-//! The client's side of one request, independent of the HTTP version.
+//! The client's side: its connection, and one request on it, independent of the HTTP version.
 
 use std::{
+    net::IpAddr,
     task::{Context, Poll},
     time::Duration,
 };
 
+use http::HeaderValue;
 use tokio::time::Instant;
 
 use crate::{rejection::Rejection, request::BodyLength, syntax::field::NameAndValue};
+
+/// What all requests of a client's connection share.
+#[derive(Clone, Debug)]
+pub struct ConnectionInfo {
+    /// The peer's address: that of the connection, or the one that a PROXY header names.
+    pub(crate) address: IpAddr,
+    /// Whether the connection is encrypted, at this gateway or at the balancer that sent the PROXY header.
+    pub(crate) is_tls: bool,
+    /// The subject of the client's certificate, for `X-Gateway-Client-Cert-Subject`; RFC 4514.
+    pub(crate) certificate_subject: Option<HeaderValue>,
+}
+
+impl ConnectionInfo {
+    /// A connection without TLS from `address`.
+    #[must_use]
+    pub const fn plain(address: IpAddr) -> Self {
+        Self {
+            address,
+            is_tls: false,
+            certificate_subject: None,
+        }
+    }
+}
 
 /// The client's side of one request.
 ///

@@ -11,6 +11,7 @@
 //! | [`request`] | a request as the phases see it |
 //! | [`client`] | the interface to the client's connection |
 //! | [`http1`] | the client's side: strict HTTP/1.1 |
+//! | [`current`] | the current gateway, as one connection sees it |
 //! | [`gateway`] | runs the phases in order |
 //! | [`phases`] | one file per phase |
 //! | [`backend`] | the backend's side: pool, exchange, retries, relay |
@@ -40,6 +41,7 @@ mod backend;
 pub mod cli;
 mod client;
 mod config;
+mod current;
 mod descriptor_reserve;
 mod drain;
 mod gateway;

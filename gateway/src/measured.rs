@@ -14,6 +14,7 @@ pub use crate::{
         },
     },
     backend::answer_head::{AnswerBody, AnswerHead, AnswerScanner, MalformedAnswer},
+    client::ConnectionInfo,
     config::{Applications, Config, MasterKey, Versions},
     drain::Drain,
     gateway::Gateway,

@@ -26,10 +26,10 @@ use signpost_kit::{
 use tokio::{runtime::Runtime, sync::Mutex};
 
 use crate::{
-    apps::open::open_apps, config::Config, descriptor_reserve::DescriptorReserve, drain::Drain,
-    gateway::Gateway, http1::connection::Http1Connections, management::Management,
-    observe::access_log::AccessLog, reload::GatewayReload, routing::monitor::resolve_all,
-    stop::Stop,
+    apps::open::open_apps, client::ConnectionInfo, config::Config,
+    descriptor_reserve::DescriptorReserve, drain::Drain, gateway::Gateway,
+    http1::connection::Http1Connections, management::Management, observe::access_log::AccessLog,
+    reload::GatewayReload, routing::monitor::resolve_all, stop::Stop,
 };
 
 /// Grace period after which pingora stops its runtimes. The process ends earlier: a shutdown takes ten minutes at most.
@@ -208,7 +208,7 @@ impl ServerApp for Clients {
             .as_ref()
             .and_then(|digest| digest.peer_addr()?.as_inet());
         if let Some(address) = address {
-            let (clients, client) = (Arc::clone(self), address.ip());
+            let (clients, client) = (Arc::clone(self), ConnectionInfo::plain(address.ip()));
             // Runs on the same thread, since its runtime has only one. A new task, because pingora's own is large
             // enough for a TLS handshake, memory that an idle connection would hold for its whole life.
             tokio::spawn(async move { clients.0.serve(stream, client).await });

@@ -13,8 +13,8 @@ use std::{
 
 use allocation_counter::AllocationInfo;
 use gateway::measured::{
-    AppDirectory, Applications, Attempts, Balancer, ClientConnection, Config, Drain, Gateway,
-    Http1Exchange, Peer, ReceiveOutcome, Recipient, RequestScanner, read_head,
+    AppDirectory, Applications, Attempts, Balancer, ClientConnection, Config, ConnectionInfo,
+    Drain, Gateway, Http1Exchange, Peer, ReceiveOutcome, Recipient, RequestScanner, read_head,
 };
 use gateway_protocol::{
     param::Params,
@@ -52,7 +52,7 @@ impl Phases {
         let gateway = Gateway::new(config, apps, Arc::new(Drain::new()), None).unwrap();
         Self {
             gateway,
-            peer: Peer::new(IpAddr::V4(Ipv4Addr::LOCALHOST), &[]),
+            peer: Peer::new(&ConnectionInfo::plain(IpAddr::V4(Ipv4Addr::LOCALHOST)), &[]),
             _folder: folder,
         }
     }

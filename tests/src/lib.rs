@@ -13,6 +13,7 @@
 //! - [`real_browser`] is headless Chromium, for what an imitation cannot prove
 //! - [`logins`] are whole logins, for tests that need a logged-in user
 //! - [`crowd`] is many simulated users at once, with a record of every outcome
+//! - [`certificates`] issues certificates for TLS
 //! - [`answer`] is a received HTTP response
 //! - [`raw_connection`] sends bytes as they are, for what no client library sends
 //! - [`recording_backend`] stands in for a backend and keeps every byte it receives; [`scripted_backend`] answers with
@@ -23,6 +24,7 @@
 
 pub mod answer;
 pub mod browser;
+pub mod certificates;
 pub mod clock;
 pub mod crowd;
 pub mod documents;

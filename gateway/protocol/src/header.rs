@@ -18,6 +18,9 @@ pub const X_GATEWAY_VERSION: HeaderName = HeaderName::from_static("x-gateway-ver
 /// Why that version was selected: a [`VersionSource`](crate::version::VersionSource).
 pub const X_GATEWAY_VERSION_SOURCE: HeaderName =
     HeaderName::from_static("x-gateway-version-source");
+/// The subject of the certificate of the gateway's TLS client, as RFC 4514 writes it; absent without one. CONTRACT 9.
+pub const X_GATEWAY_CLIENT_CERT_SUBJECT: HeaderName =
+    HeaderName::from_static("x-gateway-client-cert-subject");
 /// In a response to the gateway: the [code](crate::problem::ProblemCode) of its problem, for the access log. Never sent
 /// to clients, as all headers with this prefix.
 pub const X_GATEWAY_PROBLEM: HeaderName = HeaderName::from_static("x-gateway-problem");

@@ -1,8 +1,8 @@
 //! The connection loop: read a head, serve the request, read the next head.
 
-use std::{net::IpAddr, pin::pin, sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
-use arc_swap::{ArcSwap, Cache};
+use arc_swap::ArcSwap;
 use tokio::time::Instant;
 
 use super::{
@@ -12,7 +12,9 @@ use super::{
     stream::{ClientConnection, ReceiveOutcome},
 };
 use crate::{
+    client::ConnectionInfo,
     config::Timeouts,
+    current::Current,
     drain::{ClosingWatch, SETTLE_TIME},
     gateway::{Gateway, UnparsedHead},
     io::Stream,
@@ -27,42 +29,6 @@ pub(crate) struct Http1Connections {
     pub current: Arc<ArcSwap<Gateway>>,
 }
 
-/// The gateway that serves the next request of one connection.
-struct Current<'c> {
-    gateway: Cache<&'c ArcSwap<Gateway>, Arc<Gateway>>,
-    address: IpAddr,
-    /// The client, by the trusted proxies of configuration `generation`.
-    peer: Peer,
-    generation: u64,
-}
-
-impl<'c> Current<'c> {
-    fn new(current: &'c ArcSwap<Gateway>, address: IpAddr) -> Self {
-        let gateway = Cache::new(current);
-        let (generation, peer) = {
-            let gateway = gateway.arc_swap().load();
-            let peer = Peer::new(address, &gateway.admission.trusted_proxies);
-            (gateway.generation, peer)
-        };
-        Self {
-            gateway,
-            address,
-            peer,
-            generation,
-        }
-    }
-
-    /// Returns the gateway and the client by the current configuration. Costs one load from memory unless it changed.
-    fn get(&mut self) -> (&Gateway, &Peer) {
-        let gateway = self.gateway.load();
-        if gateway.generation != self.generation {
-            self.generation = gateway.generation;
-            self.peer = Peer::new(self.address, &gateway.admission.trusted_proxies);
-        }
-        (gateway, &self.peer)
-    }
-}
-
 /// A rejected head, and the bytes that arrived of it.
 struct BadHead {
     rejection: Rejection,
@@ -71,7 +37,7 @@ struct BadHead {
 
 impl Http1Connections {
     /// Serves a client's connection until it ends.
-    pub(crate) async fn serve<S: Stream>(&self, stream: S, client: IpAddr) {
+    pub(crate) async fn serve<S: Stream>(&self, stream: S, client: ConnectionInfo) {
         let mut current = Current::new(&self.current, client);
         let (gateway, _) = current.get();
         let state = Arc::clone(&gateway.state);

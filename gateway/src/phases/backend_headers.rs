@@ -7,8 +7,8 @@ use std::{io::Write, sync::Arc};
 use gateway_protocol::{
     header::{
         HeaderNames, TRACEPARENT, X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO,
-        X_GATEWAY_APP, X_GATEWAY_APP_ID, X_GATEWAY_SECRET, X_GATEWAY_VERSION,
-        X_GATEWAY_VERSION_SOURCE, X_REQUEST_ID,
+        X_GATEWAY_APP, X_GATEWAY_APP_ID, X_GATEWAY_CLIENT_CERT_SUBJECT, X_GATEWAY_SECRET,
+        X_GATEWAY_VERSION, X_GATEWAY_VERSION_SOURCE, X_REQUEST_ID,
     },
     request_id::RequestId,
 };
@@ -76,6 +76,9 @@ pub(crate) fn write_backend_headers(
         None => own(TRACEPARENT, &ids.traceparent(request_id)),
     }
     let origin = &admitted.origin;
+    if let Some(subject) = &origin.certificate_subject {
+        own(X_GATEWAY_CLIENT_CERT_SUBJECT, subject.as_bytes());
+    }
     if let Some(chain) = &origin.forwarded {
         own(FORWARDED, chain.as_bytes());
     }

@@ -7,7 +7,10 @@ use http::HeaderValue;
 use ipnet::IpNet;
 use smallvec::SmallVec;
 
-use crate::request::{Headers, is_named};
+use crate::{
+    client::ConnectionInfo,
+    request::{Headers, is_named},
+};
 
 /// Limit of addresses read from `X-Forwarded-For`, from its end. If all of them are trusted proxies, the leftmost of
 /// them is the client, and earlier ones are dropped. No real chain of proxies has a tenth of this length.
@@ -20,19 +23,25 @@ pub struct Peer {
     pub(crate) address: IpAddr,
     /// Whether it is a trusted proxy.
     pub(crate) is_trusted: bool,
+    /// Whether the connection is encrypted.
+    pub(crate) is_tls: bool,
+    /// The subject of the client's certificate.
+    pub(crate) certificate_subject: Option<HeaderValue>,
     as_header: HeaderValue,
 }
 
 impl Peer {
-    /// The peer at `address`.
+    /// The peer of this connection.
     #[must_use]
-    pub fn new(address: IpAddr, trusted_proxies: &[IpNet]) -> Self {
-        let address = address.to_canonical();
+    pub fn new(connection: &ConnectionInfo, trusted_proxies: &[IpNet]) -> Self {
+        let address = connection.address.to_canonical();
         Self {
             address,
             is_trusted: trusted_proxies
                 .iter()
                 .any(|proxies| proxies.contains(&address)),
+            is_tls: connection.is_tls,
+            certificate_subject: connection.certificate_subject.clone(),
             as_header: visible(address.to_string()),
         }
     }
@@ -64,6 +73,8 @@ pub(crate) struct Origin {
     pub host: u16,
     /// The `Forwarded` (RFC 7239) of a trusted proxy, extended by that proxy's address.
     pub forwarded: Option<HeaderValue>,
+    /// The subject of the certificate of the client, or of the trusted proxy.
+    pub certificate_subject: Option<HeaderValue>,
 }
 
 impl Origin {
@@ -77,6 +88,8 @@ impl Origin {
         scheme: &'static str,
         trusted_proxies: &[IpNet],
     ) -> Self {
+        let certificate_subject = peer.certificate_subject.clone();
+        let scheme = if peer.is_tls { "https" } else { scheme };
         if !peer.is_trusted {
             return Self {
                 client: peer.address,
@@ -84,6 +97,7 @@ impl Origin {
                 proto: scheme,
                 host,
                 forwarded: None,
+                certificate_subject,
             };
         }
         let hops = hops(&proxy_headers.forwarded_for, trusted_proxies);
@@ -102,6 +116,7 @@ impl Origin {
             },
             host: proxy_headers.host.unwrap_or(host),
             forwarded: forwarded(proxy_headers, peer.address),
+            certificate_subject,
         }
     }
 }
@@ -192,7 +207,7 @@ mod tests {
             proto: Some(b"https"),
             host: Some(THEIRS),
         };
-        let peer = Peer::new(peer.parse().unwrap(), &trusted);
+        let peer = Peer::new(&ConnectionInfo::plain(peer.parse().unwrap()), &trusted);
         Origin::new(&peer, &proxy_headers, OURS, "http", &trusted)
     }
 
@@ -269,7 +284,7 @@ mod tests {
         let trusted = ["10.0.0.0/8".parse().unwrap()];
         let head = b"BREW / HTTP/1.1\r\nX-Forwarded-For: 1.1.1.1\r\nx-forwarded-for: 198.51.100.7, 10.0.0.2\r\nX-Forwar";
         for (peer, expected) in [("10.0.0.1", "198.51.100.7"), ("192.0.2.1", "192.0.2.1")] {
-            let peer = Peer::new(peer.parse().unwrap(), &trusted);
+            let peer = Peer::new(&ConnectionInfo::plain(peer.parse().unwrap()), &trusted);
             let found = client_address(&peer, &RawHeaders(head), &trusted);
             assert_eq!(found.to_string(), expected);
         }

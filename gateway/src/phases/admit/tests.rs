@@ -3,6 +3,7 @@
 use gateway_protocol::header::HeaderOverrides;
 
 use super::*;
+use crate::client::ConnectionInfo;
 
 const PEER: std::net::IpAddr = std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
@@ -33,7 +34,7 @@ fn admit_with<'a>(
     framing: BodyLength,
     rules: &AdmissionRules,
 ) -> Result<Admitted<'a>, Rejection> {
-    let peer = Peer::new(PEER, &rules.trusted_proxies);
+    let peer = Peer::new(&ConnectionInfo::plain(PEER), &rules.trusted_proxies);
     admit(method.as_bytes(), headers, framing, &peer, rules)
 }
 
@@ -211,7 +212,7 @@ fn an_invalid_traceparent_is_ignored_with_its_tracestate() {
 /// The headers that are passed to the backend.
 fn passed(headers: &[(&str, &str)], trusted_proxies: &[&str]) -> Vec<String> {
     let rules = rules(trusted_proxies);
-    let peer = Peer::new(PEER, &rules.trusted_proxies);
+    let peer = Peer::new(&ConnectionInfo::plain(PEER), &rules.trusted_proxies);
     let admitted = admit(b"GET", headers, BodyLength::None, &peer, &rules).unwrap();
     let indices = admitted.passed_fields.iter();
     indices

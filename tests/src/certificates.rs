@@ -1,0 +1,76 @@
+//! Certificates for tests: an authority, and what it issues, as PEM.
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose,
+};
+
+/// A certificate authority of one test.
+pub struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    pem: String,
+}
+
+/// A certificate with its key.
+#[derive(Clone)]
+pub struct Certificate {
+    /// The certificate, as PEM.
+    pub certificate: String,
+    /// Its key, as PEM.
+    pub key: String,
+}
+
+impl Authority {
+    /// Creates an authority with this common name.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        let key = KeyPair::generate().expect("a key can be generated");
+        let certificate = params.self_signed(&key).expect("the parameters are valid");
+        Self {
+            pem: certificate.pem(),
+            issuer: Issuer::new(params, key),
+        }
+    }
+
+    /// The authority's own certificate, as PEM.
+    #[must_use]
+    pub fn pem(&self) -> &str {
+        &self.pem
+    }
+
+    /// Issues a certificate for these names, host names or addresses. The first is its common name. It is for servers
+    /// and clients.
+    #[must_use]
+    pub fn issue(&self, names: &[&str]) -> Certificate {
+        self.issue_with(names, |_| {})
+    }
+
+    /// As [`Self::issue`]; `change` changes the certificate's parameters, for example when it expires.
+    #[must_use]
+    pub fn issue_with(
+        &self,
+        names: &[&str],
+        change: impl FnOnce(&mut CertificateParams),
+    ) -> Certificate {
+        let owned: Vec<_> = names.iter().map(|&name| name.to_owned()).collect();
+        let mut params = CertificateParams::new(owned).expect("the names are valid");
+        params.distinguished_name.push(DnType::CommonName, names[0]);
+        params.extended_key_usages = vec![
+            ExtendedKeyUsagePurpose::ServerAuth,
+            ExtendedKeyUsagePurpose::ClientAuth,
+        ];
+        change(&mut params);
+        let key = KeyPair::generate().expect("a key can be generated");
+        let certificate = params
+            .signed_by(&key, &self.issuer)
+            .expect("the parameters are valid");
+        Certificate {
+            certificate: certificate.pem(),
+            key: key.serialize_pem(),
+        }
+    }
+}

@@ -27,6 +27,7 @@ use crate::{
     },
     config::{Applications, Config},
     server,
+    upgrade::{TAKE_OVER, TakenOver},
 };
 
 /// A gateway that verifies signed requests and routes them by version.
@@ -40,11 +41,14 @@ pub struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Serve requests until SIGTERM or SIGINT.
-    Run(ConfigFile),
+    Run(RunArguments),
     /// Check the configuration file, and print all problems and warnings; exit code 0 or 1.
     Check(CheckArguments),
     /// Reload the running gateway's configuration, and print the changes or the errors; exit code 0 or 1.
     Reload(ConfigFile),
+    /// Replace the running gateway by a new process of the program's new file, without refusing a connection. Exit code 0
+    /// or 1.
+    Upgrade(ConfigFile),
     /// Check whether the running gateway is ready to serve requests; exit code 0 or 1.
     Health(ConfigFile),
     /// Manage applications (multi-application mode).
@@ -71,6 +75,15 @@ struct ConfigFile {
 }
 
 #[derive(Debug, clap::Args)]
+struct RunArguments {
+    #[command(flatten)]
+    file: ConfigFile,
+    /// Take over the listening sockets of the process that started this one.
+    #[arg(long = TAKE_OVER, hide = true)]
+    takes_over: bool,
+}
+
+#[derive(Debug, clap::Args)]
 struct CheckArguments {
     #[command(flatten)]
     file: ConfigFile,
@@ -92,20 +105,32 @@ impl ConfigFile {
 /// The command fails; the error is for people.
 pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     match arguments.command {
-        Command::Run(file) => {
-            let loaded = Config::load_settings(&file.config)?;
-            let log = Logging::start(&loaded.config.log)?;
-            server::run(loaded, file.config, log)?;
-            Ok(ExitCode::SUCCESS)
-        }
+        Command::Run(arguments) => run_server(arguments),
         Command::Check(arguments) => check(&arguments),
         Command::Reload(file) => send_command(&file.config, Verb::Reload),
+        Command::Upgrade(file) => send_command(&file.config, Verb::Upgrade),
         Command::Health(file) => print_health(&file.config, || Ok(file.load()?.management)),
         Command::App { command } => wait_for(app::run(command)),
         Command::Store { command } => wait_for(store::run(command)),
         Command::Sign(arguments) => sign::run(&arguments),
         Command::Call(arguments) => wait_for(call::run(*arguments)),
     }
+}
+
+fn run_server(arguments: RunArguments) -> anyhow::Result<ExitCode> {
+    let file = arguments.file.config;
+    let taken = arguments.takes_over.then(TakenOver::receive).transpose()?;
+    let serve = || {
+        let loaded = Config::load_settings(&file)?;
+        let log = Logging::start(&loaded.config.log)?;
+        server::run(loaded, file.clone(), log, taken.as_ref())
+    };
+    serve().inspect_err(|error| {
+        if let Some(taken) = &taken {
+            taken.fail(error);
+        }
+    })?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn check(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {

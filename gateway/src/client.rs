@@ -2,6 +2,7 @@
 
 use std::{
     net::IpAddr,
+    num::NonZeroU32,
     task::{Context, Poll},
     time::Duration,
 };
@@ -18,6 +19,8 @@ pub struct ConnectionInfo {
     pub(crate) address: IpAddr,
     /// Whether the connection is encrypted, at this gateway or at the balancer that sent the PROXY header.
     pub(crate) is_tls: bool,
+    /// Whether its requests are redirected to https.
+    pub(crate) redirects_to_https: bool,
     /// The subject of the client's certificate, for `X-Gateway-Client-Cert-Subject`; RFC 4514.
     pub(crate) certificate_subject: Option<HeaderValue>,
 }
@@ -29,6 +32,7 @@ impl ConnectionInfo {
         Self {
             address,
             is_tls: false,
+            redirects_to_https: false,
             certificate_subject: None,
         }
     }
@@ -87,6 +91,8 @@ pub struct BodyLimits {
     pub(crate) bytes: usize,
     /// Timeout for the whole body.
     pub(crate) timeout: Duration,
+    /// Smallest rate at which it must arrive, in bytes per second.
+    pub(crate) min_rate: NonZeroU32,
 }
 
 /// The status line of a response, and the length of its body.

@@ -4,13 +4,17 @@
 //! `conf/gateway.toml` explains the keys and their defaults; a test loads that file.
 
 mod applications;
+mod connections;
 mod limits;
+mod listen;
 mod sign;
 mod versions;
 
 pub(crate) use self::{
     applications::MultiApplications,
+    connections::ConnectionLimits,
     limits::{Limits, Timeouts},
+    listen::{ListenerSettings, Protocols},
     sign::{AlwaysSigned, SignConfig, weaknesses},
     versions::{
         Backend, BackendAddress, Balance, Balancing, HealthChecks, HostPort, UnknownVersion,
@@ -31,6 +35,7 @@ use std::{
 use gateway_protocol::header::HeaderNames;
 use ipnet::IpNet;
 use signpost_kit::{
+    clock::{Clock, SystemClock},
     config::{
         self as engine, ConfigError, Invalid, Loaded, Read, Section,
         shared_keys::{self, Log},
@@ -41,8 +46,6 @@ use signpost_kit::{
 };
 use signpost_store::StoreSettings;
 
-/// Default of `listen`. CONTRACT 10.
-const DEFAULT_LISTEN: &str = "127.0.0.1:8080";
 /// Default of `management.listen`. CONTRACT 10.
 const DEFAULT_MANAGEMENT: &str = "127.0.0.1:8081";
 
@@ -51,9 +54,11 @@ const DEFAULT_MANAGEMENT: &str = "127.0.0.1:8081";
 pub struct Config {
     /// The names of the convention headers.
     pub(crate) headers: HeaderNames,
-    /// The address that clients call.
-    pub(crate) listen: SocketAddr,
-    /// The origin under which browsers reach `listen`, through any proxies in front.
+    /// The listeners: at least one.
+    pub(crate) listeners: Vec<ListenerSettings>,
+    /// Limits of clients' connections.
+    pub(crate) connections: ConnectionLimits,
+    /// The origin under which browsers reach the first listener, through any proxies in front.
     pub(crate) public_url: Origin,
     /// The address of `/healthz` and `/readyz`.
     pub(crate) management: SocketAddr,
@@ -102,14 +107,17 @@ impl Config {
 
     fn read(root: &mut Section<'_>) -> Read<Self> {
         let headers = shared_keys::headers(root);
-        let listen = root.address("listen", DEFAULT_LISTEN);
-        let public_url = public_url(root, listen);
-        let management = root.section("management", |section| management(section, listen));
+        let listeners = ListenerSettings::read_all(root);
+        let own: Vec<_> = listeners.iter().flatten().map(|one| one.address).collect();
+        let public_url = public_url(root, listeners.as_deref());
+        let management = root.section("management", |section| management(section, &own));
+        let own: Vec<_> = own.into_iter().chain(management.ok()).collect();
+        let connections = root.section("connections", ConnectionLimits::read);
         let store = shared_keys::store(root);
         let sign = root.section("sign", SignConfig::read);
         let allows_weak_keys = sign.as_ref().is_ok_and(|sign| sign.allows_weak_keys);
         let applications = Applications::read(root, store.as_ref().ok(), allows_weak_keys);
-        let versions = Versions::read(root, [listen.ok(), management.ok()]);
+        let versions = Versions::read(root, &own);
         let limits = root.section("limits", Limits::read);
         let timeouts = root.section("timeouts", Timeouts::read);
         let gateway_secret = shared_keys::gateway_secret(root);
@@ -120,7 +128,8 @@ impl Config {
         let log = root.section("log", Log::read);
         Ok(Self {
             headers: headers?,
-            listen: listen?,
+            listeners: listeners?,
+            connections: connections?,
             public_url: public_url?,
             management: management?,
             store: store?,
@@ -160,26 +169,56 @@ impl Config {
                     .to_owned(),
             );
         }
-        if !self.public_url.is_https() && !self.listen.ip().is_loopback() {
+        warnings.extend(self.listener_warnings());
+        warnings
+    }
+
+    /// Warnings about listeners that strangers can reach.
+    fn listener_warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        let open = self.listeners.iter().find(|one| one.is_open());
+        // With an https public_url, something in front of the gateway ends TLS: then only its machine should get here.
+        let is_behind_proxy = self.public_url.is_https() && !self.trusted_proxies.is_empty();
+        if let Some(listener) = open.filter(|_| !is_behind_proxy) {
+            let address = listener.address;
+            warnings.push(format!(
+                "listen: {address} has no tls: credentials and signatures can be read in transit; set tls, or terminate TLS \
+                 in front of the gateway and set public_url and trusted_proxies"
+            ));
+        }
+        let is_reachable = |one: &ListenerSettings| !one.address.ip().is_loopback();
+        if self.limits.unsigned.is_none() && self.listeners.iter().any(is_reachable) {
             warnings.push(
-                "public_url is http: credentials and signatures can be read in transit; terminate TLS in front of the gateway"
+                "limits.unsigned.enabled is false: strangers can send any number of unsigned requests to callback_paths and \
+                 browser_paths"
                     .to_owned(),
             );
         }
+        let now = SystemClock.now();
+        warnings.extend(
+            self.listeners
+                .iter()
+                .flat_map(|one| one.expiry_warnings(now)),
+        );
         warnings
     }
 }
 
-/// The origin under which browsers reach the gateway. Default: http, at the address of `listen`.
-fn public_url(root: &mut Section<'_>, listen: Read<SocketAddr>) -> Read<Origin> {
+/// The origin under which browsers reach the gateway. Default: the address of the first listener, with its scheme.
+fn public_url(
+    root: &mut Section<'_>,
+    listeners: Result<&[ListenerSettings], &Invalid>,
+) -> Read<Origin> {
     const KEY: &str = "public_url";
     let allowed =
         "an http or https address without a path, for example \"https://api.example.com\"";
     match root.optional(KEY, allowed)? {
         Some(origin) => Ok(origin),
         None => {
-            root.set(KEY, "http, at the address of listen");
-            let origin = format!("http://{}", listen?).parse();
+            root.set(KEY, "the address of listen");
+            let first = listeners.ok().and_then(<[_]>::first).ok_or(Invalid)?;
+            let scheme = if first.tls.is_some() { "https" } else { "http" };
+            let origin = format!("{scheme}://{}", first.address).parse();
             origin.map_err(|_| Invalid)
         }
     }
@@ -190,12 +229,12 @@ fn network(text: &str) -> Option<IpNet> {
     text.parse().or_else(|_| address()).ok()
 }
 
-fn management(section: &mut Section<'_>, listen: Read<SocketAddr>) -> Read<SocketAddr> {
+fn management(section: &mut Section<'_>, own: &[SocketAddr]) -> Read<SocketAddr> {
     const KEY: &str = "listen";
     let insecure = section.flag("insecure", false);
     let address = section.address(KEY, DEFAULT_MANAGEMENT)?;
     let found = address.to_string();
-    if listen == Ok(address) {
+    if own.contains(&address) {
         let allowed = "an address other than listen";
         return Err(section.problem(KEY, &found, allowed));
     }

@@ -12,6 +12,7 @@ use gateway_protocol::{
     header::{REFUSED_SECRET, X_GATEWAY_PROBLEM, X_GATEWAY_REFUSED},
     request_id::RequestId,
 };
+use http::{StatusCode, header::LOCATION};
 use signpost_kit::{
     clock::Clock,
     rate_limit::{NetworkLimiter, RateExceeded},
@@ -27,9 +28,10 @@ use crate::{
         upstream::{Answer, BackendClient},
     },
     client::{BodyLimits, Client, ResponseHead},
-    config::{Limits, Timeouts, Versions},
+    config::{ConnectionLimits, Limits, ListenerSettings, Timeouts, Versions},
     drain::Drain,
     observe::{access_log::AccessLog, outcome::Outcome, record},
+    open_connections::OpenConnections,
     phases::{
         admit::{AdmissionRules, Admitted, admit},
         backend_headers::{BackendHeaderRules, write_backend_headers, write_request_line},
@@ -40,6 +42,7 @@ use crate::{
         limit::is_unsigned,
         origin::{Peer, client_address},
         read_params::read_params,
+        redirect::https_location,
         response::{own_fields, passes_to_client},
         route::{Route, RoutedRequest, route},
         verify::Verifier,
@@ -78,6 +81,12 @@ pub struct Gateway {
     pub backend_headers: BackendHeaderRules,
     /// Sends requests to backends.
     pub(crate) backends: BackendClient,
+    /// The settings of the listeners, by their number. Their addresses are those of the start.
+    pub(crate) listeners: Vec<Arc<ListenerSettings>>,
+    /// Limits of clients' connections.
+    pub(crate) connections: ConnectionLimits,
+    /// The port of `public_url` if that is https, otherwise 443: where plain requests are redirected to.
+    pub(crate) https_port: u16,
     /// Limits of requests.
     pub limits: Limits,
     /// Timeouts.
@@ -101,6 +110,8 @@ pub struct State {
     pub clock: Arc<dyn Clock>,
     /// The phase of a stop, and the requests in flight.
     pub drain: Arc<Drain>,
+    /// Clients' open connections.
+    pub(crate) open_connections: Arc<OpenConnections>,
     /// The access log. If it is `None`, a reload cannot switch it on.
     pub(crate) access_log: Option<AccessLog>,
 }
@@ -109,6 +120,9 @@ impl Gateway {
     /// Serves a request whose head was read. When this returns, the response was sent or aborted.
     pub(crate) async fn serve<C: Client>(&self, head: &Head, peer: &Peer, client: &mut C) {
         let mut request = self.begin_request(head.method(), head.target().path, head, peer);
+        if peer.redirects_to_https {
+            return self.redirect_to_https(&request, client).await;
+        }
         match self.receive(head, peer, &mut request, client).await {
             Ok(accepted) => self.forward(&request, accepted, client).await,
             Err(rejection) => {
@@ -118,6 +132,30 @@ impl Gateway {
                 self.reject(&request, None, &rejection, client).await;
             }
         }
+    }
+
+    /// Answers a request on a listener with `redirect_to_https`.
+    async fn redirect_to_https<C: Client>(
+        &self,
+        request: &ReceivedRequest<'_, Head>,
+        client: &mut C,
+    ) {
+        let location = https_location(request.headers, self.https_port);
+        let response = ResponseHead {
+            status: StatusCode::PERMANENT_REDIRECT.as_u16(),
+            reason: reason(StatusCode::PERMANENT_REDIRECT),
+            body: BodyLength::Known(0),
+        };
+        let own = own_fields(&request.id, None, &self.error_format.names);
+        let fields = [(LOCATION.as_str().as_bytes(), &location[..])];
+        client.begin(response, own.chain(fields));
+        // Ignored: the request is recorded even if the client has disconnected.
+        let _ = client.finish(b"").await;
+        let forwarded = ForwardOutcome {
+            status: response.status,
+            ..ForwardOutcome::default()
+        };
+        record(&request.outcome(None, &forwarded), self.access_log());
     }
 
     /// Rejects a request whose head is malformed or too large.
@@ -183,6 +221,7 @@ impl Gateway {
                     let limits = BodyLimits {
                         bytes: self.limits.body,
                         timeout: self.timeouts.body,
+                        min_rate: self.connections.min_rate,
                     };
                     let form = client.read_body(admitted.expects_continue, limits).await?;
                     let params = read_params(target, &form, &self.limits)?;

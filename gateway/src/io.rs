@@ -3,8 +3,10 @@
 use std::{
     io::{self, IoSlice},
     mem::MaybeUninit,
+    num::NonZeroU32,
     pin::Pin,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use tokio::{
@@ -14,6 +16,21 @@ use tokio::{
 
 /// Size of a read, in bytes: enough for nearly every head, with a small body.
 pub(crate) const USUAL_READ: usize = 8 * 1024;
+
+/// Time before the smallest rate applies: enough for a lost packet and its retransmissions.
+const RATE_GRACE: Duration = Duration::from_secs(5);
+
+/// When the rest of a head or form must have arrived of which `received` bytes are there: within `timeout` in all, and
+/// at `min_rate` bytes per second or more.
+pub(crate) fn arrival_deadline(
+    started: Instant,
+    timeout: Duration,
+    received: usize,
+    min_rate: NonZeroU32,
+) -> Instant {
+    let millis = (received as u64).saturating_mul(1000) / u64::from(min_rate.get());
+    started + timeout.min(RATE_GRACE + Duration::from_millis(millis))
+}
 
 /// A connection's stream.
 pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}

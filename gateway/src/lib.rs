@@ -10,6 +10,9 @@
 //! | [`io`] | reading, writing and deadlines on a connection |
 //! | [`request`] | a request as the phases see it |
 //! | [`client`] | the interface to the client's connection |
+//! | [`listeners`] | accepting connections: PROXY protocol, TLS, limits |
+//! | [`tls`] | certificates, client certificates, session resumption |
+//! | [`open_connections`] | the number of connections, in all and by address |
 //! | [`http1`] | the client's side: strict HTTP/1.1 |
 //! | [`current`] | the current gateway, as one connection sees it |
 //! | [`gateway`] | runs the phases in order |
@@ -22,12 +25,13 @@
 //! | [`request_ids`] | request ids and trace ids |
 //! | [`rejection`] | every reason to reject a request |
 //! | [`secret_rejections`] | backends that reject the gateway's secret |
+//! | [`certificate_watch`] | changed TLS files, and certificates that expire |
 //! | [`management`] | health and readiness |
 //! | [`reload`] | reloading the configuration |
 //! | [`server`] | starts and runs the server |
 //! | [`drain`] | requests in flight, and the phase of a shutdown |
+//! | [`upgrade`] | handing the listening sockets to a new process |
 //! | [`stop`] | the graceful shutdown |
-//! | [`descriptor_reserve`] | file descriptors reserved from clients |
 //! | [`cli`] | the commands |
 //! | [`measured`] | items exported to benchmarks, fuzz targets and `tests/` |
 
@@ -38,19 +42,22 @@
 
 mod apps;
 mod backend;
+mod certificate_watch;
 pub mod cli;
 mod client;
 mod config;
 mod current;
-mod descriptor_reserve;
 mod drain;
 mod gateway;
 mod http1;
+mod http2;
 mod io;
+mod listeners;
 mod management;
 #[doc(hidden)]
 pub mod measured;
 mod observe;
+mod open_connections;
 mod phases;
 mod rejection;
 mod reload;
@@ -64,3 +71,5 @@ mod secret_rejections;
 mod server;
 mod stop;
 mod syntax;
+mod tls;
+mod upgrade;

@@ -20,7 +20,7 @@ use signpost_kit::{
 use signpost_store::Store;
 use tokio::{net::TcpStream, sync::watch};
 
-use crate::{config::Timeouts, gateway::Gateway};
+use crate::{certificate_watch::certificates, config::Timeouts, gateway::Gateway};
 
 /// Timeout of the readiness check's connection to `listen`: a local connect is immediate, unless the port is not
 /// served.
@@ -41,32 +41,40 @@ pub(crate) struct Management {
 }
 
 impl Management {
-    /// Starts a thread that serves until the process ends, also during a graceful shutdown.
+    /// Starts a thread that serves until the process ends. During a graceful shutdown it goes on, so that monitors can
+    /// observe it; once a new process has taken over the listener, the returned phase ends it.
     ///
     /// # Errors
     ///
-    /// The address is in use, or the thread cannot be started.
-    pub(crate) fn start(self, address: SocketAddr, descriptors: Descriptors) -> anyhow::Result<()> {
+    /// The thread cannot be started.
+    pub(crate) fn start(
+        self,
+        listener: TcpListener,
+        descriptors: Descriptors,
+    ) -> anyhow::Result<watch::Sender<Phase>> {
         let half = usize::try_from(descriptors.reserve() / 2).unwrap_or(MAX_CONNECTIONS);
         let max_connections = MAX_CONNECTIONS.min(half);
-        let listener = TcpListener::bind(address)
-            .and_then(|listener| {
-                listener.set_nonblocking(true)?;
-                Ok(listener)
-            })
-            .with_context(|| format!("cannot listen on {address} (management.listen)"))?;
+        listener
+            .set_nonblocking(true)
+            .context("cannot start management")?;
+        let (phase, phases) = watch::channel(Phase::Serving);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .context("cannot start management")?;
         thread::Builder::new()
             .name("management".to_owned())
-            .spawn(move || runtime.block_on(self.serve(listener, max_connections)))
+            .spawn(move || runtime.block_on(self.serve(listener, max_connections, phases)))
             .context("cannot start management")?;
-        Ok(())
+        Ok(phase)
     }
 
-    async fn serve(self, listener: TcpListener, max_connections: usize) {
+    async fn serve(
+        self,
+        listener: TcpListener,
+        max_connections: usize,
+        phases: watch::Receiver<Phase>,
+    ) {
         let listener = match tokio::net::TcpListener::from_std(listener) {
             Ok(listener) => listener,
             Err(cause) => return tracing::error!(%cause, "management cannot listen"),
@@ -83,8 +91,6 @@ impl Management {
                 timeouts: HttpTimeouts { head, idle, send },
             }
         };
-        // Stays in `Serving`, so that monitors can observe the shutdown.
-        let (_phase, phases) = watch::channel(Phase::Serving);
         let answer = move |request: Request<_>, _| {
             let management = Arc::clone(&management);
             async move {
@@ -131,18 +137,28 @@ impl Management {
             let addresses = balancer.map_or(1, |balancer| balancer.len());
             (backend.version.as_str(), addresses)
         });
-        match gateway
-            .state
-            .secret_rejections
-            .report(Instant::now(), versions)
-        {
-            None => text(StatusCode::OK, "ready\n"),
-            Some(report) if report.is_down => text(
+        let rejections = &gateway.state.secret_rejections;
+        let report = rejections.report(Instant::now(), versions);
+        if let Some(report) = report.as_ref().filter(|report| report.is_down) {
+            return text(
                 StatusCode::SERVICE_UNAVAILABLE,
                 format!("{}\n", report.text),
-            ),
-            Some(report) => text(StatusCode::OK, format!("ready, but {}\n", report.text)),
+            );
         }
+        let now = gateway.state.clock.now();
+        let expiring = certificates(&gateway).filter_map(|one| one.expiry_warning(now));
+        let details: Vec<_> = report
+            .map(|report| report.text)
+            .into_iter()
+            .chain(expiring)
+            .collect();
+        if details.is_empty() {
+            return text(StatusCode::OK, "ready\n");
+        }
+        text(
+            StatusCode::OK,
+            format!("ready, but {}\n", details.join("; ")),
+        )
     }
 }
 

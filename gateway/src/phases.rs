@@ -3,6 +3,7 @@
 //! | module | input | result |
 //! | --- | --- | --- |
 //! | [`error_format`] | method, path and headers | the language of errors, and whether they are pages |
+//! | [`redirect`] | a head | where a plain request is redirected to |
 //! | [`limit`] | method and target | whether the request counts against the limit of unsigned requests |
 //! | [`admit`] | method and headers | [`Admitted`](admit::Admitted) |
 //! | [`origin`] | proxy headers | [`Origin`](origin::Origin): the client's address |
@@ -24,6 +25,7 @@ pub(crate) mod identify_app;
 pub(crate) mod limit;
 pub(crate) mod origin;
 pub(crate) mod read_params;
+pub(crate) mod redirect;
 pub(crate) mod response;
 pub(crate) mod route;
 pub(crate) mod verify;

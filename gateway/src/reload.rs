@@ -4,19 +4,23 @@ use std::{net::SocketAddr, path::Path, sync::Arc};
 
 use anyhow::bail;
 use arc_swap::ArcSwap;
+use sd_notify::NotifyState;
 use signpost_kit::{
     config::{ConfigError, Loaded},
     logging::{Logging, log_warnings},
     reload::Reload,
+    service_manager::notify_service_manager,
+    shutdown::Phase,
 };
 use signpost_store::{Store, StoreSettings};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify, watch};
 
 use crate::{
     apps::{directory::AppDirectory, open::warn_of_unknown_defaults},
     config::{Applications, Config},
     gateway::Gateway,
     routing::monitor::{BackendMonitor, resolve_all},
+    upgrade::{ListeningSockets, NewProcess},
 };
 
 /// Keys that need a restart: listeners, threads and the store. A dot at the end means all keys of the table.
@@ -38,12 +42,26 @@ pub(crate) struct GatewayReload {
     pub(crate) monitor: Mutex<BackendMonitor>,
     /// The process' log.
     pub(crate) log: Logging,
-    /// The clients' listener, fixed until a restart.
-    pub(crate) listen: SocketAddr,
+    /// The addresses of the clients' listeners, fixed until a restart.
+    pub(crate) addresses: Vec<SocketAddr>,
     /// The management listener, fixed until a restart.
     pub(crate) management: SocketAddr,
     /// The store of applications; `None` in single-application mode.
     pub(crate) store: Option<(StoreSettings, Store)>,
+    /// What an upgrade hands over.
+    pub(crate) upgrade: Upgrade,
+}
+
+/// What an upgrade hands over, and whom it tells.
+pub(crate) struct Upgrade {
+    /// Starts the program's new file.
+    pub(crate) new_process: NewProcess,
+    /// The listening sockets.
+    pub(crate) sockets: Arc<ListeningSockets>,
+    /// The phase of the management listener.
+    pub(crate) management: watch::Sender<Phase>,
+    /// Begins the stop of this process.
+    pub(crate) handed_over: Arc<Notify>,
 }
 
 impl Reload for GatewayReload {
@@ -57,7 +75,10 @@ impl Reload for GatewayReload {
         let is_below = |section: &str| section.ends_with('.') && key.starts_with(section);
         // A change between one application and many: the store is only opened at start.
         let is_of_mode = key.starts_with("application") && changed.contains(&"applications");
+        // The address of a [[listen]] table; its other keys are reloaded.
+        let is_listener = key.starts_with("listen[") && key.ends_with("].address");
         is_of_mode
+            || is_listener
             || NEED_RESTART
                 .iter()
                 .any(|known| *known == key || is_below(known))
@@ -84,6 +105,32 @@ impl Reload for GatewayReload {
         Ok(())
     }
 
+    async fn upgrade(&self) -> anyhow::Result<String> {
+        let state = Arc::clone(&self.current.load().state);
+        if state.drain.is_draining() {
+            bail!("the gateway is stopping");
+        }
+        let Upgrade {
+            new_process,
+            sockets,
+            management,
+            handed_over,
+        } = &self.upgrade;
+        let (new_process, sockets) = (new_process.clone(), Arc::clone(sockets));
+        let started = tokio::task::spawn_blocking(move || new_process.start(&sockets));
+        let new = started.await?.inspect_err(|error| {
+            tracing::error!("not upgraded, this process goes on: {error:#}");
+        })?;
+        notify_service_manager(&[NotifyState::MainPid(new)]);
+        // Two processes must not answer on it: one is ready, the other is stopping.
+        management.send_replace(Phase::Closing);
+        handed_over.notify_one();
+        Ok(format!(
+            "process {new} serves; process {} finishes its requests, then it ends",
+            std::process::id()
+        ))
+    }
+
     fn health_address(&self) -> SocketAddr {
         self.management
     }
@@ -93,7 +140,8 @@ impl GatewayReload {
     /// Refuses a backend at an address that the gateway listens on now. The file was only checked against its own
     /// `listen`, which may take effect after a restart.
     fn reject_own_addresses(&self, config: &Config) -> anyhow::Result<()> {
-        let own = [self.listen, self.management];
+        let mut own = self.addresses.clone();
+        own.push(self.management);
         match config.versions.iter().find(|one| one.upstream.is_at(&own)) {
             Some(backend) => bail!(
                 "versions.{}: until a restart, the gateway itself listens on this backend's address",

@@ -11,42 +11,52 @@ use anyhow::Context;
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use pingora::{
-    apps::ServerApp,
-    listeners::{L4BufferSettings, ListenerConfig, TcpSocketOptions},
-    protocols::Stream,
-    server::{RunArgs, Server, ShutdownWatch, configuration::ServerConf},
-    services::listening::Service,
+    server::{ListenFds, RunArgs, Server, ShutdownWatch, configuration::ServerConf},
+    services::Service,
 };
+use sd_notify::NotifyState;
 use signpost_kit::{
     config::{Loaded, Settings},
     descriptors::Descriptors,
     logging::{Logging, log_warnings},
     reload::{ReloadSignals, Reloader},
+    service_manager::notify_service_manager,
 };
-use tokio::{runtime::Runtime, sync::Mutex};
+use tokio::{
+    runtime::Runtime,
+    sync::{Mutex, Notify},
+};
 
 use crate::{
-    apps::open::open_apps, client::ConnectionInfo, config::Config,
-    descriptor_reserve::DescriptorReserve, drain::Drain, gateway::Gateway,
-    http1::connection::Http1Connections, management::Management, observe::access_log::AccessLog,
-    reload::GatewayReload, routing::monitor::resolve_all, stop::Stop,
+    apps::open::open_apps,
+    certificate_watch::CertificateWatch,
+    config::Config,
+    drain::Drain,
+    gateway::Gateway,
+    listeners::{Clients, listening_socket},
+    management::Management,
+    observe::access_log::AccessLog,
+    reload::{GatewayReload, Upgrade},
+    routing::monitor::resolve_all,
+    stop::Stop,
+    upgrade::{ListeningSockets, NewProcess, TakenOver},
 };
 
 /// Grace period after which pingora stops its runtimes. The process ends earlier: a shutdown takes ten minutes at most.
 const PINGORA_GRACE_SECONDS: u64 = 3600;
 
-/// Send buffer of a client connection, in bytes; Linux doubles it for its own bookkeeping.
-///
-/// Without a limit the kernel's buffer grows to 4 MiB, and a client that does not read pins all of it. 256 KiB hold
-/// nearly every answer, and still allow 2.5 MB/s at a round-trip time of 100 ms.
-const SEND_BUFFER: usize = 256 * 1024;
-
-/// Serves with the configuration of `file` until a signal ends the process. `log` is the process' log.
+/// Serves with the configuration of `file` until a signal ends the process. `log` is the process' log, `taken` what an
+/// older process has handed over.
 ///
 /// # Errors
 ///
 /// The store cannot be opened, or an address is in use.
-pub(crate) fn run(loaded: Loaded<Config>, file: PathBuf, log: Logging) -> anyhow::Result<()> {
+pub(crate) fn run(
+    loaded: Loaded<Config>,
+    file: PathBuf,
+    log: Logging,
+    taken: Option<&TakenOver>,
+) -> anyhow::Result<()> {
     let Loaded { config, settings } = loaded;
     let control = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -57,8 +67,12 @@ pub(crate) fn run(loaded: Loaded<Config>, file: PathBuf, log: Logging) -> anyhow
     let hangups = hangups.context("cannot handle SIGHUP")?;
     log_warnings(&config.warnings());
     let descriptors = Descriptors::raise_limit();
-    // pingora panics if it cannot listen; this reports the reason first.
-    probe_addresses(&config)?;
+    if taken.is_none() {
+        probe_addresses(&config)?;
+    }
+    let addresses: Vec<_> = config.listeners.iter().map(|one| one.address).collect();
+    let (management, threads) = (config.management, config.threads);
+    let listening = Listening::open(&addresses, management, threads, taken)?;
     // Holds the store's change watch, which must live as long as the process.
     let apps = open_apps(&config)?;
     let store = apps
@@ -67,32 +81,50 @@ pub(crate) fn run(loaded: Loaded<Config>, file: PathBuf, log: Logging) -> anyhow
         .map(|store| (config.store.clone(), store));
     let mut server = Server::new_with_opt_and_conf(None, pingora_conf());
     server.bootstrap();
-    let (listen, management, threads) = (config.listen, config.management, config.threads);
     let public_url = config.public_url.clone();
     let drain = Arc::new(Drain::new());
     let access_log = AccessLog::start(log.writer().clone())?;
     let gateway = Gateway::new(config, apps.directory, drain, Some(access_log))?;
     let current = Arc::new(ArcSwap::from_pointee(gateway));
-    for service in client_services(&current, listen, threads, descriptors) {
-        server.add_service(service);
+    let Listening {
+        sockets,
+        workers,
+        management: management_socket,
+    } = listening;
+    let clients = Arc::new(Clients::new(&current, descriptors, Arc::clone(&sockets)));
+    for (number, sockets) in workers.into_iter().enumerate() {
+        server.add_service(Worker {
+            name: format!("clients-{number}"),
+            sockets,
+            clients: Arc::clone(&clients),
+        });
     }
     let health = Management {
-        listen,
+        listen: addresses[0],
         store: store.as_ref().map(|(_, store)| store.clone()),
         current: Arc::clone(&current),
     };
-    health.start(management, descriptors)?;
+    let management_phase = health.start(management_socket, descriptors)?;
+    let handed_over = Arc::new(Notify::new());
     let reload = GatewayReload {
         current: Arc::clone(&current),
         monitor: Mutex::default(),
         log: log.clone(),
-        listen,
+        addresses: addresses.clone(),
         management,
         store,
+        upgrade: Upgrade {
+            new_process: NewProcess::new(&file)?,
+            sockets,
+            management: management_phase,
+            handed_over: Arc::clone(&handed_over),
+        },
     };
     start_control(control, hangups, reload, file, settings)?;
+    let listen = addresses.iter().map(SocketAddr::to_string);
+    let listen = listen.collect::<Vec<_>>().join(", ");
     tracing::info!(
-        %listen, %management, %public_url,
+        listen, %management, %public_url,
         "signpost {} is listening on {listen}, management on {management}",
         env!("CARGO_PKG_VERSION")
     );
@@ -101,6 +133,7 @@ pub(crate) fn run(loaded: Loaded<Config>, file: PathBuf, log: Logging) -> anyhow
         current,
         log: log.writer().clone(),
         end,
+        handed_over,
     };
     thread::Builder::new()
         .name("server".to_owned())
@@ -110,6 +143,10 @@ pub(crate) fn run(loaded: Loaded<Config>, file: PathBuf, log: Logging) -> anyhow
             });
         })
         .context("cannot start the server")?;
+    if let Some(taken) = taken {
+        taken.ready()?;
+    }
+    notify_service_manager(&[NotifyState::Ready]);
     // The process ends without waiting for pingora's runtimes: without work stealing, their threads never stop trying
     // to accept connections (0.9.1).
     ended.recv().context("the server stopped by itself")
@@ -124,6 +161,7 @@ fn start_control(
     file: PathBuf,
     settings: Settings,
 ) -> anyhow::Result<()> {
+    let certificates = CertificateWatch::new(Arc::clone(&reload.current));
     let reloader = runtime.block_on(async {
         let balancers: Vec<_> = reload.current.load().balancers().collect();
         // Resolves names before the first request needs them. If a name cannot be resolved, the gateway starts
@@ -134,86 +172,100 @@ fn start_control(
     });
     thread::Builder::new()
         .name("control".to_owned())
-        .spawn(move || runtime.block_on(reloader.run()))
+        .spawn(move || runtime.block_on(async { tokio::join!(reloader.run(), certificates.run()) }))
         .context("cannot create the control thread")?;
     Ok(())
 }
 
-/// Checks that the gateway can listen on both addresses at the same time.
+/// Checks that the gateway can listen on all addresses at the same time.
 fn probe_addresses(config: &Config) -> anyhow::Result<()> {
     let listen = |(address, key): (SocketAddr, &str)| {
         TcpListener::bind(address).with_context(|| {
             format!("cannot listen on {address} ({key}): is the port in use by another program, or by another instance of this one?")
         })
     };
-    let addresses = [
-        (config.listen, "listen"),
-        (config.management, "management.listen"),
-    ];
-    addresses
-        .into_iter()
+    let listeners = config.listeners.iter().map(|one| (one.address, "listen"));
+    listeners
+        .chain([(config.management, "management.listen")])
         .map(listen)
         .collect::<Result<Vec<_>, _>>()
         .map(drop)
 }
 
-/// Creates one service per thread, each with its own listening socket (`SO_REUSEPORT`).
-///
-/// The kernel assigns each new connection to one socket. The connection stays on that thread, with its backend
-/// connections. A service with several threads would accept on one thread and wake the others for every read.
-fn client_services(
-    current: &Arc<ArcSwap<Gateway>>,
-    listen: SocketAddr,
-    threads: usize,
-    descriptors: Descriptors,
-) -> Vec<Service<Clients>> {
-    let reserve = Arc::new(DescriptorReserve::new(descriptors));
-    let service = |number: usize| {
-        let connections = Http1Connections {
-            current: Arc::clone(current),
+/// All listening sockets of the process.
+struct Listening {
+    /// The same sockets once more, for the next process.
+    sockets: Arc<ListeningSockets>,
+    /// The sockets of each worker thread, with the numbers of their listeners.
+    workers: Vec<Vec<(usize, TcpListener)>>,
+    management: TcpListener,
+}
+
+impl Listening {
+    /// Opens the sockets, or takes them over from an older process.
+    ///
+    /// Each worker thread has a socket of its own for each listener. The kernel assigns each new connection to one
+    /// socket; the connection stays on that thread, with its backend connections. If several threads accepted from one
+    /// socket, reads would wake other threads. The older process may have had more threads: then a worker has several
+    /// sockets of a listener, since a socket without a worker would lose its connections.
+    fn open(
+        addresses: &[SocketAddr],
+        management: SocketAddr,
+        threads: usize,
+        taken: Option<&TakenOver>,
+    ) -> anyhow::Result<Self> {
+        let sockets = Arc::new(ListeningSockets::default());
+        let mut workers: Vec<Vec<_>> = (0..threads).map(|_| Vec::new()).collect();
+        for (number, &address) in addresses.iter().enumerate() {
+            let mut all = taken.map(|taken| taken.take(address)).unwrap_or_default();
+            while all.len() < threads {
+                let socket = listening_socket(address);
+                all.push(socket.with_context(|| format!("cannot listen on {address} (listen)"))?);
+            }
+            for (index, socket) in all.into_iter().enumerate() {
+                sockets.add(address, &socket)?;
+                workers[index % threads].push((number, socket));
+            }
+        }
+        let inherited = taken.and_then(|taken| taken.take(management).pop());
+        let bind = || {
+            let socket = TcpListener::bind(management);
+            socket.with_context(|| format!("cannot listen on {management} (management.listen)"))
         };
-        let mut service = Service::new(format!("clients-{number}"), Clients(connections));
-        service.threads = Some(1);
-        service.set_connection_filter(Arc::clone(&reserve) as _);
-        let mut socket = TcpSocketOptions::default();
-        socket.tcp_snd_buf = Some(SEND_BUFFER);
-        socket.so_reuseport = Some(true);
-        service.add_listener(
-            ListenerConfig::tcp(listener_name(listen, number))
-                // The gateway reads and writes in large pieces: another buffer would only cost memory.
-                .l4_buffer(L4BufferSettings::unbuffered())
-                .tcp_socket_options(socket),
-        );
-        service
-    };
-    (0..threads).map(service).collect()
+        let management_socket = inherited.map_or_else(bind, Ok)?;
+        sockets.add(management, &management_socket)?;
+        Ok(Self {
+            sockets,
+            workers,
+            management: management_socket,
+        })
+    }
 }
 
-/// The address, with `number` zeros in front of its port. pingora treats two listeners with the same name as one
-/// socket, and closes it twice (0.9.1).
-fn listener_name(address: SocketAddr, number: usize) -> String {
-    let text = address.to_string();
-    let (host, port) = text.rsplit_once(':').unwrap_or((&text, ""));
-    format!("{host}:{}{port}", "0".repeat(number))
+/// A worker thread: a runtime with one listening socket for each listener.
+struct Worker {
+    name: String,
+    /// The sockets, with the numbers of their listeners.
+    sockets: Vec<(usize, TcpListener)>,
+    clients: Arc<Clients>,
 }
-
-/// Serves the connections that pingora accepts.
-struct Clients(Http1Connections);
 
 #[async_trait]
-impl ServerApp for Clients {
-    async fn process_new(self: &Arc<Self>, stream: Stream, _: &ShutdownWatch) -> Option<Stream> {
-        let digest = stream.get_socket_digest();
-        let address = digest
-            .as_ref()
-            .and_then(|digest| digest.peer_addr()?.as_inet());
-        if let Some(address) = address {
-            let (clients, client) = (Arc::clone(self), ConnectionInfo::plain(address.ip()));
-            // Runs on the same thread, since its runtime has only one. A new task, because pingora's own is large
-            // enough for a TLS handshake, memory that an idle connection would hold for its whole life.
-            tokio::spawn(async move { clients.0.serve(stream, client).await });
+impl Service for Worker {
+    async fn start_service(&mut self, _: Option<ListenFds>, _: ShutdownWatch, _: usize) {
+        for (number, socket) in self.sockets.drain(..) {
+            tokio::spawn(Arc::clone(&self.clients).accept(socket, number));
         }
-        None
+        // Connections are served on this runtime until the process ends.
+        std::future::pending().await
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn threads(&self) -> Option<usize> {
+        Some(1)
     }
 }
 
@@ -223,28 +275,5 @@ fn pingora_conf() -> ServerConf {
         work_stealing: false,
         grace_period_seconds: Some(PINGORA_GRACE_SECONDS),
         ..ServerConf::default()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::net::ToSocketAddrs;
-
-    use super::*;
-
-    #[test]
-    fn listeners_of_one_address_have_different_names() {
-        for address in ["127.0.0.1:8080", "[::1]:443", "[fe80::1%2]:80", "0.0.0.0:1"] {
-            let address: SocketAddr = address.parse().unwrap();
-            let names: Vec<_> = (0..64)
-                .map(|number| listener_name(address, number))
-                .collect();
-            let different: std::collections::BTreeSet<_> = names.iter().collect();
-            assert_eq!(different.len(), names.len());
-            for name in names {
-                let found: Vec<_> = name.to_socket_addrs().unwrap().collect();
-                assert_eq!(found, [address], "{name}");
-            }
-        }
     }
 }

@@ -2,16 +2,24 @@
 //!
 //! pingora's own shutdown always waits for a fixed time, even if no request is in flight.
 
-use std::sync::{Arc, mpsc::Sender};
+use std::{
+    sync::{Arc, mpsc::Sender},
+    time::Duration,
+};
 
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use pingora::server::{ShutdownSignal, ShutdownSignalWatch};
+use sd_notify::NotifyState;
 use signpost_kit::{
     log_writer::LogWriter,
+    service_manager::notify_service_manager,
     shutdown::{Phase, ShutdownSettings, StopSignals},
 };
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep, sleep_until},
+};
 
 use crate::{
     drain::{Drain, SETTLE_TIME},
@@ -26,7 +34,13 @@ pub(crate) struct Stop {
     pub log: LogWriter,
     /// Notified when the shutdown is complete; the receiver ends the process.
     pub end: Sender<()>,
+    /// Notified when a new process has taken over the listening sockets.
+    pub handed_over: Arc<Notify>,
 }
+
+/// Drain delay of a process that has handed over: its open connections get `Connection: close` with their next response,
+/// so that few are idle when idle ones are closed.
+const HANDED_OVER_DRAIN_DELAY: Duration = Duration::from_secs(1);
 
 #[async_trait]
 impl ShutdownSignalWatch for Stop {
@@ -36,12 +50,23 @@ impl ShutdownSignalWatch for Stop {
             // Without handlers, the signals end the process by default.
             return std::future::pending().await;
         };
-        signals.next().await;
+        let is_handed_over = tokio::select! {
+            () = signals.next() => false,
+            () = self.handed_over.notified() => true,
+        };
         let gateway = self.current.load_full();
         let drain = &gateway.state.drain;
         drain.enter(Phase::Draining);
         let settings = gateway.shutdown;
-        let ShutdownSettings { drain_delay, grace } = settings;
+        let ShutdownSettings {
+            mut drain_delay,
+            grace,
+        } = settings;
+        if is_handed_over {
+            drain_delay = HANDED_OVER_DRAIN_DELAY;
+        } else {
+            notify_service_manager(&[NotifyState::Stopping]);
+        }
         tracing::info!(
             "stopping: new requests are served for another {} s, then those in flight have {} s",
             drain_delay.as_secs(),
@@ -57,6 +82,7 @@ impl ShutdownSignalWatch for Stop {
             current: Arc::clone(&self.current),
             log: self.log.clone(),
             end: self.end.clone(),
+            handed_over: Arc::clone(&self.handed_over),
         };
         tokio::spawn(async move {
             tokio::select! {

@@ -36,6 +36,8 @@ mod desync;
 mod unsigned_callback;
 // The rate limit of unsigned requests for each client address.
 mod address_limit;
+// The listeners: TLS, the PROXY protocol, limits of connections.
+mod listeners;
 // The access line of a rejected request: the reason and the client.
 mod rejection_log;
 // A client that does not read its answers.

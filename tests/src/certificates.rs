@@ -1,8 +1,15 @@
 //! Certificates for tests: an authority, and what it issues, as PEM.
 
+use std::sync::Arc;
+
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
+};
+use rustls::{
+    ClientConfig, RootCertStore,
+    crypto::ring,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
 };
 
 /// A certificate authority of one test.
@@ -40,6 +47,44 @@ impl Authority {
     #[must_use]
     pub fn pem(&self) -> &str {
         &self.pem
+    }
+
+    /// Settings of a TLS client that trusts only this authority. It offers these protocols by ALPN, and its certificate
+    /// if it has one.
+    ///
+    /// # Panics
+    ///
+    /// When the certificate is malformed.
+    #[must_use]
+    pub fn client(
+        &self,
+        protocols: &[&str],
+        certificate: Option<&Certificate>,
+    ) -> Arc<ClientConfig> {
+        let mut roots = RootCertStore::empty();
+        let authority = CertificateDer::from_pem_slice(self.pem.as_bytes());
+        roots
+            .add(authority.expect("it is PEM"))
+            .expect("it is a certificate");
+        let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("ring supports TLS 1.2 and 1.3")
+            .with_root_certificates(roots);
+        let mut config = match certificate {
+            None => builder.with_no_client_auth(),
+            Some(Certificate { certificate, key }) => {
+                let chain = CertificateDer::from_pem_slice(certificate.as_bytes());
+                let key = PrivateKeyDer::from_pem_slice(key.as_bytes());
+                builder
+                    .with_client_auth_cert(vec![chain.expect("it is PEM")], key.expect("it is PEM"))
+                    .expect("the key belongs to the certificate")
+            }
+        };
+        config.alpn_protocols = protocols
+            .iter()
+            .map(|one| one.as_bytes().to_vec())
+            .collect();
+        Arc::new(config)
     }
 
     /// Issues a certificate for these names, host names or addresses. The first is its common name. It is for servers

@@ -2,6 +2,7 @@
 
 use std::{
     fmt::Debug,
+    io,
     net::{IpAddr, SocketAddr},
     str,
     sync::Arc,
@@ -76,12 +77,33 @@ impl RawConnection {
         tls: Arc<rustls::ClientConfig>,
     ) -> Self {
         let stream = connect_from(source, address).await;
-        let name = ServerName::try_from(name).expect("a host name");
-        let handshake = TlsConnector::from(tls).connect(name, stream).await;
-        Self {
-            stream: Box::new(handshake.expect("the handshake succeeds")),
+        let opened = Self::begin_tls(stream, name, tls).await;
+        opened.expect("the handshake succeeds")
+    }
+
+    /// Begins TLS on an open connection, and verifies the server as `name`.
+    ///
+    /// # Errors
+    ///
+    /// The handshake fails.
+    ///
+    /// # Panics
+    ///
+    /// When `name` is not a host name, or the handshake takes too long.
+    pub async fn begin_tls(
+        stream: TcpStream,
+        name: &str,
+        tls: Arc<rustls::ClientConfig>,
+    ) -> io::Result<Self> {
+        let name = ServerName::try_from(name.to_owned()).expect("a host name");
+        let handshake = TlsConnector::from(tls).connect(name, stream);
+        let stream = timeout(ANSWER_TIMEOUT, handshake)
+            .await
+            .expect("the handshake ends")?;
+        Ok(Self {
+            stream: Box::new(stream),
             read: Vec::new(),
-        }
+        })
     }
 
     fn from_stream(stream: TcpStream) -> Self {

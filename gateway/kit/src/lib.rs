@@ -8,6 +8,7 @@
 //! | [`config`] | the configuration engine, and the keys that all programs share |
 //! | [`reload`] | reloading the configuration of a running program |
 //! | [`secret`] | secrets and their sources |
+//! | [`service_manager`] | notifications to systemd |
 //! | [`logging`] | log setup: format, filter, output |
 //! | [`feed_cache`] | a cache in front of the store, invalidated by its change feed |
 //! | [`log_writer`] | a log that never blocks: a bounded queue and one thread that writes |
@@ -35,4 +36,5 @@ pub mod page;
 pub mod rate_limit;
 pub mod reload;
 pub mod secret;
+pub mod service_manager;
 pub mod shutdown;

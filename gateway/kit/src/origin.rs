@@ -9,6 +9,14 @@ use url::{Position, Url};
 pub struct Origin(Url);
 
 impl Origin {
+    /// The port, if the scheme is https.
+    #[must_use]
+    pub fn https_port(&self) -> Option<u16> {
+        self.is_https()
+            .then(|| self.0.port_or_known_default())
+            .flatten()
+    }
+
     /// Whether `url` has this origin. Both were parsed by the same parser.
     #[must_use]
     pub fn contains(&self, url: &Url) -> bool {

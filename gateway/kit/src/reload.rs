@@ -57,6 +57,19 @@ pub trait Reload: Send + Sync + 'static {
     /// Applies a configuration, except for keys that need a restart. Must change nothing if it fails.
     fn apply(&self, config: Self::Config) -> impl Future<Output = anyhow::Result<()>> + Send;
 
+    /// Hands over to a new process. Returns what to tell the operator; this process then stops by itself.
+    ///
+    /// # Errors
+    ///
+    /// The program cannot do this, or the new process failed: this one goes on.
+    fn upgrade(&self) -> impl Future<Output = anyhow::Result<String>> + Send {
+        async {
+            Err(anyhow!(
+                "this program cannot be upgraded while it runs: restart it"
+            ))
+        }
+    }
+
     /// The address on which the program serves `/readyz`.
     fn health_address(&self) -> SocketAddr;
 }
@@ -126,7 +139,7 @@ impl<R: Reload> Reloader<R> {
         }
     }
 
-    /// Handles signals, commands and file changes; never returns.
+    /// Handles signals, commands and file changes. Returns once the program has handed over to a new process.
     pub async fn run(mut self) {
         loop {
             tokio::select! {
@@ -137,6 +150,14 @@ impl<R: Reload> Reloader<R> {
                     let report = match command.verb() {
                         Verb::Reload => self.reload().await,
                         Verb::Diff => self.compare().await,
+                        Verb::Upgrade => {
+                            match self.program.upgrade().await {
+                                // The new process takes the next commands.
+                                Ok(text) => return command.reply(true, &text).await,
+                                Err(error) => command.reply(false, &format!("{error:#}")).await,
+                            }
+                            continue;
+                        }
                         Verb::HealthAddress => {
                             let address = self.program.health_address();
                             command.reply(true, &address.to_string()).await;

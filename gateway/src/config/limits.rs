@@ -113,6 +113,8 @@ pub struct Timeouts {
     pub(crate) head: Duration,
     /// For the whole body. Default 10 s.
     pub(crate) body: Duration,
+    /// For the PROXY header and the TLS handshake of a connection. Default 10 s.
+    pub(crate) handshake: Duration,
     /// For an idle client connection, between two requests. Default 60 s.
     pub(crate) idle: Duration,
     /// For connecting to a backend. Default 2 s.
@@ -130,6 +132,7 @@ impl Timeouts {
         let mut seconds = |key, default| section.seconds(key, 1..=3600, default);
         let head = seconds("head_seconds", 10);
         let body = seconds("body_seconds", 10);
+        let handshake = seconds("handshake_seconds", 10);
         let idle = seconds("idle_seconds", 60);
         let connect = seconds("connect_seconds", 2);
         let forward = seconds("forward_seconds", 10);
@@ -138,6 +141,7 @@ impl Timeouts {
         Ok(Self {
             head: head?,
             body: body?,
+            handshake: handshake?,
             idle: idle?,
             connect: connect?,
             forward: forward?,

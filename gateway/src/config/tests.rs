@@ -49,7 +49,7 @@ pub(crate) fn problems(toml: &str) -> String {
 #[test]
 fn a_minimal_file_has_the_contracts_defaults() {
     let config = load(MINIMAL).unwrap();
-    assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
+    assert_eq!(config.listeners[0].address.to_string(), "127.0.0.1:8080");
     assert_eq!(config.management.to_string(), "127.0.0.1:8081");
     assert_eq!(config.public_url.to_string(), "http://127.0.0.1:8080");
     assert_eq!(

@@ -87,8 +87,7 @@ pub(crate) enum UnknownVersion {
 
 impl Versions {
     /// Reads the versions in `root`. `own` are the addresses that the gateway listens on.
-    pub(super) fn read(root: &mut Section<'_>, own: [Option<SocketAddr>; 2]) -> Read<Self> {
-        let own: Vec<_> = own.into_iter().flatten().collect();
+    pub(super) fn read(root: &mut Section<'_>, own: &[SocketAddr]) -> Read<Self> {
         let mut unused_keys = Vec::new();
         let unknown = [
             ("default", UnknownVersion::Default),
@@ -99,7 +98,7 @@ impl Versions {
         let tables = root.sections("versions", |name, section| {
             let mut keys = UnusedKeys::default();
             keys.record(section);
-            let upstream = Upstream::read(section, &own, &mut keys)?;
+            let upstream = Upstream::read(section, own, &mut keys)?;
             unused_keys.extend(keys.warnings(&upstream, name));
             Ok(upstream)
         })?;

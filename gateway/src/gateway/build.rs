@@ -6,15 +6,18 @@ use std::{
 };
 
 use http::HeaderValue;
-use signpost_kit::{clock::SystemClock, rate_limit::NetworkLimiter, secret::Secret};
+use signpost_kit::{
+    clock::SystemClock, descriptors::Descriptors, rate_limit::NetworkLimiter, secret::Secret,
+};
 
 use super::{Gateway, State};
 use crate::{
     apps::directory::AppDirectory,
     backend::upstream::BackendClient,
-    config::{Backend, Config},
+    config::{Backend, Config, ListenerSettings},
     drain::Drain,
     observe::access_log::AccessLog,
+    open_connections::OpenConnections,
     phases::{
         admit::AdmissionRules, backend_headers::BackendHeaderRules, error_format::ErrorFormatRules,
         verify::Verifier,
@@ -26,6 +29,9 @@ use crate::{
 
 /// Limit of a reload's duration after backend names are resolved.
 const RELOAD_MARGIN: Duration = Duration::from_secs(10);
+
+/// The port of https, if `public_url` names no other.
+const HTTPS_PORT: u16 = 443;
 
 impl Gateway {
     /// Builds the first gateway of a process.
@@ -48,12 +54,14 @@ impl Gateway {
                 .map(|limits| NetworkLimiter::new(limits.network, limits.site, Instant::now())),
             verifier: Verifier::new(config.sign.clone()),
             balancers: balancers(&config, None),
+            listeners: config.listeners.iter().cloned().map(Arc::new).collect(),
             backends: BackendClient::new(&config.timeouts, Arc::clone(&drain)),
             state: Arc::new(State {
                 secret_rejections: SecretRejections::default(),
                 ids: RequestIds::default(),
                 clock: Arc::new(SystemClock),
                 drain,
+                open_connections: Arc::new(OpenConnections::new(Descriptors::raise_limit())),
                 access_log,
             }),
         };
@@ -80,10 +88,25 @@ impl Gateway {
                 .verifier
                 .with_config(config.sign.clone(), now, self.max_reception()),
             balancers: balancers(&config, Some(self)),
+            listeners: self.reloaded_listeners(&config),
             backends: self.backends.with_timeouts(&config.timeouts),
             state: Arc::clone(&self.state),
         };
         Self::from_parts(config, parts)
+    }
+
+    /// The new settings of the listeners; their addresses stay until a restart. One that the configuration no longer has
+    /// keeps its settings.
+    fn reloaded_listeners(&self, config: &Config) -> Vec<Arc<ListenerSettings>> {
+        let reloaded = |running: &Arc<ListenerSettings>| {
+            let mut new = config.listeners.iter();
+            let new = new.find(|new| new.address == running.address);
+            new.map_or_else(
+                || Arc::clone(running),
+                |new| Arc::new(new.continuing(running)),
+            )
+        };
+        self.listeners.iter().map(reloaded).collect()
     }
 
     /// Limit of the time in which requests that have begun are verified, and a reload completes.
@@ -137,6 +160,9 @@ impl Gateway {
             versions: config.versions,
             backend_headers: BackendHeaderRules { names, secret },
             backends: parts.backends,
+            listeners: parts.listeners,
+            connections: config.connections,
+            https_port: config.public_url.https_port().unwrap_or(HTTPS_PORT),
             limits: config.limits,
             timeouts: config.timeouts,
             shutdown: config.shutdown,
@@ -158,6 +184,7 @@ struct Parts {
     limiter: Option<NetworkLimiter>,
     verifier: Verifier,
     balancers: Vec<Option<Arc<Balancer>>>,
+    listeners: Vec<Arc<ListenerSettings>>,
     backends: BackendClient,
     state: Arc<State>,
 }

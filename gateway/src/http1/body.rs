@@ -5,7 +5,7 @@ use tokio::time::Instant;
 use super::stream::{ClientConnection, ReceiveOutcome};
 use crate::{
     client::BodyLimits,
-    io::Stream,
+    io::{Stream, arrival_deadline},
     rejection::Rejection,
     request::BodyLength,
     syntax::chunked::{ChunkDecoder, MalformedChunks},
@@ -32,18 +32,21 @@ pub(crate) async fn read_body<S: Stream>(
             let mut reader = BodyReader::start(connection, expects_continue, limits).await?;
             while connection.ahead().len() < length {
                 let expected = length - connection.ahead().len();
-                reader.receive(connection, expected).await?;
+                let received = connection.ahead().len();
+                reader.receive(connection, expected, received).await?;
             }
             Ok(connection.take(length))
         }
         BodyLength::Unknown => {
             let mut reader = BodyReader::start(connection, expects_continue, limits).await?;
             let (mut decoder, mut body) = (ChunkDecoder::for_request(), Vec::new());
+            let mut received = 0;
             loop {
                 let used = decoder
                     .decode(connection.ahead(), &mut body)
                     .map_err(|MalformedChunks| Rejection::NotHttp("malformed chunks"))?;
                 connection.skip(used);
+                received += used;
                 if body.len() > limits.bytes {
                     return Err(Rejection::BodyTooLarge {
                         limit: limits.bytes,
@@ -52,7 +55,7 @@ pub(crate) async fn read_body<S: Stream>(
                 if decoder.is_done() {
                     return Ok(body);
                 }
-                reader.receive(connection, 0).await?;
+                reader.receive(connection, 0, received).await?;
             }
         }
     }
@@ -63,7 +66,7 @@ pub(crate) async fn read_body<S: Stream>(
 /// It reads the clock only when it has to wait, which is rare: most bodies arrive with their heads.
 struct BodyReader {
     limits: BodyLimits,
-    deadline: Option<Instant>,
+    started: Option<Instant>,
 }
 
 impl BodyReader {
@@ -78,7 +81,7 @@ impl BodyReader {
         }
         Ok(Self {
             limits,
-            deadline: None,
+            started: None,
         })
     }
 
@@ -86,9 +89,15 @@ impl BodyReader {
         &mut self,
         connection: &mut ClientConnection<S>,
         expected: usize,
+        received: usize,
     ) -> Result<(), Rejection> {
-        let limit = self.limits.timeout;
-        let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + limit);
+        let BodyLimits {
+            timeout: limit,
+            min_rate,
+            ..
+        } = self.limits;
+        let started = *self.started.get_or_insert_with(Instant::now);
+        let deadline = arrival_deadline(started, limit, received, min_rate);
         match connection.receive_large(expected, deadline).await {
             ReceiveOutcome::Received => Ok(()),
             ReceiveOutcome::Ended => Err(Rejection::ClientDisconnected),

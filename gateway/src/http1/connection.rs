@@ -17,7 +17,7 @@ use crate::{
     current::Current,
     drain::{ClosingWatch, SETTLE_TIME},
     gateway::{Gateway, UnparsedHead},
-    io::Stream,
+    io::{Stream, arrival_deadline},
     phases::origin::Peer,
     rejection::Rejection,
     request::{BodyLength, HeadLimits},
@@ -45,13 +45,16 @@ impl Http1Connections {
         let closing = pin!(state.drain.closing());
         let mut closing = ClosingWatch::new(&state.drain, closing);
         let mut is_first = true;
+        let mut requests = 0;
         loop {
             let read = read(&mut current, &mut connection, is_first, &mut closing).await;
             // A stop waits until this is dropped: until the response is sent, and the connection closed if it is the
             // last.
             let _in_flight = state.drain.begin();
             let next = match read {
-                Ok(Some((read, gateway, peer))) => {
+                Ok(Some((mut read, gateway, peer))) => {
+                    requests += 1;
+                    read.is_last |= requests >= gateway.connections.requests;
                     exchange(gateway, &mut connection, &read, peer).await
                 }
                 Ok(None) => return,
@@ -111,8 +114,10 @@ async fn read<'r, S: Stream>(
     let (gateway, peer) = current.get();
     connection.set_send_timeout(gateway.timeouts.send);
     let limit = gateway.timeouts.head;
-    let deadline = Instant::now() + limit;
+    let started = Instant::now();
     loop {
+        let received = connection.ahead().len();
+        let deadline = arrival_deadline(started, limit, received, gateway.connections.min_rate);
         match connection.receive(deadline).await {
             ReceiveOutcome::Received => {}
             ReceiveOutcome::TimedOut if !connection.ahead().is_empty() => {

@@ -25,6 +25,8 @@ pub struct Peer {
     pub(crate) is_trusted: bool,
     /// Whether the connection is encrypted.
     pub(crate) is_tls: bool,
+    /// Whether its requests are redirected to https.
+    pub(crate) redirects_to_https: bool,
     /// The subject of the client's certificate.
     pub(crate) certificate_subject: Option<HeaderValue>,
     as_header: HeaderValue,
@@ -41,6 +43,7 @@ impl Peer {
                 .iter()
                 .any(|proxies| proxies.contains(&address)),
             is_tls: connection.is_tls,
+            redirects_to_https: connection.redirects_to_https,
             certificate_subject: connection.certificate_subject.clone(),
             as_header: visible(address.to_string()),
         }

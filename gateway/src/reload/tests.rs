@@ -29,15 +29,22 @@ fn reload(first: Config) -> GatewayReload {
         unreachable!("the configuration has one application")
     };
     let apps = AppDirectory::single(key.clone());
-    let (listen, management) = (first.listen, first.management);
+    let addresses = first.listeners.iter().map(|one| one.address).collect();
+    let management = first.management;
     let gateway = Gateway::new(first, apps, Arc::new(Drain::new()), None).unwrap();
     GatewayReload {
         current: Arc::new(ArcSwap::from_pointee(gateway)),
         monitor: Mutex::default(),
         log: Logging::unused(),
-        listen,
+        addresses,
         management,
         store: None,
+        upgrade: Upgrade {
+            new_process: NewProcess::new(Path::new("gateway.toml")).unwrap(),
+            sockets: Arc::default(),
+            management: watch::Sender::new(Phase::Serving),
+            handed_over: Arc::default(),
+        },
     }
 }
 
@@ -78,7 +85,7 @@ async fn a_backend_is_refused_at_an_address_that_the_gateway_still_listens_on() 
     let reload = reload(config(0));
     let mut next = config(1);
     // The file changes `listen`, which takes effect after a restart.
-    next.listen = "127.0.0.1:9".parse().unwrap();
+    next.listeners[0].address = "127.0.0.1:9".parse().unwrap();
     let moved = MINIMAL.replace("127.0.0.1:7001", "127.0.0.1:8080");
     let moved = load(&format!("listen = '127.0.0.1:9'\n{moved}")).unwrap();
     next.versions = moved.versions;

@@ -432,6 +432,11 @@ impl<'d> Section<'d> {
         secret.map_err(|error| self.problem(key, &error.to_string(), allowed))
     }
 
+    /// Records a file whose content is part of the configuration, as it was read.
+    pub fn record_file(&self, file: ReadFile) {
+        self.document.add_file(file);
+    }
+
     /// Lists a string. One that may hold a password, as in a URL with user information, is compared but not shown.
     fn set_text(&self, key: &str, text: &str) {
         if text.contains('@') {

@@ -34,7 +34,7 @@ const MAX_REPLY: usize = 1024 * 1024;
 /// Pause after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Time between two attempts to bind the socket while another process still has it.
-const BIND_INTERVAL: Duration = Duration::from_secs(2);
+const BIND_INTERVAL: Duration = Duration::from_millis(500);
 /// Limit on connections whose command is being read.
 const MAX_READING: usize = 8;
 /// Commands that are queued while another one runs; more wait in the socket's backlog.
@@ -49,6 +49,8 @@ pub enum Verb {
     Diff,
     /// Report the address of `/readyz`.
     HealthAddress,
+    /// Hand over to a new process of the program's new file.
+    Upgrade,
 }
 
 impl Verb {
@@ -57,6 +59,7 @@ impl Verb {
             Self::Reload => b'r',
             Self::Diff => b'd',
             Self::HealthAddress => b'h',
+            Self::Upgrade => b'u',
         }
     }
 
@@ -65,6 +68,7 @@ impl Verb {
             b'r' => Some(Self::Reload),
             b'd' => Some(Self::Diff),
             b'h' => Some(Self::HealthAddress),
+            b'u' => Some(Self::Upgrade),
             _ => None,
         }
     }
@@ -95,8 +99,12 @@ pub(super) fn commands(file: &Path) -> mpsc::Receiver<Command> {
             Err(cause) => listen_later(&file, &cause).await,
         };
         let reading = Arc::new(Semaphore::new(MAX_READING));
-        while !sender.is_closed() {
-            let Ok((stream, _)) = listener.accept().await else {
+        loop {
+            let accepted = tokio::select! {
+                () = sender.closed() => return,
+                accepted = listener.accept() => accepted,
+            };
+            let Ok((stream, _)) = accepted else {
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             };

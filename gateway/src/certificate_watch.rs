@@ -1,0 +1,209 @@
+//! Watches the TLS files of the listeners: reads them again when they change, and warns before a certificate expires.
+
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use arc_swap::ArcSwap;
+use signpost_kit::{clock::Timestamp, config::ReadFile};
+use tokio::time::sleep;
+
+use crate::{
+    gateway::Gateway,
+    tls::{LoadedCertificate, Tls},
+};
+
+/// Time between two checks of the files. A file that is half written is usually complete at the next one.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// Time between two checks of the days that certificates have left.
+const EXPIRY_INTERVAL: Duration = Duration::from_secs(60 * 60);
+/// A certificate is warned of once at each of these numbers of days before it expires, and once more when it has.
+const WARNED_DAYS: [u64; 3] = [30, 7, 1];
+
+/// Watches the TLS files of the current gateway's listeners.
+pub(crate) struct CertificateWatch {
+    current: Arc<ArcSwap<Gateway>>,
+    /// What the last check found, and what the last attempt to reload read, by listener.
+    checked: HashMap<usize, Checked>,
+    warned: HashMap<PathBuf, Warned>,
+}
+
+/// The files of one listener.
+struct Checked {
+    tls: Arc<Tls>,
+    /// What the last check found.
+    found: Vec<ReadFile>,
+    /// What was read last, even if it could not be used: the same content is not tried again.
+    tried: Vec<ReadFile>,
+}
+
+/// The last warning of a certificate.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Warned {
+    expires: Timestamp,
+    days: Option<u64>,
+}
+
+impl CertificateWatch {
+    /// Watches the listeners of `current`.
+    pub(crate) fn new(current: Arc<ArcSwap<Gateway>>) -> Self {
+        Self {
+            current,
+            checked: HashMap::new(),
+            warned: HashMap::new(),
+        }
+    }
+
+    /// Never returns.
+    pub(crate) async fn run(mut self) {
+        let mut expiry_checked: Option<Instant> = None;
+        loop {
+            let is_changed = self.check_files().await;
+            let is_due = expiry_checked.is_none_or(|at| at.elapsed() >= EXPIRY_INTERVAL);
+            if is_changed || is_due {
+                self.warn_of_expiry();
+                expiry_checked = Some(Instant::now());
+            }
+            sleep(CHECK_INTERVAL).await;
+        }
+    }
+
+    /// Reads the files that have changed and then stayed the same for one interval. Returns whether a listener has other
+    /// certificates than at the last check.
+    async fn check_files(&mut self) -> bool {
+        let gateway = self.current.load_full();
+        let mut is_changed = false;
+        for (number, listener) in gateway.listeners.iter().enumerate() {
+            let Some(tls) = &listener.tls else {
+                self.checked.remove(&number);
+                continue;
+            };
+            let known = self.checked.remove(&number);
+            let checked = match known.filter(|known| Arc::ptr_eq(&known.tls, tls)) {
+                Some(known) => check(known, &mut is_changed).await,
+                None => {
+                    is_changed = true;
+                    let files = tls.loaded().files.clone();
+                    Checked {
+                        tls: Arc::clone(tls),
+                        found: files.clone(),
+                        tried: files,
+                    }
+                }
+            };
+            self.checked.insert(number, checked);
+        }
+        is_changed
+    }
+
+    /// Logs each certificate that is about to expire, once at each threshold.
+    fn warn_of_expiry(&mut self) {
+        let gateway = self.current.load_full();
+        let now = gateway.state.clock.now();
+        let mut warned = HashMap::new();
+        for certificate in certificates(&gateway) {
+            let days = threshold(certificate.days_left(now));
+            let Some(text) = certificate.expiry_warning(now).filter(|_| days.is_some()) else {
+                continue;
+            };
+            let last = Warned {
+                expires: certificate.expires,
+                days,
+            };
+            if self.warned.get(&certificate.file) != Some(&last) {
+                tracing::warn!("{text}");
+            }
+            warned.insert(certificate.file, last);
+        }
+        self.warned = warned;
+    }
+}
+
+/// Reads the files again, and reloads TLS if they have changed and settled.
+async fn check(known: Checked, is_changed: &mut bool) -> Checked {
+    let Checked { tls, found, tried } = known;
+    let (known_tls, known_found, known_tried) = (Arc::clone(&tls), found.clone(), tried.clone());
+    // A file may be on a server that does not answer.
+    let checked = tokio::task::spawn_blocking(move || {
+        let now: Vec<_> = found.iter().map(ReadFile::reread).collect();
+        if now != found || now == tried {
+            return (now, tried, false);
+        }
+        let is_reloaded = reload(&tls, &now);
+        (now.clone(), now, is_reloaded)
+    });
+    match checked.await {
+        Ok((found, tried, is_reloaded)) => {
+            *is_changed |= is_reloaded;
+            Checked {
+                tls: known_tls,
+                found,
+                tried,
+            }
+        }
+        Err(_) => Checked {
+            tls: known_tls,
+            found: known_found,
+            tried: known_tried,
+        },
+    }
+}
+
+/// Reloads TLS, and logs the result.
+fn reload(tls: &Tls, files: &[ReadFile]) -> bool {
+    let names: Vec<_> = files
+        .iter()
+        .map(|file| file.path().display().to_string())
+        .collect();
+    let names = names.join(", ");
+    match tls.reload() {
+        Ok(()) => {
+            tracing::info!("TLS files reloaded: {names}");
+            true
+        }
+        Err(cause) => {
+            tracing::error!(%cause, "TLS files not reloaded, the old ones stay: found {cause}");
+            false
+        }
+    }
+}
+
+/// The certificates of all listeners.
+pub(crate) fn certificates(gateway: &Gateway) -> impl Iterator<Item = LoadedCertificate> {
+    let listeners = gateway.listeners.iter();
+    let all = listeners.filter_map(|one| one.tls.as_ref());
+    all.flat_map(|tls| tls.loaded().certificates.clone())
+}
+
+/// The threshold that a certificate has reached: the days of the last warning, 0 once it has expired.
+fn threshold(days_left: Option<u64>) -> Option<u64> {
+    let Some(days_left) = days_left else {
+        return Some(0);
+    };
+    let reached = WARNED_DAYS.iter().rev();
+    reached.copied().find(|days| days_left < *days)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thresholds_are_30_7_and_1_days() {
+        for (days_left, reached) in [
+            (Some(400), None),
+            (Some(30), None),
+            (Some(29), Some(30)),
+            (Some(7), Some(30)),
+            (Some(6), Some(7)),
+            (Some(1), Some(7)),
+            (Some(0), Some(1)),
+            (None, Some(0)),
+        ] {
+            assert_eq!(threshold(days_left), reached, "{days_left:?}");
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! The clients' listeners: they accept connections, and read what comes before HTTP: the PROXY header and the TLS
+//! handshake.
+//!
+//! Each worker thread has a socket for each listener. A connection stays on the thread that accepted it.
+
+mod pause;
+mod prefixed;
+mod proxy_protocol;
+mod socket;
+
+pub(crate) use self::socket::listening_socket;
+
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use arc_swap::ArcSwap;
+use futures_util::FutureExt;
+use ipnet::IpNet;
+use rustix::net::sockopt::set_socket_linger;
+use signpost_kit::{descriptors::Descriptors, once_a_minute::OnceAMinute};
+use tokio::{
+    io::AsyncReadExt,
+    net::{TcpListener, TcpStream},
+    time::timeout,
+};
+
+use self::{
+    pause::AcceptPause,
+    prefixed::Prefixed,
+    proxy_protocol::{ProxyHeaderError, read_header},
+    socket::BACKLOG,
+};
+use crate::{
+    client::ConnectionInfo,
+    config::{ListenerSettings, Protocols},
+    drain::SETTLE_TIME,
+    gateway::{Gateway, State},
+    http1::connection::Http1Connections,
+    http2::{Http2Connections, Preface, is_preface},
+    io::Stream,
+    open_connections::OpenConnection,
+    tls::{ALPN_HTTP_2, UnusableSubject, client_subject},
+    upgrade::ListeningSockets,
+};
+
+/// Serves the connections of all listeners.
+pub(crate) struct Clients {
+    current: Arc<ArcSwap<Gateway>>,
+    http_1: Http1Connections,
+    http_2: Http2Connections,
+    pause: AcceptPause,
+    failures: OnceAMinute,
+    sockets: Arc<ListeningSockets>,
+}
+
+/// A connection that was accepted.
+struct Accepted {
+    stream: TcpStream,
+    client: ConnectionInfo,
+    open: OpenConnection,
+    /// Whether it begins with a PROXY header.
+    has_proxy_header: bool,
+}
+
+/// Why a connection ended before its first request.
+#[derive(Debug, thiserror::Error)]
+enum NotEstablished {
+    #[error(transparent)]
+    ProxyHeader(#[from] ProxyHeaderError),
+    #[error("the client that the PROXY header names has too many connections")]
+    TooMany,
+    #[error("the TLS handshake failed: {0}")]
+    Tls(#[from] io::Error),
+    #[error(transparent)]
+    Subject(#[from] UnusableSubject),
+    #[error("the client offers no common HTTP version by ALPN")]
+    NoProtocol,
+    #[error("the handshake took too long")]
+    TimedOut,
+}
+
+impl Clients {
+    /// Serves with the current configuration. `sockets` close with the listeners.
+    #[must_use]
+    pub(crate) fn new(
+        current: &Arc<ArcSwap<Gateway>>,
+        descriptors: Descriptors,
+        sockets: Arc<ListeningSockets>,
+    ) -> Self {
+        Self {
+            http_1: Http1Connections {
+                current: Arc::clone(current),
+            },
+            http_2: Http2Connections {
+                current: Arc::clone(current),
+            },
+            current: Arc::clone(current),
+            pause: AcceptPause::new(descriptors),
+            failures: OnceAMinute::new(),
+            sockets,
+        }
+    }
+
+    /// Accepts connections of listener `number` until a stop closes the listeners.
+    pub(crate) async fn accept(self: Arc<Self>, socket: std::net::TcpListener, number: usize) {
+        let listener = match TcpListener::from_std(socket) {
+            Ok(listener) => listener,
+            Err(cause) => return tracing::error!(%cause, "a listener cannot be used"),
+        };
+        let state = Arc::clone(&self.current.load().state);
+        let closing = state.drain.closing();
+        tokio::pin!(closing);
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = &mut closing => break,
+                accepted = listener.accept() => accepted,
+            };
+            match accepted {
+                Ok((stream, peer)) => {
+                    self.pause.wait_for_room().await;
+                    self.begin(stream, peer, number);
+                }
+                Err(cause) => self.pause.failed(&cause).await,
+            }
+        }
+        self.sockets.close();
+        // For their clients, the connections in the backlog are established.
+        for _ in 0..BACKLOG {
+            match listener.accept().now_or_never() {
+                Some(Ok((stream, peer))) => self.begin(stream, peer, number),
+                _ => break,
+            }
+        }
+    }
+
+    /// Begins to serve a connection, or refuses it.
+    fn begin(self: &Arc<Self>, stream: TcpStream, peer: SocketAddr, number: usize) {
+        let gateway = self.current.load();
+        let settings = &gateway.listeners[number];
+        let address = peer.ip().to_canonical();
+        let has_proxy_header = contains(&settings.proxy_protocol, address);
+        let limits = &gateway.connections;
+        let open = gateway.state.open_connections.begin(limits);
+        // The connections of a proxy are those of many clients.
+        let is_proxy = has_proxy_header || contains(&gateway.admission.trusted_proxies, address);
+        let open = if is_proxy {
+            open
+        } else {
+            open.and_then(|open| open.of(address, limits))
+        };
+        let Some(open) = open else {
+            return refuse(stream);
+        };
+        let accepted = Accepted {
+            stream,
+            client: ConnectionInfo {
+                redirects_to_https: settings.redirects_to_https,
+                ..ConnectionInfo::plain(address)
+            },
+            open,
+            has_proxy_header,
+        };
+        let clients = Arc::clone(self);
+        if settings.is_plain_http_1() {
+            let Accepted {
+                stream,
+                client,
+                open,
+                ..
+            } = accepted;
+            clients.serve_http_1(stream, client, open);
+        } else {
+            let (settings, state) = (Arc::clone(settings), Arc::clone(&gateway.state));
+            let limit = gateway.timeouts.handshake;
+            tokio::spawn(async move {
+                clients.negotiate(accepted, &settings, &state, limit).await;
+            });
+        }
+    }
+
+    /// Reads what comes before HTTP, within `limit`. Ends with a new task for the connection, since this one has room
+    /// for a handshake, which an established connection does not need.
+    async fn negotiate(
+        self: Arc<Self>,
+        accepted: Accepted,
+        settings: &ListenerSettings,
+        state: &State,
+        limit: Duration,
+    ) {
+        // A stop waits for it, as for a request.
+        let _in_flight = state.drain.begin();
+        let established = timeout(limit, self.establish(accepted, settings));
+        let result = established.await.unwrap_or(Err(NotEstablished::TimedOut));
+        if let Err(cause) = result
+            && !is_probe(&cause)
+            && let Some(connections) = self.failures.count(Instant::now())
+        {
+            tracing::info!(
+                connections,
+                "{connections} connections ended before their first request, the last one because {cause}"
+            );
+        }
+    }
+
+    async fn establish(
+        self: &Arc<Self>,
+        accepted: Accepted,
+        settings: &ListenerSettings,
+    ) -> Result<(), NotEstablished> {
+        let Accepted {
+            mut stream,
+            mut client,
+            mut open,
+            has_proxy_header,
+        } = accepted;
+        if has_proxy_header {
+            let header = read_header(&mut stream).await?;
+            client.is_tls = header.is_tls;
+            client.redirects_to_https &= !header.is_tls;
+            if let Some(address) = header.client {
+                client.address = address.to_canonical();
+                let gateway = self.current.load();
+                open = open
+                    .of(client.address, &gateway.connections)
+                    .ok_or(NotEstablished::TooMany)?;
+            }
+        }
+        let Some(tls) = &settings.tls else {
+            match settings.protocols {
+                Protocols::Http1 => self.serve_http_1(stream, client, open),
+                Protocols::Http2 => self.serve_http_2(stream, client, open),
+                Protocols::Both => self.serve_either(stream, client, open),
+            }
+            return Ok(());
+        };
+        let stream = tls.accept(stream).await?;
+        let (_, connection) = stream.get_ref();
+        client.is_tls = true;
+        client.certificate_subject = client_subject(connection)?;
+        match (connection.alpn_protocol(), settings.protocols) {
+            (Some(ALPN_HTTP_2), _) => self.serve_http_2(stream, client, open),
+            (None, Protocols::Http2) => return Err(NotEstablished::NoProtocol),
+            _ => self.serve_http_1(stream, client, open),
+        }
+        Ok(())
+    }
+
+    fn serve_http_1<S: Stream + 'static>(
+        self: &Arc<Self>,
+        stream: S,
+        client: ConnectionInfo,
+        open: OpenConnection,
+    ) {
+        let clients = Arc::clone(self);
+        tokio::spawn(async move {
+            let _open = open;
+            clients.http_1.serve(stream, client).await;
+        });
+    }
+
+    fn serve_http_2<S: Stream + 'static>(
+        self: &Arc<Self>,
+        stream: S,
+        client: ConnectionInfo,
+        open: OpenConnection,
+    ) {
+        let clients = Arc::clone(self);
+        tokio::spawn(async move {
+            let _open = open;
+            clients.http_2.serve(stream, client).await;
+        });
+    }
+
+    /// Serves HTTP/2 if the connection begins with its preface (RFC 9113 section 3.3), otherwise HTTP/1.
+    fn serve_either(
+        self: &Arc<Self>,
+        mut stream: TcpStream,
+        client: ConnectionInfo,
+        open: OpenConnection,
+    ) {
+        let clients = Arc::clone(self);
+        tokio::spawn(async move {
+            let gateway = clients.current.load_full();
+            let closing = async {
+                gateway.state.drain.closing().await;
+                tokio::time::sleep(SETTLE_TIME).await;
+            };
+            let begun = tokio::select! {
+                begun = timeout(gateway.timeouts.head, read_preface(&mut stream)) => begun,
+                () = closing => return,
+            };
+            let Ok(Ok((prefix, is_http_2))) = begun else {
+                return;
+            };
+            let stream = Prefixed::new(prefix, stream);
+            if is_http_2 {
+                clients.serve_http_2(stream, client, open);
+            } else {
+                clients.serve_http_1(stream, client, open);
+            }
+        });
+    }
+}
+
+/// Reads until it is certain whether the connection begins with the preface of HTTP/2. Returns what was read.
+async fn read_preface(stream: &mut TcpStream) -> io::Result<(Vec<u8>, bool)> {
+    let mut prefix = Vec::new();
+    loop {
+        match is_preface(&prefix) {
+            Preface::Yes => return Ok((prefix, true)),
+            Preface::No => return Ok((prefix, false)),
+            Preface::Maybe => {
+                if stream.read_buf(&mut prefix).await? == 0 {
+                    return Ok((prefix, false));
+                }
+            }
+        }
+    }
+}
+
+fn contains(networks: &[IpNet], address: IpAddr) -> bool {
+    networks.iter().any(|network| network.contains(&address))
+}
+
+/// Whether the peer left at once, as a balancer's check of a port does.
+fn is_probe(cause: &NotEstablished) -> bool {
+    match cause {
+        NotEstablished::Tls(cause)
+        | NotEstablished::ProxyHeader(ProxyHeaderError::Ended(cause)) => {
+            matches!(
+                cause.kind(),
+                io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset
+            )
+        }
+        _ => false,
+    }
+}
+
+/// Closes a connection with a reset: nothing of it stays, here or in the kernel.
+fn refuse(stream: TcpStream) {
+    // If the option cannot be set, the connection is closed with a FIN.
+    let _ = set_socket_linger(&stream, Some(Duration::ZERO));
+}

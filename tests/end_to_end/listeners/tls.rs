@@ -1,0 +1,201 @@
+//! Handshakes: names, versions, resumption, and what is not TLS.
+
+use std::process::Command;
+
+use end_to_end::{
+    certificates::Authority,
+    folder::Folder,
+    port::free_address,
+    program::{Program, output_text},
+    raw_connection::{RawConnection, request},
+    recording_backend::RecordingBackend,
+    stack::Stack,
+    waiting::until,
+};
+use rustls::{HandshakeKind, pki_types::ServerName};
+use tokio::{io::AsyncReadExt, net::TcpStream};
+use tokio_rustls::TlsConnector;
+
+use super::{TlsStack, assert_serves, certificates, listen, write};
+
+#[tokio::test]
+async fn each_name_gets_its_certificate() {
+    let authority = Authority::new("Test authority");
+    let files = Folder::create();
+    write(&files, "api", &authority.issue(&["api.example.com"]));
+    write(
+        &files,
+        "any",
+        &authority.issue(&["*.example.com", "example.com"]),
+    );
+    write(&files, "org", &authority.issue(&["example.org"]));
+    let backend = RecordingBackend::start().await;
+    let stack = Stack::builder()
+        .gateway(&listen(&certificates(&files, &["api", "any", "org"]), ""))
+        .in_front_of(&backend)
+        .start()
+        .await;
+    let tls = authority.client(&["http/1.1"], None);
+    for (name, is_served) in [
+        ("api.example.com", true),
+        ("other.example.com", true),
+        ("example.com", true),
+        ("example.org", true),
+        // The client rejects the default certificate, which has another name.
+        ("a.b.example.com", false),
+        ("unknown.example", false),
+    ] {
+        let stream = TcpStream::connect(stack.addresses().gateway).await.unwrap();
+        let connection = RawConnection::begin_tls(stream, name, tls.clone()).await;
+        assert_eq!(connection.is_ok(), is_served, "{name}");
+        if let Ok(mut connection) = connection {
+            assert_serves(&mut connection).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_backend_learns_that_the_client_used_https() {
+    let tls = TlsStack::start("").await;
+    let mut connection = tls.connect("api.example.com").await.unwrap();
+    let forged = ["X-Forwarded-Proto: http"];
+    connection.send(&request("GET", "/x", &forged, b"")).await;
+    assert_eq!(connection.answer().await.unwrap().status, 200);
+    let received = tls.backend.request_number(1).await;
+    assert_eq!(received.values("x-forwarded-proto"), ["https"]);
+}
+
+#[tokio::test]
+async fn the_second_handshake_resumes_the_session() {
+    let tls = TlsStack::start("").await;
+    let config = tls.authority.client(&["http/1.1"], None);
+    let mut kinds = Vec::new();
+    for _ in 0..2 {
+        let stream = TcpStream::connect(tls.stack.addresses().gateway)
+            .await
+            .unwrap();
+        let name = ServerName::try_from("api.example.com").unwrap();
+        let connector = TlsConnector::from(config.clone());
+        let mut stream = connector.connect(name, stream).await.unwrap();
+        kinds.push(stream.get_ref().1.handshake_kind());
+        // The tickets arrive with the first answer.
+        let get = request("GET", "/x", &["Connection: close"], b"");
+        tokio::io::AsyncWriteExt::write_all(&mut stream, &get)
+            .await
+            .unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await.unwrap();
+    }
+    assert_eq!(
+        kinds,
+        [Some(HandshakeKind::Full), Some(HandshakeKind::Resumed)]
+    );
+}
+
+#[tokio::test]
+async fn versions_before_1_2_are_rejected() {
+    let tls = TlsStack::start("").await;
+    let address = tls.stack.addresses().gateway.to_string();
+    let authority = tls.files.path().join("ca.pem");
+    for (version, works) in [("-tls1_3", true), ("-tls1_2", true), ("-tls1_1", false)] {
+        let output = Command::new("openssl")
+            .args([
+                "s_client",
+                "-connect",
+                &address,
+                version,
+                "-verify_return_error",
+            ])
+            .args(["-servername", "api.example.com", "-CAfile"])
+            .arg(&authority)
+            // Otherwise openssl itself refuses to offer 1.1.
+            .args(["-cipher", "DEFAULT@SECLEVEL=0"])
+            .stdin(std::process::Stdio::null())
+            .output()
+            .expect("openssl is installed");
+        let text = output_text(&output);
+        assert_eq!(
+            text.contains("Verify return code: 0 (ok)"),
+            works,
+            "{version}: {text}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn curl_is_served_by_http_1_1() {
+    let tls = TlsStack::start("").await;
+    let port = tls.stack.addresses().gateway.port();
+    let output = Command::new("curl")
+        .args(["--silent", "--show-error", "--http1.1", "--cacert"])
+        .arg(tls.files.path().join("ca.pem"))
+        .args(["--resolve", &format!("api.example.com:{port}:127.0.0.1")])
+        .arg(format!("https://api.example.com:{port}/x"))
+        .output()
+        .expect("curl is installed");
+    assert_eq!(output_text(&output), "{\"recorded\":true}");
+}
+
+#[tokio::test]
+async fn what_is_not_tls_is_closed() {
+    let tls = TlsStack::start("").await;
+    let mut plain = tls.stack.raw().await;
+    plain.send(&request("GET", "/x", &[], b"")).await;
+    // An alert, but no HTTP answer.
+    assert!(
+        plain
+            .has_activity_within(std::time::Duration::from_secs(20))
+            .await
+    );
+    assert!(!plain.unread().starts_with(b"HTTP"));
+    assert!(tls.backend.requests().is_empty());
+    tls.stack
+        .log_with(Program::Gateway, "ended before their first request")
+        .await;
+}
+
+#[tokio::test]
+async fn a_handshake_has_a_timeout() {
+    let tls = TlsStack::start("[timeouts]\nhandshake_seconds = 1").await;
+    let mut silent = tls.stack.raw().await;
+    assert!(silent.is_closed().await);
+    let mut partial = tls.stack.raw().await;
+    partial.send(b"\x16\x03\x01").await;
+    assert!(partial.is_closed().await);
+}
+
+#[tokio::test]
+async fn a_plain_listener_redirects_to_https() {
+    let authority = Authority::new("Test authority");
+    let files = Folder::create();
+    write(&files, "api", &authority.issue(&["api.example.com"]));
+    let backend = RecordingBackend::start().await;
+    let plain = free_address();
+    let redirecting = format!("[[listen]]\naddress = '{plain}'\nredirect_to_https = true\n");
+    let stack = Stack::builder()
+        .gateway(&(listen(&certificates(&files, &["api"]), "") + "\n" + &redirecting))
+        .gateway("public_url = 'https://api.example.com:8443'")
+        .in_front_of(&backend)
+        .start()
+        .await;
+    let mut connection = RawConnection::open(plain).await;
+    for (method, target) in [("GET", "/a%20b?x=1&sign=2"), ("POST", "/login")] {
+        let headers = ["Host: other", "Content-Length: 0"];
+        connection
+            .send(&request(method, target, &headers[1..], b""))
+            .await;
+        let answer = connection.answer().await.unwrap();
+        assert_eq!(answer.status, 308);
+        let location = format!("https://gateway.example:8443{target}");
+        assert_eq!(answer.header("location"), Some(&*location));
+        assert!(answer.header("x-request-id").is_some());
+    }
+    // A malformed request is not redirected.
+    connection.send(&request("GET", "/%", &[], b"")).await;
+    assert_eq!(connection.answer().await.unwrap().status, 400);
+    until("the access log", || async {
+        stack.log(Program::Gateway).contains("308").then_some(())
+    })
+    .await;
+    assert!(backend.requests().is_empty());
+}

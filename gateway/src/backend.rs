@@ -6,6 +6,7 @@
 //! | [`retry`] | decides whether a failed request is retried, and where |
 //! | [`failure`] | failures by cause |
 //! | [`connector`] | new connections |
+//! | [`stream`] | a connection, with or without TLS |
 //! | [`pool`] | idle connections |
 //! | [`exchange`] | writes a request and reads the head of its answer |
 //! | [`answer_head`] | strict parser for the head of an answer |
@@ -18,4 +19,5 @@ pub(crate) mod failure;
 pub(crate) mod pool;
 pub(crate) mod relay;
 pub(crate) mod retry;
+pub(crate) mod stream;
 pub(crate) mod upstream;

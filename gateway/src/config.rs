@@ -5,6 +5,7 @@
 
 mod applications;
 mod connections;
+mod cors;
 mod limits;
 mod listen;
 mod sign;
@@ -13,6 +14,7 @@ mod versions;
 pub(crate) use self::{
     applications::MultiApplications,
     connections::ConnectionLimits,
+    cors::{AllowedOrigins, Cors, OriginPattern},
     limits::{Limits, Timeouts},
     listen::{ListenerSettings, Protocols},
     sign::{AlwaysSigned, SignConfig, weaknesses},
@@ -70,6 +72,8 @@ pub struct Config {
     pub sign: SignConfig,
     /// The versions and their backends.
     pub versions: Versions,
+    /// Pages of other origins that may call; `None`: none.
+    pub(crate) cors: Option<Cors>,
     /// Limits of requests' sizes, and of unsigned requests' rates.
     pub(crate) limits: Limits,
     /// Timeouts of connections, requests and backends.
@@ -118,6 +122,7 @@ impl Config {
         let allows_weak_keys = sign.as_ref().is_ok_and(|sign| sign.allows_weak_keys);
         let applications = Applications::read(root, store.as_ref().ok(), allows_weak_keys);
         let versions = Versions::read(root, &own);
+        let cors = root.section("cors", Cors::read);
         let limits = root.section("limits", Limits::read);
         let timeouts = root.section("timeouts", Timeouts::read);
         let gateway_secret = shared_keys::gateway_secret(root);
@@ -136,6 +141,7 @@ impl Config {
             applications: applications?,
             sign: sign?,
             versions: versions?,
+            cors: cors?,
             limits: limits?,
             timeouts: timeouts?,
             gateway_secret: gateway_secret?,
@@ -156,6 +162,15 @@ impl Config {
             warnings.push(
                 "gateway_secret is not set, but a backend is on another machine: such a backend must \
                  refuse to start without it"
+                    .to_owned(),
+            );
+        }
+        let in_clear_text =
+            |backend: &Arc<Backend>| is_remote(backend) && !backend.upstream.has_tls();
+        if self.gateway_secret.is_some() && self.versions.iter().any(in_clear_text) {
+            warnings.push(
+                "gateway_secret crosses the network in clear text to a backend without https: use https, or a network that \
+                 only the gateway and its backends can reach"
                     .to_owned(),
             );
         }

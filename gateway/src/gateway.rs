@@ -36,6 +36,7 @@ use crate::{
         admit::{AdmissionRules, Admitted, admit},
         backend_headers::{BackendHeaderRules, write_backend_headers, write_request_line},
         callback::match_callback,
+        cors::{CorsRules, is_of_cors, is_preflight},
         error_format::{ErrorFormatRules, error_format},
         error_response::{error_response, reason},
         identify_app::identify_app,
@@ -52,7 +53,7 @@ use crate::{
     request_ids::RequestIds,
     routing::{Balancer, destination::Destination},
     secret_rejections::SecretRejections,
-    syntax::field::ConnectionOptions,
+    syntax::field::{ConnectionOptions, NameAndValue},
 };
 
 /// Limit of a problem code of a backend that is logged, in bytes.
@@ -67,6 +68,8 @@ pub struct Gateway {
     pub(crate) error_format: ErrorFormatRules,
     /// Rules for admission.
     pub(crate) admission: AdmissionRules,
+    /// Rules for pages of other origins; `None` if none may call.
+    pub(crate) cors: Option<CorsRules>,
     /// Counts unsigned requests by the client's network; `None` if the limit is off.
     pub limiter: Option<NetworkLimiter>,
     /// The directory of applications.
@@ -123,6 +126,11 @@ impl Gateway {
         if peer.redirects_to_https {
             return self.redirect_to_https(&request, client).await;
         }
+        if let Some(cors) = &self.cors
+            && is_preflight(head.method(), head.body(), head)
+        {
+            return self.serve_preflight(cors, peer, &mut request, client).await;
+        }
         match self.receive(head, peer, &mut request, client).await {
             Ok(accepted) => self.forward(&request, accepted, client).await,
             Err(rejection) => {
@@ -149,6 +157,39 @@ impl Gateway {
         let own = own_fields(&request.id, None, &self.error_format.names);
         let fields = [(LOCATION.as_str().as_bytes(), &location[..])];
         client.begin(response, own.chain(fields));
+        self.finish_empty(request, response, client).await;
+    }
+
+    /// Answers a preflight, which reaches no backend. CONTRACT 2.
+    async fn serve_preflight<C: Client>(
+        &self,
+        cors: &CorsRules,
+        peer: &Peer,
+        request: &mut ReceivedRequest<'_, Head>,
+        client: &mut C,
+    ) {
+        let head = request.headers;
+        request.client = client_address(peer, head, &self.admission.trusted_proxies);
+        if let Err(rejection) = self.count_unsigned(request.client) {
+            return self.reject(request, None, &rejection, client).await;
+        }
+        let response = ResponseHead {
+            status: StatusCode::NO_CONTENT.as_u16(),
+            reason: reason(StatusCode::NO_CONTENT),
+            body: BodyLength::None,
+        };
+        let own = own_fields(&request.id, None, &self.error_format.names);
+        client.begin(response, own.chain(cors.preflight_fields(head)));
+        self.finish_empty(request, response, client).await;
+    }
+
+    /// Finishes a response of the gateway's own without a body, and records it.
+    async fn finish_empty<C: Client>(
+        &self,
+        request: &ReceivedRequest<'_, Head>,
+        response: ResponseHead<'_>,
+        client: &mut C,
+    ) {
         // Ignored: the request is recorded even if the client has disconnected.
         let _ = client.finish(b"").await;
         let forwarded = ForwardOutcome {
@@ -244,16 +285,20 @@ impl Gateway {
     /// and before every other check of the headers.
     fn admit<'h>(&self, head: &'h Head, peer: &Peer) -> Result<Admitted<'h>, Rejection> {
         let (method, rules) = (head.method(), &self.admission);
-        if let Some(limiter) = &self.limiter
-            && is_unsigned(method, head.target(), self.verifier.config())
-        {
-            let client = client_address(peer, head, &rules.trusted_proxies);
-            let counted = limiter.count(client, Instant::now());
-            counted.map_err(
-                |RateExceeded { retry_after }| Rejection::AddressRateLimited { retry_after },
-            )?;
+        if self.limiter.is_some() && is_unsigned(method, head.target(), self.verifier.config()) {
+            self.count_unsigned(client_address(peer, head, &rules.trusted_proxies))?;
         }
         admit(method, head, head.body(), peer, rules)
+    }
+
+    /// Counts an unsigned request for its client's network, if the limit is on.
+    fn count_unsigned(&self, client: IpAddr) -> Result<(), Rejection> {
+        let Some(limiter) = &self.limiter else {
+            return Ok(());
+        };
+        let counted = limiter.count(client, Instant::now());
+        counted
+            .map_err(|RateExceeded { retry_after }| Rejection::AddressRateLimited { retry_after })
     }
 
     /// Forwards an accepted request to its backend and relays the answer.
@@ -341,7 +386,8 @@ impl Gateway {
         }
         let passed = head
             .fields(bytes)
-            .filter(|(name, _)| passes_to_client(name, &nominated, names));
+            .filter(|(name, _)| passes_to_client(name, &nominated, names))
+            .filter(|(name, _)| self.cors.is_none() || !is_of_cors(name));
         let response = ResponseHead {
             status: head.status,
             reason: head.reason(bytes),
@@ -352,11 +398,21 @@ impl Gateway {
             },
         };
         let own = own_fields(&request.id, Some(route), names);
+        let cors = self.cors_fields(request.headers);
         forwarded.status = head.status;
-        client.begin(response, own.chain(passed));
+        client.begin(response, own.chain(cors).chain(passed));
         drop(nominated);
         let relayed = answer.relay(client, &mut forwarded.size).await;
         relayed.map_err(Rejection::from)
+    }
+
+    /// The fields that let a page of another origin read an answer; none if CORS is off.
+    fn cors_fields<'a>(
+        &'a self,
+        headers: &'a impl Headers,
+    ) -> impl Iterator<Item = NameAndValue<'a>> {
+        let fields = self.cors.as_ref().map(|cors| cors.answer_fields(headers));
+        fields.into_iter().flatten()
     }
 
     fn access_log(&self) -> Option<&AccessLog> {
@@ -409,9 +465,10 @@ impl Gateway {
                 body: BodyLength::Known(response.body.len() as u64),
             };
             // A request that is not HTTP gets a bare 400.
-            let own = rejection
-                .code()
-                .map(|_| own_fields(&request.id, route, &self.error_format.names));
+            let own = rejection.code().map(|_| {
+                let own = own_fields(&request.id, route, &self.error_format.names);
+                own.chain(self.cors_fields(request.headers))
+            });
             client.begin(head, own.into_iter().flatten().chain(response.fields()));
             // Ignored: the request is recorded even if the client has disconnected.
             let _ = client.finish(&response.body).await;

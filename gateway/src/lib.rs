@@ -18,6 +18,7 @@
 //! | [`gateway`] | runs the phases in order |
 //! | [`phases`] | one file per phase |
 //! | [`backend`] | the backend's side: pool, exchange, retries, relay |
+//! | [`backend_tls`] | TLS to backends |
 //! | [`routing`] | load balancing: which of a version's addresses gets a request |
 //! | [`observe`] | the outcome of each request, and the access log |
 //! | [`apps`] | applications: store, cache, keys at rest |
@@ -42,6 +43,7 @@
 
 mod apps;
 mod backend;
+mod backend_tls;
 mod certificate_watch;
 pub mod cli;
 mod client;

@@ -23,7 +23,8 @@ pub(crate) fn record(outcome: &Outcome<'_>, log: Option<&AccessLog>) {
             let method = outcome.method_text();
             let (method, path) = (log_text::method(method), log_text::path(outcome.path));
             let cause = std::error::Error::source(rejection).map(|cause| cause.to_string());
-            tracing::error!(request.id = %outcome.request_id, cause, "{method} {path} failed: {rejection}");
+            let backend = outcome.backend.map(tracing::field::display);
+            tracing::error!(request.id = %outcome.request_id, backend.addr = backend, cause, "{method} {path} failed: {rejection}");
         }
         Some(Rejection::NotHttp(why)) => {
             tracing::debug!(request.id = %outcome.request_id, "rejected: {why}");

@@ -4,6 +4,7 @@
 //! | --- | --- | --- |
 //! | [`error_format`] | method, path and headers | the language of errors, and whether they are pages |
 //! | [`redirect`] | a head | where a plain request is redirected to |
+//! | [`cors`] | method and headers | whether it is a preflight; the headers that let other origins read an answer |
 //! | [`limit`] | method and target | whether the request counts against the limit of unsigned requests |
 //! | [`admit`] | method and headers | [`Admitted`](admit::Admitted) |
 //! | [`origin`] | proxy headers | [`Origin`](origin::Origin): the client's address |
@@ -19,6 +20,7 @@
 pub(crate) mod admit;
 pub(crate) mod backend_headers;
 pub(crate) mod callback;
+pub(crate) mod cors;
 pub(crate) mod error_format;
 pub(crate) mod error_response;
 pub(crate) mod identify_app;

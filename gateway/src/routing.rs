@@ -36,7 +36,6 @@ pub(crate) mod monitor;
 mod selection;
 
 use std::{
-    net::SocketAddr,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -53,7 +52,10 @@ pub(crate) use self::check::error_summary;
 use self::{
     address::Address, attempts::Attempts, check::Check, discovery::Discovery, selection::Addresses,
 };
-use crate::config::{Backend, Balance, Balancing, Upstream};
+use crate::{
+    backend_tls::Endpoint,
+    config::{Backend, Balance, Balancing, Upstream},
+};
 
 /// The health check of addresses, and its interval.
 struct Checks {
@@ -165,7 +167,7 @@ impl Balancer {
     /// Chooses the next address for a request, never one that it was already sent to. `key` is for the hash rules.
     ///
     /// Costs no allocation and no lock.
-    pub fn choose(&self, key: &[u8], attempts: &mut Attempts) -> Option<SocketAddr> {
+    pub fn choose(&self, key: &[u8], attempts: &mut Attempts) -> Option<Endpoint> {
         attempts.mark_failed();
         let addresses = self.addresses.load();
         loop {

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, net::SocketAddr};
 
 use end_to_end::{
+    certificates::Authority,
     examples::{example, keys as example_keys},
     folder::Folder,
     port::free_address,
@@ -35,6 +36,10 @@ const GATEWAY_KEYS: &[(&str, &str)] = &[
     ("versions.v1.health.unhealthy_after", "4"),
     ("versions.v1.health.healthy_after", "2"),
     ("versions.v1.health.out_seconds", "3"),
+    ("versions.v1.tls.server_name", "'login.internal'"),
+    ("versions.v1.tls.ca", "'ca.pem'"),
+    ("versions.v1.tls.certificate", "'ca.pem'"),
+    ("versions.v1.tls.key", "'ca.key'"),
     ("versions.v2.backend", "'127.0.0.1:2'"),
     ("application.key", "'file:other.key'"),
     ("applications.cache_entries", "7"),
@@ -56,6 +61,11 @@ const GATEWAY_KEYS: &[(&str, &str)] = &[
     ("headers.app", "'Other-App'"),
     ("headers.language", "'Other-Language'"),
     ("headers.version", "'Other-Version'"),
+    ("cors.origins", "['https://app.example']"),
+    ("cors.credentials", "true"),
+    ("cors.max_age_seconds", "1"),
+    ("cors.expose_headers", "['X-More']"),
+    ("cors.allow_headers", "['X-More']"),
     ("limits.head_bytes", "4096"),
     ("limits.headers", "50"),
     ("limits.query_bytes", "1024"),
@@ -238,7 +248,10 @@ impl Case {
 /// The example's keys with free addresses, without those that need a variable or exclude another.
 fn prepared(case: &Case, listen: SocketAddr, management: SocketAddr) -> BTreeMap<String, String> {
     let mut keys = example_keys(&example(case.example));
-    keys.retain(|key, value| !value.starts_with("\"env:") && key != "versions.v1.backends");
+    keys.retain(|key, value| {
+        let is_alternative = key == "versions.v1.backends" || key.starts_with(TLS);
+        !value.starts_with("\"env:") && !is_alternative
+    });
     keys.insert("listen".to_owned(), format!("'{listen}'"));
     keys.insert("store".to_owned(), "'sqlite:signpost.db'".to_owned());
     if case.program == Program::Gateway {
@@ -250,12 +263,24 @@ fn prepared(case: &Case, listen: SocketAddr, management: SocketAddr) -> BTreeMap
     keys
 }
 
+/// Keys that need a backend with https, and files.
+const TLS: &str = "versions.v1.tls.";
+
 /// The example with another value of one key.
 fn changed(keys: &BTreeMap<String, String>, key: &str, value: &str) -> BTreeMap<String, String> {
     let mut keys = keys.clone();
     keys.insert(key.to_owned(), value.to_owned());
     if key == "versions.v1.backends" {
         keys.remove("versions.v1.backend");
+    }
+    if let Some(key) = key.strip_prefix(TLS) {
+        let mut set = |key: &str, value: &str| keys.insert(key.to_owned(), value.to_owned());
+        set("versions.v1.backend", "'https://127.0.0.1:1'");
+        set("versions.v1.tls.ca", "'ca.pem'");
+        if matches!(key, "certificate" | "key") {
+            set("versions.v1.tls.certificate", "'ca.pem'");
+            set("versions.v1.tls.key", "'ca.key'");
+        }
     }
     keys
 }
@@ -266,6 +291,9 @@ async fn every_key_is_reloaded(case: &Case) {
     let keys = prepared(case, listen, management);
     folder.write("app.key", KEY);
     folder.write("other.key", &KEY.repeat(2));
+    let certificate = Authority::new("An authority").issue(&["login.internal"]);
+    folder.write("ca.pem", &certificate.certificate);
+    folder.write("ca.key", &certificate.key);
     let config = folder.write("example.toml", &case.file(&keys));
     let config = config.display().to_string();
     let arguments: Vec<_> = case.arguments.iter().map(|one| (*one).to_owned()).collect();

@@ -28,6 +28,8 @@ mod answers;
 mod hostile_answers;
 // Reuse of idle connections to backends.
 mod idle_connections;
+// TLS to backends.
+mod backend_tls;
 // A backend process that is killed, exits or freezes during an exchange.
 mod backend_faults;
 // Request smuggling: bytes that two readers might parse differently.
@@ -38,6 +40,8 @@ mod unsigned_callback;
 mod address_limit;
 // The listeners: TLS, the PROXY protocol, limits of connections.
 mod listeners;
+// Pages of other origins: CORS.
+mod cors;
 // The access line of a rejected request: the reason and the client.
 mod rejection_log;
 // A client that does not read its answers.

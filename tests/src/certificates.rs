@@ -7,9 +7,10 @@ use rcgen::{
     KeyUsagePurpose,
 };
 use rustls::{
-    ClientConfig, RootCertStore,
+    ClientConfig, DEFAULT_VERSIONS, RootCertStore, ServerConfig, SupportedProtocolVersion,
     crypto::ring,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    server::WebPkiClientVerifier,
 };
 
 /// A certificate authority of one test.
@@ -25,6 +26,54 @@ pub struct Certificate {
     pub certificate: String,
     /// Its key, as PEM.
     pub key: String,
+}
+
+impl Certificate {
+    /// The configuration of a TLS server with this certificate. If `clients` is given, clients need a certificate of that
+    /// authority.
+    ///
+    /// # Panics
+    ///
+    /// When the certificate cannot be used.
+    #[must_use]
+    pub fn server_config(&self, clients: Option<&Authority>) -> ServerConfig {
+        self.server_config_for(DEFAULT_VERSIONS, clients)
+    }
+
+    /// As [`Self::server_config`], with these versions of TLS alone.
+    ///
+    /// # Panics
+    ///
+    /// When the certificate cannot be used.
+    #[must_use]
+    pub fn server_config_for(
+        &self,
+        versions: &[&'static SupportedProtocolVersion],
+        clients: Option<&Authority>,
+    ) -> ServerConfig {
+        let provider = Arc::new(ring::default_provider());
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_protocol_versions(versions)
+            .expect("the provider supports TLS 1.2 and 1.3");
+        let builder = match clients {
+            None => builder.with_no_client_auth(),
+            Some(authority) => {
+                let verifier = WebPkiClientVerifier::builder_with_provider(
+                    Arc::new(authority.roots()),
+                    provider,
+                );
+                builder.with_client_cert_verifier(verifier.build().expect("there is a root"))
+            }
+        };
+        let chain = CertificateDer::from_pem_slice(self.certificate.as_bytes());
+        let key = PrivateKeyDer::from_pem_slice(self.key.as_bytes());
+        builder
+            .with_single_cert(
+                vec![chain.expect("it is PEM")],
+                key.expect("it has a private key"),
+            )
+            .expect("the key belongs to the certificate")
+    }
 }
 
 impl Authority {
@@ -61,15 +110,10 @@ impl Authority {
         protocols: &[&str],
         certificate: Option<&Certificate>,
     ) -> Arc<ClientConfig> {
-        let mut roots = RootCertStore::empty();
-        let authority = CertificateDer::from_pem_slice(self.pem.as_bytes());
-        roots
-            .add(authority.expect("it is PEM"))
-            .expect("it is a certificate");
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .expect("ring supports TLS 1.2 and 1.3")
-            .with_root_certificates(roots);
+            .with_root_certificates(self.roots());
         let mut config = match certificate {
             None => builder.with_no_client_auth(),
             Some(Certificate { certificate, key }) => {
@@ -85,6 +129,20 @@ impl Authority {
             .map(|one| one.as_bytes().to_vec())
             .collect();
         Arc::new(config)
+    }
+
+    /// Trust in this authority alone.
+    ///
+    /// # Panics
+    ///
+    /// Never: its own certificate is valid.
+    #[must_use]
+    pub fn roots(&self) -> RootCertStore {
+        let mut roots = RootCertStore::empty();
+        let certificate = CertificateDer::from_pem_slice(self.pem.as_bytes());
+        let certificate = certificate.expect("it is PEM");
+        roots.add(certificate).expect("it is a certificate");
+        roots
     }
 
     /// Issues a certificate for these names, host names or addresses. The first is its common name. It is for servers

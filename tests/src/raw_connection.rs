@@ -62,7 +62,17 @@ impl RawConnection {
     ///
     /// When the connection is refused.
     pub async fn open_from(source: IpAddr, address: SocketAddr) -> Self {
-        Self::from_stream(connect_from(source, address).await)
+        let opened = Self::try_open_from(source, address).await;
+        opened.expect("the server accepts connections")
+    }
+
+    /// As [`Self::open_from`].
+    ///
+    /// # Errors
+    ///
+    /// The connection is refused or reset.
+    pub async fn try_open_from(source: IpAddr, address: SocketAddr) -> io::Result<Self> {
+        connect_from(source, address).await.map(Self::from_stream)
     }
 
     /// Connects by TLS from an address of this machine, and verifies the server as `name`.
@@ -77,6 +87,7 @@ impl RawConnection {
         tls: Arc<rustls::ClientConfig>,
     ) -> Self {
         let stream = connect_from(source, address).await;
+        let stream = stream.expect("the server accepts connections");
         let opened = Self::begin_tls(stream, name, tls).await;
         opened.expect("the handshake succeeds")
     }
@@ -214,13 +225,12 @@ impl RawConnection {
     }
 }
 
-async fn connect_from(source: IpAddr, address: SocketAddr) -> TcpStream {
+async fn connect_from(source: IpAddr, address: SocketAddr) -> io::Result<TcpStream> {
     let socket = TcpSocket::new_v4().expect("the system has a socket left");
     socket
         .bind(SocketAddr::new(source, 0))
         .expect("the address is this machine's");
-    let stream = socket.connect(address).await;
-    stream.expect("the server accepts connections")
+    socket.connect(address).await
 }
 
 impl RawAnswer {

@@ -14,7 +14,7 @@ use fantoccini::{
 };
 use http::Method;
 use hyper_util::client::legacy::connect::HttpConnector;
-use serde_json::json;
+use serde_json::{Value, json};
 use url::{ParseError, Url};
 
 use self::driver::Driver;
@@ -126,6 +126,20 @@ impl RealBrowser {
             .filter(|message| !message.contains("/favicon.ico"))
             .map(str::to_owned)
             .collect()
+    }
+
+    /// Runs the body of an asynchronous function in the page, and returns its result; of an error, its text.
+    ///
+    /// # Panics
+    ///
+    /// When the browser has ended, or the script takes longer than a minute.
+    pub async fn run(&self, body: &str) -> Value {
+        let script = format!(
+            "const done = arguments[arguments.length - 1];\
+             (async () => {{ {body} }})().then(done, error => done(String(error)));"
+        );
+        let result = self.client.execute_async(&script, Vec::new()).await;
+        result.expect("the script runs")
     }
 
     /// Evaluates an expression in one step, so that the page cannot change in between.

@@ -12,12 +12,14 @@ use std::{
     time::Duration,
 };
 
+use rustls::{HandshakeKind, ServerConfig};
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::{TcpListener, TcpStream},
     sync::oneshot,
     task::{JoinHandle, JoinSet},
 };
+use tokio_rustls::TlsAcceptor;
 
 pub use self::request::{Reading, RecordedRequest, read_request};
 use crate::waiting::until;
@@ -81,6 +83,7 @@ struct State {
     when_checked: Behaviour,
     checks: usize,
     connections: usize,
+    resumptions: usize,
     bytes: usize,
     recorded: Vec<Recorded>,
 }
@@ -126,12 +129,26 @@ impl RecordingBackend {
         Self::start_at(SocketAddr::from(([127, 0, 0, 1], 0))).await
     }
 
+    /// Starts one that speaks TLS, on a free port.
+    ///
+    /// # Panics
+    ///
+    /// When no port is free.
+    pub async fn start_with_tls(tls: ServerConfig) -> Self {
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        Self::start_as(address, Some(TlsAcceptor::from(Arc::new(tls)))).await
+    }
+
     /// Starts one at an address, which may have been used before.
     ///
     /// # Panics
     ///
     /// When the address is in use.
     pub async fn start_at(address: SocketAddr) -> Self {
+        Self::start_as(address, None).await
+    }
+
+    async fn start_as(address: SocketAddr, tls: Option<TlsAcceptor>) -> Self {
         let listener = TcpListener::bind(address)
             .await
             .expect("the address is free");
@@ -141,11 +158,12 @@ impl RecordingBackend {
             when_checked: Behaviour::default(),
             checks: 0,
             connections: 0,
+            resumptions: 0,
             bytes: 0,
             recorded: Vec::new(),
         }));
         let (end, ended) = oneshot::channel();
-        let accepting = tokio::spawn(accept(listener, Arc::clone(&state), ended));
+        let accepting = tokio::spawn(accept(listener, tls, Arc::clone(&state), ended));
         Self {
             address,
             state,
@@ -187,6 +205,12 @@ impl RecordingBackend {
     #[must_use]
     pub fn connections(&self) -> usize {
         locked(&self.state).connections
+    }
+
+    /// Number of TLS connections so far that resumed the session of an earlier one.
+    #[must_use]
+    pub fn resumptions(&self) -> usize {
+        locked(&self.state).resumptions
     }
 
     /// Number of bytes received so far.
@@ -239,7 +263,12 @@ fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn accept(listener: TcpListener, state: Arc<Mutex<State>>, mut ended: oneshot::Receiver<()>) {
+async fn accept(
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    state: Arc<Mutex<State>>,
+    mut ended: oneshot::Receiver<()>,
+) {
     let mut conversations = JoinSet::new();
     loop {
         let stream = tokio::select! {
@@ -251,17 +280,36 @@ async fn accept(listener: TcpListener, state: Arc<Mutex<State>>, mut ended: ones
             },
         };
         locked(&state).connections += 1;
-        let state = Arc::clone(&state);
+        let (state, tls) = (Arc::clone(&state), tls.clone());
         conversations.spawn(async move {
             // A peer that closes the connection is part of some tests.
-            let _ = converse(stream, &state).await;
+            let _ = match tls {
+                Some(tls) => converse_with_tls(stream, &tls, &state).await,
+                None => converse(&mut { stream }, &state).await,
+            };
         });
     }
     drop(listener);
     conversations.shutdown().await;
 }
 
-async fn converse(mut stream: TcpStream, state: &Mutex<State>) -> io::Result<()> {
+async fn converse_with_tls(
+    stream: TcpStream,
+    tls: &TlsAcceptor,
+    state: &Mutex<State>,
+) -> io::Result<()> {
+    let mut stream = tls.accept(stream).await?;
+    if stream.get_ref().1.handshake_kind() == Some(HandshakeKind::Resumed) {
+        locked(state).resumptions += 1;
+    }
+    converse(&mut stream, state).await?;
+    stream.shutdown().await
+}
+
+async fn converse(
+    stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
+    state: &Mutex<State>,
+) -> io::Result<()> {
     let mut received = Vec::new();
     let mut buffer = [0; 16 * 1024];
     loop {
@@ -282,7 +330,7 @@ async fn converse(mut stream: TcpStream, state: &Mutex<State>) -> io::Result<()>
                         behaviour
                     }
                 };
-                if !answer(&mut stream, &behaviour).await? {
+                if !answer(stream, &behaviour).await? {
                     return Ok(());
                 }
                 continue;
@@ -310,7 +358,7 @@ fn is_check(request: &RecordedRequest) -> bool {
 }
 
 /// Returns whether the connection stays open.
-async fn answer(stream: &mut TcpStream, behaviour: &Behaviour) -> io::Result<bool> {
+async fn answer(stream: &mut (impl AsyncWrite + Unpin), behaviour: &Behaviour) -> io::Result<bool> {
     let length = behaviour.body.len();
     let mut bytes = format!("{}Content-Length: {length}\r\n\r\n", behaviour.head).into_bytes();
     bytes.extend_from_slice(&behaviour.body);

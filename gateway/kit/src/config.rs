@@ -29,7 +29,7 @@ use zeroize::Zeroizing;
 use self::document::Document;
 pub use self::{
     error::ConfigError,
-    section::{ADDRESS, Invalid, Read, SECRET, Section},
+    section::{ADDRESS, Invalid, NamedFile, Read, SECRET, Section},
     settings::{Change, ReadFile, Settings},
     value::Value,
 };

@@ -9,12 +9,16 @@ use std::{
 use pingora::{
     ErrorType,
     connectors::TransportConnector,
-    protocols::{Stream, TcpKeepalive, l4::socket},
+    protocols::{Stream as TcpStream, TcpKeepalive, l4::socket},
     upstreams::peer::HttpPeer,
 };
+use tokio::time::{Instant, timeout_at};
 
-use super::failure::Failure;
-use crate::routing::error_summary;
+use super::{failure::Failure, stream::BackendStream};
+use crate::{
+    backend_tls::{Endpoint, TlsPeer},
+    routing::error_summary,
+};
 
 /// Receive buffer of a backend connection, in bytes. Without a limit, Linux lets it grow to 6 MiB or more, and a client
 /// that reads nothing could keep it full. With half this size, a large answer costs a quarter more.
@@ -25,6 +29,8 @@ pub(crate) struct Connector {
     transport: Arc<TransportConnector>,
     /// The options of every connection; the address is set for each.
     peer: HttpPeer,
+    /// For a whole connection, TLS handshake included.
+    timeout: Duration,
 }
 
 impl Connector {
@@ -44,6 +50,7 @@ impl Connector {
         Self {
             transport: Arc::new(TransportConnector::new(None)),
             peer,
+            timeout,
         }
     }
 
@@ -55,15 +62,26 @@ impl Connector {
         Self {
             transport: Arc::clone(&self.transport),
             peer,
+            timeout,
         }
     }
 
-    /// Establishes a connection to `address`.
+    /// Establishes a connection to `endpoint`, with the TLS handshake if it has TLS.
     ///
     /// # Errors
     ///
-    /// The connection cannot be established.
-    pub(crate) async fn connect(&self, address: SocketAddr) -> Result<Stream, Failure> {
+    /// The connection cannot be established, or the handshake fails.
+    pub(crate) async fn connect(&self, endpoint: &Endpoint) -> Result<BackendStream, Failure> {
+        let Some(tls) = &endpoint.tls else {
+            let connected = self.connect_tcp(endpoint.address).await;
+            return connected.map(BackendStream::Plain);
+        };
+        let deadline = Instant::now() + self.timeout;
+        let stream = self.connect_tcp(endpoint.address).await?;
+        handshake(tls, stream, deadline).await
+    }
+
+    async fn connect_tcp(&self, address: SocketAddr) -> Result<TcpStream, Failure> {
         let mut peer = self.peer.clone();
         peer._address = socket::SocketAddr::Inet(address);
         let connected = self.transport.new_stream(&peer).await;
@@ -71,6 +89,23 @@ impl Connector {
             is_backend_fault: is_backend_fault(error.etype()),
             why: error_summary(&error),
         })
+    }
+}
+
+/// A failed handshake counts as a connection that could not be established: nothing of the request was sent.
+async fn handshake(
+    tls: &TlsPeer,
+    stream: TcpStream,
+    deadline: Instant,
+) -> Result<BackendStream, Failure> {
+    let connected = timeout_at(deadline, tls.handshake(stream)).await;
+    let timed_out = |_| Err("TLS: the handshake timed out".to_owned());
+    match connected.unwrap_or_else(timed_out) {
+        Ok(stream) => Ok(BackendStream::Tls(Box::new(stream))),
+        Err(why) => Err(Failure::NotConnected {
+            is_backend_fault: true,
+            why,
+        }),
     }
 }
 

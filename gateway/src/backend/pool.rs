@@ -1,28 +1,28 @@
 //! Idle connections to backends: one pool for each worker thread, without locks and without a task for each connection.
 //!
 //! A connection belongs to the thread whose runtime drives it. Requests use only the pool of their own thread, so
-//! threads never wait for each other.
+//! threads never wait for each other. A connection is given only to the endpoint that it was established for: the same
+//! address with other TLS settings is another one.
 
 use std::{
     cell::RefCell,
     collections::HashMap,
     future::poll_fn,
-    net::SocketAddr,
     pin::{Pin, pin},
     task::{Context, Poll, Waker},
     time::Duration,
 };
 
-use pingora::protocols::Stream as BoxedStream;
 use tokio::{
     io::ReadBuf,
     task::{unconstrained, yield_now},
     time::sleep,
 };
 
-use crate::io::Stream;
+use super::stream::BackendStream;
+use crate::{backend_tls::Endpoint, io::Stream};
 
-/// Limit of idle connections for each thread. If it is reached, the oldest of the address that has the most is closed.
+/// Limit of idle connections for each thread. If it is reached, the oldest of the endpoint that has the most is closed.
 const MAX_IDLE: usize = 1024;
 /// How often a thread drops idle connections that the backend closed or that expired.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
@@ -30,31 +30,31 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 const MAX_SWEEPS: u64 = 18;
 
 thread_local! {
-    static POOL: RefCell<Pool<BoxedStream>> = RefCell::default();
+    static POOL: RefCell<Pool<BackendStream>> = RefCell::default();
 }
 
-/// Takes this thread's most recent idle connection to `address`.
+/// Takes this thread's most recent idle connection to `endpoint`.
 ///
 /// Drops those that the runtime knows to be closed or readable.
 #[must_use]
-pub(crate) fn take(address: SocketAddr) -> Option<BoxedStream> {
-    POOL.with_borrow_mut(|pool| pool.take(address))
+pub(crate) fn take(endpoint: &Endpoint) -> Option<BackendStream> {
+    POOL.with_borrow_mut(|pool| pool.take(endpoint))
 }
 
 /// As [`take`], after the runtime has polled the kernel for closed connections. For requests that cannot be retried.
-pub(crate) async fn take_checked(address: SocketAddr) -> Option<BoxedStream> {
-    if !POOL.with_borrow(|pool| pool.idle.contains_key(&address)) {
+pub(crate) async fn take_checked(endpoint: &Endpoint) -> Option<BackendStream> {
+    if !POOL.with_borrow(|pool| pool.idle.contains_key(endpoint)) {
         return None;
     }
     // The runtime polls the kernel for events before it resumes a task that yielded.
     yield_now().await;
-    take(address)
+    take(endpoint)
 }
 
 /// Returns a connection to this thread's pool. Its last answer must have been read to its end.
-pub(crate) fn put(address: SocketAddr, stream: BoxedStream) {
+pub(crate) fn put(endpoint: Endpoint, stream: BackendStream) {
     let needs_sweeper = POOL.with_borrow_mut(|pool| {
-        pool.put(address, stream);
+        pool.put(endpoint, stream);
         !std::mem::replace(&mut pool.is_swept, true)
     });
     if needs_sweeper {
@@ -79,7 +79,7 @@ async fn sweep() {
 
 /// The idle connections of one thread.
 struct Pool<S> {
-    idle: HashMap<SocketAddr, Vec<Idle<S>>>,
+    idle: HashMap<Endpoint, Vec<Idle<S>>>,
     len: usize,
     sweeps: u64,
     /// Whether a [`sweep`] task is running.
@@ -104,8 +104,8 @@ impl<S> Default for Pool<S> {
 }
 
 impl<S: Stream> Pool<S> {
-    fn take(&mut self, address: SocketAddr) -> Option<S> {
-        let idle = self.idle.get_mut(&address)?;
+    fn take(&mut self, endpoint: &Endpoint) -> Option<S> {
+        let idle = self.idle.get_mut(endpoint)?;
         while let Some(Idle { mut stream, .. }) = idle.pop() {
             self.len -= 1;
             if is_idle(&mut stream) {
@@ -115,7 +115,7 @@ impl<S: Stream> Pool<S> {
         None
     }
 
-    fn put(&mut self, address: SocketAddr, stream: S) {
+    fn put(&mut self, endpoint: Endpoint, stream: S) {
         if self.len == MAX_IDLE {
             let most = self.idle.values_mut().max_by_key(|idle| idle.len());
             if let Some(idle) = most {
@@ -124,7 +124,7 @@ impl<S: Stream> Pool<S> {
             }
         }
         let since = self.sweeps;
-        let idle = self.idle.entry(address).or_default();
+        let idle = self.idle.entry(endpoint).or_default();
         idle.push(Idle { stream, since });
         self.len += 1;
     }
@@ -154,16 +154,18 @@ fn is_idle(stream: &mut impl Stream) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
+    use std::{
+        io::Write,
+        net::{IpAddr, Ipv4Addr, SocketAddr},
+    };
 
     use tokio::{io::AsyncRead, task::coop::has_budget_remaining};
 
     use super::*;
     use crate::scripted::{Script, Step};
 
-    const ONE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 1);
-    const OTHER: SocketAddr =
-        SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 2);
+    const ONE: Endpoint = Endpoint::plain(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1));
+    const OTHER: Endpoint = Endpoint::plain(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 2));
 
     /// A stream without events, and its number.
     fn silent(number: u8) -> Script {
@@ -176,14 +178,14 @@ mod tests {
         for number in [1, 2] {
             pool.put(ONE, silent(number));
         }
-        assert!(pool.take(OTHER).is_none());
+        assert!(pool.take(&OTHER).is_none());
         for number in [2, 1] {
             assert_eq!(
-                pool.take(ONE).unwrap().remaining_reads(),
+                pool.take(&ONE).unwrap().remaining_reads(),
                 [Step::Give(vec![number])]
             );
         }
-        assert!(pool.take(ONE).is_none());
+        assert!(pool.take(&ONE).is_none());
         assert_eq!(pool.len, 0);
     }
 
@@ -199,7 +201,7 @@ mod tests {
             pool.put(ONE, Script::new([step]));
         }
         assert_eq!(
-            pool.take(ONE).unwrap().remaining_reads(),
+            pool.take(&ONE).unwrap().remaining_reads(),
             [Step::Give(vec![7])]
         );
         assert_eq!(pool.len, 0);
@@ -217,7 +219,7 @@ mod tests {
         assert_eq!(pool.len, 2);
         pool.sweep();
         assert_eq!(pool.len, 1);
-        assert!(pool.take(ONE).is_none() && pool.take(OTHER).is_some());
+        assert!(pool.take(&ONE).is_none() && pool.take(&OTHER).is_some());
     }
 
     #[test]
@@ -232,10 +234,10 @@ mod tests {
     #[tokio::test]
     async fn a_checked_take_notices_recent_closes_and_bytes() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
+        let endpoint = Endpoint::plain(listener.local_addr().unwrap());
         let connector = crate::backend::connector::Connector::new(Duration::from_secs(9));
         for fault in ["none", "closed", "speaks"] {
-            let stream = connector.connect(address).await.unwrap();
+            let stream = connector.connect(&endpoint).await.unwrap();
             let (mut other_end, _) = listener.accept().unwrap();
             match fault {
                 "closed" => drop(other_end),
@@ -243,9 +245,9 @@ mod tests {
                 _ => {}
             }
             // No await in between: the runtime has not polled the kernel yet.
-            put(address, stream);
+            put(endpoint.clone(), stream);
             assert_eq!(
-                take_checked(address).await.is_some(),
+                take_checked(&endpoint).await.is_some(),
                 fault == "none",
                 "{fault}"
             );
@@ -255,12 +257,12 @@ mod tests {
     #[tokio::test]
     async fn a_task_without_budget_still_notices_a_closed_connection() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
+        let endpoint = Endpoint::plain(listener.local_addr().unwrap());
         let connector = crate::backend::connector::Connector::new(Duration::from_secs(9));
-        let stream = connector.connect(address).await.unwrap();
-        let mut silent = connector.connect(address).await.unwrap();
+        let stream = connector.connect(&endpoint).await.unwrap();
+        let mut silent = connector.connect(&endpoint).await.unwrap();
         let (ended, _silent) = (listener.accept().unwrap(), listener.accept().unwrap());
-        put(address, stream);
+        put(endpoint.clone(), stream);
         drop(ended);
         let taken = poll_fn(|context| {
             let mut space = [0; 1];
@@ -271,7 +273,7 @@ mod tests {
                 // A pending read returns its share of the budget; this does not.
                 let _ = pin!(tokio::task::coop::consume_budget()).poll(context);
             }
-            Poll::Ready(POOL.with_borrow_mut(|pool| pool.take(address)).is_some())
+            Poll::Ready(POOL.with_borrow_mut(|pool| pool.take(&endpoint)).is_some())
         });
         yield_now().await;
         assert!(!taken.await);
@@ -286,6 +288,6 @@ mod tests {
         assert_eq!(pool.len, MAX_IDLE);
         pool.put(OTHER, silent(1));
         assert_eq!(pool.len, MAX_IDLE);
-        assert!(pool.take(OTHER).is_some());
+        assert!(pool.take(&OTHER).is_some());
     }
 }

@@ -2,8 +2,6 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use pingora::protocols::Stream as BoxedStream;
-
 use super::{
     answer_head::AnswerHead,
     connector::Connector,
@@ -12,9 +10,10 @@ use super::{
     pool,
     relay::Relay,
     retry::{Attempt, Retry, retry},
+    stream::BackendStream,
 };
 use crate::{
-    client::Client, config::Timeouts, drain::Drain, rejection::Rejection,
+    backend_tls::Endpoint, client::Client, config::Timeouts, drain::Drain, rejection::Rejection,
     routing::destination::Destination,
 };
 
@@ -28,14 +27,14 @@ pub(crate) struct BackendClient {
 /// A backend's answer whose head was read; the body follows.
 pub(crate) struct Answer {
     received: ReceivedHead,
-    stream: BoxedStream,
-    address: SocketAddr,
+    stream: BackendStream,
+    endpoint: Endpoint,
     timeout: Duration,
 }
 
 /// A connection for a request.
 struct Connection {
-    stream: BoxedStream,
+    stream: BackendStream,
     is_reused: bool,
 }
 
@@ -71,11 +70,11 @@ impl BackendClient {
         destination: &mut Destination<'_>,
         client: &mut C,
     ) -> Result<Answer, Rejection> {
-        let mut address = destination.choose()?;
+        let mut endpoint = destination.choose()?;
         let mut was_repeated = false;
         loop {
             let (failure, is_reused, is_answered) =
-                match self.connect(address, request.is_get, was_repeated).await {
+                match self.connect(&endpoint, request.is_get, was_repeated).await {
                     Ok(Connection {
                         mut stream,
                         is_reused,
@@ -94,7 +93,7 @@ impl BackendClient {
                                 return Ok(Answer {
                                     received,
                                     stream,
-                                    address,
+                                    endpoint,
                                     timeout: self.timeouts.receive,
                                 });
                             }
@@ -123,7 +122,7 @@ impl BackendClient {
             };
             match retry(&failure, attempt) {
                 Retry::No => return Err(failure.into()),
-                Retry::OtherAddress => address = destination.choose()?,
+                Retry::OtherAddress => endpoint = destination.choose()?,
                 Retry::SameAddress => was_repeated = true,
             }
         }
@@ -134,14 +133,14 @@ impl BackendClient {
     /// If the client disconnects, the attempt continues: its result shows whether the address is healthy.
     async fn connect(
         &self,
-        address: SocketAddr,
+        endpoint: &Endpoint,
         is_get: bool,
         is_repeated: bool,
     ) -> Result<Connection, Failure> {
         let idle = match (is_repeated, is_get) {
             (true, _) => None,
-            (false, true) => pool::take(address),
-            (false, false) => pool::take_checked(address).await,
+            (false, true) => pool::take(endpoint),
+            (false, false) => pool::take_checked(endpoint).await,
         };
         if let Some(stream) = idle {
             return Ok(Connection {
@@ -151,7 +150,7 @@ impl BackendClient {
         }
         Ok(Connection {
             // Boxed to keep the future of every request small: most need no new connection.
-            stream: Box::pin(self.connector.connect(address)).await?,
+            stream: Box::pin(self.connector.connect(endpoint)).await?,
             is_reused: false,
         })
     }
@@ -174,7 +173,7 @@ impl Answer {
     /// The address that answered.
     #[must_use]
     pub(crate) const fn address(&self) -> SocketAddr {
-        self.address
+        self.endpoint.address
     }
 
     /// Relays the body to the client and counts its bytes in `passed`.
@@ -187,8 +186,8 @@ impl Answer {
         client: &mut C,
         passed: &mut u64,
     ) -> Result<(), Failure> {
-        let address = self.address;
-        let release = |stream| pool::put(address, stream);
+        let endpoint = self.endpoint;
+        let release = |stream| pool::put(endpoint, stream);
         let relay = Relay::new(self.stream, self.received, self.timeout);
         relay.run(client, passed, release).await
     }

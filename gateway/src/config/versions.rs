@@ -2,6 +2,7 @@
 
 mod address;
 mod health;
+mod tls;
 mod unused_keys;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
@@ -9,11 +10,12 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use gateway_protocol::version::Version;
 use signpost_kit::config::{Invalid, Read, Section};
 
-use self::{address::addresses, unused_keys::UnusedKeys};
+use self::{address::addresses, tls::with_tls, unused_keys::UnusedKeys};
 pub(crate) use self::{
     address::{BackendAddress, HostPort},
     health::HealthChecks,
 };
+use crate::backend_tls::Endpoint;
 
 /// Default of `health.out_seconds`, the longest ejection after a failed connect. Then a request tests the address, and
 /// may have to wait for the connect timeout.
@@ -26,8 +28,8 @@ pub struct Versions {
     default: usize,
     /// How requests for an unknown version are handled.
     pub(crate) unknown: UnknownVersion,
-    /// Warnings about keys without effect.
-    unused_keys: Vec<String>,
+    /// Warnings about keys without effect, and keys that other users may read.
+    warnings: Vec<String>,
 }
 
 /// One version's backend.
@@ -45,7 +47,7 @@ pub struct Backend {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Upstream {
     /// One address without health checks: nothing to choose from.
-    Fixed(SocketAddr),
+    Fixed(Endpoint),
     /// Several addresses, a host name, or one address with health checks.
     Balanced(Balancing),
 }
@@ -88,7 +90,7 @@ pub(crate) enum UnknownVersion {
 impl Versions {
     /// Reads the versions in `root`. `own` are the addresses that the gateway listens on.
     pub(super) fn read(root: &mut Section<'_>, own: &[SocketAddr]) -> Read<Self> {
-        let mut unused_keys = Vec::new();
+        let mut warnings = Vec::new();
         let unknown = [
             ("default", UnknownVersion::Default),
             ("reject", UnknownVersion::Reject),
@@ -98,8 +100,8 @@ impl Versions {
         let tables = root.sections("versions", |name, section| {
             let mut keys = UnusedKeys::default();
             keys.record(section);
-            let upstream = Upstream::read(section, own, &mut keys)?;
-            unused_keys.extend(keys.warnings(&upstream, name));
+            let upstream = Upstream::read(section, own, &mut keys, &mut warnings)?;
+            warnings.extend(keys.warnings(&upstream, name));
             Ok(upstream)
         })?;
         let mut found = Vec::new();
@@ -153,13 +155,13 @@ impl Versions {
             backends,
             default: default.ok_or(Invalid)?,
             unknown: unknown?,
-            unused_keys,
+            warnings,
         })
     }
 
-    /// Warnings about keys without effect.
+    /// Warnings about keys without effect, and about files.
     pub(super) fn warnings(&self) -> impl Iterator<Item = &str> {
-        self.unused_keys.iter().map(String::as_str)
+        self.warnings.iter().map(String::as_str)
     }
 
     /// The backend of the default route.
@@ -190,8 +192,14 @@ impl Versions {
 }
 
 impl Upstream {
-    fn read(section: &mut Section<'_>, own: &[SocketAddr], keys: &mut UnusedKeys) -> Read<Self> {
+    fn read(
+        section: &mut Section<'_>,
+        own: &[SocketAddr],
+        keys: &mut UnusedKeys,
+        warnings: &mut Vec<String>,
+    ) -> Read<Self> {
         let addresses = addresses(section, own);
+        let addresses = with_tls(section, addresses, warnings);
         let modes = [
             ("round-robin", Balance::RoundRobin),
             ("least-connections", Balance::LeastConnections),
@@ -215,11 +223,15 @@ impl Upstream {
                 [
                     BackendAddress {
                         host_port: HostPort::Address(address),
+                        tls,
                         ..
                     },
                 ],
                 None,
-            ) => Self::Fixed(*address),
+            ) => Self::Fixed(Endpoint {
+                address: *address,
+                tls: tls.clone(),
+            }),
             _ => Self::Balanced(Balancing {
                 addresses,
                 balance,
@@ -229,11 +241,11 @@ impl Upstream {
         })
     }
 
-    /// The address of an [`Upstream::Fixed`].
+    /// The endpoint of an [`Upstream::Fixed`].
     #[must_use]
-    pub(crate) const fn fixed(&self) -> Option<SocketAddr> {
+    pub(crate) const fn fixed(&self) -> Option<&Endpoint> {
         match self {
-            Self::Fixed(address) => Some(*address),
+            Self::Fixed(endpoint) => Some(endpoint),
             Self::Balanced(_) => None,
         }
     }
@@ -242,7 +254,7 @@ impl Upstream {
     #[must_use]
     pub(crate) fn is_at(&self, own: &[SocketAddr]) -> bool {
         match self {
-            Self::Fixed(address) => HostPort::Address(*address).is_one_of(own),
+            Self::Fixed(endpoint) => HostPort::Address(endpoint.address).is_one_of(own),
             Self::Balanced(balancing) => {
                 let mut addresses = balancing.addresses.iter();
                 addresses.any(|address| address.host_port.is_one_of(own))
@@ -254,7 +266,7 @@ impl Upstream {
     #[must_use]
     pub(crate) fn is_remote(&self) -> bool {
         match self {
-            Self::Fixed(address) => !address.ip().is_loopback(),
+            Self::Fixed(endpoint) => !endpoint.address.ip().is_loopback(),
             Self::Balanced(balancing) => {
                 balancing
                     .addresses
@@ -264,6 +276,16 @@ impl Upstream {
                         HostPort::Name(host, _) => host != "localhost",
                     })
             }
+        }
+    }
+
+    /// Whether requests reach it through TLS.
+    #[must_use]
+    pub(crate) fn has_tls(&self) -> bool {
+        match self {
+            Self::Fixed(endpoint) => endpoint.tls.is_some(),
+            // All addresses of a version have the same scheme.
+            Self::Balanced(balancing) => balancing.addresses.iter().any(|one| one.tls.is_some()),
         }
     }
 

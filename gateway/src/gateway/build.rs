@@ -19,8 +19,8 @@ use crate::{
     observe::access_log::AccessLog,
     open_connections::OpenConnections,
     phases::{
-        admit::AdmissionRules, backend_headers::BackendHeaderRules, error_format::ErrorFormatRules,
-        verify::Verifier,
+        admit::AdmissionRules, backend_headers::BackendHeaderRules, cors::CorsRules,
+        error_format::ErrorFormatRules, verify::Verifier,
     },
     request_ids::RequestIds,
     routing::Balancer,
@@ -140,6 +140,7 @@ impl Gateway {
             "http"
         };
         let page_paths = [config.sign.browser_paths, config.sign.callback_paths].concat();
+        let cors = config.cors.map(|cors| CorsRules::new(cors, &names));
         Ok(Self {
             generation: parts.generation,
             error_format: ErrorFormatRules {
@@ -153,6 +154,7 @@ impl Gateway {
                 max_body: config.limits.body,
                 limits: config.limits.head,
             },
+            cors,
             limiter: parts.limiter,
             apps: parts.apps,
             verifier: parts.verifier,

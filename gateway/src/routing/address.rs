@@ -11,17 +11,19 @@ use std::{
 use gateway_protocol::version::Version;
 use pingora::{lb::Backend, protocols::l4::socket};
 
+use crate::backend_tls::{Endpoint, TlsPeer};
+
 /// Duration of the first ejection, in milliseconds: short enough that a client's retry succeeds.
 const INITIAL_EJECTION_MS: u64 = 200;
 /// Time until a second request may try an ejected address, in milliseconds: most connections are established by then.
 const TRIAL_TIMEOUT_MS: u64 = 2000;
 
-/// One address of a version. The same object is used as long as discovery finds it with the same weight.
+/// One address of a version. The same object is used as long as discovery finds it with the same weight and TLS.
 #[derive(Debug)]
 pub(crate) struct Address {
     /// The address and weight, for pingora.
     pub(super) backend: Backend,
-    socket: SocketAddr,
+    endpoint: Endpoint,
     state: Arc<AddressState>,
 }
 
@@ -63,7 +65,7 @@ pub(super) struct Ejection {
 impl Address {
     /// Creates an address; `None` if `backend` has no IP address.
     ///
-    /// It shares the state of `before`, the same address with another weight. Otherwise it is healthy, without requests
+    /// It shares the state of `before`, the same address with another weight or TLS. Otherwise it is healthy, without requests
     /// in flight.
     pub(super) fn new(backend: &Backend, before: Option<&Self>) -> Option<Arc<Self>> {
         let socket::SocketAddr::Inet(socket) = backend.addr else {
@@ -71,7 +73,10 @@ impl Address {
         };
         Some(Arc::new(Self {
             backend: backend.clone(),
-            socket,
+            endpoint: Endpoint {
+                address: socket,
+                tls: tls(backend).cloned(),
+            },
             state: before.map_or_else(Arc::default, |before| Arc::clone(&before.state)),
         }))
     }
@@ -82,7 +87,18 @@ impl Address {
 
     #[must_use]
     pub(crate) const fn socket(&self) -> SocketAddr {
-        self.socket
+        self.endpoint.address
+    }
+
+    /// The address, and its TLS.
+    pub(super) const fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// Whether discovery found exactly this: address, weight and TLS.
+    pub(super) fn is(&self, found: &Backend) -> bool {
+        // pingora compares address and weight only.
+        self.backend == *found && self.endpoint.tls.as_ref() == tls(found)
     }
 
     /// The number of requests in flight.
@@ -94,7 +110,7 @@ impl Address {
     /// Ejects it, after no connection could be established. Only a change is logged.
     pub(super) fn eject(&self, version: &Version, now_ms: u64, why: &str) {
         if self.state.ejection.begin(now_ms) {
-            let address = self.socket;
+            let address = self.socket();
             tracing::warn!(%version, backend.addr = %address, why, "{version} at {address} is unreachable and ejected: {why}");
         }
     }
@@ -102,7 +118,7 @@ impl Address {
     /// Ends its ejection, after a connection or check succeeded. Only a change is logged.
     pub(super) fn restore(&self, version: &Version) {
         if self.state.ejection.end() {
-            let address = self.socket;
+            let address = self.socket();
             tracing::info!(%version, backend.addr = %address, "{version} at {address} is reachable again");
         }
     }
@@ -112,6 +128,11 @@ impl Address {
         let load = |one: &Self, weight: usize| (one.in_flight() + 1).saturating_mul(weight);
         load(self, other.backend.weight) < load(other, self.backend.weight)
     }
+}
+
+/// The TLS of an address, which discovery attaches to it.
+fn tls(backend: &Backend) -> Option<&Arc<TlsPeer>> {
+    backend.ext.get()
 }
 
 impl InFlightRequest {

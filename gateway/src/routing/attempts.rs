@@ -1,10 +1,11 @@
 //! The addresses that a request was sent to. CONTRACT 5.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use super::address::{Address, InFlightRequest};
+use crate::backend_tls::Endpoint;
 
 /// Limit of addresses for one request: if this many fail, waiting longer does not help the client.
 const MAX_ADDRESSES: usize = 3;
@@ -23,9 +24,9 @@ impl Attempts {
         self.current().or_else(|| self.failed.last())
     }
 
-    pub(super) fn begin(&mut self, address: &Arc<Address>) -> SocketAddr {
+    pub(super) fn begin(&mut self, address: &Arc<Address>) -> Endpoint {
         self.current = Some(InFlightRequest::begin(address));
-        address.socket()
+        address.endpoint().clone()
     }
 
     /// The address that the request is in flight to.

@@ -1,4 +1,6 @@
-//! Active health checks: pingora's HTTP check with one timeout for the whole check.
+//! Active health checks: pingora's HTTP check, or one through TLS, with one timeout for the whole check.
+
+mod https;
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,6 +23,7 @@ const HOST: &str = "localhost";
 pub(super) struct Check {
     version: Version,
     http: HttpHealthCheck,
+    path: PathAndQuery,
     timeout: Duration,
     unhealthy_after: usize,
     healthy_after: usize,
@@ -43,6 +46,7 @@ impl Check {
         Self {
             version: version.clone(),
             http,
+            path: checks.path.clone(),
             timeout: checks.timeout,
             unhealthy_after: checks.unhealthy_after,
             healthy_after: checks.healthy_after,
@@ -52,8 +56,8 @@ impl Check {
     /// Checks an address once. Only a change is logged.
     pub(super) async fn run(&self, address: &Arc<Address>) {
         // pingora's timeouts are for each step; an answer that trickles would never end.
-        let checked = timeout(self.timeout, self.http.check(&address.backend)).await;
-        let checked = checked.unwrap_or_else(|_| Error::e_explain(ErrorType::ReadTimedout, ""));
+        let checked = timeout(self.timeout, self.check(address)).await;
+        let checked = checked.unwrap_or_else(|_| Err(ErrorType::ReadTimedout.as_str().to_owned()));
         let (version, socket) = (&self.version, address.socket());
         let health = &address.state().health;
         match checked {
@@ -63,11 +67,23 @@ impl Check {
                     tracing::info!(%version, backend.addr = %socket, "{version} at {socket} passes its checks again");
                 }
             }
-            Err(error) => {
+            Err(why) => {
                 if health.note(false, self.unhealthy_after) {
-                    let why = error_summary(&error);
                     tracing::warn!(%version, backend.addr = %socket, why, "{version} at {socket} fails its checks and is unhealthy: {why}");
                 }
+            }
+        }
+    }
+}
+
+impl Check {
+    /// Sends one check. An error says why it failed.
+    async fn check(&self, address: &Address) -> Result<(), String> {
+        match &address.endpoint().tls {
+            Some(tls) => https::check(address.socket(), tls, &self.path).await,
+            None => {
+                let checked = self.http.check(&address.backend).await;
+                checked.map_err(|error| error_summary(&error))
             }
         }
     }

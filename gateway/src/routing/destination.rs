@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use super::{Balancer, attempts::Attempts, key::Key};
-use crate::{apps::App, config::Backend, rejection::Rejection};
+use crate::{apps::App, backend_tls::Endpoint, config::Backend, rejection::Rejection};
 
 /// The address or addresses for one request.
 pub(crate) struct Destination<'g> {
@@ -13,7 +13,7 @@ pub(crate) struct Destination<'g> {
 
 enum Choice<'g> {
     /// The version has one fixed address.
-    Fixed(SocketAddr),
+    Fixed(&'g Endpoint),
     /// A balancer chooses.
     Balanced {
         balancer: &'g Balancer,
@@ -36,7 +36,7 @@ impl<'g> Destination<'g> {
         client: IpAddr,
     ) -> Result<Self, Rejection> {
         let choice = match (backend.upstream.fixed(), balancer) {
-            (Some(address), _) => Choice::Fixed(address),
+            (Some(endpoint), _) => Choice::Fixed(endpoint),
             (None, Some(balancer)) => Choice::Balanced {
                 balancer,
                 key: Key::new(balancer.balance(), app, client),
@@ -52,9 +52,9 @@ impl<'g> Destination<'g> {
     /// # Errors
     ///
     /// No address is healthy, or none is left.
-    pub(crate) fn choose(&mut self) -> Result<SocketAddr, Rejection> {
+    pub(crate) fn choose(&mut self) -> Result<Endpoint, Rejection> {
         let (balancer, key, attempts) = match &mut self.choice {
-            Choice::Fixed(address) => return Ok(*address),
+            Choice::Fixed(endpoint) => return Ok((*endpoint).clone()),
             Choice::Balanced {
                 balancer,
                 key,
@@ -112,7 +112,7 @@ impl<'g> Destination<'g> {
     #[must_use]
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         match &self.choice {
-            Choice::Fixed(address) => Some(*address),
+            Choice::Fixed(endpoint) => Some(endpoint.address),
             Choice::Balanced { attempts, .. } => attempts.last().map(|address| address.socket()),
         }
     }

@@ -17,7 +17,10 @@ use pingora::{
 };
 use tokio::{net::lookup_host, task::JoinSet, time::timeout};
 
-use crate::config::{BackendAddress, HostPort};
+use crate::{
+    backend_tls::TlsPeer,
+    config::{BackendAddress, HostPort},
+};
 
 /// Timeout of a DNS lookup. Only the start and a reload wait for one.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -25,7 +28,7 @@ const RESOLVE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Finds a version's addresses.
 pub(super) struct Discovery {
     version: Version,
-    fixed: Vec<(SocketAddr, usize)>,
+    fixed: Vec<(SocketAddr, Found)>,
     names: Box<[Name]>,
 }
 
@@ -33,8 +36,15 @@ pub(super) struct Discovery {
 pub(super) struct Name {
     host: String,
     port: u16,
-    weight: usize,
+    found: Found,
     state: Arc<Mutex<NameState>>,
+}
+
+/// What discovery says of an address.
+#[derive(Clone)]
+struct Found {
+    weight: usize,
+    tls: Option<Arc<TlsPeer>>,
 }
 
 /// The result of a name's last lookups.
@@ -60,15 +70,23 @@ impl Discovery {
             .iter()
             .fold(0, |divisor, address| gcd(divisor, address.weight));
         let (mut fixed, mut names) = (Vec::new(), Vec::new());
-        for BackendAddress { host_port, weight } in addresses {
+        for BackendAddress {
+            host_port,
+            weight,
+            tls,
+        } in addresses
+        {
             // Weights are reduced, since the round-robin table has as many entries as their sum.
-            let weight = usize::from(weight / divisor.max(1));
+            let found = Found {
+                weight: usize::from(weight / divisor.max(1)),
+                tls: tls.clone(),
+            };
             match host_port {
-                HostPort::Address(address) => fixed.push((*address, weight)),
+                HostPort::Address(address) => fixed.push((*address, found)),
                 HostPort::Name(host, port) => names.push(Name {
                     host: host.clone(),
                     port: *port,
-                    weight,
+                    found,
                     state: state(host, *port),
                 }),
             }
@@ -107,19 +125,25 @@ impl Discovery {
 impl Discovery {
     /// Finds the current addresses.
     pub(super) async fn discover(&self) -> BTreeSet<Backend> {
-        let mut weights: BTreeMap<SocketAddr, usize> = self.fixed.iter().copied().collect();
+        let mut all: BTreeMap<SocketAddr, Found> = self.fixed.iter().cloned().collect();
         for (name, found) in self.resolve_names().await {
             for address in name.note(found, &self.version) {
                 // A duplicate address counts once.
-                weights.entry(address).or_insert(name.weight);
+                all.entry(address).or_insert_with(|| name.found.clone());
             }
         }
-        let backend = |(address, weight)| Backend {
-            addr: socket::SocketAddr::Inet(address),
-            weight,
-            ext: Extensions::new(),
+        let backend = |(address, Found { weight, tls })| {
+            let mut ext = Extensions::new();
+            if let Some(tls) = tls {
+                ext.insert(tls);
+            }
+            Backend {
+                addr: socket::SocketAddr::Inet(address),
+                weight,
+                ext,
+            }
         };
-        weights.into_iter().map(backend).collect()
+        all.into_iter().map(backend).collect()
     }
 }
 
@@ -190,6 +214,7 @@ mod tests {
             .map(|(host_port, weight)| BackendAddress {
                 host_port: host_port.parse().unwrap(),
                 weight: *weight,
+                tls: None,
             })
             .collect();
         Discovery::new(&"v1".parse().unwrap(), &addresses, None)

@@ -52,7 +52,7 @@ impl Addresses {
                 .iter()
                 .find(|address| address.backend.addr == backend.addr);
             match known {
-                Some(known) if known.backend == *backend => Some(Arc::clone(known)),
+                Some(known) if known.is(backend) => Some(Arc::clone(known)),
                 known => Address::new(backend, known.map(|known| &**known)),
             }
         });
@@ -61,7 +61,12 @@ impl Addresses {
 
     /// Whether these are the addresses in `found`.
     pub(super) fn matches(&self, found: &BTreeSet<Backend>) -> bool {
-        self.all.iter().map(|address| &address.backend).eq(found)
+        self.all.len() == found.len()
+            && self
+                .all
+                .iter()
+                .zip(found)
+                .all(|(known, found)| known.is(found))
     }
 
     fn from_all(balance: Balance, all: Box<[Arc<Address>]>, found: &BTreeSet<Backend>) -> Self {

@@ -37,7 +37,7 @@ async fn a_request_is_sent_to_three_different_addresses_at_most() {
         let balancer = balancer(&format!("{FIVE}\nbalance = '{balance}'")).await;
         let mut attempts = Attempts::default();
         let mut tried: Vec<_> =
-            std::iter::from_fn(|| balancer.choose(b"key", &mut attempts)).collect();
+            std::iter::from_fn(|| Some(balancer.choose(b"key", &mut attempts)?.address)).collect();
         assert!(!balancer.has_another(&attempts));
         tried.sort_unstable();
         tried.dedup();
@@ -111,7 +111,8 @@ async fn a_passed_check_ends_an_ejection() {
         found.is_some_and(|found| found.state().ejection.is_active(|| 0))
     };
     let mut attempts = Attempts::default();
-    while balancer.choose(b"", &mut attempts) != Some(address) {}
+    let endpoint = Endpoint::plain(address);
+    while balancer.choose(b"", &mut attempts).as_ref() != Some(&endpoint) {}
     balancer.eject(&attempts, "refused");
     assert!(is_ejected());
     balancer.check().await;

@@ -30,7 +30,7 @@ async fn a_required_certificate_is_checked_and_its_subject_passed_on() {
     assert_eq!(subjects.len(), 1, "{subjects:?}");
     assert!(subjects[0].contains("CN=device-7.example"), "{subjects:?}");
     assert!(
-        subjects[0].contains("\\C3\\B6rtlich\\0D\\0AX: 1"),
+        subjects[0].contains("\\C3\\B6rtlich\\0d\\0aX: 1"),
         "{subjects:?}"
     );
     // Without a certificate, and with one of another authority.
@@ -84,11 +84,9 @@ async fn a_ticket_does_not_outlive_a_change_of_the_clients() {
     let file = tls.stack.folder().join("signpost.toml");
     let text = std::fs::read_to_string(&file).unwrap();
     let authority = tls.files.path().join("ca.pem");
-    let with_clients = text.replacen(
-        "[listen.tls]\n",
-        &format!("[listen.tls]\nclient_ca = '{}'\n", authority.display()),
-        1,
-    );
+    let certificates = "[[listen.tls.certificates]]";
+    let clients = format!("[listen.tls]\nclient_ca = '{}'\n\n", authority.display());
+    let with_clients = text.replacen(certificates, &(clients + certificates), 1);
     assert_ne!(text, with_clients, "{text}");
     std::fs::write(&file, with_clients).unwrap();
     assert!(tls.stack.command(&["reload"]).status.success());

@@ -114,11 +114,7 @@ async fn versions_before_1_2_are_rejected() {
             .output()
             .expect("openssl is installed");
         let text = output_text(&output);
-        assert_eq!(
-            text.contains("Verify return code: 0 (ok)"),
-            works,
-            "{version}: {text}"
-        );
+        assert_eq!(output.status.success(), works, "{version}: {text}");
     }
 }
 
@@ -126,13 +122,12 @@ async fn versions_before_1_2_are_rejected() {
 async fn curl_is_served_by_http_1_1() {
     let tls = TlsStack::start("").await;
     let port = tls.stack.addresses().gateway.port();
-    let output = Command::new("curl")
-        .args(["--silent", "--show-error", "--http1.1", "--cacert"])
+    let mut curl = tokio::process::Command::new("curl");
+    curl.args(["--silent", "--show-error", "--http1.1", "--cacert"])
         .arg(tls.files.path().join("ca.pem"))
         .args(["--resolve", &format!("api.example.com:{port}:127.0.0.1")])
-        .arg(format!("https://api.example.com:{port}/x"))
-        .output()
-        .expect("curl is installed");
+        .arg(format!("https://api.example.com:{port}/x"));
+    let output = curl.output().await.expect("curl is installed");
     assert_eq!(output_text(&output), "{\"recorded\":true}");
 }
 

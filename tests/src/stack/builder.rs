@@ -24,6 +24,7 @@ pub struct StackBuilder {
     overrides: BTreeMap<Program, Table>,
     overrides_of_one: BTreeMap<Instance, Table>,
     without: Vec<(Program, &'static str)>,
+    further_files: Vec<(String, String)>,
     provider_arguments: Vec<String>,
     backend: Option<SocketAddr>,
     is_multi: bool,
@@ -43,6 +44,7 @@ impl StackBuilder {
             overrides: BTreeMap::new(),
             overrides_of_one: BTreeMap::new(),
             without: Vec::new(),
+            further_files: Vec::new(),
             provider_arguments: Vec::new(),
             backend: None,
             is_multi: false,
@@ -96,6 +98,14 @@ impl StackBuilder {
     #[must_use]
     pub fn without(mut self, program: Program, key: &'static str) -> Self {
         self.without.push((program, key));
+        self
+    }
+
+    /// Writes a further file into the stack's folder, for example a certificate: `$FOLDER/ca.pem`.
+    #[must_use]
+    pub fn file(mut self, name: &str, content: &str) -> Self {
+        self.further_files
+            .push((name.to_owned(), content.to_owned()));
         self
     }
 
@@ -165,6 +175,9 @@ impl StackBuilder {
     #[must_use]
     pub fn write_files(&self) -> Files {
         let folder = Folder::create();
+        for (name, content) in &self.further_files {
+            folder.write(name, content);
+        }
         let mut addresses = Addresses::choose(&self.programs);
         if let Some(backend) = self.backend {
             (addresses.v1, addresses.v2) = (backend, backend);

@@ -5,11 +5,12 @@ use std::{
 };
 
 use toml::de::DeTable;
+use zeroize::Zeroizing;
 
 use super::{
     document::{Document, dotted},
     error::Problem,
-    settings::ReadFile,
+    settings::{ReadFile, read_regular},
     value::Value,
 };
 use crate::secret::{Secret, SecretSource};
@@ -33,6 +34,14 @@ pub struct Section<'d> {
     /// The line on which the table begins; `None` for the root.
     line: Option<usize>,
     table: Option<&'d DeTable<'d>>,
+}
+
+/// A file that a key names.
+pub struct NamedFile {
+    /// Its path.
+    pub path: PathBuf,
+    /// Its content, up to 4 MiB. Zeroized when dropped.
+    pub content: Zeroizing<Vec<u8>>,
 }
 
 impl<'d> Section<'d> {
@@ -366,6 +375,35 @@ impl<'d> Section<'d> {
         self.optional_by(key, "a file path", |text| {
             (!text.is_empty()).then(|| PathBuf::from(text))
         })
+    }
+
+    /// Reads a file by its path, if the configuration has the key. The file is watched, and its content is compared at a
+    /// reload, but never shown.
+    ///
+    /// # Errors
+    ///
+    /// The value is not a string, or empty, or the file cannot be read.
+    pub fn file(&mut self, key: &str) -> Read<Option<NamedFile>> {
+        let Some(value) = self.find(key) else {
+            return Ok(None);
+        };
+        let path = value.as_str().filter(|text| !text.is_empty());
+        let path = path.ok_or_else(|| value.invalid_unshown("a file path"))?;
+        let path = PathBuf::from(path);
+        let content = read_regular(&path);
+        let read = ReadFile::new(&path, content.as_ref().ok().map(|content| &content[..]));
+        let compared = format!("{read:?}");
+        self.document.add_file(read);
+        let content = content.map_err(|cause| {
+            let found = format!("{}, which cannot be read ({cause})", path.display());
+            self.problem(key, &found, "the path of a file that this program can read")
+        })?;
+        self.set_hidden(
+            key,
+            &format!("\"{}\"", path.display()),
+            Secret::from(compared),
+        );
+        Ok(Some(NamedFile { path, content }))
     }
 
     /// Reads a secret from its source, if the file has the key. The secret is never shown.

@@ -5,7 +5,7 @@ use std::{
     fmt,
     fs::{self, File},
     hash::{Hash, Hasher},
-    io::Read,
+    io::{self, Read},
     path::{Path, PathBuf},
 };
 
@@ -50,15 +50,8 @@ impl ReadFile {
     /// Reads the file again. Blocks. Anything but a regular file has no content.
     #[must_use]
     pub fn reread(&self) -> Self {
-        let content = || {
-            let is_file = fs::metadata(&self.path).ok()?.is_file();
-            let file = File::open(&self.path).ok().filter(|_| is_file)?;
-            // Zeroized when dropped: it may be a secret.
-            let mut content = Zeroizing::new(Vec::new());
-            file.take(MAX_BYTES).read_to_end(&mut content).ok()?;
-            Some(content)
-        };
-        Self::new(&self.path, content().as_ref().map(|content| &content[..]))
+        let content = read_regular(&self.path).ok();
+        Self::new(&self.path, content.as_ref().map(|content| &content[..]))
     }
 
     /// The file's path.
@@ -66,6 +59,19 @@ impl ReadFile {
     pub fn path(&self) -> &Path {
         &self.path
     }
+}
+
+/// Reads a regular file, up to [`MAX_BYTES`]. The content is zeroized when dropped: it may be a secret.
+pub(super) fn read_regular(path: &Path) -> io::Result<Zeroizing<Vec<u8>>> {
+    // Before it is opened: that could block, for example on a pipe.
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    let mut content = Zeroizing::new(Vec::new());
+    File::open(path)?
+        .take(MAX_BYTES)
+        .read_to_end(&mut content)?;
+    Ok(content)
 }
 
 #[derive(Clone)]

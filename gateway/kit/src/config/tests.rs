@@ -251,3 +251,43 @@ fn a_change_of_a_secret_file_is_a_change_of_the_configuration() {
     assert_eq!(changes.len(), 1);
     assert_eq!(changes[0].key, "secret");
 }
+
+#[test]
+fn a_named_file_is_read_watched_and_compared_but_not_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.pem");
+    std::fs::write(&path, "hush one").unwrap();
+    let load = |name: &Path| {
+        let text = format!("key = '{}'\n", name.display());
+        parse(Path::new("a.toml"), &text, |root| {
+            let file = root.file("key")?.ok_or(Invalid)?;
+            Ok(file.content.to_vec())
+        })
+    };
+    let first = load(&path).unwrap();
+    assert_eq!(first.config, b"hush one");
+    let files: Vec<_> = first.settings.files().iter().map(ReadFile::path).collect();
+    assert_eq!(files, [Path::new("a.toml"), &path]);
+    assert!(
+        first
+            .settings
+            .changes(&load(&path).unwrap().settings)
+            .is_empty()
+    );
+    std::fs::write(&path, "hush two").unwrap();
+    let second = load(&path).unwrap();
+    let changes = first.settings.changes(&second.settings);
+    let shown: Vec<_> = changes.iter().map(Change::to_string).collect();
+    assert_eq!(shown, ["key: changed"]);
+    assert!(!format!("{:?}", second.settings).contains("hush"));
+    // A folder or a missing file is reported, and watched: it may appear.
+    for missing in [folder.path(), &folder.path().join("missing.pem")] {
+        let error = load(missing).unwrap_err();
+        let text = error.to_string();
+        assert!(
+            text.contains("a.toml:1: key: found ") && text.contains("which cannot be read"),
+            "{text}"
+        );
+        assert_eq!(error.files().len(), 2);
+    }
+}

@@ -4,12 +4,15 @@ use std::{
     fmt::{self, Display},
     net::{IpAddr, SocketAddr},
     str::FromStr,
+    sync::Arc,
 };
 
 use signpost_kit::config::{Invalid, Read, Section, Value};
 
-const ALLOWED: &str = "an IP address and port, or a host name and port, for example \"127.0.0.1:7001\" or \
-                       \"login:7001\"";
+use crate::backend_tls::TlsPeer;
+
+const ALLOWED: &str = "an IP address and port, or a host name and port, for example \"127.0.0.1:7001\", \
+                       \"login:7001\" or, with TLS, \"https://login:7443\"";
 const ALLOWED_ITEM: &str = "an IP address and port, or a host name and port, optionally with a weight, for example \
                             \"127.0.0.1:7001\" or { address = \"login:7001\", weight = 2 }";
 const ALLOWED_OTHER: &str = "the address of a backend";
@@ -23,7 +26,20 @@ pub(crate) struct BackendAddress {
     pub host_port: HostPort,
     /// Its share of the requests relative to the others'. 1 to 100, default 1.
     pub weight: u16,
+    /// TLS; `None` for plain HTTP.
+    pub tls: Option<Arc<TlsPeer>>,
 }
+
+/// An address as the file has it.
+pub(super) struct WrittenAddress {
+    pub(super) host_port: HostPort,
+    pub(super) weight: u16,
+    /// Whether it begins with `https://`.
+    pub(super) is_https: bool,
+}
+
+/// `https://` before an address: TLS. `http://` is the same as no scheme.
+const SCHEMES: [(&str, bool); 2] = [("https://", true), ("http://", false)];
 
 /// An IP address or a host name, with a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,20 +119,21 @@ impl Display for HostPort {
     }
 }
 
-impl Display for BackendAddress {
+impl WrittenAddress {
+    /// Host and port, behind `https://` if it has TLS.
+    fn url(&self) -> String {
+        let scheme = if self.is_https { "https://" } else { "" };
+        format!("{scheme}{}", self.host_port)
+    }
+}
+
+impl Display for WrittenAddress {
     /// As written in the file; the weight only if it is not 1.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self {
-                host_port,
-                weight: 1,
-            } => write!(formatter, "\"{host_port}\""),
-            Self { host_port, weight } => {
-                write!(
-                    formatter,
-                    "{{ address = \"{host_port}\", weight = {weight} }}"
-                )
-            }
+        let (url, weight) = (self.url(), self.weight);
+        match weight {
+            1 => write!(formatter, "\"{url}\""),
+            _ => write!(formatter, "{{ address = \"{url}\", weight = {weight} }}"),
         }
     }
 }
@@ -145,15 +162,12 @@ fn is_host_name(host: &str) -> bool {
 pub(super) fn addresses(
     section: &mut Section<'_>,
     own: &[SocketAddr],
-) -> Read<Vec<BackendAddress>> {
+) -> Read<Vec<WrittenAddress>> {
     match (section.find("backend"), section.find("backends")) {
         (Some(value), None) => {
-            let host_port = host_port(&value, ALLOWED, own)?;
-            value.set(format!("\"{host_port}\""));
-            Ok(vec![BackendAddress {
-                host_port,
-                weight: 1,
-            }])
+            let address = address(&value, ALLOWED, own)?;
+            value.set(address.to_string());
+            Ok(vec![address])
         }
         (None, Some(value)) => several_addresses(&value, own),
         (None, None) => Err(section.missing("backend", ALLOWED)),
@@ -164,13 +178,24 @@ pub(super) fn addresses(
     }
 }
 
-/// Parses `value`, and refuses addresses in `own`.
-fn host_port(value: &Value<'_>, allowed: &str, own: &[SocketAddr]) -> Read<HostPort> {
+/// Parses `value`, and refuses addresses in `own`. The weight is 1.
+fn address(value: &Value<'_>, allowed: &str, own: &[SocketAddr]) -> Read<WrittenAddress> {
     let Some(text) = value.as_str() else {
         return Err(value.invalid_unshown(allowed));
     };
+    let without = |(scheme, is_https): (&str, bool)| Some((text.strip_prefix(scheme)?, is_https));
+    let (text, is_https) = SCHEMES
+        .into_iter()
+        .find_map(without)
+        .unwrap_or((text, false));
     let (why, allowed) = match text.parse::<HostPort>() {
-        Ok(host_port) if !host_port.is_one_of(own) => return Ok(host_port),
+        Ok(host_port) if !host_port.is_one_of(own) => {
+            return Ok(WrittenAddress {
+                host_port,
+                weight: 1,
+                is_https,
+            });
+        }
         Ok(_) => (
             ", where the gateway itself listens".to_owned(),
             ALLOWED_OTHER,
@@ -181,10 +206,10 @@ fn host_port(value: &Value<'_>, allowed: &str, own: &[SocketAddr]) -> Read<HostP
     Err(value.problem(&format!("{}{why}", value.shown()), allowed))
 }
 
-fn several_addresses(value: &Value<'_>, own: &[SocketAddr]) -> Read<Vec<BackendAddress>> {
+fn several_addresses(value: &Value<'_>, own: &[SocketAddr]) -> Read<Vec<WrittenAddress>> {
     let items = value.items().filter(|items| !items.is_empty());
     let items = items.ok_or_else(|| value.invalid_unshown(ALLOWED_LIST))?;
-    let mut addresses: Vec<BackendAddress> = Vec::with_capacity(items.len());
+    let mut addresses: Vec<WrittenAddress> = Vec::with_capacity(items.len());
     let mut is_valid = true;
     for item in &items {
         match item_address(item, own) {
@@ -201,28 +226,29 @@ fn several_addresses(value: &Value<'_>, own: &[SocketAddr]) -> Read<Vec<BackendA
             Err(Invalid) => is_valid = false,
         }
     }
-    let shown: Vec<_> = addresses.iter().map(BackendAddress::to_string).collect();
+    let with_tls = addresses.iter().filter(|address| address.is_https).count();
+    if with_tls > 0 && with_tls < addresses.len() {
+        let allowed = "addresses that all begin with https://, or none of them";
+        return Err(value.problem("addresses with and without TLS", allowed));
+    }
+    let shown: Vec<_> = addresses.iter().map(WrittenAddress::to_string).collect();
     value.set(format!("[{}]", shown.join(", ")));
     is_valid.then_some(addresses).ok_or(Invalid)
 }
 
-fn item_address(item: &Value<'_>, own: &[SocketAddr]) -> Read<BackendAddress> {
+fn item_address(item: &Value<'_>, own: &[SocketAddr]) -> Read<WrittenAddress> {
     if !item.is_table() {
-        let host_port = host_port(item, ALLOWED_ITEM, own)?;
-        return Ok(BackendAddress {
-            host_port,
-            weight: 1,
-        });
+        return address(item, ALLOWED_ITEM, own);
     }
     item.section(|section| {
         let found = match section.find("address") {
-            Some(address) => host_port(&address, ALLOWED_ITEM, own),
+            Some(value) => address(&value, ALLOWED_ITEM, own),
             None => Err(section.missing("address", ALLOWED_ITEM)),
         };
         let weight = section.number("weight", 1..=MAX_WEIGHT, 1);
-        Ok(BackendAddress {
-            host_port: found?,
+        Ok(WrittenAddress {
             weight: weight?,
+            ..found?
         })
     })
 }

@@ -5,6 +5,9 @@ use std::time::Duration;
 use http::uri::PathAndQuery;
 
 use super::*;
+
+mod tls;
+
 use crate::config::tests::{MINIMAL, load, problems, versions};
 
 /// A file with this table as its only version.
@@ -20,7 +23,7 @@ fn upstream(version: &str) -> Upstream {
 fn balancing(version: &str) -> Balancing {
     match upstream(version) {
         Upstream::Balanced(balancing) => balancing,
-        Upstream::Fixed(address) => panic!("{version} has only {address}"),
+        Upstream::Fixed(endpoint) => panic!("{version} has only {endpoint:?}"),
     }
 }
 
@@ -34,7 +37,7 @@ fn one_address_needs_no_choice() {
     ] {
         let found = upstream(version);
         assert!(
-            matches!(found, Upstream::Fixed(address) if address.port() == 7001),
+            matches!(found, Upstream::Fixed(endpoint) if endpoint.address.port() == 7001),
             "{version}"
         );
     }

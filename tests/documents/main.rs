@@ -18,7 +18,7 @@ use session::Session;
 /// Commands that do not run here, and why. For scripts among them bash checks the syntax.
 const NOT_RUN: [(&str, &str); 7] = [
     ("scripts/test", "this test is a part of it"),
-    ("scripts/bench", "takes half an hour"),
+    ("scripts/bench", "takes 45 minutes"),
     ("scripts/capacity", "takes minutes"),
     ("scripts/dist", "builds for minutes"),
     ("scripts/fuzz", "builds for minutes"),

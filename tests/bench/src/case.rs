@@ -1,4 +1,4 @@
-//! The seven kinds of load that are measured.
+//! The kinds of load that are measured.
 
 use std::fmt;
 
@@ -25,11 +25,45 @@ pub enum Case {
     W6,
     /// W2 with a wrong signature.
     W7,
+    /// W1 over TLS.
+    W8,
+    /// W5 over TLS, with a full handshake for each request.
+    W9,
+    /// W1 over HTTP/2 and TLS.
+    W10,
+    /// W2 over HTTP/2 and TLS.
+    W11,
+    /// W5 over TLS, with a resumed handshake for each request.
+    W12,
+}
+
+/// The protocols between load and contestant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// HTTP/1.1 without TLS.
+    Http,
+    /// HTTP/1.1 over TLS. Each handshake is a full one.
+    Https,
+    /// HTTP/1.1 over TLS. Each handshake resumes the session of the previous one, if there was one.
+    HttpsResumed,
+    /// HTTP/2 over TLS.
+    Http2,
+}
+
+impl Transport {
+    /// Its title in the tables.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Http => "HTTP",
+            Self::Https | Self::HttpsResumed => "HTTPS",
+            Self::Http2 => "HTTP/2 over TLS",
+        }
+    }
 }
 
 impl Case {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 12] = [
         Self::W1,
         Self::W2,
         Self::W3,
@@ -37,6 +71,11 @@ impl Case {
         Self::W5,
         Self::W6,
         Self::W7,
+        Self::W8,
+        Self::W9,
+        Self::W10,
+        Self::W11,
+        Self::W12,
     ];
 
     /// Its title in the tables.
@@ -49,6 +88,11 @@ impl Case {
             Self::W5 => "a new connection each",
             Self::W6 => "W2, replays rejected",
             Self::W7 => "W2, wrong sign",
+            Self::W8 => "W1 over HTTPS",
+            Self::W9 => "HTTPS, a full handshake each",
+            Self::W10 => "W1 over HTTP/2",
+            Self::W11 => "W2 over HTTP/2",
+            Self::W12 => "HTTPS, a resumed handshake each",
         }
     }
 
@@ -58,20 +102,41 @@ impl Case {
             Self::W1 | Self::W2 | Self::W4 | Self::W5 | Self::W7 => Setup::Single,
             Self::W3 => Setup::Multi,
             Self::W6 => Setup::Replay,
+            Self::W8 | Self::W9 | Self::W10 | Self::W11 | Self::W12 => Setup::Tls,
+        }
+    }
+
+    /// The protocols between load and contestant.
+    pub const fn transport(self) -> Transport {
+        match self {
+            Self::W1 | Self::W2 | Self::W3 | Self::W4 | Self::W5 | Self::W6 | Self::W7 => {
+                Transport::Http
+            }
+            Self::W8 | Self::W9 => Transport::Https,
+            Self::W12 => Transport::HttpsResumed,
+            Self::W10 | Self::W11 => Transport::Http2,
         }
     }
 
     /// Number of busy connections.
     pub const fn connections(self) -> usize {
         match self {
-            Self::W4 => 16,
+            Self::W4 | Self::W10 | Self::W11 => 16,
             _ => 64,
+        }
+    }
+
+    /// Number of concurrent requests on each busy connection.
+    pub const fn streams(self) -> usize {
+        match self.transport() {
+            Transport::Http2 => 8,
+            _ => 1,
         }
     }
 
     /// Whether its requests are signed: only contestants that verify them do the whole work.
     pub const fn is_signed(self) -> bool {
-        matches!(self, Self::W2 | Self::W3 | Self::W6 | Self::W7)
+        matches!(self, Self::W2 | Self::W3 | Self::W6 | Self::W7 | Self::W11)
     }
 
     /// The expected status of every answer.

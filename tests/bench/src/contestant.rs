@@ -1,27 +1,24 @@
-//! The measured programs: configuration and start.
+//! The measured programs: what they are, and their start. Their configurations are in `rendering` and `signpost`.
 
-use std::{
-    fs,
-    net::SocketAddr,
-    path::{Path, PathBuf},
-};
+mod rendering;
+mod signpost;
 
-use anyhow::{Context, bail, ensure};
+use std::{fs, net::SocketAddr, path::PathBuf};
+
+use anyhow::{Context, bail};
 use clap::ValueEnum;
 use end_to_end::{folder::Folder, port::free_address};
 use serde::Serialize;
 
+use self::rendering::{Rendering, bare_pingora, haproxy, nginx};
 use crate::{
     case::Case,
-    keys::{KEY_FILE, Keys},
+    keys::Keys,
     process::{Process, RunMode},
 };
 
 /// Size of the file that W4 downloads, in bytes.
 pub const BLOB: u64 = 1024 * 1024;
-
-/// Enough for the signatures of one minute, at any rate that one thread can serve.
-const REPLAY_ENTRIES: u64 = 10_000_000;
 
 /// A measured program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, ValueEnum, Serialize)]
@@ -52,6 +49,8 @@ pub enum Setup {
     Multi,
     /// One application, with replay protection.
     Replay,
+    /// One application, over TLS: h2 and HTTP/1.1.
+    Tls,
 }
 
 /// Folders of programs and configurations, and the number of threads.
@@ -117,15 +116,17 @@ impl Contestant {
             Case::W2 | Case::W3 => self.is_proxy(),
             Case::W6 => matches!(self, Self::Signpost),
             Case::W7 => self.verifies(),
+            Case::W8 | Case::W9 | Case::W10 | Case::W11 | Case::W12 => {
+                matches!(self, Self::Signpost | Self::NginxMap | Self::HaproxyMap)
+            }
         }
     }
 
-    /// The set-up that it uses for `setup`: a contestant that does not verify has only one.
+    /// The set-up that it uses for `setup`: to a contestant that does not verify, only TLS makes a difference.
     pub const fn setup(self, setup: Setup) -> Setup {
-        if self.verifies() {
-            setup
-        } else {
-            Setup::Single
+        match setup {
+            Setup::Multi | Setup::Replay if !self.verifies() => Setup::Single,
+            _ => setup,
         }
     }
 
@@ -233,7 +234,7 @@ impl Running {
         let path = folder.path();
         let command = match contestant {
             Contestant::Direct => bail!("the backend is running already"),
-            Contestant::Signpost => signpost(&rendering, environment, keys, path)?,
+            Contestant::Signpost => signpost::configure(&rendering, environment, keys, path)?,
             Contestant::BarePingora => bare_pingora(&rendering, environment)?,
             _ => {
                 keys.write(path)?;
@@ -256,148 +257,4 @@ impl Running {
         running.process.listens(address)?;
         Ok(running)
     }
-}
-
-/// A command line: a program and its arguments.
-pub type Line = Vec<String>;
-
-fn nginx(file: &Path, folder: &Path) -> Line {
-    // Until nginx has read its configuration, it would log to the system-wide file.
-    let log = folder.join("start.log");
-    ["nginx", "-c", &text(file), "-e", &text(&log)]
-        .map(str::to_owned)
-        .into()
-}
-
-fn haproxy(file: &Path) -> Line {
-    ["haproxy", "-db", "-f", &text(file)]
-        .map(str::to_owned)
-        .into()
-}
-
-fn bare_pingora(rendering: &Rendering, environment: &Environment) -> anyhow::Result<Line> {
-    let mut line = vec![program(environment, "bare-pingora")?];
-    for (option, address) in [
-        ("--listen", rendering.listen),
-        ("--v1", rendering.v1),
-        ("--v2", rendering.v2),
-    ] {
-        line.extend([option.to_owned(), address.to_string()]);
-    }
-    line.extend(["--threads".to_owned(), rendering.threads.to_string()]);
-    Ok(line)
-}
-
-fn signpost(
-    rendering: &Rendering,
-    environment: &Environment,
-    keys: &Keys,
-    folder: &Path,
-) -> anyhow::Result<Line> {
-    let applications = match rendering.setup {
-        Setup::Single | Setup::Replay => {
-            fs::write(folder.join(KEY_FILE), keys.single.expose())?;
-            format!(
-                "[application]\nkey = \"file:{}\"",
-                text(&folder.join(KEY_FILE))
-            )
-        }
-        Setup::Multi => "[applications]\ncache_entries = 20000".to_owned(),
-    };
-    let sign = match rendering.setup {
-        Setup::Replay => format!("replay = \"reject\"\nreplay_entries = {REPLAY_ENTRIES}"),
-        Setup::Single | Setup::Multi => String::new(),
-    };
-    let config = format!(
-        "prefix = \"Acme\"\nlisten = \"{}\"\nstore = \"sqlite:{}\"\nthreads = {}\n\n\
-         [versions.v1]\nbackend = \"{}\"\n\n[versions.v2]\nbackend = \"{}\"\n\n{applications}\n\n\
-         [sign]\n{sign}\n\n[management]\nlisten = \"{}\"\n\n[log]\naccess = false\n",
-        rendering.listen,
-        text(&folder.join("signpost.db")),
-        rendering.threads,
-        rendering.v1,
-        rendering.v2,
-        free_address(),
-    );
-    let file = folder.join("signpost.toml");
-    fs::write(&file, config)?;
-    if rendering.setup == Setup::Multi {
-        keys.store(&file)?;
-    }
-    let program = program(environment, "signpost")?;
-    Ok([&program, "run", "--config", &text(&file)]
-        .map(str::to_owned)
-        .into())
-}
-
-fn program(environment: &Environment, name: &str) -> anyhow::Result<String> {
-    let path = environment.binaries.join(name);
-    ensure!(
-        path.is_file(),
-        "{} is missing: build it with scripts/dist, or pass another folder with --binaries",
-        path.display()
-    );
-    Ok(text(&fs::canonicalize(path)?))
-}
-
-/// The values of a template's placeholders.
-#[derive(Debug)]
-struct Rendering {
-    listen: SocketAddr,
-    v1: SocketAddr,
-    v2: SocketAddr,
-    setup: Setup,
-    has_master: bool,
-    threads: usize,
-}
-
-impl Rendering {
-    /// Writes the rendered template, and the Lua and map files beside it, into a folder.
-    fn render(&self, from: &Path, template: &str, to: &Path) -> anyhow::Result<PathBuf> {
-        for entry in fs::read_dir(from)
-            .with_context(|| format!("cannot read the folder {}", from.display()))?
-        {
-            let path = entry?.path();
-            let Some(name) = path.file_name() else {
-                continue;
-            };
-            let is_beside = path
-                .extension()
-                .is_some_and(|kind| kind == "lua" || kind == "map");
-            if is_beside || name == template {
-                let content = fs::read_to_string(&path)?;
-                fs::write(to.join(name), self.fill(&content, to))?;
-            }
-        }
-        let file = to.join(template);
-        ensure!(file.is_file(), "{} has no {template}", from.display());
-        Ok(file)
-    }
-
-    fn fill(&self, template: &str, folder: &Path) -> String {
-        let mode = match self.setup {
-            Setup::Multi => "multi",
-            Setup::Single | Setup::Replay => "single",
-        };
-        [
-            ("@PORT@", self.listen.port().to_string()),
-            ("@V1@", self.v1.to_string()),
-            ("@V2@", self.v2.to_string()),
-            ("@DIR@", text(folder)),
-            ("@MODE@", mode.to_owned()),
-            ("@THREADS@", self.threads.to_string()),
-            (
-                "@MASTER@",
-                if self.has_master { "on" } else { "off" }.to_owned(),
-            ),
-        ]
-        .iter()
-        .fold(template.to_owned(), |filled, (placeholder, value)| {
-            filled.replace(placeholder, value)
-        })
-    }
-}
-
-fn text(path: &Path) -> String {
-    path.display().to_string()
 }

@@ -6,7 +6,7 @@ use anyhow::{Context, ensure};
 use serde::Serialize;
 
 use crate::{
-    case::Case,
+    case::{Case, Transport},
     contestant::{Contestant, Environment, Running, Setup},
     fleet::Fleet,
     load::{Load, Until},
@@ -17,7 +17,18 @@ use crate::{
 };
 
 /// The cases in which instructions are counted.
-const COUNTED: [Case; 5] = [Case::W1, Case::W2, Case::W3, Case::W6, Case::W7];
+const COUNTED: [Case; 10] = [
+    Case::W1,
+    Case::W2,
+    Case::W3,
+    Case::W6,
+    Case::W7,
+    Case::W8,
+    Case::W9,
+    Case::W10,
+    Case::W11,
+    Case::W12,
+];
 
 /// Few connections, so that requests are served one by one.
 const CONNECTIONS: usize = 4;
@@ -83,8 +94,12 @@ fn count_case(
     case: Case,
     effort: &Effort,
 ) -> anyhow::Result<f64> {
-    let warm_up = WARM_UP.max(case.warm_up());
-    let requests = Requests::new(case, warm_up + effort.counted, &fleet.keys);
+    // No contestant with a just-in-time compiler takes part over TLS.
+    let warm_up = match case.transport() {
+        Transport::Http => WARM_UP.max(case.warm_up()),
+        _ => case.warm_up(),
+    };
+    let requests = Requests::new(case, warm_up + effort.counted, &fleet.keys)?;
     let mut load = Load::new(running.address, CONNECTIONS, &requests)?;
     load.closed(Until::Requests(warm_up))?;
     let control = |arguments: &[&str]| control(running, arguments);

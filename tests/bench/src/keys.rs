@@ -1,4 +1,4 @@
-//! The keys that sign requests: those of one application and of 10,000.
+//! The keys of a run: those that sign requests, of one application and of 10,000, and that of the certificate.
 
 use std::{fs, path::Path};
 
@@ -7,6 +7,8 @@ use end_to_end::clock::now_ms;
 use gateway::measured::{Applications, Config, NewApp, new_app_ident, new_app_key, open_store};
 use gateway_protocol::{app::AppIdent, sign::AppKey};
 use signpost_kit::clock::Timestamp;
+
+use crate::tls::Tls;
 
 /// Number of applications in the multi-application set-up.
 pub const APPLICATIONS: usize = 10_000;
@@ -24,6 +26,8 @@ pub struct Keys {
     pub single: AppKey,
     /// Idents and keys of the many applications.
     pub many: Vec<(AppIdent, AppKey)>,
+    /// The certificate of contestants that speak TLS.
+    pub tls: Tls,
 }
 
 impl Keys {
@@ -31,7 +35,7 @@ impl Keys {
     ///
     /// # Errors
     ///
-    /// When the system returns no random bytes.
+    /// When the system returns no random bytes, or no certificate can be issued.
     pub fn generate() -> anyhow::Result<Self> {
         let application = |_| anyhow::Ok((new_app_ident()?, new_app_key()?));
         Ok(Self {
@@ -39,6 +43,7 @@ impl Keys {
             many: (0..APPLICATIONS)
                 .map(application)
                 .collect::<Result<_, _>>()?,
+            tls: Tls::generate()?,
         })
     }
 
@@ -55,7 +60,7 @@ impl Keys {
             .map(|(ident, key)| format!("{ident}\t{}\n", key.expose()))
             .collect();
         fs::write(folder.join(APPLICATIONS_FILE), lines)?;
-        Ok(())
+        self.tls.write(folder)
     }
 
     /// Creates the many applications in the store of a gateway's configuration, like `signpost app create`.

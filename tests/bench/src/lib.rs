@@ -7,6 +7,7 @@
 //! | [`process`] | a started program: its log, processor time and memory |
 //! | [`fleet`] | the backend and all contestants of a run |
 //! | [`keys`], [`requests`] | the requests |
+//! | [`tls`] | the contestants' certificate, and the load's side of a handshake |
 //! | [`load`] | sends them, and checks the answers |
 //! | [`usage`] | processor time by process |
 //! | [`proof`] | that a contestant does the work |
@@ -33,5 +34,6 @@ pub mod proof;
 pub mod report;
 pub mod requests;
 pub mod rounds;
+pub mod tls;
 pub mod train;
 pub mod usage;

@@ -1,55 +1,42 @@
 //! The load generator: every answer is checked.
 //!
-//! It shares its processors with the measured programs, so it does little work. There are two kinds of load, with the
-//! same `connection` and the same reader of `answer`s:
+//! It shares its processors with the measured programs, so it does little work. There are two kinds of load:
 //!
-//! - [`Load`] has one thread and prepared requests. Of an answer it reads the status and the end. A closed loop keeps
-//!   every connection busy. An open loop sends at a fixed rate (its `schedule`), whether or not answers arrive, and
-//!   measures latency from the moment at which the request was due.
+//! - [`Load`] has one thread and prepared requests, over HTTP/1.1 or HTTP/2. Of an answer it
+//!   reads the status and the end. A closed loop keeps every connection busy. An open loop sends at a fixed rate (its
+//!   `schedule`), whether or not answers arrive, and measures latency from the moment at which the request was due.
 //! - [`workers`] have a thread each. Their requests depend on earlier answers, so a [`client`] keeps heads and bodies.
 //!   Each worker continues as soon as it has its answer.
+//!
+//! Over HTTP/1.1, both have the same `connection`, its `stream`, and the same reader of `answer`s.
 
 mod answer;
 pub mod client;
 mod connection;
+mod http1;
+pub mod http2;
 mod schedule;
+mod stream;
+#[cfg(test)]
+mod tests;
 pub mod workers;
 
 use std::{
-    collections::VecDeque,
-    net::SocketAddr,
-    os::fd::OwnedFd,
-    time::{Duration, Instant},
+    io,
+    net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream},
+    time::Duration,
 };
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use hdrhistogram::Histogram;
-use rustix::{
-    buffer::spare_capacity,
-    event::{
-        Timespec,
-        epoll::{self, Event, EventData, EventFlags},
-    },
-};
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
 pub use self::answer::Answer;
-use self::{
-    connection::{Connection, Received},
-    schedule::Schedule,
-};
-use crate::requests::Requests;
+use self::{http1::Http1Load, http2::Http2Load};
+use crate::{case::Transport, requests::Requests};
 
 /// Timeout: if no answer arrives for this time, the measurement fails.
 const TIMEOUT_SECONDS: u32 = 30;
-
-/// Bytes per read: large, so that a download of 1 MiB costs the load little.
-const READ_AT_ONCE: usize = 256 * 1024;
-
-/// Events per wait.
-const EVENTS: usize = 256;
-
-/// Event data of the schedule's timer; connections have their index.
-const TIMER: u64 = u64::MAX;
 
 /// The end of a closed loop.
 #[derive(Clone, Copy, Debug)]
@@ -71,15 +58,12 @@ pub struct Served {
 
 /// A load: connections to one address, and the requests to send.
 #[derive(Debug)]
-pub struct Load<'r> {
-    address: SocketAddr,
-    requests: &'r Requests,
-    /// Number of requests sent so far, in order.
-    sent: usize,
-    /// Each with the moment at which its request in flight was sent or due.
-    connections: Vec<(Connection<()>, Option<Instant>)>,
-    epoll: OwnedFd,
-    buffer: Vec<u8>,
+pub struct Load<'r>(Protocol<'r>);
+
+#[derive(Debug)]
+enum Protocol<'r> {
+    Http1(Http1Load<'r>),
+    Http2(Http2Load<'r>),
 }
 
 impl<'r> Load<'r> {
@@ -93,59 +77,22 @@ impl<'r> Load<'r> {
         connections: usize,
         requests: &'r Requests,
     ) -> anyhow::Result<Self> {
-        Ok(Self {
-            address,
-            requests,
-            sent: 0,
-            connections: (0..connections)
-                .map(|_| (Connection::new(address), None))
-                .collect(),
-            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
-            buffer: vec![0; READ_AT_ONCE],
-        })
+        Ok(Self(match requests.transport() {
+            Transport::Http2 => Protocol::Http2(Http2Load::new(address, connections, requests)?),
+            _ => Protocol::Http1(Http1Load::new(address, connections, requests)?),
+        }))
     }
 
-    /// Closed loop: sends the next request on each connection as soon as the last one is answered.
+    /// Closed loop: sends the next request as soon as one is answered, so that every connection stays busy.
     ///
     /// # Errors
     ///
     /// When an answer is not as expected, or does not arrive.
     pub fn closed(&mut self, until: Until) -> anyhow::Result<Served> {
-        let started = Instant::now();
-        let (max_requests, deadline) = match until {
-            Until::Requests(count) => (count, None),
-            Until::Time(time) => (
-                self.requests.remaining_from(self.sent),
-                Some(started + time),
-            ),
-        };
-        let (mut begun, mut answered) = (0, 0);
-        for index in 0..self.connections.len() {
-            if begun < max_requests {
-                self.send(index, started)?;
-                begun += 1;
-            }
+        match &mut self.0 {
+            Protocol::Http1(load) => load.closed(until),
+            Protocol::Http2(load) => load.closed(until),
         }
-        let mut events = Vec::with_capacity(EVENTS);
-        while answered < begun {
-            self.wait(&mut events)?;
-            for event in events.drain(..) {
-                let index = connection_of(event);
-                if self.read(index)?.is_none() {
-                    continue;
-                }
-                answered += 1;
-                if begun < max_requests && deadline.is_none_or(|deadline| Instant::now() < deadline)
-                {
-                    self.send(index, started)?;
-                    begun += 1;
-                }
-            }
-        }
-        Ok(Served {
-            requests: answered,
-            elapsed: started.elapsed(),
-        })
     }
 
     /// Open loop: sends `count` requests at a fixed rate, and returns their latencies in nanoseconds.
@@ -154,46 +101,10 @@ impl<'r> Load<'r> {
     ///
     /// When an answer is not as expected, or does not arrive.
     pub fn open(&mut self, count: u64, a_second: u64) -> anyhow::Result<Histogram<u64>> {
-        let mut latencies = latencies()?;
-        let schedule = Schedule::start(a_second, count)?;
-        epoll::add(
-            &self.epoll,
-            schedule.timer(),
-            EventData::new_u64(TIMER),
-            EventFlags::IN,
-        )?;
-        let mut due = VecDeque::new();
-        // A queue, so that all connections are used.
-        let mut idle: VecDeque<usize> = (0..self.connections.len()).collect();
-        let mut begun = 0;
-        let mut events = Vec::with_capacity(EVENTS);
-        while latencies.len() < count {
-            self.wait(&mut events)?;
-            for event in events.drain(..) {
-                if event.data.u64() == TIMER {
-                    schedule.acknowledge()?;
-                    continue;
-                }
-                let index = connection_of(event);
-                if let Some(since) = self.read(index)? {
-                    let latency = since.elapsed().as_nanos();
-                    latencies.record(u64::try_from(latency)?)?;
-                    idle.push_back(index);
-                }
-            }
-            while let Some(moment) = schedule.due(begun) {
-                due.push_back(moment);
-                begun += 1;
-            }
-            while !due.is_empty()
-                && let Some(index) = idle.pop_front()
-                && let Some(moment) = due.pop_front()
-            {
-                self.send(index, moment)?;
-            }
+        match &mut self.0 {
+            Protocol::Http1(load) => load.open(count, a_second),
+            Protocol::Http2(load) => load.open(count, a_second),
         }
-        epoll::delete(&self.epoll, schedule.timer())?;
-        Ok(latencies)
     }
 
     /// Sends one request on each connection, `at_a_time` in parallel, and leaves all connections open.
@@ -202,70 +113,44 @@ impl<'r> Load<'r> {
     ///
     /// When an answer is not as expected, or does not arrive.
     pub fn each_once(&mut self, at_a_time: usize) -> anyhow::Result<()> {
-        let mut events = Vec::with_capacity(EVENTS);
-        for first in (0..self.connections.len()).step_by(at_a_time) {
-            let last = self.connections.len().min(first + at_a_time);
-            for index in first..last {
-                self.send(index, Instant::now())?;
-            }
-            let mut in_flight = last - first;
-            while in_flight > 0 {
-                self.wait(&mut events)?;
-                for event in events.drain(..) {
-                    in_flight -= usize::from(self.read(connection_of(event))?.is_some());
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn wait(&self, events: &mut Vec<Event>) -> anyhow::Result<()> {
-        let timeout = Timespec {
-            tv_sec: TIMEOUT_SECONDS.into(),
-            tv_nsec: 0,
-        };
-        match epoll::wait(&self.epoll, spare_capacity(events), Some(&timeout)) {
-            Ok(0) => bail!("{}: no answer within {TIMEOUT_SECONDS} s", self.address),
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-            Err(cause) => Err(cause.into()),
+        match &mut self.0 {
+            Protocol::Http1(load) => load.each_once(at_a_time),
+            Protocol::Http2(load) => load.each_once(at_a_time),
         }
     }
+}
 
-    fn send(&mut self, index: usize, since: Instant) -> anyhow::Result<()> {
-        let request = self.requests.at(self.sent)?;
-        self.sent += 1;
-        let (connection, in_flight) = &mut self.connections[index];
-        *in_flight = Some(since);
-        connection.send(request, |stream| {
-            stream.set_nonblocking(true)?;
-            let data = EventData::new_u64(u64::try_from(index)?);
-            epoll::add(&self.epoll, stream, data, EventFlags::IN)?;
-            Ok(())
-        })
+/// Opens the socket of the connection with this index.
+///
+/// Each thousand has a client address of its own: the gateway allows one address a quarter of all connections.
+///
+/// # Errors
+///
+/// When the connection is refused or fails.
+fn connect(address: SocketAddr, index: usize) -> io::Result<TcpStream> {
+    let thousands = u8::try_from(index / 1000).unwrap_or(u8::MAX - 1);
+    if thousands == 0 {
+        return TcpStream::connect(address);
     }
+    let socket = rustix::net::socket_with(
+        AddressFamily::INET,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
+    let client = Ipv4Addr::new(127, 0, 0, thousands + 1);
+    rustix::net::bind(&socket, &SocketAddrV4::new(client, 0))?;
+    rustix::net::connect(&socket, &address)?;
+    Ok(socket.into())
+}
 
-    /// Reads available bytes. Once the answer is complete, returns the moment at which its request was sent or due.
-    fn read(&mut self, index: usize) -> anyhow::Result<Option<Instant>> {
-        let (connection, in_flight) = &mut self.connections[index];
-        match connection.receive(&mut self.buffer)? {
-            Received::Nothing | Received::Partial => Ok(None),
-            Received::Closed => Ok(in_flight.take()),
-            Received::Whole(answer) => {
-                self.requests
-                    .check(&answer)
-                    .with_context(|| format!("{}: unexpected answer", self.address))?;
-                // If the server closes, the answer counts after that, so that no port stays in TIME_WAIT at this end.
-                Ok((!answer.closes).then(|| in_flight.take()).flatten())
-            }
-        }
-    }
+/// Checks an answer, and names the server if it is not as expected.
+fn check(requests: &Requests, answer: &Answer, address: SocketAddr) -> anyhow::Result<()> {
+    let checked = requests.check(answer);
+    checked.with_context(|| format!("{address}: unexpected answer"))
 }
 
 /// An empty histogram of latencies, in any unit.
 fn latencies() -> anyhow::Result<Histogram<u64>> {
     Histogram::new(3).context("three digits are a precision")
-}
-
-fn connection_of(event: Event) -> usize {
-    usize::try_from(event.data.u64()).unwrap_or(usize::MAX)
 }

@@ -94,6 +94,8 @@ pub fn describe() -> anyhow::Result<Machine> {
         ("rustc", "--version"),
         ("nginx", "-v"),
         ("haproxy", "-v"),
+        // Of the system's library, which both use.
+        ("openssl", "version"),
         ("valgrind", "--version"),
     ];
     Ok(Machine {

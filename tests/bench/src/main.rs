@@ -153,7 +153,7 @@ fn measure(run: &Run) -> anyhow::Result<()> {
     let memory = if run.no_memory {
         Vec::new()
     } else {
-        memory::measure(&fleet, &environment, &contestants, &effort)?
+        memory::measure(&fleet, &environment, &contestants, &cases, &effort)?
     };
     let instructions = if run.no_instructions {
         Vec::new()

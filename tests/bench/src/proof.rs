@@ -3,17 +3,22 @@
 use std::{
     io::{Read, Write},
     net::{SocketAddr, TcpStream},
+    sync::Arc,
     time::Duration,
 };
 
 use anyhow::{Context, ensure};
 use end_to_end::clock::now_ms;
 use gateway::measured::new_app_ident;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
 use crate::{
+    case::Transport,
     contestant::{Running, Setup},
     keys::Keys,
-    requests::{Form, get, post},
+    load::http2::exchange_once,
+    requests::{Form, Http2Request, get, post},
+    tls::{Sessions, server_name},
 };
 
 /// Timeout of an answer. Long, since valgrind slows everything down.
@@ -22,41 +27,62 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Ten minutes: outside of any valid window.
 const STALE_MS: i64 = 600_000;
 
-/// Proves that a contestant routes by version and, if it shall verify, verifies.
+/// Proves that a contestant routes by version and, if it shall verify, verifies: over TLS, with each protocol.
 ///
 /// # Errors
 ///
 /// When it does not.
 pub fn prove(running: &Running, keys: &Keys) -> anyhow::Result<()> {
-    let proof = Proof {
-        address: running.address,
-    };
+    let address = running.address;
     let name = running.contestant.title();
-    proof
-        .routes(running, keys)
-        .with_context(|| format!("{name} does not route"))?;
-    if running.contestant.verifies() {
-        let verifies = match running.setup {
-            Setup::Single => proof.verifies_for_one(keys),
-            Setup::Replay => proof
-                .verifies_for_one(keys)
-                .and_then(|()| proof.rejects_replays(keys)),
-            Setup::Multi => proof.verifies_for_many(keys),
-        };
-        verifies.with_context(|| format!("{name} does not verify"))?;
+    let clients = match running.setup {
+        Setup::Single | Setup::Multi | Setup::Replay => vec![(Transport::Http, Client::Plain)],
+        Setup::Tls => vec![
+            (
+                Transport::Https,
+                Client::Tls(Arc::new(keys.tls.client("http/1.1", Sessions::New)?)),
+            ),
+            (
+                Transport::Http2,
+                Client::Http2(Arc::new(keys.tls.client("h2", Sessions::New)?)),
+            ),
+        ],
+    };
+    for (transport, client) in clients {
+        let proof = Proof { address, client };
+        let protocol = transport.title();
+        proof
+            .routes(running, keys)
+            .with_context(|| format!("{name} does not route ({protocol})"))?;
+        if running.contestant.verifies() {
+            proof
+                .verifies(running.setup, keys)
+                .with_context(|| format!("{name} does not verify ({protocol})"))?;
+        }
     }
     Ok(())
 }
 
 struct Proof {
     address: SocketAddr,
+    client: Client,
+}
+
+/// The client's side of a protocol.
+enum Client {
+    /// HTTP/1.1 without TLS.
+    Plain,
+    /// HTTP/1.1 over TLS.
+    Tls(Arc<ClientConfig>),
+    /// HTTP/2 over TLS.
+    Http2(Arc<ClientConfig>),
 }
 
 impl Proof {
     fn routes(&self, running: &Running, keys: &Keys) -> anyhow::Result<()> {
         let app = match running.setup {
             Setup::Multi => format!("Acme-X-App: {}\r\n", keys.many[0].0),
-            Setup::Single | Setup::Replay => String::new(),
+            Setup::Single | Setup::Replay | Setup::Tls => String::new(),
         };
         for (version, served_by) in [
             ("", "v1"),
@@ -73,6 +99,16 @@ impl Proof {
             );
         }
         Ok(())
+    }
+
+    fn verifies(&self, setup: Setup, keys: &Keys) -> anyhow::Result<()> {
+        match setup {
+            Setup::Single | Setup::Tls => self.verifies_for_one(keys),
+            Setup::Replay => self
+                .verifies_for_one(keys)
+                .and_then(|()| self.rejects_replays(keys)),
+            Setup::Multi => self.verifies_for_many(keys),
+        }
     }
 
     fn verifies_for_one(&self, keys: &Keys) -> anyhow::Result<()> {
@@ -128,23 +164,37 @@ impl Proof {
 
     /// Sends a request over a new connection, and reads the whole answer.
     fn exchange(&self, request: &[u8]) -> anyhow::Result<Exchanged> {
-        let text = std::str::from_utf8(request)?;
-        // So that the answer ends where the connection does.
-        let request = text.replacen("\r\n", "\r\nConnection: close\r\n", 1);
-        let mut stream = TcpStream::connect(self.address)?;
-        stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
-        stream.write_all(request.as_bytes())?;
-        let mut answer = String::new();
-        stream
-            .read_to_string(&mut answer)
-            .context("the answer is incomplete")?;
-        let (head, body) = answer.split_once("\r\n\r\n").context("no head")?;
-        let status = head.split(' ').nth(1).context("no status")?;
-        Ok(Exchanged {
-            status: status.parse()?,
-            body: body.to_owned(),
-        })
+        if let Client::Http2(config) = &self.client {
+            let request = Http2Request::from_http1(request)?;
+            let (status, body) = exchange_once(self.address, Arc::clone(config), &request)?;
+            let body = String::from_utf8(body)?;
+            return Ok(Exchanged { status, body });
+        }
+        let socket = TcpStream::connect(self.address)?;
+        socket.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+        if let Client::Tls(config) = &self.client {
+            let session = ClientConnection::new(Arc::clone(config), server_name())?;
+            return exchange_http1(StreamOwned::new(session, socket), request);
+        }
+        exchange_http1(socket, request)
     }
+}
+
+fn exchange_http1(mut stream: impl Read + Write, request: &[u8]) -> anyhow::Result<Exchanged> {
+    let text = std::str::from_utf8(request)?;
+    // So that the answer ends where the connection does.
+    let request = text.replacen("\r\n", "\r\nConnection: close\r\n", 1);
+    stream.write_all(request.as_bytes())?;
+    let mut answer = String::new();
+    stream
+        .read_to_string(&mut answer)
+        .context("the answer is incomplete")?;
+    let (head, body) = answer.split_once("\r\n\r\n").context("no head")?;
+    let status = head.split(' ').nth(1).context("no status")?;
+    Ok(Exchanged {
+        status: status.parse()?,
+        body: body.to_owned(),
+    })
 }
 
 struct Exchanged {

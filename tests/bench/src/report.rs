@@ -73,11 +73,10 @@ impl Results {
             .map(|counted| counted.count)
     }
 
-    /// A contestant's memory.
-    pub fn memory(&self, contestant: Contestant) -> Option<&Memory> {
-        self.memory
-            .iter()
-            .find(|memory| memory.contestant == contestant)
+    /// A contestant's memory in a case.
+    pub fn memory(&self, contestant: Contestant, case: Case) -> Option<&Memory> {
+        let mut all = self.memory.iter();
+        all.find(|memory| memory.contestant == contestant && memory.case == case)
     }
 
     /// The cases that were measured.

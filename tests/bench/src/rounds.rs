@@ -165,7 +165,7 @@ fn calibrate(
         let target = fleet.target(contestant, case);
         // More than any contestant serves in that time.
         let max_requests = (effort.calibration.as_secs_f64() * 200_000.0) as u64;
-        let requests = Requests::new(case, case.warm_up() + max_requests, &fleet.keys);
+        let requests = Requests::new(case, case.warm_up() + max_requests, &fleet.keys)?;
         let mut load = Load::new(target.address, case.connections(), &requests)?;
         let trial = load
             .closed(Until::Requests(case.warm_up()))
@@ -207,7 +207,7 @@ fn sample(
     let at_rate = (series.rate as f64 * effort.open.as_secs_f64()) as u64;
     // Signed now, so that their time is current.
     let all = case.warm_up() + series.requests + at_rate;
-    let requests = Requests::new(case, all, &fleet.keys);
+    let requests = Requests::new(case, all, &fleet.keys)?;
     let mut load = Load::new(target.address, case.connections(), &requests)?;
     load.closed(Until::Requests(case.warm_up()))?;
     let before = target.process.cpu_time()?;

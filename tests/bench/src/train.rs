@@ -17,6 +17,9 @@ const REQUESTS: u64 = 40_000;
 /// Requests of W4: a download does the work of many.
 const DOWNLOADS: u64 = 1000;
 
+/// Requests of W9 and W12: a handshake, too.
+const HANDSHAKES: u64 = 5000;
+
 /// Trains Signpost and bare pingora.
 ///
 /// # Errors
@@ -26,10 +29,10 @@ pub fn train(environment: &Environment, contestants: &[Contestant]) -> anyhow::R
     let mut fleet = Fleet::new(environment)?;
     fleet.start_all(environment, contestants, &Case::ALL)?;
     for case in Case::ALL {
-        let count = if case == Case::W4 {
-            DOWNLOADS
-        } else {
-            REQUESTS
+        let count = match case {
+            Case::W4 => DOWNLOADS,
+            Case::W9 | Case::W12 => HANDSHAKES,
+            _ => REQUESTS,
         };
         for &contestant in contestants
             .iter()
@@ -40,7 +43,7 @@ pub fn train(environment: &Environment, contestants: &[Contestant]) -> anyhow::R
                 contestant.title(),
                 case.title()
             ))?;
-            let requests = Requests::new(case, count, &fleet.keys);
+            let requests = Requests::new(case, count, &fleet.keys)?;
             let target = fleet.target(contestant, case);
             Load::new(target.address, case.connections(), &requests)?
                 .closed(Until::Requests(count))

@@ -8,6 +8,7 @@ use super::{
     TIMEOUT_SECONDS,
     answer::Keep,
     connection::{Connection, Received},
+    stream::Opener,
 };
 
 /// Bytes per read: more than any answer here has.
@@ -56,7 +57,7 @@ impl Client {
     pub fn new(address: SocketAddr) -> Self {
         Self {
             address,
-            connection: Connection::new(address),
+            connection: Connection::new(address, 0, Opener::Plain),
             buffer: vec![0; READ_AT_ONCE],
         }
     }
@@ -70,7 +71,7 @@ impl Client {
         let answer = self.try_exchange(request);
         if answer.is_err() {
             // A new one, so that no part of the failed answer remains.
-            self.connection = Connection::new(self.address);
+            self.connection = Connection::new(self.address, 0, Opener::Plain);
         }
         answer.with_context(|| format!("no valid answer from {}", self.address))
     }

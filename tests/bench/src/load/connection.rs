@@ -7,13 +7,19 @@ use std::{
 
 use anyhow::{Context, bail};
 
-use super::answer::{Answer, AnswerReader, Keep, Progress};
+use super::{
+    answer::{Answer, AnswerReader, Keep, Progress},
+    stream::{Opener, Stream},
+};
 
 /// A connection for one request after the other. `K` stores parts of the answers.
 #[derive(Debug)]
 pub(super) struct Connection<K> {
     address: SocketAddr,
-    stream: Option<TcpStream>,
+    /// The number of the connection, from 0.
+    index: usize,
+    opener: Opener,
+    stream: Option<Stream>,
     reader: AnswerReader<K>,
     /// Whether the last answer is complete and announced that the server closes.
     is_closing: bool,
@@ -33,10 +39,12 @@ pub(super) enum Received {
 }
 
 impl<K: Keep> Connection<K> {
-    /// A connection to this address.
-    pub(super) fn new(address: SocketAddr) -> Self {
+    /// The connection with this number, from 0, to this address.
+    pub(super) fn new(address: SocketAddr, index: usize, opener: Opener) -> Self {
         Self {
             address,
+            index,
+            opener,
             stream: None,
             reader: AnswerReader::default(),
             is_closing: false,
@@ -48,7 +56,7 @@ impl<K: Keep> Connection<K> {
         self.reader.kept()
     }
 
-    /// Sends a request. `set_up` is called for a newly opened stream.
+    /// Sends a request. `set_up` is called for a newly opened socket.
     ///
     /// # Errors
     ///
@@ -61,10 +69,10 @@ impl<K: Keep> Connection<K> {
         let stream = match &mut self.stream {
             Some(stream) => stream,
             none => {
-                let stream = TcpStream::connect(self.address)
+                let stream = super::connect(self.address, self.index)
                     .with_context(|| format!("cannot connect to {}", self.address))?;
                 set_up(&stream)?;
-                none.insert(stream)
+                none.insert(self.opener.open(stream)?)
             }
         };
         // The socket's send buffer is empty and larger than a request: a non-blocking stream accepts it at once, too.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{Results, targets};
 use crate::{
-    case::Case,
+    case::{Case, Transport},
     contestant::Contestant,
     rounds::{Sample, median},
 };
@@ -34,7 +34,7 @@ fn about(results: &Results) -> String {
     let cases: String = results
         .cases()
         .iter()
-        .map(|case| format!("| {case} | {} | {} |\n", case.title(), case.connections()))
+        .map(|case| format!("| {case} | {} | {} |\n", case.title(), connections(*case)))
         .collect();
     let effort = &results.effort;
     format!(
@@ -63,17 +63,34 @@ fn about(results: &Results) -> String {
     )
 }
 
+/// The number of connections, and of concurrent requests on each if there are several.
+fn connections(case: Case) -> String {
+    match case.streams() {
+        1 => case.connections().to_string(),
+        streams => format!("{}, {streams} streams each", case.connections()),
+    }
+}
+
+/// The proxy that the CPU of the others is compared with.
+const fn reference(case: Case) -> Contestant {
+    match case.transport() {
+        Transport::Http => Contestant::BarePingora,
+        Transport::Https | Transport::HttpsResumed | Transport::Http2 => Contestant::NginxMap,
+    }
+}
+
 fn cpu(results: &Results) -> String {
     let mut text = String::from(
         "## CPU per request\n\n\
          Microseconds of processor time of the proxy's own processes (the kernel's `schedstat`, user and kernel time), \
-         in the closed loop. In parentheses: the ratio to bare pingora. \\* forwards without verifying.\n\n",
+         in the closed loop. In parentheses: the ratio to bare pingora; over TLS, to nginx. \\* forwards without \
+         verifying.\n\n",
     );
     text += &grid(results, |contestant, case| {
         let own = results.cpu(contestant, case)?;
         let ratio = results
-            .cpu(Contestant::BarePingora, case)
-            .map(|bare| own / bare);
+            .cpu(reference(case), case)
+            .map(|reference| own / reference);
         let ratio = ratio
             .map(|ratio| format!(" ({ratio:.2})"))
             .unwrap_or_default();
@@ -179,18 +196,19 @@ fn latency(results: &Results) -> String {
 fn memory(results: &Results) -> String {
     let mut text = String::from(
         "## Resident memory\n\nMiB (`VmRSS`, summed over processes) after a warm-up, without connections, and with idle connections that \
-         have each served a request.\n\n| | idle |",
+         have each served a request.\n\n| | | idle |",
     );
     for count in results.effort.idle {
         let _ = write!(text, " {count} connections |");
     }
-    text += "\n| --- | ---: | ---: | ---: |\n";
+    text += "\n| --- | --- | ---: | ---: | ---: |\n";
     let mebibytes = |kib: u64| three_digits(kib as f64 / 1024.0);
     for memory in &results.memory {
         let _ = write!(
             text,
-            "| {} | {} |",
+            "| {} | {} | {} |",
             memory.contestant.title(),
+            memory.case.transport().title(),
             mebibytes(memory.idle_kib)
         );
         for (_, kib) in &memory.connected {

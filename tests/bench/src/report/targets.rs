@@ -75,7 +75,7 @@ impl Unit {
 
 /// All targets, with the measured figures.
 pub(super) fn all(results: &Results) -> Vec<Target> {
-    use Case::{W1, W2, W3, W4, W5, W6, W7};
+    use Case::{W1, W2, W3, W4, W5, W6, W7, W8, W9, W10, W11};
     use Contestant::{BarePingora, NginxLua, NginxMap, Signpost};
     let ratio = |case: Case, of: Contestant, to: Case, bound: f64, aim: f64| {
         let against = if of == Signpost {
@@ -104,6 +104,10 @@ pub(super) fn all(results: &Results) -> Vec<Target> {
         ratio(W5, BarePingora, W5, 0.90, 0.75),
         ratio(W6, Signpost, W2, 1.05, 1.02),
         ratio(W7, NginxLua, W7, 0.70, 0.50),
+        ratio(W8, NginxMap, W8, 1.00, 0.90),
+        ratio(W9, NginxMap, W9, 1.10, 1.00),
+        ratio(W10, NginxMap, W10, 1.00, 0.90),
+        ratio(W11, NginxMap, W11, 1.00, 0.90),
     ];
     for case in [W1, W2] {
         let p99 = |one| results.median(one, case, |sample| sample.p99_us);
@@ -120,7 +124,7 @@ pub(super) fn all(results: &Results) -> Vec<Target> {
             unit: Unit::Ratio,
         });
     }
-    let memory = results.memory(Signpost);
+    let memory = results.memory(Signpost, W1);
     let mebibytes = |kib: u64| kib as f64 / 1024.0;
     let connected = memory.and_then(|memory| {
         let mut counts = memory.connected.iter();

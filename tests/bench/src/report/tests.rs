@@ -40,9 +40,10 @@ fn counted(contestant: Contestant, case: Case, count: f64) -> Instructions {
 }
 
 fn results() -> Results {
-    let (own, bare, lua) = (
+    let (own, bare, nginx, lua) = (
         Contestant::Signpost,
         Contestant::BarePingora,
+        Contestant::NginxMap,
         Contestant::NginxLua,
     );
     Results {
@@ -68,6 +69,8 @@ fn results() -> Results {
             series(bare, Case::W2, [20.0; 3]),
             series(lua, Case::W2, [20.0; 3]),
             series(own, Case::W2, [15.0; 3]),
+            series(nginx, Case::W11, [40.0; 3]),
+            series(own, Case::W11, [44.0; 3]),
         ],
         instructions: vec![
             counted(bare, Case::W2, 50_000.0),
@@ -75,6 +78,7 @@ fn results() -> Results {
         ],
         memory: vec![Memory {
             contestant: own,
+            case: Case::W1,
             idle_kib: 18 * 1024,
             connected: vec![(1000, 40 * 1024), (10_000, 255 * 1024)],
         }],
@@ -101,6 +105,8 @@ fn targets_are_compared_with_medians() {
         Some(Verdict::NotMeasured)
     );
     assert_eq!(verdict("W3"), Some(Verdict::NotMeasured));
+    assert_eq!(verdict("W9"), Some(Verdict::NotMeasured));
+    assert_eq!(verdict("W11"), Some(Verdict::Missed));
     assert_eq!(verdict("resident with 10,000"), Some(Verdict::Missed));
     assert_eq!(verdict("resident when idle"), Some(Verdict::Aim));
 }
@@ -109,12 +115,14 @@ fn targets_are_compared_with_medians() {
 fn tables_have_figures_ratios_and_stars() {
     let text = markdown(&results());
     for line in [
-        "| bare pingora | 20.0 (1.00) | 20.0\\* (1.00) |",
-        "| nginx + Lua, verifying |  | 20.0 (1.00) |",
-        "| Signpost | 14.0 (0.70) | 15.0 (0.75) |",
+        "| bare pingora | 20.0 (1.00) | 20.0\\* (1.00) |  |",
+        "| nginx, map |  |  | 40.0\\* (1.00) |",
+        "| nginx + Lua, verifying |  | 20.0 (1.00) |  |",
+        "| Signpost | 14.0 (0.70) | 15.0 (0.75) | 44.0 (1.10) |",
+        "| W11 | W2 over HTTP/2 | 16, 8 streams each |",
         "| Signpost | 59.0k |",
-        "| Signpost | 18.0 | 40.0 | 255 |",
-        "W1 5000/s, W2 5000/s.",
+        "| Signpost | HTTP | 18.0 | 40.0 | 255 |",
+        "W1 5000/s, W2 5000/s, W11 5000/s.",
     ] {
         assert!(text.contains(line), "no {line:?} in\n{text}");
     }
@@ -123,7 +131,7 @@ fn tables_have_figures_ratios_and_stars() {
 #[test]
 fn the_chart_has_a_bar_for_each_figure() {
     let chart = chart::svg(&results());
-    assert_eq!(chart.matches("<rect").count(), 1 + 5);
+    assert_eq!(chart.matches("<rect").count(), 1 + 7);
     assert!(chart.contains("a &lt;processor>"));
     assert!(chart.contains("bare pingora *"));
 }

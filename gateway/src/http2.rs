@@ -1,34 +1,66 @@
-//! Placeholder until the client's side of HTTP/2 is merged.
-use std::sync::Arc;
+//! The client's side: HTTP/2. CONTRACT 2.
+//!
+//! The `h2` crate frames, compresses and controls the flow. Each stream's head is written out in the strict form of
+//! HTTP/1.1, and judged by the parser for HTTP/1.1. So both protocols have the same rules.
+//!
+//! | module | subject |
+//! | --- | --- |
+//! | [`bounds`] | the limits of a connection |
+//! | [`connection`] | the connection loop: accepts streams, serves them, ends the connection |
+//! | [`exchange`] | one stream: its body and its response |
+//! | [`head`] | writes a head out in the strict form, and has it parsed |
+//! | [`meter`] | counts frames that bring no request forward |
+//! | [`response`] | the heads of responses |
+//! | [`snapshot`] | the configuration that a stream began with |
 
-use arc_swap::ArcSwap;
+pub(crate) mod bounds;
+pub(crate) mod connection;
+pub(crate) mod exchange;
+pub(crate) mod head;
+pub(crate) mod meter;
+pub(crate) mod response;
+pub(crate) mod snapshot;
 
-use crate::{client::ConnectionInfo, gateway::Gateway, io::Stream};
+/// The client's first bytes. RFC 9113 section 3.4.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-pub(crate) struct Http2Connections {
-    pub current: Arc<ArcSwap<Gateway>>,
-}
-
+/// Whether a connection's first bytes begin HTTP/2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Preface {
-    Yes,
+    /// Another protocol.
     No,
+    /// Too few bytes to decide.
     Maybe,
+    /// HTTP/2.
+    Yes,
 }
 
+/// Whether a connection that begins with `prefix` is HTTP/2 by prior knowledge. RFC 9113 section 3.3.
+#[must_use]
 pub(crate) fn is_preface(prefix: &[u8]) -> Preface {
-    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-    if prefix.starts_with(preface) {
-        Preface::Yes
-    } else if preface.starts_with(prefix) {
+    let length = prefix.len().min(PREFACE.len());
+    if prefix[..length] != PREFACE[..length] {
+        Preface::No
+    } else if length < PREFACE.len() {
         Preface::Maybe
     } else {
-        Preface::No
+        Preface::Yes
     }
 }
 
-impl Http2Connections {
-    pub(crate) async fn serve<S: Stream + 'static>(&self, stream: S, client: ConnectionInfo) {
-        let _ = (&self.current, client);
-        drop(stream);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_preface_is_found_in_the_first_bytes() {
+        assert_eq!(is_preface(b""), Preface::Maybe);
+        assert_eq!(is_preface(b"P"), Preface::Maybe);
+        assert_eq!(is_preface(b"POST / HTTP/1.1"), Preface::No);
+        assert_eq!(is_preface(b"PRI * HTTP/1.1\r\n\r\nSM"), Preface::No);
+        assert_eq!(is_preface(&PREFACE[..23]), Preface::Maybe);
+        assert_eq!(is_preface(PREFACE), Preface::Yes);
+        let with_settings = [PREFACE, b"\0\0\0\x04\0\0\0\0\0"].concat();
+        assert_eq!(is_preface(&with_settings), Preface::Yes);
     }
 }

@@ -14,6 +14,7 @@
 //! | [`tls`] | certificates, client certificates, session resumption |
 //! | [`open_connections`] | the number of connections, in all and by address |
 //! | [`http1`] | the client's side: strict HTTP/1.1 |
+//! | [`http2`] | the client's side: HTTP/2, judged by the rules of HTTP/1.1 |
 //! | [`current`] | the current gateway, as one connection sees it |
 //! | [`gateway`] | runs the phases in order |
 //! | [`phases`] | one file per phase |

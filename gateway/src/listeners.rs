@@ -40,7 +40,7 @@ use crate::{
     drain::SETTLE_TIME,
     gateway::{Gateway, State},
     http1::connection::Http1Connections,
-    http2::{Http2Connections, Preface, is_preface},
+    http2::{Preface, connection::Http2Connections, is_preface},
     io::Stream,
     open_connections::OpenConnection,
     tls::{ALPN_HTTP_2, UnusableSubject, client_subject},

@@ -34,6 +34,8 @@ mod backend_tls;
 mod backend_faults;
 // Request smuggling: bytes that two readers might parse differently.
 mod desync;
+// HTTP/2 at the gateway: good requests, malformed frames and heads, floods.
+mod http2;
 // Only the provider's callback passes unsigned.
 mod unsigned_callback;
 // The rate limit of unsigned requests for each client address.

@@ -16,6 +16,7 @@
 //! - [`certificates`] issues certificates for TLS
 //! - [`answer`] is a received HTTP response
 //! - [`raw_connection`] sends bytes as they are, for what no client library sends
+//! - [`http2_client`] speaks HTTP/2; [`raw_http2`] sends single frames as they are
 //! - [`recording_backend`] stands in for a backend and keeps every byte it receives; [`scripted_backend`] answers with
 //!   bytes that no backend should send
 //! - [`faulty_backend`] is a backend process that is killed or frozen in the middle of an exchange
@@ -32,11 +33,13 @@ pub mod examples;
 pub mod faulty_backend;
 pub mod folder;
 pub mod html;
+pub mod http2_client;
 pub mod logins;
 pub mod port;
 pub mod postgres;
 pub mod program;
 pub mod raw_connection;
+pub mod raw_http2;
 pub mod real_browser;
 pub mod recording_backend;
 pub mod rows;

@@ -194,12 +194,7 @@ async fn reject_bad_head<S: Stream>(
         rejection,
         received,
     } = bad_head;
-    let line = peek_request_line(received);
-    let unparsed = UnparsedHead {
-        method: line.map_or(&b"-"[..], |line| line.method),
-        path: line.and_then(|line| path_of(line.target)).unwrap_or("-"),
-        received,
-    };
+    let unparsed = unparsed_head(received);
     let recipient = Recipient {
         is_http_1_0: false,
         is_head: unparsed.method == b"HEAD",
@@ -213,7 +208,18 @@ async fn reject_bad_head<S: Stream>(
     client.next()
 }
 
-fn rejection(limits: &HeadLimits, fault: HeadFault) -> Rejection {
+/// What is known of a bad head, of which these bytes arrived.
+pub(crate) fn unparsed_head(received: &[u8]) -> UnparsedHead<'_> {
+    let line = peek_request_line(received);
+    UnparsedHead {
+        method: line.map_or(&b"-"[..], |line| line.method),
+        path: line.and_then(|line| path_of(line.target)).unwrap_or("-"),
+        received,
+    }
+}
+
+/// The rejection of a request whose head has a fault.
+pub(crate) fn rejection(limits: &HeadLimits, fault: HeadFault) -> Rejection {
     match fault {
         HeadFault::NotHttp(why) => Rejection::NotHttp(why),
         HeadFault::Target => Rejection::TargetInvalid,

@@ -182,6 +182,18 @@ impl<'c> Call<'c> {
         (target, form)
     }
 
+    /// Its method.
+    #[must_use]
+    pub const fn method(&self) -> &Method {
+        &self.method
+    }
+
+    /// Its headers, without those of the form.
+    pub fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
+        let headers = self.headers.iter();
+        headers.map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
     /// The URL, for a browser.
     #[must_use]
     pub fn url(&self) -> String {

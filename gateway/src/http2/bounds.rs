@@ -1,0 +1,91 @@
+//! The limits of an HTTP/2 connection, each with its reason.
+
+use std::time::Duration;
+
+use h2::server::Builder;
+
+use crate::request::HeadLimits;
+
+/// Streams open at a time. RFC 9113 section 6.5.2 recommends at least 100.
+pub(crate) const MAX_STREAMS: u32 = 100;
+
+/// Requests of a connection; then GOAWAY. A client that opens another connection reaches every process, and frees what
+/// a long-lived connection accumulated.
+pub(crate) const MAX_REQUESTS: u64 = 10_000;
+
+/// Receive window of a stream, in bytes: the largest form that can be configured.
+pub(crate) const STREAM_WINDOW: u32 = 64 * 1024;
+
+/// Receive window of the connection, in bytes: sixteen of the largest forms at a time. So much is buffered at most
+/// while requests wait, for example for the store.
+pub(crate) const CONNECTION_WINDOW: u32 = 1024 * 1024;
+
+/// Bytes of a response that wait for the client, for each stream. One piece of a usual answer.
+pub(crate) const SEND_BUFFER: usize = 64 * 1024;
+
+/// What RFC 9113 section 6.5.2 counts for each field beside its bytes.
+const FIELD_OVERHEAD: usize = 32;
+
+/// How much larger than the configured limits a header list may be, in bytes: the gateway itself then rejects the
+/// request, with its usual response. Lists beyond get a bare 431 of the `h2` crate, four times larger ones a GOAWAY.
+const LIST_MARGIN: usize = 16 * 1024;
+
+/// Streams that the client reset before the gateway took them up; one read may bring that many. CVE-2023-44487.
+const MAX_RESET_BEFORE_START: usize = 20;
+
+/// Streams that the gateway itself had to reset because of the client's errors, in a connection's life. CVE-2025-8671.
+const MAX_ERRORS: usize = 100;
+
+/// Streams whose late frames are ignored after the gateway reset them. Frames of older ones are an error.
+const MAX_RESET_STREAMS: usize = 50;
+/// Time for which such frames are ignored.
+const RESET_STREAM_TIME: Duration = Duration::from_secs(10);
+
+/// Cost of all frames without progress that a connection can send at once; see [`meter`](super::meter).
+pub(crate) const BUDGET: u64 = 64 * 1024;
+/// How much of the budget returns each second: some 60 PINGs.
+pub(crate) const BUDGET_PER_SECOND: u64 = 1024;
+/// Cost of a request until it is answered. With the budget, that allows 500 requests that the client resets at once,
+/// and seven each second.
+pub(crate) const REQUEST_COST: u64 = 128;
+/// Cost of a DATA or CONTINUATION frame. Other limits apply to their bytes.
+pub(crate) const PIECE_COST: u64 = 16;
+/// What an answered request returns to the budget: its own cost, that of trailers, and some other frames.
+pub(crate) const ANSWER_CREDIT: u64 = 512;
+/// What a piece of a response returns to the budget: some `WINDOW_UPDATE`; and more for its length.
+pub(crate) const PIECE_CREDIT: u64 = 64;
+/// The bytes of a response that return one to the budget.
+pub(crate) const BYTES_PER_CREDIT: u64 = 16;
+
+/// Timeout for the client's answer to a GOAWAY: until then, requests that it sent before are accepted.
+pub(crate) const GOAWAY_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Requests that are accepted after a GOAWAY: two times the streams that can be open. A client that sends more ignores
+/// it, and its connection ends.
+pub(crate) const MAX_LATE_REQUESTS: u64 = 2 * MAX_STREAMS as u64;
+
+/// Lingering close, as for HTTP/1.1: at most 2 s and 1 MiB.
+pub(crate) const LINGER_TIMEOUT: Duration = Duration::from_secs(2);
+/// See [`LINGER_TIMEOUT`].
+pub(crate) const MAX_LINGER_BYTES: usize = 1024 * 1024;
+
+/// Timers that a connection keeps for its next streams.
+pub(crate) const MAX_IDLE_TIMERS: usize = 8;
+
+/// The settings of a connection.
+#[must_use]
+pub(crate) fn settings(limits: &HeadLimits) -> Builder {
+    let list = limits.bytes + limits.headers * FIELD_OVERHEAD + LIST_MARGIN;
+    let mut settings = Builder::new();
+    settings
+        .max_concurrent_streams(MAX_STREAMS)
+        .initial_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_send_buffer_size(SEND_BUFFER)
+        .max_header_list_size(u32::try_from(list).unwrap_or(u32::MAX))
+        .max_pending_accept_reset_streams(MAX_RESET_BEFORE_START)
+        .max_local_error_reset_streams(Some(MAX_ERRORS))
+        .max_concurrent_reset_streams(MAX_RESET_STREAMS)
+        .reset_stream_duration(RESET_STREAM_TIME);
+    settings
+}

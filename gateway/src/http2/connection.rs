@@ -1,0 +1,356 @@
+//! The connection loop: accepts streams, serves them, and ends the connection.
+//!
+//! One task serves the connection and all its streams. So a request needs no task, and its answer is written to the
+//! socket in the same step in which it arrives from the backend.
+
+use std::{
+    future::poll_fn,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use futures_util::stream::{FuturesUnordered, Stream as _};
+use h2::{
+    Reason, RecvStream,
+    server::{Connection, SendResponse},
+};
+use http::Request;
+use tokio::time::{Instant, timeout_at};
+
+use super::{
+    bounds::{
+        GOAWAY_TIMEOUT, LINGER_TIMEOUT, MAX_IDLE_TIMERS, MAX_LATE_REQUESTS, MAX_REQUESTS, settings,
+    },
+    exchange::{Http2Exchange, RequestFacts},
+    head::read_stream_head,
+    meter::{Meter, MeteredStream},
+    snapshot::{Snapshot, Snapshots},
+};
+use crate::{
+    client::ConnectionInfo,
+    drain::{ClosingWatch, Drain, InFlight},
+    gateway::Gateway,
+    http1::connection::{rejection, unparsed_head},
+    io::{Stream, Timer},
+    request::BodyLength,
+};
+
+/// Serves HTTP/2 connections.
+pub(crate) struct Http2Connections {
+    /// The gateway of the current configuration.
+    pub current: Arc<ArcSwap<Gateway>>,
+}
+
+impl Http2Connections {
+    /// Serves a client's connection until it ends. The client's preface has not been read.
+    pub(crate) async fn serve<S: Stream + 'static>(&self, stream: S, client: ConnectionInfo) {
+        let mut snapshots = Snapshots::new(&self.current, client);
+        let gateway = Arc::clone(&snapshots.get().gateway);
+        let (state, timeouts) = (Arc::clone(&gateway.state), gateway.timeouts);
+        let meter = Arc::new(Meter::default());
+        let first_request = Instant::now() + timeouts.head;
+        let stream = MeteredStream::new(stream, Arc::clone(&meter));
+        let handshake = settings(&gateway.limits.head).handshake(stream);
+        drop(gateway);
+        // Boxed, so that the space is free afterwards.
+        let Ok(Ok(connection)) = Box::pin(timeout_at(first_request, handshake)).await else {
+            return;
+        };
+        let closing = pin!(state.drain.closing());
+        let mut serving = Serving {
+            connection: Some(connection),
+            streams: FuturesUnordered::new(),
+            served: Vec::new(),
+            timers: Vec::new(),
+            requests: 0,
+            late_requests: 0,
+            max_requests: Some(MAX_REQUESTS),
+            drain: &state.drain,
+            closing: ClosingWatch::new(&state.drain, closing),
+            meter: &meter,
+            refilled: Instant::now(),
+            send_timeout: timeouts.send,
+            idle_timeout: timeouts.idle,
+            deadlines: Deadlines {
+                idle: Some(first_request),
+                ..Deadlines::default()
+            },
+            timer: Timer::default(),
+            is_going_away: false,
+            going_away: None,
+        };
+        let mut begin = |stream: NewStream, timer: Timer, in_flight| {
+            let snapshot = Arc::clone(snapshots.get());
+            let timeouts = snapshot.gateway.timeouts;
+            let future = serve_stream(snapshot, stream, timer, &meter, in_flight);
+            (future, timeouts.send, timeouts.idle)
+        };
+        poll_fn(|context| serving.poll(context, &mut begin)).await;
+    }
+}
+
+/// A stream whose head was received.
+type NewStream = (Request<RecvStream>, SendResponse<Bytes>);
+
+/// What a served stream leaves: its timer, and the guard that counts it until its last bytes were handed to the socket.
+type Served<'d> = (Timer, InFlight<'d>);
+
+/// Serves one stream.
+async fn serve_stream<'d>(
+    snapshot: Arc<Snapshot>,
+    (request, respond): NewStream,
+    timer: Timer,
+    meter: &'d Meter,
+    in_flight: InFlight<'d>,
+) -> Served<'d> {
+    let Snapshot { gateway, peer } = &*snapshot;
+    let (parts, body) = request.into_parts();
+    let limits = &gateway.limits.head;
+    let read = read_stream_head(&parts, !body.is_end_stream(), limits);
+    let facts = |method: &[u8], length| RequestFacts {
+        length,
+        is_head: method == b"HEAD",
+    };
+    drop(parts);
+    let timeout = gateway.timeouts.send;
+    let client = match read {
+        Ok(head) => {
+            let facts = facts(head.method(), head.body());
+            let mut client = Http2Exchange::new(respond, body, facts, timeout, timer, meter);
+            gateway.serve(&head, peer, &mut client).await;
+            client
+        }
+        Err((fault, written)) => {
+            let unparsed = unparsed_head(&written);
+            let facts = facts(unparsed.method, BodyLength::Unknown);
+            let mut client = Http2Exchange::new(respond, body, facts, timeout, timer, meter);
+            let rejection = rejection(limits, fault);
+            gateway
+                .reject_bad_head(unparsed, &rejection, peer, &mut client)
+                .await;
+            client
+        }
+    };
+    (client.end(), in_flight)
+}
+
+/// A connection that is served.
+struct Serving<'d, S: Stream, F> {
+    /// `None` once it has ended. Its streams end by themselves.
+    connection: Option<Connection<MeteredStream<S>, Bytes>>,
+    streams: FuturesUnordered<F>,
+    /// Streams whose last bytes may still wait for the socket.
+    served: Vec<InFlight<'d>>,
+    timers: Vec<Timer>,
+    requests: u64,
+    /// Those after a GOAWAY.
+    late_requests: u64,
+    /// Requests of a connection; `None`: unlimited.
+    max_requests: Option<u64>,
+    drain: &'d Drain,
+    closing: ClosingWatch<'d>,
+    meter: &'d Meter,
+    /// When the meter's budget was last refilled.
+    refilled: Instant,
+    send_timeout: Duration,
+    idle_timeout: Duration,
+    deadlines: Deadlines,
+    timer: Timer,
+    /// Whether a GOAWAY was sent.
+    is_going_away: bool,
+    /// Held during a stop, from the GOAWAY to the connection's end: the client may have sent another request before it
+    /// received the GOAWAY.
+    going_away: Option<InFlight<'d>>,
+}
+
+/// The times at which something ends.
+#[derive(Debug, Default)]
+struct Deadlines {
+    /// The idle connection; `None` while it has streams.
+    idle: Option<Instant>,
+    /// The client's time to accept bytes, and the bytes written when it began; `None` if it accepts them.
+    blocked: Option<(Instant, u64)>,
+    /// The lingering close.
+    linger: Option<Instant>,
+}
+
+impl Deadlines {
+    fn next(&self) -> Option<Instant> {
+        let blocked = self.blocked.map(|(deadline, _)| deadline);
+        [self.idle, blocked, self.linger]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+}
+
+impl<'d, S: Stream, F: Future<Output = Served<'d>>> Serving<'d, S, F> {
+    /// Ready once the connection and all its streams have ended.
+    fn poll<B>(&mut self, context: &mut Context<'_>, begin: &mut B) -> Poll<()>
+    where
+        B: FnMut(NewStream, Timer, InFlight<'d>) -> (F, Duration, Duration),
+    {
+        loop {
+            let has_accepted = self.accept(context, begin);
+            let has_served = self.serve(context);
+            if self.connection.is_none() {
+                self.served.clear();
+                return if self.streams.is_empty() {
+                    Poll::Ready(())
+                } else {
+                    Poll::Pending
+                };
+            }
+            // Another turn sends what the streams have left, and finds that no more have arrived.
+            let has_changed = has_accepted || has_served || self.check(context);
+            if !has_changed {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Advances the connection, and begins its new streams. Returns whether there were any.
+    fn accept<B>(&mut self, context: &mut Context<'_>, begin: &mut B) -> bool
+    where
+        B: FnMut(NewStream, Timer, InFlight<'d>) -> (F, Duration, Duration),
+    {
+        let mut has_accepted = false;
+        while let Some(connection) = &mut self.connection {
+            match connection.poll_accept(context) {
+                Poll::Ready(Some(Ok(stream))) => {
+                    has_accepted = true;
+                    self.deadlines.idle = None;
+                    let timer = self.timers.pop().unwrap_or_default();
+                    let (future, send, idle) = begin(stream, timer, self.drain.begin());
+                    (self.send_timeout, self.idle_timeout) = (send, idle);
+                    self.streams.push(future);
+                    self.requests += 1;
+                    self.late_requests += u64::from(self.is_going_away);
+                    if self.late_requests > MAX_LATE_REQUESTS {
+                        self.end_now();
+                        break;
+                    }
+                    if self.max_requests.is_some_and(|max| self.requests >= max) {
+                        self.go_away();
+                    }
+                }
+                Poll::Ready(Some(Err(_)) | None) => self.connection = None,
+                Poll::Pending => break,
+            }
+        }
+        has_accepted
+    }
+
+    /// Advances the streams. Returns whether one has ended.
+    fn serve(&mut self, context: &mut Context<'_>) -> bool {
+        let mut has_served = false;
+        while let Poll::Ready(Some((timer, in_flight))) =
+            Pin::new(&mut self.streams).poll_next(context)
+        {
+            has_served = true;
+            self.served.push(in_flight);
+            if self.timers.len() < MAX_IDLE_TIMERS {
+                self.timers.push(timer);
+            }
+        }
+        if has_served && self.streams.is_empty() {
+            let timeout = if self.is_going_away {
+                GOAWAY_TIMEOUT
+            } else {
+                self.idle_timeout
+            };
+            self.deadlines.idle = Some(Instant::now() + timeout);
+        }
+        if has_served && self.drain.is_draining() {
+            self.go_away();
+        }
+        has_served
+    }
+
+    /// Checks the budget, the deadlines, and whether a stop closes idle connections. Returns whether the connection must
+    /// be advanced again.
+    fn check(&mut self, context: &mut Context<'_>) -> bool {
+        if self.meter.is_over() && self.deadlines.linger.is_none() {
+            self.meter.refill(&mut self.refilled);
+            if self.meter.is_over() {
+                self.end_now();
+            }
+            return true;
+        }
+        if !self.is_going_away && self.closing.poll(context).is_ready() {
+            self.go_away();
+            return true;
+        }
+        self.check_progress();
+        let Some(deadline) = self.deadlines.next() else {
+            return false;
+        };
+        self.timer.poll(context, deadline).is_ready() && self.expire(deadline)
+    }
+
+    /// Notes whether the client accepts bytes, and whether the lingering close has begun.
+    fn check_progress(&mut self) {
+        match (self.meter.blocked_at(), self.deadlines.blocked) {
+            (None, _) => {
+                self.deadlines.blocked = None;
+                self.served.clear();
+            }
+            (Some(written), Some((_, before))) if written == before => {}
+            (Some(written), _) => {
+                self.deadlines.blocked = Some((Instant::now() + self.send_timeout, written));
+            }
+        }
+        if self.deadlines.linger.is_none() && self.meter.is_shutting_down() {
+            self.deadlines.linger = Some(Instant::now() + LINGER_TIMEOUT);
+        }
+    }
+
+    /// A deadline has passed. Returns true: the connection or its end must be advanced.
+    fn expire(&mut self, deadline: Instant) -> bool {
+        let is_idle = self.deadlines.idle == Some(deadline);
+        if is_idle && !self.is_going_away {
+            self.go_away();
+        } else {
+            // The client accepts no bytes, or does not close its side.
+            self.connection = None;
+        }
+        true
+    }
+
+    /// Sends GOAWAY. The connection ends after its streams, once the client has received it.
+    fn go_away(&mut self) {
+        let Some(connection) = &mut self.connection else {
+            return;
+        };
+        if self.is_going_away {
+            return;
+        }
+        self.is_going_away = true;
+        connection.graceful_shutdown();
+        if self.drain.is_closing() {
+            self.going_away = Some(self.drain.begin());
+        }
+        if self.streams.is_empty() {
+            self.deadlines.idle = Some(Instant::now() + GOAWAY_TIMEOUT);
+        }
+    }
+
+    /// Ends the connection because its client used up the budget, or ignores a GOAWAY. Its streams are reset.
+    fn end_now(&mut self) {
+        if self.deadlines.linger.is_some() {
+            return;
+        }
+        if let Some(connection) = &mut self.connection {
+            connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
+        }
+        self.is_going_away = true;
+        self.deadlines.linger = Some(Instant::now() + LINGER_TIMEOUT);
+    }
+}
+
+#[cfg(test)]
+mod tests;

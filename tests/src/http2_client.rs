@@ -1,0 +1,132 @@
+//! A client that speaks HTTP/2 without TLS, by prior knowledge (RFC 9113 section 3.3).
+
+use std::net::SocketAddr;
+
+use h2::{
+    Reason,
+    client::{self, SendRequest},
+};
+use http::{HeaderMap, Request, Response};
+use tokio::{net::TcpStream, task::JoinHandle};
+
+use crate::signed_client::Call;
+
+/// A connection. Closed when dropped.
+#[derive(Debug)]
+pub struct Http2Client {
+    sender: SendRequest<Body>,
+    driver: JoinHandle<Result<(), h2::Error>>,
+}
+
+/// A piece of a request's body.
+type Body = std::io::Cursor<Vec<u8>>;
+
+/// An answer, as received.
+#[derive(Clone, Debug)]
+pub struct Http2Answer {
+    /// Its status.
+    pub status: u16,
+    /// Its fields.
+    pub fields: HeaderMap,
+    /// Its body.
+    pub body: Vec<u8>,
+}
+
+impl Http2Answer {
+    /// The problem code in the body, if any.
+    #[must_use]
+    pub fn code(&self) -> Option<String> {
+        let body: serde_json::Value = serde_json::from_slice(&self.body).ok()?;
+        body["code"].as_str().map(str::to_owned)
+    }
+}
+
+impl Http2Client {
+    /// Connects.
+    ///
+    /// # Panics
+    ///
+    /// When the server does not accept the connection.
+    pub async fn open(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).await;
+        let stream = stream.expect("the gateway accepts connections");
+        let handshake = client::Builder::new().handshake(stream).await;
+        let (sender, connection) = handshake.expect("the gateway speaks HTTP/2");
+        Self {
+            sender,
+            driver: tokio::spawn(connection),
+        }
+    }
+
+    /// Sends a call, and reads its answer.
+    ///
+    /// # Errors
+    ///
+    /// The connection ended, or the stream was reset.
+    pub async fn send(&self, call: &Call<'_>) -> Result<Http2Answer, h2::Error> {
+        let (target, form) = call.parts();
+        let mut request = Request::builder()
+            .method(call.method())
+            .uri(format!("http://gateway.example{target}"));
+        for (name, value) in call.headers() {
+            request = request.header(name, value);
+        }
+        if !form.is_empty() {
+            request = request.header("content-type", "application/x-www-form-urlencoded");
+        }
+        let request = request.body(()).expect("a call is a valid request");
+        self.send_request(request, form.into_bytes()).await
+    }
+
+    /// Sends a request with this body, and reads its answer.
+    ///
+    /// # Errors
+    ///
+    /// The connection ended, or the stream was reset.
+    pub async fn send_request(
+        &self,
+        request: Request<()>,
+        body: Vec<u8>,
+    ) -> Result<Http2Answer, h2::Error> {
+        let mut sender = self.sender.clone().ready().await?;
+        let (response, mut stream) = sender.send_request(request, body.is_empty())?;
+        if !body.is_empty() {
+            // Fails if the answer came first.
+            let _ = stream.send_data(Body::new(body), true);
+        }
+        read(response.await?).await
+    }
+
+    /// Whether the server has closed the connection, or asked for that.
+    pub async fn is_closed(&self) -> bool {
+        self.driver.is_finished() || self.sender.clone().ready().await.is_err()
+    }
+}
+
+impl Drop for Http2Client {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
+
+async fn read(response: Response<h2::RecvStream>) -> Result<Http2Answer, h2::Error> {
+    let (head, mut stream) = response.into_parts();
+    let mut body = Vec::new();
+    while let Some(piece) = stream.data().await {
+        match piece {
+            Ok(piece) => {
+                body.extend_from_slice(&piece);
+                // Fails only if the stream was reset, which the next read notices.
+                let _ = stream.flow_control().release_capacity(piece.len());
+            }
+            // The answer is complete, but the request was not.
+            Err(error) if error.reason() == Some(Reason::NO_ERROR) => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Http2Answer {
+        status: head.status.as_u16(),
+        fields: head.headers,
+        body,
+    })
+}

@@ -173,6 +173,7 @@ fn app(id: i64) -> Arc<App> {
         previous_key: None,
         profile: None,
         default_version: None,
+        rate_limit: None,
     })
 }
 

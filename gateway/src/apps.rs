@@ -29,6 +29,8 @@ use gateway_protocol::{
     version::Version,
 };
 
+use crate::config::OwnRate;
+
 /// An application, as requests need it. Immutable; a change creates a new one.
 #[derive(Clone, Debug)]
 pub struct App {
@@ -47,6 +49,8 @@ pub struct App {
     pub profile: Option<Box<SignProfile>>,
     /// The version of requests that name none.
     pub default_version: Option<Version>,
+    /// Its own rate limit; `None`: the gateway's.
+    pub rate_limit: Option<OwnRate>,
 }
 
 /// The key before the last rotation, and the end of its validity.

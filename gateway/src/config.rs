@@ -8,6 +8,7 @@ mod connections;
 mod cors;
 mod limits;
 mod listen;
+mod rate_limits;
 mod sign;
 mod versions;
 
@@ -17,6 +18,7 @@ pub(crate) use self::{
     cors::{AllowedOrigins, Cors, OriginPattern},
     limits::{Limits, Timeouts},
     listen::{ListenerSettings, Protocols},
+    rate_limits::{ADDRESS_RULE, APPLICATION_RULE, PathLimit, RateLimits},
     sign::{AlwaysSigned, SignConfig, weaknesses},
     versions::{
         Backend, BackendAddress, Balance, Balancing, HealthChecks, HostPort, UnknownVersion,
@@ -25,6 +27,7 @@ pub(crate) use self::{
 };
 pub use self::{
     applications::{Applications, MasterKey},
+    rate_limits::OwnRate,
     versions::Versions,
 };
 
@@ -76,6 +79,8 @@ pub struct Config {
     pub(crate) cors: Option<Cors>,
     /// Limits of requests' sizes, and of unsigned requests' rates.
     pub(crate) limits: Limits,
+    /// Rate limits of applications, client addresses and paths.
+    pub(crate) rate_limits: RateLimits,
     /// Timeouts of connections, requests and backends.
     pub(crate) timeouts: Timeouts,
     /// The secret that proves to backends that a request comes from the gateway.
@@ -124,6 +129,7 @@ impl Config {
         let versions = Versions::read(root, &own);
         let cors = root.section("cors", Cors::read);
         let limits = root.section("limits", Limits::read);
+        let rate_limits = root.section("rate_limits", RateLimits::read);
         let timeouts = root.section("timeouts", Timeouts::read);
         let gateway_secret = shared_keys::gateway_secret(root);
         let networks = "addresses or networks, for example \"10.0.0.0/8\"";
@@ -143,6 +149,7 @@ impl Config {
             versions: versions?,
             cors: cors?,
             limits: limits?,
+            rate_limits: rate_limits?,
             timeouts: timeouts?,
             gateway_secret: gateway_secret?,
             trusted_proxies: trusted_proxies?,
@@ -184,6 +191,8 @@ impl Config {
                     .to_owned(),
             );
         }
+        let has_store = matches!(self.applications, Applications::Multi(_));
+        warnings.extend(self.rate_limits.warnings(has_store));
         warnings.extend(self.listener_warnings());
         warnings
     }

@@ -15,7 +15,7 @@ use gateway_protocol::{
 use http::{StatusCode, header::LOCATION};
 use signpost_kit::{
     clock::Clock,
-    rate_limit::{NetworkLimiter, RateExceeded},
+    rate_limit::{NetworkLimiter, QuotaExceeded, RateExceeded},
     shutdown::ShutdownSettings,
 };
 
@@ -40,7 +40,7 @@ use crate::{
         error_format::{ErrorFormatRules, error_format},
         error_response::{error_response, reason},
         identify_app::identify_app,
-        limit::is_unsigned,
+        limit::{RequestLimiter, is_unsigned},
         origin::{Peer, client_address},
         read_params::read_params,
         redirect::https_location,
@@ -48,6 +48,7 @@ use crate::{
         route::{Route, RoutedRequest, route},
         verify::Verifier,
     },
+    rate_limits::Quotas,
     rejection::Rejection,
     request::{BodyLength, Head, Headers, Method, RawHeaders},
     request_ids::RequestIds,
@@ -72,6 +73,8 @@ pub struct Gateway {
     pub(crate) cors: Option<CorsRules>,
     /// Counts unsigned requests by the client's network; `None` if the limit is off.
     pub limiter: Option<NetworkLimiter>,
+    /// Counts requests by client address, application and path.
+    pub(crate) rate_limits: RequestLimiter,
     /// The directory of applications.
     pub apps: AppDirectory,
     /// Verifies signatures.
@@ -154,7 +157,8 @@ impl Gateway {
             reason: reason(StatusCode::PERMANENT_REDIRECT),
             body: BodyLength::Known(0),
         };
-        let own = own_fields(&request.id, None, &self.error_format.names);
+        let quotas = request.quotas.to_fields();
+        let own = own_fields(&request.id, None, &self.error_format.names, &quotas);
         let fields = [(LOCATION.as_str().as_bytes(), &location[..])];
         client.begin(response, own.chain(fields));
         self.finish_empty(request, response, client).await;
@@ -178,7 +182,8 @@ impl Gateway {
             reason: reason(StatusCode::NO_CONTENT),
             body: BodyLength::None,
         };
-        let own = own_fields(&request.id, None, &self.error_format.names);
+        let quotas = request.quotas.to_fields();
+        let own = own_fields(&request.id, None, &self.error_format.names, &quotas);
         client.begin(response, own.chain(cors.preflight_fields(head)));
         self.finish_empty(request, response, client).await;
     }
@@ -229,6 +234,7 @@ impl Gateway {
             started: self.access_log().map(|_| Instant::now()),
             client: peer.address,
             named_app: None,
+            quotas: Quotas::default(),
         }
     }
 
@@ -272,6 +278,12 @@ impl Gateway {
                     (verified, form)
                 }
             };
+        if let Some(app) = verified.signed_app()
+            && self.rate_limits.counts(app)
+        {
+            let now = Instant::now();
+            request.quotas = self.rate_limits.count_app(app, method, target.path, now)?;
+        }
         let routed = route(verified, admitted.version, &self.versions)?;
         Ok(Accepted {
             head,
@@ -281,12 +293,17 @@ impl Gateway {
         })
     }
 
-    /// Checks the limit of unsigned requests, then admits the request. CONTRACT 7: the limit comes after the method,
-    /// and before every other check of the headers.
+    /// Checks the limits of client addresses, then admits the request. CONTRACT 7: the limits come after the method, and
+    /// before every other check of the headers.
     fn admit<'h>(&self, head: &'h Head, peer: &Peer) -> Result<Admitted<'h>, Rejection> {
         let (method, rules) = (head.method(), &self.admission);
         if self.limiter.is_some() && is_unsigned(method, head.target(), self.verifier.config()) {
             self.count_unsigned(client_address(peer, head, &rules.trusted_proxies))?;
+        }
+        if self.rate_limits.counts_addresses() {
+            let client = client_address(peer, head, &rules.trusted_proxies);
+            let (path, now) = (head.target().path, Instant::now());
+            self.rate_limits.count_address(method, path, client, now)?;
         }
         admit(method, head, head.body(), peer, rules)
     }
@@ -376,6 +393,7 @@ impl Gateway {
         client: &mut C,
         forwarded: &mut ForwardOutcome,
     ) -> Result<(), Rejection> {
+        let quotas = request.quotas.to_fields();
         let (head, bytes) = answer.head();
         self.note_secret_rejected(route, &answer)?;
         forwarded.problem = backend_problem(head, bytes);
@@ -397,7 +415,7 @@ impl Gateway {
                 AnswerBody::Chunked | AnswerBody::UntilClose => BodyLength::Unknown,
             },
         };
-        let own = own_fields(&request.id, Some(route), names);
+        let own = own_fields(&request.id, Some(route), names, &quotas);
         let cors = self.cors_fields(request.headers);
         forwarded.status = head.status;
         client.begin(response, own.chain(cors).chain(passed));
@@ -464,9 +482,17 @@ impl Gateway {
                 reason: reason(response.status),
                 body: BodyLength::Known(response.body.len() as u64),
             };
+            let quotas = match rejection {
+                Rejection::QuotaExceeded {
+                    policy,
+                    exceeded: QuotaExceeded { quota, .. },
+                } => Quotas::one(*policy, *quota),
+                _ => request.quotas,
+            };
+            let quotas = quotas.to_fields();
             // A request that is not HTTP gets a bare 400.
             let own = rejection.code().map(|_| {
-                let own = own_fields(&request.id, route, &self.error_format.names);
+                let own = own_fields(&request.id, route, &self.error_format.names, &quotas);
                 own.chain(self.cors_fields(request.headers))
             });
             client.begin(head, own.into_iter().flatten().chain(response.fields()));
@@ -494,6 +520,8 @@ pub struct ReceivedRequest<'r, H> {
     client: IpAddr,
     /// The application that it claims. It may be forged: the verified one is in [`RoutedRequest`].
     named_app: Option<Arc<App>>,
+    /// What the rate limits leave that counted it.
+    quotas: Quotas,
 }
 
 impl<H> ReceivedRequest<'_, H> {

@@ -25,6 +25,8 @@
 //! | [`apps`] | applications: store, cache, keys at rest |
 //! | [`replay`] | the replay memory |
 //! | [`request_ids`] | request ids and trace ids |
+//! | [`rate_limits`] | the debts of the rate limits, and what these leave to a request |
+//! | [`rate_sharing`] | adds up the debts of all gateways in the store |
 //! | [`rejection`] | every reason to reject a request |
 //! | [`secret_rejections`] | backends that reject the gateway's secret |
 //! | [`certificate_watch`] | changed TLS files, and certificates that expire |
@@ -62,6 +64,8 @@ pub mod measured;
 mod observe;
 mod open_connections;
 mod phases;
+mod rate_limits;
+mod rate_sharing;
 mod rejection;
 mod reload;
 mod replay;

@@ -15,7 +15,7 @@ pub use crate::{
     },
     backend::answer_head::{AnswerBody, AnswerHead, AnswerScanner, MalformedAnswer},
     client::ConnectionInfo,
-    config::{Applications, Config, MasterKey, Versions},
+    config::{Applications, Config, MasterKey, OwnRate, Versions},
     drain::Drain,
     gateway::Gateway,
     http1::{

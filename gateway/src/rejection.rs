@@ -8,6 +8,9 @@ use gateway_protocol::{
     sign::{SignTime, Window, explain::Slip},
     version::Version,
 };
+use signpost_kit::rate_limit::QuotaExceeded;
+
+use crate::rate_limits::Policy;
 
 type Cause = Box<dyn StdError + Send + Sync>;
 
@@ -137,6 +140,14 @@ pub enum Rejection {
         /// Time until the next one is served.
         retry_after: Duration,
     },
+    /// Client error: too many requests of an application, or error of a client address or others in its network.
+    #[error("the rate limit is exceeded: {}", policy.as_str())]
+    QuotaExceeded {
+        /// The limit.
+        policy: Policy,
+        /// Time until a request is served again, and what the limit leaves.
+        exceeded: QuotaExceeded,
+    },
     /// Client error: an unknown version.
     #[error("unknown version")]
     VersionUnknown {
@@ -199,7 +210,9 @@ impl Rejection {
             Self::SignMissing => ProblemCode::SignMissing,
             Self::SignMismatch { .. } => ProblemCode::SignMismatch,
             Self::RequestReplayed => ProblemCode::RequestReplayed,
-            Self::RateLimited { .. } | Self::AddressRateLimited { .. } => ProblemCode::RateLimited,
+            Self::RateLimited { .. }
+            | Self::AddressRateLimited { .. }
+            | Self::QuotaExceeded { .. } => ProblemCode::RateLimited,
             Self::VersionUnknown { .. } => ProblemCode::VersionUnknown,
             Self::StoreUnavailable(_) => ProblemCode::StoreUnavailable,
             Self::BackendUnreachable { .. } | Self::GatewaySecretRejected => {

@@ -185,6 +185,16 @@ pub enum Method {
 }
 
 impl Method {
+    /// The method of these bytes, if it is allowed.
+    #[must_use]
+    pub(crate) const fn from_bytes(method: &[u8]) -> Option<Self> {
+        match method {
+            b"GET" => Some(Self::Get),
+            b"POST" => Some(Self::Post),
+            _ => None,
+        }
+    }
+
     /// The method as in the request line.
     #[must_use]
     pub(crate) const fn as_str(self) -> &'static str {

@@ -36,6 +36,7 @@ use crate::{
     listeners::{Clients, listening_socket},
     management::Management,
     observe::access_log::AccessLog,
+    rate_sharing::RateSharing,
     reload::{GatewayReload, Upgrade},
     routing::monitor::resolve_all,
     stop::Stop,
@@ -84,6 +85,7 @@ pub(crate) fn run(
     let public_url = config.public_url.clone();
     let drain = Arc::new(Drain::new());
     let access_log = AccessLog::start(log.writer().clone())?;
+    let rate_key = apps.rate_key.clone();
     let gateway = Gateway::new(config, apps.directory, drain, Some(access_log))?;
     let current = Arc::new(ArcSwap::from_pointee(gateway));
     let Listening {
@@ -120,7 +122,8 @@ pub(crate) fn run(
             handed_over: Arc::clone(&handed_over),
         },
     };
-    start_control(control, hangups, reload, file, settings)?;
+    let sharing = rate_key.and_then(|key| RateSharing::new(&reload, key));
+    start_control(control, hangups, reload, sharing, file, settings)?;
     let listen = addresses.iter().map(SocketAddr::to_string);
     let listen = listen.collect::<Vec<_>>().join(", ");
     tracing::info!(
@@ -152,12 +155,13 @@ pub(crate) fn run(
     ended.recv().context("the server stopped by itself")
 }
 
-/// Starts the control thread, which serves no requests: it monitors the backends' addresses and reloads the
-/// configuration.
+/// Starts the control thread, which serves no requests: it monitors the backends' addresses, reloads the configuration,
+/// and shares the debts of rate limits.
 fn start_control(
     runtime: Runtime,
     hangups: ReloadSignals,
     reload: GatewayReload,
+    sharing: Option<RateSharing>,
     file: PathBuf,
     settings: Settings,
 ) -> anyhow::Result<()> {
@@ -168,6 +172,9 @@ fn start_control(
         // nevertheless.
         resolve_all(&balancers).await;
         reload.monitor.lock().await.follow(balancers.into_iter());
+        if let Some(sharing) = sharing {
+            tokio::spawn(sharing.run());
+        }
         Reloader::new(reload, file, settings, hangups)
     });
     thread::Builder::new()

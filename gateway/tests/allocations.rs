@@ -44,7 +44,11 @@ struct Phases {
 
 impl Phases {
     fn new() -> Self {
-        let (config, folder) = config(CONFIG);
+        Self::with(CONFIG)
+    }
+
+    fn with(toml: &str) -> Self {
+        let (config, folder) = config(toml);
         let Applications::Single(key) = &config.applications else {
             unreachable!("the configuration has one application")
         };
@@ -178,6 +182,19 @@ fn counting_an_unsigned_request_allocates_nothing() {
         });
         assert_eq!(cost.count_total, 0, "{client}: {cost:?}");
     }
+}
+
+#[test]
+fn counting_a_request_by_application_address_and_path_allocates_nothing() {
+    let limits = "[rate_limits.application]\nper_second = 1000\n[rate_limits.address]\nper_second = 1000\n\
+                  [[rate_limits.paths]]\npath = '/user'\nper_second = 1000\n";
+    let (without, with) = (Phases::new(), Phases::with(&format!("{CONFIG}{limits}")));
+    let cost = |phases: &Phases| {
+        let query = phases.signed("user=someone&page=7");
+        let request = format!("GET /user?{query} HTTP/1.1\r\n{HEADERS}\r\n");
+        phases.cost(&request).count_total
+    };
+    assert_eq!(cost(&with), cost(&without));
 }
 
 #[test]

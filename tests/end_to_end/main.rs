@@ -44,6 +44,8 @@ mod address_limit;
 mod listeners;
 // Pages of other origins: CORS.
 mod cors;
+// Rate limits of applications, client addresses and paths, at one gateway and shared by several.
+mod rate_limits;
 // The access line of a rejected request: the reason and the client.
 mod rejection_log;
 // A client that does not read its answers.

@@ -13,16 +13,25 @@ pub fn example(name: &str) -> String {
     fs::read_to_string(folder.join(name)).expect("the example is in conf")
 }
 
-/// Each key of an example, dotted, with its value. Keys that are commented out count.
+/// Each key of an example, dotted, with its value. Keys that are commented out count. A list of tables, `[[name]]`, is one
+/// key with an empty list.
 #[must_use]
 pub fn keys(text: &str) -> BTreeMap<String, String> {
     let mut table = String::new();
     let mut keys = BTreeMap::new();
+    let mut in_list = false;
     for line in text.lines() {
         let line = uncommented(line).unwrap_or(line);
-        if let Some(name) = line.strip_prefix('[') {
+        if let Some(name) = line.strip_prefix("[[") {
+            let name = name.split(']').next().unwrap_or_default();
+            keys.insert(name.to_owned(), "[]".to_owned());
+            in_list = true;
+        } else if let Some(name) = line.strip_prefix('[') {
+            in_list = false;
             table = format!("{}.", name.split(']').next().unwrap_or_default());
-        } else if let Some((key, value)) = line.split_once(" = ").filter(|_| !line.starts_with('#'))
+        } else if let Some((key, value)) = line
+            .split_once(" = ")
+            .filter(|_| !line.starts_with('#') && !in_list)
         {
             keys.insert(format!("{table}{key}"), value.to_owned());
         }

@@ -87,7 +87,13 @@ uri_too_long = The query is too long
 content_type_unsupported = The content type is not supported
     .detail = Send the body as application/x-www-form-urlencoded in UTF-8, without a content encoding.
 rate_limited = Too many requests
-    .detail = Wait for the time given in the Retry-After header, then try again.
+    .detail =
+        { $limit ->
+            [app] This application has reached its limit of requests. Wait for the time given in the Retry-After header, then try again.
+            [address] Your network address has reached its limit of requests. Wait for the time given in the Retry-After header, then try again.
+            [path] This path has reached its limit of requests. Wait for the time given in the Retry-After header, then try again.
+           *[other] Wait for the time given in the Retry-After header, then try again.
+        }
     .page = Wait a moment, then try again.
 headers_too_large = The headers are too large
     .detail = The request line and headers may have at most { $limit } bytes in total, with at most { $count } headers.

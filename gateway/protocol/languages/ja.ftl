@@ -86,7 +86,13 @@ uri_too_long = クエリが長すぎます
 content_type_unsupported = 対応していないコンテンツタイプです
     .detail = 本文は UTF-8 の application/x-www-form-urlencoded とし、コンテンツエンコーディングは使わないでください。
 rate_limited = リクエストが多すぎます
-    .detail = Retry-After ヘッダーの時間だけ待ってから、やり直してください。
+    .detail =
+        { $limit ->
+            [app] このアプリケーションのリクエスト数が上限に達しました。Retry-After ヘッダーの時間だけ待ってから、やり直してください。
+            [address] このネットワークアドレスのリクエスト数が上限に達しました。Retry-After ヘッダーの時間だけ待ってから、やり直してください。
+            [path] このパスへのリクエスト数が上限に達しました。Retry-After ヘッダーの時間だけ待ってから、やり直してください。
+           *[other] Retry-After ヘッダーの時間だけ待ってから、やり直してください。
+        }
     .page = 少し待ってからやり直してください。
 headers_too_large = ヘッダーが大きすぎます
     .detail = リクエスト行とヘッダーは合わせて { $limit } バイトまで、ヘッダーは { $count } 個までです。

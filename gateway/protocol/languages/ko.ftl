@@ -86,7 +86,13 @@ uri_too_long = 쿼리가 너무 깁니다
 content_type_unsupported = 지원하지 않는 콘텐츠 형식입니다
     .detail = 본문은 UTF-8의 application/x-www-form-urlencoded로, 콘텐츠 인코딩 없이 보내세요.
 rate_limited = 요청이 너무 많습니다
-    .detail = Retry-After 헤더의 시간만큼 기다린 뒤 다시 시도하세요.
+    .detail =
+        { $limit ->
+            [app] 이 애플리케이션의 요청 한도에 도달했습니다. Retry-After 헤더의 시간만큼 기다린 뒤 다시 시도하세요.
+            [address] 이 네트워크 주소의 요청 한도에 도달했습니다. Retry-After 헤더의 시간만큼 기다린 뒤 다시 시도하세요.
+            [path] 이 경로의 요청 한도에 도달했습니다. Retry-After 헤더의 시간만큼 기다린 뒤 다시 시도하세요.
+           *[other] Retry-After 헤더의 시간만큼 기다린 뒤 다시 시도하세요.
+        }
     .page = 잠시 후 다시 시도하세요.
 headers_too_large = 헤더가 너무 큽니다
     .detail = 요청 줄과 헤더는 합쳐서 { $limit }바이트까지, 헤더는 { $count }개까지 받습니다.

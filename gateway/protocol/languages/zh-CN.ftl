@@ -86,7 +86,13 @@ uri_too_long = 查询字符串过长
 content_type_unsupported = 不支持的内容类型
     .detail = 请求体请使用 UTF-8 的 application/x-www-form-urlencoded，不要使用内容编码。
 rate_limited = 请求过多
-    .detail = 请按 Retry-After 响应头给出的时间等待后再试。
+    .detail =
+        { $limit ->
+            [app] 该应用的请求已达到上限。请按 Retry-After 响应头给出的时间等待后再试。
+            [address] 您的网络地址的请求已达到上限。请按 Retry-After 响应头给出的时间等待后再试。
+            [path] 该路径的请求已达到上限。请按 Retry-After 响应头给出的时间等待后再试。
+           *[other] 请按 Retry-After 响应头给出的时间等待后再试。
+        }
     .page = 请稍后再试。
 headers_too_large = 请求头过大
     .detail = 请求行和请求头合计最多 { $limit } 字节，请求头最多 { $count } 个。

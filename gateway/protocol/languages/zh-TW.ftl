@@ -86,7 +86,13 @@ uri_too_long = 查詢字串過長
 content_type_unsupported = 不支援的內容類型
     .detail = 請求主體請使用 UTF-8 的 application/x-www-form-urlencoded，不要使用內容編碼。
 rate_limited = 請求過多
-    .detail = 請依 Retry-After 標頭給出的時間等待後再試。
+    .detail =
+        { $limit ->
+            [app] 此應用程式的請求已達到上限。請依 Retry-After 標頭給出的時間等待後再試。
+            [address] 您的網路位址的請求已達到上限。請依 Retry-After 標頭給出的時間等待後再試。
+            [path] 此路徑的請求已達到上限。請依 Retry-After 標頭給出的時間等待後再試。
+           *[other] 請依 Retry-After 標頭給出的時間等待後再試。
+        }
     .page = 請稍後再試。
 headers_too_large = 標頭過大
     .detail = 請求行與標頭合計最多 { $limit } 位元組，標頭最多 { $count } 個。

@@ -41,6 +41,11 @@ pub const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// W3C Trace Context, the vendors' part.
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
+/// What a rate limit leaves (draft-ietf-httpapi-ratelimit-headers-10).
+pub const RATELIMIT: HeaderName = HeaderName::from_static("ratelimit");
+/// The rate limits themselves, in the same draft.
+pub const RATELIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+
 /// Prefix (in lower case) of the gateway's internal headers, in both directions.
 pub const INTERNAL_PREFIX: &str = "x-gateway-";
 

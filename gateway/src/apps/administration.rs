@@ -21,7 +21,7 @@ use super::{
         RotationOutcome, UnknownDefault,
     },
 };
-use crate::config::{Config, weaknesses};
+use crate::config::{Config, OwnRate, weaknesses};
 
 /// Maximum time for which the old key stays valid after a rotation: 30 days. CONTRACT 4.
 pub(crate) const MAX_OVERLAP: Duration = Duration::from_secs(30 * 24 * 60 * 60);
@@ -75,6 +75,8 @@ pub(crate) struct AppChanges {
     pub profile: Edit<ProfileChoice>,
     /// The version for requests that name none.
     pub default_version: Edit<Version>,
+    /// Its own rate limit.
+    pub rate_limit: Edit<OwnRate>,
 }
 
 /// The key of a new application or a rotation. It is returned only once.
@@ -181,6 +183,7 @@ impl Administration {
             return_to_origins: edit.return_to.map(texts),
             profile,
             default_version: edit.default_version,
+            rate_limit: edit.rate_limit,
         };
         if !self.store.update(update).await? {
             return Err(AdministrationError::Unknown { ident });
@@ -326,6 +329,7 @@ impl AppChanges {
             && self.return_to.is_none()
             && !self.profile.is_change()
             && !self.default_version.is_change()
+            && !self.rate_limit.is_change()
     }
 }
 

@@ -53,6 +53,7 @@ impl AppDirectory {
             previous_key: None,
             profile: None,
             default_version: None,
+            rate_limit: None,
         }))
     }
 }

@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use anyhow::Context;
 use gateway_protocol::app::AppIdent;
+use ring::hmac;
 use signpost_kit::clock::{Clock, SystemClock};
 use signpost_store::{Store, StoreSettings, changes::Watch};
 
@@ -25,6 +26,8 @@ pub(crate) struct OpenApps {
     pub directory: AppDirectory,
     /// The database; `None` in single-application mode.
     pub store: Option<Store>,
+    /// Hashes the keys of shared rate limits; `None` in single-application mode.
+    pub rate_key: Option<hmac::Key>,
     /// Keeps the subscription to the store's changes alive.
     _watch: Option<Watch>,
 }
@@ -40,6 +43,7 @@ pub(crate) fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
             return Ok(OpenApps {
                 directory: AppDirectory::single(key.clone()),
                 store: None,
+                rate_key: None,
                 _watch: None,
             });
         }
@@ -53,6 +57,8 @@ pub(crate) fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
         // The pool's connections would end with this runtime.
         postgres.disconnect();
     }
+    // The key exists now: `open_store` creates a missing one.
+    let sealer = Sealer::existing(&multi.master_key, false)?;
     let address = &config.store.address;
     tracing::info!(store = %address, "using store {address}");
     warn_of_unknown_defaults(&config.store, &config.versions, &database);
@@ -64,6 +70,7 @@ pub(crate) fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
     Ok(OpenApps {
         directory: AppDirectory::Multi(apps),
         store: Some(database),
+        rate_key: sealer.map(|sealer| sealer.rate_key()),
         _watch: Some(watch),
     })
 }

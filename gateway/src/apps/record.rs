@@ -14,13 +14,15 @@ use super::{
     store::{AppStoreError, AppSummary, AppUpdate, Edit, NewApp, UnknownDefault},
 };
 
+use crate::config::OwnRate;
+
 /// The columns of an [`AppRow`].
-pub(super) const APP_COLUMNS: &str =
-    "id, state, key_sealed, previous_sealed, previous_until, sign_profile, default_version";
+pub(super) const APP_COLUMNS: &str = "id, state, key_sealed, previous_sealed, previous_until, sign_profile, default_version, \
+                          rate_per_second, rate_burst";
 
 /// The columns of [`summary_from_row`].
 pub(super) const SUMMARY_COLUMNS: &str = "ident, name, state, created_at, sign_profile, return_to_origins, default_version, \
-                                  previous_until";
+                                  previous_until, rate_per_second, rate_burst";
 
 /// The columns of [`stored_keys_from_row`].
 pub(super) const KEY_COLUMNS: &str = "id, ident, key_sealed, previous_sealed, previous_until";
@@ -51,6 +53,8 @@ pub(super) struct AppRowUpdate {
     pub(super) return_to_origins: Option<String>,
     pub(super) sign_profile: Edit<String>,
     pub(super) default_version: Edit<String>,
+    /// Requests per second and at once.
+    pub(super) rate_limit: Edit<[i64; 2]>,
 }
 
 /// A row as read for a request. Its keys are sealed.
@@ -62,6 +66,7 @@ pub(super) struct AppRow {
     pub(super) previous_until: Option<i64>,
     pub(super) sign_profile: Option<String>,
     pub(super) default_version: Option<String>,
+    pub(super) rate_limit: Option<(i64, i64)>,
 }
 
 impl AppCodec {
@@ -125,6 +130,10 @@ impl AppCodec {
             AppState::Disabled
         };
         let default_version = record.default_version.map(|name| name.parse());
+        let rate_limit = record.rate_limit.map(|(per_second, burst)| {
+            let own = OwnRate::from_numbers(per_second, burst);
+            own.ok_or(AppStoreError::Malformed("rate_per_second"))
+        });
         Ok(App {
             id: AppId::new(record.id),
             ident: Some(ident),
@@ -135,6 +144,7 @@ impl AppCodec {
             default_version: default_version
                 .transpose()
                 .map_err(|_| AppStoreError::Malformed("default_version"))?,
+            rate_limit: rate_limit.transpose()?,
         })
     }
 }
@@ -148,7 +158,14 @@ impl AppRowUpdate {
             return_to_origins: origins.map(|origins| origins_json(&origins)),
             sign_profile: update.profile.map(|profile| profile_json(&profile)),
             default_version: update.default_version.map(|version| version.to_string()),
+            rate_limit: update.rate_limit.map(OwnRate::numbers),
         })
+    }
+
+    /// The new columns of the rate limit.
+    pub(super) fn rate_columns(&self) -> [Option<i64>; 2] {
+        let numbers = self.rate_limit.value();
+        [0, 1].map(|index| numbers.map(|numbers| numbers[index]))
     }
 }
 
@@ -185,7 +202,14 @@ pub(super) fn app_from_row<R: StoredRow>(row: &R) -> Result<AppRow, R::Error> {
         previous_until: row.optional_number("previous_until")?,
         sign_profile: row.optional_text("sign_profile")?.map(str::to_owned),
         default_version: row.optional_text("default_version")?.map(str::to_owned),
+        rate_limit: rate_from_row(row)?,
     })
+}
+
+/// Reads the columns of a rate limit; `None` if one is null.
+fn rate_from_row<R: StoredRow>(row: &R) -> Result<Option<(i64, i64)>, R::Error> {
+    let per_second = row.optional_number("rate_per_second")?;
+    Ok(per_second.zip(row.optional_number("rate_burst")?))
 }
 
 /// Reads [`SUMMARY_COLUMNS`]. Malformed values are omitted, so that an operator sees the rest.
@@ -200,6 +224,8 @@ pub(super) fn summary_from_row<R: StoredRow>(row: &R) -> Result<AppSummary, R::E
         sign_profile: profile.and_then(|json| serde_json::from_str(json).ok()),
         return_to: serde_json::from_str(origins).unwrap_or_default(),
         default_version: row.optional_text("default_version")?.map(str::to_owned),
+        rate_limit: rate_from_row(row)?
+            .and_then(|(per_second, burst)| OwnRate::from_numbers(per_second, burst)),
         previous_key_until: row.optional_time("previous_until")?,
     })
 }

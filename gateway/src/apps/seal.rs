@@ -15,7 +15,10 @@ use gateway_protocol::{
     app::AppIdent,
     sign::{AppKey, SignTime},
 };
-use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::{
+    aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey},
+    hmac,
+};
 use zeroize::Zeroizing;
 
 use crate::config::MasterKey;
@@ -27,7 +30,14 @@ const MASTER_KEY_BYTES: usize = 32;
 const FORMAT: &[u8] = b"signpost:application-key:2:";
 
 /// Seals and opens application keys.
-pub struct Sealer(LessSafeKey);
+pub struct Sealer {
+    key: LessSafeKey,
+    /// Hashes the keys of shared rate limits.
+    rate_key: hmac::Key,
+}
+
+/// Derives [`Sealer::rate_key`] from the master key.
+const RATE_KEY: &[u8] = b"signpost:rate-limits:1";
 
 /// The position of a sealed key in its record. The key can only be opened for the same slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,7 +134,18 @@ impl Sealer {
         hex::decode_to_slice(digits, &mut *bytes).map_err(|_| MasterKeyError::Invalid)?;
         let key =
             UnboundKey::new(&CHACHA20_POLY1305, &*bytes).map_err(|_| MasterKeyError::Invalid)?;
-        Ok(Self(LessSafeKey::new(key)))
+        let derived = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &*bytes), RATE_KEY);
+        Ok(Self {
+            key: LessSafeKey::new(key),
+            rate_key: hmac::Key::new(hmac::HMAC_SHA256, derived.as_ref()),
+        })
+    }
+
+    /// The key that hashes whom a shared rate limit counts: all gateways on a store have the same, and without it the
+    /// store's hashes do not tell addresses.
+    #[must_use]
+    pub(crate) fn rate_key(&self) -> hmac::Key {
+        self.rate_key.clone()
     }
 
     /// Seals a key for a slot of `ident`'s record: a random nonce, then the sealed key and its tag.
@@ -160,7 +181,7 @@ impl Sealer {
         let mut nonce = [0; NONCE_LEN];
         getrandom::fill(&mut nonce).map_err(|_| SealError::NoRandomness)?;
         let mut sealed = key.expose().as_bytes().to_vec();
-        self.0
+        self.key
             .seal_in_place_append_tag(
                 Nonce::assume_unique_for_key(nonce),
                 Aad::from(authenticated),
@@ -177,7 +198,7 @@ impl Sealer {
         let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| SealError::NotOpened)?;
         let mut opened = Zeroizing::new(sealed.to_vec());
         let key = self
-            .0
+            .key
             .open_in_place(nonce, Aad::from(authenticated), &mut opened);
         let key = key.map_err(|_| SealError::NotOpened)?;
         std::str::from_utf8(key)

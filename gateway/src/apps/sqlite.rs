@@ -171,12 +171,15 @@ impl AppStore for SqliteAppStore {
     async fn update(&self, update: AppUpdate) -> Result<bool, AppStoreError> {
         let ident = update.ident;
         let record = AppRowUpdate::new(update)?;
+        let [per_second, burst] = record.rate_columns();
         self.change(ident, move |transaction| {
             transaction.execute(
                 "UPDATE applications SET name = coalesce(?2, name), \
                  return_to_origins = coalesce(?3, return_to_origins), \
                  sign_profile = CASE WHEN ?4 THEN ?5 ELSE sign_profile END, \
-                 default_version = CASE WHEN ?6 THEN ?7 ELSE default_version END WHERE ident = ?1",
+                 default_version = CASE WHEN ?6 THEN ?7 ELSE default_version END, \
+                 rate_per_second = CASE WHEN ?8 THEN ?9 ELSE rate_per_second END, \
+                 rate_burst = CASE WHEN ?8 THEN ?10 ELSE rate_burst END WHERE ident = ?1",
                 params![
                     ident.as_str(),
                     record.name,
@@ -185,6 +188,9 @@ impl AppStore for SqliteAppStore {
                     record.sign_profile.value(),
                     record.default_version.is_change(),
                     record.default_version.value(),
+                    record.rate_limit.is_change(),
+                    per_second,
+                    burst,
                 ],
             )
         })

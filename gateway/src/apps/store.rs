@@ -11,6 +11,7 @@ use gateway_protocol::{
 use signpost_kit::clock::Timestamp;
 
 use super::{App, AppState, seal::SealError};
+use crate::config::OwnRate;
 
 /// A new application.
 #[derive(Clone, Debug)]
@@ -44,6 +45,8 @@ pub struct AppUpdate {
     pub(crate) profile: Edit<SignProfile>,
     /// The version for requests that name none.
     pub(crate) default_version: Edit<Version>,
+    /// Its own rate limit.
+    pub(crate) rate_limit: Edit<OwnRate>,
 }
 
 /// A change of an optional setting.
@@ -146,6 +149,8 @@ pub struct AppSummary {
     pub(crate) return_to: Vec<String>,
     /// The version for requests that name none.
     pub(crate) default_version: Option<String>,
+    /// Its own rate limit: "100/200" (a second, at once), or "unlimited".
+    pub(crate) rate_limit: Option<OwnRate>,
     /// The end of the previous key's validity.
     pub(crate) previous_key_until: Option<Timestamp>,
 }

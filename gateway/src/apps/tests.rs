@@ -343,6 +343,7 @@ fn no_change(ident: AppIdent) -> AppUpdate {
         return_to_origins: None,
         profile: Edit::Keep,
         default_version: Edit::Keep,
+        rate_limit: Edit::Keep,
     }
 }
 
@@ -359,7 +360,31 @@ async fn an_update_changes_only_the_given_settings() {
     apps.create(app.clone()).await.unwrap();
     let shown = async || serde_json::to_value(apps.summary(app.ident).await.unwrap()).unwrap();
     let mut expected = shown().await;
-    let edits: [(AppUpdate, &str, serde_json::Value); 6] = [
+    let edits: [(AppUpdate, &str, serde_json::Value); 9] = [
+        (
+            AppUpdate {
+                rate_limit: Edit::Set("100/200".parse().unwrap()),
+                ..no_change(app.ident)
+            },
+            "rate_limit",
+            "100/200".into(),
+        ),
+        (
+            AppUpdate {
+                rate_limit: Edit::Set("unlimited".parse().unwrap()),
+                ..no_change(app.ident)
+            },
+            "rate_limit",
+            "unlimited".into(),
+        ),
+        (
+            AppUpdate {
+                rate_limit: Edit::Unset,
+                ..no_change(app.ident)
+            },
+            "rate_limit",
+            serde_json::Value::Null,
+        ),
         (
             AppUpdate {
                 name: Some("two".to_owned()),

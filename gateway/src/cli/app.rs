@@ -33,7 +33,7 @@ use crate::{
         open::{open_store, raise_statement_timeout},
         store::{AppStore, AppSummary, Edit},
     },
-    config::{Applications, Config, weaknesses},
+    config::{Applications, Config, OwnRate, weaknesses},
 };
 
 const MAX_OVERLAP_HOURS: u64 = MAX_OVERLAP.as_secs() / 3600;
@@ -152,6 +152,10 @@ pub(super) struct Update {
     /// Remove its default version: use the gateway's.
     #[arg(long, conflicts_with = "default_version")]
     no_default_version: bool,
+    /// Its own rate limit: signed requests per second, and at once, for example "100/200"; or "unlimited"; or "default",
+    /// the gateway's.
+    #[arg(long, value_name = "RATE", value_parser = rate_limit)]
+    rate_limit: Option<Edit<OwnRate>>,
     #[command(flatten)]
     common: CommonOptions,
 }
@@ -282,6 +286,7 @@ async fn update(update: Update) -> anyhow::Result<()> {
             (false, Some(version)) => Edit::Set(version),
             (false, None) => Edit::Keep,
         },
+        rate_limit: update.rate_limit.unwrap_or_default(),
     };
     let changes_profile = edit.profile.value().is_some();
     let administration = administration(&update.common).await?;
@@ -289,6 +294,16 @@ async fn update(update: Update) -> anyhow::Result<()> {
     print_weaknesses(updated.sign_profile.as_ref().filter(|_| changes_profile));
     show(&updated, &update.common);
     Ok(())
+}
+
+fn rate_limit(text: &str) -> Result<Edit<OwnRate>, String> {
+    match text {
+        "default" => Ok(Edit::Unset),
+        text => text
+            .parse()
+            .map(Edit::Set)
+            .map_err(|error| format!("allowed: {error}; or \"default\"")),
+    }
 }
 
 fn print_weaknesses(profile: Option<&SignProfile>) {
@@ -388,22 +403,24 @@ fn table(all: &[AppSummary]) {
             app.ident.clone(),
             app.state.clone(),
             profile(app),
+            app.rate_limit
+                .map_or("default".to_owned(), |rate| rate.to_string()),
             app.name.clone(),
         ]
     });
-    let heads = ["IDENT", "STATE", "PROFILE", "NAME"].map(str::to_owned);
-    let rows: Vec<[String; 4]> = std::iter::once(heads).chain(rows).collect();
+    let heads = ["IDENT", "STATE", "PROFILE", "RATE", "NAME"].map(str::to_owned);
+    let rows: Vec<[String; 5]> = std::iter::once(heads).chain(rows).collect();
     let width = |column: usize| {
         rows.iter()
             .map(|row| row[column].chars().count())
             .max()
             .unwrap_or(0)
     };
-    let widths = [width(0), width(1), width(2)];
-    for [ident, state, profile, name] in &rows {
-        let [first, second, third] = widths;
+    let widths = [width(0), width(1), width(2), width(3)];
+    for [ident, state, profile, rate, name] in &rows {
+        let [first, second, third, fourth] = widths;
         print_line(&format!(
-            "{ident:first$}  {state:second$}  {profile:third$}  {name}"
+            "{ident:first$}  {state:second$}  {profile:third$}  {rate:fourth$}  {name}"
         ));
     }
 }

@@ -76,11 +76,11 @@ impl UnsignedLimits {
 }
 
 /// Maximum of `per_second`: more than one machine can serve.
-const MAX_PER_SECOND: u32 = 1_000_000;
+pub(super) const MAX_PER_SECOND: u32 = 1_000_000;
 /// Maximum of `burst`.
-const MAX_BURST: u32 = 10_000_000;
+pub(super) const MAX_BURST: u32 = 10_000_000;
 
-fn rate(per_second: u32, burst: u32) -> Read<Rate> {
+pub(super) fn rate(per_second: u32, burst: u32) -> Read<Rate> {
     Rate::new(per_second, burst).ok_or(Invalid)
 }
 

@@ -173,7 +173,7 @@ fn always_signed(text: &str) -> Option<AlwaysSigned> {
     })
 }
 
-fn path(text: &str) -> Option<String> {
+pub(super) fn path(text: &str) -> Option<String> {
     let is_path = text.starts_with('/') && !text.contains(['?', '#', ' ']);
     is_path.then(|| text.to_owned())
 }

@@ -14,13 +14,13 @@ use super::{Gateway, State};
 use crate::{
     apps::directory::AppDirectory,
     backend::upstream::BackendClient,
-    config::{Backend, Config, ListenerSettings},
+    config::{Applications, Backend, Config, ListenerSettings},
     drain::Drain,
     observe::access_log::AccessLog,
     open_connections::OpenConnections,
     phases::{
         admit::AdmissionRules, backend_headers::BackendHeaderRules, cors::CorsRules,
-        error_format::ErrorFormatRules, verify::Verifier,
+        error_format::ErrorFormatRules, limit::RequestLimiter, verify::Verifier,
     },
     request_ids::RequestIds,
     routing::Balancer,
@@ -52,6 +52,7 @@ impl Gateway {
                 .limits
                 .unsigned
                 .map(|limits| NetworkLimiter::new(limits.network, limits.site, Instant::now())),
+            rate_limits: request_limiter(&config, None),
             verifier: Verifier::new(config.sign.clone()),
             balancers: balancers(&config, None),
             listeners: config.listeners.iter().cloned().map(Arc::new).collect(),
@@ -84,6 +85,7 @@ impl Gateway {
             generation: self.generation + 1,
             apps,
             limiter,
+            rate_limits: request_limiter(&config, Some(&self.rate_limits)),
             verifier: self
                 .verifier
                 .with_config(config.sign.clone(), now, self.max_reception()),
@@ -156,6 +158,7 @@ impl Gateway {
             },
             cors,
             limiter: parts.limiter,
+            rate_limits: parts.rate_limits,
             apps: parts.apps,
             verifier: parts.verifier,
             balancers: parts.balancers,
@@ -184,11 +187,20 @@ struct Parts {
     generation: u64,
     apps: AppDirectory,
     limiter: Option<NetworkLimiter>,
+    rate_limits: RequestLimiter,
     verifier: Verifier,
     balancers: Vec<Option<Arc<Balancer>>>,
     listeners: Vec<Arc<ListenerSettings>>,
     backends: BackendClient,
     state: Arc<State>,
+}
+
+/// The rate limits of a configuration. Only with a store can they be shared.
+fn request_limiter(config: &Config, before: Option<&RequestLimiter>) -> RequestLimiter {
+    let has_store = matches!(config.applications, Applications::Multi(_));
+    let mut limits = config.rate_limits.clone();
+    limits.is_shared &= has_store;
+    RequestLimiter::new(limits, before, Instant::now())
 }
 
 /// The balancer of each version: the previous one, if its configuration is unchanged.

@@ -84,11 +84,7 @@ pub(crate) fn admit<'a>(
     peer: &Peer,
     rules: &AdmissionRules,
 ) -> Result<Admitted<'a>, Rejection> {
-    let method = match method {
-        b"GET" => Method::Get,
-        b"POST" => Method::Post,
-        _ => return Err(Rejection::MethodNotAllowed),
-    };
+    let method = Method::from_bytes(method).ok_or(Rejection::MethodNotAllowed)?;
     let found = CollectedHeaders::gather(headers, peer.is_trusted, rules)?;
     check_body(method, body, &found, rules)?;
     let trusted = |value| text(value).filter(|_| peer.is_trusted);

@@ -12,7 +12,10 @@ use gateway_protocol::{
     text::text,
 };
 use http::{HeaderName, HeaderValue, StatusCode, header};
-use signpost_kit::{page, rate_limit::retry_after_seconds};
+use signpost_kit::{
+    page,
+    rate_limit::{QuotaExceeded, retry_after_seconds},
+};
 
 use super::error_format::ErrorFormat;
 use crate::{rejection::Rejection, syntax::field::NameAndValue};
@@ -75,7 +78,12 @@ pub(crate) fn error_response(
         Rejection::MethodNotAllowed => {
             headers.push((header::ALLOW, HeaderValue::from_static("GET, POST")));
         }
-        Rejection::RateLimited { retry_after } | Rejection::AddressRateLimited { retry_after } => {
+        Rejection::RateLimited { retry_after }
+        | Rejection::AddressRateLimited { retry_after }
+        | Rejection::QuotaExceeded {
+            exceeded: QuotaExceeded { retry_after, .. },
+            ..
+        } => {
             let seconds = retry_after_seconds(*retry_after);
             headers.push((header::RETRY_AFTER, value(&seconds.to_string())));
         }
@@ -122,6 +130,7 @@ fn arguments(rejection: &Rejection) -> Vec<(&'static str, String)> {
         Rejection::TimeOutOfWindow { window, .. } => {
             vec![("window", window.duration().as_secs().to_string())]
         }
+        Rejection::QuotaExceeded { policy, .. } => vec![("limit", policy.as_str().to_owned())],
         Rejection::VersionUnknown { known } => vec![("versions", known.clone())],
         _ => Vec::new(),
     }

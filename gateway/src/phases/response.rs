@@ -7,14 +7,18 @@ use gateway_protocol::{
 use http::HeaderName;
 
 use super::route::Route;
-use crate::syntax::field::{ConnectionOptions, NameAndValue};
+use crate::{
+    rate_limits::QuotaFields,
+    syntax::field::{ConnectionOptions, NameAndValue},
+};
 
-/// The fields that the gateway sets in every response: the request id and, if the request has a route, the version and
-/// why it was chosen.
+/// The fields that the gateway sets in every response: the request id; if the request has a route, the version and why
+/// it was chosen; and what the rate limits leave that counted the request.
 pub(crate) fn own_fields<'a>(
     request_id: &'a RequestId,
     route: Option<&'a Route>,
     names: &'a HeaderNames,
+    quotas: &'a QuotaFields,
 ) -> impl Iterator<Item = NameAndValue<'a>> {
     let name = |name: &'a HeaderName| name.as_str().as_bytes();
     let of_route = move |route: &'a Route| {
@@ -30,7 +34,9 @@ pub(crate) fn own_fields<'a>(
         ]
     };
     static ID: HeaderName = X_REQUEST_ID;
-    std::iter::once((name(&ID), request_id.as_bytes())).chain(route.into_iter().flat_map(of_route))
+    std::iter::once((name(&ID), request_id.as_bytes()))
+        .chain(route.into_iter().flat_map(of_route))
+        .chain(quotas.iter())
 }
 
 /// Fields of a backend's answer that are not passed on, beside the internal ones: those of the connection (RFC 9110

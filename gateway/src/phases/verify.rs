@@ -39,7 +39,9 @@ pub struct VerifiedRequest(Verified);
 
 #[derive(Debug)]
 enum Verified {
-    App(Arc<App>),
+    /// A request without parameters: its application is only a claim.
+    Unsigned(Arc<App>),
+    Signed(Arc<App>),
     Callback(Callback),
 }
 
@@ -48,8 +50,17 @@ impl VerifiedRequest {
     #[must_use]
     pub(crate) fn app(&self) -> Option<&Arc<App>> {
         match &self.0 {
-            Verified::App(app) => Some(app),
+            Verified::Unsigned(app) | Verified::Signed(app) => Some(app),
             Verified::Callback(_) => None,
+        }
+    }
+
+    /// The application, if the request was signed with its key: nobody else can have sent it.
+    #[must_use]
+    pub(crate) fn signed_app(&self) -> Option<&Arc<App>> {
+        match &self.0 {
+            Verified::Signed(app) => Some(app),
+            Verified::Unsigned(_) | Verified::Callback(_) => None,
         }
     }
 
@@ -57,7 +68,7 @@ impl VerifiedRequest {
     #[must_use]
     pub(crate) fn callback(&self) -> Option<&Callback> {
         match &self.0 {
-            Verified::App(_) => None,
+            Verified::Unsigned(_) | Verified::Signed(_) => None,
             Verified::Callback(callback) => Some(callback),
         }
     }
@@ -168,7 +179,7 @@ impl Verifier {
             return if self.is_always_signed(method, target) {
                 Err(Rejection::SignMissing)
             } else {
-                Ok(VerifiedRequest(Verified::App(app)))
+                Ok(VerifiedRequest(Verified::Unsigned(app)))
             };
         }
         let time = self.check_time(params, now)?;
@@ -184,7 +195,7 @@ impl Verifier {
         if self.profile_of(&app).replay == ReplayPolicy::Reject {
             self.check_replay(app.id, &given, time, now)?;
         }
-        Ok(VerifiedRequest(Verified::App(app)))
+        Ok(VerifiedRequest(Verified::Signed(app)))
     }
 
     /// The application's sign profile, or the gateway's.

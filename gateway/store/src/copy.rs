@@ -16,7 +16,7 @@ use self::{source::Source, target::Target};
 use crate::{OpenError, PostgresAddress, PostgresDatabase, PostgresSettings, StoreError};
 
 /// Tables to copy, in an order in which no row precedes one that it refers to. Not `changes`: no process has cached
-/// anything of the target yet.
+/// anything of the target yet. Nor `rate_limits`: its rows are only seconds old.
 const TABLES: [&str; 6] = [
     "applications",
     "accounts",

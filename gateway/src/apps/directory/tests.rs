@@ -34,6 +34,7 @@ fn app(id: i64) -> App {
         previous_key: None,
         profile: None,
         default_version: None,
+        rate_limit: None,
     }
 }
 

@@ -11,8 +11,8 @@ use crate::{Store, StoreAddress, postgres::Session, testing::TestStore};
 /// Rows in every table; every column is set in at least one.
 const SOME: &str = "
     INSERT INTO applications VALUES
-        (3, 'first', 'Ein Name ☃', 'active', 1700000000000, x'00ff', x'01', 1700000000001, '{}', '[]', 'v1'),
-        (7, 'second', 'b', 'disabled', 1, x'', NULL, NULL, NULL, '[\"https://a.example\"]', NULL);
+        (3, 'first', 'Ein Name ☃', 'active', 1700000000000, x'00ff', x'01', 1700000000001, '{}', '[]', 'v1', 100, 200),
+        (7, 'second', 'b', 'disabled', 1, x'', NULL, NULL, NULL, '[\"https://a.example\"]', NULL, NULL, NULL);
     INSERT INTO accounts VALUES (5, 'hub', 'oauth', 'grüße', 1), (9, 'hub', 'oauth', 'ada', 2);
     INSERT INTO login_keys VALUES ('redirect_cookie', randomblob(32), 1), ('another', randomblob(32), 2);
     INSERT INTO logins (state_hash, version, application_id, mode, provider, user_code, client_address, cookie_hash,
@@ -158,7 +158,7 @@ async fn all_tables_and_columns_are_copied() {
         .unwrap();
     let tables = statement.query_map([], |row| row.get::<_, String>(0));
     let tables: BTreeSet<_> = tables.unwrap().map(Result::unwrap).collect();
-    let not_copied = ["changes", "refinery_schema_history"];
+    let not_copied = ["changes", "rate_limits", "refinery_schema_history"];
     let expected = TABLES.into_iter().chain(not_copied).map(str::to_owned);
     assert_eq!(tables, expected.collect());
     for table in TABLES {
@@ -174,7 +174,7 @@ async fn all_tables_and_columns_are_copied() {
 async fn ids_of_deleted_rows_are_not_reused() {
     // The application with the highest id was deleted.
     let pair = Pair::with(&format!(
-        "{SOME} INSERT INTO applications SELECT 40, 'gone', name, state, 1, x'', NULL, NULL, NULL, '[]', NULL \
+        "{SOME} INSERT INTO applications SELECT 40, 'gone', name, state, 1, x'', NULL, NULL, NULL, '[]', NULL, NULL, NULL \
          FROM applications LIMIT 1; DELETE FROM applications WHERE id = 40"
     ))
     .await;

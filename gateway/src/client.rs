@@ -3,6 +3,7 @@
 use std::{
     net::IpAddr,
     num::NonZeroU32,
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -22,7 +23,7 @@ pub struct ConnectionInfo {
     /// Whether its requests are redirected to https.
     pub(crate) redirects_to_https: bool,
     /// The subject of the client's certificate, for `X-Gateway-Client-Cert-Subject`; RFC 4514.
-    pub(crate) certificate_subject: Option<HeaderValue>,
+    pub(crate) certificate_subject: Option<Arc<HeaderValue>>,
 }
 
 impl ConnectionInfo {

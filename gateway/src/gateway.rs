@@ -127,12 +127,13 @@ impl Gateway {
     pub(crate) async fn serve<C: Client>(&self, head: &Head, peer: &Peer, client: &mut C) {
         let mut request = self.begin_request(head.method(), head.target().path, head, peer);
         if peer.redirects_to_https {
-            return self.redirect_to_https(&request, client).await;
+            // Boxed, as the preflight below: a connection has no room for what it rarely needs.
+            return Box::pin(self.redirect_to_https(&request, client)).await;
         }
         if let Some(cors) = &self.cors
             && is_preflight(head.method(), head.body(), head)
         {
-            return self.serve_preflight(cors, peer, &mut request, client).await;
+            return Box::pin(self.serve_preflight(cors, peer, &mut request, client)).await;
         }
         match self.receive(head, peer, &mut request, client).await {
             Ok(accepted) => self.forward(&request, accepted, client).await,
@@ -419,7 +420,7 @@ impl Gateway {
         let cors = self.cors_fields(request.headers);
         forwarded.status = head.status;
         client.begin(response, own.chain(cors).chain(passed));
-        drop(nominated);
+        drop((nominated, quotas));
         let relayed = answer.relay(client, &mut forwarded.size).await;
         relayed.map_err(Rejection::from)
     }
@@ -496,6 +497,7 @@ impl Gateway {
                 own.chain(self.cors_fields(request.headers))
             });
             client.begin(head, own.into_iter().flatten().chain(response.fields()));
+            drop(quotas);
             // Ignored: the request is recorded even if the client has disconnected.
             let _ = client.finish(&response.body).await;
             (forwarded.status, forwarded.size) = (head.status, response.body.len() as u64);

@@ -241,7 +241,7 @@ impl Clients {
         let stream = tls.accept(stream).await?;
         let (_, connection) = stream.get_ref();
         client.is_tls = true;
-        client.certificate_subject = client_subject(connection)?;
+        client.certificate_subject = client_subject(connection)?.map(Arc::new);
         match (connection.alpn_protocol(), settings.protocols) {
             (Some(ALPN_HTTP_2), _) => self.serve_http_2(stream, client, open),
             (None, Protocols::Http2) => return Err(NotEstablished::NoProtocol),
@@ -271,8 +271,9 @@ impl Clients {
     ) {
         let clients = Arc::clone(self);
         tokio::spawn(async move {
-            let _open = open;
-            clients.http_2.serve(stream, client).await;
+            let streams = open.streams();
+            clients.http_2.serve(stream, client, streams).await;
+            drop(open);
         });
     }
 

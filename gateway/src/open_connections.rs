@@ -1,4 +1,4 @@
-//! Counts clients' open connections, in all and by address, within the configured limits. CONTRACT 2.
+//! Counts clients' open connections and HTTP/2 streams, in all and by address, within the configured limits. CONTRACT 2.
 
 use std::{
     collections::HashMap,
@@ -21,65 +21,71 @@ const SHARDS: usize = 16;
 /// At most this part of all connections is of one address, whatever is configured.
 const SHARE: usize = 4;
 
+/// Streams that a connection takes at once, so that it seldom needs the lock.
+const STREAM_STEP: usize = 10;
+
 /// Counts open connections. Memory is bounded by their number: only addresses with a connection are stored.
 #[derive(Debug)]
 pub(crate) struct OpenConnections {
     open: AtomicUsize,
-    by_network: [Mutex<HashMap<Network, usize>>; SHARDS],
-    hasher: RandomState,
+    connections: Counts,
+    /// Streams beyond the first of each connection.
+    streams: Counts,
     descriptors: Descriptors,
     refused: OnceAMinute,
     refused_of_address: OnceAMinute,
+    refused_streams: OnceAMinute,
 }
 
 /// An open connection, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct OpenConnection {
-    connections: Arc<OpenConnections>,
+    all: Arc<OpenConnections>,
     network: Option<Network>,
 }
 
-/// Why a connection is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Full {
-    /// As many connections as allowed are open in all.
-    All(usize),
-    /// As many connections as allowed are open from this address.
-    Address(usize),
+/// The streams of an HTTP/2 connection beyond its first one. They count as its address' until this is dropped.
+#[derive(Debug)]
+pub(crate) struct OpenStreams {
+    all: Arc<OpenConnections>,
+    network: Option<Network>,
+    taken: usize,
 }
 
-impl OpenConnections {
-    /// No connections; `descriptors` limits their number, too.
-    #[must_use]
-    pub(crate) fn new(descriptors: Descriptors) -> Self {
+/// Numbers by network. A network without any is not stored.
+#[derive(Debug)]
+struct Counts {
+    shards: [Mutex<HashMap<Network, usize>>; SHARDS],
+    hasher: RandomState,
+}
+
+impl Counts {
+    fn new() -> Self {
         Self {
-            open: AtomicUsize::new(0),
-            by_network: Default::default(),
+            shards: Default::default(),
             hasher: RandomState::new(),
-            descriptors,
-            refused: OnceAMinute::new(),
-            refused_of_address: OnceAMinute::new(),
         }
     }
 
-    /// Counts a connection of a peer whose own address does not matter: a trusted proxy, or a balancer that sends the
-    /// client's. `None` if there are too many connections.
-    pub(crate) fn begin(self: &Arc<Self>, limits: &ConnectionLimits) -> Option<OpenConnection> {
-        let max = self.max(limits);
-        if self.open.fetch_add(1, Ordering::Relaxed) >= max {
-            self.open.fetch_sub(1, Ordering::Relaxed);
-            self.log_refused(Full::All(max));
-            return None;
+    /// Adds `number`, unless more than `max` would result.
+    fn add(&self, network: Network, number: usize, max: usize) -> bool {
+        let mut counts = self.shard(&network);
+        let count = counts.get(&network).copied().unwrap_or_default() + number;
+        let fits = count <= max;
+        if fits {
+            counts.insert(network, count);
         }
-        Some(OpenConnection {
-            connections: Arc::clone(self),
-            network: None,
-        })
+        fits
     }
 
-    /// Connections in all that are allowed: the configured number, or what the descriptors allow.
-    fn max(&self, limits: &ConnectionLimits) -> usize {
-        self.descriptors.connection_limit(limits.max)
+    fn remove(&self, network: Network, number: usize) {
+        let mut counts = self.shard(&network);
+        if let Some(count) = counts.get_mut(&network) {
+            *count = count.saturating_sub(number);
+            if *count == 0 {
+                counts.remove(&network);
+            }
+        }
     }
 
     fn shard(&self, network: &Network) -> MutexGuard<'_, HashMap<Network, usize>> {
@@ -88,65 +94,128 @@ impl OpenConnections {
             reason = "the lower bits of a hash are as good as any"
         )]
         let index = self.hasher.hash_one(network) as usize % SHARDS;
-        self.by_network[index]
+        self.shards[index]
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    fn log_refused(&self, full: Full) {
-        let counter = match full {
-            Full::All(_) => &self.refused,
-            Full::Address(_) => &self.refused_of_address,
-        };
-        let Some(refused) = counter.count(Instant::now()) else {
-            return;
-        };
-        match full {
-            Full::All(max) => tracing::warn!(
-                refused,
-                "closed {refused} new connections: {max} are open (connections.max, or the limit of file descriptors)"
-            ),
-            Full::Address(max) => tracing::warn!(
-                refused,
-                "closed {refused} new connections: {max} of one address are open (connections.per_address)"
-            ),
+impl OpenConnections {
+    /// No connections; `descriptors` limits their number, too.
+    #[must_use]
+    pub(crate) fn new(descriptors: Descriptors) -> Self {
+        Self {
+            open: AtomicUsize::new(0),
+            connections: Counts::new(),
+            streams: Counts::new(),
+            descriptors,
+            refused: OnceAMinute::new(),
+            refused_of_address: OnceAMinute::new(),
+            refused_streams: OnceAMinute::new(),
         }
+    }
+
+    /// Counts a connection of a peer whose own address does not matter: a trusted proxy, or a balancer that sends the
+    /// client's. `None` if there are too many connections.
+    pub(crate) fn begin(self: &Arc<Self>, limits: &ConnectionLimits) -> Option<OpenConnection> {
+        let max = self.descriptors.connection_limit(limits.max);
+        if self.open.fetch_add(1, Ordering::Relaxed) >= max {
+            self.open.fetch_sub(1, Ordering::Relaxed);
+            if let Some(refused) = self.refused.count(Instant::now()) {
+                tracing::warn!(
+                    refused,
+                    "closed {refused} new connections: {max} are open (connections.max, or the limit of file descriptors)"
+                );
+            }
+            return None;
+        }
+        Some(OpenConnection {
+            all: Arc::clone(self),
+            network: None,
+        })
+    }
+
+    /// Connections of one address that are allowed.
+    fn max_of_address(&self, limits: &ConnectionLimits) -> usize {
+        let share = self.descriptors.connection_limit(limits.max) / SHARE;
+        limits.per_address.min(share.max(1))
     }
 }
 
 impl OpenConnection {
     /// Counts the connection for the address of its client; `None` if there are too many of it.
     pub(crate) fn of(mut self, client: IpAddr, limits: &ConnectionLimits) -> Option<Self> {
-        let connections = Arc::clone(&self.connections);
-        let max = limits
-            .per_address
-            .min((connections.max(limits) / SHARE).max(1));
+        let max = self.all.max_of_address(limits);
         let network = Network::from_client(client);
-        let mut counts = connections.shard(&network);
-        let count = counts.entry(network).or_default();
-        if *count >= max {
-            drop(counts);
-            connections.log_refused(Full::Address(max));
+        if !self.all.connections.add(network, 1, max) {
+            if let Some(refused) = self.all.refused_of_address.count(Instant::now()) {
+                tracing::warn!(
+                    refused,
+                    "closed {refused} new connections: {max} of one address are open (connections.per_address)"
+                );
+            }
             return None;
         }
-        *count += 1;
-        drop(counts);
         self.network = Some(network);
         Some(self)
+    }
+
+    /// Counts the connection's streams.
+    pub(crate) fn streams(&self) -> OpenStreams {
+        OpenStreams {
+            all: Arc::clone(&self.all),
+            network: self.network,
+            taken: 0,
+        }
     }
 }
 
 impl Drop for OpenConnection {
     fn drop(&mut self) {
-        self.connections.open.fetch_sub(1, Ordering::Relaxed);
-        let Some(network) = self.network else { return };
-        let mut counts = self.connections.shard(&network);
-        if let Some(count) = counts.get_mut(&network) {
-            *count -= 1;
-            if *count == 0 {
-                counts.remove(&network);
-            }
+        self.all.open.fetch_sub(1, Ordering::Relaxed);
+        if let Some(network) = self.network {
+            self.all.connections.remove(network, 1);
         }
+    }
+}
+
+impl OpenStreams {
+    /// Whether a stream may be open beside `open` others. An address may have as many streams, beyond the first of each
+    /// connection, as connections. The streams of proxies and balancers are not limited by address.
+    pub(crate) fn has_room(&mut self, open: usize, limits: &ConnectionLimits) -> bool {
+        let Some(network) = self.network.filter(|_| open > self.taken) else {
+            return true;
+        };
+        let max = self.all.max_of_address(limits);
+        if self
+            .all
+            .streams
+            .add(network, STREAM_STEP, max.max(STREAM_STEP))
+        {
+            self.taken += STREAM_STEP;
+            return true;
+        }
+        if let Some(refused) = self.all.refused_streams.count(Instant::now()) {
+            tracing::warn!(
+                refused,
+                "refused {refused} HTTP/2 streams: {max} of one address are open (connections.per_address)"
+            );
+        }
+        false
+    }
+
+    /// The connection is idle: it counts no streams.
+    pub(crate) fn clear(&mut self) {
+        let taken = std::mem::take(&mut self.taken);
+        if let Some(network) = self.network.filter(|_| taken > 0) {
+            self.all.streams.remove(network, taken);
+        }
+    }
+}
+
+impl Drop for OpenStreams {
+    fn drop(&mut self) {
+        self.clear();
     }
 }
 
@@ -194,11 +263,12 @@ mod tests {
         assert!(open("192.0.2.1").is_some());
         drop(second);
         assert_eq!(connections.open.load(Ordering::Relaxed), 0);
+        let shards = connections.connections.shards.iter();
         assert!(
-            connections
-                .by_network
-                .iter()
-                .all(|shard| shard.lock().unwrap().is_empty())
+            shards
+                .map(|shard| shard.lock().unwrap().len())
+                .sum::<usize>()
+                <= 1
         );
     }
 

@@ -9,10 +9,6 @@ use crate::request::HeadLimits;
 /// Streams open at a time. RFC 9113 section 6.5.2 recommends at least 100.
 pub(crate) const MAX_STREAMS: u32 = 100;
 
-/// Requests of a connection; then GOAWAY. A client that opens another connection reaches every process, and frees what
-/// a long-lived connection accumulated.
-pub(crate) const MAX_REQUESTS: u64 = 10_000;
-
 /// Receive window of a stream, in bytes: the largest form that can be configured.
 pub(crate) const STREAM_WINDOW: u32 = 64 * 1024;
 

@@ -8,7 +8,6 @@ use std::{
     pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll},
-    time::Duration,
 };
 
 use arc_swap::ArcSwap;
@@ -22,9 +21,7 @@ use http::Request;
 use tokio::time::{Instant, timeout_at};
 
 use super::{
-    bounds::{
-        GOAWAY_TIMEOUT, LINGER_TIMEOUT, MAX_IDLE_TIMERS, MAX_LATE_REQUESTS, MAX_REQUESTS, settings,
-    },
+    bounds::{GOAWAY_TIMEOUT, LINGER_TIMEOUT, MAX_IDLE_TIMERS, MAX_LATE_REQUESTS, settings},
     exchange::{Http2Exchange, RequestFacts},
     head::read_stream_head,
     meter::{Meter, MeteredStream},
@@ -32,10 +29,12 @@ use super::{
 };
 use crate::{
     client::ConnectionInfo,
+    config::{ConnectionLimits, Timeouts},
     drain::{ClosingWatch, Drain, InFlight},
     gateway::Gateway,
     http1::connection::{rejection, unparsed_head},
     io::{Stream, Timer},
+    open_connections::OpenStreams,
     request::BodyLength,
 };
 
@@ -47,10 +46,16 @@ pub(crate) struct Http2Connections {
 
 impl Http2Connections {
     /// Serves a client's connection until it ends. The client's preface has not been read.
-    pub(crate) async fn serve<S: Stream + 'static>(&self, stream: S, client: ConnectionInfo) {
+    pub(crate) async fn serve<S: Stream + 'static>(
+        &self,
+        stream: S,
+        client: ConnectionInfo,
+        open_streams: OpenStreams,
+    ) {
         let mut snapshots = Snapshots::new(&self.current, client);
         let gateway = Arc::clone(&snapshots.get().gateway);
         let (state, timeouts) = (Arc::clone(&gateway.state), gateway.timeouts);
+        let limits = gateway.connections;
         let meter = Arc::new(Meter::default());
         let first_request = Instant::now() + timeouts.head;
         let stream = MeteredStream::new(stream, Arc::clone(&meter));
@@ -68,13 +73,13 @@ impl Http2Connections {
             timers: Vec::new(),
             requests: 0,
             late_requests: 0,
-            max_requests: Some(MAX_REQUESTS),
+            open_streams,
             drain: &state.drain,
             closing: ClosingWatch::new(&state.drain, closing),
             meter: &meter,
             refilled: Instant::now(),
-            send_timeout: timeouts.send,
-            idle_timeout: timeouts.idle,
+            timeouts,
+            limits,
             deadlines: Deadlines {
                 idle: Some(first_request),
                 ..Deadlines::default()
@@ -85,9 +90,12 @@ impl Http2Connections {
         };
         let mut begin = |stream: NewStream, timer: Timer, in_flight| {
             let snapshot = Arc::clone(snapshots.get());
-            let timeouts = snapshot.gateway.timeouts;
-            let future = serve_stream(snapshot, stream, timer, &meter, in_flight);
-            (future, timeouts.send, timeouts.idle)
+            let (timeouts, limits) = (snapshot.gateway.timeouts, snapshot.gateway.connections);
+            Begun {
+                future: serve_stream(snapshot, stream, timer, &meter, in_flight),
+                timeouts,
+                limits,
+            }
         };
         poll_fn(|context| serving.poll(context, &mut begin)).await;
     }
@@ -98,6 +106,13 @@ type NewStream = (Request<RecvStream>, SendResponse<Bytes>);
 
 /// What a served stream leaves: its timer, and the guard that counts it until its last bytes were handed to the socket.
 type Served<'d> = (Timer, InFlight<'d>);
+
+/// A stream that is served from now on, and the settings that its connection has by the same configuration.
+struct Begun<F> {
+    future: F,
+    timeouts: Timeouts,
+    limits: ConnectionLimits,
+}
 
 /// Serves one stream.
 async fn serve_stream<'d>(
@@ -149,15 +164,14 @@ struct Serving<'d, S: Stream, F> {
     requests: u64,
     /// Those after a GOAWAY.
     late_requests: u64,
-    /// Requests of a connection; `None`: unlimited.
-    max_requests: Option<u64>,
+    open_streams: OpenStreams,
     drain: &'d Drain,
     closing: ClosingWatch<'d>,
     meter: &'d Meter,
     /// When the meter's budget was last refilled.
     refilled: Instant,
-    send_timeout: Duration,
-    idle_timeout: Duration,
+    timeouts: Timeouts,
+    limits: ConnectionLimits,
     deadlines: Deadlines,
     timer: Timer,
     /// Whether a GOAWAY was sent.
@@ -192,7 +206,7 @@ impl<'d, S: Stream, F: Future<Output = Served<'d>>> Serving<'d, S, F> {
     /// Ready once the connection and all its streams have ended.
     fn poll<B>(&mut self, context: &mut Context<'_>, begin: &mut B) -> Poll<()>
     where
-        B: FnMut(NewStream, Timer, InFlight<'d>) -> (F, Duration, Duration),
+        B: FnMut(NewStream, Timer, InFlight<'d>) -> Begun<F>,
     {
         loop {
             let has_accepted = self.accept(context, begin);
@@ -216,25 +230,21 @@ impl<'d, S: Stream, F: Future<Output = Served<'d>>> Serving<'d, S, F> {
     /// Advances the connection, and begins its new streams. Returns whether there were any.
     fn accept<B>(&mut self, context: &mut Context<'_>, begin: &mut B) -> bool
     where
-        B: FnMut(NewStream, Timer, InFlight<'d>) -> (F, Duration, Duration),
+        B: FnMut(NewStream, Timer, InFlight<'d>) -> Begun<F>,
     {
         let mut has_accepted = false;
         while let Some(connection) = &mut self.connection {
             match connection.poll_accept(context) {
                 Poll::Ready(Some(Ok(stream))) => {
                     has_accepted = true;
-                    self.deadlines.idle = None;
-                    let timer = self.timers.pop().unwrap_or_default();
-                    let (future, send, idle) = begin(stream, timer, self.drain.begin());
-                    (self.send_timeout, self.idle_timeout) = (send, idle);
-                    self.streams.push(future);
                     self.requests += 1;
+                    self.begin(stream, begin);
                     self.late_requests += u64::from(self.is_going_away);
                     if self.late_requests > MAX_LATE_REQUESTS {
                         self.end_now();
                         break;
                     }
-                    if self.max_requests.is_some_and(|max| self.requests >= max) {
+                    if self.requests >= self.limits.requests {
                         self.go_away();
                     }
                 }
@@ -243,6 +253,22 @@ impl<'d, S: Stream, F: Future<Output = Served<'d>>> Serving<'d, S, F> {
             }
         }
         has_accepted
+    }
+
+    /// Begins a stream, or refuses it: the client may then send the request on another connection.
+    fn begin<B>(&mut self, mut stream: NewStream, begin: &mut B)
+    where
+        B: FnMut(NewStream, Timer, InFlight<'d>) -> Begun<F>,
+    {
+        if !self.open_streams.has_room(self.streams.len(), &self.limits) {
+            stream.1.send_reset(Reason::REFUSED_STREAM);
+            return;
+        }
+        self.deadlines.idle = None;
+        let timer = self.timers.pop().unwrap_or_default();
+        let begun = begin(stream, timer, self.drain.begin());
+        (self.timeouts, self.limits) = (begun.timeouts, begun.limits);
+        self.streams.push(begun.future);
     }
 
     /// Advances the streams. Returns whether one has ended.
@@ -258,10 +284,11 @@ impl<'d, S: Stream, F: Future<Output = Served<'d>>> Serving<'d, S, F> {
             }
         }
         if has_served && self.streams.is_empty() {
+            self.open_streams.clear();
             let timeout = if self.is_going_away {
                 GOAWAY_TIMEOUT
             } else {
-                self.idle_timeout
+                self.timeouts.idle
             };
             self.deadlines.idle = Some(Instant::now() + timeout);
         }
@@ -301,7 +328,7 @@ impl<'d, S: Stream, F: Future<Output = Served<'d>>> Serving<'d, S, F> {
             }
             (Some(written), Some((_, before))) if written == before => {}
             (Some(written), _) => {
-                self.deadlines.blocked = Some((Instant::now() + self.send_timeout, written));
+                self.deadlines.blocked = Some((Instant::now() + self.timeouts.send, written));
             }
         }
         if self.deadlines.linger.is_none() && self.meter.is_shutting_down() {

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::{bounds::ANSWER_CREDIT, meter::Meter, response::response_head};
 use crate::{
     client::{BodyLimits, Client, Disconnected, ResponseHead},
-    io::Timer,
+    io::{Timer, arrival_deadline},
     rejection::Rejection,
     request::BodyLength,
     syntax::field::NameAndValue,
@@ -180,12 +180,14 @@ impl Client for Http2Exchange<'_> {
             sent.map_err(|_| Rejection::ClientDisconnected)?;
         }
         let limit = limits.timeout;
-        let mut deadline = None;
+        let mut started = None;
         loop {
+            let received = form.len();
             let piece = poll_fn(|context| match self.body.poll_data(context) {
                 Poll::Ready(piece) => Poll::Ready(Ok(piece)),
                 Poll::Pending => {
-                    let deadline = *deadline.get_or_insert_with(|| Instant::now() + limit);
+                    let started = *started.get_or_insert_with(Instant::now);
+                    let deadline = arrival_deadline(started, limit, received, limits.min_rate);
                     let expired = self.timer.poll(context, deadline);
                     expired.map(|()| Err(Rejection::RequestTimeout { limit }))
                 }

@@ -1,6 +1,9 @@
 //! The client's address: the peer's, or the one that trusted proxies report. CONTRACT 2.
 
-use std::net::{IpAddr, SocketAddr};
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
 
 use gateway_protocol::header::X_FORWARDED_FOR;
 use http::HeaderValue;
@@ -28,7 +31,7 @@ pub struct Peer {
     /// Whether its requests are redirected to https.
     pub(crate) redirects_to_https: bool,
     /// The subject of the client's certificate.
-    pub(crate) certificate_subject: Option<HeaderValue>,
+    pub(crate) certificate_subject: Option<Arc<HeaderValue>>,
     as_header: HeaderValue,
 }
 
@@ -77,7 +80,7 @@ pub(crate) struct Origin {
     /// The `Forwarded` (RFC 7239) of a trusted proxy, extended by that proxy's address.
     pub forwarded: Option<HeaderValue>,
     /// The subject of the certificate of the client, or of the trusted proxy.
-    pub certificate_subject: Option<HeaderValue>,
+    pub certificate_subject: Option<Arc<HeaderValue>>,
 }
 
 impl Origin {

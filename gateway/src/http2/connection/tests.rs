@@ -1,6 +1,9 @@
 //! Connections over a pipe in memory, with the `h2` crate's client or with single frames.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    time::Duration,
+};
 
 use h2::client::{self, SendRequest};
 use http::Response;
@@ -59,7 +62,16 @@ fn serve(config: &str) -> Served {
     let drain = Arc::clone(&connections.current.load().state.drain);
     let (stream, theirs) = tokio::io::duplex(64 * 1024);
     let client = ConnectionInfo::plain(IpAddr::V4(Ipv4Addr::LOCALHOST));
-    let task = tokio::spawn(async move { connections.serve(theirs, client).await });
+    let task = tokio::spawn(async move {
+        let (state, limits) = {
+            let gateway = connections.current.load();
+            (Arc::clone(&gateway.state), gateway.connections)
+        };
+        let open = state.open_connections.begin(&limits);
+        let open = open.and_then(|open| open.of(client.address, &limits));
+        let streams = open.unwrap().streams();
+        connections.serve(theirs, client, streams).await;
+    });
     Served {
         stream,
         task,
@@ -320,8 +332,36 @@ async fn many_answered_requests_use_up_no_budget() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_streams_of_an_address_are_limited() {
+    // An address has 20 streams beyond the first, in steps of 10.
+    let config = format!("{CONFIG}\n[connections]\nper_address = 20");
+    let Served { stream, task, .. } = serve(&config);
+    let (mut client, driver) = client(stream).await;
+    let mut open = Vec::new();
+    for _ in 0..30 {
+        client = client.ready().await.unwrap();
+        // Their forms never arrive.
+        let request = Request::post("http://h/x")
+            .header("content-type", "application/x-www-form-urlencoded")
+            .body(())
+            .unwrap();
+        open.push(client.send_request(request, false).unwrap());
+    }
+    let mut refused = 0;
+    for (response, _) in &mut open[21..] {
+        let error = response.await.unwrap_err();
+        refused += usize::from(error.reason() == Some(Reason::REFUSED_STREAM));
+    }
+    assert_eq!(refused, 9);
+    drop((client, open));
+    driver.abort();
+    task.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_connection_ends_after_its_last_request() {
-    let Served { stream, task, .. } = serve(CONFIG);
+    let config = format!("{CONFIG}\n[connections]\nrequests = 300");
+    let Served { stream, task, .. } = serve(&config);
     let (mut client, driver) = client(stream).await;
     let mut answered = 0;
     while let Ok(ready) = client.clone().ready().await {
@@ -334,10 +374,7 @@ async fn a_connection_ends_after_its_last_request() {
         assert_eq!(response.status(), 405);
         answered += 1;
     }
-    assert!(
-        (MAX_REQUESTS..MAX_REQUESTS + 100).contains(&answered),
-        "{answered}"
-    );
+    assert!((300..400).contains(&answered), "{answered}");
     drop(client);
     driver.await.unwrap().unwrap();
     task.await.unwrap();

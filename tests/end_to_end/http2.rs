@@ -197,7 +197,10 @@ async fn a_reload_counts_from_the_next_stream_of_an_open_connection() {
     assert_eq!(client.send(&call).await.unwrap().status, 200);
     stack.configure(
         Program::Gateway,
-        &format!("{LISTEN}[limits]\nquery_bytes = 64\n"),
+        &format!(
+            "{}[limits]\nquery_bytes = 64\n",
+            LISTEN.replace("$LISTEN", &stack.addresses().gateway.to_string())
+        ),
     );
     let reloaded = stack.reload(Program::Gateway);
     assert!(reloaded.status.success(), "{reloaded:?}");

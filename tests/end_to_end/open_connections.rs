@@ -171,8 +171,11 @@ async fn a_gateway_out_of_descriptors_answers_health_checks() {
         longest
     });
     let mut silent = Vec::new();
-    for _ in 0..400 {
-        silent.push(RawConnection::open(gateway).await);
+    for number in 0..400u32 {
+        // One address could not use up all.
+        let [_, _, high, low] = number.to_be_bytes();
+        let source = [127, 1, high, low].into();
+        silent.extend(RawConnection::try_open_from(source, gateway).await);
     }
     let log = stack.log_with(Program::Gateway, "file descriptors").await;
     assert!(!log.contains("Too many open files"), "{log}");

@@ -2,7 +2,10 @@
 
 use std::{
     pin::Pin,
-    sync::atomic::{AtomicU8, AtomicUsize, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU8, AtomicUsize, Ordering},
+    },
     task::{Context, Poll},
     time::Duration,
 };
@@ -26,6 +29,11 @@ pub struct Drain {
 #[derive(Debug)]
 pub(crate) struct InFlight<'d>(&'d Drain);
 
+/// A connection that has not sent its first request yet, until this guard is dropped. A stop waits for it: its client
+/// may have sent the request already.
+#[derive(Debug)]
+pub(crate) struct Beginning(Arc<Drain>);
+
 impl Drain {
     /// Creates a state without requests, in the phase `Serving`.
     #[must_use]
@@ -42,6 +50,12 @@ impl Drain {
     pub(crate) fn begin(&self) -> InFlight<'_> {
         self.in_flight.fetch_add(1, Ordering::SeqCst);
         InFlight(self)
+    }
+
+    /// Counts a new connection like a request, until the guard is dropped.
+    pub(crate) fn begin_connection(self: &Arc<Self>) -> Beginning {
+        self.in_flight.fetch_add(1, Ordering::SeqCst);
+        Beginning(Arc::clone(self))
     }
 
     /// The number of requests in flight.
@@ -96,6 +110,13 @@ impl Drain {
         }
     }
 
+    fn end(&self) {
+        let was_last = self.in_flight.fetch_sub(1, Ordering::SeqCst) == 1;
+        if was_last && self.is_draining() {
+            self.none_left.notify_waiters();
+        }
+    }
+
     fn has_reached(&self, phase: Phase) -> bool {
         self.phase.load(Ordering::SeqCst) >= phase as u8
     }
@@ -109,10 +130,13 @@ impl Default for Drain {
 
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
-        let was_last = self.0.in_flight.fetch_sub(1, Ordering::SeqCst) == 1;
-        if was_last && self.0.is_draining() {
-            self.0.none_left.notify_waiters();
-        }
+        self.0.end();
+    }
+}
+
+impl Drop for Beginning {
+    fn drop(&mut self) {
+        self.0.end();
     }
 }
 

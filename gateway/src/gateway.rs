@@ -43,7 +43,7 @@ use crate::{
         limit::{RequestLimiter, is_unsigned},
         origin::{Peer, client_address},
         read_params::read_params,
-        redirect::https_location,
+        redirect::{came_by_https, https_location},
         response::{own_fields, passes_to_client},
         route::{Route, RoutedRequest, route},
         verify::Verifier,
@@ -126,7 +126,7 @@ impl Gateway {
     /// Serves a request whose head was read. When this returns, the response was sent or aborted.
     pub(crate) async fn serve<C: Client>(&self, head: &Head, peer: &Peer, client: &mut C) {
         let mut request = self.begin_request(head.method(), head.target().path, head, peer);
-        if peer.redirects_to_https {
+        if peer.redirects_to_https && !came_by_https(head, peer) {
             // Boxed, as the preflight below: a connection has no room for what it rarely needs.
             return Box::pin(self.redirect_to_https(&request, client)).await;
         }

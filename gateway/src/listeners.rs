@@ -8,7 +8,7 @@ mod prefixed;
 mod proxy_protocol;
 mod socket;
 
-pub(crate) use self::socket::listening_socket;
+pub(crate) use self::socket::{bound_socket, start_listening};
 
 use std::{
     io,
@@ -37,7 +37,7 @@ use self::{
 use crate::{
     client::ConnectionInfo,
     config::{ListenerSettings, Protocols},
-    drain::SETTLE_TIME,
+    drain::{Drain, SETTLE_TIME},
     gateway::{Gateway, State},
     http1::connection::Http1Connections,
     http2::{Preface, connection::Http2Connections, is_preface},
@@ -55,6 +55,7 @@ pub(crate) struct Clients {
     pause: AcceptPause,
     failures: OnceAMinute,
     sockets: Arc<ListeningSockets>,
+    drain: Arc<Drain>,
 }
 
 /// A connection that was accepted.
@@ -71,8 +72,6 @@ struct Accepted {
 enum NotEstablished {
     #[error(transparent)]
     ProxyHeader(#[from] ProxyHeaderError),
-    #[error("the client that the PROXY header names has too many connections")]
-    TooMany,
     #[error("the TLS handshake failed: {0}")]
     Tls(#[from] io::Error),
     #[error(transparent)]
@@ -102,6 +101,7 @@ impl Clients {
             pause: AcceptPause::new(descriptors),
             failures: OnceAMinute::new(),
             sockets,
+            drain: Arc::clone(&current.load().state.drain),
         }
     }
 
@@ -122,8 +122,15 @@ impl Clients {
             };
             match accepted {
                 Ok((stream, peer)) => {
-                    self.pause.wait_for_room().await;
+                    let is_closing = tokio::select! {
+                        biased;
+                        () = self.pause.wait_for_room() => false,
+                        () = &mut closing => true,
+                    };
                     self.begin(stream, peer, number);
+                    if is_closing {
+                        break;
+                    }
                 }
                 Err(cause) => self.pause.failed(&cause).await,
             }
@@ -225,9 +232,14 @@ impl Clients {
             if let Some(address) = header.client {
                 client.address = address.to_canonical();
                 let gateway = self.current.load();
-                open = open
-                    .of(client.address, &gateway.connections)
-                    .ok_or(NotEstablished::TooMany)?;
+                let trusted_proxies = &gateway.admission.trusted_proxies;
+                if !contains(trusted_proxies, client.address) {
+                    let Some(counted) = open.of(client.address, &gateway.connections) else {
+                        refuse(stream);
+                        return Ok(());
+                    };
+                    open = counted;
+                }
             }
         }
         let Some(tls) = &settings.tls else {
@@ -257,9 +269,10 @@ impl Clients {
         open: OpenConnection,
     ) {
         let clients = Arc::clone(self);
+        let beginning = self.drain.begin_connection();
         tokio::spawn(async move {
             let _open = open;
-            clients.http_1.serve(stream, client).await;
+            clients.http_1.serve(stream, client, beginning).await;
         });
     }
 
@@ -270,9 +283,13 @@ impl Clients {
         open: OpenConnection,
     ) {
         let clients = Arc::clone(self);
+        let beginning = self.drain.begin_connection();
         tokio::spawn(async move {
             let streams = open.streams();
-            clients.http_2.serve(stream, client, streams).await;
+            clients
+                .http_2
+                .serve(stream, client, streams, beginning)
+                .await;
             drop(open);
         });
     }
@@ -285,7 +302,9 @@ impl Clients {
         open: OpenConnection,
     ) {
         let clients = Arc::clone(self);
+        let beginning = self.drain.begin_connection();
         tokio::spawn(async move {
+            let _beginning = beginning;
             let gateway = clients.current.load_full();
             let closing = async {
                 gateway.state.drain.closing().await;

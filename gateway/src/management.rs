@@ -42,7 +42,7 @@ pub(crate) struct Management {
 
 impl Management {
     /// Starts a thread that serves until the process ends. During a graceful shutdown it goes on, so that monitors can
-    /// observe it; once a new process has taken over the listener, the returned phase ends it.
+    /// observe it; once a new process has taken over the listener, `phases` ends it.
     ///
     /// # Errors
     ///
@@ -51,13 +51,13 @@ impl Management {
         self,
         listener: TcpListener,
         descriptors: Descriptors,
-    ) -> anyhow::Result<watch::Sender<Phase>> {
+        phases: watch::Receiver<Phase>,
+    ) -> anyhow::Result<()> {
         let half = usize::try_from(descriptors.reserve() / 2).unwrap_or(MAX_CONNECTIONS);
         let max_connections = MAX_CONNECTIONS.min(half);
         listener
             .set_nonblocking(true)
             .context("cannot start management")?;
-        let (phase, phases) = watch::channel(Phase::Serving);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -66,7 +66,7 @@ impl Management {
             .name("management".to_owned())
             .spawn(move || runtime.block_on(self.serve(listener, max_connections, phases)))
             .context("cannot start management")?;
-        Ok(phase)
+        Ok(())
     }
 
     async fn serve(
@@ -91,21 +91,27 @@ impl Management {
                 timeouts: HttpTimeouts { head, idle, send },
             }
         };
+        let own_phase = phases.clone();
         let answer = move |request: Request<_>, _| {
-            let management = Arc::clone(&management);
+            let (management, phase) = (Arc::clone(&management), own_phase.clone());
             async move {
                 management
-                    .answer(request.method(), request.uri().path())
+                    .answer(request.method(), request.uri().path(), &phase)
                     .await
             }
         };
         http_server::serve(listener, settings, phases, answer).await;
     }
 
-    async fn answer(&self, method: &Method, path: &str) -> Response<String> {
+    async fn answer(
+        &self,
+        method: &Method,
+        path: &str,
+        phase: &watch::Receiver<Phase>,
+    ) -> Response<String> {
         match (method == Method::GET, path) {
             (true, "/healthz") => text(StatusCode::OK, "alive\n"),
-            (true, "/readyz") => self.readiness().await,
+            (true, "/readyz") => self.readiness(phase).await,
             (false, "/healthz" | "/readyz") => text(StatusCode::METHOD_NOT_ALLOWED, "use GET\n"),
             _ => text(
                 StatusCode::NOT_FOUND,
@@ -114,9 +120,13 @@ impl Management {
         }
     }
 
-    async fn readiness(&self) -> Response<String> {
+    async fn readiness(&self, phase: &watch::Receiver<Phase>) -> Response<String> {
         let gateway = self.current.load_full();
         if gateway.state.drain.is_draining() {
+            // After a hand-over a new process serves here. This one answers on connections that it had accepted.
+            if *phase.borrow() >= Phase::Closing {
+                return text(StatusCode::OK, "ready\n");
+            }
             return text(StatusCode::SERVICE_UNAVAILABLE, "stopping\n");
         }
         // The management listener may be up before the clients' listener.

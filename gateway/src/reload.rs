@@ -20,7 +20,7 @@ use crate::{
     config::{Applications, Config},
     gateway::Gateway,
     routing::monitor::{BackendMonitor, resolve_all},
-    upgrade::{ListeningSockets, NewProcess},
+    upgrade::{ListeningSockets, NewProcess, terminate},
 };
 
 /// Keys that need a restart: listeners, threads and the store. A dot at the end means all keys of the table.
@@ -121,6 +121,10 @@ impl Reload for GatewayReload {
         let new = started.await?.inspect_err(|error| {
             tracing::error!("not upgraded, this process goes on: {error:#}");
         })?;
+        if state.drain.is_draining() {
+            terminate(new);
+            bail!("the gateway is stopping");
+        }
         notify_service_manager(&[NotifyState::MainPid(new)]);
         // Two processes must not answer on it: one is ready, the other is stopping.
         management.send_replace(Phase::Closing);

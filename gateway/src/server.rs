@@ -21,10 +21,11 @@ use signpost_kit::{
     logging::{Logging, log_warnings},
     reload::{ReloadSignals, Reloader},
     service_manager::notify_service_manager,
+    shutdown::Phase,
 };
 use tokio::{
     runtime::Runtime,
-    sync::{Mutex, Notify},
+    sync::{Mutex, Notify, watch},
 };
 
 use crate::{
@@ -33,7 +34,7 @@ use crate::{
     config::Config,
     drain::Drain,
     gateway::Gateway,
-    listeners::{Clients, listening_socket},
+    listeners::{Clients, bound_socket, start_listening},
     management::Management,
     observe::access_log::AccessLog,
     rate_sharing::RateSharing,
@@ -94,19 +95,12 @@ pub(crate) fn run(
         management: management_socket,
     } = listening;
     let clients = Arc::new(Clients::new(&current, descriptors, Arc::clone(&sockets)));
-    for (number, sockets) in workers.into_iter().enumerate() {
-        server.add_service(Worker {
-            name: format!("clients-{number}"),
-            sockets,
-            clients: Arc::clone(&clients),
-        });
-    }
+    let (management_phase, management_phases) = watch::channel(Phase::Serving);
     let health = Management {
         listen: addresses[0],
         store: store.as_ref().map(|(_, store)| store.clone()),
         current: Arc::clone(&current),
     };
-    let management_phase = health.start(management_socket, descriptors)?;
     let handed_over = Arc::new(Notify::new());
     let reload = GatewayReload {
         current: Arc::clone(&current),
@@ -124,6 +118,18 @@ pub(crate) fn run(
     };
     let sharing = rate_key.and_then(|key| RateSharing::new(&reload, key));
     start_control(control, hangups, reload, sharing, file, settings)?;
+    // From here on, connections wait for this process: what could fail has been done.
+    for (_, socket) in workers.iter().flatten() {
+        start_listening(socket).context("cannot listen (listen)")?;
+    }
+    for (number, sockets) in workers.into_iter().enumerate() {
+        server.add_service(Worker {
+            name: format!("clients-{number}"),
+            sockets,
+            clients: Arc::clone(&clients),
+        });
+    }
+    health.start(management_socket, descriptors, management_phases)?;
     let listen = addresses.iter().map(SocketAddr::to_string);
     let listen = listen.collect::<Vec<_>>().join(", ");
     tracing::info!(
@@ -226,7 +232,7 @@ impl Listening {
         for (number, &address) in addresses.iter().enumerate() {
             let mut all = taken.map(|taken| taken.take(address)).unwrap_or_default();
             while all.len() < threads {
-                let socket = listening_socket(address);
+                let socket = bound_socket(address);
                 all.push(socket.with_context(|| format!("cannot listen on {address} (listen)"))?);
             }
             for (index, socket) in all.into_iter().enumerate() {

@@ -50,6 +50,8 @@ impl ShutdownSignalWatch for Stop {
             // Without handlers, the signals end the process by default.
             return std::future::pending().await;
         };
+        // The signal that begins the stop of a process that has handed over is a first one, too: service managers send it
+        // to both processes.
         let is_handed_over = tokio::select! {
             () = signals.next() => false,
             () = self.handed_over.notified() => true,
@@ -74,7 +76,7 @@ impl ShutdownSignalWatch for Stop {
         );
         tokio::select! {
             () = sleep(drain_delay) => {}
-            () = signals.next() => self.end().await,
+            () = next_but(usize::from(is_handed_over), &mut signals) => self.end().await,
         }
         drain.enter(Phase::Closing);
         let drain = Arc::clone(drain);
@@ -87,11 +89,18 @@ impl ShutdownSignalWatch for Stop {
         tokio::spawn(async move {
             tokio::select! {
                 () = finish(&drain, settings) => {}
-                () = signals.next() => {}
+                () = next_but(usize::from(is_handed_over), &mut signals) => {}
             }
             stop.end().await;
         });
         ShutdownSignal::GracefulTerminate
+    }
+}
+
+/// Waits for a signal, and ignores this number of signals before it.
+async fn next_but(ignored: usize, signals: &mut StopSignals) {
+    for _ in 0..=ignored {
+        signals.next().await;
     }
 }
 

@@ -17,7 +17,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, bail};
+use anyhow::{Context, Error, anyhow, bail};
 use rustix::{
     cmsg_space,
     net::{
@@ -25,6 +25,7 @@ use rustix::{
         SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
         sockopt::{Timeout, set_socket_timeout},
     },
+    process::{Pid, Signal, kill_process},
 };
 
 /// The hidden option of `signpost run` by which the new process knows that it takes over.
@@ -121,24 +122,32 @@ impl NewProcess {
             .spawn()
             .with_context(|| format!("{program} cannot be started"))?;
         let mut child = EndOnDrop(Some(child));
-        set_socket_timeout(&ours, Timeout::Send, Some(SEND_TIMEOUT))?;
-        for (address, socket) in &*sockets.lock() {
-            send(&ours, address.to_string().as_bytes(), Some(socket))
-                .with_context(|| format!("{program} does not take over the sockets"))?;
-        }
-        send(&ours, END, None)?;
-        set_socket_timeout(&ours, Timeout::Recv, Some(START_TIMEOUT))?;
-        match receive(&ours) {
-            Ok((message, _)) if message == READY => Ok(child.keep()),
-            Ok((message, _)) if message.is_empty() => {
-                bail!("{program} ended before it served: its log says why")
-            }
-            Ok((message, _)) => bail!("{}", String::from_utf8_lossy(&message)),
-            Err(_) => bail!(
+        let message = hand_over(&ours, sockets).map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock => anyhow!(
                 "{program} did not serve within {} s",
                 START_TIMEOUT.as_secs()
             ),
+            // With or without what was sent to it.
+            io::ErrorKind::UnexpectedEof
+            | io::ErrorKind::BrokenPipe
+            | io::ErrorKind::ConnectionReset => {
+                anyhow!("{program} ended before it served: its log says why")
+            }
+            _ => Error::new(error).context(format!("{program} does not take over the sockets")),
+        })?;
+        if message != READY {
+            bail!("{}", String::from_utf8_lossy(&message));
         }
+        Ok(child.keep())
+    }
+}
+
+/// Begins the graceful stop of a process that was started.
+pub(crate) fn terminate(id: u32) {
+    let id = i32::try_from(id).ok().and_then(Pid::from_raw);
+    if let Some(id) = id {
+        // It may have ended by itself.
+        let _ = kill_process(id, Signal::TERM);
     }
 }
 
@@ -215,12 +224,27 @@ impl TakenOver {
     }
 
     /// Tells the old process why this one cannot serve.
-    pub(crate) fn fail(&self, cause: &anyhow::Error) {
+    pub(crate) fn fail(&self, cause: &Error) {
         let text = format!("{cause:#}");
         let end = text.floor_char_boundary(MAX_MESSAGE);
         // The old process may have given up.
         let _ = send(&self.old, &text.as_bytes()[..end], None);
     }
+}
+
+/// Sends all sockets, and returns the new process' reply.
+fn hand_over(to: &OwnedFd, sockets: &ListeningSockets) -> io::Result<Vec<u8>> {
+    set_socket_timeout(to, Timeout::Send, Some(SEND_TIMEOUT))?;
+    for (address, socket) in &*sockets.lock() {
+        send(to, address.to_string().as_bytes(), Some(socket))?;
+    }
+    send(to, END, None)?;
+    set_socket_timeout(to, Timeout::Recv, Some(START_TIMEOUT))?;
+    let (message, _) = receive(to)?;
+    if message.is_empty() {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(message)
 }
 
 /// Sends a message, with a socket or without.

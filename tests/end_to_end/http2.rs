@@ -253,7 +253,7 @@ async fn a_stop_loses_no_request() {
 }
 
 /// Whether the server did not begin the request, so that it is safe to send again.
-fn is_refused(error: &h2::Error) -> bool {
+pub(super) fn is_refused(error: &h2::Error) -> bool {
     error.is_go_away() && error.reason() == Some(h2::Reason::NO_ERROR)
         || error.reason() == Some(h2::Reason::REFUSED_STREAM)
 }

@@ -95,6 +95,8 @@ mod stalled_log;
 mod open_connections;
 // Graceful shutdown: requests and logins in flight.
 mod shutdown;
+// An upgrade to a new process, and a stop, without loss under load.
+mod upgrade;
 // Warnings and rejected settings at the start.
 mod warnings;
 // A mixed load: forms, aborted requests, a short outage of a backend.

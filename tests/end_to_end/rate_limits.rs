@@ -401,7 +401,10 @@ async fn flood_of_addresses(gateway: SocketAddr, addresses: std::ops::Range<u32>
 
 #[tokio::test]
 async fn a_flood_of_addresses_takes_no_memory_and_gets_nobody_rejected() {
-    let (mut stack, _backend) = single(&format!("{ADDRESS}[log]\naccess = false\n")).await;
+    let (mut stack, _backend) = single(&format!(
+        "{ADDRESS}[log]\naccess = false\n[connections]\nrequests = 1000000\n"
+    ))
+    .await;
     let gateway = stack.addresses().gateway;
     // The table, buffers, and threads' arenas exist after some requests.
     flood_of_addresses(gateway, 0..10_000).await;

@@ -1,13 +1,19 @@
-//! A client that speaks HTTP/2 without TLS, by prior knowledge (RFC 9113 section 3.3).
+//! A client that speaks HTTP/2: without TLS by prior knowledge (RFC 9113 section 3.3), or with TLS by ALPN.
 
-use std::net::SocketAddr;
+use std::{io, net::SocketAddr, sync::Arc};
 
 use h2::{
     Reason,
     client::{self, SendRequest},
 };
 use http::{HeaderMap, Request, Response};
-use tokio::{net::TcpStream, task::JoinHandle};
+use rustls::pki_types::ServerName;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+    task::JoinHandle,
+};
+use tokio_rustls::TlsConnector;
 
 use crate::signed_client::Call;
 
@@ -19,7 +25,7 @@ pub struct Http2Client {
 }
 
 /// A piece of a request's body.
-type Body = std::io::Cursor<Vec<u8>>;
+type Body = io::Cursor<Vec<u8>>;
 
 /// An answer, as received.
 #[derive(Clone, Debug)]
@@ -48,14 +54,52 @@ impl Http2Client {
     ///
     /// When the server does not accept the connection.
     pub async fn open(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).await;
-        let stream = stream.expect("the gateway accepts connections");
+        let opened = Self::try_open(address).await;
+        opened.expect("the gateway accepts connections of HTTP/2")
+    }
+
+    /// As [`Self::open`].
+    ///
+    /// # Errors
+    ///
+    /// The connection is refused or ends.
+    pub async fn try_open(address: SocketAddr) -> io::Result<Self> {
+        Self::begin(TcpStream::connect(address).await?).await
+    }
+
+    /// Connects by TLS, and verifies the server as `name`. `tls` offers `h2` by ALPN.
+    ///
+    /// # Errors
+    ///
+    /// The connection is refused, the TLS handshake fails, or the server does not choose `h2`.
+    ///
+    /// # Panics
+    ///
+    /// When `name` is not a host name.
+    pub async fn try_open_tls(
+        address: SocketAddr,
+        name: &'static str,
+        tls: Arc<rustls::ClientConfig>,
+    ) -> io::Result<Self> {
+        let name = ServerName::try_from(name).expect("a host name");
+        let stream = TcpStream::connect(address).await?;
+        let stream = TlsConnector::from(tls).connect(name, stream).await?;
+        if stream.get_ref().1.alpn_protocol() != Some(b"h2") {
+            return Err(io::Error::other("the server did not choose h2"));
+        }
+        Self::begin(stream).await
+    }
+
+    async fn begin<S>(stream: S) -> io::Result<Self>
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
         let handshake = client::Builder::new().handshake(stream).await;
-        let (sender, connection) = handshake.expect("the gateway speaks HTTP/2");
-        Self {
+        let (sender, connection) = handshake.map_err(io::Error::other)?;
+        Ok(Self {
             sender,
             driver: tokio::spawn(connection),
-        }
+        })
     }
 
     /// Sends a call, and reads its answer.

@@ -62,7 +62,13 @@ impl Program {
     /// A command that runs it in a folder, without `RUST_LOG` and without input.
     #[must_use]
     pub fn command(self, folder: &Path) -> Command {
-        Self::in_folder(Command::new(self.path()), folder)
+        Self::command_at(&self.path(), folder)
+    }
+
+    /// The same, for a program at another path.
+    #[must_use]
+    pub fn command_at(path: &Path, folder: &Path) -> Command {
+        Self::in_folder(Command::new(path), folder)
     }
 
     /// The same, with a soft and hard limit on file descriptors.

@@ -12,17 +12,19 @@ mod application;
 mod builder;
 mod files;
 mod reload;
+mod upgrade;
 
 use std::{
     collections::BTreeMap,
     io::PipeReader,
     path::Path,
-    process::{ExitStatus, Output},
+    process::{Command, ExitStatus, Output},
 };
 
 use reqwest::Client;
 use serde_json::Value;
 
+use self::upgrade::Successors;
 pub use self::{
     application::Application,
     builder::StackBuilder,
@@ -46,6 +48,7 @@ pub const APP_KEY: &str = "4283fefc63f0cd0e873a0000c6d07ef7b77e90d3593ad699fc1f7
 pub struct Stack {
     // Before `files`: programs are killed before their files are removed.
     running: BTreeMap<Instance, Running>,
+    successors: Option<Successors>,
     arguments: BTreeMap<Instance, Vec<String>>,
     http: Client,
     files: Files,
@@ -207,11 +210,21 @@ impl Stack {
     /// When it does not become ready.
     pub async fn restart_with_descriptors(&mut self, instance: impl Into<Instance>, limit: u32) {
         let instance = instance.into();
-        self.running.remove(&instance);
         let folder = self.folder();
         let command = instance.program.command_with_descriptors(folder, limit);
+        self.restart_as(instance, command).await;
+    }
+
+    /// The same as [`Self::restart`], by this command, for example with a variable or another path of the program.
+    ///
+    /// # Panics
+    ///
+    /// When it does not become ready.
+    pub async fn restart_as(&mut self, instance: impl Into<Instance>, command: Command) {
+        let instance = instance.into();
+        self.running.remove(&instance);
         let arguments = &self.arguments[&instance];
-        let running = Running::start_as(instance, command, folder, arguments);
+        let running = Running::start_as(instance, command, self.folder(), arguments);
         self.running.insert(instance, running);
         if let Err(ended) = self.ready(instance).await {
             panic!("{instance} exited after a restart:\n{}", ended.log);

@@ -152,8 +152,12 @@ impl<R: Reload> Reloader<R> {
                         Verb::Diff => self.compare().await,
                         Verb::Upgrade => {
                             match self.program.upgrade().await {
-                                // The new process takes the next commands.
-                                Ok(text) => return command.reply(true, &text).await,
+                                Ok(text) => {
+                                    drop(self.commands);
+                                    // The next command reaches the new process.
+                                    control::wait_for_successor(&self.file).await;
+                                    return command.reply(true, &text).await;
+                                }
                                 Err(error) => command.reply(false, &format!("{error:#}")).await,
                             }
                             continue;

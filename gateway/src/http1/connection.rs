@@ -15,7 +15,7 @@ use crate::{
     client::ConnectionInfo,
     config::Timeouts,
     current::Current,
-    drain::{ClosingWatch, SETTLE_TIME},
+    drain::{Beginning, ClosingWatch, SETTLE_TIME},
     gateway::{Gateway, UnparsedHead},
     io::{Stream, arrival_deadline},
     phases::origin::Peer,
@@ -36,8 +36,14 @@ struct BadHead {
 }
 
 impl Http1Connections {
-    /// Serves a client's connection until it ends.
-    pub(crate) async fn serve<S: Stream>(&self, stream: S, client: ConnectionInfo) {
+    /// Serves a client's connection until it ends. `beginning` ends with the first head.
+    pub(crate) async fn serve<S: Stream>(
+        &self,
+        stream: S,
+        client: ConnectionInfo,
+        beginning: Beginning,
+    ) {
+        let mut beginning = Some(beginning);
         let mut current = Current::new(&self.current, client);
         let (gateway, _) = current.get();
         let state = Arc::clone(&gateway.state);
@@ -51,6 +57,7 @@ impl Http1Connections {
             // A stop waits until this is dropped: until the response is sent, and the connection closed if it is the
             // last.
             let _in_flight = state.drain.begin();
+            drop(beginning.take());
             let next = match read {
                 Ok(Some((mut read, gateway, peer))) => {
                     requests += 1;

@@ -12,8 +12,8 @@ pub(crate) const MAX_STREAMS: u32 = 100;
 /// Receive window of a stream, in bytes: the largest form that can be configured.
 pub(crate) const STREAM_WINDOW: u32 = 64 * 1024;
 
-/// Receive window of the connection, in bytes: sixteen of the largest forms at a time. So much is buffered at most
-/// while requests wait, for example for the store.
+/// Receive window of the connection, in bytes: sixteen of the largest forms at a time. So much waits at most to be
+/// read; a form that is read is held by its stream.
 pub(crate) const CONNECTION_WINDOW: u32 = 1024 * 1024;
 
 /// Bytes of a response that wait for the client, for each stream. One piece of a usual answer.

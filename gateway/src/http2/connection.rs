@@ -30,7 +30,7 @@ use super::{
 use crate::{
     client::ConnectionInfo,
     config::{ConnectionLimits, Timeouts},
-    drain::{ClosingWatch, Drain, InFlight},
+    drain::{Beginning, ClosingWatch, Drain, InFlight},
     gateway::Gateway,
     http1::connection::{rejection, unparsed_head},
     io::{Stream, Timer},
@@ -45,12 +45,14 @@ pub(crate) struct Http2Connections {
 }
 
 impl Http2Connections {
-    /// Serves a client's connection until it ends. The client's preface has not been read.
+    /// Serves a client's connection until it ends. The client's preface has not been read. `beginning` ends after the
+    /// handshake and the requests that came with it.
     pub(crate) async fn serve<S: Stream + 'static>(
         &self,
         stream: S,
         client: ConnectionInfo,
         open_streams: OpenStreams,
+        beginning: Beginning,
     ) {
         let mut snapshots = Snapshots::new(&self.current, client);
         let gateway = Arc::clone(&snapshots.get().gateway);
@@ -97,7 +99,13 @@ impl Http2Connections {
                 limits,
             }
         };
-        poll_fn(|context| serving.poll(context, &mut begin)).await;
+        let mut beginning = Some(beginning);
+        poll_fn(|context| {
+            let polled = serving.poll(context, &mut begin);
+            drop(beginning.take());
+            polled
+        })
+        .await;
     }
 }
 
@@ -260,7 +268,9 @@ impl<'d, S: Stream, F: Future<Output = Served<'d>>> Serving<'d, S, F> {
     where
         B: FnMut(NewStream, Timer, InFlight<'d>) -> Begun<F>,
     {
-        if !self.open_streams.has_room(self.streams.len(), &self.limits) {
+        // Also those whose answers still wait for the client.
+        let open = self.streams.len() + self.served.len();
+        if !self.open_streams.has_room(open, &self.limits) {
             stream.1.send_reset(Reason::REFUSED_STREAM);
             return;
         }
@@ -284,7 +294,6 @@ impl<'d, S: Stream, F: Future<Output = Served<'d>>> Serving<'d, S, F> {
             }
         }
         if has_served && self.streams.is_empty() {
-            self.open_streams.clear();
             let timeout = if self.is_going_away {
                 GOAWAY_TIMEOUT
             } else {
@@ -312,6 +321,10 @@ impl<'d, S: Stream, F: Future<Output = Served<'d>>> Serving<'d, S, F> {
             self.go_away();
             return true;
         }
+        // The client may have sent a request before it received a GOAWAY of the drain delay.
+        if self.is_going_away && self.going_away.is_none() && self.drain.is_closing() {
+            self.going_away = Some(self.drain.begin());
+        }
         self.check_progress();
         let Some(deadline) = self.deadlines.next() else {
             return false;
@@ -325,6 +338,9 @@ impl<'d, S: Stream, F: Future<Output = Served<'d>>> Serving<'d, S, F> {
             (None, _) => {
                 self.deadlines.blocked = None;
                 self.served.clear();
+                if self.streams.is_empty() {
+                    self.open_streams.clear();
+                }
             }
             (Some(written), Some((_, before))) if written == before => {}
             (Some(written), _) => {

@@ -21,13 +21,13 @@ pub(super) const BACKLOG: i32 = 4096;
 /// nearly every answer, and still allow 2.5 MB/s at a round-trip time of 100 ms.
 const SEND_BUFFER: usize = 256 * 1024;
 
-/// Creates a socket that listens on `address`. Several may listen on the same one: the kernel gives each new connection
-/// to one of them.
+/// Creates a socket for `address`, which listens after [`start_listening`]. Several may listen on the same one: the
+/// kernel gives each new connection to one of them.
 ///
 /// # Errors
 ///
 /// Another program listens there, or the system does not allow it.
-pub(crate) fn listening_socket(address: SocketAddr) -> io::Result<TcpListener> {
+pub(crate) fn bound_socket(address: SocketAddr) -> io::Result<TcpListener> {
     let family = match address {
         SocketAddr::V4(_) => AddressFamily::INET,
         SocketAddr::V6(_) => AddressFamily::INET6,
@@ -40,6 +40,14 @@ pub(crate) fn listening_socket(address: SocketAddr) -> io::Result<TcpListener> {
     set_socket_send_buffer_size(&socket, SEND_BUFFER)?;
     set_tcp_nodelay(&socket, true)?;
     bind(&socket, &address)?;
-    listen(&socket, BACKLOG)?;
     Ok(socket.into())
+}
+
+/// Lets the kernel accept connections for a socket. From here on they wait for this process.
+///
+/// # Errors
+///
+/// The system does not allow it.
+pub(crate) fn start_listening(socket: &TcpListener) -> io::Result<()> {
+    Ok(listen(socket, BACKLOG)?)
 }

@@ -1,9 +1,21 @@
 //! Redirects a plain request to https. CONTRACT 10.
 
-use crate::request::Head;
+use gateway_protocol::header::X_FORWARDED_PROTO;
+
+use super::origin::Peer;
+use crate::request::{Head, Headers, is_named};
 
 /// The port of https.
 const HTTPS_PORT: u16 = 443;
+
+/// Whether a trusted proxy says that the client used https.
+#[must_use]
+pub(crate) fn came_by_https(head: &Head, peer: &Peer) -> bool {
+    peer.is_trusted
+        && head
+            .each()
+            .any(|(name, value)| is_named(name, &X_FORWARDED_PROTO) && value == b"https")
+}
 
 /// The same target on the same host, by https at `port`.
 #[must_use]

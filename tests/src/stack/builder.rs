@@ -207,6 +207,7 @@ impl StackBuilder {
         let files = self.write_files();
         let mut stack = Stack {
             running: BTreeMap::new(),
+            successors: None,
             arguments: BTreeMap::new(),
             http: http_client(),
             files,

@@ -19,7 +19,7 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
     sync::watch,
-    time::{Instant, Sleep, sleep_until, timeout},
+    time::{Instant, Sleep, sleep, sleep_until, timeout},
 };
 
 use super::{
@@ -34,6 +34,8 @@ use crate::shutdown::Phase;
 const LINGER: Duration = Duration::from_secs(1);
 /// Size of the read buffer, and so the limit on a head: twice what the gateway sends.
 const MAX_BUFFER: usize = 128 * 1024;
+/// Time for a connection that was accepted just before a stop to send its first request.
+const SETTLE_TIME: Duration = Duration::from_millis(50);
 const MAX_LINGER_BYTES: usize = 256 * 1024;
 
 /// The response to a head that timed out. There is no request yet, so language and format of errors are unknown.
@@ -48,6 +50,15 @@ enum Ended {
     TimedOut,
     /// The program stops, and no request is in flight.
     Stopped,
+}
+
+/// How far a stop of the program has come on one connection.
+enum Stop {
+    NotYet,
+    /// The first request of a connection that was accepted just before may still arrive.
+    Settling(Pin<Box<Sleep>>),
+    /// The connection ends with its request.
+    Begun,
 }
 
 /// Serves the requests of a connection.
@@ -85,21 +96,27 @@ pub(super) async fn serve_connection<H, F, B>(
         .max_buf_size(MAX_BUFFER)
         .serve_connection(TokioIo::new(stream), service);
     let mut closing = pin!(closing.wait_for(|phase| *phase >= Phase::Closing));
-    let mut is_closing = false;
+    let mut stop = Stop::NotYet;
     let mut alarm = pin!(sleep_until(first_deadline));
     let ended = poll_fn(|context| {
         // Polled first: a request that has arrived is served before a stop closes idle connections.
         if Pin::new(&mut connection).poll(context).is_ready() {
             return Poll::Ready(Ended::Closed);
         }
-        if !is_closing && closing.as_mut().poll(context).is_ready() {
-            is_closing = true;
-            if let Stage::Idle { .. } = progress.stage() {
+        if matches!(stop, Stop::NotYet) && closing.as_mut().poll(context).is_ready() {
+            stop = Stop::Settling(Box::pin(sleep(SETTLE_TIME)));
+        }
+        if let Stop::Settling(settled) = &mut stop {
+            let is_idle = matches!(progress.stage(), Stage::Idle { .. });
+            if is_idle && (progress.has_begun() || settled.as_mut().poll(context).is_ready()) {
                 return Poll::Ready(Ended::Stopped);
             }
-            Pin::new(&mut connection).graceful_shutdown();
-            if Pin::new(&mut connection).poll(context).is_ready() {
-                return Poll::Ready(Ended::Closed);
+            if !is_idle {
+                stop = Stop::Begun;
+                Pin::new(&mut connection).graceful_shutdown();
+                if Pin::new(&mut connection).poll(context).is_ready() {
+                    return Poll::Ready(Ended::Closed);
+                }
             }
         }
         poll_deadline(&progress, alarm.as_mut(), context).map(|()| Ended::TimedOut)

@@ -18,6 +18,7 @@ struct State {
     /// Set while the client takes no bytes of a response.
     send_deadline: Option<Instant>,
     saw_end: bool,
+    has_begun: bool,
 }
 
 /// What the connection waits for.
@@ -41,6 +42,7 @@ impl Progress {
                 stage: Stage::Idle { until },
                 send_deadline: None,
                 saw_end: false,
+                has_begun: false,
             }),
         }
     }
@@ -52,6 +54,11 @@ impl Progress {
     /// Whether the client has closed its side.
     pub(super) fn saw_end(&self) -> bool {
         self.state().saw_end
+    }
+
+    /// Whether a request has begun.
+    pub(super) fn has_begun(&self) -> bool {
+        self.state().has_begun
     }
 
     /// When the connection must be closed unless it makes progress.
@@ -77,7 +84,9 @@ impl Progress {
 
     /// Records that a head is complete.
     pub(super) fn begin_request(&self) {
-        self.state().stage = Stage::Serving;
+        let mut state = self.state();
+        state.stage = Stage::Serving;
+        state.has_begun = true;
     }
 
     /// Records that a response is complete.

@@ -235,6 +235,7 @@ async fn a_stop_finishes_requests_and_closes_other_connections() {
     send(&mut idle, GET).await;
     read_head(&mut idle).await;
     let mut fresh = server.connect().await;
+    let mut newcomer = server.connect().await;
     let mut busy = server.connect().await;
     send(&mut busy, b"GET /slow HTTP/1.1\r\nHost: test\r\n\r\n").await;
     // While it drains, new requests are served with `Connection: close`.
@@ -244,6 +245,10 @@ async fn a_stop_finishes_requests_and_closes_other_connections() {
     let answer = read_to_end(&mut late).await;
     assert!(answer.contains("connection: close"), "{answer}");
     server.phase.send_replace(Phase::Closing);
+    // A connection that has not been used yet still has a moment for its first request.
+    send(&mut newcomer, GET).await;
+    let answer = read_to_end(&mut newcomer).await;
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     assert_eq!(read_to_end(&mut idle).await, "");
     assert_eq!(read_to_end(&mut fresh).await, "");
     assert!(read_to_end(&mut busy).await.starts_with("HTTP/1.1 200 "));

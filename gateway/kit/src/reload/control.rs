@@ -34,7 +34,9 @@ const MAX_REPLY: usize = 1024 * 1024;
 /// Pause after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Time between two attempts to bind the socket while another process still has it.
-const BIND_INTERVAL: Duration = Duration::from_millis(500);
+const BIND_INTERVAL: Duration = Duration::from_millis(50);
+/// Timeout for a new process to bind the socket.
+const SUCCESSOR_TIMEOUT: Duration = Duration::from_secs(2);
 /// Limit on connections whose command is being read.
 const MAX_READING: usize = 8;
 /// Commands that are queued while another one runs; more wait in the socket's backlog.
@@ -135,6 +137,21 @@ async fn listen_later(file: &Path, cause: &io::Error) -> UnixListener {
             return listener;
         }
     }
+}
+
+/// Waits until another process accepts commands. This one must have stopped: its receiver is dropped.
+pub(super) async fn wait_for_successor(file: &Path) {
+    let bound = async {
+        loop {
+            // First, so that this process' own socket is closed.
+            tokio::time::sleep(BIND_INTERVAL).await;
+            if connect(file).is_ok() {
+                return;
+            }
+        }
+    };
+    // Without it, the command fails for a moment.
+    let _ = timeout(SUCCESSOR_TIMEOUT, bound).await;
 }
 
 pub(super) fn listen(file: &Path) -> io::Result<UnixListener> {

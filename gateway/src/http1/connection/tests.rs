@@ -53,7 +53,8 @@ async fn served_by(
 ) -> (String, Script) {
     let stream = Script::new(steps);
     let client = ConnectionInfo::plain(IpAddr::V4(Ipv4Addr::LOCALHOST));
-    connections.serve(stream.clone(), client).await;
+    let beginning = Arc::new(Drain::new()).begin_connection();
+    connections.serve(stream.clone(), client, beginning).await;
     (String::from_utf8(stream.written()).unwrap(), stream)
 }
 
@@ -331,7 +332,8 @@ async fn bytes_after_the_last_request_are_read_but_not_served() {
 fn an_idle_connection_needs_little_memory() {
     let connections = connections("127.0.0.1:1");
     let client = ConnectionInfo::plain(IpAddr::V4(Ipv4Addr::LOCALHOST));
-    let size = size_of_val(&connections.serve(Script::new([]), client));
+    let beginning = Arc::new(Drain::new()).begin_connection();
+    let size = size_of_val(&connections.serve(Script::new([]), client, beginning));
     // Includes the space for a request, which is not boxed: that would cost an allocation for each.
     assert!(size <= 5 * 1024, "{size} bytes");
 }

@@ -62,6 +62,8 @@ fn serve(config: &str) -> Served {
     let drain = Arc::clone(&connections.current.load().state.drain);
     let (stream, theirs) = tokio::io::duplex(64 * 1024);
     let client = ConnectionInfo::plain(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    // Of another drain, so that `drain` counts requests alone.
+    let beginning = Arc::new(Drain::new()).begin_connection();
     let task = tokio::spawn(async move {
         let (state, limits) = {
             let gateway = connections.current.load();
@@ -70,7 +72,7 @@ fn serve(config: &str) -> Served {
         let open = state.open_connections.begin(&limits);
         let open = open.and_then(|open| open.of(client.address, &limits));
         let streams = open.unwrap().streams();
-        connections.serve(theirs, client, streams).await;
+        connections.serve(theirs, client, streams, beginning).await;
     });
     Served {
         stream,

@@ -1,0 +1,169 @@
+//! What an upgrade changes and keeps: requests in flight, threads, listeners, and what the service manager learns.
+
+use std::{
+    net::SocketAddr,
+    os::unix::net::UnixDatagram,
+    time::{Duration, Instant},
+};
+
+use end_to_end::{
+    raw_connection::{RawConnection, request},
+    recording_backend::{Behaviour, Delivery},
+};
+use tokio::net::TcpStream;
+
+use super::*;
+
+/// Allowed beyond the grace period, on a machine that runs other tests.
+const SLACK: Duration = Duration::from_secs(6);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_in_flight_gets_its_answer_from_the_old_process() {
+    let (mut stack, backend) = plain(|builder| builder).await;
+    backend.behave(Behaviour::answering(Delivery::After(Duration::from_secs(
+        4,
+    ))));
+    let (mut slow, mut idle) = (stack.raw().await, stack.raw().await);
+    slow.send(&request("GET", "/slow", &[], b"")).await;
+    backend.request_number(1).await;
+    backend.behave(Behaviour::default());
+    let new = upgrade(&mut stack).await;
+    let mut connection = stack.raw().await;
+    connection.send(&request("GET", "/new", &[], b"")).await;
+    assert_eq!(connection.answer().await.unwrap().status, 200);
+    // An idle connection closes, a busy one does not.
+    assert!(idle.is_closed().await);
+    assert_eq!(stack.gateway_processes().len(), 2, "the old one waits");
+    let answer = slow.answer().await.expect("the old process answers");
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.header("connection"), Some("close"));
+    until_alone(&stack, new).await;
+    assert!(stack.wait_for_exit(Program::Gateway).await.success());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_that_the_old_process_accepted_is_served_after_a_late_handshake() {
+    let mut stack = UpgradeStack::start("").await;
+    let late = TcpStream::connect(stack.tls.address).await.unwrap();
+    let mut unused = stack.stack.raw().await;
+    // They were accepted before this one was served.
+    let mut idle = stack.stack.raw().await;
+    idle.send(&request("GET", "/x", &[], b"")).await;
+    assert_eq!(idle.answer().await.unwrap().status, 200);
+    let new = upgrade(&mut stack.stack).await;
+    // The old process has closed its listeners, and no longer waits for first requests.
+    assert!(idle.is_closed().await && unused.is_closed().await);
+    let tls = stack.tls.authority.client(&["http/1.1"], None);
+    let mut connection = RawConnection::begin_tls(late, load::NAME, tls)
+        .await
+        .unwrap();
+    connection.send(&request("GET", "/x", &[], b"")).await;
+    let answer = connection.answer().await.expect("it is answered");
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.header("connection"), Some("close"));
+    until_alone(&stack.stack, new).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_grace_period_ends_a_request_of_the_old_process() {
+    let grace = "[shutdown]\ngrace_seconds = 2";
+    let (mut stack, backend) = plain(|builder| builder.gateway(grace)).await;
+    backend.behave(Behaviour::answering(Delivery::Never));
+    let mut connection = stack.raw().await;
+    connection.send(&request("GET", "/never", &[], b"")).await;
+    backend.request_number(1).await;
+    let new = upgrade(&mut stack).await;
+    let start = Instant::now();
+    let answer = connection.answer().await.unwrap();
+    assert_eq!(
+        (answer.status, answer.code().as_deref()),
+        (504, Some("backend_timeout"))
+    );
+    until_alone(&stack, new).await;
+    let longest = Duration::from_secs(3) + SLACK;
+    assert!(start.elapsed() < longest, "{:?}", start.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn threads_and_listeners_change_by_an_upgrade() {
+    let (mut stack, _backend) = plain(|builder| builder.gateway("threads = 1")).await;
+    let (first, second) = (stack.addresses().gateway, free_address());
+    let listen = |threads: usize, addresses: &[SocketAddr]| {
+        let table = |address| format!("[[listen]]\naddress = '{address}'\n");
+        let tables: String = addresses.iter().map(table).collect();
+        format!("threads = {threads}\n{tables}")
+    };
+    stack.configure(Program::Gateway, &listen(3, &[first, second]));
+    let new = upgrade(&mut stack).await;
+    assert_serves(&[first, second]).await;
+    until_alone(&stack, new).await;
+    assert_serves(&[first, second]).await;
+    // Each of the three sockets of a listener needs a thread that accepts.
+    stack.configure(Program::Gateway, &listen(2, &[first]));
+    let new = upgrade(&mut stack).await;
+    assert_serves(&[first]).await;
+    until_alone(&stack, new).await;
+    assert_serves(&[first]).await;
+    let refused = TcpStream::connect(second)
+        .await
+        .err()
+        .map(|error| error.kind());
+    assert_eq!(refused, Some(std::io::ErrorKind::ConnectionRefused));
+    assert_is_ready(&stack).await;
+    assert_answers_commands(&stack);
+}
+
+/// Sends a request over each of many connections: the kernel spreads them over all sockets.
+async fn assert_serves(addresses: &[SocketAddr]) {
+    for address in addresses {
+        for number in 0..40 {
+            let mut connection = RawConnection::open(*address).await;
+            connection.send(&request("GET", "/x", &[], b"")).await;
+            let answer = connection.answer().await;
+            let answer = answer.unwrap_or_else(|| panic!("{address}: {number} has no answer"));
+            assert_eq!(answer.status, 200);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_service_manager_learns_each_step() {
+    let (mut stack, _backend) = plain(|builder| builder).await;
+    let path = stack.folder().join("notify");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    socket.set_nonblocking(true).unwrap();
+    let mut command = Program::Gateway.command(stack.folder());
+    command.env("NOTIFY_SOCKET", &path);
+    stack.restart_as(Program::Gateway, command).await;
+    assert_eq!(next_message(&socket).await, "READY=1");
+    let new = upgrade(&mut stack).await;
+    // The new process and the old one send one message each, in any order.
+    let mut messages = [next_message(&socket).await, next_message(&socket).await];
+    messages.sort();
+    assert_eq!(messages, [format!("MAINPID={new}"), "READY=1".to_owned()]);
+    until_alone(&stack, new).await;
+    // The service itself does not stop when the old process does.
+    terminate(new);
+    assert_eq!(next_message(&socket).await, "STOPPING=1");
+    until("the new process to end", || async {
+        stack.gateway_processes().is_empty().then_some(())
+    })
+    .await;
+}
+
+async fn next_message(socket: &UnixDatagram) -> String {
+    until("a message to the service manager", || async {
+        let mut buffer = [0; 1024];
+        let length = socket.recv(&mut buffer).ok()?;
+        let message = String::from_utf8_lossy(&buffer[..length]);
+        Some(message.trim_end().to_owned())
+    })
+    .await
+}
+
+fn terminate(id: u32) {
+    let status = std::process::Command::new("kill")
+        .arg(id.to_string())
+        .status();
+    assert!(status.unwrap().success());
+}

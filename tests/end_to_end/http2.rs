@@ -2,6 +2,7 @@
 
 mod cases;
 mod floods;
+mod strictness;
 
 use std::time::Duration;
 

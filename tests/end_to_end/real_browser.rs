@@ -1,9 +1,12 @@
 //! Logins in a real browser.
 
 use end_to_end::{
+    certificates::{Authority, public_key_fingerprint},
     logins::{begin_polling, check},
+    port::free_address,
     real_browser::RealBrowser,
     stack::Stack,
+    waiting::until,
 };
 
 #[tokio::test]
@@ -35,7 +38,7 @@ async fn a_person_confirms_a_polling_login_in_two_languages() {
         browser.click("main a").await;
         browser.wait_for_text("Sign in to the sandbox").await;
         browser.click("button[value=allow]").await;
-        let end = end_to_end::waiting::until("the last page", || async {
+        let end = until("the last page", || async {
             let address = browser.address().await;
             address.starts_with(&stack.url("/login")).then_some(address)
         });
@@ -48,6 +51,52 @@ async fn a_person_confirms_a_polling_login_in_two_languages() {
         );
         assert_eq!(check(&client, &begun.token).await["status"], "complete");
     }
+}
+
+#[tokio::test]
+async fn a_person_logs_in_over_tls_and_http_2() {
+    let authority = Authority::new("Test authority");
+    let certificate = authority.issue(&["127.0.0.1"]);
+    let tls = free_address();
+    let public_url = format!("public_url = 'https://{tls}'\n");
+    let stack = Stack::builder()
+        .file("tls.pem", &certificate.certificate)
+        .file("tls.key", &certificate.key)
+        .gateway(&format!(
+            "{public_url}[[listen]]\naddress = '$LISTEN'\n\
+             [[listen]]\naddress = '{tls}'\nprotocols = ['http/1.1', 'h2']\n\
+             tls.certificates = [{{ certificate = '$FOLDER/tls.pem', key = '$FOLDER/tls.key' }}]"
+        ))
+        .backends(&public_url)
+        .provider(&[&format!("--callback=https://{tls}/login")])
+        .start()
+        .await;
+    let fingerprint = public_key_fingerprint(&certificate);
+    let browser = RealBrowser::start_trusting("en", &fingerprint).await;
+    let protocol = "return performance.getEntriesByType('navigation')[0].nextHopProtocol";
+    let client = stack.client();
+    let begun = begin_polling(&client).await;
+    let origin = format!("https://{tls}/login");
+    assert!(
+        begun.authorize_url.starts_with(&origin),
+        "{}",
+        begun.authorize_url
+    );
+    browser.open(&begun.authorize_url).await;
+    browser.wait_for_text(&begun.user_code).await;
+    assert_eq!(browser.run(protocol).await, "h2");
+    browser.click("main a").await;
+    browser.wait_for_text("Sign in to the sandbox").await;
+    browser.click("button[value=allow]").await;
+    until("the last page", || async {
+        let address = browser.address().await;
+        (address.starts_with(&origin) && address.contains("code=")).then_some(())
+    })
+    .await;
+    assert_eq!(browser.run(protocol).await, "h2");
+    assert_eq!(browser.console_errors().await, Vec::<String>::new());
+    // The `__Host-` cookie of the login came back over https.
+    assert_eq!(check(&client, &begun.token).await["status"], "complete");
 }
 
 #[tokio::test]

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose,
+    KeyUsagePurpose, PublicKeyData,
 };
 use rustls::{
     ClientConfig, DEFAULT_VERSIONS, RootCertStore, ServerConfig, SupportedProtocolVersion,
@@ -12,6 +13,18 @@ use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
     server::WebPkiClientVerifier,
 };
+use sha2::{Digest, Sha256};
+
+/// The SHA-256 fingerprint of a certificate's public key, in Base64, as Chromium takes it.
+///
+/// # Panics
+///
+/// When the key is malformed.
+#[must_use]
+pub fn public_key_fingerprint(certificate: &Certificate) -> String {
+    let key = KeyPair::from_pem(&certificate.key).expect("it is a key");
+    STANDARD.encode(Sha256::digest(key.subject_public_key_info()))
+}
 
 /// A certificate authority of one test.
 pub struct Authority {

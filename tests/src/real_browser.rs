@@ -37,9 +37,23 @@ impl RealBrowser {
     ///
     /// When Chromium or its driver is missing, or does not start.
     pub async fn start(language: &str) -> Self {
+        Self::start_with(language, &[]).await
+    }
+
+    /// The same; the browser also trusts a certificate whose key has this fingerprint.
+    ///
+    /// # Panics
+    ///
+    /// As [`Self::start`].
+    pub async fn start_trusting(language: &str, fingerprint: &str) -> Self {
+        let trust = format!("--ignore-certificate-errors-spki-list={fingerprint}");
+        Self::start_with(language, &[trust]).await
+    }
+
+    async fn start_with(language: &str, further: &[String]) -> Self {
         let mut driver = Driver::start().await;
         let client = ClientBuilder::new(HttpConnector::new())
-            .capabilities(capabilities(language, &driver))
+            .capabilities(capabilities(language, &driver, further))
             .connect(&driver.url())
             .await
             .expect("chromedriver starts Chromium");
@@ -152,8 +166,8 @@ impl RealBrowser {
 }
 
 /// The browser that chromedriver shall start.
-fn capabilities(language: &str, driver: &Driver) -> Capabilities {
-    let arguments = [
+fn capabilities(language: &str, driver: &Driver, further: &[String]) -> Capabilities {
+    let mut arguments = vec![
         "--headless=new".to_owned(),
         // The tests may run as root, where Chromium has no sandbox.
         "--no-sandbox".to_owned(),
@@ -168,6 +182,7 @@ fn capabilities(language: &str, driver: &Driver) -> Capabilities {
         format!("--user-data-dir={}", driver.profile().display()),
         format!("--accept-lang={language}"),
     ];
+    arguments.extend_from_slice(further);
     let options = json!({
         "args": arguments,
         "prefs": { "intl.accept_languages": language },

@@ -5,10 +5,10 @@ use std::fmt;
 use end_to_end::raw_connection::request;
 
 /// A connection's bytes, and the requests in them that may arrive: method, target and body.
-pub(super) struct Case {
-    pub(super) name: &'static str,
-    pub(super) bytes: Vec<u8>,
-    pub(super) contains: Vec<(&'static str, String, Vec<u8>)>,
+pub(crate) struct Case {
+    pub(crate) name: &'static str,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) contains: Vec<(&'static str, String, Vec<u8>)>,
 }
 
 impl fmt::Display for Case {
@@ -26,8 +26,8 @@ const FORM: &str = "Content-Type: application/x-www-form-urlencoded";
 const SMUGGLED: &[u8] = b"GET /smuggled HTTP/1.1\r\nHost: gateway.example\r\n\r\n";
 
 /// A signed form, and the requests that contain it.
-pub(super) struct Material {
-    pub(super) form: Vec<u8>,
+pub(crate) struct Material {
+    pub(crate) form: Vec<u8>,
 }
 
 impl Material {
@@ -61,7 +61,7 @@ impl Material {
 }
 
 #[rustfmt::skip] // A table: one case a line.
-pub(super) fn cases(material: &Material) -> Vec<Case> {
+pub(crate) fn cases(material: &Material) -> Vec<Case> {
     let mut cases = Vec::new();
     let mut case = |name, bytes: Vec<u8>, contains| {
         cases.push(Case {

@@ -131,6 +131,44 @@ async fn curl_is_served_by_http_1_1() {
     assert_eq!(output_text(&output), "{\"recorded\":true}");
 }
 
+const HTTP_2: &str = "protocols = ['http/1.1', 'h2']";
+
+#[tokio::test]
+async fn curl_is_served_by_http_2() {
+    let tls = TlsStack::start(HTTP_2).await;
+    let port = tls.stack.addresses().gateway.port();
+    let (target, form) = tls.stack.client().post("/x").param("a", "ü&=").parts();
+    let mut curl = tokio::process::Command::new("curl");
+    curl.args(["--silent", "--show-error", "--http2", "--cacert"])
+        .arg(tls.files.path().join("ca.pem"))
+        .args(["--resolve", &format!("api.example.com:{port}:127.0.0.1")])
+        .args(["--data-raw", &form, "--write-out", " %{http_version}"])
+        .arg(format!("https://api.example.com:{port}{target}"));
+    let output = curl.output().await.expect("curl is installed");
+    assert_eq!(output_text(&output), "{\"recorded\":true} 2");
+    let received = tls.backend.request_number(1).await;
+    assert_eq!(received.body, form.as_bytes());
+}
+
+#[tokio::test]
+async fn a_thousand_requests_of_h2load_are_served() {
+    let tls = TlsStack::start(HTTP_2).await;
+    let mut h2load = tokio::process::Command::new("h2load");
+    h2load
+        .args(["-n", "1000", "-c", "4", "-m", "20"])
+        .arg(format!("https://{}/x", tls.stack.addresses().gateway));
+    let output = h2load.output().await;
+    let output = output.expect("h2load is installed: run scripts/prerequisites test");
+    let text = output_text(&output);
+    assert!(text.contains("Application protocol: h2"), "{text}");
+    assert!(
+        text.contains("1000 succeeded, 0 failed, 0 errored, 0 timeout"),
+        "{text}"
+    );
+    assert!(text.contains("status codes: 1000 2xx"), "{text}");
+    assert_eq!(tls.backend.requests().len(), 1000);
+}
+
 #[tokio::test]
 async fn what_is_not_tls_is_closed() {
     let tls = TlsStack::start("").await;

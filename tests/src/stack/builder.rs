@@ -109,7 +109,7 @@ impl StackBuilder {
         self
     }
 
-    /// Adds arguments of the sandbox provider.
+    /// Adds arguments of the sandbox provider. A `--callback=` replaces the gateway's own.
     #[must_use]
     pub fn provider(mut self, arguments: &[&str]) -> Self {
         self.provider_arguments
@@ -274,10 +274,11 @@ impl StackBuilder {
             Program::Gateway => vec!["run".to_owned(), "--config".to_owned(), config],
             Program::V1 | Program::V2 | Program::All => vec!["--config".to_owned(), config],
             Program::Provider => {
-                let mut arguments = vec![
-                    format!("--listen={}", stack.addresses().of(instance)),
-                    format!("--callback={}/login", stack.origin()),
-                ];
+                let mut arguments = vec![format!("--listen={}", stack.addresses().of(instance))];
+                let is_callback = |argument: &String| argument.starts_with("--callback=");
+                if !self.provider_arguments.iter().any(is_callback) {
+                    arguments.push(format!("--callback={}/login", stack.origin()));
+                }
                 arguments.extend(self.provider_arguments.iter().cloned());
                 arguments
             }

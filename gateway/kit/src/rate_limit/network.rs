@@ -30,7 +30,7 @@ impl NetworkLimiter {
         }
     }
 
-    /// A limiter with other rates and the same debts, as [`RateLimiter::with_rate`].
+    /// A limiter with other rates and the same debts, as `RateLimiter::with_rate`.
     #[must_use]
     pub fn with_rates(&self, network: Rate, site: Rate) -> Self {
         Self {

@@ -12,14 +12,13 @@ pub(crate) use self::socket::{bound_socket, start_listening};
 
 use std::{
     io,
-    net::{IpAddr, SocketAddr},
+    net::SocketAddr,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use arc_swap::ArcSwap;
 use futures_util::FutureExt;
-use ipnet::IpNet;
 use rustix::net::sockopt::set_socket_linger;
 use signpost_kit::{descriptors::Descriptors, once_a_minute::OnceAMinute};
 use tokio::{
@@ -43,6 +42,7 @@ use crate::{
     http2::{Preface, connection::Http2Connections, is_preface},
     io::Stream,
     open_connections::OpenConnection,
+    phases::origin::is_in,
     tls::{ALPN_HTTP_2, UnusableSubject, client_subject},
     upgrade::ListeningSockets,
 };
@@ -150,11 +150,11 @@ impl Clients {
         let gateway = self.current.load();
         let settings = &gateway.listeners[number];
         let address = peer.ip().to_canonical();
-        let has_proxy_header = contains(&settings.proxy_protocol, address);
+        let has_proxy_header = is_in(&settings.proxy_protocol, address);
         let limits = &gateway.connections;
         let open = gateway.state.open_connections.begin(limits);
         // The connections of a proxy are those of many clients.
-        let is_proxy = has_proxy_header || contains(&gateway.admission.trusted_proxies, address);
+        let is_proxy = has_proxy_header || is_in(&gateway.admission.trusted_proxies, address);
         let open = if is_proxy {
             open
         } else {
@@ -233,7 +233,7 @@ impl Clients {
                 client.address = address.to_canonical();
                 let gateway = self.current.load();
                 let trusted_proxies = &gateway.admission.trusted_proxies;
-                if !contains(trusted_proxies, client.address) {
+                if !is_in(trusted_proxies, client.address) {
                     let Some(counted) = open.of(client.address, &gateway.connections) else {
                         refuse(stream);
                         return Ok(());
@@ -341,10 +341,6 @@ async fn read_preface(stream: &mut TcpStream) -> io::Result<(Vec<u8>, bool)> {
             }
         }
     }
-}
-
-fn contains(networks: &[IpNet], address: IpAddr) -> bool {
-    networks.iter().any(|network| network.contains(&address))
 }
 
 /// Whether the peer left at once, as a balancer's check of a port does.

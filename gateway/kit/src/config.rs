@@ -30,7 +30,7 @@ use self::document::Document;
 pub use self::{
     error::ConfigError,
     section::{ADDRESS, Invalid, NamedFile, Read, SECRET, Section},
-    settings::{Change, ReadFile, Settings},
+    settings::{Change, ReadFile, Settings, read_regular},
     value::Value,
 };
 

@@ -42,15 +42,19 @@ impl Peer {
         let address = connection.address.to_canonical();
         Self {
             address,
-            is_trusted: trusted_proxies
-                .iter()
-                .any(|proxies| proxies.contains(&address)),
+            is_trusted: is_in(trusted_proxies, address),
             is_tls: connection.is_tls,
             redirects_to_https: connection.redirects_to_https,
             certificate_subject: connection.certificate_subject.clone(),
             as_header: visible(address.to_string()),
         }
     }
+}
+
+/// Whether one of these networks has the address.
+#[must_use]
+pub(crate) fn is_in(networks: &[IpNet], address: IpAddr) -> bool {
+    networks.iter().any(|network| network.contains(&address))
 }
 
 /// The headers that proxies set; used only if the peer is trusted.
@@ -177,7 +181,7 @@ fn hops(forwarded_for: &[&[u8]], trusted: &[IpNet]) -> SmallVec<[IpAddr; 4]> {
             break;
         };
         hops.push(hop);
-        if !trusted.iter().any(|proxies| proxies.contains(&hop)) {
+        if !is_in(trusted, hop) {
             break;
         }
     }

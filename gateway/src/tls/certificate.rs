@@ -1,7 +1,7 @@
 //! A certificate with its key, as read from files.
 
 use std::{
-    fmt, fs,
+    fmt,
     net::IpAddr,
     path::{Path, PathBuf},
     sync::Arc,
@@ -13,7 +13,10 @@ use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
     sign::CertifiedKey,
 };
-use signpost_kit::{clock::Timestamp, config::ReadFile};
+use signpost_kit::{
+    clock::Timestamp,
+    config::{ReadFile, read_regular},
+};
 use x509_cert::{
     Certificate,
     der::Decode,
@@ -163,7 +166,7 @@ pub(super) fn read_file(
     path: &Path,
     read: &mut Vec<ReadFile>,
 ) -> Result<Zeroizing<Vec<u8>>, CertificateError> {
-    let content = fs::read(path).map(Zeroizing::new);
+    let content = read_regular(path);
     read.push(ReadFile::new(
         path,
         content.as_ref().ok().map(|content| &content[..]),

@@ -61,8 +61,12 @@ impl ReadFile {
     }
 }
 
-/// Reads a regular file, up to [`MAX_BYTES`]. The content is zeroized when dropped: it may be a secret.
-pub(super) fn read_regular(path: &Path) -> io::Result<Zeroizing<Vec<u8>>> {
+/// Reads a regular file, up to 4 MiB. The content is zeroized when dropped: it may be a secret.
+///
+/// # Errors
+///
+/// It cannot be read, or is not a regular file.
+pub fn read_regular(path: &Path) -> io::Result<Zeroizing<Vec<u8>>> {
     // Before it is opened: that could block, for example on a pipe.
     if !fs::metadata(path)?.is_file() {
         return Err(io::Error::other("it is not a regular file"));

@@ -62,20 +62,20 @@ impl RateSharing {
             let Some(debts) = gateway.rate_limits.shared_debts() else {
                 continue;
             };
-            let reported = self.report(debts.all(Instant::now())).await;
+            let mut outcome = self.report(debts.all(Instant::now())).await;
             reports = reports.wrapping_add(1);
-            let outcome = match reported {
-                Ok(()) if reports.is_multiple_of(REPORTS_PER_DELETION) => {
-                    delete_paid(&self.store).await
-                }
-                outcome => outcome,
-            };
-            self.log(outcome);
+            if reports.is_multiple_of(REPORTS_PER_DELETION) && !matches!(outcome, Some(Err(_))) {
+                outcome = Some(delete_paid(&self.store).await);
+            }
+            if let Some(outcome) = outcome {
+                self.log(outcome);
+            }
         }
     }
 
-    /// Reports what the keys have used, and applies their debts.
-    async fn report(&self, tables: [&KeyedDebts; 3]) -> Result<(), StoreError> {
+    /// Reports what the keys have used, and applies their debts. `None` if there was nothing to report: that says nothing
+    /// about the store.
+    async fn report(&self, tables: [&KeyedDebts; 3]) -> Option<Result<(), StoreError>> {
         let now = Instant::now();
         let unreported = tables.map(|table| table.unreported(MAX_KEYS, now));
         let mut all: Vec<(usize, Used)> = unreported
@@ -86,7 +86,7 @@ impl RateSharing {
         all.sort_unstable_by_key(|(_, used)| std::cmp::Reverse(used.fullness));
         all.truncate(MAX_KEYS);
         if all.is_empty() {
-            return Ok(());
+            return None;
         }
         let added = all.iter().map(|(_, used)| Added {
             hash: self.hash(used),
@@ -105,7 +105,7 @@ impl RateSharing {
                 Err(_) => tables[*table].not_reported(used, now),
             }
         }
-        debts.map(drop)
+        Some(debts.map(drop))
     }
 
     /// The key in the store: the same at all gateways, and without the master key it does not tell an address.

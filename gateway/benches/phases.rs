@@ -17,7 +17,7 @@ use divan::{Bencher, black_box};
 use gateway::measured::{
     App, AppState, AppStore, AppStoreError, AppSummary, AppUpdate, Attempts, Balancer, CachedApps,
     Config, ImportOutcome, Method, NewApp, ReplayLimits, ReplayMemory, Rotation, RotationOutcome,
-    Target, VerifiedRequest, Verifier, Versions, route,
+    Target, VerifiedRequest, Verifier, Versions, Wanted, route,
 };
 use gateway_protocol::{
     app::{AppId, AppIdent},
@@ -100,7 +100,14 @@ fn the_route(bencher: Bencher<'_, '_>) {
     let (versions, verifier) = prepared();
     bencher
         .with_inputs(|| verified(&verifier))
-        .bench_values(|verified| route(verified, black_box(b"v2"), &versions));
+        .bench_values(|verified| {
+            let wanted = Wanted {
+                version: black_box(b"v2"),
+                path: "/orders",
+                client: [127, 0, 0, 1].into(),
+            };
+            route(verified, wanted, &versions, |_| true)
+        });
 }
 
 /// Choice of one of five healthy addresses, and the end of the request.
@@ -112,7 +119,7 @@ fn an_address(bencher: Bencher<'_, '_>, balance: &str) {
     );
     let text = CONFIG.replace("versions.v1.backend = '127.0.0.1:7001'", &several);
     let versions = load(&text, &format!("{balance}.toml")).versions;
-    let balancer = Balancer::new(versions.default(), None).expect("there are several");
+    let balancer = Balancer::new(versions.default().own(), None).expect("there are several");
     let resolved = pin!(balancer.resolve()).poll(&mut Context::from_waker(Waker::noop()));
     assert!(resolved.is_ready());
     let next = AtomicU64::new(0);

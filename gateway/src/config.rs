@@ -21,8 +21,8 @@ pub(crate) use self::{
     rate_limits::{ADDRESS_RULE, APPLICATION_RULE, PathLimit, RateLimits},
     sign::{AlwaysSigned, SignConfig, weaknesses},
     versions::{
-        Backend, BackendAddress, Balance, Balancing, HealthChecks, HostPort, UnknownVersion,
-        Upstream,
+        Backend, BackendAddress, BackendName, Balance, Balancing, HealthChecks, HostPort,
+        ServedVersion, StickyBy, UnknownVersion, Upstream,
     },
 };
 pub use self::{
@@ -165,7 +165,7 @@ impl Config {
         let mut warnings = self.sign.warnings();
         let is_remote = |backend: &Arc<Backend>| backend.upstream.is_remote();
         warnings.extend(self.store.address.weakness().map(str::to_owned));
-        if self.gateway_secret.is_none() && self.versions.iter().any(is_remote) {
+        if self.gateway_secret.is_none() && self.versions.backends().any(is_remote) {
             warnings.push(
                 "gateway_secret is not set, but a backend is on another machine: such a backend must \
                  refuse to start without it"
@@ -174,7 +174,7 @@ impl Config {
         }
         let in_clear_text =
             |backend: &Arc<Backend>| is_remote(backend) && !backend.upstream.has_tls();
-        if self.gateway_secret.is_some() && self.versions.iter().any(in_clear_text) {
+        if self.gateway_secret.is_some() && self.versions.backends().any(in_clear_text) {
             warnings.push(
                 "gateway_secret crosses the network in clear text to a backend without https: use https, or a network that \
                  only the gateway and its backends can reach"
@@ -184,7 +184,7 @@ impl Config {
         warnings.extend(self.versions.warnings().map(str::to_owned));
         let balances_by_app = |backend: &Arc<Backend>| backend.upstream.balances_by_app();
         if matches!(self.applications, Applications::Single(_))
-            && self.versions.iter().any(balances_by_app)
+            && self.versions.backends().any(balances_by_app)
         {
             warnings.push(
                 "balance = \"hash-app\" with a single application sends all requests to one address"

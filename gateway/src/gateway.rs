@@ -28,7 +28,7 @@ use crate::{
         upstream::{Answer, BackendClient},
     },
     client::{BodyLimits, Client, ResponseHead},
-    config::{ConnectionLimits, Limits, ListenerSettings, Timeouts, Versions},
+    config::{Backend, ConnectionLimits, Limits, ListenerSettings, Timeouts, Versions},
     drain::Drain,
     observe::{access_log::AccessLog, outcome::Outcome, record},
     open_connections::OpenConnections,
@@ -45,7 +45,7 @@ use crate::{
         read_params::read_params,
         redirect::{came_by_https, https_location},
         response::{own_fields, passes_to_client},
-        route::{Route, RoutedRequest, route},
+        route::{Route, RoutedRequest, Wanted, route},
         verify::Verifier,
     },
     rate_limits::Quotas,
@@ -81,7 +81,7 @@ pub struct Gateway {
     pub(crate) verifier: Verifier,
     /// The versions and their backends.
     pub(crate) versions: Versions,
-    /// The balancers, by the version's number; `None` if a version has one fixed address.
+    /// The balancers, by the backend's number; `None` if a backend has one fixed address.
     pub(crate) balancers: Vec<Option<Arc<Balancer>>>,
     /// Rules for the headers to backends.
     pub backend_headers: BackendHeaderRules,
@@ -285,7 +285,13 @@ impl Gateway {
             let now = Instant::now();
             request.quotas = self.rate_limits.count_app(app, method, target.path, now)?;
         }
-        let routed = route(verified, admitted.version, &self.versions)?;
+        let wanted = Wanted {
+            version: admitted.version,
+            path: target.path,
+            client: admitted.origin.client,
+        };
+        let is_available = |backend: &Backend| self.is_available(backend);
+        let routed = route(verified, wanted, &self.versions, is_available)?;
         Ok(Accepted {
             head,
             routed,
@@ -317,6 +323,12 @@ impl Gateway {
         let counted = limiter.count(client, Instant::now());
         counted
             .map_err(|RateExceeded { retry_after }| Rejection::AddressRateLimited { retry_after })
+    }
+
+    /// Whether a backend has a healthy address. One without health checks counts as healthy.
+    fn is_available(&self, backend: &Backend) -> bool {
+        let balancer = self.balancers[backend.number].as_ref();
+        balancer.is_none_or(|balancer| balancer.is_available())
     }
 
     /// Forwards an accepted request to its backend and relays the answer.
@@ -446,13 +458,13 @@ impl Gateway {
             && head
                 .value(bytes, X_GATEWAY_REFUSED.as_str())
                 .is_some_and(|why| why == REFUSED_SECRET.as_bytes());
-        let (secret_rejections, version) = (&self.state.secret_rejections, &route.backend.version);
+        let (secret_rejections, backend) = (&self.state.secret_rejections, &route.backend.name);
         if is_rejected {
-            secret_rejections.note(version, answer.address(), Instant::now());
+            secret_rejections.note(backend, answer.address(), Instant::now());
             return Err(Rejection::GatewaySecretRejected);
         }
         if !secret_rejections.is_empty() {
-            secret_rejections.remove(version, answer.address());
+            secret_rejections.remove(backend, answer.address());
         }
         Ok(())
     }

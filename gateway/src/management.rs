@@ -142,13 +142,13 @@ impl Management {
                 "the store is unavailable\n",
             );
         }
-        let versions = gateway.versions.iter().map(|backend| {
+        let backends = gateway.versions.backends().map(|backend| {
             let balancer = gateway.balancers[backend.number].as_ref();
             let addresses = balancer.map_or(1, |balancer| balancer.len());
-            (backend.version.as_str(), addresses)
+            (&backend.name, addresses)
         });
         let rejections = &gateway.state.secret_rejections;
-        let report = rejections.report(Instant::now(), versions);
+        let report = rejections.report(Instant::now(), backends);
         if let Some(report) = report.as_ref().filter(|report| report.is_down) {
             return text(
                 StatusCode::SERVICE_UNAVAILABLE,

@@ -26,7 +26,7 @@ pub use crate::{
     },
     phases::{
         origin::Peer,
-        route::route,
+        route::{Wanted, route},
         verify::{VerifiedRequest, Verifier},
     },
     replay::{ReplayLimits, ReplayMemory},

@@ -6,7 +6,6 @@ use gateway_protocol::{
     log_text,
     problem::ProblemCode,
     sign::{SignTime, Window, explain::Slip},
-    version::Version,
 };
 use signpost_kit::rate_limit::QuotaExceeded;
 
@@ -164,10 +163,10 @@ pub enum Rejection {
         why: String,
     },
     /// Server error: every address of the backend is ejected or unhealthy, or none is known.
-    #[error("no address of {version} is healthy")]
+    #[error("no address of {backend} is healthy")]
     NoHealthyBackend {
-        /// The version.
-        version: Version,
+        /// The backend's name.
+        backend: String,
     },
     /// Operator error: the backend rejects the gateway's secret.
     #[error("the backend rejects this gateway's gateway_secret")]

@@ -146,10 +146,14 @@ impl GatewayReload {
     fn reject_own_addresses(&self, config: &Config) -> anyhow::Result<()> {
         let mut own = self.addresses.clone();
         own.push(self.management);
-        match config.versions.iter().find(|one| one.upstream.is_at(&own)) {
+        match config
+            .versions
+            .backends()
+            .find(|one| one.upstream.is_at(&own))
+        {
             Some(backend) => bail!(
                 "versions.{}: until a restart, the gateway itself listens on this backend's address",
-                backend.version
+                backend.name
             ),
             None => Ok(()),
         }

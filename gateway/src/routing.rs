@@ -45,7 +45,6 @@ use std::{
 
 use arc_swap::ArcSwap;
 use futures_util::future::join_all;
-use gateway_protocol::version::Version;
 use tokio::sync::Notify;
 
 pub(crate) use self::check::error_summary;
@@ -54,7 +53,7 @@ use self::{
 };
 use crate::{
     backend_tls::Endpoint,
-    config::{Backend, Balance, Balancing, Upstream},
+    config::{Backend, BackendName, Balance, Balancing, Upstream},
 };
 
 /// The health check of addresses, and its interval.
@@ -63,9 +62,9 @@ struct Checks {
     interval: Duration,
 }
 
-/// Chooses among the addresses of one version.
+/// Chooses among the addresses of one backend.
 pub struct Balancer {
-    version: Version,
+    name: BackendName,
     balance: Balance,
     discovery: Discovery,
     addresses: ArcSwap<Addresses>,
@@ -80,28 +79,28 @@ pub struct Balancer {
 }
 
 impl Balancer {
-    /// Creates the balancer of a version; `None` if its address is fixed. Addresses that `before` has keep their state:
+    /// Creates the balancer of a backend; `None` if its address is fixed. Addresses that `before` has keep their state:
     /// requests in flight, health, ejections. Others are known only after [`Self::resolve`].
     #[must_use]
     pub fn new(backend: &Backend, before: Option<&Self>) -> Option<Arc<Self>> {
         match &backend.upstream {
             Upstream::Fixed(_) => None,
             Upstream::Balanced(balancing) => {
-                let balancer = Self::balanced(&backend.version, balancing, before);
+                let balancer = Self::balanced(&backend.name, balancing, before);
                 Some(Arc::new(balancer))
             }
         }
     }
 
-    fn balanced(version: &Version, balancing: &Balancing, before: Option<&Self>) -> Self {
+    fn balanced(name: &BackendName, balancing: &Balancing, before: Option<&Self>) -> Self {
         let discovery = before.map(|before| &before.discovery);
-        let discovery = Discovery::new(version, &balancing.addresses, discovery);
+        let discovery = Discovery::new(name, &balancing.addresses, discovery);
         let addresses = match before {
             Some(before) => Addresses::with_balance(balancing.balance, &before.addresses.load()),
             None => Addresses::empty(balancing.balance),
         };
         let checks = balancing.checks.as_ref().map(|checks| Checks {
-            check: Check::new(version, checks),
+            check: Check::new(name, checks),
             interval: checks.interval,
         });
         let had_checks = before.is_some_and(|before| before.checks.is_some());
@@ -120,7 +119,7 @@ impl Balancer {
         let is_unavailable =
             before.is_some_and(|before| before.is_unavailable.load(Ordering::Relaxed));
         Self {
-            version: version.clone(),
+            name: name.clone(),
             balance: balancing.balance,
             discovery,
             addresses: ArcSwap::from_pointee(addresses),
@@ -191,6 +190,12 @@ impl Balancer {
         }
     }
 
+    /// Whether an address is healthy, and not ejected.
+    #[must_use]
+    pub(crate) fn is_available(&self) -> bool {
+        self.has_another(&Attempts::default())
+    }
+
     /// Whether a failed request could be retried on another address.
     #[must_use]
     pub(crate) fn has_another(&self, attempts: &Attempts) -> bool {
@@ -206,7 +211,7 @@ impl Balancer {
             return;
         };
         if self.addresses.load().len() > 1 {
-            address.eject(&self.version, self.now_ms(), why);
+            address.eject(&self.name, self.now_ms(), why);
         }
         if !self.has_another(attempts) {
             self.resolve_requested.notify_one();
@@ -216,13 +221,13 @@ impl Balancer {
     /// Ends the ejection of the request's current address, after a connection was established.
     pub(crate) fn restore(&self, attempts: &Attempts) {
         if let Some(address) = attempts.current() {
-            address.restore(&self.version);
+            address.restore(&self.name);
         }
         if self.is_unavailable.load(Ordering::Relaxed)
             && self.is_unavailable.swap(false, Ordering::Relaxed)
         {
-            let version = &self.version;
-            tracing::info!(%version, "{version} has a healthy address again");
+            let name = &self.name;
+            tracing::info!(version = %name.version, "{name} has a healthy address again");
         }
     }
 
@@ -230,8 +235,8 @@ impl Balancer {
     fn note_unavailable(&self, attempts: &Attempts) {
         self.resolve_requested.notify_one();
         if attempts.last().is_none() && !self.is_unavailable.swap(true, Ordering::Relaxed) {
-            let version = &self.version;
-            tracing::error!(%version, "no address of {version} is healthy: its requests are rejected");
+            let name = &self.name;
+            tracing::error!(version = %name.version, "no address of {name} is healthy: its requests are rejected");
         }
     }
 

@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gateway_protocol::version::Version;
+use crate::config::BackendName;
 
 /// Minimum time between two log lines about the same backend.
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
@@ -34,9 +34,9 @@ pub(crate) struct SecretRejections {
 /// The readiness report about backends that reject it.
 #[derive(Debug)]
 pub(crate) struct Report {
-    /// Names their versions and addresses.
+    /// Names the backends and their addresses.
     pub text: String,
-    /// Whether every address of every version rejects the secret.
+    /// Whether every address of every backend rejects the secret.
     pub is_down: bool,
 }
 
@@ -54,10 +54,10 @@ impl SecretRejections {
         !self.has_any.load(Ordering::Relaxed)
     }
 
-    /// Records that the backend of `version` at `address` rejected the secret, and logs it at most once a minute.
-    pub(crate) fn note(&self, version: &Version, address: SocketAddr, now: Instant) {
+    /// Records that the backend `name` at `address` rejected the secret, and logs it at most once a minute.
+    pub(crate) fn note(&self, name: &BackendName, address: SocketAddr, now: Instant) {
         let mut noted = self.noted();
-        let key = (version.to_string(), address);
+        let key = (name.to_string(), address);
         let before = noted.get(&key).map(|before| before.logged);
         let is_due = before.is_none_or(|logged| now.duration_since(logged) >= LOG_INTERVAL);
         if before.is_none() && noted.len() >= MAX_REJECTIONS {
@@ -72,18 +72,18 @@ impl SecretRejections {
         drop(noted);
         if is_due {
             tracing::error!(
-                %version,
+                version = %name.version,
                 backend.addr = %address,
-                "{version} at {address} rejects this gateway: gateway_secret is not the same in both configurations"
+                "{name} at {address} rejects this gateway: gateway_secret is not the same in both configurations"
             );
         }
     }
 
     /// Removes the backend: it has accepted the secret.
-    pub(crate) fn remove(&self, version: &Version, address: SocketAddr) {
+    pub(crate) fn remove(&self, name: &BackendName, address: SocketAddr) {
         let mut noted = self.noted();
-        if noted.remove(&(version.to_string(), address)).is_some() {
-            tracing::info!(%version, backend.addr = %address, "{version} at {address} accepts this gateway's secret");
+        if noted.remove(&(name.to_string(), address)).is_some() {
+            tracing::info!(version = %name.version, backend.addr = %address, "{name} at {address} accepts this gateway's secret");
         }
         self.has_any.store(!noted.is_empty(), Ordering::Relaxed);
     }
@@ -95,7 +95,7 @@ impl SecretRejections {
         self.has_any.store(false, Ordering::Relaxed);
     }
 
-    /// Versions and addresses of the backends whose rejections have not expired.
+    /// Names and addresses of the backends whose rejections have not expired.
     #[must_use]
     pub(crate) fn current(&self, now: Instant) -> Vec<(String, SocketAddr)> {
         if self.is_empty() {
@@ -106,23 +106,26 @@ impl SecretRejections {
         current.map(|(key, _)| key.clone()).collect()
     }
 
-    /// The report for `/readyz`; `None` without rejections. `versions` are all versions with their numbers of addresses.
+    /// The report for `/readyz`; `None` without rejections. `backends` are all of them with their numbers of addresses.
     ///
-    /// The gateway is down only if all addresses of all versions reject it: one misconfigured version does not make it
+    /// The gateway is down only if all addresses of all backends reject it: one misconfigured backend does not make it
     /// unready for the others.
     #[must_use]
-    pub(crate) fn report<'v>(
+    pub(crate) fn report<'b>(
         &self,
         now: Instant,
-        mut versions: impl Iterator<Item = (&'v str, usize)>,
+        mut backends: impl Iterator<Item = (&'b BackendName, usize)>,
     ) -> Option<Report> {
         let current = self.current(now);
-        let rejecting = |version: &str| current.iter().filter(|(of, _)| of == version).count();
+        let rejecting = |name: &BackendName| {
+            let name = name.to_string();
+            current.iter().filter(|(of, _)| *of == name).count()
+        };
         let named = |(version, address): &(String, SocketAddr)| format!("{version} at {address}");
         let named: Vec<_> = current.iter().map(named).collect();
         (!named.is_empty()).then(|| Report {
             text: format!("gateway_secret is rejected by {}", named.join(", ")),
-            is_down: versions.all(|(version, addresses)| rejecting(version) >= addresses),
+            is_down: backends.all(|(name, addresses)| rejecting(name) >= addresses),
         })
     }
 
@@ -139,10 +142,14 @@ fn is_current(noted: &SecretRejection, now: Instant) -> bool {
 mod tests {
     use super::*;
 
+    fn name(version: &str) -> BackendName {
+        BackendName::own(version.parse().unwrap())
+    }
+
     #[test]
     fn a_rejection_is_stored_until_the_backend_accepts_the_secret() {
         let (rejections, now) = (SecretRejections::default(), Instant::now());
-        let version: Version = "v1".parse().unwrap();
+        let version = name("v1");
         let [one, other] = ["127.0.0.1:1", "127.0.0.1:2"].map(|text| text.parse().unwrap());
         assert!(rejections.is_empty());
         rejections.note(&version, one, now);
@@ -153,7 +160,12 @@ mod tests {
             (vec![("v1", 3)], false),
             (vec![("v1", 2), ("v2", 1)], false),
         ] {
-            let report = rejections.report(now, versions.into_iter()).unwrap();
+            let backends: Vec<_> = versions
+                .into_iter()
+                .map(|(version, addresses)| (name(version), addresses))
+                .collect();
+            let backends = backends.iter().map(|(name, addresses)| (name, *addresses));
+            let report = rejections.report(now, backends).unwrap();
             assert_eq!(report.is_down, is_down);
             assert!(
                 report
@@ -165,14 +177,18 @@ mod tests {
         assert_eq!(rejections.current(now), [("v1".to_owned(), one)]);
         rejections.remove(&version, one);
         assert!(rejections.is_empty());
-        assert!(rejections.report(now, [("v1", 1)].into_iter()).is_none());
+        assert!(
+            rejections
+                .report(now, [(&version, 1)].into_iter())
+                .is_none()
+        );
     }
 
     #[test]
     fn a_rejection_expires_after_a_minute() {
         let (rejections, now) = (SecretRejections::default(), Instant::now());
         let address = "127.0.0.1:1".parse().unwrap();
-        rejections.note(&"v1".parse().unwrap(), address, now);
+        rejections.note(&name("v1"), address, now);
         let just_before = now + REJECTION_LIFETIME - Duration::from_millis(1);
         assert_eq!(rejections.current(just_before).len(), 1);
         assert_eq!(rejections.current(now + REJECTION_LIFETIME), []);
@@ -181,7 +197,7 @@ mod tests {
     #[test]
     fn the_number_of_rejections_is_limited() {
         let (rejections, now) = (SecretRejections::default(), Instant::now());
-        let version: Version = "v1".parse().unwrap();
+        let version = name("v1");
         for port in 0..3000 {
             rejections.note(&version, SocketAddr::from(([127, 0, 0, 1], port)), now);
         }

@@ -209,7 +209,7 @@ fn choosing_among_addresses_allocates_nothing() {
             "backends = [\"127.0.0.1:1\", \"127.0.0.1:2\", \"127.0.0.1:3\"]\nbalance = \"{balance}\""
         );
         let (config, _folder) = config(&CONFIG.replace("backend = \"127.0.0.1:1\"", &several));
-        let balancer = Balancer::new(config.versions.default(), None).unwrap();
+        let balancer = Balancer::new(config.versions.default().own(), None).unwrap();
         at_once(balancer.resolve());
         // The first use creates thread-local data.
         balancer.choose(b"key", &mut Attempts::default()).unwrap();

@@ -121,8 +121,10 @@ impl Gateway {
         let secret = config.gateway_secret.as_ref().map(Secret::expose);
         let known = self.backend_headers.secret.as_ref();
         let is_same_secret = known.map(HeaderValue::as_bytes) == secret.map(str::as_bytes);
-        let is_same = |(old, new): (&Arc<Backend>, &Arc<Backend>)| old.upstream == new.upstream;
-        let (old, new) = (self.versions.iter(), config.versions.iter());
+        let is_same = |(old, new): (&Arc<Backend>, &Arc<Backend>)| {
+            old.name == new.name && old.upstream == new.upstream
+        };
+        let (old, new) = (self.versions.backends(), config.versions.backends());
         let are_same_upstreams = old.len() == new.len() && old.zip(new).all(is_same);
         if !is_same_secret || !are_same_upstreams {
             self.state.secret_rejections.clear();
@@ -176,7 +178,7 @@ impl Gateway {
         })
     }
 
-    /// The balancers of all versions that have one.
+    /// The balancers of all backends that have one.
     pub(crate) fn balancers(&self) -> impl Iterator<Item = Arc<Balancer>> {
         self.balancers.iter().flatten().cloned()
     }
@@ -203,11 +205,10 @@ fn request_limiter(config: &Config, before: Option<&RequestLimiter>) -> RequestL
     RequestLimiter::new(limits, before, Instant::now())
 }
 
-/// The balancer of each version: the previous one, if its configuration is unchanged.
+/// The balancer of each backend: the previous one, if its configuration is unchanged.
 fn balancers(config: &Config, before: Option<&Gateway>) -> Vec<Option<Arc<Balancer>>> {
     let balancer = |backend: &Arc<Backend>| {
-        let name = backend.version.as_str().as_bytes();
-        let known = before.and_then(|before| before.versions.named(name));
+        let known = before.and_then(|before| before.versions.backend(&backend.name));
         let balancer = known
             .zip(before)
             .and_then(|(known, before)| before.balancers[known.number].as_ref());
@@ -218,7 +219,7 @@ fn balancers(config: &Config, before: Option<&Gateway>) -> Vec<Option<Arc<Balanc
             (_, balancer) => Balancer::new(backend, balancer.map(|balancer| &**balancer)),
         }
     };
-    config.versions.iter().map(balancer).collect()
+    config.versions.backends().map(balancer).collect()
 }
 
 fn secret_header(secret: &Secret) -> anyhow::Result<HeaderValue> {

@@ -162,7 +162,7 @@ impl Line {
             request.id = %self.request_id,
             client.addr = %self.client,
             app.ident = ident.map(tracing::field::display),
-            version = route.map(|route| tracing::field::display(&route.backend.version)),
+            version = route.map(|route| tracing::field::display(&route.backend.name.version)),
             version.source = route.map(|route| route.source.as_str()),
             backend.addr = self.backend.map(tracing::field::display),
             http.method = %self.method,

@@ -68,7 +68,8 @@ pub(crate) fn write_backend_headers(
         own(X_GATEWAY_APP, ident.as_str().as_bytes());
     }
     let route = routed.route();
-    own(X_GATEWAY_VERSION, route.backend.version.as_str().as_bytes());
+    let version = &route.backend.name.version;
+    own(X_GATEWAY_VERSION, version.as_str().as_bytes());
     own(X_GATEWAY_VERSION_SOURCE, route.source.as_str().as_bytes());
     own(X_REQUEST_ID, request_id.as_bytes());
     match &admitted.traceparent {

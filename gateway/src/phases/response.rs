@@ -25,7 +25,7 @@ pub(crate) fn own_fields<'a>(
         [
             (
                 name(names.version()),
-                route.backend.version.as_str().as_bytes(),
+                route.backend.name.version.as_str().as_bytes(),
             ),
             (
                 name(names.version_source()),

@@ -1,13 +1,15 @@
-//! Chooses the version for a verified request. CONTRACT 5.
+//! Chooses the version for a verified request, and the backend of that version. CONTRACT 5.
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use gateway_protocol::version::VersionSource;
+use ring::digest;
+use signpost_kit::rate_limit::Network;
 
 use super::verify::VerifiedRequest;
 use crate::{
     apps::App,
-    config::{Backend, UnknownVersion, Versions},
+    config::{Backend, ServedVersion, StickyBy, UnknownVersion, Versions},
     rejection::Rejection,
 };
 
@@ -34,59 +36,73 @@ impl RoutedRequest {
     }
 }
 
-/// The version of a request, and why it was chosen.
+/// The version of a request, why it was chosen, and which backend of it serves the request.
 #[derive(Clone, Debug)]
 pub struct Route {
-    /// The version and its backend.
+    /// The version's backend.
     pub(crate) backend: Arc<Backend>,
     /// Why this version was chosen.
     pub(crate) source: VersionSource,
 }
 
-/// Routes a verified request; `asked` is the version header's value, empty if missing.
+/// What the route of a request depends on, beside its application.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'r> {
+    /// The version header's value, empty if missing.
+    pub version: &'r [u8],
+    /// The path as sent.
+    pub path: &'r str,
+    /// The client's address.
+    pub client: IpAddr,
+}
+
+/// Routes a verified request. `is_available` says whether a backend has a healthy address; only canaries are asked for.
 ///
 /// # Errors
 ///
 /// The version is unknown and `unknown = "reject"` is configured.
 pub fn route(
     verified: VerifiedRequest,
-    asked: &[u8],
+    wanted: Wanted<'_>,
     versions: &Versions,
+    is_available: impl Fn(&Backend) -> bool,
 ) -> Result<RoutedRequest, Rejection> {
-    let route = choose(&verified, asked, versions)?;
+    let (version, source) = choose_version(&verified, wanted.version, versions)?;
+    let backend = choose_backend(version, &verified, wanted, is_available);
+    let route = Route {
+        backend: Arc::clone(backend),
+        source,
+    };
     Ok(RoutedRequest { verified, route })
 }
 
-fn choose(
+fn choose_version<'v>(
     verified: &VerifiedRequest,
     asked: &[u8],
-    versions: &Versions,
-) -> Result<Route, Rejection> {
+    versions: &'v Versions,
+) -> Result<(&'v ServedVersion, VersionSource), Rejection> {
     if let Some(callback) = verified.callback() {
         let issuer = callback
             .version()
             .and_then(|name| versions.named(name.as_bytes()));
-        return Ok(to(
-            issuer.unwrap_or(versions.default()),
-            VersionSource::State,
-        ));
+        return Ok((issuer.unwrap_or(versions.default()), VersionSource::State));
     }
     if asked.is_empty() {
         let own = verified.app().and_then(|app| app.default_version.as_ref());
         return Ok(
             match own.and_then(|version| versions.named(version.as_str().as_bytes())) {
-                Some(backend) => to(backend, VersionSource::App),
-                None => to(versions.default(), VersionSource::Default),
+                Some(version) => (version, VersionSource::App),
+                None => (versions.default(), VersionSource::Default),
             },
         );
     }
     match (versions.named(asked), versions.unknown) {
-        (Some(backend), _) => Ok(to(backend, VersionSource::Header)),
-        (None, UnknownVersion::Default) => Ok(to(versions.default(), VersionSource::Unknown)),
+        (Some(version), _) => Ok((version, VersionSource::Header)),
+        (None, UnknownVersion::Default) => Ok((versions.default(), VersionSource::Unknown)),
         (None, UnknownVersion::Reject) => {
             let known: Vec<_> = versions
                 .iter()
-                .map(|backend| backend.version.as_str())
+                .map(|version| version.name().as_str())
                 .collect();
             Err(Rejection::VersionUnknown {
                 known: known.join(", "),
@@ -95,11 +111,43 @@ fn choose(
     }
 }
 
-fn to(backend: &Arc<Backend>, source: VersionSource) -> Route {
-    Route {
-        backend: Arc::clone(backend),
-        source,
+/// The backend of a route, of a canary, or the version's own. A callback takes no route: it has no application, and belongs
+/// to the login service.
+fn choose_backend<'v>(
+    version: &'v ServedVersion,
+    verified: &VerifiedRequest,
+    wanted: Wanted<'_>,
+    is_available: impl Fn(&Backend) -> bool,
+) -> &'v Arc<Backend> {
+    if verified.callback().is_none()
+        && let Some(routed) = version.routed(wanted.path)
+    {
+        return routed;
     }
+    if version.has_canaries() {
+        let place = place(version.sticky_by(), verified.app(), wanted.client);
+        let canary = version.canary_at(place);
+        if let Some(canary) = canary.filter(|canary| is_available(canary)) {
+            return canary;
+        }
+    }
+    version.own()
+}
+
+/// The place of a client or an application among all, from 0 to 99: the same at every gateway, and after a restart.
+fn place(sticky_by: StickyBy, app: Option<&Arc<App>>, client: IpAddr) -> u8 {
+    let digest = match (sticky_by, app) {
+        (StickyBy::App, Some(app)) => sha256(&app.id.get().to_be_bytes()),
+        (StickyBy::App, None) | (StickyBy::Client, _) => {
+            sha256(Network::from_client(client).to_string().as_bytes())
+        }
+    };
+    let first = digest.as_ref().first_chunk().copied().unwrap_or_default();
+    u8::try_from(u64::from_be_bytes(first) % 100).unwrap_or_default()
+}
+
+fn sha256(bytes: &[u8]) -> digest::Digest {
+    digest::digest(&digest::SHA256, bytes)
 }
 
 #[cfg(test)]
@@ -135,10 +183,18 @@ mod tests {
             .unwrap()
     }
 
+    fn wanted<'a>(version: &'a str, path: &'a str) -> Wanted<'a> {
+        Wanted {
+            version: version.as_bytes(),
+            path,
+            client: IpAddr::from([192, 0, 2, 1]),
+        }
+    }
+
     fn routed(verified: VerifiedRequest, asked: &str, config: &str) -> (String, VersionSource) {
-        let routed = route(verified, asked.as_bytes(), &versions(config)).unwrap();
+        let routed = route(verified, wanted(asked, "/"), &versions(config), |_| true).unwrap();
         let route = routed.route();
-        (route.backend.version.to_string(), route.source)
+        (route.backend.name.to_string(), route.source)
     }
 
     #[test]
@@ -185,7 +241,7 @@ mod tests {
     #[test]
     fn an_unknown_version_is_rejected_with_the_list_of_known_ones() {
         let versions = versions(&format!("unknown = 'reject'\n{TWO}"));
-        let rejection = route(verified(None), b"v3", &versions).unwrap_err();
+        let rejection = route(verified(None), wanted("v3", "/"), &versions, |_| true).unwrap_err();
         let Rejection::VersionUnknown { known } = rejection else {
             panic!("{rejection}")
         };

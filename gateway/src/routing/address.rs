@@ -8,10 +8,12 @@ use std::{
     },
 };
 
-use gateway_protocol::version::Version;
 use pingora::{lb::Backend, protocols::l4::socket};
 
-use crate::backend_tls::{Endpoint, TlsPeer};
+use crate::{
+    backend_tls::{Endpoint, TlsPeer},
+    config::BackendName,
+};
 
 /// Duration of the first ejection, in milliseconds: short enough that a client's retry succeeds.
 const INITIAL_EJECTION_MS: u64 = 200;
@@ -108,18 +110,18 @@ impl Address {
     }
 
     /// Ejects it, after no connection could be established. Only a change is logged.
-    pub(super) fn eject(&self, version: &Version, now_ms: u64, why: &str) {
+    pub(super) fn eject(&self, name: &BackendName, now_ms: u64, why: &str) {
         if self.state.ejection.begin(now_ms) {
             let address = self.socket();
-            tracing::warn!(%version, backend.addr = %address, why, "{version} at {address} is unreachable and ejected: {why}");
+            tracing::warn!(version = %name.version, backend.addr = %address, why, "{name} at {address} is unreachable and ejected: {why}");
         }
     }
 
     /// Ends its ejection, after a connection or check succeeded. Only a change is logged.
-    pub(super) fn restore(&self, version: &Version) {
+    pub(super) fn restore(&self, name: &BackendName) {
         if self.state.ejection.end() {
             let address = self.socket();
-            tracing::info!(%version, backend.addr = %address, "{version} at {address} is reachable again");
+            tracing::info!(version = %name.version, backend.addr = %address, "{name} at {address} is reachable again");
         }
     }
 

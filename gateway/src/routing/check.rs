@@ -4,7 +4,6 @@ mod https;
 
 use std::{sync::Arc, time::Duration};
 
-use gateway_protocol::version::Version;
 use http::{HeaderName, Uri, header, uri::PathAndQuery};
 use pingora::{
     Error, ErrorType,
@@ -14,14 +13,14 @@ use pingora::{
 use tokio::time::timeout;
 
 use super::address::Address;
-use crate::config::HealthChecks;
+use crate::config::{BackendName, HealthChecks};
 
 /// The `Host` of checks: a backend has no name of its own.
 const HOST: &str = "localhost";
 
 /// The health check of one version.
 pub(super) struct Check {
-    version: Version,
+    name: BackendName,
     http: HttpHealthCheck,
     path: PathAndQuery,
     timeout: Duration,
@@ -30,7 +29,7 @@ pub(super) struct Check {
 }
 
 impl Check {
-    pub(super) fn new(version: &Version, checks: &HealthChecks) -> Self {
+    pub(super) fn new(name: &BackendName, checks: &HealthChecks) -> Self {
         let mut http = HttpHealthCheck::new(HOST, false);
         let options = &mut http.peer_template.options;
         for limit in [
@@ -44,7 +43,7 @@ impl Check {
         prepare(&mut http.req, &checks.path);
         http.validator = Some(Box::new(is_ok));
         Self {
-            version: version.clone(),
+            name: name.clone(),
             http,
             path: checks.path.clone(),
             timeout: checks.timeout,
@@ -58,18 +57,18 @@ impl Check {
         // pingora's timeouts are for each step; an answer that trickles would never end.
         let checked = timeout(self.timeout, self.check(address)).await;
         let checked = checked.unwrap_or_else(|_| Err(ErrorType::ReadTimedout.as_str().to_owned()));
-        let (version, socket) = (&self.version, address.socket());
+        let (name, socket) = (&self.name, address.socket());
         let health = &address.state().health;
         match checked {
             Ok(()) => {
-                address.restore(version);
+                address.restore(name);
                 if health.note(true, self.healthy_after) {
-                    tracing::info!(%version, backend.addr = %socket, "{version} at {socket} passes its checks again");
+                    tracing::info!(version = %name.version, backend.addr = %socket, "{name} at {socket} passes its checks again");
                 }
             }
             Err(why) => {
                 if health.note(false, self.unhealthy_after) {
-                    tracing::warn!(%version, backend.addr = %socket, why, "{version} at {socket} fails its checks and is unhealthy: {why}");
+                    tracing::warn!(version = %name.version, backend.addr = %socket, why, "{name} at {socket} fails its checks and is unhealthy: {why}");
                 }
             }
         }

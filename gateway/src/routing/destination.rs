@@ -64,8 +64,8 @@ impl<'g> Destination<'g> {
         let is_first = attempts.last().is_none();
         let none_left = || {
             if is_first {
-                let version = self.backend.version.clone();
-                Rejection::NoHealthyBackend { version }
+                let backend = self.backend.name.to_string();
+                Rejection::NoHealthyBackend { backend }
             } else {
                 // Another address was available when the last attempt failed, but is not any more.
                 let why = "no other address is left".to_owned();

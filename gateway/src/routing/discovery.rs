@@ -10,7 +10,6 @@ use std::{
     time::Duration,
 };
 
-use gateway_protocol::version::Version;
 use pingora::{
     lb::{Backend, Extensions},
     protocols::l4::socket,
@@ -19,7 +18,7 @@ use tokio::{net::lookup_host, task::JoinSet, time::timeout};
 
 use crate::{
     backend_tls::TlsPeer,
-    config::{BackendAddress, HostPort},
+    config::{BackendAddress, BackendName, HostPort},
 };
 
 /// Timeout of a DNS lookup. Only the start and a reload wait for one.
@@ -27,7 +26,7 @@ const RESOLVE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Finds a version's addresses.
 pub(super) struct Discovery {
-    version: Version,
+    name: BackendName,
     fixed: Vec<(SocketAddr, Found)>,
     names: Box<[Name]>,
 }
@@ -57,7 +56,7 @@ struct NameState {
 impl Discovery {
     /// Creates the discovery of a version. Names that `before` has share its state.
     pub(super) fn new(
-        version: &Version,
+        name: &BackendName,
         addresses: &[BackendAddress],
         before: Option<&Self>,
     ) -> Self {
@@ -92,7 +91,7 @@ impl Discovery {
             }
         }
         Self {
-            version: version.clone(),
+            name: name.clone(),
             fixed,
             names: names.into(),
         }
@@ -127,7 +126,7 @@ impl Discovery {
     pub(super) async fn discover(&self) -> BTreeSet<Backend> {
         let mut all: BTreeMap<SocketAddr, Found> = self.fixed.iter().cloned().collect();
         for (name, found) in self.resolve_names().await {
-            for address in name.note(found, &self.version) {
+            for address in name.note(found, &self.name) {
                 // A duplicate address counts once.
                 all.entry(address).or_insert_with(|| name.found.clone());
             }
@@ -161,14 +160,14 @@ impl Name {
     pub(super) fn note(
         &self,
         found: io::Result<Vec<SocketAddr>>,
-        version: &Version,
+        name: &BackendName,
     ) -> Vec<SocketAddr> {
         let mut state = self.state();
         let Self { host, port, .. } = self;
         match found {
             Ok(addresses) => {
                 if state.is_failing {
-                    tracing::info!(%version, "{host}:{port} of {version} can be resolved again");
+                    tracing::info!(version = %name.version, "{host}:{port} of {name} can be resolved again");
                 }
                 *state = NameState {
                     addresses,
@@ -178,7 +177,7 @@ impl Name {
             Err(why) if !state.is_failing => {
                 state.is_failing = true;
                 let count = state.addresses.len();
-                tracing::warn!(%version, "{host}:{port} of {version} cannot be resolved, keeping {count} known addresses: {why}");
+                tracing::warn!(version = %name.version, "{host}:{port} of {name} cannot be resolved, keeping {count} known addresses: {why}");
             }
             Err(_) => {}
         }
@@ -217,7 +216,7 @@ mod tests {
                 tls: None,
             })
             .collect();
-        Discovery::new(&"v1".parse().unwrap(), &addresses, None)
+        Discovery::new(&BackendName::own("v1".parse().unwrap()), &addresses, None)
     }
 
     async fn found(discovery: &Discovery) -> Vec<(String, usize)> {
@@ -253,7 +252,7 @@ mod tests {
         let name = &discovery.names[0];
         let address = "127.0.0.1:7001".parse().unwrap();
         assert!(name.is_unresolved());
-        assert_eq!(name.note(Ok(vec![address]), &discovery.version), [address]);
+        assert_eq!(name.note(Ok(vec![address]), &discovery.name), [address]);
         assert!(!name.is_unresolved());
         assert_eq!(found(&discovery).await, [("127.0.0.1:7001".to_owned(), 1)]);
     }

@@ -100,9 +100,9 @@ mod tests {
     /// A balancer with an outdated address for its name.
     fn outdated() -> Arc<Balancer> {
         let versions = versions("[versions.v1]\nbackend = 'localhost:1'\n");
-        let balancer = Balancer::new(versions.default(), None).unwrap();
+        let balancer = Balancer::new(versions.default().own(), None).unwrap();
         let elsewhere: SocketAddr = "127.9.9.9:1".parse().unwrap();
-        balancer.discovery.names()[0].note(Ok(vec![elsewhere]), &balancer.version);
+        balancer.discovery.names()[0].note(Ok(vec![elsewhere]), &balancer.name);
         balancer
     }
 
@@ -134,7 +134,7 @@ mod tests {
     #[tokio::test]
     async fn an_unresolved_name_is_retried_soon() {
         let versions = versions("[versions.v1]\nbackend = 'localhost:1'\n");
-        let balancer = Balancer::new(versions.default(), None).unwrap();
+        let balancer = Balancer::new(versions.default().own(), None).unwrap();
         assert!(seconds_until_current(&balancer).await < 5);
     }
 }

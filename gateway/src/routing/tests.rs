@@ -12,7 +12,7 @@ use crate::config::tests::versions;
 
 async fn balancer(version: &str) -> Arc<Balancer> {
     let versions = versions(&format!("[versions.v1]\n{version}\n"));
-    let balancer = Balancer::new(versions.default(), None).unwrap();
+    let balancer = Balancer::new(versions.default().own(), None).unwrap();
     balancer.resolve().await;
     balancer
 }
@@ -23,7 +23,7 @@ const FIVE: &str =
 #[test]
 fn a_fixed_address_has_no_balancer() {
     let versions = versions("[versions.v1]\nbackend = '127.0.0.1:1'\n");
-    assert!(Balancer::new(versions.default(), None).is_none());
+    assert!(Balancer::new(versions.default().own(), None).is_none());
 }
 
 #[tokio::test]

@@ -81,6 +81,12 @@ impl<'d> Section<'d> {
         Some(Value::new(self.document, self.key(key), spanned))
     }
 
+    /// Where the table is in the file, for example `versions.v1`; empty for the root.
+    #[must_use]
+    pub fn table_path(&self) -> &str {
+        &self.path
+    }
+
     /// Whether the file has the key.
     #[must_use]
     pub fn has(&self, key: &str) -> bool {

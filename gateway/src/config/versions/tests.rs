@@ -17,7 +17,7 @@ fn file(version: &str) -> String {
 
 fn upstream(version: &str) -> Upstream {
     let versions = versions(&format!("[versions.v1]\n{version}\n"));
-    versions.default().upstream.clone()
+    versions.default().own().upstream.clone()
 }
 
 fn balancing(version: &str) -> Balancing {

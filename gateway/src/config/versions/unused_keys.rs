@@ -1,8 +1,8 @@
-//! Keys of a version that have no effect beside the others; reported as warnings.
+//! Keys of a backend that have no effect beside the others; reported as warnings.
 
 use signpost_kit::config::Section;
 
-use super::{Upstream, may_have_several};
+use super::upstream::{Upstream, may_have_several};
 
 /// Keys that only health checks use.
 const CHECK_KEYS: [&str; 5] = [
@@ -13,28 +13,34 @@ const CHECK_KEYS: [&str; 5] = [
     "healthy_after",
 ];
 
-/// The keys of a version that may turn out to have no effect.
-#[derive(Default)]
+/// The keys of a backend that may turn out to have no effect.
 pub(super) struct UnusedKeys {
+    /// The table that has them, for example `versions.v1`.
+    table: String,
     has_balance: bool,
     has_out_seconds: bool,
     has_check_keys: bool,
 }
 
 impl UnusedKeys {
-    /// Records the keys of the version's table.
-    pub(super) fn record(&mut self, version: &Section<'_>) {
-        self.has_balance = version.has("balance");
+    /// Records the keys of the backend's table.
+    pub(super) fn new(section: &Section<'_>) -> Self {
+        Self {
+            table: section.table_path().to_owned(),
+            has_balance: section.has("balance"),
+            has_out_seconds: false,
+            has_check_keys: false,
+        }
     }
 
-    /// Records the keys of the version's `health` table.
+    /// Records the keys of the backend's `health` table.
     pub(super) fn record_health(&mut self, health: &Section<'_>) {
         self.has_out_seconds = health.has("out_seconds");
         self.has_check_keys = CHECK_KEYS.into_iter().any(|key| health.has(key));
     }
 
     /// One warning for each key that has no effect with this upstream.
-    pub(super) fn warnings(&self, upstream: &Upstream, version: &str) -> Vec<String> {
+    pub(super) fn warnings(&self, upstream: &Upstream) -> Vec<String> {
         let (is_one, is_checked) = match upstream {
             Upstream::Fixed(_) => (true, false),
             Upstream::Balanced(balancing) => {
@@ -63,7 +69,7 @@ impl UnusedKeys {
         found
             .into_iter()
             .filter(|(is_unused, ..)| *is_unused)
-            .map(|(_, key, why)| format!("versions.{version}.{key} has no effect: {why}"))
+            .map(|(_, key, why)| format!("{}.{key} has no effect: {why}", self.table))
             .collect()
     }
 }

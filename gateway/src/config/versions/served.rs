@@ -1,0 +1,146 @@
+//! A version: its own backend, its canaries, and its routes. CONTRACT 5.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use gateway_protocol::version::Version;
+use signpost_kit::config::{Read, Section};
+
+use super::{
+    backend::{AccountRules, Backend, BackendName, Part},
+    canaries::{StickyBy, WrittenCanary, read_canaries},
+    routes::{WrittenRoute, read_routes},
+    upstream::{DefaultChecks, Upstream},
+};
+
+/// A version, and the backends of its requests.
+#[derive(Clone, Debug)]
+pub struct ServedVersion {
+    own: Arc<Backend>,
+    /// The paths with a backend of their own, longest first.
+    routes: Vec<(Box<str>, Arc<Backend>)>,
+    /// Each canary, and the end of its share of the requests: 0 to 100, ascending.
+    canaries: Vec<(u8, Arc<Backend>)>,
+    sticky_by: StickyBy,
+}
+
+/// A version as the file has it.
+pub(super) struct WrittenVersion {
+    upstream: Upstream,
+    routes: Vec<WrittenRoute>,
+    canaries: Vec<WrittenCanary>,
+    sticky_by: StickyBy,
+}
+
+impl WrittenVersion {
+    pub(super) fn read(
+        section: &mut Section<'_>,
+        own: &[SocketAddr],
+        warnings: &mut Vec<String>,
+    ) -> Read<Self> {
+        let upstream = Upstream::read(section, own, DefaultChecks::IfSeveral, warnings);
+        let canaries = read_canaries(section, own, warnings);
+        let routes = read_routes(section, own, warnings);
+        let (sticky_by, canaries) = canaries?;
+        Ok(Self {
+            upstream: upstream?,
+            routes: routes?,
+            canaries,
+            sticky_by,
+        })
+    }
+}
+
+impl ServedVersion {
+    /// Creates a version, and adds its backends to `backends`: their numbers are their indices there.
+    pub(super) fn new(
+        version: Version,
+        written: WrittenVersion,
+        backends: &mut Vec<Arc<Backend>>,
+    ) -> Self {
+        let mut add = |part, upstream, account| {
+            let backend = Arc::new(Backend {
+                name: BackendName {
+                    version: version.clone(),
+                    part,
+                },
+                number: backends.len(),
+                upstream,
+                account,
+            });
+            backends.push(Arc::clone(&backend));
+            backend
+        };
+        let own = add(Part::Own, written.upstream, AccountRules::LOGIN);
+        let mut end = 0;
+        let canary = |WrittenCanary {
+                          name,
+                          percent,
+                          upstream,
+                      }| {
+            end += percent;
+            let part = Part::Canary(name.into());
+            (end, add(part, upstream, AccountRules::LOGIN))
+        };
+        let canaries = written.canaries.into_iter().map(canary).collect();
+        let route = |WrittenRoute {
+                         path,
+                         upstream,
+                         account,
+                     }| {
+            let path: Box<str> = path.into();
+            (path.clone(), add(Part::Route(path), upstream, account))
+        };
+        let mut routes: Vec<_> = written.routes.into_iter().map(route).collect();
+        routes.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
+        Self {
+            own,
+            routes,
+            canaries,
+            sticky_by: written.sticky_by,
+        }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &Version {
+        &self.own.name.version
+    }
+
+    /// The backend of requests that neither a route nor a canary takes.
+    #[must_use]
+    pub fn own(&self) -> &Arc<Backend> {
+        &self.own
+    }
+
+    /// The backend of the longest route that `path` is on; byte for byte, as sent.
+    #[must_use]
+    pub(crate) fn routed(&self, path: &str) -> Option<&Arc<Backend>> {
+        let takes = |route: &str| path == route || route.ends_with('/') && path.starts_with(route);
+        let mut routes = self.routes.iter();
+        routes
+            .find(|(route, _)| takes(route))
+            .map(|(_, backend)| backend)
+    }
+
+    /// Whether a share of its requests goes to a canary.
+    #[must_use]
+    pub(crate) fn has_canaries(&self) -> bool {
+        !self.canaries.is_empty()
+    }
+
+    /// Who keeps to a backend, if there are canaries.
+    #[must_use]
+    pub(crate) const fn sticky_by(&self) -> StickyBy {
+        self.sticky_by
+    }
+
+    /// The canary whose share has this place, from 0 to 99. A share that grows keeps the places that it had, as long as
+    /// those before it in the file do not change.
+    #[must_use]
+    pub(crate) fn canary_at(&self, place: u8) -> Option<&Arc<Backend>> {
+        let mut canaries = self.canaries.iter();
+        canaries
+            .find(|(end, _)| place < *end)
+            .map(|(_, backend)| backend)
+    }
+}

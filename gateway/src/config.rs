@@ -191,6 +191,16 @@ impl Config {
                     .to_owned(),
             );
         }
+        if matches!(self.applications, Applications::Single(_)) {
+            let splits = |version: &&ServedVersion| version.splits_by_app();
+            warnings.extend(self.versions.iter().filter(splits).map(|version| {
+                let name = version.name();
+                format!(
+                    "versions.{name}.sticky_by = \"app\" with a single application sends all requests to the same canary, or \
+                     to none"
+                )
+            }));
+        }
         let has_store = matches!(self.applications, Applications::Multi(_));
         warnings.extend(self.rate_limits.warnings(has_store));
         warnings.extend(self.listener_warnings());

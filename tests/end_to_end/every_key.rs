@@ -40,6 +40,15 @@ const GATEWAY_KEYS: &[(&str, &str)] = &[
     ("versions.v1.tls.ca", "'ca.pem'"),
     ("versions.v1.tls.certificate", "'ca.pem'"),
     ("versions.v1.tls.key", "'ca.key'"),
+    ("versions.v1.sticky_by", "'app'"),
+    (
+        "versions.v1.canaries",
+        "[{ name = 'next', percent = 5, backend = '127.0.0.1:2' }]",
+    ),
+    (
+        "versions.v1.routes",
+        "[{ path = '/orders/', backend = '127.0.0.1:2' }]",
+    ),
     ("versions.v2.backend", "'127.0.0.1:2'"),
     ("application.key", "'file:other.key'"),
     ("applications.cache_entries", "7"),

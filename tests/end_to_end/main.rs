@@ -55,6 +55,10 @@ mod unread_answers;
 
 // Which version serves a request.
 mod versions;
+// Paths of a version that go to a backend of their own.
+mod routes;
+// A share of a version's requests goes to other processes of it.
+mod canaries;
 // Several addresses of a version: balancing, health, retries.
 mod balancing;
 // Login by redirect.

@@ -227,6 +227,63 @@ mod tests {
         );
     }
 
+    const PARTS: &str = "[versions.v1]\nbackend = '127.0.0.1:1'\n\
+                         routes = [{ path = '/login', backend = '127.0.0.1:2' }]\n\
+                         canaries = [{ name = 'next', percent = 10, backend = '127.0.0.1:3' }]\n";
+
+    fn backend_of(path: &str, client: [u8; 4], config: &str, is_available: bool) -> String {
+        let wanted = Wanted {
+            client: client.into(),
+            ..wanted("", path)
+        };
+        let routed = route(verified(None), wanted, &versions(config), |_| is_available).unwrap();
+        routed.route().backend.name.to_string()
+    }
+
+    /// A client in the share of the canary.
+    fn canary_client() -> [u8; 4] {
+        let is_in = |last: &u8| place(StickyBy::Client, None, [192, 0, 2, *last].into()) < 10;
+        [192, 0, 2, (0..=255).find(is_in).unwrap()]
+    }
+
+    #[test]
+    fn a_route_precedes_a_canary_and_a_canary_the_versions_own_backend() {
+        let (inside, outside) = (canary_client(), [192, 0, 2, 1]);
+        assert!(place(StickyBy::Client, None, outside.into()) >= 10);
+        assert_eq!(backend_of("/login", inside, PARTS, true), "v1 /login");
+        assert_eq!(backend_of("/x", inside, PARTS, true), "v1 (canary next)");
+        assert_eq!(backend_of("/x", outside, PARTS, true), "v1");
+        assert_eq!(backend_of("/x", inside, PARTS, false), "v1");
+    }
+
+    #[test]
+    fn a_client_keeps_its_place_in_its_network() {
+        let by_client = |client: &str| place(StickyBy::Client, None, client.parse().unwrap());
+        assert_eq!(by_client("2001:db8::1"), by_client("2001:db8::ffff"));
+        assert_eq!(by_client("192.0.2.1"), by_client("::ffff:192.0.2.1"));
+        let places: std::collections::BTreeSet<_> = (0..=255)
+            .map(|last| place(StickyBy::Client, None, [192, 0, 2, last].into()))
+            .collect();
+        assert!(places.len() > 80, "{}", places.len());
+        // A place must not change with a release: clients would change their backends.
+        assert_eq!(by_client("192.0.2.1"), 63);
+    }
+
+    #[test]
+    fn a_callback_takes_no_route() {
+        let verifier = Verifier::new(sign_config(""));
+        let target = Target {
+            path: "/login",
+            query: "state=v1.abc&code=x",
+        };
+        let callback =
+            match_callback(Method::Get, BodyLength::None, target, verifier.config()).unwrap();
+        let verified = verifier.pass_callback(callback);
+        let versions = versions(PARTS);
+        let routed = route(verified, wanted("", "/login"), &versions, |_| true).unwrap();
+        assert_eq!(routed.route().backend.name.to_string(), "v1");
+    }
+
     #[test]
     fn an_unknown_version_goes_to_the_default_route() {
         for asked in ["v3", "v1 ", "v1,v2", "\u{e4}", "v2.", "../v2"] {

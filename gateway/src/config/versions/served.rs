@@ -134,6 +134,12 @@ impl ServedVersion {
         self.sticky_by
     }
 
+    /// Whether each application keeps to a canary.
+    #[must_use]
+    pub(crate) fn splits_by_app(&self) -> bool {
+        self.has_canaries() && self.sticky_by == StickyBy::App
+    }
+
     /// The canary whose share has this place, from 0 to 99. A share that grows keeps the places that it had, as long as
     /// those before it in the file do not change.
     #[must_use]

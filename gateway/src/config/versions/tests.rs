@@ -6,6 +6,7 @@ use http::uri::PathAndQuery;
 
 use super::*;
 
+mod parts;
 mod tls;
 
 use crate::config::tests::{MINIMAL, load, problems, versions};

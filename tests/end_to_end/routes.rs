@@ -1,0 +1,230 @@
+//! Paths of a version that go to a backend of their own. CONTRACT 5.
+
+use std::net::SocketAddr;
+
+use end_to_end::{
+    port::free_address,
+    program::Program,
+    raw_connection::request,
+    recording_backend::{Behaviour, RecordingBackend},
+    stack::Stack,
+};
+
+/// A route of v1.
+fn route(path: &str, backend: SocketAddr) -> String {
+    format!("{{ path = '{path}', backend = '{backend}' }}")
+}
+
+fn routes(routes: &[String]) -> String {
+    format!("[versions.v1]\nroutes = [{}]\n", routes.join(", "))
+}
+
+/// The targets that each backend has received.
+fn targets(backend: &RecordingBackend) -> Vec<String> {
+    let requests = backend.requests().into_iter();
+    requests.map(|request| request.target).collect()
+}
+
+#[tokio::test]
+async fn the_longest_path_wins_and_is_compared_as_sent() {
+    let (own, below, exact) = tokio::join!(
+        RecordingBackend::start(),
+        RecordingBackend::start(),
+        RecordingBackend::start()
+    );
+    let toml = routes(&[
+        route("/a/", below.address()),
+        route("/a/b", exact.address()),
+    ]);
+    let stack = Stack::builder()
+        .in_front_of(&own)
+        .gateway(&toml)
+        .start()
+        .await;
+    let paths = [
+        ("/a/", "below"),
+        ("/a/x", "below"),
+        ("/a/b/", "below"),
+        ("/a//b", "below"),
+        ("/a/%2e%2e/b", "below"),
+        ("/a/../b", "below"),
+        ("/a/./b?q", "below"),
+        ("/a/b", "exact"),
+        ("/a/b?c=/a/", "exact"),
+        ("/a", "own"),
+        ("/A/b", "own"),
+        ("//a/b", "own"),
+        ("/./a/b", "own"),
+        ("/x/../a/b", "own"),
+        ("/%61/b", "own"),
+        ("/a%2Fb", "own"),
+        ("/", "own"),
+    ];
+    let mut connection = stack.raw().await;
+    for (target, _) in paths {
+        // With a query, the request must be signed.
+        let bytes = match target.split_once('?') {
+            Some((path, pair)) => {
+                let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+                stack.client().get(path).param(name, value).bytes(&[])
+            }
+            None => request("GET", target, &[], b""),
+        };
+        connection.send(&bytes).await;
+        let answer = connection.answer().await.unwrap();
+        assert_eq!(answer.status, 200, "{target}");
+        assert_eq!(answer.header("acme-x-version"), Some("v1"), "{target}");
+        assert_eq!(answer.header("acme-x-version-source"), Some("default"));
+    }
+    for (backend, name) in [(&own, "own"), (&below, "below"), (&exact, "exact")] {
+        let expected: Vec<_> = paths
+            .iter()
+            .filter(|(_, to)| *to == name)
+            .map(|(target, _)| target.split('?').next().unwrap().to_owned())
+            .collect();
+        let found: Vec<_> = targets(backend)
+            .into_iter()
+            .map(|target| target.split('?').next().unwrap().to_owned())
+            .collect();
+        assert_eq!(found, expected, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_unverified_reaches_a_route() {
+    let (own, other) = tokio::join!(RecordingBackend::start(), RecordingBackend::start());
+    let toml = routes(&[route("/", other.address())]);
+    let stack = Stack::builder()
+        .in_front_of(&own)
+        .gateway(&toml)
+        .start()
+        .await;
+    let mut connection = stack.raw().await;
+    connection
+        .send(&request("GET", "/orders?a=1", &[], b""))
+        .await;
+    assert_eq!(connection.answer().await.unwrap().status, 403);
+    assert_eq!(other.connections(), 0);
+    // A callback takes no route, since it has no application: it belongs to the login service.
+    connection
+        .send(&request("GET", "/login?state=v1.abc&code=x", &[], b""))
+        .await;
+    assert_eq!(connection.answer().await.unwrap().status, 200);
+    assert_eq!((own.requests().len(), other.connections()), (1, 0));
+    // A signed request on the same path does.
+    let signed = stack.client().post("/login").signed().bytes(&[]);
+    connection.send(&signed).await;
+    assert_eq!(connection.answer().await.unwrap().status, 200);
+    assert_eq!((own.requests().len(), other.requests().len()), (1, 1));
+}
+
+#[tokio::test]
+async fn a_route_has_its_own_balancing_and_health() {
+    let (own, one, other) = tokio::join!(
+        RecordingBackend::start(),
+        RecordingBackend::start(),
+        RecordingBackend::start()
+    );
+    let toml = format!(
+        "[versions.v1]\nroutes = [{{ path = '/orders', backends = ['{}', '{}'], \
+         health = {{ interval_seconds = 1, unhealthy_after = 1 }} }}]\n",
+        one.address(),
+        other.address()
+    );
+    let stack = Stack::builder()
+        .in_front_of(&own)
+        .gateway(&toml)
+        .start()
+        .await;
+    let client = stack.client();
+    for _ in 0..10 {
+        client.get("/orders").send().await.ok();
+    }
+    assert_eq!((one.requests().len(), other.requests().len()), (5, 5));
+    let unhealthy = Behaviour {
+        head: "HTTP/1.1 503 Service Unavailable\r\n".to_owned(),
+        ..Behaviour::default()
+    };
+    for backend in [&one, &other] {
+        backend.behave_when_checked(unhealthy.clone());
+        let log = format!("v1 /orders at {} fails its checks", backend.address());
+        stack.log_with(Program::Gateway, &log).await;
+    }
+    let answer = client.get("/orders").send().await;
+    answer.problem(503, "no_healthy_backend");
+    assert_eq!(answer.header("acme-x-version"), Some("v1"));
+    assert!(
+        stack
+            .log(Program::Gateway)
+            .contains("no address of v1 /orders is healthy")
+    );
+    // The version's own backend is another one.
+    client.get("/x").send().await.ok();
+    for backend in [&one, &other] {
+        backend.behave_when_checked(Behaviour::default());
+    }
+    stack
+        .log_with(
+            Program::Gateway,
+            &format!("v1 /orders at {} passes its checks", one.address()),
+        )
+        .await;
+    client.get("/orders").send().await.ok();
+}
+
+#[tokio::test]
+async fn routes_are_reloaded() {
+    let (own, one, other) = tokio::join!(
+        RecordingBackend::start(),
+        RecordingBackend::start(),
+        RecordingBackend::start()
+    );
+    let stack = Stack::builder().in_front_of(&own).start().await;
+    let client = stack.client();
+    let reload = |toml: &str| {
+        stack.configure(Program::Gateway, toml);
+        let output = stack.reload(Program::Gateway);
+        let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert!(output.status.success(), "{text}");
+        text
+    };
+    let served = || [&own, &one, &other].map(|backend| backend.requests().len());
+    client.get("/orders").send().await.ok();
+    assert_eq!(served(), [1, 0, 0]);
+    let printed = reload(&routes(&[route("/orders", one.address())]));
+    assert!(
+        printed.contains("versions.v1.routes[0].path: added, \"/orders\""),
+        "{printed}"
+    );
+    client.get("/orders").send().await.ok();
+    assert_eq!(served(), [1, 1, 0]);
+    reload(&routes(&[route("/orders", other.address())]));
+    client.get("/orders").send().await.ok();
+    assert_eq!(served(), [1, 1, 1]);
+    let printed = reload(&routes(&[]));
+    assert!(
+        printed.contains("versions.v1.routes[0].path: removed"),
+        "{printed}"
+    );
+    client.get("/orders").send().await.ok();
+    assert_eq!(served(), [2, 1, 1]);
+    // The gateway does not become its own backend.
+    let gateway = stack.origin().replace("http://", "").parse().unwrap();
+    stack.configure(Program::Gateway, &routes(&[route("/orders", gateway)]));
+    let output = stack.reload(Program::Gateway);
+    assert!(!output.status.success());
+}
+
+#[tokio::test]
+async fn a_route_that_is_down_harms_no_other() {
+    let own = RecordingBackend::start().await;
+    let toml = routes(&[route("/orders/", free_address())]);
+    let stack = Stack::builder()
+        .in_front_of(&own)
+        .gateway(&toml)
+        .start()
+        .await;
+    let answer = stack.client().get("/orders/1").send().await;
+    answer.problem(502, "backend_unreachable");
+    stack.client().get("/x").send().await.ok();
+}

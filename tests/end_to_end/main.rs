@@ -55,6 +55,8 @@ mod unread_answers;
 
 // Which version serves a request.
 mod versions;
+// Who uses which version: counts and report.
+mod version_report;
 // Several addresses of a version: balancing, health, retries.
 mod balancing;
 // Login by redirect.

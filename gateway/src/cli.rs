@@ -7,6 +7,7 @@ mod key;
 mod parse;
 mod sign;
 mod store;
+mod versions;
 
 use std::{future::Future, path::PathBuf, process::ExitCode};
 
@@ -55,6 +56,11 @@ enum Command {
     App {
         #[command(subcommand)]
         command: app::AppCommand,
+    },
+    /// Show the versions, and who uses them.
+    Versions {
+        #[command(subcommand)]
+        command: versions::VersionsCommand,
     },
     /// Copy the store to another database.
     Store {
@@ -111,6 +117,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Upgrade(file) => send_command(&file.config, Verb::Upgrade),
         Command::Health(file) => print_health(&file.config, || Ok(file.load()?.management)),
         Command::App { command } => wait_for(app::run(command)),
+        Command::Versions { command } => wait_for(versions::run(command)),
         Command::Store { command } => wait_for(store::run(command)),
         Command::Sign(arguments) => sign::run(&arguments),
         Command::Call(arguments) => wait_for(call::run(*arguments)),

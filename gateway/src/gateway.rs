@@ -12,7 +12,10 @@ use gateway_protocol::{
     header::{REFUSED_SECRET, X_GATEWAY_PROBLEM, X_GATEWAY_REFUSED},
     request_id::RequestId,
 };
-use http::{StatusCode, header::LOCATION};
+use http::{
+    StatusCode,
+    header::{LOCATION, USER_AGENT},
+};
 use signpost_kit::{
     clock::Clock,
     rate_limit::{NetworkLimiter, QuotaExceeded, RateExceeded},
@@ -50,11 +53,12 @@ use crate::{
     },
     rate_limits::Quotas,
     rejection::Rejection,
-    request::{BodyLength, Head, Headers, Method, RawHeaders},
+    request::{BodyLength, Head, Headers, Method, RawHeaders, is_named},
     request_ids::RequestIds,
     routing::{Balancer, destination::Destination},
     secret_rejections::SecretRejections,
     syntax::field::{ConnectionOptions, NameAndValue},
+    usage::Usage,
 };
 
 /// Limit of a problem code of a backend that is logged, in bytes.
@@ -120,6 +124,8 @@ pub struct State {
     pub(crate) open_connections: Arc<OpenConnections>,
     /// The access log. If it is `None`, a reload cannot switch it on.
     pub(crate) access_log: Option<AccessLog>,
+    /// Counts requests by version and application; `None` in single-application mode.
+    pub(crate) usage: Option<Arc<Usage>>,
 }
 
 impl Gateway {
@@ -202,7 +208,7 @@ impl Gateway {
             status: response.status,
             ..ForwardOutcome::default()
         };
-        record(&request.outcome(None, &forwarded), self.access_log());
+        self.record(request, &request.outcome(None, &forwarded));
     }
 
     /// Rejects a request whose head is malformed or too large.
@@ -235,6 +241,7 @@ impl Gateway {
             started: self.access_log().map(|_| Instant::now()),
             client: peer.address,
             named_app: None,
+            is_signed: false,
             quotas: Quotas::default(),
         }
     }
@@ -279,6 +286,7 @@ impl Gateway {
                     (verified, form)
                 }
             };
+        request.is_signed = verified.signed_app().is_some();
         if let Some(app) = verified.signed_app()
             && self.rate_limits.counts(app)
         {
@@ -373,7 +381,7 @@ impl Gateway {
                     rejection: sent.as_ref().err(),
                     ..request.outcome(Some(route), &forwarded)
                 };
-                record(&outcome, self.access_log());
+                self.record(request, &outcome);
             }
         }
     }
@@ -518,7 +526,19 @@ impl Gateway {
             rejection: Some(rejection),
             ..request.outcome(route, &forwarded)
         };
-        record(&outcome, self.access_log());
+        self.record(request, &outcome);
+    }
+
+    /// Hands a request's outcome to all that read it.
+    fn record<H: Headers>(&self, request: &ReceivedRequest<'_, H>, outcome: &Outcome<'_>) {
+        record(outcome, self.access_log());
+        if let Some(usage) = &self.state.usage {
+            let is_user_agent = |(name, _): &NameAndValue<'_>| is_named(name, &USER_AGENT);
+            usage.count(outcome, || {
+                let field = request.headers.each().find(is_user_agent);
+                field.map(|(_, value)| value)
+            });
+        }
     }
 }
 
@@ -534,6 +554,8 @@ pub struct ReceivedRequest<'r, H> {
     client: IpAddr,
     /// The application that it claims. It may be forged: the verified one is in [`RoutedRequest`].
     named_app: Option<Arc<App>>,
+    /// Whether its signature was verified.
+    is_signed: bool,
     /// What the rate limits leave that counted it.
     quotas: Quotas,
 }
@@ -556,6 +578,7 @@ impl<H> ReceivedRequest<'_, H> {
             method: self.method,
             path: self.path,
             app: self.named_app.as_ref(),
+            is_signed: self.is_signed,
             route,
             backend: forwarded.backend,
             status: forwarded.status,

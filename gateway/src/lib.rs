@@ -22,6 +22,7 @@
 //! | [`backend_tls`] | TLS to backends |
 //! | [`routing`] | load balancing: which of a version's addresses gets a request |
 //! | [`observe`] | the outcome of each request, and the access log |
+//! | [`usage`] | counts requests by version and application |
 //! | [`apps`] | applications: store, cache, keys at rest |
 //! | [`replay`] | the replay memory |
 //! | [`request_ids`] | request ids and trace ids |
@@ -80,3 +81,4 @@ mod stop;
 mod syntax;
 mod tls;
 mod upgrade;
+mod usage;

@@ -1,4 +1,4 @@
-//! Observability: one [`Outcome`] per request, and its consumers.
+//! Observability: one [`Outcome`] per request, and its consumers. `usage` is a further one.
 //!
 //! | module | subject |
 //! | --- | --- |

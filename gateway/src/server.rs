@@ -42,6 +42,7 @@ use crate::{
     routing::monitor::resolve_all,
     stop::Stop,
     upgrade::{ListeningSockets, NewProcess, TakenOver},
+    usage::writer::{UsageFlush, UsageWriter},
 };
 
 /// Grace period after which pingora stops its runtimes. The process ends earlier: a shutdown takes ten minutes at most.
@@ -116,7 +117,9 @@ pub(crate) fn run(
             handed_over: Arc::clone(&handed_over),
         },
     };
-    let sharing = rate_key.and_then(|key| RateSharing::new(&reload, key));
+    let rate_limits = rate_key.and_then(|key| RateSharing::new(&reload, key));
+    let (usage, usage_flush) = usage_writer(&reload)?.unzip();
+    let sharing = Sharing { rate_limits, usage };
     start_control(control, hangups, reload, sharing, file, settings)?;
     // From here on, connections wait for this process: what could fail has been done.
     for (_, socket) in workers.iter().flatten() {
@@ -141,6 +144,7 @@ pub(crate) fn run(
     let stop = Stop {
         current,
         log: log.writer().clone(),
+        usage: usage_flush.unwrap_or(UsageFlush::none()),
         end,
         handed_over,
     };
@@ -161,13 +165,29 @@ pub(crate) fn run(
     ended.recv().context("the server stopped by itself")
 }
 
+/// What writes to the store every few seconds; nothing in single-application mode.
+struct Sharing {
+    rate_limits: Option<RateSharing>,
+    usage: Option<UsageWriter>,
+}
+
+/// The writer of the gateway's counts; `None` in single-application mode.
+fn usage_writer(reload: &GatewayReload) -> anyhow::Result<Option<(UsageWriter, UsageFlush)>> {
+    let state = Arc::clone(&reload.current.load().state);
+    let (Some(usage), Some((_, store))) = (&state.usage, &reload.store) else {
+        return Ok(None);
+    };
+    let clock = Arc::clone(&state.clock);
+    UsageWriter::new(Arc::clone(usage), store.clone(), clock).map(Some)
+}
+
 /// Starts the control thread, which serves no requests: it monitors the backends' addresses, reloads the configuration,
-/// and shares the debts of rate limits.
+/// shares the debts of rate limits, and writes the counts of requests.
 fn start_control(
     runtime: Runtime,
     hangups: ReloadSignals,
     reload: GatewayReload,
-    sharing: Option<RateSharing>,
+    sharing: Sharing,
     file: PathBuf,
     settings: Settings,
 ) -> anyhow::Result<()> {
@@ -178,8 +198,11 @@ fn start_control(
         // nevertheless.
         resolve_all(&balancers).await;
         reload.monitor.lock().await.follow(balancers.into_iter());
-        if let Some(sharing) = sharing {
-            tokio::spawn(sharing.run());
+        if let Some(rate_limits) = sharing.rate_limits {
+            tokio::spawn(rate_limits.run());
+        }
+        if let Some(usage) = sharing.usage {
+            tokio::spawn(usage.run());
         }
         Reloader::new(reload, file, settings, hangups)
     });

@@ -24,6 +24,7 @@ use tokio::{
 use crate::{
     drain::{Drain, SETTLE_TIME},
     gateway::Gateway,
+    usage::writer::UsageFlush,
 };
 
 /// Shuts the gateway down on SIGTERM or SIGINT; a second signal ends it immediately.
@@ -32,6 +33,8 @@ pub(crate) struct Stop {
     pub current: Arc<ArcSwap<Gateway>>,
     /// Flushed before the process ends.
     pub log: LogWriter,
+    /// Writes the last counts, once no request is left.
+    pub usage: UsageFlush,
     /// Notified when the shutdown is complete; the receiver ends the process.
     pub end: Sender<()>,
     /// Notified when a new process has taken over the listening sockets.
@@ -83,12 +86,17 @@ impl ShutdownSignalWatch for Stop {
         let stop = Self {
             current: Arc::clone(&self.current),
             log: self.log.clone(),
+            usage: self.usage.clone(),
             end: self.end.clone(),
             handed_over: Arc::clone(&self.handed_over),
         };
         tokio::spawn(async move {
+            let finished = async {
+                finish(&drain, settings).await;
+                stop.usage.flush().await;
+            };
             tokio::select! {
-                () = finish(&drain, settings) => {}
+                () = finished => {}
                 () = next_but(usize::from(is_handed_over), &mut signals) => {}
             }
             stop.end().await;

@@ -59,6 +59,8 @@ mod versions;
 mod routes;
 // A share of a version's requests goes to other processes of it.
 mod canaries;
+// Who uses which version: counts and report.
+mod version_report;
 // Several addresses of a version: balancing, health, retries.
 mod balancing;
 // Login by redirect.

@@ -45,6 +45,7 @@ impl Gateway {
         drain: Arc<Drain>,
         access_log: Option<AccessLog>,
     ) -> anyhow::Result<Self> {
+        let has_store = matches!(apps, AppDirectory::Multi(_));
         let parts = Parts {
             generation: 0,
             apps,
@@ -64,6 +65,7 @@ impl Gateway {
                 drain,
                 open_connections: Arc::new(OpenConnections::new(Descriptors::raise_limit())),
                 access_log,
+                usage: has_store.then(Arc::default),
             }),
         };
         Self::from_parts(config, parts)

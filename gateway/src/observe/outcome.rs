@@ -24,6 +24,8 @@ pub(crate) struct Outcome<'a> {
     pub path: &'a str,
     /// The application that it named, or whose signature was verified.
     pub app: Option<&'a Arc<App>>,
+    /// Whether it was signed with the application's key: nobody else can have sent it.
+    pub is_signed: bool,
     /// The route; `None` if the request was rejected before routing.
     pub route: Option<&'a Route>,
     /// The backend address of the last attempt.

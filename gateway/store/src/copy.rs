@@ -16,14 +16,18 @@ use self::{source::Source, target::Target};
 use crate::{OpenError, PostgresAddress, PostgresDatabase, PostgresSettings, StoreError};
 
 /// Tables to copy, in an order in which no row precedes one that it refers to. Not `changes`: no process has cached
-/// anything of the target yet. Nor `rate_limits`: its rows are only seconds old.
-const TABLES: [&str; 6] = [
+/// anything of the target yet. Nor `rate_limits`: its rows are only seconds old. Nor `usage_writers`: a copy begins
+/// after the gateways have stopped, and each has a new id at its next start.
+const TABLES: [&str; 9] = [
     "applications",
     "accounts",
     "login_keys",
     "logins",
     "credentials",
     "events",
+    "usage_start",
+    "usage_counts",
+    "usage_clients",
 ];
 
 /// A copied table.

@@ -41,8 +41,9 @@ impl<'c> Target<'c> {
             });
         }
         let mut tables = Vec::new();
-        // A program that was started on the target has created a key. That alone does not count as used.
-        transaction.batch_execute("DELETE FROM login_keys").await?;
+        // A program that was started on the target has created a key, or begun to count. That alone does not count as used.
+        let created = "DELETE FROM login_keys; DELETE FROM usage_start";
+        transaction.batch_execute(created).await?;
         for table in TABLES {
             let query = format!("SELECT EXISTS (SELECT 1 FROM {table})");
             if transaction.query_one(&query, &[]).await?.try_get(0)? {

@@ -25,7 +25,14 @@ const SOME: &str = "
         VALUES (randomblob(32), 'v2', 0, 'redirect', 'hub', 'https://a.example/', '::1', 'failed', 'denied', 7, 8);
     INSERT INTO credentials VALUES (randomblob(32), 5, 3, 1, 2, NULL), (randomblob(32), 9, 7, 1, 2, 3);
     INSERT INTO events VALUES (4, 9, 3, 'seen', '{\"a\":1}', 10), (5, 9, 3, 'seen', NULL, 11);
+    INSERT INTO usage_start VALUES (1, 1700000000000);
+    INSERT INTO usage_counts VALUES (20000, 'v1', 3, 1, 'header', 17), (20001, 'v1', 0, 0, 'state', 1);
+    INSERT INTO usage_clients VALUES ('v1', 3, 1, 'first', 1700000000000, '192.0.2.1', 'app/1.0'),
+        ('v1', 0, 0, NULL, 1700000000000, NULL, NULL);
 ";
+
+/// Their number, in the order of [`TABLES`].
+const ROWS: [i64; TABLES.len()] = [2, 2, 2, 2, 2, 2, 1, 2, 2];
 
 /// Source and target.
 struct Pair {
@@ -136,6 +143,9 @@ async fn every_row_is_copied_unchanged() {
         ("logins", 2),
         ("credentials", 2),
         ("events", 2),
+        ("usage_start", 1),
+        ("usage_counts", 2),
+        ("usage_clients", 2),
     ];
     assert_eq!(counted, expected);
     let (source, target) = (pair.source(), pair.target().await);
@@ -158,7 +168,12 @@ async fn all_tables_and_columns_are_copied() {
         .unwrap();
     let tables = statement.query_map([], |row| row.get::<_, String>(0));
     let tables: BTreeSet<_> = tables.unwrap().map(Result::unwrap).collect();
-    let not_copied = ["changes", "rate_limits", "refinery_schema_history"];
+    let not_copied = [
+        "changes",
+        "rate_limits",
+        "refinery_schema_history",
+        "usage_writers",
+    ];
     let expected = TABLES.into_iter().chain(not_copied).map(str::to_owned);
     assert_eq!(tables, expected.collect());
     for table in TABLES {
@@ -226,20 +241,22 @@ async fn a_target_that_is_not_empty_is_not_changed() {
     // The key that a program creates at its first start is replaced.
     let own_key = "INSERT INTO login_keys VALUES ('redirect_cookie', sha256(''), 0)";
     target.execute(own_key, &[]).await.unwrap();
+    // So is the time at which it began to count.
+    let start = "INSERT INTO usage_start VALUES (1, 0)";
+    target.execute(start, &[]).await.unwrap();
     pair.copy().await.unwrap();
     let key = "SELECT created_at FROM login_keys WHERE name = 'redirect_cookie'";
     let key = target.query_one(key, &[]).await.unwrap();
     assert_eq!(key.get::<_, i64>(0), 1);
     let error = pair.copy().await.unwrap_err();
-    let all_but_keys: Vec<_> = TABLES
-        .into_iter()
-        .filter(|table| *table != "login_keys")
-        .collect();
+    let is_replaced = |table: &str| ["login_keys", "usage_start"].contains(&table);
+    let others = TABLES.into_iter().filter(|table| !is_replaced(table));
+    let others: Vec<_> = others.collect();
     assert!(
-        matches!(&error, CopyError::NotEmpty { tables } if *tables == all_but_keys),
+        matches!(&error, CopyError::NotEmpty { tables } if *tables == others),
         "{error}"
     );
-    assert_eq!(pair.counts().await, [2; TABLES.len()]);
+    assert_eq!(pair.counts().await, ROWS);
 }
 
 #[tokio::test]
@@ -268,7 +285,7 @@ async fn a_copy_that_fails_halfway_leaves_the_target_empty() {
     let mend = "UPDATE accounts SET username = 'a' WHERE id = 9";
     pair.source().execute_batch(mend).unwrap();
     pair.copy().await.unwrap();
-    assert_eq!(pair.counts().await, [2; TABLES.len()]);
+    assert_eq!(pair.counts().await, ROWS);
 }
 
 #[tokio::test]

@@ -1,0 +1,30 @@
+//! `signpost versions …`: the gateway's versions, and who uses them.
+
+#![allow(
+    clippy::doc_markdown,
+    rustdoc::bare_urls,
+    rustdoc::invalid_html_tags,
+    reason = "these comments are the help that a terminal shows"
+)]
+
+mod report;
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+use self::report::Report;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum VersionsCommand {
+    /// Report who uses each version, and what retiring it would break (multi-application mode).
+    ///
+    /// Gateways write their counts to the store every 5 seconds, and keep them for 90 days (UTC).
+    Report(Report),
+}
+
+pub(super) async fn run(command: VersionsCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        VersionsCommand::Report(report) => report.run().await,
+    }
+}

@@ -1,0 +1,351 @@
+//! The report as data. Its JSON is stable for scripts: CONTRACT 10.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+use signpost_kit::clock::Timestamp;
+
+use crate::{
+    config::{UnknownVersion, Versions},
+    usage::{
+        Counts, NO_APPLICATION, OTHER_APPLICATIONS, SOURCES,
+        day::Day,
+        stored::{StoredApp, StoredClient, StoredUsage},
+    },
+};
+
+/// State of an application that the store no longer has.
+pub(super) const DELETED: &str = "deleted";
+
+/// The days of a report.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Period {
+    /// Their number.
+    pub days: u16,
+    /// The first one.
+    pub first: Day,
+    /// The last one: today.
+    pub last: Day,
+}
+
+/// What the configuration says of versions.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    /// The configured ones.
+    pub versions: Vec<String>,
+    /// The one of the default route.
+    pub default: String,
+    /// Whether a request that names another one is rejected.
+    pub rejects_unknown: bool,
+}
+
+/// The report.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Summary {
+    /// The days of the report.
+    pub days: u16,
+    /// The first one, as `2026-11-22`.
+    pub first_day: String,
+    /// The last one: today.
+    pub last_day: String,
+    /// When counting began; `None` if no gateway has counted yet.
+    pub counted_since: Option<Timestamp>,
+    /// Whether all days of the report were counted.
+    pub is_complete: bool,
+    /// The configured default version.
+    pub default_version: String,
+    /// Whether a request that names an unknown version is rejected.
+    pub rejects_unknown: bool,
+    /// The configured versions, and those that have requests; ordered by name.
+    pub versions: Vec<VersionSummary>,
+}
+
+/// A version.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct VersionSummary {
+    /// Its name.
+    pub version: String,
+    /// Whether it is configured now.
+    pub is_configured: bool,
+    /// Whether it is the default version now.
+    pub is_default: bool,
+    /// All requests.
+    #[serde(flatten)]
+    pub requests: Requests,
+    /// By application; the one with the most requests first.
+    pub applications: Vec<AppUsage>,
+    /// What retiring it would break.
+    pub retiring: Retiring,
+}
+
+/// Numbers of requests.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Requests {
+    /// All.
+    pub requests: u64,
+    /// Those that were signed: nobody but the application can have sent them.
+    pub signed: u64,
+    /// By the words of `Acme-X-Version-Source`.
+    pub sources: Sources,
+    /// When the last one was counted.
+    pub last_seen: Option<Timestamp>,
+}
+
+/// Requests by source.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(super) struct Sources {
+    /// The version was named in the header.
+    pub header: u64,
+    /// The application is pinned to it.
+    pub app: u64,
+    /// The default route.
+    pub default: u64,
+    /// The default route, since the named version does not exist.
+    pub unknown: u64,
+    /// Callbacks.
+    pub state: u64,
+}
+
+/// The requests of an application.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct AppUsage {
+    /// What it is.
+    pub kind: AppKind,
+    /// The ident of an application.
+    pub ident: Option<String>,
+    /// `active`, `disabled` or `deleted`.
+    pub state: Option<String>,
+    /// Its requests.
+    #[serde(flatten)]
+    pub requests: Requests,
+    /// The last client; of the signed requests, if there are any.
+    pub client: Option<ClientUsage>,
+}
+
+/// What requests are counted for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum AppKind {
+    /// An application.
+    Application,
+    /// Callbacks, which have none.
+    Callbacks,
+    /// Applications beyond the bound of a gateway's batch.
+    Others,
+}
+
+/// A client.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct ClientUsage {
+    /// Its address.
+    pub address: String,
+    /// Its user agent, if it sent one.
+    pub user_agent: Option<String>,
+    /// Whether its request was signed. Otherwise anyone may have sent it.
+    pub is_signed: bool,
+}
+
+/// Existing applications by what they would notice, by ident.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Retiring {
+    /// They named the version.
+    pub named_by: BTreeSet<String>,
+    /// The version is their default version, with or without requests.
+    pub pinned: BTreeSet<String>,
+    /// They got it by default.
+    pub by_default: BTreeSet<String>,
+    /// They named a version that does not exist, and got this one.
+    pub by_unknown: BTreeSet<String>,
+    /// They have unsigned requests only, which anyone can send.
+    pub only_unsigned: BTreeSet<String>,
+}
+
+impl Known {
+    /// The configured versions.
+    pub(super) fn from_versions(versions: &Versions) -> Self {
+        Self {
+            versions: versions.iter().map(|one| one.version.to_string()).collect(),
+            default: versions.default().version.to_string(),
+            rejects_unknown: versions.unknown == UnknownVersion::Reject,
+        }
+    }
+}
+
+impl Summary {
+    /// Summarises what the store knows.
+    pub(super) fn new(usage: &StoredUsage, period: Period, known: &Known) -> Self {
+        let counted = usage.counts.iter().map(|count| &count.version);
+        let names: BTreeSet<_> = counted.chain(&known.versions).collect();
+        let began = usage.began_at;
+        Self {
+            days: period.days,
+            first_day: period.first.to_string(),
+            last_day: period.last.to_string(),
+            counted_since: began,
+            is_complete: began.is_some_and(|began| began <= period.first.begin()),
+            default_version: known.default.clone(),
+            rejects_unknown: known.rejects_unknown,
+            versions: names
+                .into_iter()
+                .map(|name| VersionSummary::new(name, usage, known))
+                .collect(),
+        }
+    }
+
+    /// Drops all versions but one.
+    pub(super) fn retain(&mut self, version: &str) {
+        self.versions.retain(|one| one.version == version);
+    }
+}
+
+impl VersionSummary {
+    fn new(name: &str, usage: &StoredUsage, known: &Known) -> Self {
+        let mut requests: BTreeMap<i64, Requests> = BTreeMap::new();
+        for count in usage.counts.iter().filter(|count| count.version == name) {
+            let sums = requests.entry(count.application).or_default();
+            sums.add(&count.source, count.is_signed, count.requests);
+        }
+        let mut clients: BTreeMap<i64, Vec<&StoredClient>> = BTreeMap::new();
+        for client in usage.clients.iter().filter(|one| one.version == name) {
+            clients.entry(client.application).or_default().push(client);
+        }
+        let known_apps: BTreeMap<_, _> =
+            usage.applications.iter().map(|app| (app.id, app)).collect();
+        let mut all = Requests::default();
+        let mut applications = Vec::new();
+        for (id, mut requests) in requests {
+            let clients = clients.get(&id).map(Vec::as_slice).unwrap_or_default();
+            requests.last_seen = clients.iter().map(|client| client.last_seen).max();
+            all.include(&requests);
+            applications.push(AppUsage::new(
+                id,
+                requests,
+                clients,
+                known_apps.get(&id).copied(),
+            ));
+        }
+        applications.sort_by(|one, other| {
+            let most = other.requests.requests.cmp(&one.requests.requests);
+            most.then_with(|| one.ident.cmp(&other.ident))
+        });
+        let pinned = usage.applications.iter();
+        let pinned = pinned.filter(|app| app.default_version.as_deref() == Some(name));
+        Self {
+            version: name.to_owned(),
+            is_configured: known.versions.iter().any(|one| one == name),
+            is_default: known.default == name,
+            requests: all,
+            retiring: Retiring::new(&applications, pinned),
+            applications,
+        }
+    }
+}
+
+impl Requests {
+    fn add(&mut self, source: &str, is_signed: bool, requests: u64) {
+        self.requests += requests;
+        self.signed += if is_signed { requests } else { 0 };
+        let mut counts = Counts::default();
+        for (count, one) in counts.iter_mut().zip(SOURCES) {
+            *count = if one.as_str() == source { requests } else { 0 };
+        }
+        self.sources.include(counts);
+    }
+
+    fn include(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.signed += other.signed;
+        let Sources {
+            header,
+            app,
+            default,
+            unknown,
+            state,
+        } = other.sources;
+        self.sources.include([header, app, default, unknown, state]);
+        self.last_seen = self.last_seen.max(other.last_seen);
+    }
+}
+
+impl Sources {
+    fn include(&mut self, [header, app, default, unknown, state]: Counts) {
+        self.header += header;
+        self.app += app;
+        self.default += default;
+        self.unknown += unknown;
+        self.state += state;
+    }
+}
+
+impl AppUsage {
+    fn new(
+        id: i64,
+        requests: Requests,
+        clients: &[&StoredClient],
+        known: Option<&StoredApp>,
+    ) -> Self {
+        let kind = match id {
+            NO_APPLICATION => AppKind::Callbacks,
+            OTHER_APPLICATIONS => AppKind::Others,
+            _ => AppKind::Application,
+        };
+        let ident = clients.iter().find_map(|client| client.ident.clone());
+        let state = known.map_or(DELETED, |app| &app.state).to_owned();
+        let mut by_signature = clients
+            .iter()
+            .filter(|one| requests.signed == 0 || one.is_signed);
+        let client = by_signature.find_map(|client| ClientUsage::from_stored(client));
+        Self {
+            kind,
+            ident: known.map(|app| app.ident.clone()).or(ident),
+            state: (kind == AppKind::Application).then_some(state),
+            requests,
+            client,
+        }
+    }
+
+    fn exists(&self) -> bool {
+        self.state.as_deref().is_some_and(|state| state != DELETED)
+    }
+}
+
+impl ClientUsage {
+    fn from_stored(client: &StoredClient) -> Option<Self> {
+        let user_agent = client.user_agent.as_deref().map(printable);
+        Some(Self {
+            address: printable(client.address.as_deref()?),
+            user_agent: user_agent.filter(|text| !text.is_empty()),
+            is_signed: client.is_signed,
+        })
+    }
+}
+
+impl Retiring {
+    fn new<'a>(applications: &[AppUsage], pinned: impl Iterator<Item = &'a StoredApp>) -> Self {
+        let with = |has: fn(&Requests) -> bool| {
+            let noticing = applications
+                .iter()
+                .filter(|app| app.exists() && has(&app.requests));
+            noticing.filter_map(|app| app.ident.clone()).collect()
+        };
+        Self {
+            named_by: with(|of| of.sources.header > 0),
+            pinned: pinned.map(|app| app.ident.clone()).collect(),
+            by_default: with(|of| of.sources.default > 0),
+            by_unknown: with(|of| of.sources.unknown > 0),
+            only_unsigned: with(|of| of.signed == 0),
+        }
+    }
+}
+
+/// A text of the store as printable ASCII: it is a client's, and a terminal might obey it.
+fn printable(text: &str) -> String {
+    let shown = |letter: char| matches!(letter, ' '..='~');
+    let letters = text.chars();
+    letters
+        .map(|letter| if shown(letter) { letter } else { '?' })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

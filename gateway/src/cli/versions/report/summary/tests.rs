@@ -1,0 +1,227 @@
+//! The report of what a store knows, as data and as text.
+
+use serde_json::json;
+use signpost_kit::clock::Timestamp;
+
+use super::*;
+use crate::{cli::versions::report::text::lines, usage::stored::StoredCount};
+
+/// 2026-11-22.
+const TODAY: Timestamp = Timestamp::from_millis(1_795_375_509_000);
+
+fn period() -> Period {
+    let last = Day::at(TODAY);
+    Period {
+        days: 30,
+        first: last.minus(29),
+        last,
+    }
+}
+
+fn known(rejects_unknown: bool) -> Known {
+    Known {
+        versions: vec!["v1".to_owned(), "v2".to_owned()],
+        default: "v1".to_owned(),
+        rejects_unknown,
+    }
+}
+
+fn count(
+    version: &str,
+    application: i64,
+    is_signed: bool,
+    source: &str,
+    requests: u64,
+) -> StoredCount {
+    StoredCount {
+        version: version.to_owned(),
+        application,
+        is_signed,
+        source: source.to_owned(),
+        requests,
+    }
+}
+
+fn client(
+    version: &str,
+    application: i64,
+    is_signed: bool,
+    ident: &str,
+    address: &str,
+) -> StoredClient {
+    StoredClient {
+        version: version.to_owned(),
+        application,
+        is_signed,
+        ident: (!ident.is_empty()).then(|| ident.to_owned()),
+        last_seen: TODAY,
+        address: (!address.is_empty()).then(|| address.to_owned()),
+        user_agent: Some("app/1.0 \u{1b}[2J\u{202e}".to_owned()),
+    }
+}
+
+fn app(id: i64, ident: &str, state: &str, default_version: Option<&str>) -> StoredApp {
+    StoredApp {
+        id,
+        ident: ident.to_owned(),
+        state: state.to_owned(),
+        default_version: default_version.map(str::to_owned),
+    }
+}
+
+fn usage() -> StoredUsage {
+    StoredUsage {
+        began_at: Some(Timestamp::from_millis(0)),
+        counts: vec![
+            count("v1", 1, true, "default", 90),
+            count("v1", 1, false, "header", 10),
+            count("v1", 2, false, "unknown", 7),
+            count("v1", 4, true, "header", 3),
+            count("v1", NO_APPLICATION, false, "state", 2),
+            count("v0", 1, true, "header", 1),
+            count("v2", 3, true, "app", 5),
+            count("v2", OTHER_APPLICATIONS, true, "header", 6),
+        ],
+        clients: vec![
+            client("v1", 1, false, "shop", "192.0.2.66"),
+            client("v1", 1, true, "shop", "192.0.2.1"),
+            client("v1", 2, false, "till", "192.0.2.2"),
+            client("v1", 4, true, "gone", "192.0.2.4"),
+            client("v1", 0, false, "", ""),
+            client("v0", 1, true, "shop", "192.0.2.1"),
+            client("v2", 3, true, "pin", "192.0.2.3"),
+        ],
+        applications: vec![
+            app(1, "shop", "active", None),
+            app(2, "till", "disabled", None),
+            app(3, "pin", "active", Some("v2")),
+            app(5, "quiet", "active", Some("v2")),
+        ],
+    }
+}
+
+fn text(summary: &Summary) -> String {
+    lines(summary).join("\n")
+}
+
+#[test]
+fn numbers_are_summed_by_version_and_application() {
+    let summary = Summary::new(&usage(), period(), &known(false));
+    let value = json!(summary);
+    assert_eq!(value["first_day"], "2026-10-24");
+    assert_eq!(value["last_day"], "2026-11-22");
+    assert_eq!(value["is_complete"], true);
+    let names: Vec<_> = summary.versions.iter().map(|one| &*one.version).collect();
+    assert_eq!(names, ["v0", "v1", "v2"]);
+    let v1 = &value["versions"][1];
+    assert_eq!((&v1["requests"], &v1["signed"]), (&json!(112), &json!(93)));
+    let sources = json!({"header": 13, "app": 0, "default": 90, "unknown": 7, "state": 2});
+    assert_eq!(v1["sources"], sources);
+    let shop = json!({
+        "kind": "application", "ident": "shop", "state": "active", "requests": 100, "signed": 90,
+        "sources": {"header": 10, "app": 0, "default": 90, "unknown": 0, "state": 0},
+        "last_seen": TODAY.as_millis(),
+        "client": {"address": "192.0.2.1", "user_agent": "app/1.0 ?[2J?", "is_signed": true},
+    });
+    assert_eq!(v1["applications"][0], shop);
+    let deleted = &v1["applications"][2];
+    assert_eq!(
+        (&deleted["ident"], &deleted["state"]),
+        (&json!("gone"), &json!("deleted"))
+    );
+    let callbacks = &v1["applications"][3];
+    assert_eq!(
+        (&callbacks["kind"], &callbacks["client"]),
+        (&json!("callbacks"), &json!(null))
+    );
+    let retiring = json!({
+        "named_by": ["shop"], "pinned": [], "by_default": ["shop"], "by_unknown": ["till"], "only_unsigned": ["till"],
+    });
+    assert_eq!(v1["retiring"], retiring);
+    assert_eq!(
+        value["versions"][2]["retiring"]["pinned"],
+        json!(["pin", "quiet"])
+    );
+    assert_eq!(value["versions"][2]["applications"][0]["kind"], "others");
+}
+
+#[test]
+fn the_text_says_what_retiring_a_version_breaks() {
+    let text = text(&Summary::new(&usage(), period(), &known(true)));
+    for part in [
+        "Requests from 2026-10-24 to 2026-11-22 (30 days, UTC)",
+        "v0, no longer configured: 1 requests, 100% of them signed",
+        "Named in the version header by 1 application (shop): they get 400 version_unknown now.",
+        "v1, the default version: 112 requests, 83% of them signed",
+        "shop         active         100     90%    10%      0%      90%       0%  2026-11-22T19:25:09Z  192.0.2.1, app/1.0 ?[2J?",
+        "till         disabled         7      0%     0%      0%       0%     100%  2026-11-22T19:25:09Z  192.0.2.2 (unsigned), app/1.0",
+        "gone         deleted",
+        "(callbacks)",
+        "It is the default version: default_version must name another one first, which then serves 1 application (shop).",
+        "Served instead of a version that does not exist: 1 application (till).",
+        "2 requests were callbacks",
+        "Seen in unsigned requests only, which anyone can send: 1 application (till).",
+        "Pinned to v2: 2 applications (pin, quiet). Without v2, their requests that name no version go to the default version v1.",
+        "6 requests are of further applications",
+    ] {
+        assert!(text.contains(part), "{part}:\n{text}");
+    }
+    assert!(
+        text.bytes()
+            .all(|byte| byte == b'\n' || (b' '..=b'~').contains(&byte))
+    );
+}
+
+#[test]
+fn a_version_without_requests_can_be_retired_as_far_as_was_counted() {
+    let mut usage = StoredUsage {
+        began_at: Some(Timestamp::from_millis(0)),
+        ..StoredUsage::default()
+    };
+    let report = |usage: &StoredUsage| text(&Summary::new(usage, period(), &known(false)));
+    let unused = "Nobody used v2 in the last 30 days: retiring it breaks no client that was seen.";
+    assert!(report(&usage).contains(unused), "{}", report(&usage));
+    usage.began_at = Some(TODAY);
+    let partly = report(&usage);
+    for part in [
+        "Counting began at 2026-11-22T19:25:09Z: earlier requests are not in this report.",
+        "Nobody used v2 since counting began at 2026-11-22T19:25:09Z: retiring it breaks no client that was seen.",
+    ] {
+        assert!(partly.contains(part), "{partly}");
+    }
+    usage.began_at = None;
+    let not = report(&usage);
+    assert!(
+        not.contains("No gateway has counted requests in this store yet."),
+        "{not}"
+    );
+    assert!(!not.contains("breaks no client"), "{not}");
+}
+
+#[test]
+fn a_sentence_names_ten_applications() {
+    let mut usage = usage();
+    for id in 10..40 {
+        usage
+            .applications
+            .push(app(id, &format!("app-{id}"), "active", Some("v2")));
+    }
+    let text = text(&Summary::new(&usage, period(), &known(false)));
+    let line = text
+        .lines()
+        .find(|line| line.contains("Pinned to v2"))
+        .unwrap();
+    assert!(
+        line.contains("32 applications (app-10,") && line.contains("app-19 and 22 more)"),
+        "{line}"
+    );
+}
+
+#[test]
+fn one_version_can_be_selected() {
+    let mut summary = Summary::new(&usage(), period(), &known(false));
+    summary.retain("v2");
+    assert_eq!(summary.versions.len(), 1);
+    summary.retain("v9");
+    assert!(summary.versions.is_empty());
+}

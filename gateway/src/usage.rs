@@ -1,0 +1,60 @@
+//! Counts requests by version and application, for `signpost versions report`. CONTRACT 10.
+//!
+//! Each request that has a route counts once, whatever its answer. A request only adds to a number of its own thread; every
+//! few seconds a task writes what was counted to the store. In single-application mode there is no store, and nothing is
+//! counted.
+//!
+//! | module | subject |
+//! | --- | --- |
+//! | [`counters`] | the counters of each thread |
+//! | [`batch`] | what is written at once |
+//! | [`writer`] | writes batches, and the last one at a stop |
+//! | [`store`] | the tables |
+//! | [`stored`] | what the report reads |
+//! | [`day`] | days in UTC |
+
+mod batch;
+mod counters;
+pub(crate) mod day;
+mod store;
+pub(crate) mod stored;
+#[cfg(test)]
+mod tests;
+pub(crate) mod writer;
+
+use gateway_protocol::version::VersionSource;
+
+pub(crate) use self::counters::Usage;
+
+/// Days for which counts and clients are kept, today included: long enough for a client that runs once a quarter, short
+/// enough for personal data.
+pub(crate) const KEEP_DAYS: u16 = 90;
+
+/// Stands for an application in the counts of callbacks, which have none. The ids of applications begin at 1.
+pub(crate) const NO_APPLICATION: i64 = 0;
+
+/// Stands for all applications that a batch has no room for.
+pub(crate) const OTHER_APPLICATIONS: i64 = -1;
+
+/// All sources of a version, in the order of [`source_index`].
+pub(crate) const SOURCES: [VersionSource; 5] = [
+    VersionSource::Header,
+    VersionSource::App,
+    VersionSource::Default,
+    VersionSource::Unknown,
+    VersionSource::State,
+];
+
+/// A source's place in [`SOURCES`].
+pub(crate) const fn source_index(source: VersionSource) -> usize {
+    match source {
+        VersionSource::Header => 0,
+        VersionSource::App => 1,
+        VersionSource::Default => 2,
+        VersionSource::Unknown => 3,
+        VersionSource::State => 4,
+    }
+}
+
+/// Requests by source.
+pub(crate) type Counts = [u64; SOURCES.len()];

@@ -1,0 +1,94 @@
+//! A batch: what is written to the store at once.
+
+use std::{collections::BTreeMap, net::IpAddr};
+
+use gateway_protocol::{app::AppIdent, version::Version};
+use signpost_kit::clock::Timestamp;
+
+use super::{Counts, NO_APPLICATION, OTHER_APPLICATIONS, day::Day};
+
+/// Limit of a batch's keys: some megabytes. A batch grows beyond one interval while the store is unavailable. Requests of
+/// further applications are counted together, so that the totals stay exact.
+pub(super) const MAX_BATCH_KEYS: usize = 16_384;
+
+/// Counts and clients, ordered by key: gateways that lock rows in the same order do not wait for each other in a circle.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Batch {
+    counts: BTreeMap<RowKey, Counts>,
+    clients: BTreeMap<ClientKey, Client>,
+}
+
+/// What counts have in common, but for their source.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct RowKey {
+    /// The day of the requests.
+    pub day: Day,
+    /// The version that they went to.
+    pub version: Version,
+    /// Their application.
+    pub application: i64,
+    /// Whether they were signed. Anyone can send unsigned ones in an application's name.
+    pub is_signed: bool,
+}
+
+/// Version, application, and whether the request was signed.
+pub(super) type ClientKey = (Version, i64, bool);
+
+/// The client of one of the last requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Client {
+    /// The application's ident, which is shown also after the application was deleted.
+    pub ident: Option<AppIdent>,
+    /// When the batch was closed that the request is in.
+    pub last_seen: Timestamp,
+    /// The client's address; `None` for callbacks and for applications that are counted together.
+    pub address: Option<IpAddr>,
+    /// Printable ASCII; empty if there was none.
+    pub user_agent: String,
+}
+
+impl Batch {
+    /// Adds requests.
+    pub(super) fn add(&mut self, mut key: RowKey, counts: &Counts, mut client: Client) {
+        let is_new = !self.counts.contains_key(&key);
+        if is_new && self.counts.len() >= MAX_BATCH_KEYS && key.application != NO_APPLICATION {
+            key.application = OTHER_APPLICATIONS;
+        }
+        if key.application == OTHER_APPLICATIONS {
+            client.ident = None;
+            client.address = None;
+            client.user_agent.clear();
+        }
+        let place = (key.version.clone(), key.application, key.is_signed);
+        match self.clients.get_mut(&place) {
+            // Threads are drained one after the other at one time: any of them saw a last request.
+            Some(known) if known.last_seen > client.last_seen => {}
+            Some(known) => *known = client,
+            None => drop(self.clients.insert(place, client)),
+        }
+        let sums = self.counts.entry(key).or_default();
+        for (sum, count) in sums.iter_mut().zip(counts) {
+            *sum = sum.saturating_add(*count);
+        }
+    }
+
+    /// Whether there is nothing to write.
+    pub(super) fn is_empty(&self) -> bool {
+        self.counts.is_empty()
+    }
+
+    /// The number of requests.
+    pub(super) fn requests(&self) -> u64 {
+        self.counts.values().flatten().sum()
+    }
+
+    /// The counts, in the order of their keys.
+    pub(super) fn counts(&self) -> impl Iterator<Item = (&RowKey, &Counts)> {
+        self.counts.iter()
+    }
+
+    /// The clients, in the order of their keys.
+    pub(super) fn clients(&self) -> impl Iterator<Item = (&ClientKey, &Client)> {
+        self.clients.iter()
+    }
+}

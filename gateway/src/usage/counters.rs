@@ -1,0 +1,214 @@
+//! The counters of each thread.
+//!
+//! A worker thread counts in a shard of its own, which it locks; only the writer ever takes the same lock, every few
+//! seconds. A request of a version and application that the shard knows allocates nothing and reads no clock.
+
+use std::{
+    collections::HashMap,
+    hash::{BuildHasherDefault, Hash, Hasher},
+    net::IpAddr,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use gateway_protocol::app::AppIdent;
+use signpost_kit::clock::Timestamp;
+
+use super::{
+    Counts, NO_APPLICATION, OTHER_APPLICATIONS, SOURCES,
+    batch::{Batch, Client, RowKey},
+    day::Day,
+    source_index,
+};
+use crate::{config::Backend, observe::outcome::Outcome, phases::route::Route};
+
+/// Limit of the keys that a shard counts between two batches. Requests of further applications are counted together.
+pub(super) const MAX_KEYS: usize = 4096;
+
+/// Shards. If there are more threads, some share one.
+const SHARDS: usize = 64;
+
+/// Limit of a user agent, in bytes. It is a client's text.
+pub(super) const MAX_USER_AGENT: usize = 120;
+
+/// Shown for each byte of a user agent that is not printable ASCII: a terminal might obey it.
+const UNPRINTABLE: char = '?';
+
+/// Counts requests with a route since the last batch.
+#[derive(Debug)]
+pub(crate) struct Usage {
+    shards: Box<[Shard]>,
+}
+
+/// The counters of a thread. Alone in its cache lines, so that threads do not slow each other down.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Shard(Mutex<Slots>);
+
+type Slots = HashMap<Key, Slot, BuildHasherDefault<KeyHasher>>;
+
+/// What is counted apart. Strangers can create few keys: an application exists in the store, and a version in the
+/// configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Key {
+    application: i64,
+    /// The address of the [`Backend`] in memory. The slot keeps it there.
+    backend: usize,
+    is_signed: bool,
+}
+
+/// The requests of a key.
+#[derive(Debug)]
+struct Slot {
+    backend: Arc<Backend>,
+    ident: Option<AppIdent>,
+    counts: Counts,
+    /// The client of the first request since the last batch; never that of a callback, which is a user's browser.
+    client: Option<IpAddr>,
+    /// Its user agent. A slot that stays in use allocates it once.
+    user_agent: String,
+}
+
+static THREADS: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    /// The number of this thread among those that count.
+    static THREAD: usize = THREADS.fetch_add(1, Ordering::Relaxed);
+}
+
+impl Default for Usage {
+    fn default() -> Self {
+        Self {
+            shards: (0..SHARDS).map(|_| Shard::default()).collect(),
+        }
+    }
+}
+
+impl Usage {
+    /// Counts a request if it has a route. `user_agent` is called for few requests.
+    pub(crate) fn count<'h>(
+        &self,
+        outcome: &Outcome<'_>,
+        user_agent: impl FnOnce() -> Option<&'h [u8]>,
+    ) {
+        let Some(route) = outcome.route else { return };
+        let key = Key {
+            application: outcome.app.map_or(NO_APPLICATION, |app| app.id.get()),
+            backend: Arc::as_ptr(&route.backend).addr(),
+            is_signed: outcome.is_signed,
+        };
+        let shard = THREAD.with(|thread| thread % SHARDS);
+        let mut slots = self.shards[shard].slots();
+        let slot = match slots.get_mut(&key) {
+            Some(slot) => slot,
+            None => add(&mut slots, key, route, outcome),
+        };
+        slot.counts[source_index(route.source)] += 1;
+        if slot.client.is_none() && slot.ident.is_some() {
+            slot.client = Some(outcome.client);
+            set_printable(&mut slot.user_agent, user_agent().unwrap_or_default());
+        }
+    }
+
+    /// Moves everything counted since the last call into a batch: requests on `day`, the last of them at `now`.
+    pub(super) fn drain(&self, day: Day, now: Timestamp, batch: &mut Batch) {
+        for shard in &self.shards {
+            // A key without a request since the last call is dropped.
+            shard.slots().retain(|key, slot| {
+                let counts = std::mem::take(&mut slot.counts);
+                let is_used = counts.iter().any(|count| *count > 0);
+                if is_used {
+                    let row = RowKey {
+                        day,
+                        version: slot.backend.name.version.clone(),
+                        application: key.application,
+                        is_signed: key.is_signed,
+                    };
+                    let client = Client {
+                        ident: slot.ident,
+                        last_seen: now,
+                        address: slot.client.take(),
+                        user_agent: slot.user_agent.clone(),
+                    };
+                    batch.add(row, &counts, client);
+                }
+                is_used
+            });
+        }
+    }
+}
+
+impl Shard {
+    fn slots(&self) -> MutexGuard<'_, Slots> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Adds a slot for a new key, or finds that of all further applications if the shard is full.
+#[cold]
+fn add<'s>(slots: &'s mut Slots, key: Key, route: &Route, outcome: &Outcome<'_>) -> &'s mut Slot {
+    let is_full = slots.len() >= MAX_KEYS && key.application != NO_APPLICATION;
+    let (key, ident) = if is_full {
+        let other = Key {
+            application: OTHER_APPLICATIONS,
+            ..key
+        };
+        (other, None)
+    } else {
+        (key, outcome.app.and_then(|app| app.ident))
+    };
+    slots.entry(key).or_insert_with(|| Slot {
+        backend: Arc::clone(&route.backend),
+        ident,
+        counts: [0; SOURCES.len()],
+        client: None,
+        user_agent: String::new(),
+    })
+}
+
+/// Replaces `text` by the first bytes of a client's text, as printable ASCII.
+fn set_printable(text: &mut String, sent: &[u8]) {
+    text.clear();
+    let printable = |byte: &u8| match byte {
+        b' '..=b'~' => char::from(*byte),
+        _ => UNPRINTABLE,
+    };
+    text.extend(sent.iter().take(MAX_USER_AGENT).map(printable));
+}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_i64(self.application << 1 | i64::from(self.is_signed));
+        state.write_usize(self.backend);
+    }
+}
+
+/// A hash of two multiplications. Clients choose no keys, so that it need not resist collisions.
+#[derive(Debug, Default)]
+struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0.rotate_left(23) ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+
+    fn write_i64(&mut self, number: i64) {
+        self.write_u64(number.cast_unsigned());
+    }
+
+    fn write_usize(&mut self, number: usize) {
+        self.write_u64(number as u64);
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0 ^ (self.0 >> 32)
+    }
+}

@@ -1,0 +1,201 @@
+//! Writes what was counted to the store, every few seconds and at a stop.
+//!
+//! Requests never wait for it. While the store is unavailable, counts stay in memory, bounded by applications, and are
+//! written later. A process that is killed loses at most what it has counted since its last batch.
+
+use std::{sync::Arc, time::Duration};
+
+use anyhow::Context;
+use signpost_kit::clock::{Clock, Timestamp};
+use signpost_store::{Store, StoreError};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::{sleep, timeout},
+};
+
+use super::{
+    Usage,
+    batch::Batch,
+    day::Day,
+    store::{self, BatchNumber, ID_BYTES},
+};
+
+/// Interval of batches: what a kill can lose, and the age of what the report shows.
+pub(crate) const INTERVAL: Duration = Duration::from_secs(5);
+
+/// Batches from one deletion of old counts to the next: an hour.
+const TURNS_PER_DELETION: u32 = 720;
+
+/// Limit of a stop's wait for the last batch.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Writes the counts of a process.
+pub(crate) struct UsageWriter {
+    usage: Arc<Usage>,
+    store: Store,
+    clock: Arc<dyn Clock>,
+    id: [u8; ID_BYTES],
+    /// The number of the last batch.
+    sequence: i64,
+    /// When the counters were last read. What they have counted since is of that day.
+    read_at: Timestamp,
+    /// Counted, and in no batch yet.
+    pending: Batch,
+    /// The last batch, if the store may not have it. It does not change any more.
+    unwritten: Option<Arc<Batch>>,
+    has_begun: bool,
+    turns_until_deletion: u32,
+    is_failing: bool,
+    flushes: mpsc::Receiver<oneshot::Sender<()>>,
+}
+
+/// Has the last batch written at a stop.
+#[derive(Clone, Debug)]
+pub(crate) struct UsageFlush(Option<mpsc::Sender<oneshot::Sender<()>>>);
+
+impl UsageWriter {
+    /// A writer of these counters, and what a stop needs.
+    ///
+    /// # Errors
+    ///
+    /// The system has no random numbers.
+    pub(crate) fn new(
+        usage: Arc<Usage>,
+        store: Store,
+        clock: Arc<dyn Clock>,
+    ) -> anyhow::Result<(Self, UsageFlush)> {
+        let mut id = [0; ID_BYTES];
+        getrandom::fill(&mut id).context("the system has no random numbers")?;
+        let (sender, flushes) = mpsc::channel(1);
+        let writer = Self {
+            usage,
+            store,
+            read_at: clock.now(),
+            clock,
+            id,
+            sequence: 0,
+            pending: Batch::default(),
+            unwritten: None,
+            has_begun: false,
+            turns_until_deletion: 0,
+            is_failing: false,
+            flushes,
+        };
+        Ok((writer, UsageFlush(Some(sender))))
+    }
+
+    /// Writes until the process ends.
+    pub(crate) async fn run(mut self) {
+        loop {
+            self.turn().await;
+            // A batch ends with the day.
+            let now = self.clock.now();
+            let wait = INTERVAL.min(Day::at(now).rest(now) + Duration::from_millis(1));
+            tokio::select! {
+                () = sleep(wait) => {}
+                Some(done) = self.flushes.recv() => {
+                    self.flush().await;
+                    // The stop may have given up.
+                    let _ = done.send(());
+                }
+            }
+        }
+    }
+
+    /// Writes what was counted.
+    pub(super) async fn turn(&mut self) {
+        self.read_counters();
+        let outcome = self.write().await;
+        self.log(outcome);
+    }
+
+    /// Writes everything: what is left of an outage, and what was counted since.
+    pub(super) async fn flush(&mut self) {
+        self.turn().await;
+        if self.unwritten.is_none() && !self.pending.is_empty() {
+            self.turn().await;
+        }
+        let unwritten = self.unwritten.as_ref().map_or(0, |batch| batch.requests());
+        let lost = unwritten + self.pending.requests();
+        if lost > 0 {
+            tracing::warn!(
+                requests = lost,
+                "{lost} requests are missing in the counts of signpost versions report: the store was unavailable"
+            );
+        }
+    }
+
+    fn read_counters(&mut self) {
+        let (day, now) = (Day::at(self.read_at), self.clock.now());
+        self.usage.drain(day, now, &mut self.pending);
+        self.read_at = now;
+    }
+
+    /// Writes a batch if there is one. `false` if the store was not called: that says nothing about it.
+    async fn write(&mut self) -> Result<bool, StoreError> {
+        let now = self.clock.now();
+        let mut was_called = false;
+        if !self.has_begun {
+            store::begin(&self.store, now).await?;
+            (self.has_begun, was_called) = (true, true);
+        }
+        if self.unwritten.is_none() && !self.pending.is_empty() {
+            self.sequence += 1;
+            self.unwritten = Some(Arc::new(std::mem::take(&mut self.pending)));
+        }
+        if let Some(batch) = &self.unwritten {
+            let (writer, sequence) = (self.id, self.sequence);
+            store::add(&self.store, BatchNumber { writer, sequence }, batch, now).await?;
+            (self.unwritten, was_called) = (None, true);
+        }
+        if self.turns_until_deletion > 0 {
+            self.turns_until_deletion -= 1;
+        } else {
+            let has_more = store::delete_old(&self.store, now).await?;
+            was_called = true;
+            self.turns_until_deletion = if has_more { 0 } else { TURNS_PER_DELETION - 1 };
+        }
+        Ok(was_called)
+    }
+
+    fn log(&mut self, outcome: Result<bool, StoreError>) {
+        match outcome {
+            Err(error) if !self.is_failing => {
+                self.is_failing = true;
+                tracing::warn!(
+                    "the counts of requests cannot be written now, and stay in memory: {:#}",
+                    anyhow::Error::new(error)
+                );
+            }
+            Ok(true) if self.is_failing => {
+                self.is_failing = false;
+                tracing::info!("the counts of requests are written again");
+            }
+            _ => {}
+        }
+    }
+}
+
+impl UsageFlush {
+    /// For a process that counts nothing.
+    pub(crate) const fn none() -> Self {
+        Self(None)
+    }
+
+    /// Waits until everything that was counted is in the store, for 3 s at most.
+    pub(crate) async fn flush(&self) {
+        let Some(writer) = &self.0 else { return };
+        let flushed = async {
+            let (done, written) = oneshot::channel();
+            if writer.send(done).await.is_ok() {
+                // Fails if the writer has ended, which it never does.
+                let _ = written.await;
+            }
+        };
+        if timeout(FLUSH_TIMEOUT, flushed).await.is_err() {
+            tracing::warn!(
+                "the last counts of requests may be missing in signpost versions report: the store did not answer in time"
+            );
+        }
+    }
+}

@@ -29,7 +29,7 @@ fn the_example_configuration_is_valid() {
 async fn a_login_is_issued_by_the_requested_version() {
     let folder = tempfile::tempdir().unwrap();
     let (service, _watch) = program::start(config(folder.path())).await.unwrap();
-    let router = router(service);
+    let routes = router(service).unwrap();
     for (header, version, source) in [
         ("v2", "v2", "header"),
         ("v1", "v1", "header"),
@@ -39,7 +39,7 @@ async fn a_login_is_issued_by_the_requested_version() {
             .header("acme-x-version", header)
             .body(Body::empty())
             .unwrap();
-        let response = router.clone().oneshot(request).await.unwrap();
+        let response = routes.clone().serve(request).await;
         assert_eq!(response.status(), StatusCode::OK);
         assert_eq!(response.headers()["acme-x-version"], version);
         assert_eq!(response.headers()["acme-x-version-source"], source);

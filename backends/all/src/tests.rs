@@ -54,3 +54,22 @@ async fn a_login_is_issued_by_the_requested_version() {
         );
     }
 }
+
+#[tokio::test]
+async fn each_version_has_its_own_endpoints() {
+    let folder = tempfile::tempdir().unwrap();
+    let (service, _watch) = program::start(config(folder.path())).await.unwrap();
+    let routes = router(service).unwrap();
+    for (version, status) in [
+        ("v1", StatusCode::NOT_FOUND),
+        ("v2", StatusCode::UNAUTHORIZED),
+    ] {
+        let request = Request::get("/events")
+            .header("acme-x-version", version)
+            .body(Body::empty())
+            .unwrap();
+        let response = routes.clone().serve(request).await;
+        assert_eq!(response.status(), status, "{version}");
+        assert_eq!(response.headers()["acme-x-version"], version);
+    }
+}

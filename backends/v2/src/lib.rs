@@ -1,5 +1,6 @@
-//! Version 2 of the login service: the shared routes, with this version's JSON.
+//! Version 2 of the login service: the shared routes, with this version's JSON, and an endpoint of its own.
 
+mod events;
 mod views;
 
 use std::sync::Arc;
@@ -19,7 +20,7 @@ pub fn router(service: Arc<login::Service>) -> Result<Routes, EndpointsError> {
 
 /// The endpoints that only this version has. CONTRACT 8.
 fn endpoints() -> Endpoints {
-    Endpoints::new()
+    Endpoints::new().get("/events", events::events)
 }
 
 #[cfg(test)]

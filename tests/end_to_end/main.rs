@@ -83,6 +83,8 @@ mod application_isolation;
 mod provider_faults;
 // Use and end of a credential.
 mod sessions;
+// Endpoints of a version's own: a person's events, by page.
+mod events;
 // Many applications, and the commands that manage them.
 mod applications;
 // Changing and importing applications.

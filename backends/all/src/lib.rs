@@ -5,14 +5,17 @@ mod versions;
 
 use std::sync::Arc;
 
-use axum::{Router, extract::Request, response::Response};
-use login::Views;
-use tower::ServiceExt;
+use axum::{extract::Request, response::Response};
+use login::{EndpointsError, Routes, Views};
 
 use crate::versions::Versions;
 
-/// The routes of all versions. The first one is the default route. CONTRACT 5.
-pub fn router(service: Arc<login::Service>) -> Router {
+/// The routes of all versions, with each version's own endpoints. The first one is the default route. CONTRACT 5.
+///
+/// # Errors
+///
+/// An endpoint of a version's own cannot be served.
+pub fn router(service: Arc<login::Service>) -> Result<Routes, EndpointsError> {
     let headers = service.config().headers().clone();
     let versions = Versions::new([
         (
@@ -20,18 +23,19 @@ pub fn router(service: Arc<login::Service>) -> Router {
             login_v1::router(Arc::clone(&service)),
         ),
         (login_v2::V2::VERSION, login_v2::router(service)),
-    ]);
-    Router::new().fallback(async move |request: Request| -> Response {
-        let choice = versions.choose(&request, &headers);
-        let (name, source, is_chosen_here) =
-            (choice.name.clone(), choice.source, choice.is_chosen_here);
-        let answered = choice.router.clone().oneshot(request).await;
-        let mut response = answered.unwrap_or_else(|never| match never {});
-        if is_chosen_here {
-            versions::set_version_headers(&mut response, &headers, &name, source);
-        }
-        response
-    })
+    ])?;
+    Ok(Routes::choosing(
+        async move |request: Request| -> Response {
+            let choice = versions.choose(&request, &headers);
+            let (name, source, is_chosen_here) =
+                (choice.name.clone(), choice.source, choice.is_chosen_here);
+            let mut response = choice.routes.clone().serve(request).await;
+            if is_chosen_here {
+                versions::set_version_headers(&mut response, &headers, &name, source);
+            }
+            response
+        },
+    ))
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ fn the_example_configuration_is_valid() {
 async fn a_login_is_issued_by_the_requested_version() {
     let folder = tempfile::tempdir().unwrap();
     let (service, _watch) = program::start(config(folder.path())).await.unwrap();
-    let router = router(service);
+    let routes = router(service).unwrap();
     for (header, version, source) in [
         ("v2", "v2", "header"),
         ("v1", "v1", "header"),
@@ -39,7 +39,7 @@ async fn a_login_is_issued_by_the_requested_version() {
             .header("acme-x-version", header)
             .body(Body::empty())
             .unwrap();
-        let response = router.clone().oneshot(request).await.unwrap();
+        let response = routes.clone().serve(request).await;
         assert_eq!(response.status(), StatusCode::OK);
         assert_eq!(response.headers()["acme-x-version"], version);
         assert_eq!(response.headers()["acme-x-version-source"], source);
@@ -52,5 +52,24 @@ async fn a_login_is_issued_by_the_requested_version() {
                 .starts_with(&format!("{version}.")),
             "{body}"
         );
+    }
+}
+
+#[tokio::test]
+async fn each_version_has_its_own_endpoints() {
+    let folder = tempfile::tempdir().unwrap();
+    let (service, _watch) = program::start(config(folder.path())).await.unwrap();
+    let routes = router(service).unwrap();
+    for (version, status) in [
+        ("v1", StatusCode::NOT_FOUND),
+        ("v2", StatusCode::UNAUTHORIZED),
+    ] {
+        let request = Request::get("/events")
+            .header("acme-x-version", version)
+            .body(Body::empty())
+            .unwrap();
+        let response = routes.clone().serve(request).await;
+        assert_eq!(response.status(), status, "{version}");
+        assert_eq!(response.headers()["acme-x-version"], version);
     }
 }

@@ -1,21 +1,22 @@
 //! Selects the version that serves a request. CONTRACT 5.
 
-use axum::{Router, response::Response};
+use axum::response::Response;
 use gateway_protocol::{
     header::{HeaderNames, X_GATEWAY_VERSION},
     login_state::version_of,
     version::{Version, VersionSource},
 };
 use http::{HeaderValue, Method, Request, Uri};
+use login::{EndpointsError, Routes};
 
 /// All versions of this process, the default route first.
 #[derive(Clone)]
-pub(crate) struct Versions(Vec<(Version, Router)>);
+pub(crate) struct Versions(Vec<(Version, Routes)>);
 
 /// The selected version, and why it was selected.
 pub(crate) struct Choice<'a> {
     pub(crate) name: &'a Version,
-    pub(crate) router: &'a Router,
+    pub(crate) routes: &'a Routes,
     pub(crate) source: VersionSource,
     /// Whether this process selected it. Otherwise the gateway did, and it sets the response headers itself.
     pub(crate) is_chosen_here: bool,
@@ -23,11 +24,19 @@ pub(crate) struct Choice<'a> {
 
 impl Versions {
     /// Creates the list from names and routes: at least one, the default route first.
-    pub(crate) fn new<const N: usize>(versions: [(&str, Router); N]) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// The first version whose routes cannot be served.
+    pub(crate) fn new<const N: usize>(
+        versions: [(&str, Result<Routes, EndpointsError>); N],
+    ) -> Result<Self, EndpointsError> {
         const { assert!(N > 0) };
-        let parsed =
-            versions.map(|(name, router)| (name.parse().expect("each crate's constant"), router));
-        Self(parsed.into())
+        let parsed = versions.map(|(name, routes)| {
+            let routes = routes?;
+            Ok((name.parse().expect("its routes have this name"), routes))
+        });
+        parsed.into_iter().collect::<Result<_, _>>().map(Self)
     }
 
     /// Selects by the gateway's choice; without one, by the version header, then by a login's `state`, then the default
@@ -62,10 +71,10 @@ impl Versions {
     }
 
     fn choice(&self, index: usize, source: VersionSource, is_chosen_here: bool) -> Choice<'_> {
-        let (name, router) = &self.0[index];
+        let (name, routes) = &self.0[index];
         Choice {
             name,
-            router,
+            routes,
             source,
             is_chosen_here,
         }
@@ -107,7 +116,8 @@ mod tests {
     use super::*;
 
     fn chosen(uri: &str, headers: &[(&str, &str)]) -> (String, &'static str, bool) {
-        let versions = Versions::new([("v1", Router::new()), ("v2", Router::new())]);
+        let routes = || Ok(Routes::choosing(async |_| Response::default()));
+        let versions = Versions::new([("v1", routes()), ("v2", routes())]).unwrap();
         let names =
             HeaderNames::new(&"Acme".parse().unwrap(), &HeaderOverrides::default()).unwrap();
         let mut request = Request::get(uri);

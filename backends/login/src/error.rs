@@ -3,9 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use gateway_protocol::problem::ProblemCode;
+use http::StatusCode;
 use signpost_store::StoreError;
 
-use crate::logins::FailureReason;
+use crate::{logins::FailureReason, problem::OwnProblem};
 
 /// An error that is returned as a problem. The message is for the log; clients get the text of the code.
 #[derive(Debug, thiserror::Error)]
@@ -58,6 +59,9 @@ pub enum LoginError {
         /// The header.
         name: String,
     },
+    /// The endpoint requires a signature, and the request has none: it has no parameters.
+    #[error("the request is not signed")]
+    SignMissing,
     /// The credential is missing.
     #[error("the credential is missing")]
     AuthorizationMissing,
@@ -111,6 +115,10 @@ pub enum LoginError {
     #[error("the provider timed out")]
     ProviderTimeout,
 
+    /// A problem that only this version has; usually the client's.
+    #[error("{}", .0.code())]
+    Own(&'static OwnProblem),
+
     // Ours.
     /// The store is locked, full or unavailable.
     #[error("the store is unavailable")]
@@ -149,6 +157,12 @@ impl ParamRule {
     }
 }
 
+impl From<&'static OwnProblem> for LoginError {
+    fn from(problem: &'static OwnProblem) -> Self {
+        Self::Own(problem)
+    }
+}
+
 impl From<StoreError> for LoginError {
     fn from(error: StoreError) -> Self {
         Self::Store(Arc::new(error))
@@ -158,8 +172,25 @@ impl From<StoreError> for LoginError {
 impl LoginError {
     /// The problem code of the response. CONTRACT 7.
     #[must_use]
-    pub fn code(&self) -> ProblemCode {
-        match self {
+    pub fn code(&self) -> &'static str {
+        match self.kind() {
+            ProblemKind::Shared(code) => code.as_str(),
+            ProblemKind::Own(problem) => problem.code(),
+        }
+    }
+
+    /// The status of the response. CONTRACT 7.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        match self.kind() {
+            ProblemKind::Shared(code) => code.status(),
+            ProblemKind::Own(problem) => problem.status(),
+        }
+    }
+
+    /// The problem of the response.
+    pub(crate) fn kind(&self) -> ProblemKind {
+        ProblemKind::Shared(match self {
             Self::NotFound => ProblemCode::NotFound,
             Self::MethodNotAllowed => ProblemCode::MethodNotAllowed,
             Self::ParamsMalformed => ProblemCode::ParamsMalformed,
@@ -171,6 +202,7 @@ impl LoginError {
             Self::ParamMissing { .. } => ProblemCode::ParamMissing,
             Self::ParamInvalid { .. } => ProblemCode::ParamInvalid,
             Self::HeaderDuplicated { .. } => ProblemCode::HeaderDuplicated,
+            Self::SignMissing => ProblemCode::SignMissing,
             Self::AuthorizationMissing => ProblemCode::AuthorizationMissing,
             Self::AuthorizationInvalid => ProblemCode::AuthorizationInvalid,
             Self::LoginMismatch => ProblemCode::LoginMismatch,
@@ -186,10 +218,19 @@ impl LoginError {
             Self::AppDisabled => ProblemCode::AppDisabled,
             Self::ProviderFailed => ProblemCode::ProviderFailed,
             Self::ProviderTimeout => ProblemCode::ProviderTimeout,
+            Self::Own(problem) => return ProblemKind::Own(problem),
             Self::Store(_) => ProblemCode::StoreUnavailable,
             Self::Internal { .. } => ProblemCode::Internal,
-        }
+        })
     }
+}
+
+/// The problem of a response.
+pub(crate) enum ProblemKind {
+    /// One of the contract, with its texts.
+    Shared(ProblemCode),
+    /// One of the version.
+    Own(&'static OwnProblem),
 }
 
 impl From<FailureReason> for LoginError {

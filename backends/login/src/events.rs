@@ -1,6 +1,9 @@
 //! Events that applications report about logged-in users.
 
+mod cursor;
+mod page;
 mod postgres;
+mod row;
 mod sqlite;
 
 use std::str::FromStr;
@@ -10,7 +13,12 @@ use gateway_protocol::app::AppId;
 use signpost_kit::clock::Timestamp;
 use signpost_store::StoreError;
 
-pub use self::{postgres::PostgresEvents, sqlite::SqliteEvents};
+pub use self::{
+    cursor::{EventCursor, ParseEventCursorError},
+    page::{EventPage, EventQuery},
+    postgres::PostgresEvents,
+    sqlite::SqliteEvents,
+};
 use crate::accounts::AccountId;
 
 /// An event's name: 1 to 64 of `[a-z0-9_.]`. CONTRACT 8.
@@ -60,6 +68,19 @@ pub struct NewEvent {
     pub received_at: Timestamp,
 }
 
+/// A stored event.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// The id, which grows with time.
+    pub id: i64,
+    /// What happened.
+    pub name: EventName,
+    /// Data in a format of the application's choice.
+    pub data: Option<String>,
+    /// When the event was received.
+    pub received_at: Timestamp,
+}
+
 /// The stored events.
 #[async_trait]
 pub trait EventStore: Send + Sync {
@@ -70,6 +91,13 @@ pub trait EventStore: Send + Sync {
     /// The store is unavailable.
     async fn insert(&self, event: NewEvent) -> Result<i64, StoreError>;
 
+    /// Returns the events that `query` describes, the newest first.
+    ///
+    /// # Errors
+    ///
+    /// The store is unavailable.
+    async fn list(&self, query: EventQuery) -> Result<Vec<Event>, StoreError>;
+
     /// Deletes up to `limit` events that were received before `before`, the oldest first, and returns how many.
     ///
     /// # Errors
@@ -79,39 +107,4 @@ pub trait EventStore: Send + Sync {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_is_1_to_64_allowed_characters() {
-        for good in ["a", "level.up_2", &"x".repeat(64)] {
-            assert!(good.parse::<EventName>().is_ok(), "{good}");
-        }
-        for bad in ["", "A", "a b", "a-b", "é", &"x".repeat(65)] {
-            assert!(bad.parse::<EventName>().is_err(), "{bad}");
-        }
-    }
-
-    #[tokio::test]
-    async fn old_events_are_swept_oldest_first() {
-        let store = crate::testing::TestStore::new().await;
-        let events = store.stores().events;
-        let account = store.account("user").await;
-        for millis in [1, 2, 3, 4] {
-            let event = NewEvent {
-                account: account.id,
-                application: AppId::SINGLE,
-                name: "a".parse().unwrap(),
-                data: None,
-                received_at: Timestamp::from_millis(millis),
-            };
-            events.insert(event).await.unwrap();
-        }
-        let sweep = |before, limit| events.sweep(Timestamp::from_millis(before), limit);
-        assert_eq!(sweep(1, 10).await.unwrap(), 0);
-        assert_eq!(sweep(4, 2).await.unwrap(), 2);
-        assert_eq!(sweep(4, 2).await.unwrap(), 1);
-        assert_eq!(sweep(4, 2).await.unwrap(), 0);
-        assert_eq!(store.count("events").await, 1);
-    }
-}
+mod tests;

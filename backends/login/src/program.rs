@@ -7,7 +7,6 @@ mod sweeper;
 use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::Context;
-use axum::Router;
 use clap::{Arg, ArgAction, Command, value_parser};
 use signpost_kit::{
     clock::{Clock, SystemClock},
@@ -22,6 +21,8 @@ use signpost_store::{Store, changes::Watch};
 use self::running::{ProgramReload, Running};
 use crate::{
     config::Config,
+    endpoints::EndpointsError,
+    routes::Routes,
     service::{Service, Stores},
 };
 
@@ -35,8 +36,8 @@ pub struct Program {
     pub version: &'static str,
     /// Default of `--config`.
     pub config: &'static str,
-    /// Creates its routes.
-    pub router: fn(Arc<Service>) -> Router,
+    /// Creates its routes: at the start, and for each snapshot of a reload. An error ends the start.
+    pub router: fn(Arc<Service>) -> Result<Routes, EndpointsError>,
 }
 
 /// Runs a program until it is stopped, as its `main`.
@@ -113,7 +114,7 @@ fn try_run(program: &Program) -> anyhow::Result<ExitCode> {
         let hangups = ReloadSignals::listen().context("cannot handle SIGHUP")?;
         let listen = config.listen();
         let (service, _watch) = start(config).await?;
-        let running = Running::new(program, service);
+        let running = Running::new(program, service)?;
         let reload = ProgramReload {
             running: running.clone(),
             log: log.clone(),

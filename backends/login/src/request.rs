@@ -1,13 +1,34 @@
-//! Extractors: the application, the logged-in user, and the parameters of a request.
+//! Extractors: what a handler gets to know about its request.
+//!
+//! | extractor | what | if the request has none |
+//! | --- | --- | --- |
+//! | [`SignedApplication`] | the application, whose signature the gateway has verified | 403 `sign_missing` |
+//! | [`ClaimedApplication`] | the application that the request names; anyone can name it, unless the request is signed | 403 `gateway_required` |
+//! | [`AuthenticatedUser`] | the logged-in account, by a valid credential of this application | 401 |
+//! | `Option<AuthenticatedUser>` | the same; `None` without a credential, 401 with an invalid one | `None` |
+//! | [`Parameters`] | the parameters of query and form | none of them |
+//! | [`RequestInfo`] | language, request id, the client's address | always there |
+//! | `State<Arc<Service>>` | the [service](crate::Service): configuration, clock, events | always there |
+//!
+//! They may appear in any order. All reject by [`LoginError`](crate::LoginError), so as the library's own endpoints do.
+//!
+//! **A request without parameters is unsigned**, GET or POST, unless the gateway's `always_signed` lists it (CONTRACT 9).
+//! So [`SignedApplication`] is for endpoints that act for an application. [`AuthenticatedUser`] needs no signature: the
+//! credential proves the application, too.
 
 mod authenticated_user;
 mod caller;
 mod info;
+mod named_application;
 mod parameters;
 
-pub(crate) use self::{
+pub use self::{
     authenticated_user::AuthenticatedUser,
-    caller::{CallingApplication, NamedApplication, required_application},
     info::RequestInfo,
-    parameters::{MAX_PARAMETERS, Parameters},
+    named_application::{ClaimedApplication, RequestApplication, SignedApplication},
+    parameters::Parameters,
+};
+pub(crate) use self::{
+    caller::{CallingApplication, NamedApplication, required_application},
+    parameters::{BufferedBody, MAX_PARAMETERS},
 };

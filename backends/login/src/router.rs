@@ -5,60 +5,92 @@ use std::sync::Arc;
 use axum::{
     Router,
     handler::Handler,
-    response::IntoResponse,
     routing::{MethodRouter, get, post},
 };
 use http::header::ALLOW;
 
 use crate::{
+    endpoints::{Endpoints, EndpointsError},
     error::LoginError,
     handlers, middleware,
+    routes::Routes,
     service::{HandlerContext, Service},
     views::Views,
 };
 
-/// The routes of one version. CONTRACT 8.
+/// The routes of one version: those of all versions (CONTRACT 8), and `own`, inside the same layers.
 ///
-/// # Panics
+/// # Errors
 ///
-/// The version's name is invalid.
-pub fn router<V: Views>(service: Arc<Service>) -> Router {
-    let version = V::VERSION
+/// `own` has a path of the library, or the same endpoint twice; or the version's name is invalid. The program then does
+/// not start.
+pub fn router<V: Views>(service: Arc<Service>, own: Endpoints) -> Result<Routes, EndpointsError> {
+    let name = V::VERSION;
+    let version = name
         .parse()
-        .expect("a version's name is a constant of its crate, and a test builds its router");
+        .map_err(|rule| EndpointsError::Version { name, rule })?;
+    own.check::<V>()?;
     let context = HandlerContext { service, version };
-    let api = Router::new()
-        .route(
-            "/login",
-            gets_and_posts(handlers::login::<V>, handlers::begin_polling),
-        )
-        .route(
-            "/check",
-            gets_and_posts(handlers::check::<V>, handlers::check::<V>),
-        )
-        .route("/user/login", posts(handlers::user_login::<V>))
-        .route("/user/logout", posts(handlers::user_logout))
-        .route("/user", gets(handlers::user::<V>))
-        .route("/event/send", posts(handlers::event_send))
+    let api = own
+        .add_to(add(Router::new(), shared::<V>()))
         .fallback(async || LoginError::NotFound)
         .with_state(context.clone());
-    let health = Router::new()
-        .route("/healthz", gets(handlers::healthz))
-        .route("/readyz", gets(handlers::readyz))
-        .with_state(context.clone());
-    middleware::around_everything(
+    let health = add(Router::new(), health()).with_state(context.clone());
+    Ok(Routes::new(middleware::around_everything(
         middleware::around_health(health).fallback_service(middleware::around_api(api, &context)),
         &context,
-    )
+    )))
+}
+
+type Route = (&'static str, MethodRouter<HandlerContext>);
+
+/// The endpoints of every version.
+fn shared<V: Views>() -> [Route; 6] {
+    [
+        (
+            "/login",
+            gets_and_posts(handlers::login::<V>, handlers::begin_polling),
+        ),
+        (
+            "/check",
+            gets_and_posts(handlers::check::<V>, handlers::check::<V>),
+        ),
+        ("/user/login", posts(handlers::user_login::<V>)),
+        ("/user/logout", posts(handlers::user_logout)),
+        ("/user", gets(handlers::user::<V>)),
+        ("/event/send", posts(handlers::event_send)),
+    ]
+}
+
+/// The health endpoints, for operators.
+fn health() -> [Route; 2] {
+    [
+        ("/healthz", gets(handlers::healthz)),
+        ("/readyz", gets(handlers::readyz)),
+    ]
+}
+
+/// The paths that a version cannot have as its own.
+pub(crate) fn shared_paths<V: Views>() -> Vec<&'static str> {
+    let shared = shared::<V>().into_iter().chain(health());
+    shared.map(|(path, _)| path).collect()
+}
+
+fn add<const N: usize>(
+    router: Router<HandlerContext>,
+    routes: [Route; N],
+) -> Router<HandlerContext> {
+    routes.into_iter().fold(router, |router, (path, methods)| {
+        router.route(path, methods)
+    })
 }
 
 fn gets<T: 'static, H: Handler<T, HandlerContext>>(handler: H) -> MethodRouter<HandlerContext> {
-    // Without a handler for HEAD, axum would serve it as GET.
-    get(handler).head(allow_get_only).fallback(allow_get_only)
+    with_methods(get(handler), "GET")
 }
 
 fn posts<T: 'static, H: Handler<T, HandlerContext>>(handler: H) -> MethodRouter<HandlerContext> {
-    post(handler).fallback(async || ([(ALLOW, "POST")], LoginError::MethodNotAllowed))
+    with_methods(post(handler), "POST")
 }
 
 fn gets_and_posts<T, U, G, P>(get_handler: G, post_handler: P) -> MethodRouter<HandlerContext>
@@ -68,15 +100,17 @@ where
     G: Handler<T, HandlerContext>,
     P: Handler<U, HandlerContext>,
 {
-    let not_allowed = async || ([(ALLOW, "GET, POST")], LoginError::MethodNotAllowed);
-    get(get_handler)
-        .post(post_handler)
-        .head(not_allowed)
-        .fallback(not_allowed)
+    with_methods(get(get_handler).post(post_handler), "GET, POST")
 }
 
-async fn allow_get_only() -> impl IntoResponse {
-    ([(ALLOW, "GET")], LoginError::MethodNotAllowed)
+/// Answers all methods without a handler: 405 with `Allow`.
+pub(crate) fn with_methods(
+    handlers: MethodRouter<HandlerContext>,
+    allow: &'static str,
+) -> MethodRouter<HandlerContext> {
+    let not_allowed = async move || ([(ALLOW, allow)], LoginError::MethodNotAllowed);
+    // Without a handler for HEAD, axum would serve it as GET.
+    handlers.head(not_allowed).fallback(not_allowed)
 }
 
 #[cfg(test)]

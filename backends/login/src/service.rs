@@ -9,7 +9,15 @@ use signpost_kit::clock::{Clock, Timestamp};
 use signpost_store::StoreError;
 
 pub use crate::state::{State, Stores};
-use crate::{applications::Application, config::Config, limits::Limits, oauth::ProviderClients};
+use crate::{
+    applications::Application,
+    config::Config,
+    error::LoginError,
+    events::{EventCursor, EventPage, EventQuery},
+    limits::Limits,
+    oauth::ProviderClients,
+    request::AuthenticatedUser,
+};
 
 /// The login service under one configuration, for all versions that it serves.
 pub struct Service {
@@ -22,8 +30,10 @@ pub struct Service {
 }
 
 /// The shared state of handlers: the service, and the version that the router serves.
+///
+/// Extractors read it ([`crate::request`]). A version's own handler gets the service as `State<Arc<Service>>`.
 #[derive(Clone)]
-pub(crate) struct HandlerContext {
+pub struct HandlerContext {
     pub(crate) service: Arc<Service>,
     pub(crate) version: Version,
 }
@@ -82,6 +92,28 @@ impl Service {
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.state.now()
+    }
+
+    /// Returns a page of the events that the user's application has reported about the user, the newest first.
+    ///
+    /// `before` is [`EventPage::next`] of the page before, `limit` at most [`EventPage::MAX_EVENTS`].
+    ///
+    /// # Errors
+    ///
+    /// The store is unavailable.
+    pub async fn events_of(
+        &self,
+        user: &AuthenticatedUser,
+        before: Option<EventCursor>,
+        limit: u64,
+    ) -> Result<EventPage, LoginError> {
+        let query = EventQuery {
+            account: user.account().id,
+            application: user.application(),
+            before,
+            limit,
+        };
+        Ok(EventPage::read(&*self.state.events, query).await?)
     }
 
     /// Returns the application with this id: the configured one for id 0, all others from the store.

@@ -4,13 +4,17 @@ mod views;
 
 use std::sync::Arc;
 
-use axum::Router;
+use login::{Endpoints, EndpointsError, Routes};
 
 pub use self::views::V1;
 
 /// The routes of this version.
-pub fn router(service: Arc<login::Service>) -> Router {
-    login::router::<V1>(service)
+///
+/// # Errors
+///
+/// An endpoint of its own cannot be served; this version has none.
+pub fn router(service: Arc<login::Service>) -> Result<Routes, EndpointsError> {
+    login::router::<V1>(service, Endpoints::new())
 }
 
 #[cfg(test)]

@@ -1,16 +1,26 @@
-//! Version 2 of the login service: the shared routes, with this version's JSON.
+//! Version 2 of the login service: the shared routes, with this version's JSON, and an endpoint of its own.
 
+mod events;
 mod views;
 
 use std::sync::Arc;
 
-use axum::Router;
+use login::{Endpoints, EndpointsError, Routes};
 
 pub use self::views::V2;
 
 /// The routes of this version.
-pub fn router(service: Arc<login::Service>) -> Router {
-    login::router::<V2>(service)
+///
+/// # Errors
+///
+/// An endpoint of its own cannot be served; a test rules this out.
+pub fn router(service: Arc<login::Service>) -> Result<Routes, EndpointsError> {
+    login::router::<V2>(service, endpoints())
+}
+
+/// The endpoints that only this version has. CONTRACT 8.
+fn endpoints() -> Endpoints {
+    Endpoints::new().get("/events", events::events)
 }
 
 #[cfg(test)]
@@ -18,6 +28,13 @@ mod tests {
     use std::path::Path;
 
     use login::config::Config;
+
+    use super::*;
+
+    #[test]
+    fn the_endpoints_of_this_version_can_be_served() {
+        endpoints().check::<V2>().unwrap();
+    }
 
     #[test]
     fn the_example_configuration_is_valid() {

@@ -5,7 +5,12 @@ use rusqlite::params;
 use signpost_kit::clock::Timestamp;
 use signpost_store::{SqliteDatabase, StoreError};
 
-use super::{EventStore, NewEvent};
+use super::{Event, EventCursor, EventQuery, EventStore, NewEvent, row::event_from_row};
+
+/// A page of events, the newest first: ids grow with time. Parameters: account, application, the id that all are below,
+/// their number.
+pub(super) const LIST: &str = "SELECT id, event, data, received_at FROM events \
+     WHERE account_id = ?1 AND application_id = ?2 AND id < ?3 ORDER BY id DESC LIMIT ?4";
 
 /// Events in a SQLite file.
 #[derive(Debug)]
@@ -39,6 +44,22 @@ impl EventStore for SqliteEvents {
                         ],
                         |row| row.get(0),
                     )
+            })
+            .await
+    }
+
+    async fn list(&self, query: EventQuery) -> Result<Vec<Event>, StoreError> {
+        let before = query.before.map_or(i64::MAX, EventCursor::id);
+        self.0
+            .call(move |connection| {
+                let mut list = connection.prepare_cached(LIST)?;
+                let values = params![
+                    query.account.get(),
+                    query.application.get(),
+                    before,
+                    query.limit,
+                ];
+                list.query_map(values, |row| event_from_row(row))?.collect()
             })
             .await
     }

@@ -6,7 +6,7 @@ use axum::{Json, extract::State};
 use serde::Serialize;
 
 use crate::{
-    error::{LoginError, ParamRule},
+    error::LoginError,
     flow::{self, CheckedStatus},
     request::{CallingApplication, Parameters},
     service::HandlerContext,
@@ -37,7 +37,8 @@ pub(crate) async fn check<V: Views>(
 ) -> Result<Json<CheckAnswer<V>>, LoginError> {
     let service = &context.service;
     let token = parameters.required("token")?;
-    let wait = wait(parameters.optional("wait")?)?;
+    let wait = parameters.number("wait", 0..=MAX_WAIT_SECONDS)?;
+    let wait = Duration::from_secs(wait.unwrap_or(0));
     let checked = flow::check(service, token, application.id, wait).await?;
     let now = service.now();
     let answer = |status, login, reason| CheckAnswer {
@@ -54,35 +55,4 @@ pub(crate) async fn check<V: Views>(
         CheckedStatus::Failed(reason) => answer("failed", None, Some(reason.as_str())),
         CheckedStatus::Expired => answer("expired", None, None),
     }))
-}
-
-fn wait(given: Option<&str>) -> Result<Duration, LoginError> {
-    let seconds = match given {
-        None => Some(0),
-        Some(text) if text.bytes().all(|byte| byte.is_ascii_digit()) => text.parse().ok(),
-        Some(_) => None,
-    };
-    let invalid = || LoginError::ParamInvalid {
-        name: "wait",
-        rule: ParamRule::Values(format!("0–{MAX_WAIT_SECONDS}")),
-    };
-    seconds
-        .filter(|seconds| *seconds <= MAX_WAIT_SECONDS)
-        .map(Duration::from_secs)
-        .ok_or_else(invalid)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn wait_is_0_to_30_seconds() {
-        assert_eq!(wait(None).unwrap(), Duration::ZERO);
-        assert_eq!(wait(Some("0")).unwrap(), Duration::ZERO);
-        assert_eq!(wait(Some("30")).unwrap(), Duration::from_secs(30));
-        for bad in ["", "31", "-1", "+1", "1.5", "x", "99999999999999999999"] {
-            assert!(wait(Some(bad)).is_err(), "{bad}");
-        }
-    }
 }

@@ -12,7 +12,7 @@ use axum::{
 };
 use http::header::CONNECTION;
 
-use crate::{error::LoginError, service::HandlerContext};
+use crate::{error::LoginError, request::BufferedBody, service::HandlerContext};
 
 /// Limit of a request's body, as the gateway's. CONTRACT 2.
 pub(super) const MAX_BODY_BYTES: usize = 64 * 1024;
@@ -24,9 +24,13 @@ pub(super) async fn buffer_body(
     next: Next,
 ) -> Response {
     let limit = context.service.config.timeouts().body;
-    let (head, body) = request.into_parts();
+    let (mut head, body) = request.into_parts();
     match tokio::time::timeout(limit, to_bytes(body, MAX_BODY_BYTES)).await {
-        Ok(Ok(body)) => next.run(Request::from_parts(head, Body::from(body))).await,
+        Ok(Ok(body)) => {
+            // For extractors: they may be several, and in any order.
+            head.extensions.insert(BufferedBody(body.clone()));
+            next.run(Request::from_parts(head, Body::from(body))).await
+        }
         Ok(Err(_)) => closing_response(LoginError::BodyTooLarge),
         Err(_) => closing_response(LoginError::RequestTimeout { limit }),
     }

@@ -73,7 +73,7 @@ fn add_headers(response: &mut Response, info: &RequestInfo) {
     }
     if let Some(Unrendered(error)) = response.extensions().get() {
         // For the gateway's access log; the gateway removes it.
-        let code = HeaderValue::from_static(error.code().as_str());
+        let code = HeaderValue::from_static(error.code());
         response.headers_mut().insert(X_GATEWAY_PROBLEM, code);
     }
 }
@@ -95,7 +95,7 @@ fn log_access(span: &Span, is_health: bool, response: &Response, begun_at: Insta
 }
 
 fn log_problem(error: &LoginError, status: u16, duration_ms: u64) {
-    let code = error.code().as_str();
+    let code = error.code();
     let cause = error.source().map(with_causes).map(field::display);
     // A provider's faults were logged where they occurred. The other 5xx are errors of this service.
     if matches!(error, LoginError::Store(_) | LoginError::Internal { .. }) {

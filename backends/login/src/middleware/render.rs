@@ -7,12 +7,15 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use gateway_protocol::problem::{self, Problem};
+use gateway_protocol::{
+    language::Language,
+    problem::{self, Problem, ProblemCode},
+};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 
 use super::buffer_body::MAX_BODY_BYTES;
 use crate::{
-    error::LoginError,
+    error::{LoginError, ProblemKind},
     pages,
     request::{MAX_PARAMETERS, RequestInfo},
 };
@@ -23,7 +26,7 @@ pub(super) struct Unrendered(pub(super) Arc<LoginError>);
 
 impl IntoResponse for LoginError {
     fn into_response(self) -> Response {
-        let mut response = self.code().status().into_response();
+        let mut response = self.status().into_response();
         response.extensions_mut().insert(Unrendered(Arc::new(self)));
         response
     }
@@ -40,11 +43,17 @@ pub(super) async fn render_problems(info: RequestInfo, request: Request, next: N
     } else {
         info.language
     };
-    let problem = problem(&error, language, &info);
-    let rendered = if info.wants_page {
-        pages::problem(&problem)
-    } else {
-        ([(CONTENT_TYPE, problem::MEDIA_TYPE)], problem.to_json()).into_response()
+    let rendered = match error.kind() {
+        ProblemKind::Shared(code) => {
+            let problem = problem(&error, code, language, &info);
+            if info.wants_page {
+                pages::problem(&problem)
+            } else {
+                json(problem.to_json())
+            }
+        }
+        // Never a page: only `/login` has pages, and that path is the library's.
+        ProblemKind::Own(own) => json(own.to_json(language, info.id.as_str())),
     };
     let (mut parts, _) = response.into_parts();
     let (written, body) = rendered.into_parts();
@@ -54,6 +63,10 @@ pub(super) async fn render_problems(info: RequestInfo, request: Request, next: N
         parts.headers.insert(RETRY_AFTER, retry_after.into());
     }
     Response::from_parts(parts, body)
+}
+
+fn json(body: Vec<u8>) -> Response {
+    ([(CONTENT_TYPE, problem::MEDIA_TYPE)], body).into_response()
 }
 
 /// The response after a panic. The panic hook has logged the panic and its location.
@@ -66,10 +79,11 @@ pub(super) fn panicked(_: Box<dyn Any + Send>) -> Response {
 
 fn problem(
     error: &LoginError,
-    language: gateway_protocol::language::Language,
+    code: ProblemCode,
+    language: Language,
     info: &RequestInfo,
 ) -> Problem {
-    let problem = Problem::new(error.code(), language, info.id.as_str());
+    let problem = Problem::new(code, language, info.id.as_str());
     match error {
         LoginError::ParamMissing { name } => problem.detail_args(&[("name", name)]),
         LoginError::ParamInvalid { name, rule } => {

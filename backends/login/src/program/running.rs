@@ -3,7 +3,6 @@
 use std::{net::SocketAddr, path::Path, sync::Arc};
 
 use arc_swap::ArcSwap;
-use axum::Router;
 use signpost_kit::{
     config::{ConfigError, Loaded},
     descriptors::Descriptors,
@@ -15,6 +14,8 @@ use signpost_kit::{
 use super::Program;
 use crate::{
     config::Config,
+    endpoints::EndpointsError,
+    routes::Routes,
     service::{Service, State},
 };
 
@@ -22,7 +23,7 @@ use crate::{
 #[derive(Clone)]
 pub(super) struct Running {
     name: &'static str,
-    router: fn(Arc<Service>) -> Router,
+    router: fn(Arc<Service>) -> Result<Routes, EndpointsError>,
     descriptors: Descriptors,
     snapshot: Arc<ArcSwap<Snapshot>>,
 }
@@ -30,12 +31,12 @@ pub(super) struct Running {
 /// A service and its routes.
 struct Snapshot {
     service: Arc<Service>,
-    router: Router,
+    routes: Routes,
 }
 
 impl Running {
-    pub(super) fn new(program: &Program, service: Arc<Service>) -> Self {
-        let snapshot = Snapshot::new(program.router, service);
+    pub(super) fn new(program: &Program, service: Arc<Service>) -> Result<Self, EndpointsError> {
+        let snapshot = Snapshot::new(program.router, service)?;
         let running = Self {
             name: program.name,
             router: program.router,
@@ -43,7 +44,7 @@ impl Running {
             snapshot: Arc::new(ArcSwap::from_pointee(snapshot)),
         };
         running.warn_of_descriptors();
-        running
+        Ok(running)
     }
 
     /// The service of the current snapshot.
@@ -57,8 +58,8 @@ impl Running {
     }
 
     /// The routes of the current snapshot. A request uses the same snapshot to its end.
-    pub(super) fn router(&self) -> Router {
-        self.snapshot.load().router.clone()
+    pub(super) fn routes(&self) -> Routes {
+        self.snapshot.load().routes.clone()
     }
 
     /// The settings of new connections.
@@ -75,12 +76,13 @@ impl Running {
     }
 
     /// Applies a configuration to new requests. Those in flight keep the old one.
-    fn reload(&self, config: Config) {
+    fn reload(&self, config: Config) -> Result<(), EndpointsError> {
         let service = self.service().reloaded(config);
-        let snapshot = Snapshot::new(self.router, service);
+        let snapshot = Snapshot::new(self.router, service)?;
         self.snapshot.store(Arc::new(snapshot));
         log_warnings(&self.service().config().warnings());
         self.warn_of_descriptors();
+        Ok(())
     }
 
     fn warn_of_descriptors(&self) {
@@ -96,11 +98,14 @@ impl Running {
 }
 
 impl Snapshot {
-    fn new(router: fn(Arc<Service>) -> Router, service: Arc<Service>) -> Self {
-        Self {
-            router: router(Arc::clone(&service)),
+    fn new(
+        router: fn(Arc<Service>) -> Result<Routes, EndpointsError>,
+        service: Arc<Service>,
+    ) -> Result<Self, EndpointsError> {
+        Ok(Self {
+            routes: router(Arc::clone(&service))?,
             service,
-        }
+        })
     }
 }
 
@@ -125,8 +130,8 @@ impl Reload for ProgramReload {
 
     async fn apply(&self, config: Config) -> anyhow::Result<()> {
         self.log.apply(config.log());
-        self.running.reload(config);
-        Ok(())
+        // The routes are those of the start, so this succeeds as the start did.
+        Ok(self.running.reload(config)?)
     }
 
     fn health_address(&self) -> SocketAddr {

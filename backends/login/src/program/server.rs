@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 
 use anyhow::Context;
 use axum::{
-    Router,
     body::Body,
     extract::{ConnectInfo, Request},
 };
@@ -18,9 +17,9 @@ use tokio::{
     task::JoinHandle,
     time::{Instant, sleep, sleep_until},
 };
-use tower::ServiceExt;
 
 use super::{Program, running::Running, sweeper::sweep_until_stopped};
+use crate::routes::Routes;
 
 /// Serves until SIGTERM or SIGINT.
 pub(super) async fn serve(program: &Program, running: &Running) -> anyhow::Result<()> {
@@ -31,9 +30,9 @@ pub(super) async fn serve(program: &Program, running: &Running) -> anyhow::Resul
     let address = listener.local_addr()?;
     tracing::info!(%address, "{} {} is listening on {address}", program.name, program.version);
     let sweeper = tokio::spawn(sweep_until_stopped(running.clone()));
-    let (settings, routes) = (running.clone(), running.clone());
+    let (settings, current) = (running.clone(), running.clone());
     let handler =
-        move |request: hyper::Request<Incoming>, peer| answer(routes.router(), request, peer);
+        move |request: hyper::Request<Incoming>, peer| answer(current.routes(), request, peer);
     let server = http_server::serve(
         listener,
         move || settings.http_settings(),
@@ -46,16 +45,13 @@ pub(super) async fn serve(program: &Program, running: &Running) -> anyhow::Resul
 }
 
 async fn answer(
-    app: Router,
+    routes: Routes,
     request: hyper::Request<Incoming>,
     peer: SocketAddr,
 ) -> axum::response::Response {
     let mut request: Request = request.map(Body::new);
     request.extensions_mut().insert(ConnectInfo(peer));
-    match app.oneshot(request).await {
-        Ok(response) => response,
-        Err(never) => match never {},
-    }
+    routes.serve(request).await
 }
 
 /// Waits for a signal, then for the requests in flight. A second signal ends the wait.

@@ -2,21 +2,64 @@
 
 use std::sync::Arc;
 
-use axum::extract::FromRequestParts;
+use axum::extract::{FromRequestParts, OptionalFromRequestParts};
+use gateway_protocol::app::AppId;
 use http::request::Parts;
+use signpost_kit::clock::Timestamp;
 use tracing::Span;
 
 use super::CallingApplication;
 use crate::{
+    accounts::Account,
     credentials::{Credential, CredentialClaims},
     error::LoginError,
     service::HandlerContext,
 };
 
 /// A valid credential, and what it proves. Extraction, which checks the credential, is the only way to create one.
-pub(crate) struct AuthenticatedUser {
+///
+/// As `AuthenticatedUser` it is required: 401 `authorization_missing` without a credential, 401 `authorization_invalid`
+/// with one that is malformed, unknown, expired, revoked, or another application's. As `Option<AuthenticatedUser>` it is
+/// `None` without a credential only; an invalid one is the same 401. 503 `store_unavailable` if it cannot be checked.
+pub struct AuthenticatedUser {
     pub(crate) logged_in: Arc<CredentialClaims>,
     pub(crate) credential: Credential,
+}
+
+impl AuthenticatedUser {
+    /// The user's account.
+    #[must_use]
+    pub fn account(&self) -> &Account {
+        &self.logged_in.account
+    }
+
+    /// The application that the user logged in to, which is the request's. The credential proves it, even if the
+    /// request is unsigned.
+    #[must_use]
+    pub fn application(&self) -> AppId {
+        self.logged_in.application
+    }
+
+    /// When the login ends, unless a logout ends it before.
+    #[must_use]
+    pub fn expires_at(&self) -> Timestamp {
+        self.logged_in.expires_at
+    }
+}
+
+impl OptionalFromRequestParts<HandlerContext> for AuthenticatedUser {
+    type Rejection = LoginError;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        context: &HandlerContext,
+    ) -> Result<Option<Self>, LoginError> {
+        match <Self as FromRequestParts<_>>::from_request_parts(parts, context).await {
+            Ok(user) => Ok(Some(user)),
+            Err(LoginError::AuthorizationMissing) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
 }
 
 impl FromRequestParts<HandlerContext> for AuthenticatedUser {

@@ -18,7 +18,7 @@ use crate::{error::LoginError, secret::random};
 
 /// Read once, by the outermost layer, from headers that the gateway has verified or set.
 #[derive(Clone, Debug)]
-pub(crate) struct RequestInfo {
+pub struct RequestInfo {
     /// The request id from the gateway, or a new one.
     pub(crate) id: RequestId,
     /// The language of JSON responses: the language header's, else `en`. CONTRACT 6.
@@ -32,6 +32,24 @@ pub(crate) struct RequestInfo {
 }
 
 impl RequestInfo {
+    /// The request's id: as in `X-Request-Id` of the response, in the log, and in problems.
+    #[must_use]
+    pub fn id(&self) -> &RequestId {
+        &self.id
+    }
+
+    /// The language of texts in the response: the language header's, otherwise `en`. CONTRACT 6.
+    #[must_use]
+    pub fn language(&self) -> Language {
+        self.language
+    }
+
+    /// The client's address, as the gateway determined it.
+    #[must_use]
+    pub fn client_address(&self) -> IpAddr {
+        self.client_address
+    }
+
     pub(crate) fn from_parts(parts: &Parts, headers: &HeaderNames) -> Self {
         let named = parts.headers.get(headers.language());
         let language = Language::from_header(named.map(|value| value.as_bytes()));

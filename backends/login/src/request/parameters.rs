@@ -2,10 +2,9 @@
 //!
 //! The gateway has verified them. Only the checks that this service relies on are repeated here.
 
-use axum::{
-    body::Bytes,
-    extract::{FromRequest, Request},
-};
+use std::ops::RangeInclusive;
+
+use axum::{body::Bytes, extract::FromRequestParts};
 use gateway_protocol::{
     form::BodyType,
     param::{Params, ParamsError},
@@ -13,6 +12,7 @@ use gateway_protocol::{
 use http::{
     HeaderMap, Method,
     header::{CONTENT_ENCODING, CONTENT_TYPE},
+    request::Parts,
 };
 
 use crate::error::{LoginError, ParamRule};
@@ -20,12 +20,22 @@ use crate::error::{LoginError, ParamRule};
 /// Limit of parameters, as the gateway's. CONTRACT 2.
 pub(crate) const MAX_PARAMETERS: usize = 256;
 
-/// Decoded pairs in order of appearance. Unknown ones, `time` and `sign` among them, are ignored.
-pub(crate) struct Parameters(Vec<(String, String)>);
+/// The body of a request, which the middleware has read whole, within its limit.
+#[derive(Clone)]
+pub(crate) struct BufferedBody(pub(crate) Bytes);
+
+/// The parameters of a request: pairs of the query, then of the form, decoded, in order of appearance.
+///
+/// A parameter that is read may appear once; those that are not read are ignored, `time` and `sign` among them.
+pub struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
     /// Returns an optional parameter, which may appear once.
-    pub(crate) fn optional(&self, name: &'static str) -> Result<Option<&str>, LoginError> {
+    ///
+    /// # Errors
+    ///
+    /// It appears twice: 400 `param_invalid`.
+    pub fn optional(&self, name: &'static str) -> Result<Option<&str>, LoginError> {
         let mut values = self
             .0
             .iter()
@@ -41,9 +51,37 @@ impl Parameters {
     }
 
     /// Returns a required parameter, which must appear once.
-    pub(crate) fn required(&self, name: &'static str) -> Result<&str, LoginError> {
+    ///
+    /// # Errors
+    ///
+    /// It is absent, 400 `param_missing`; or it appears twice, 400 `param_invalid`.
+    pub fn required(&self, name: &'static str) -> Result<&str, LoginError> {
         self.optional(name)?
             .ok_or(LoginError::ParamMissing { name })
+    }
+
+    /// Returns an optional parameter that is a whole number of `range`, in decimal digits only.
+    ///
+    /// # Errors
+    ///
+    /// It is no such number, or appears twice: 400 `param_invalid`.
+    pub fn number(
+        &self,
+        name: &'static str,
+        range: RangeInclusive<u64>,
+    ) -> Result<Option<u64>, LoginError> {
+        let Some(text) = self.optional(name)? else {
+            return Ok(None);
+        };
+        let is_digits = text.bytes().all(|byte| byte.is_ascii_digit());
+        let number = text.parse().ok().filter(|_| is_digits);
+        match number.filter(|number| range.contains(number)) {
+            Some(number) => Ok(Some(number)),
+            None => Err(LoginError::ParamInvalid {
+                name,
+                rule: ParamRule::Values(format!("{}–{}", range.start(), range.end())),
+            }),
+        }
     }
 
     fn parse(query: &[u8], body: &[u8]) -> Result<Self, LoginError> {
@@ -61,18 +99,15 @@ impl Parameters {
     }
 }
 
-impl<S: Send + Sync> FromRequest<S> for Parameters {
+impl<S: Sync> FromRequestParts<S> for Parameters {
     type Rejection = LoginError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, LoginError> {
-        let (parts, body) = request.into_parts();
-        // The middleware has buffered the body and limited its size, so this does not wait or fail.
-        let body = Bytes::from_request(Request::new(body), state)
-            .await
-            .map_err(|_| LoginError::Internal {
-                what: "the buffered body is missing",
-            })?;
-        let form = form(&parts.method, &parts.headers, &body)?;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, LoginError> {
+        let missing = LoginError::Internal {
+            what: "the buffered body is missing",
+        };
+        let BufferedBody(body) = parts.extensions.get().ok_or(missing)?;
+        let form = form(&parts.method, &parts.headers, body)?;
         Self::parse(parts.uri.query().unwrap_or_default().as_bytes(), form)
     }
 }
@@ -118,6 +153,37 @@ mod tests {
             parameters.optional("x"),
             Err(LoginError::ParamInvalid { name: "x", .. })
         ));
+    }
+
+    #[test]
+    fn a_number_is_digits_within_its_range() {
+        let number = |value: &str| {
+            Parameters::parse(format!("a={value}").as_bytes(), b"")
+                .unwrap()
+                .number("a", 1..=30)
+        };
+        assert_eq!(number("1").unwrap(), Some(1));
+        assert_eq!(number("30").unwrap(), Some(30));
+        for bad in [
+            "",
+            "0",
+            "31",
+            "-1",
+            "%2B1",
+            "+1",
+            "1.5",
+            "x",
+            "99999999999999999999",
+            "1&a=1",
+        ] {
+            let error = number(bad).unwrap_err();
+            assert!(
+                matches!(error, LoginError::ParamInvalid { name: "a", .. }),
+                "{bad}: {error}"
+            );
+        }
+        let none = Parameters::parse(b"", b"").unwrap();
+        assert_eq!(none.number("a", 1..=30).unwrap(), None);
     }
 
     #[test]

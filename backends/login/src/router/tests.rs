@@ -6,7 +6,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use axum::body::{Body, to_bytes};
+use axum::{
+    body::{Body, to_bytes},
+    response::IntoResponse,
+};
 use http::{HeaderMap, Request, StatusCode, header};
 use serde_json::Value;
 use signpost_kit::clock::{Clock, ManualClock};
@@ -21,6 +24,8 @@ use crate::{
 
 mod abandoned_claims;
 mod flaky_store;
+mod own_endpoints;
+mod own_endpoints_errors;
 mod polling;
 mod redirect;
 mod reload;
@@ -48,6 +53,16 @@ impl From<&Account> for TestAccount {
             name_of_this_version: account.kind.clone(),
         }
     }
+}
+
+/// The routes of a version without endpoints of its own, as a tower service.
+fn router<V: Views>(service: Arc<Service>) -> Router {
+    router_with::<V>(service, Endpoints::new())
+}
+
+fn router_with<V: Views>(service: Arc<Service>, own: Endpoints) -> Router {
+    let routes = super::router::<V>(service, own).unwrap();
+    Router::new().fallback(async move |request| routes.serve(request).await)
 }
 
 /// One running service.
@@ -115,12 +130,11 @@ impl Setup {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let response = self
-            .router
-            .clone()
-            .oneshot(request.body(Body::empty()).unwrap())
-            .await
-            .unwrap();
+        self.send(request.body(Body::empty()).unwrap()).await
+    }
+
+    async fn send(&self, request: Request<Body>) -> Answer {
+        let response = self.router.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let body = to_bytes(body, 1 << 20).await.unwrap();
         Answer {

@@ -58,7 +58,7 @@ impl Counting {
     fn route(&self, version: &str, source: VersionSource) -> Route {
         let backend = self.versions.named(version.as_bytes()).unwrap();
         Route {
-            backend: Arc::clone(backend),
+            backend: Arc::clone(backend.own()),
             source,
         }
     }

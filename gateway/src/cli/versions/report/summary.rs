@@ -164,8 +164,8 @@ impl Known {
     /// The configured versions.
     pub(super) fn from_versions(versions: &Versions) -> Self {
         Self {
-            versions: versions.iter().map(|one| one.version.to_string()).collect(),
-            default: versions.default().version.to_string(),
+            versions: versions.iter().map(|one| one.name().to_string()).collect(),
+            default: versions.default().name().to_string(),
             rejects_unknown: versions.unknown == UnknownVersion::Reject,
         }
     }

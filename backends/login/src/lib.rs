@@ -20,7 +20,7 @@
 //!
 //! # A version with an endpoint of its own
 //!
-//! `GET /greeting` [`times`] greets the user who is logged in. It passes every layer of the library: the gateway's secret,
+//! `GET /greeting` (`times`) greets the user who is logged in. It passes every layer of the library: the gateway's secret,
 //! limits, log, problems. Another method is 405 with `Allow`.
 //!
 //! ```

@@ -1,4 +1,4 @@
-//! `GET /events` [`limit`] [`before`]: the user's own events, the newest first, by page. CONTRACT 8.
+//! `GET /events` (`limit`, `before`): the user's own events, the newest first, by page. CONTRACT 8.
 
 use std::sync::Arc;
 

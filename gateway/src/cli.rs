@@ -7,6 +7,7 @@ mod key;
 mod parse;
 mod sign;
 mod store;
+mod versions;
 
 use std::{future::Future, path::PathBuf, process::ExitCode};
 
@@ -22,7 +23,7 @@ use signpost_kit::{
 pub use self::parse::parse;
 use crate::{
     apps::{
-        administration::unknown_defaults_warning,
+        administration::default_version_warnings,
         inspect::{InspectionOutcome, inspect},
     },
     config::{Applications, Config},
@@ -55,6 +56,11 @@ enum Command {
     App {
         #[command(subcommand)]
         command: app::AppCommand,
+    },
+    /// List the versions, their dates and their backends.
+    Versions {
+        #[command(subcommand)]
+        command: versions::VersionsCommand,
     },
     /// Copy the store to another database.
     Store {
@@ -111,6 +117,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Upgrade(file) => send_command(&file.config, Verb::Upgrade),
         Command::Health(file) => print_health(&file.config, || Ok(file.load()?.management)),
         Command::App { command } => wait_for(app::run(command)),
+        Command::Versions { command } => versions::run(&command),
         Command::Store { command } => wait_for(store::run(command)),
         Command::Sign(arguments) => sign::run(&arguments),
         Command::Call(arguments) => wait_for(call::run(*arguments)),
@@ -156,8 +163,11 @@ async fn warnings(config: &Config) -> anyhow::Result<Vec<String>> {
                 "the store cannot be read now, so the master key and default versions were not checked: {error:#}"
             )),
             InspectionOutcome::Missing => {}
-            InspectionOutcome::Checked { unknown_defaults } => {
-                warnings.extend(unknown_defaults_warning(&unknown_defaults));
+            InspectionOutcome::Checked { unusable_defaults } => {
+                warnings.extend(default_version_warnings(
+                    &unusable_defaults,
+                    &config.versions,
+                ));
             }
         }
     }

@@ -55,6 +55,8 @@ mod unread_answers;
 
 // Which version serves a request.
 mod versions;
+// Versions that are deprecated, switched off for a while, or retired; and the list of versions.
+mod life_cycle;
 // Several addresses of a version: balancing, health, retries.
 mod balancing;
 // Login by redirect.

@@ -106,7 +106,8 @@ fn the_route(bencher: Bencher<'_, '_>) {
                 path: "/orders",
                 client: [127, 0, 0, 1].into(),
             };
-            route(verified, wanted, &versions, |_| true)
+            let now = || Timestamp::from_millis(NOW.cast_signed());
+            route(verified, wanted, &versions, now, |_| true)
         });
 }
 

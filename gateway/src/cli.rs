@@ -23,7 +23,7 @@ use signpost_kit::{
 pub use self::parse::parse;
 use crate::{
     apps::{
-        administration::unknown_defaults_warning,
+        administration::default_version_warnings,
         inspect::{InspectionOutcome, inspect},
     },
     config::{Applications, Config},
@@ -57,7 +57,7 @@ enum Command {
         #[command(subcommand)]
         command: app::AppCommand,
     },
-    /// Show the versions, and who uses them.
+    /// Show the versions, their dates and backends, and who uses them.
     Versions {
         #[command(subcommand)]
         command: versions::VersionsCommand,
@@ -163,8 +163,11 @@ async fn warnings(config: &Config) -> anyhow::Result<Vec<String>> {
                 "the store cannot be read now, so the master key and default versions were not checked: {error:#}"
             )),
             InspectionOutcome::Missing => {}
-            InspectionOutcome::Checked { unknown_defaults } => {
-                warnings.extend(unknown_defaults_warning(&unknown_defaults));
+            InspectionOutcome::Checked { unusable_defaults } => {
+                warnings.extend(default_version_warnings(
+                    &unusable_defaults,
+                    &config.versions,
+                ));
             }
         }
     }

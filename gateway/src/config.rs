@@ -21,8 +21,9 @@ pub(crate) use self::{
     rate_limits::{ADDRESS_RULE, APPLICATION_RULE, PathLimit, RateLimits},
     sign::{AlwaysSigned, SignConfig, weaknesses},
     versions::{
-        Backend, BackendAddress, BackendName, Balance, Balancing, HealthChecks, HostPort,
-        ServedVersion, StickyBy, UnknownVersion, Upstream,
+        AfterSunset, Backend, BackendAddress, BackendName, Balance, Balancing, HealthChecks,
+        HostPort, LifeCycle, Part, ServedVersion, Stage, StickyBy, UnknownVersion, Upstream,
+        rfc3339,
     },
 };
 pub use self::{
@@ -182,6 +183,8 @@ impl Config {
             );
         }
         warnings.extend(self.versions.warnings().map(str::to_owned));
+        let now = SystemClock.now();
+        warnings.extend(self.versions.life_cycle_warnings(now));
         let balances_by_app = |backend: &Arc<Backend>| backend.upstream.balances_by_app();
         if matches!(self.applications, Applications::Single(_))
             && self.versions.backends().any(balances_by_app)

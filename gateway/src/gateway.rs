@@ -48,14 +48,18 @@ use crate::{
         read_params::read_params,
         redirect::{came_by_https, https_location},
         response::{own_fields, passes_to_client},
-        route::{Route, RoutedRequest, Wanted, route},
+        route::{Route, RoutedRequest, Unrouted, Wanted, route},
         verify::Verifier,
     },
     rate_limits::Quotas,
     rejection::Rejection,
     request::{BodyLength, Head, Headers, Method, RawHeaders, is_named},
     request_ids::RequestIds,
-    routing::{Balancer, destination::Destination},
+    routing::{
+        Balancer,
+        destination::Destination,
+        status::{AddressHealth, AddressStatus},
+    },
     secret_rejections::SecretRejections,
     syntax::field::{ConnectionOptions, NameAndValue},
     usage::Usage,
@@ -242,6 +246,7 @@ impl Gateway {
             client: peer.address,
             named_app: None,
             is_signed: false,
+            refused: None,
             quotas: Quotas::default(),
         }
     }
@@ -265,9 +270,9 @@ impl Gateway {
         }
         request.client = admitted.origin.client;
         let method = admitted.method;
-        let (verified, form) =
+        let (verified, form, now) =
             match match_callback(method, head.body(), target, self.verifier.config()) {
-                Some(callback) => (self.verifier.pass_callback(callback), Vec::new()),
+                Some(callback) => (self.verifier.pass_callback(callback), Vec::new(), None),
                 None => {
                     let paths = &self.verifier.config().browser_paths;
                     let names = &self.admission.names;
@@ -280,10 +285,12 @@ impl Gateway {
                     };
                     let form = client.read_body(admitted.expects_continue, limits).await?;
                     let params = read_params(target, &form, &self.limits)?;
-                    let now = self.state.clock.now().into();
-                    let verified = self.verifier.verify(app, method, target, &params, now)?;
+                    let now = self.state.clock.now();
+                    let verified =
+                        self.verifier
+                            .verify(app, method, target, &params, now.into())?;
                     drop(params);
-                    (verified, form)
+                    (verified, form, Some(now))
                 }
             };
         request.is_signed = verified.signed_app().is_some();
@@ -299,7 +306,12 @@ impl Gateway {
             client: admitted.origin.client,
         };
         let is_available = |backend: &Backend| self.is_available(backend);
-        let routed = route(verified, wanted, &self.versions, is_available)?;
+        let now = || now.unwrap_or_else(|| self.state.clock.now());
+        let routed = route(verified, wanted, &self.versions, now, is_available);
+        let routed = routed.map_err(|Unrouted { rejection, route }| {
+            request.refused = route;
+            rejection
+        })?;
         Ok(Accepted {
             head,
             routed,
@@ -337,6 +349,20 @@ impl Gateway {
     fn is_available(&self, backend: &Backend) -> bool {
         let balancer = self.balancers[backend.number].as_ref();
         balancer.is_none_or(|balancer| balancer.is_available())
+    }
+
+    /// The state of a backend's addresses.
+    #[must_use]
+    pub(crate) fn address_status(&self, backend: &Backend) -> Vec<AddressStatus> {
+        match (&self.balancers[backend.number], backend.upstream.fixed()) {
+            (Some(balancer), _) => balancer.status(),
+            (None, Some(endpoint)) => vec![AddressStatus {
+                address: endpoint.address.to_string(),
+                health: AddressHealth::Unchecked,
+                in_flight: None,
+            }],
+            (None, None) => Vec::new(),
+        }
     }
 
     /// Forwards an accepted request to its backend and relays the answer.
@@ -419,6 +445,7 @@ impl Gateway {
         self.note_secret_rejected(route, &answer)?;
         forwarded.problem = backend_problem(head, bytes);
         let names = &self.backend_headers.names;
+        let life_cycle = route.backend.life_cycle.as_deref();
         let nominated = ConnectionOptions::from_fields(head.fields(bytes));
         if nominated.is_too_many() {
             return Err(Failure::Malformed("too many names in its Connection").into());
@@ -426,7 +453,8 @@ impl Gateway {
         let passed = head
             .fields(bytes)
             .filter(|(name, _)| passes_to_client(name, &nominated, names))
-            .filter(|(name, _)| self.cors.is_none() || !is_of_cors(name));
+            .filter(|(name, _)| self.cors.is_none() || !is_of_cors(name))
+            .filter(|(name, _)| life_cycle.is_none_or(|one| !one.replaces(name)));
         let response = ResponseHead {
             status: head.status,
             reason: head.reason(bytes),
@@ -485,7 +513,8 @@ impl Gateway {
         rejection: &Rejection,
         client: &mut C,
     ) {
-        let route = failed.map(|failed| failed.route);
+        let failed_route = failed.map(|failed| failed.route);
+        let route = failed_route.or(request.refused.as_ref());
         let mut forwarded = ForwardOutcome {
             backend: failed.and_then(|failed| failed.forwarded.backend),
             ..ForwardOutcome::default()
@@ -556,6 +585,8 @@ pub struct ReceivedRequest<'r, H> {
     named_app: Option<Arc<App>>,
     /// Whether its signature was verified.
     is_signed: bool,
+    /// Its route, if the version does not serve now.
+    refused: Option<Route>,
     /// What the rate limits leave that counted it.
     quotas: Quotas,
 }
@@ -662,3 +693,6 @@ fn backend_problem(head: &AnswerHead, bytes: &[u8]) -> Option<String> {
         .then(|| String::from_utf8(code.to_vec()).ok())
         .flatten()
 }
+
+#[cfg(test)]
+mod tests;

@@ -153,6 +153,20 @@ pub enum Rejection {
         /// The configured versions.
         known: String,
     },
+    /// Client error: the version is past its sunset.
+    #[error("the version is retired")]
+    VersionRetired {
+        /// What to do instead.
+        migration: Migration,
+    },
+    /// An operator switched the version off for a while, before its sunset.
+    #[error("the version has a brown-out")]
+    VersionBrownout {
+        /// What to do instead.
+        migration: Migration,
+        /// Time until the version is served again.
+        retry_after: Duration,
+    },
     /// Server error: the store does not respond.
     #[error("the store is unavailable")]
     StoreUnavailable(#[source] Cause),
@@ -180,6 +194,15 @@ pub enum Rejection {
     /// Server error: a bug.
     #[error("internal: {0}")]
     Internal(Cow<'static, str>),
+}
+
+/// Where the clients of a version should go.
+#[derive(Debug)]
+pub struct Migration {
+    /// The versions that are neither deprecated nor ended; empty if there is none.
+    pub(crate) versions: String,
+    /// A page about the migration.
+    pub(crate) link: Option<Box<str>>,
 }
 
 impl Rejection {
@@ -213,6 +236,8 @@ impl Rejection {
             | Self::AddressRateLimited { .. }
             | Self::QuotaExceeded { .. } => ProblemCode::RateLimited,
             Self::VersionUnknown { .. } => ProblemCode::VersionUnknown,
+            Self::VersionRetired { .. } => ProblemCode::VersionRetired,
+            Self::VersionBrownout { .. } => ProblemCode::VersionBrownout,
             Self::StoreUnavailable(_) => ProblemCode::StoreUnavailable,
             Self::BackendUnreachable { .. } | Self::GatewaySecretRejected => {
                 ProblemCode::BackendUnreachable

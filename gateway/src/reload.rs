@@ -16,10 +16,13 @@ use signpost_store::{Store, StoreSettings};
 use tokio::sync::{Mutex, Notify, watch};
 
 use crate::{
-    apps::{directory::AppDirectory, open::warn_of_unknown_defaults},
-    config::{Applications, Config},
+    apps::{directory::AppDirectory, open::warn_of_unusable_defaults},
+    config::{Applications, Backend, Config},
     gateway::Gateway,
-    routing::monitor::{BackendMonitor, resolve_all},
+    routing::{
+        monitor::{BackendMonitor, resolve_all},
+        status::BackendStatus,
+    },
     upgrade::{ListeningSockets, NewProcess, terminate},
 };
 
@@ -100,7 +103,7 @@ impl Reload for GatewayReload {
         self.current.store(Arc::clone(&gateway));
         before.apps.retire(&gateway.apps);
         if let Some((settings, store)) = &self.store {
-            warn_of_unknown_defaults(settings, &gateway.versions, store);
+            warn_of_unusable_defaults(settings, &gateway.versions, store);
         }
         Ok(())
     }
@@ -133,6 +136,16 @@ impl Reload for GatewayReload {
             "process {new} serves; process {} finishes its requests, then it ends",
             std::process::id()
         ))
+    }
+
+    fn status(&self) -> anyhow::Result<String> {
+        let gateway = self.current.load();
+        let status = |backend: &Arc<Backend>| BackendStatus {
+            backend: backend.name.to_string(),
+            addresses: gateway.address_status(backend),
+        };
+        let backends: Vec<_> = gateway.versions.backends().map(status).collect();
+        Ok(serde_json::to_string(&backends)?)
     }
 
     fn health_address(&self) -> SocketAddr {

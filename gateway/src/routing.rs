@@ -10,6 +10,7 @@
 //! | [`key`] | keys of the hash rules |
 //! | `check` | active health checks |
 //! | [`monitor`] | resolves names and checks addresses regularly |
+//! | [`status`] | what the commands report of the addresses |
 //!
 //! pingora-load-balancing provides the HTTP checks and the hash ring. The gateway chooses among addresses itself:
 //! pingora's choice costs one or two allocations per request, gives one address all its turns in a row, and has no
@@ -34,6 +35,7 @@ mod discovery;
 pub(crate) mod key;
 pub(crate) mod monitor;
 mod selection;
+pub(crate) mod status;
 
 use std::{
     sync::{

@@ -61,6 +61,8 @@ mod routes;
 mod canaries;
 // Who uses which version: counts and report.
 mod version_report;
+// Versions that are deprecated, switched off for a while, or retired; and the list of versions.
+mod life_cycle;
 // Several addresses of a version: balancing, health, retries.
 mod balancing;
 // Login by redirect.

@@ -2,6 +2,8 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+
 /// UTC milliseconds since the epoch, as in a request's `time`.
 #[must_use]
 pub fn now_ms() -> i64 {
@@ -11,4 +13,15 @@ pub fn now_ms() -> i64 {
         .duration_since(UNIX_EPOCH)
         .expect("the clock is after 1970");
     i64::try_from(since.as_millis()).expect("the year is below 292 million")
+}
+
+/// A time as configuration files have it; `seconds` are since the epoch.
+///
+/// # Panics
+///
+/// When the year is not 0 to 9999.
+#[must_use]
+pub fn rfc3339(seconds: i64) -> String {
+    let time = OffsetDateTime::from_unix_timestamp(seconds).expect("the time is near");
+    time.format(&Rfc3339).expect("the year has four digits")
 }

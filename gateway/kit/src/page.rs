@@ -78,6 +78,9 @@ pub fn problem(problem: &Problem) -> String {
         @if let Some(hint) = problem.hint_text() {
             p { (hint) }
         }
+        @if let Some(link) = problem.link_text() {
+            p { a href=(link) { (text(language, "page_problem_link", &[])) } }
+        }
         dl {
             dt { (text(language, "page_problem_code", &[])) }
             dd { code { (problem.code().as_str()) } }
@@ -114,6 +117,18 @@ mod tests {
         assert_eq!(problem(&mismatch).matches("<p>").count(), 1);
         let page = problem(&mismatch.hint("look again".to_owned()));
         assert!(page.contains("<p>look again</p>"), "{page}");
+    }
+
+    #[test]
+    fn a_link_is_shown_if_present_in_every_language() {
+        for language in Language::ALL {
+            let retired = Problem::new(ProblemCode::VersionRetired, language, "r-1");
+            assert!(!problem(&retired).contains("<a "));
+            let page = problem(&retired.link("https://acme.example/?a=1&b=\"".to_owned()));
+            let link = "<a href=\"https://acme.example/?a=1&amp;b=&quot;\">";
+            assert!(page.contains(link), "{page}");
+            assert!(!page.contains("page_"), "a text is missing: {page}");
+        }
     }
 
     #[test]

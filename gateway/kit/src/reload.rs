@@ -39,6 +39,9 @@ use crate::config::{Change, ConfigError, Loaded, Settings};
 /// Timeout for reading the files: one may be on a server that does not answer.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// The end of the reply to [`Verb::Diff`] if the file is valid, and neither a reload nor a restart would change anything.
+pub const NO_CHANGE: &str = "OK, a reload would change nothing";
+
 /// A program whose configuration can be reloaded.
 pub trait Reload: Send + Sync + 'static {
     /// The program's configuration.
@@ -68,6 +71,15 @@ pub trait Reload: Send + Sync + 'static {
                 "this program cannot be upgraded while it runs: restart it"
             ))
         }
+    }
+
+    /// The program's state, for its own commands; at most 1 MiB.
+    ///
+    /// # Errors
+    ///
+    /// The program reports none.
+    fn status(&self) -> anyhow::Result<String> {
+        Err(anyhow!("this program reports no state"))
     }
 
     /// The address on which the program serves `/readyz`.
@@ -158,6 +170,13 @@ impl<R: Reload> Reloader<R> {
                                     control::wait_for_successor(&self.file).await;
                                     return command.reply(true, &text).await;
                                 }
+                                Err(error) => command.reply(false, &format!("{error:#}")).await,
+                            }
+                            continue;
+                        }
+                        Verb::Status => {
+                            match self.program.status() {
+                                Ok(text) => command.reply(true, &text).await,
                                 Err(error) => command.reply(false, &format!("{error:#}")).await,
                             }
                             continue;
@@ -303,11 +322,9 @@ impl fmt::Display for Report {
         let file = self.file.display();
         let (differences, title, nothing) = match &self.outcome {
             Outcome::Applied(differences) => (differences, "reloaded", "reloaded, nothing changed"),
-            Outcome::Compared(differences) => (
-                differences,
-                "OK, a reload would change:",
-                "OK, a reload would change nothing",
-            ),
+            Outcome::Compared(differences) => {
+                (differences, "OK, a reload would change:", NO_CHANGE)
+            }
             Outcome::Invalid(error) => {
                 return write!(
                     formatter,

@@ -77,7 +77,12 @@ login_pending = The login is not finished yet
 login_used = This login was already used
     .detail = This login already has an outcome, which remains. Start a new login if you need one.
 version_retired = This version has been retired
-    .detail = Move to one of these versions: { $versions }.
+    .detail =
+        { $versions ->
+            [none] Ask the operator of this service which version to use.
+           *[other] Move to one of these versions: { $versions }.
+        }
+    .page = The application uses a version of this service that no longer exists. Look for an update of the application.
 login_expired = The login has expired
     .detail = It took too long. Start a new one.
 body_too_large = The body is too large
@@ -106,6 +111,13 @@ provider_failed = The login provider failed
     .detail = The provider sent no usable answer. Start a new login in a moment.
 no_healthy_backend = The service is down
     .detail = Try again in a moment.
+version_brownout = This version is switched off for a while
+    .detail =
+        { $versions ->
+            [none] It will be retired soon. Until then, try again after the time given in the Retry-After header.
+           *[other] It will be retired soon: move to one of these versions: { $versions }. Until then, try again after the time given in the Retry-After header.
+        }
+    .page = The application uses a version of this service that will be retired soon, and that is switched off for a while. Look for an update of the application, or try again later.
 store_unavailable = The service is temporarily unavailable
     .detail = Its database cannot be reached. Try again in a moment.
 backend_timeout = The service did not respond in time
@@ -150,3 +162,4 @@ page_done_title = You are logged in
 page_done_close = You can close this window and go back to { $application }.
 page_problem_code = Error code
 page_problem_request = Request ID
+page_problem_link = More about this

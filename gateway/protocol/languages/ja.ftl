@@ -76,7 +76,12 @@ login_pending = ログインはまだ終わっていません
 login_used = このログインは使用済みです
     .detail = このログインの結果はすでに確定しています。必要な場合は、新しくログインしてください。
 version_retired = このバージョンは提供を終了しました
-    .detail = 次のいずれかに移行してください: { $versions }。
+    .detail =
+        { $versions ->
+            [none] 使うべきバージョンをサービスの運用者に確認してください。
+           *[other] 次のいずれかに移行してください: { $versions }。
+        }
+    .page = このアプリケーションが使うサービスのバージョンは、すでに提供を終了しています。アプリケーションの更新を確認してください。
 login_expired = ログインの有効期限が切れました
     .detail = 時間がかかりすぎました。新しく始めてください。
 body_too_large = 本文が大きすぎます
@@ -105,6 +110,13 @@ provider_failed = ログインプロバイダーでエラーが発生しまし�
     .detail = プロバイダーから使える応答がありませんでした。少し待ってから、新しくログインしてください。
 no_healthy_backend = サービスは停止しています
     .detail = 少し待ってからやり直してください。
+version_brownout = このバージョンは一時的に停止しています
+    .detail =
+        { $versions ->
+            [none] まもなく提供を終了します。それまでは、Retry-After ヘッダーの時間が過ぎてから再試行してください。
+           *[other] まもなく提供を終了します。次のいずれかに移行してください: { $versions }。それまでは、Retry-After ヘッダーの時間が過ぎてから再試行してください。
+        }
+    .page = このアプリケーションが使うサービスのバージョンは、まもなく提供を終了するため、一時的に停止しています。アプリケーションの更新を確認するか、後でもう一度お試しください。
 store_unavailable = サービスは一時的に利用できません
     .detail = データベースに接続できません。少し待ってからやり直してください。
 backend_timeout = サービスが時間内に応答しませんでした
@@ -149,3 +161,4 @@ page_done_title = ログインしました
 page_done_close = このウィンドウを閉じて { $application } に戻ることができます。
 page_problem_code = エラーコード
 page_problem_request = リクエスト ID
+page_problem_link = 詳しい情報

@@ -76,7 +76,12 @@ login_pending = 로그인이 아직 끝나지 않았습니다
 login_used = 이미 사용된 로그인입니다
     .detail = 이 로그인은 이미 결과가 정해졌습니다. 필요하면 새로 로그인하세요.
 version_retired = 이 버전은 종료되었습니다
-    .detail = 다음 중 하나로 옮기세요: { $versions }.
+    .detail =
+        { $versions ->
+            [none] 사용할 버전을 서비스 운영자에게 문의하세요.
+           *[other] 다음 중 하나로 옮기세요: { $versions }.
+        }
+    .page = 이 애플리케이션이 사용하는 서비스 버전은 더 이상 제공되지 않습니다. 애플리케이션 업데이트를 확인하세요.
 login_expired = 로그인이 만료되었습니다
     .detail = 너무 오래 걸렸습니다. 새로 시작하세요.
 body_too_large = 본문이 너무 큽니다
@@ -105,6 +110,13 @@ provider_failed = 로그인 제공자에 오류가 있습니다
     .detail = 제공자가 쓸 수 있는 응답을 보내지 않았습니다. 잠시 후 새로 로그인하세요.
 no_healthy_backend = 서비스가 중단되었습니다
     .detail = 잠시 후 다시 시도하세요.
+version_brownout = 이 버전은 잠시 중단되었습니다
+    .detail =
+        { $versions ->
+            [none] 이 버전은 곧 종료됩니다. 그때까지는 Retry-After 헤더에 있는 시간이 지난 후 다시 시도하세요.
+           *[other] 이 버전은 곧 종료됩니다. 다음 중 하나로 옮기세요: { $versions }. 그때까지는 Retry-After 헤더에 있는 시간이 지난 후 다시 시도하세요.
+        }
+    .page = 이 애플리케이션이 사용하는 서비스 버전은 곧 종료될 예정이며 잠시 중단되었습니다. 애플리케이션 업데이트를 확인하거나 나중에 다시 시도하세요.
 store_unavailable = 서비스를 일시적으로 쓸 수 없습니다
     .detail = 데이터베이스에 연결할 수 없습니다. 잠시 후 다시 시도하세요.
 backend_timeout = 서비스가 제때 응답하지 않았습니다
@@ -149,3 +161,4 @@ page_done_title = 로그인되었습니다
 page_done_close = 이 창을 닫고 { $application } 화면으로 돌아가도 됩니다.
 page_problem_code = 오류 코드
 page_problem_request = 요청 ID
+page_problem_link = 자세한 정보

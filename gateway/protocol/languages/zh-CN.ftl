@@ -76,7 +76,12 @@ login_pending = 登录尚未完成
 login_used = 此登录已被使用
     .detail = 此登录已有结果，结果不变。如有需要，请重新登录。
 version_retired = 此版本已停止服务
-    .detail = 请改用以下版本之一：{ $versions }。
+    .detail =
+        { $versions ->
+            [none] 请向服务的运营者询问应使用的版本。
+           *[other] 请改用以下版本之一：{ $versions }。
+        }
+    .page = 该应用使用的服务版本已不存在。请检查应用是否有更新。
 login_expired = 登录已过期
     .detail = 耗时过长，请重新登录。
 body_too_large = 请求体过大
@@ -105,6 +110,13 @@ provider_failed = 登录提供方出错
     .detail = 提供方没有返回可用的响应。请稍后重新登录。
 no_healthy_backend = 服务已中断
     .detail = 请稍后再试。
+version_brownout = 此版本暂时关闭
+    .detail =
+        { $versions ->
+            [none] 此版本即将停止服务。在此之前，请在 Retry-After 响应头给出的时间后重试。
+           *[other] 此版本即将停止服务，请改用以下版本之一：{ $versions }。在此之前，请在 Retry-After 响应头给出的时间后重试。
+        }
+    .page = 该应用使用的服务版本即将停止服务，目前暂时关闭。请检查应用是否有更新，或稍后重试。
 store_unavailable = 服务暂时不可用
     .detail = 无法连接其数据库。请稍后再试。
 backend_timeout = 服务未及时响应
@@ -149,3 +161,4 @@ page_done_title = 您已登录
 page_done_close = 您可以关闭此窗口，返回 { $application }。
 page_problem_code = 错误码
 page_problem_request = 请求编号
+page_problem_link = 更多信息

@@ -76,7 +76,12 @@ login_pending = 登入尚未完成
 login_used = 此登入已被使用
     .detail = 此登入已有結果，結果不變。如有需要，請重新登入。
 version_retired = 此版本已停止服務
-    .detail = 請改用以下版本之一：{ $versions }。
+    .detail =
+        { $versions ->
+            [none] 請向服務的營運者詢問應使用的版本。
+           *[other] 請改用以下版本之一：{ $versions }。
+        }
+    .page = 這個應用程式使用的服務版本已不存在。請檢查應用程式是否有更新。
 login_expired = 登入已過期
     .detail = 耗時過長，請重新登入。
 body_too_large = 請求主體過大
@@ -105,6 +110,13 @@ provider_failed = 登入提供者發生錯誤
     .detail = 提供者沒有傳回可用的回應。請稍後重新登入。
 no_healthy_backend = 服務已中斷
     .detail = 請稍後再試。
+version_brownout = 此版本暫時關閉
+    .detail =
+        { $versions ->
+            [none] 此版本即將停止服務。在此之前，請在 Retry-After 標頭給出的時間後重試。
+           *[other] 此版本即將停止服務，請改用以下版本之一：{ $versions }。在此之前，請在 Retry-After 標頭給出的時間後重試。
+        }
+    .page = 這個應用程式使用的服務版本即將停止服務，目前暫時關閉。請檢查應用程式是否有更新，或稍後重試。
 store_unavailable = 服務暫時無法使用
     .detail = 無法連線到其資料庫。請稍後再試。
 backend_timeout = 服務未及時回應
@@ -149,3 +161,4 @@ page_done_title = 您已登入
 page_done_close = 您可以關閉此視窗，返回 { $application }。
 page_problem_code = 錯誤碼
 page_problem_request = 請求編號
+page_problem_link = 更多資訊

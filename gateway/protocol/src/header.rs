@@ -46,6 +46,11 @@ pub const RATELIMIT: HeaderName = HeaderName::from_static("ratelimit");
 /// The rate limits themselves, in the same draft.
 pub const RATELIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
+/// Since when a version is deprecated, or will be (RFC 9745).
+pub const DEPRECATION: HeaderName = HeaderName::from_static("deprecation");
+/// When a version may end (RFC 8594).
+pub const SUNSET: HeaderName = HeaderName::from_static("sunset");
+
 /// Prefix (in lower case) of the gateway's internal headers, in both directions.
 pub const INTERNAL_PREFIX: &str = "x-gateway-";
 

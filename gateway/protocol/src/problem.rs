@@ -104,7 +104,7 @@ problem_codes! {
     LoginPending = "login_pending", CONFLICT;
     /// A second callback, or a ticket that was used already.
     LoginUsed = "login_used", CONFLICT;
-    /// The version is past its sunset.
+    /// The version is past its sunset. Argument: `versions`, or `none`.
     VersionRetired = "version_retired", GONE;
     /// The login expired before it was finished.
     LoginExpired = "login_expired", GONE;
@@ -126,6 +126,8 @@ problem_codes! {
     ProviderFailed = "provider_failed", BAD_GATEWAY;
     /// No backend of the version is healthy.
     NoHealthyBackend = "no_healthy_backend", SERVICE_UNAVAILABLE;
+    /// The version is switched off for a while, before its sunset. Argument: `versions`, or `none`.
+    VersionBrownout = "version_brownout", SERVICE_UNAVAILABLE;
     /// The store cannot be reached.
     StoreUnavailable = "store_unavailable", SERVICE_UNAVAILABLE;
     /// The version's backend did not answer in time.
@@ -145,6 +147,8 @@ pub struct Problem {
     detail: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link: Option<String>,
     request_id: String,
     #[serde(flatten)]
     members: Map<String, Value>,
@@ -163,6 +167,7 @@ impl Problem {
             code,
             detail: detail_of(code, language, &[]),
             hint: None,
+            link: None,
             request_id: request_id.to_owned(),
             members: Map::new(),
             language,
@@ -180,6 +185,13 @@ impl Problem {
     #[must_use]
     pub fn hint(mut self, hint: String) -> Self {
         self.hint = Some(hint);
+        self
+    }
+
+    /// Adds the address of a page about the problem: `http` or `https`.
+    #[must_use]
+    pub fn link(mut self, link: String) -> Self {
+        self.link = Some(link);
         self
     }
 
@@ -229,6 +241,12 @@ impl Problem {
     #[must_use]
     pub fn hint_text(&self) -> Option<&str> {
         self.hint.as_deref()
+    }
+
+    /// The address of a page about the problem, if there is one.
+    #[must_use]
+    pub fn link_text(&self) -> Option<&str> {
+        self.link.as_deref()
     }
 
     /// The id of the request.
@@ -286,6 +304,7 @@ mod tests {
         let problem = Problem::new(ProblemCode::ParamMissing, Language::En, "r-1")
             .detail_args(&[("name", "token")])
             .hint("look again".to_owned())
+            .link("https://acme.example/v2".to_owned())
             .member("server_time", 5);
         let body: Value = serde_json::from_slice(&problem.to_json()).unwrap();
         assert_eq!(body["type"], "about:blank");
@@ -293,18 +312,18 @@ mod tests {
         assert_eq!(body["code"], "param_missing");
         assert!(body["detail"].as_str().unwrap().contains("token"), "{body}");
         assert_eq!(body["hint"], "look again");
+        assert_eq!(body["link"], "https://acme.example/v2");
         assert_eq!(body["request_id"], "r-1");
         assert_eq!(body["server_time"], 5);
     }
 
     #[test]
-    fn without_a_hint_there_is_no_such_member() {
+    fn without_a_hint_or_a_link_there_is_no_such_member() {
         let body = Problem::new(ProblemCode::NotFound, Language::Ja, "r").to_json();
+        let body: Value = serde_json::from_slice(&body).unwrap();
         assert!(
-            serde_json::from_slice::<Value>(&body)
-                .unwrap()
-                .get("hint")
-                .is_none()
+            body.get("hint").is_none() && body.get("link").is_none(),
+            "{body}"
         );
     }
 

@@ -10,7 +10,7 @@ use gateway_protocol::{
     sign::{AppKey, ReplayPolicy, SignAlgorithm, SignCover, SignProfile, TIME},
     version::Version,
 };
-use signpost_kit::clock::Timestamp;
+use signpost_kit::clock::{Clock, SystemClock, Timestamp};
 pub(crate) use signpost_kit::origin::Origin;
 
 use super::{
@@ -18,10 +18,10 @@ use super::{
     seal::{SealError, new_app_ident, new_app_key},
     store::{
         AppStore, AppStoreError, AppSummary, AppUpdate, Edit, ImportOutcome, NewApp, Rotation,
-        RotationOutcome, UnknownDefault,
+        RotationOutcome, UnusableDefault,
     },
 };
-use crate::config::{Config, OwnRate, weaknesses};
+use crate::config::{Config, OwnRate, Versions, weaknesses};
 
 /// Maximum time for which the old key stays valid after a rotation: 30 days. CONTRACT 4.
 pub(crate) const MAX_OVERLAP: Duration = Duration::from_secs(30 * 24 * 60 * 60);
@@ -31,7 +31,7 @@ const PREVIOUS_KEY_RETENTION: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 const MAX_NAME_LENGTH: usize = 64;
 /// Limit of origins per application: each login searches them.
 const MAX_ORIGINS: usize = 100;
-/// Limit of applications that a warning about unknown default versions names.
+/// Limit of applications that a warning about their default versions names.
 pub(crate) const MAX_NAMED_DEFAULTS: u32 = 10;
 
 /// Administers the applications of a store.
@@ -288,7 +288,7 @@ impl Rules {
     #[must_use]
     pub(crate) fn from_config(config: &Config) -> Self {
         Self {
-            versions: config.versions.names(),
+            versions: config.versions.names_in_service(SystemClock.now()),
             gateway_profile: config.sign.profile.clone(),
             allows_weak_keys: config.sign.allows_weak_keys,
         }
@@ -418,13 +418,36 @@ pub(super) fn texts(origins: Vec<Origin>) -> Vec<String> {
         .collect()
 }
 
-/// A warning that names applications whose default version is unknown. Their requests without a version go to the
-/// default route.
+/// Warnings that name applications whose default version is not in service: unknown, or retired.
 #[must_use]
-pub(crate) fn unknown_defaults_warning(found: &[UnknownDefault]) -> Option<String> {
-    if found.is_empty() {
-        return None;
-    }
+pub(crate) fn default_version_warnings(
+    found: &[UnusableDefault],
+    versions: &Versions,
+) -> Vec<String> {
+    let is_known = |app: &&UnusableDefault| versions.named(app.version.as_bytes()).is_some();
+    let (retired, unknown): (Vec<_>, Vec<_>) = found.iter().partition(is_known);
+    let warnings = [
+        (
+            unknown,
+            "has no [versions.NAME], so their requests go to default_version",
+        ),
+        (
+            retired,
+            "is retired, so their requests without a version get 410 version_retired",
+        ),
+    ];
+    let warning = |(apps, why): (Vec<&UnusableDefault>, &str)| {
+        let named = (!apps.is_empty()).then(|| named(&apps))?;
+        Some(format!(
+            "applications whose default version {why}: {named}; to change it: signpost app update IDENT \
+             --default-version NAME, or --no-default-version"
+        ))
+    };
+    warnings.into_iter().filter_map(warning).collect()
+}
+
+/// The first applications, with their default versions.
+fn named(found: &[&UnusableDefault]) -> String {
     let named: Vec<String> = found
         .iter()
         .take(MAX_NAMED_DEFAULTS as usize)
@@ -435,11 +458,7 @@ pub(crate) fn unknown_defaults_warning(found: &[UnknownDefault]) -> Option<Strin
     } else {
         ""
     };
-    Some(format!(
-        "applications whose default version has no [versions.NAME], so their requests go to default_version: \
-         {}{more}; to change it: signpost app update IDENT --default-version NAME, or --no-default-version",
-        named.join(", ")
-    ))
+    format!("{}{more}", named.join(", "))
 }
 
 /// Why an action failed.
@@ -451,8 +470,9 @@ pub(crate) enum AdministrationError {
         /// The ident.
         ident: AppIdent,
     },
-    /// The gateway does not have the default version; requests would silently go to another one.
-    #[error("unknown default version; allowed: {known}")]
+    /// The gateway does not have the default version: requests would silently go to another one. Or it is retired: they
+    /// would get 410.
+    #[error("unknown or retired default version; allowed: {known}")]
     UnknownVersion {
         /// The gateway's versions.
         known: String,

@@ -1,17 +1,18 @@
 //! Read-only checks of a store, for `signpost check`: whether the master key fits, and which default versions are
-//! unknown. Neither the database nor the key is created or migrated.
+//! unknown or retired. Neither the database nor the key is created or migrated.
 
 use std::path::Path;
 
 use anyhow::Context;
 use gateway_protocol::{app::AppIdent, version::Version};
 use rusqlite::{Connection, OpenFlags};
+use signpost_kit::clock::{Clock, SystemClock};
 use signpost_store::{PostgresDatabase, Store, StoreAddress, StoreError, StoreSettings};
 use tokio_postgres::error::SqlState;
 
 use super::{
     administration::MAX_NAMED_DEFAULTS, open::WRONG_MASTER_KEY, postgres::PostgresAppStore,
-    reseal::format_of, seal::Sealer, sqlite::SqliteAppStore, store::UnknownDefault,
+    reseal::format_of, seal::Sealer, sqlite::SqliteAppStore, store::UnusableDefault,
 };
 use crate::config::{Config, MultiApplications};
 
@@ -24,8 +25,8 @@ pub(crate) enum InspectionOutcome {
     Missing,
     /// The store was read, and the master key fits its newest key, if any.
     Checked {
-        /// Applications whose default version is not configured.
-        unknown_defaults: Vec<UnknownDefault>,
+        /// Applications whose default version is not configured, or retired.
+        unusable_defaults: Vec<UnusableDefault>,
     },
 }
 
@@ -33,7 +34,7 @@ pub(crate) enum InspectionOutcome {
 #[derive(Default)]
 struct Contents {
     newest: Option<(AppIdent, Vec<u8>)>,
-    unknown_defaults: Vec<UnknownDefault>,
+    unusable_defaults: Vec<UnusableDefault>,
 }
 
 /// Checks the configured store.
@@ -45,7 +46,7 @@ pub(crate) async fn inspect(
     config: &Config,
     multi: &MultiApplications,
 ) -> anyhow::Result<InspectionOutcome> {
-    let known = config.versions.names();
+    let known = config.versions.names_in_service(SystemClock.now());
     let contents = match &config.store.address {
         StoreAddress::Sqlite(path) => sqlite_contents(path, &known),
         StoreAddress::Postgres(address) => {
@@ -65,7 +66,7 @@ pub(crate) async fn inspect(
     let is_missing = contents.is_none();
     let Contents {
         newest,
-        unknown_defaults,
+        unusable_defaults,
     } = contents.unwrap_or_default();
     let sealer = Sealer::existing(&multi.master_key, newest.is_some())?;
     if let (Some(sealer), Some((ident, key))) = (sealer, newest) {
@@ -74,21 +75,21 @@ pub(crate) async fn inspect(
     if is_missing {
         return Ok(InspectionOutcome::Missing);
     }
-    Ok(InspectionOutcome::Checked { unknown_defaults })
+    Ok(InspectionOutcome::Checked { unusable_defaults })
 }
 
 /// Applications of an open store whose default version is not in `known`.
-pub(super) async fn unknown_defaults(
+pub(super) async fn unusable_defaults(
     settings: &StoreSettings,
     store: &Store,
     known: &[Version],
-) -> anyhow::Result<Vec<UnknownDefault>> {
+) -> anyhow::Result<Vec<UnusableDefault>> {
     let limit = MAX_NAMED_DEFAULTS + 1;
     match (store, &settings.address) {
         (Store::Sqlite(database), _) => {
             let known = known.to_vec();
             let found = database.call(move |connection| {
-                SqliteAppStore::unknown_defaults_in(connection, &known, limit)
+                SqliteAppStore::unusable_defaults_in(connection, &known, limit)
             });
             Ok(found.await?)
         }
@@ -97,7 +98,7 @@ pub(super) async fn unknown_defaults(
         (Store::Postgres(_), StoreAddress::Postgres(address)) => {
             let database =
                 PostgresDatabase::open_without_migrating(address, &settings.postgres).await?;
-            Ok(PostgresAppStore::unknown_defaults_in(&database, known, limit).await?)
+            Ok(PostgresAppStore::unusable_defaults_in(&database, known, limit).await?)
         }
         (Store::Postgres(_), StoreAddress::Sqlite(_)) => Ok(Vec::new()),
     }
@@ -115,7 +116,7 @@ fn sqlite_contents(path: &Path, known: &[Version]) -> anyhow::Result<Option<Cont
     }
     Ok(Some(Contents {
         newest: SqliteAppStore::newest_sealed_key(&connection)?,
-        unknown_defaults: SqliteAppStore::unknown_defaults_in(
+        unusable_defaults: SqliteAppStore::unusable_defaults_in(
             &connection,
             known,
             MAX_NAMED_DEFAULTS + 1,
@@ -158,6 +159,6 @@ async fn postgres_contents(
     let limit = MAX_NAMED_DEFAULTS + 1;
     Ok(Contents {
         newest,
-        unknown_defaults: PostgresAppStore::unknown_defaults_in(database, known, limit).await?,
+        unusable_defaults: PostgresAppStore::unusable_defaults_in(database, known, limit).await?,
     })
 }

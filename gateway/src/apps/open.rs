@@ -9,9 +9,9 @@ use signpost_kit::clock::{Clock, SystemClock};
 use signpost_store::{Store, StoreSettings, changes::Watch};
 
 use super::{
-    administration::unknown_defaults_warning,
+    administration::default_version_warnings,
     directory::{AppDirectory, CachedApps},
-    inspect::unknown_defaults,
+    inspect::unusable_defaults,
     postgres::{BULK_STATEMENT_TIMEOUT, PostgresAppStore},
     reseal::{Format, format_of},
     seal::Sealer,
@@ -61,7 +61,7 @@ pub(crate) fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
     let sealer = Sealer::existing(&multi.master_key, false)?;
     let address = &config.store.address;
     tracing::info!(store = %address, "using store {address}");
-    warn_of_unknown_defaults(&config.store, &config.versions, &database);
+    warn_of_unusable_defaults(&config.store, &config.versions, &database);
     let apps = CachedApps::new(store, multi.cache_entries);
     let subscriber = apps.subscriber();
     let watch = database
@@ -75,21 +75,22 @@ pub(crate) fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
     })
 }
 
-/// Warns of applications whose default version is not in `versions`. Runs on its own thread: a start or reload does not
+/// Warns of applications whose default version is not in `versions`, or retired. Runs on its own thread: a start or reload does not
 /// wait until all applications were read.
-pub(crate) fn warn_of_unknown_defaults(
+pub(crate) fn warn_of_unusable_defaults(
     settings: &StoreSettings,
     versions: &Versions,
     database: &Store,
 ) {
-    let (settings, known) = (settings.clone(), versions.names());
+    let (settings, versions) = (settings.clone(), versions.clone());
+    let known = versions.names_in_service(SystemClock.now());
     let database = database.clone();
     let check = move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        let found = runtime.block_on(unknown_defaults(&settings, &database, &known))?;
-        if let Some(warning) = unknown_defaults_warning(&found) {
+        let found = runtime.block_on(unusable_defaults(&settings, &database, &known))?;
+        for warning in default_version_warnings(&found, &versions) {
             tracing::warn!("{warning}");
         }
         anyhow::Ok(())

@@ -28,7 +28,7 @@ use super::{
     seal::{Sealer, Slot},
     store::{
         AppStore, AppStoreError, AppSummary, AppUpdate, ImportOutcome, NewApp, Rotation,
-        RotationOutcome, UnknownDefault,
+        RotationOutcome, UnusableDefault,
     },
 };
 
@@ -127,11 +127,11 @@ impl PostgresAppStore {
     }
 
     /// At most `limit` applications whose default version is not in `known`, oldest first.
-    pub(super) async fn unknown_defaults_in(
+    pub(super) async fn unusable_defaults_in(
         database: &PostgresDatabase,
         known: &[Version],
         limit: u32,
-    ) -> Result<Vec<UnknownDefault>, StoreError> {
+    ) -> Result<Vec<UnusableDefault>, StoreError> {
         let known: Vec<&str> = known.iter().map(Version::as_str).collect();
         let query = "SELECT ident, default_version FROM applications \
                      WHERE default_version IS NOT NULL AND default_version <> ALL ($1) ORDER BY id LIMIT $2";

@@ -11,7 +11,7 @@ use super::{
     App, AppState, PreviousKey,
     reseal::StoredKeys,
     seal::{SealError, Sealer, Slot},
-    store::{AppStoreError, AppSummary, AppUpdate, Edit, NewApp, UnknownDefault},
+    store::{AppStoreError, AppSummary, AppUpdate, Edit, NewApp, UnusableDefault},
 };
 
 use crate::config::OwnRate;
@@ -250,8 +250,8 @@ pub(super) fn newest_key_from_row<R: StoredRow>(
 }
 
 /// Reads `ident` and `default_version`.
-pub(super) fn unknown_default_from_row<R: StoredRow>(row: &R) -> Result<UnknownDefault, R::Error> {
-    Ok(UnknownDefault {
+pub(super) fn unknown_default_from_row<R: StoredRow>(row: &R) -> Result<UnusableDefault, R::Error> {
+    Ok(UnusableDefault {
         ident: row.text("ident")?.to_owned(),
         version: row.text("default_version")?.to_owned(),
     })

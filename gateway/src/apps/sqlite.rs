@@ -20,7 +20,7 @@ use super::{
     seal::{Sealer, Slot},
     store::{
         AppStore, AppStoreError, AppSummary, AppUpdate, ImportOutcome, NewApp, Rotation,
-        RotationOutcome, UnknownDefault,
+        RotationOutcome, UnusableDefault,
     },
 };
 
@@ -55,11 +55,11 @@ impl SqliteAppStore {
     }
 
     /// At most `limit` applications whose default version is not in `known`, oldest first.
-    pub(super) fn unknown_defaults_in(
+    pub(super) fn unusable_defaults_in(
         connection: &Connection,
         known: &[Version],
         limit: u32,
-    ) -> rusqlite::Result<Vec<UnknownDefault>> {
+    ) -> rusqlite::Result<Vec<UnusableDefault>> {
         let known: Vec<&str> = known.iter().map(Version::as_str).collect();
         let known = serde_json::to_string(&known).expect("a list of texts always serializes");
         connection

@@ -94,9 +94,9 @@ pub enum ImportOutcome {
     Taken(Vec<AppIdent>),
 }
 
-/// An application whose default version the gateway does not have.
+/// An application whose default version the gateway does not have, or no longer serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct UnknownDefault {
+pub(crate) struct UnusableDefault {
     /// The application's ident.
     pub ident: String,
     /// Its default version.

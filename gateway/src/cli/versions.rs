@@ -1,4 +1,4 @@
-//! `signpost versions …`: the gateway's versions, and who uses them.
+//! `signpost versions …`: the versions, their dates and backends, and who uses them.
 
 #![allow(
     clippy::doc_markdown,
@@ -7,16 +7,20 @@
     reason = "these comments are the help that a terminal shows"
 )]
 
+mod list;
 mod report;
 
 use std::process::ExitCode;
 
 use clap::Subcommand;
 
-use self::report::Report;
+use self::{list::ListArguments, report::Report};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum VersionsCommand {
+    /// List the versions of the configuration file with their dates, and their backends with the running gateway's view of
+    /// their health.
+    List(ListArguments),
     /// Report who uses each version, and what retiring it would break (multi-application mode).
     ///
     /// Gateways write their counts to the store every 5 seconds, and keep them for 90 days (UTC).
@@ -25,6 +29,7 @@ pub(super) enum VersionsCommand {
 
 pub(super) async fn run(command: VersionsCommand) -> anyhow::Result<ExitCode> {
     match command {
+        VersionsCommand::List(arguments) => list::run(&arguments),
         VersionsCommand::Report(report) => report.run().await,
     }
 }

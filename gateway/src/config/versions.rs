@@ -4,6 +4,8 @@ mod address;
 mod backend;
 mod canaries;
 mod health;
+mod life_cycle;
+mod life_cycle_warnings;
 mod routes;
 mod served;
 mod tls;
@@ -13,14 +15,19 @@ mod upstream;
 use std::{net::SocketAddr, sync::Arc};
 
 use gateway_protocol::version::Version;
-use signpost_kit::config::{Invalid, Read, Section};
+use http::HeaderName;
+use signpost_kit::{
+    clock::Timestamp,
+    config::{Invalid, Read, Section},
+};
 
 use self::served::WrittenVersion;
 pub(crate) use self::{
     address::{BackendAddress, HostPort},
-    backend::{Backend, BackendName},
+    backend::{Backend, BackendName, Part},
     canaries::StickyBy,
     health::HealthChecks,
+    life_cycle::{AfterSunset, LifeCycle, Stage, rfc3339},
     served::ServedVersion,
     upstream::{Balance, Balancing, Upstream},
 };
@@ -134,10 +141,27 @@ impl Versions {
         self.all.iter()
     }
 
-    /// The names of all versions.
+    /// The names of the versions that are not retired at this time.
     #[must_use]
-    pub(crate) fn names(&self) -> Vec<Version> {
-        self.iter().map(|version| version.name().clone()).collect()
+    pub(crate) fn names_in_service(&self, now: Timestamp) -> Vec<Version> {
+        let versions = self.in_service(now);
+        versions.map(|version| version.name().clone()).collect()
+    }
+
+    /// The versions that are not retired at this time.
+    pub(crate) fn in_service(&self, now: Timestamp) -> impl Iterator<Item = &ServedVersion> {
+        let versions = self.iter();
+        versions.filter(move |version| version.stage(now) != Stage::Retired)
+    }
+
+    /// The header fields that the life cycle of any version adds to answers.
+    #[must_use]
+    pub(crate) fn life_cycle_fields(&self) -> Vec<HeaderName> {
+        let cycles = self.iter().filter_map(ServedVersion::life_cycle);
+        let mut names: Vec<HeaderName> = cycles.flat_map(LifeCycle::field_names).cloned().collect();
+        names.sort_by(|one, other| one.as_str().cmp(other.as_str()));
+        names.dedup();
+        names
     }
 
     /// The backends of all versions, by their numbers.

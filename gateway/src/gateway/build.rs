@@ -146,7 +146,10 @@ impl Gateway {
             "http"
         };
         let page_paths = [config.sign.browser_paths, config.sign.callback_paths].concat();
-        let cors = config.cors.map(|cors| CorsRules::new(cors, &names));
+        let life_cycle = config.versions.life_cycle_fields();
+        let cors = config
+            .cors
+            .map(|cors| CorsRules::new(cors, &names, &life_cycle));
         Ok(Self {
             generation: parts.generation,
             error_format: ErrorFormatRules {

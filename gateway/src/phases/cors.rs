@@ -38,9 +38,10 @@ pub(crate) struct CorsRules {
 pub(crate) type CorsFields<'a> = SmallVec<[NameAndValue<'a>; 6]>;
 
 impl CorsRules {
-    /// Creates the rules; `names` are those of the convention headers.
+    /// Creates the rules; `names` are those of the convention headers, `further` those of other headers that the gateway
+    /// adds to answers.
     #[must_use]
-    pub(crate) fn new(cors: Cors, names: &HeaderNames) -> Self {
+    pub(crate) fn new(cors: Cors, names: &HeaderNames, further: &[HeaderName]) -> Self {
         let spelled = |name: &HeaderName| names.spelled(name);
         let convention = [
             names.app(),
@@ -56,6 +57,7 @@ impl CorsRules {
         let own = EXPOSED.into_iter().map(str::to_owned);
         let exposed = own
             .chain([names.version(), names.version_source()].map(spelled))
+            .chain(further.iter().map(spelled))
             .chain(cors.expose_headers.iter().map(spelled));
         let exposed: Vec<_> = exposed.collect();
         Self {
@@ -199,7 +201,7 @@ mod tests {
             expose_headers: vec![HeaderName::from_static("x-more")],
             allow_headers: vec![HeaderName::from_static("x-trace")],
         };
-        CorsRules::new(cors, &names)
+        CorsRules::new(cors, &names, &[])
     }
 
     fn listed() -> AllowedOrigins {

@@ -80,6 +80,7 @@ pub(crate) fn error_response(
         }
         Rejection::RateLimited { retry_after }
         | Rejection::AddressRateLimited { retry_after }
+        | Rejection::VersionBrownout { retry_after, .. }
         | Rejection::QuotaExceeded {
             exceeded: QuotaExceeded { retry_after, .. },
             ..
@@ -132,6 +133,15 @@ fn arguments(rejection: &Rejection) -> Vec<(&'static str, String)> {
         }
         Rejection::QuotaExceeded { policy, .. } => vec![("limit", policy.as_str().to_owned())],
         Rejection::VersionUnknown { known } => vec![("versions", known.clone())],
+        Rejection::VersionRetired { migration } | Rejection::VersionBrownout { migration, .. } => {
+            let versions = &*migration.versions;
+            let versions = if versions.is_empty() {
+                "none"
+            } else {
+                versions
+            };
+            vec![("versions", versions.to_owned())]
+        }
         _ => Vec::new(),
     }
 }
@@ -174,6 +184,12 @@ fn problem(
             looks_like_seconds: true,
         } => problem.hint(text(language, "hint_seconds", &[])),
         Rejection::SignMismatch { slip: Some(slip) } => problem.hint(hint(*slip, language)),
+        Rejection::VersionRetired { migration } | Rejection::VersionBrownout { migration, .. } => {
+            match &migration.link {
+                Some(link) => problem.link(link.to_string()),
+                None => problem,
+            }
+        }
         _ => problem,
     }
 }
@@ -281,6 +297,52 @@ mod tests {
             };
             let (response, _) = rejected(&rejection, Language::En, false);
             assert_eq!(header(&response, &header::RETRY_AFTER), Some(seconds));
+        }
+    }
+
+    fn brownout(link: Option<&str>, versions: &str) -> Rejection {
+        Rejection::VersionBrownout {
+            migration: crate::rejection::Migration {
+                versions: versions.to_owned(),
+                link: link.map(Into::into),
+            },
+            retry_after: std::time::Duration::from_millis(59_001),
+        }
+    }
+
+    #[test]
+    fn a_brownout_says_when_and_where_to_go_on() {
+        for language in Language::ALL {
+            let link = "https://acme.example/v2?a=1&b=2";
+            let (response, body) = rejected(&brownout(Some(link), "v2, v3"), language, false);
+            assert_eq!(response.status, 503);
+            assert_eq!(header(&response, &header::RETRY_AFTER), Some("60"));
+            let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+            assert_eq!(body["code"], "version_brownout");
+            assert_eq!(body["link"], link);
+            assert!(
+                body["detail"].as_str().unwrap().contains("v2, v3"),
+                "{body}"
+            );
+            let (_, page) = rejected(&brownout(Some(link), "v2, v3"), language, true);
+            assert!(
+                page.contains("href=\"https://acme.example/v2?a=1&amp;b=2\""),
+                "{page}"
+            );
+        }
+    }
+
+    #[test]
+    fn without_a_link_or_another_version_none_is_named() {
+        for language in Language::ALL {
+            let (_, body) = rejected(&brownout(None, ""), language, false);
+            let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+            assert_eq!(body.get("link"), None);
+            let detail = body["detail"].as_str().unwrap();
+            assert!(
+                !detail.contains("none") && !detail.contains('$'),
+                "{detail}"
+            );
         }
     }
 }

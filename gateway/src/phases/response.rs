@@ -8,12 +8,13 @@ use http::HeaderName;
 
 use super::route::Route;
 use crate::{
+    config::LifeCycle,
     rate_limits::QuotaFields,
     syntax::field::{ConnectionOptions, NameAndValue},
 };
 
-/// The fields that the gateway sets in every response: the request id; if the request has a route, the version and why
-/// it was chosen; and what the rate limits leave that counted the request.
+/// The fields that the gateway sets in every response: the request id; if the request has a route, the version, why it
+/// was chosen, and its life cycle; and what the rate limits leave that counted the request.
 pub(crate) fn own_fields<'a>(
     request_id: &'a RequestId,
     route: Option<&'a Route>,
@@ -33,9 +34,11 @@ pub(crate) fn own_fields<'a>(
             ),
         ]
     };
+    let life_cycle = route.and_then(|route| route.backend.life_cycle.as_deref());
     static ID: HeaderName = X_REQUEST_ID;
     std::iter::once((name(&ID), request_id.as_bytes()))
         .chain(route.into_iter().flat_map(of_route))
+        .chain(life_cycle.into_iter().flat_map(LifeCycle::fields))
         .chain(quotas.iter())
 }
 

@@ -4,13 +4,13 @@ use std::{net::IpAddr, sync::Arc};
 
 use gateway_protocol::version::VersionSource;
 use ring::digest;
-use signpost_kit::rate_limit::Network;
+use signpost_kit::{clock::Timestamp, rate_limit::Network};
 
 use super::verify::VerifiedRequest;
 use crate::{
     apps::App,
-    config::{Backend, ServedVersion, StickyBy, UnknownVersion, Versions},
-    rejection::Rejection,
+    config::{Backend, LifeCycle, ServedVersion, Stage, StickyBy, UnknownVersion, Versions},
+    rejection::{Migration, Rejection},
 };
 
 /// A verified request with its route; only [`route`] creates one.
@@ -56,18 +56,48 @@ pub struct Wanted<'r> {
     pub client: IpAddr,
 }
 
-/// Routes a verified request. `is_available` says whether a backend has a healthy address; only canaries are asked for.
+/// Why a request has no backend.
+#[derive(Debug)]
+pub struct Unrouted {
+    /// Why.
+    pub(crate) rejection: Rejection,
+    /// Its route, if the version is known, but does not serve now.
+    pub(crate) route: Option<Route>,
+}
+
+/// A rejection before a version was chosen.
+impl From<Rejection> for Unrouted {
+    fn from(rejection: Rejection) -> Self {
+        Self {
+            rejection,
+            route: None,
+        }
+    }
+}
+
+/// Routes a verified request. `now` is called only if the time matters; `is_available` says whether a backend has a healthy
+/// address, only canaries are asked for.
 ///
 /// # Errors
 ///
-/// The version is unknown and `unknown = "reject"` is configured.
+/// The version is unknown and `unknown = "reject"` is configured; or its life cycle has ended, or has a brown-out.
 pub fn route(
     verified: VerifiedRequest,
     wanted: Wanted<'_>,
     versions: &Versions,
+    now: impl Fn() -> Timestamp,
     is_available: impl Fn(&Backend) -> bool,
-) -> Result<RoutedRequest, Rejection> {
-    let (version, source) = choose_version(&verified, wanted.version, versions)?;
+) -> Result<RoutedRequest, Unrouted> {
+    let (version, source) = choose_version(&verified, wanted.version, versions, &now)?;
+    if let Some(life_cycle) = version.life_cycle() {
+        serves(life_cycle, versions, now()).map_err(|rejection| Unrouted {
+            rejection,
+            route: Some(Route {
+                backend: Arc::clone(version.own()),
+                source,
+            }),
+        })?;
+    }
     let backend = choose_backend(version, &verified, wanted, is_available);
     let route = Route {
         backend: Arc::clone(backend),
@@ -80,6 +110,7 @@ fn choose_version<'v>(
     verified: &VerifiedRequest,
     asked: &[u8],
     versions: &'v Versions,
+    now: impl Fn() -> Timestamp,
 ) -> Result<(&'v ServedVersion, VersionSource), Rejection> {
     if let Some(callback) = verified.callback() {
         let issuer = callback
@@ -100,15 +131,36 @@ fn choose_version<'v>(
         (Some(version), _) => Ok((version, VersionSource::Header)),
         (None, UnknownVersion::Default) => Ok((versions.default(), VersionSource::Unknown)),
         (None, UnknownVersion::Reject) => {
-            let known: Vec<_> = versions
-                .iter()
-                .map(|version| version.name().as_str())
-                .collect();
-            Err(Rejection::VersionUnknown {
-                known: known.join(", "),
-            })
+            let known = names(versions.in_service(now()));
+            Err(Rejection::VersionUnknown { known })
         }
     }
+}
+
+/// Whether a version serves at this time.
+fn serves(life_cycle: &LifeCycle, versions: &Versions, now: Timestamp) -> Result<(), Rejection> {
+    let migration = || {
+        let is_current = |version: &&ServedVersion| version.stage(now) == Stage::Current;
+        Migration {
+            versions: names(versions.iter().filter(is_current)),
+            link: life_cycle.link.clone(),
+        }
+    };
+    match life_cycle.stage(now) {
+        Stage::Current | Stage::Deprecated | Stage::PastSunset => Ok(()),
+        Stage::Brownout { ends_in } => Err(Rejection::VersionBrownout {
+            migration: migration(),
+            retry_after: ends_in,
+        }),
+        Stage::Retired => Err(Rejection::VersionRetired {
+            migration: migration(),
+        }),
+    }
+}
+
+fn names<'v>(versions: impl Iterator<Item = &'v ServedVersion>) -> String {
+    let names: Vec<_> = versions.map(|version| version.name().as_str()).collect();
+    names.join(", ")
 }
 
 /// The backend of a route, of a canary, or the version's own. A callback takes no route: it has no application, and belongs
@@ -191,8 +243,24 @@ mod tests {
         }
     }
 
+    /// 2025-01-01T00:00:00Z.
+    const NOW: Timestamp = Timestamp::from_millis(1_735_689_600_000);
+
+    fn rejected(versions: &Versions, asked: &str) -> Rejection {
+        let wanted = wanted(asked, "/");
+        let unrouted = route(verified(None), wanted, versions, || NOW, |_| true).unwrap_err();
+        unrouted.rejection
+    }
+
     fn routed(verified: VerifiedRequest, asked: &str, config: &str) -> (String, VersionSource) {
-        let routed = route(verified, wanted(asked, "/"), &versions(config), |_| true).unwrap();
+        let routed = route(
+            verified,
+            wanted(asked, "/"),
+            &versions(config),
+            || NOW,
+            |_| true,
+        )
+        .unwrap();
         let route = routed.route();
         (route.backend.name.to_string(), route.source)
     }
@@ -298,7 +366,7 @@ mod tests {
     #[test]
     fn an_unknown_version_is_rejected_with_the_list_of_known_ones() {
         let versions = versions(&format!("unknown = 'reject'\n{TWO}"));
-        let rejection = route(verified(None), wanted("v3", "/"), &versions, |_| true).unwrap_err();
+        let rejection = rejected(&versions, "v3");
         let Rejection::VersionUnknown { known } = rejection else {
             panic!("{rejection}")
         };
@@ -321,6 +389,103 @@ mod tests {
                 routed(verified, "v1", TWO),
                 (version.to_owned(), VersionSource::State)
             );
+        }
+    }
+
+    /// v1 ends at `NOW`, and v3 has a brown-out of an hour that begins then.
+    const ENDING: &str = "[versions.v1]\nbackend = '127.0.0.1:1'\nlink = 'https://acme.example/v2'\n\
+        deprecated = '2024-01-01'\nsunset = '2025-01-01'\nafter_sunset = 'gone'\n\
+        [versions.v2]\nbackend = '127.0.0.1:2'\n\
+        [versions.v3]\nbackend = '127.0.0.1:3'\nbrownouts = ['2025-01-01T00:00:00Z/PT1H']\n";
+
+    fn at(seconds: i64, asked: &str) -> Result<RoutedRequest, Unrouted> {
+        let now = || Timestamp::from_millis(NOW.as_millis() + seconds * 1000);
+        let versions = versions(&format!("unknown = 'reject'\n{ENDING}"));
+        route(verified(None), wanted(asked, "/"), &versions, now, |_| true)
+    }
+
+    #[test]
+    fn a_version_is_rejected_from_the_second_of_its_sunset_on() {
+        for asked in ["v1", ""] {
+            at(-1, asked).unwrap();
+            for seconds in [0, 1, 1_000_000_000] {
+                let Unrouted { rejection, route } = at(seconds, asked).unwrap_err();
+                let Rejection::VersionRetired { migration } = rejection else {
+                    panic!("{rejection}")
+                };
+                assert_eq!(migration.link.as_deref(), Some("https://acme.example/v2"));
+                assert_eq!(route.unwrap().backend.name.to_string(), "v1");
+                // v3 is switched off for the first hour.
+                let others = if seconds < 3600 { "v2" } else { "v2, v3" };
+                assert_eq!(migration.versions, others);
+            }
+        }
+    }
+
+    #[test]
+    fn a_brownout_lasts_from_its_first_second_to_its_end() {
+        for (seconds, retry_after) in [(-1, None), (0, Some(3600)), (3599, Some(1)), (3600, None)] {
+            let found = match at(seconds, "v3") {
+                Ok(_) => None,
+                Err(Unrouted {
+                    rejection: Rejection::VersionBrownout { retry_after, .. },
+                    route,
+                }) => {
+                    assert_eq!(route.unwrap().source, VersionSource::Header);
+                    Some(retry_after.as_secs())
+                }
+                Err(Unrouted { rejection, .. }) => panic!("{rejection}"),
+            };
+            assert_eq!(found, retry_after, "{seconds}");
+        }
+    }
+
+    #[test]
+    fn a_retired_version_is_not_listed_among_the_known_ones() {
+        for (seconds, listed) in [(-1, "v1, v2, v3"), (0, "v2, v3")] {
+            let Unrouted { rejection, route } = at(seconds, "v9").unwrap_err();
+            let Rejection::VersionUnknown { known } = rejection else {
+                panic!("{rejection}")
+            };
+            assert_eq!(known, listed);
+            assert!(route.is_none());
+        }
+    }
+
+    #[test]
+    fn the_sunset_holds_for_every_source() {
+        let versions = versions(ENDING);
+        let after = || NOW;
+        let verifier = Verifier::new(sign_config(""));
+        let target = Target {
+            path: "/login",
+            query: "state=v1.abc&code=x",
+        };
+        let callback =
+            match_callback(Method::Get, BodyLength::None, target, verifier.config()).unwrap();
+        for (verified, asked, source) in [
+            (verified(None), "v1", VersionSource::Header),
+            (verified(Some("v1")), "", VersionSource::App),
+            (verified(None), "", VersionSource::Default),
+            (verified(None), "v9", VersionSource::Unknown),
+            (verifier.pass_callback(callback), "", VersionSource::State),
+        ] {
+            let unrouted = route(verified, wanted(asked, "/"), &versions, after, |_| true);
+            let unrouted = unrouted.unwrap_err();
+            assert!(matches!(
+                unrouted.rejection,
+                Rejection::VersionRetired { .. }
+            ));
+            assert_eq!(unrouted.route.unwrap().source, source);
+        }
+    }
+
+    #[test]
+    fn without_a_life_cycle_the_clock_is_not_read() {
+        let now = || unreachable!("no version has a life cycle");
+        let versions = versions(TWO);
+        for asked in ["v1", "", "v9"] {
+            route(verified(None), wanted(asked, "/"), &versions, now, |_| true).unwrap();
         }
     }
 }

@@ -1,5 +1,7 @@
 //! One value of a file.
 
+use std::borrow::Cow;
+
 use toml::{Spanned, de::DeValue};
 
 use super::{
@@ -35,6 +37,15 @@ impl<'d> Value<'d> {
     #[must_use]
     pub fn as_str(&self) -> Option<&'d str> {
         self.spanned.get_ref().as_str()
+    }
+
+    /// The text of a time: of a string, or of a date or time of TOML as RFC 3339 writes it.
+    #[must_use]
+    pub fn as_time_text(&self) -> Option<Cow<'d, str>> {
+        match self.spanned.get_ref() {
+            DeValue::Datetime(time) => Some(time.to_string().into()),
+            value => value.as_str().map(Cow::Borrowed),
+        }
     }
 
     /// The number, if the value is a whole number of 64 bits.

@@ -53,6 +53,8 @@ pub enum Verb {
     HealthAddress,
     /// Hand over to a new process of the program's new file.
     Upgrade,
+    /// Report the program's state, in a format of its own.
+    Status,
 }
 
 impl Verb {
@@ -62,6 +64,7 @@ impl Verb {
             Self::Diff => b'd',
             Self::HealthAddress => b'h',
             Self::Upgrade => b'u',
+            Self::Status => b's',
         }
     }
 
@@ -71,6 +74,7 @@ impl Verb {
             b'd' => Some(Self::Diff),
             b'h' => Some(Self::HealthAddress),
             b'u' => Some(Self::Upgrade),
+            b's' => Some(Self::Status),
             _ => None,
         }
     }

@@ -156,17 +156,37 @@ fn names_and_origins_are_validated() {
 
 #[test]
 fn a_warning_names_the_first_applications_and_mentions_more() {
-    let found = |count: u32| -> Vec<UnknownDefault> {
+    let found = |count: u32| -> Vec<UnusableDefault> {
         (0..count)
-            .map(|number| UnknownDefault {
+            .map(|number| UnusableDefault {
                 ident: format!("app-{number}"),
                 version: "v9".to_owned(),
             })
             .collect()
     };
-    assert_eq!(unknown_defaults_warning(&[]), None);
-    let one = unknown_defaults_warning(&found(1)).unwrap();
-    assert!(one.contains("app-0 (v9)") && !one.contains("more"), "{one}");
-    let many = unknown_defaults_warning(&found(MAX_NAMED_DEFAULTS + 1)).unwrap();
-    assert!(many.contains("app-9 (v9), and more"), "{many}");
+    let versions = crate::config::tests::versions("[versions.v1]\nbackend = '127.0.0.1:1'\n");
+    let warnings = |found: &[UnusableDefault]| default_version_warnings(found, &versions);
+    assert!(warnings(&[]).is_empty());
+    let one = &warnings(&found(1))[..];
+    assert!(
+        one[0].contains("app-0 (v9)") && !one[0].contains("more"),
+        "{one:?}"
+    );
+    let many = &warnings(&found(MAX_NAMED_DEFAULTS + 1))[..];
+    assert!(many[0].contains("app-9 (v9), and more"), "{many:?}");
+    let mut both = found(1);
+    // The store names it because it is retired.
+    both.push(UnusableDefault {
+        ident: "shop".to_owned(),
+        version: "v1".to_owned(),
+    });
+    let both = warnings(&both);
+    assert!(
+        both[0].contains("app-0 (v9)") && !both[0].contains("shop"),
+        "{both:?}"
+    );
+    assert!(
+        both[1].contains("is retired") && both[1].contains("shop (v1)"),
+        "{both:?}"
+    );
 }

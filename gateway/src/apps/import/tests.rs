@@ -83,7 +83,7 @@ fn every_problem_is_reported_by_line_without_quoting_the_file() {
         "line 4: name: allowed: 1 to 64",
         "line 4: origins: allowed: an origin",
         "line 4: profile: allowed: a preset",
-        "line 4: default_version: unknown default version; allowed: v1, v2",
+        "line 4: default_version: unknown or retired default version; allowed: v1, v2",
         "line 6: ident: duplicate of line 2",
         "line 7: 2 fields; the header row has 6",
         "line 8: ident: missing",

@@ -1,11 +1,11 @@
 //! One backend of a version: the addresses that serve all of its requests, or a part of them. CONTRACT 5.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use gateway_protocol::version::Version;
 use signpost_kit::config::{Read, Section};
 
-use super::upstream::Upstream;
+use super::{life_cycle::LifeCycle, upstream::Upstream};
 
 /// A backend, and the requests that it serves.
 #[derive(Clone, Debug)]
@@ -18,6 +18,8 @@ pub struct Backend {
     pub(crate) upstream: Upstream,
     /// How the gateway checks the accounts of its requests.
     pub(crate) account: AccountRules,
+    /// The life cycle of its version, if one is configured.
+    pub(crate) life_cycle: Option<Arc<LifeCycle>>,
 }
 
 /// A version, and a part of its requests. It identifies a backend, also after a reload.

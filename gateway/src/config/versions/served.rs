@@ -3,11 +3,15 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use gateway_protocol::version::Version;
-use signpost_kit::config::{Read, Section};
+use signpost_kit::{
+    clock::Timestamp,
+    config::{Read, Section},
+};
 
 use super::{
     backend::{AccountRules, Backend, BackendName, Part},
     canaries::{StickyBy, WrittenCanary, read_canaries},
+    life_cycle::{LifeCycle, Stage},
     routes::{WrittenRoute, read_routes},
     upstream::{DefaultChecks, Upstream},
 };
@@ -29,6 +33,7 @@ pub(super) struct WrittenVersion {
     routes: Vec<WrittenRoute>,
     canaries: Vec<WrittenCanary>,
     sticky_by: StickyBy,
+    life_cycle: Option<Arc<LifeCycle>>,
 }
 
 impl WrittenVersion {
@@ -40,12 +45,14 @@ impl WrittenVersion {
         let upstream = Upstream::read(section, own, DefaultChecks::IfSeveral, warnings);
         let canaries = read_canaries(section, own, warnings);
         let routes = read_routes(section, own, warnings);
+        let life_cycle = LifeCycle::read(section, warnings);
         let (sticky_by, canaries) = canaries?;
         Ok(Self {
             upstream: upstream?,
             routes: routes?,
             canaries,
             sticky_by,
+            life_cycle: life_cycle?,
         })
     }
 }
@@ -66,6 +73,7 @@ impl ServedVersion {
                 number: backends.len(),
                 upstream,
                 account,
+                life_cycle: written.life_cycle.clone(),
             });
             backends.push(Arc::clone(&backend));
             backend
@@ -110,6 +118,41 @@ impl ServedVersion {
     #[must_use]
     pub fn own(&self) -> &Arc<Backend> {
         &self.own
+    }
+
+    /// Its life cycle, if one is configured.
+    #[must_use]
+    pub(crate) fn life_cycle(&self) -> Option<&LifeCycle> {
+        self.own.life_cycle.as_deref()
+    }
+
+    /// Where it is in its life cycle at this time.
+    #[must_use]
+    pub(crate) fn stage(&self, now: Timestamp) -> Stage {
+        self.life_cycle()
+            .map_or(Stage::Current, |life_cycle| life_cycle.stage(now))
+    }
+
+    /// All of its backends: its own, its canaries, and those of its routes, the longest path first.
+    pub(crate) fn backends(&self) -> impl Iterator<Item = &Arc<Backend>> {
+        let canaries = self.canaries.iter().map(|(_, backend)| backend);
+        let routes = self.routes.iter().map(|(_, backend)| backend);
+        std::iter::once(&self.own).chain(canaries).chain(routes)
+    }
+
+    /// The share of the requests without a route that a backend serves, in percent; `None` for that of a route.
+    #[must_use]
+    pub(crate) fn share(&self, backend: &Backend) -> Option<u8> {
+        let ends = || self.canaries.iter().map(|(end, _)| *end);
+        match backend.name.part {
+            Part::Route(_) => None,
+            Part::Own => Some(100 - ends().last().unwrap_or(0)),
+            Part::Canary(_) => {
+                let mut canaries = self.canaries.iter().zip(std::iter::once(0).chain(ends()));
+                let found = canaries.find(|((_, canary), _)| canary.name == backend.name);
+                found.map(|((end, _), start)| end - start)
+            }
+        }
     }
 
     /// The backend of the longest route that `path` is on; byte for byte, as sent.

@@ -1,0 +1,466 @@
+//! `signpost versions list`: what the file says of each version, and what the running gateway knows of its backends.
+//! CONTRACT 10 has the members of the JSON.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use serde::Serialize;
+use signpost_kit::{
+    clock::{Clock, SystemClock, Timestamp},
+    command::print_line,
+    reload::{
+        NO_CHANGE,
+        control::{Verb, send},
+    },
+};
+
+use crate::{
+    config::{
+        AfterSunset, Backend, Config, Part, ServedVersion, Stage, Upstream, Versions, rfc3339,
+    },
+    routing::status::{AddressHealth, AddressStatus, BackendStatus},
+};
+
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct ListArguments {
+    /// The configuration file.
+    #[arg(long, value_name = "FILE", default_value = "conf/gateway.toml")]
+    config: PathBuf,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The whole output.
+#[derive(Debug, Serialize)]
+struct Listing {
+    /// `running`, `none` or `unknown`.
+    gateway: &'static str,
+    /// Whether a reload would change the running gateway's configuration; `None` if none runs.
+    differs: Option<bool>,
+    versions: Vec<ListedVersion>,
+    /// Why the running gateway could not be asked, for people.
+    #[serde(skip)]
+    problem: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct ListedVersion {
+    version: String,
+    is_default: bool,
+    /// `current`, `deprecated`, `brownout`, `past_sunset` or `retired`.
+    stage: &'static str,
+    deprecated: Option<String>,
+    sunset: Option<String>,
+    /// `serve` or `gone`; `None` without a sunset.
+    after_sunset: Option<&'static str>,
+    link: Option<String>,
+    /// Those that are not over, the next one first.
+    brownouts: Vec<ListedBrownout>,
+    backends: Vec<ListedBackend>,
+}
+
+#[derive(Debug, Serialize)]
+struct ListedBrownout {
+    start: String,
+    end: String,
+}
+
+#[derive(Debug, Serialize)]
+struct ListedBackend {
+    backend: String,
+    /// `own`, `canary` or `route`.
+    part: &'static str,
+    /// The share of the requests that no route takes; `None` for a route.
+    percent: Option<u8>,
+    /// The path; `None` unless it is a route's.
+    path: Option<String>,
+    addresses: Vec<AddressStatus>,
+}
+
+/// What the running gateway answers.
+enum Running {
+    /// No gateway runs with this file.
+    None,
+    /// It cannot be asked.
+    Unknown(String),
+    Known {
+        backends: Vec<BackendStatus>,
+        differs: bool,
+    },
+}
+
+pub(super) fn run(arguments: &ListArguments) -> anyhow::Result<ExitCode> {
+    let config = Config::load(&arguments.config)?;
+    let running = ask(&arguments.config);
+    let listing = Listing::new(&config.versions, running, SystemClock.now());
+    if arguments.json {
+        print_line(&serde_json::to_string(&listing)?);
+    } else {
+        listing.print();
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Asks the gateway that runs with this file.
+fn ask(file: &Path) -> Running {
+    let reply = match send(file, Verb::Status) {
+        Ok(reply) => reply,
+        Err(error) => {
+            // Nobody listens on the command's socket.
+            let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
+            if kind == Some(io::ErrorKind::ConnectionRefused) {
+                return Running::None;
+            }
+            return Running::Unknown(format!("{error:#}"));
+        }
+    };
+    if !reply.is_success {
+        return Running::Unknown(reply.text);
+    }
+    let backends = match serde_json::from_str(&reply.text) {
+        Ok(backends) => backends,
+        Err(error) => return Running::Unknown(format!("its answer is malformed: {error}")),
+    };
+    let compared = send(file, Verb::Diff);
+    let is_same =
+        compared.is_ok_and(|reply| reply.is_success && reply.text.trim_end().ends_with(NO_CHANGE));
+    Running::Known {
+        backends,
+        differs: !is_same,
+    }
+}
+
+impl Listing {
+    fn new(versions: &Versions, running: Running, now: Timestamp) -> Self {
+        let (gateway, differs, known, problem) = match running {
+            Running::None => ("none", None, Vec::new(), None),
+            Running::Unknown(problem) => ("unknown", None, Vec::new(), Some(problem)),
+            Running::Known { backends, differs } => ("running", Some(differs), backends, None),
+        };
+        let listed = |version: &ServedVersion| {
+            let is_default = version.name() == versions.default().name();
+            ListedVersion::new(version, is_default, &known, now)
+        };
+        Self {
+            gateway,
+            differs,
+            versions: versions.iter().map(listed).collect(),
+            problem,
+        }
+    }
+
+    fn print(&self) {
+        print_table(
+            &[
+                "VERSION",
+                "STAGE",
+                "DEPRECATED",
+                "SUNSET",
+                "THEN",
+                "NEXT BROWN-OUT",
+                "LINK",
+            ],
+            self.versions.iter().map(ListedVersion::row),
+        );
+        print_line("");
+        print_table(
+            &["BACKEND", "SHARE", "ADDRESS", "HEALTH", "IN FLIGHT"],
+            self.versions
+                .iter()
+                .flat_map(|version| &version.backends)
+                .flat_map(ListedBackend::rows),
+        );
+        match (self.gateway, &self.problem) {
+            ("none", _) => print_line("\nhealth: unknown, no gateway runs with this file"),
+            (_, Some(problem)) => {
+                let problem = problem.replace('\n', " ");
+                print_line(&format!("\nhealth: unknown, {}", printable(&problem)));
+            }
+            _ => {}
+        }
+        if self.differs == Some(true) {
+            print_line(
+                "\nThe running gateway has another configuration than this file: signpost check --diff shows the changes, \
+                 signpost reload applies them",
+            );
+        }
+    }
+}
+
+impl ListedVersion {
+    fn new(
+        version: &ServedVersion,
+        is_default: bool,
+        known: &[BackendStatus],
+        now: Timestamp,
+    ) -> Self {
+        let life_cycle = version.life_cycle();
+        let sunset = life_cycle.and_then(|one| one.sunset);
+        let after_sunset = life_cycle.map(|one| match one.after_sunset {
+            AfterSunset::Serve => "serve",
+            AfterSunset::Gone => "gone",
+        });
+        let brownouts = life_cycle.into_iter().flat_map(|one| &one.brownouts);
+        let brownouts = brownouts
+            .filter(|brownout| now < brownout.end)
+            .map(|brownout| ListedBrownout {
+                start: rfc3339(brownout.start),
+                end: rfc3339(brownout.end),
+            });
+        Self {
+            version: version.name().to_string(),
+            is_default,
+            stage: stage_name(version.stage(now)),
+            deprecated: life_cycle.and_then(|one| one.deprecated).map(rfc3339),
+            sunset: sunset.map(rfc3339),
+            after_sunset: after_sunset.filter(|_| sunset.is_some()),
+            link: life_cycle
+                .and_then(|one| one.link.as_deref())
+                .map(str::to_owned),
+            brownouts: brownouts.collect(),
+            backends: version
+                .backends()
+                .map(|backend| ListedBackend::new(version, backend, known))
+                .collect(),
+        }
+    }
+
+    fn row(&self) -> Vec<String> {
+        let or_dash = |text: Option<&str>| text.unwrap_or("-").to_owned();
+        let next = self.brownouts.first();
+        let next = next.map(|brownout| format!("{} to {}", brownout.start, brownout.end));
+        vec![
+            if self.is_default {
+                format!("{} (default)", self.version)
+            } else {
+                self.version.clone()
+            },
+            self.stage.replace('_', " "),
+            or_dash(self.deprecated.as_deref()),
+            or_dash(self.sunset.as_deref()),
+            or_dash(self.after_sunset),
+            or_dash(next.as_deref()),
+            or_dash(self.link.as_deref()),
+        ]
+    }
+}
+
+impl ListedBackend {
+    fn new(version: &ServedVersion, backend: &Backend, known: &[BackendStatus]) -> Self {
+        let name = backend.name.to_string();
+        let status = known.iter().find(|status| status.backend == name);
+        let (part, path) = match &backend.name.part {
+            Part::Own => ("own", None),
+            Part::Canary(_) => ("canary", None),
+            Part::Route(path) => ("route", Some(path.to_string())),
+        };
+        Self {
+            backend: name,
+            part,
+            percent: version.share(backend),
+            path,
+            addresses: match status {
+                Some(status) => status.addresses.clone(),
+                None => configured(&backend.upstream),
+            },
+        }
+    }
+
+    /// A row for each address; one if there is none.
+    fn rows(&self) -> Vec<Vec<String>> {
+        let share = self.percent.map(|percent| format!("{percent} %"));
+        let share = share.unwrap_or_else(|| "-".to_owned());
+        let row = |address: &str, health: &str, in_flight: Option<usize>| {
+            let in_flight = in_flight.map(|number| number.to_string());
+            vec![
+                self.backend.clone(),
+                share.clone(),
+                address.to_owned(),
+                health.to_owned(),
+                in_flight.unwrap_or_else(|| "-".to_owned()),
+            ]
+        };
+        if self.addresses.is_empty() {
+            return vec![row("-", "no address was resolved", None)];
+        }
+        let rows = self.addresses.iter();
+        rows.map(|one| row(&one.address, one.health.as_str(), one.in_flight))
+            .collect()
+    }
+}
+
+const fn stage_name(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Current => "current",
+        Stage::Deprecated => "deprecated",
+        Stage::Brownout { .. } => "brownout",
+        Stage::PastSunset => "past_sunset",
+        Stage::Retired => "retired",
+    }
+}
+
+/// The addresses in the file: nothing is known of their health.
+fn configured(upstream: &Upstream) -> Vec<AddressStatus> {
+    let unknown = |address: String| AddressStatus {
+        address,
+        health: AddressHealth::Unknown,
+        in_flight: None,
+    };
+    match upstream {
+        Upstream::Fixed(endpoint) => vec![unknown(endpoint.address.to_string())],
+        Upstream::Balanced(balancing) => {
+            let addresses = balancing.addresses.iter();
+            addresses
+                .map(|address| unknown(address.host_port.to_string()))
+                .collect()
+        }
+    }
+}
+
+/// Prints rows below their heads. All columns but the last one are aligned.
+fn print_table(heads: &[&str], rows: impl Iterator<Item = Vec<String>>) {
+    let heads = heads.iter().map(|head| (*head).to_owned()).collect();
+    let rows: Vec<Vec<String>> = std::iter::once(heads).chain(rows).collect();
+    for line in table_lines(&rows) {
+        print_line(&line);
+    }
+}
+
+fn table_lines(rows: &[Vec<String>]) -> Vec<String> {
+    let length = |cell: &String| cell.chars().count();
+    let width = |column| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.map(length).max().unwrap_or(0)
+    };
+    let columns = rows.first().map_or(0, Vec::len);
+    let widths: Vec<_> = (0..columns).map(width).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths);
+        let cells = cells.map(|(cell, width)| format!("{:width$}", printable(cell)));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect()
+}
+
+/// The text without control characters, which a terminal would interpret.
+fn printable(text: &str) -> String {
+    let printable = |letter: char| {
+        if letter.is_control() {
+            char::REPLACEMENT_CHARACTER
+        } else {
+            letter
+        }
+    };
+    text.chars().map(printable).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::tests::versions;
+
+    /// 2026-11-01T00:00:00Z.
+    const NOW: Timestamp = Timestamp::from_millis(1_793_491_200_000);
+
+    const TWO: &str = "default_version = 'v2'\n\
+        [versions.v1]\nbackends = ['127.0.0.1:1', 'login:2']\ndeprecated = '2026-10-01'\nsunset = '2027-01-01'\n\
+        after_sunset = 'gone'\nlink = 'https://acme.example/v2'\n\
+        brownouts = ['2026-12-08T10:00:00Z/PT2H', '2026-10-01T10:00:00Z/PT1H', '2026-12-01T10:00:00Z/PT1H']\n\
+        [versions.v2]\nbackend = '127.0.0.1:3'\n\
+        [[versions.v2.canaries]]\nname = 'next'\npercent = 5\nbackend = '127.0.0.1:4'\n\
+        [[versions.v2.canaries]]\nname = 'later'\npercent = 10\nbackend = '127.0.0.1:5'\n\
+        [[versions.v2.routes]]\npath = '/orders/'\nbackend = '127.0.0.1:6'\n";
+
+    fn json(running: Running) -> serde_json::Value {
+        let listing = Listing::new(&versions(TWO), running, NOW);
+        serde_json::to_value(&listing).unwrap()
+    }
+
+    #[test]
+    fn without_a_gateway_the_file_is_listed() {
+        let listed = json(Running::None);
+        assert_eq!(listed["gateway"], "none");
+        assert_eq!(listed["differs"], serde_json::Value::Null);
+        let one = &listed["versions"][0];
+        let expected = serde_json::json!({
+            "version": "v1",
+            "is_default": false,
+            "stage": "deprecated",
+            "deprecated": "2026-10-01T00:00:00Z",
+            "sunset": "2027-01-01T00:00:00Z",
+            "after_sunset": "gone",
+            "link": "https://acme.example/v2",
+            "brownouts": [
+                { "start": "2026-12-01T10:00:00Z", "end": "2026-12-01T11:00:00Z" },
+                { "start": "2026-12-08T10:00:00Z", "end": "2026-12-08T12:00:00Z" },
+            ],
+            "backends": [{
+                "backend": "v1",
+                "part": "own",
+                "percent": 100,
+                "path": null,
+                "addresses": [
+                    { "address": "127.0.0.1:1", "health": "unknown", "in_flight": null },
+                    { "address": "login:2", "health": "unknown", "in_flight": null },
+                ],
+            }],
+        });
+        assert_eq!(*one, expected);
+        let two = &listed["versions"][1];
+        assert_eq!(two["is_default"], true);
+        assert_eq!(two["stage"], "current");
+        assert_eq!(two["after_sunset"], serde_json::Value::Null);
+        let backends = two["backends"].as_array().unwrap();
+        let shown = backends.iter().map(|one| {
+            let [name, part, percent, path] =
+                ["backend", "part", "percent", "path"].map(|member| one[member].to_string());
+            format!("{name} {part} {percent} {path}")
+        });
+        let expected = [
+            r#""v2" "own" 85 null"#,
+            r#""v2 (canary next)" "canary" 5 null"#,
+            r#""v2 (canary later)" "canary" 10 null"#,
+            r#""v2 /orders/" "route" null "/orders/""#,
+        ];
+        assert_eq!(shown.collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn the_health_is_that_of_the_running_gateway() {
+        let addresses = vec![AddressStatus {
+            address: "127.0.0.1:1".to_owned(),
+            health: AddressHealth::Unhealthy,
+            in_flight: Some(3),
+        }];
+        let backends = vec![BackendStatus {
+            backend: "v1".to_owned(),
+            addresses,
+        }];
+        let listed = json(Running::Known {
+            backends,
+            differs: true,
+        });
+        assert_eq!(listed["gateway"], "running");
+        assert_eq!(listed["differs"], true);
+        let address = &listed["versions"][0]["backends"][0]["addresses"][0];
+        assert_eq!(address["health"], "unhealthy");
+        assert_eq!(address["in_flight"], 3);
+        // The running gateway does not have this backend yet.
+        let address = &listed["versions"][1]["backends"][0]["addresses"][0];
+        assert_eq!(address["health"], "unknown");
+    }
+
+    #[test]
+    fn columns_are_aligned_and_control_characters_are_not_shown() {
+        let row = |cells: [&str; 3]| cells.map(str::to_owned).to_vec();
+        let rows = [row(["A", "LONG", "END"]), row(["two", "\u{1b}[2J", "x"])];
+        assert_eq!(
+            table_lines(&rows),
+            ["A    LONG  END", "two  \u{fffd}[2J  x"]
+        );
+    }
+}

@@ -1,0 +1,183 @@
+//! Reads the keys of a life cycle.
+
+use std::{sync::Arc, time::Duration};
+
+use signpost_kit::{
+    clock::Timestamp,
+    config::{Read, Section, Value},
+};
+use url::Url;
+
+use super::{
+    AfterSunset, Brownout, LifeCycle,
+    dates::{parse_duration, parse_time, rfc3339},
+    fields,
+};
+
+/// Limit of `link`, in bytes: each answer of the version has it, twice if there is a sunset.
+const MAX_LINK_BYTES: usize = 1024;
+/// Limit of `brownouts`: each request of the version is compared with all of them.
+const MAX_BROWNOUTS: usize = 64;
+/// Limit of a brown-out. A longer one is an end: that is what `sunset` is for.
+const MAX_BROWNOUT: Duration = Duration::from_secs(7 * 86_400);
+
+const ALLOWED_TIME: &str =
+    "a time or a date, for example \"2026-12-01T10:00:00Z\" or \"2026-12-01\" (00:00 UTC)";
+const ALLOWED_BROWNOUT: &str =
+    "a start and a duration of 1 s to 7 days, for example \"2026-12-01T10:00:00Z/PT1H\"";
+
+impl LifeCycle {
+    /// Reads the keys of a version; `None` if it has none of them, or none with an effect.
+    pub(in super::super) fn read(
+        section: &mut Section<'_>,
+        warnings: &mut Vec<String>,
+    ) -> Read<Option<Arc<Self>>> {
+        let deprecated = time(section, "deprecated");
+        let sunset = sunset(section, deprecated.as_ref().ok().copied().flatten());
+        let known_sunset = sunset.as_ref().ok().copied().flatten();
+        // A sunset that is invalid is reported already.
+        let has_sunset = known_sunset.is_some() || sunset.is_err();
+        let after_sunset = after_sunset(section, has_sunset, warnings);
+        let link = link(section);
+        let brownouts = brownouts(section, known_sunset);
+        let (deprecated, sunset, brownouts) = (deprecated?, sunset?, brownouts?);
+        let (after_sunset, link) = (after_sunset?, link?);
+        if deprecated.is_none() && sunset.is_none() && brownouts.is_empty() {
+            if link.is_some() {
+                warnings.push(format!(
+                    "{}.link has no effect: there is neither deprecated nor sunset nor a brown-out",
+                    section.table_path()
+                ));
+            }
+            return Ok(None);
+        }
+        Ok(Some(Arc::new(Self {
+            fields: fields(deprecated, sunset, link.as_deref()),
+            deprecated,
+            sunset,
+            after_sunset,
+            link,
+            brownouts,
+        })))
+    }
+}
+
+/// Reads a time, as a string or as a time of TOML.
+fn time(section: &mut Section<'_>, key: &str) -> Read<Option<Timestamp>> {
+    let Some(value) = section.find(key) else {
+        return Ok(None);
+    };
+    let text = value.as_time_text();
+    let text = text.ok_or_else(|| value.invalid_unshown(ALLOWED_TIME))?;
+    let time = parse_time(&text).ok_or_else(|| value.invalid(ALLOWED_TIME))?;
+    section.set(key, rfc3339(time));
+    Ok(Some(time))
+}
+
+fn sunset(section: &mut Section<'_>, deprecated: Option<Timestamp>) -> Read<Option<Timestamp>> {
+    const KEY: &str = "sunset";
+    let sunset = time(section, KEY)?;
+    if let (Some(sunset), Some(deprecated)) = (sunset, deprecated)
+        && sunset < deprecated
+    {
+        let found = format!("{}, which is before deprecated", rfc3339(sunset));
+        let allowed = format!("{} or later", rfc3339(deprecated));
+        return Err(section.problem(KEY, &found, &allowed));
+    }
+    Ok(sunset)
+}
+
+fn after_sunset(
+    section: &mut Section<'_>,
+    has_sunset: bool,
+    warnings: &mut Vec<String>,
+) -> Read<AfterSunset> {
+    const KEY: &str = "after_sunset";
+    let choices = [("serve", AfterSunset::Serve), ("gone", AfterSunset::Gone)];
+    let after = section.choice(KEY, &choices, AfterSunset::Serve)?;
+    if !has_sunset && section.has(KEY) {
+        if after == AfterSunset::Gone {
+            return Err(section.problem(KEY, "\"gone\" without sunset", "\"gone\" with sunset"));
+        }
+        let path = section.table_path();
+        warnings.push(format!("{path}.{KEY} has no effect: there is no sunset"));
+    }
+    Ok(after)
+}
+
+fn link(section: &mut Section<'_>) -> Read<Option<Box<str>>> {
+    let allowed = format!(
+        "an http or https URL of at most {MAX_LINK_BYTES} bytes, without user name and password, for example \
+         \"https://api.example.com/docs/v2\""
+    );
+    section.optional_by("link", &allowed, parse_link)
+}
+
+/// Parses a URL that can stand in `Link: <URL>`.
+fn parse_link(text: &str) -> Option<Box<str>> {
+    let url = Url::parse(text).ok()?;
+    let is_web = matches!(url.scheme(), "http" | "https") && url.has_host();
+    let is_public = url.username().is_empty() && url.password().is_none();
+    // A parsed URL has been percent-encoded. This does not rely on it.
+    let is_quotable =
+        |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'<' | b'>' | b'"' | b'\\');
+    let text = url.as_str();
+    let is_valid =
+        is_web && is_public && text.len() <= MAX_LINK_BYTES && text.bytes().all(is_quotable);
+    is_valid.then(|| text.into())
+}
+
+fn brownouts(section: &mut Section<'_>, sunset: Option<Timestamp>) -> Read<Vec<Brownout>> {
+    const KEY: &str = "brownouts";
+    let Some(value) = section.find(KEY) else {
+        section.set(KEY, "[]");
+        return Ok(Vec::new());
+    };
+    let allowed = format!("a list of at most {MAX_BROWNOUTS}, each {ALLOWED_BROWNOUT}");
+    let items = value.items();
+    let items = items.ok_or_else(|| value.invalid_unshown(&allowed))?;
+    if items.len() > MAX_BROWNOUTS {
+        return Err(value.problem(&format!("a list of {}", items.len()), &allowed));
+    }
+    // All are read before the first failure ends this, so that every problem is reported.
+    let read = |item: &Value<'_>| brownout(item, sunset);
+    let brownouts: Vec<_> = items.iter().map(read).collect();
+    let brownouts: Vec<Brownout> = brownouts.into_iter().collect::<Read<_>>()?;
+    for (index, one) in brownouts.iter().enumerate() {
+        let overlaps = |other: &Brownout| one.start < other.end && other.start < one.end;
+        if let Some(other) = brownouts[..index].iter().position(overlaps) {
+            let found = format!("one that overlaps {KEY}[{other}]");
+            return Err(items[index].problem(&found, "brown-outs that do not overlap"));
+        }
+    }
+    let mut brownouts = brownouts;
+    brownouts.sort_by_key(|brownout| brownout.start);
+    let shown = |one: &Brownout| format!("{}/{}", rfc3339(one.start), rfc3339(one.end));
+    let shown: Vec<_> = brownouts.iter().map(shown).collect();
+    section.set(KEY, format!("[{}]", shown.join(", ")));
+    Ok(brownouts)
+}
+
+fn brownout(value: &Value<'_>, sunset: Option<Timestamp>) -> Read<Brownout> {
+    let text = value.as_str();
+    let text = text.ok_or_else(|| value.invalid_unshown(ALLOWED_BROWNOUT))?;
+    let brownout = parse_brownout(text).ok_or_else(|| value.invalid(ALLOWED_BROWNOUT))?;
+    match sunset {
+        Some(sunset) if sunset < brownout.end => {
+            let found = format!("one that ends at {}", rfc3339(brownout.end));
+            let allowed = format!("an end at the sunset, {}, or before", rfc3339(sunset));
+            Err(value.problem(&found, &allowed))
+        }
+        _ => Ok(brownout),
+    }
+}
+
+fn parse_brownout(text: &str) -> Option<Brownout> {
+    let (start, duration) = text.split_once('/')?;
+    let (start, duration) = (parse_time(start)?, parse_duration(duration)?);
+    let is_allowed = !duration.is_zero() && duration <= MAX_BROWNOUT;
+    // The end must be a time that can be written.
+    let end = start.plus(duration);
+    parse_time(&rfc3339(end))?;
+    is_allowed.then_some(Brownout { start, end })
+}

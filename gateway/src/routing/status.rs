@@ -1,0 +1,82 @@
+//! The state of a backend's addresses, as the running gateway reports it to `signpost versions list`.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Balancer, address::Address};
+
+/// The addresses of one backend.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct BackendStatus {
+    /// The backend's name.
+    pub backend: String,
+    /// Its addresses; those of names as last resolved.
+    pub addresses: Vec<AddressStatus>,
+}
+
+/// The state of one address.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct AddressStatus {
+    /// IP address and port; or as configured, if no gateway has resolved it.
+    pub address: String,
+    /// Whether it gets requests.
+    pub health: AddressHealth,
+    /// Requests in flight; `None` if they are not counted.
+    pub in_flight: Option<usize>,
+}
+
+/// Whether an address gets requests.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum AddressHealth {
+    /// It passes its checks.
+    Healthy,
+    /// It fails its checks: it gets no requests.
+    Unhealthy,
+    /// No connection could be established: it gets no requests for a moment.
+    Ejected,
+    /// It has no checks, and is not ejected.
+    Unchecked,
+    /// No gateway was asked.
+    Unknown,
+}
+
+impl AddressHealth {
+    /// The word in the output.
+    #[must_use]
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Healthy => "healthy",
+            Self::Unhealthy => "unhealthy",
+            Self::Ejected => "ejected",
+            Self::Unchecked => "unchecked",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+impl Balancer {
+    /// The state of all addresses.
+    #[must_use]
+    pub(crate) fn status(&self) -> Vec<AddressStatus> {
+        let addresses = self.addresses.load();
+        let status = |address: &std::sync::Arc<Address>| AddressStatus {
+            address: address.socket().to_string(),
+            health: self.health_of(address),
+            in_flight: Some(address.in_flight()),
+        };
+        addresses.iter().map(status).collect()
+    }
+
+    fn health_of(&self, address: &Address) -> AddressHealth {
+        let state = address.state();
+        if self.checks.is_some() && !state.health.is_healthy() {
+            AddressHealth::Unhealthy
+        } else if state.ejection.is_active(|| self.now_ms()) {
+            AddressHealth::Ejected
+        } else if self.checks.is_none() {
+            AddressHealth::Unchecked
+        } else {
+            AddressHealth::Healthy
+        }
+    }
+}

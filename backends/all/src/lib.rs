@@ -14,12 +14,10 @@ use crate::versions::Versions;
 /// The routes of all versions. The first one is the default route. CONTRACT 5.
 pub fn router(service: Arc<login::Service>) -> Router {
     let headers = service.config().headers().clone();
+    let service = || Arc::clone(&service);
     let versions = Versions::new([
-        (
-            login_v1::V1::VERSION,
-            login_v1::router(Arc::clone(&service)),
-        ),
-        (login_v2::V2::VERSION, login_v2::router(service)),
+        (login_v1::V1::VERSION, login_v1::router(service())),
+        (login_v2::V2::VERSION, login_v2::router(service())),
     ]);
     Router::new().fallback(async move |request: Request| -> Response {
         let choice = versions.choose(&request, &headers);

@@ -3,7 +3,10 @@
 use std::{
     fmt::Write as _,
     fs::{self, File},
-    os::unix::{fs::symlink, process::CommandExt as _},
+    os::unix::{
+        fs::{PermissionsExt as _, symlink},
+        process::CommandExt as _,
+    },
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     thread,
@@ -15,6 +18,8 @@ use end_to_end::{
     examples::uncommented,
     port::free_address,
     program::programs_folder,
+    project_copy::ProjectCopy,
+    versions::versions,
 };
 
 use super::is_run;
@@ -23,27 +28,29 @@ use super::is_run;
 const TIMEOUT: Duration = Duration::from_secs(900);
 const INTERVAL: Duration = Duration::from_millis(20);
 
-/// Left out of the project's copy, as hidden files are.
-const NOT_COPIED: [&str; 2] = ["target", "data"];
-
 /// The ports in the documents and in `conf`. Each is replaced by a free one.
 const PORTS: [&str; 6] = ["8080", "8081", "7001", "7002", "7003", "7100"];
 
 /// Keys in `conf` whose commented-out default has such a port.
 const KEYS_WITH_PORTS: [&str; 2] = ["listen", "public_url"];
 
-/// Packages that a document names so that `scripts/run` and a version share a build. They are built already.
-const BUILT: &str =
-    "--package gateway --package login-v1 --package login-v2 --package sandbox-provider \\\n    ";
+/// How `scripts/new-version` chooses the port of version 3, and that port: a free one here.
+const PORT_RULE: (&str, &str) = ("new_port=$((7000 + new_number))", "new_port=7003");
 
 /// Precedes each command's output, and its exit status.
 const MARK: char = '\u{1e}';
 
-/// Defined in every session. `scripts/run` builds nothing here, and runs until the session ends.
+/// Defined in every session. `scripts/run` builds only new versions here, and runs until the session ends.
 const PRELUDE: &str = r#"
 set -o pipefail
 trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT
 run() {
+    local version
+    for version in $(scripts/versions); do
+        [ -e target/release/login-$version ] && continue
+        cargo build --quiet --package login-$version --bin login-$version &&
+            ln -s "$CARGO_TARGET_DIR/debug/login-$version" target/release/ || return
+    done
     ./scripts/run --programs target/release "$@" >run.log 2>&1 &
     until grep -q 'Ctrl-C stops everything' run.log; do
         kill -0 $! || { cat run.log; return 1; }
@@ -58,49 +65,67 @@ pub(super) struct Session {
     folder: PathBuf,
     /// Texts in the documents, and their replacements here.
     replacements: Vec<(String, String)>,
-    /// The folder for the script and its output; locked, so that concurrent runs wait for each other.
-    own: PathBuf,
-    _lock: File,
+    /// Where cargo builds.
+    target: PathBuf,
+    /// Also the folder for the script and its output.
+    copy: ProjectCopy,
 }
 
 impl Session {
     /// In the project itself, for commands that only build and test.
     pub(super) fn in_the_project(name: &str) -> Self {
+        let target = programs_folder().parent().unwrap().to_owned();
         Self {
             folder: root(),
-            ..Self::new(name)
+            replacements: Vec::new(),
+            target,
+            copy: ProjectCopy::prepare(env!("CARGO_TARGET_TMPDIR"), name),
         }
     }
 
-    /// In a copy of the project with free ports, where `target/release` has the programs of this build.
+    /// In a copy of the project with free ports, a git repository, where `target/release` has the programs of this build.
     pub(super) fn in_a_copy(name: &str) -> Self {
-        let mut session = Self::new(name);
-        session.replacements = PORTS.map(|port| (port.to_owned(), free_port())).into();
-        copy(&root(), &session.folder);
+        let copy = ProjectCopy::prepare(env!("CARGO_TARGET_TMPDIR"), name);
+        copy.copy();
+        let session = Self {
+            folder: copy.path(),
+            replacements: PORTS.map(|port| (port.to_owned(), free_port())).into(),
+            target: copy.target(),
+            copy,
+        };
         for name in ["backends", "conf", "scripts/run"] {
             session.replace_in(&session.folder.join(name));
         }
-        let target = session.folder.join("target");
-        fs::create_dir(&target).unwrap();
-        for profile in ["release", "debug", "programs"] {
-            symlink(programs_folder(), target.join(profile)).unwrap();
-        }
+        let script = session.folder.join("scripts/new-version");
+        let text = fs::read_to_string(&script).unwrap();
+        let (rule, port) = PORT_RULE;
+        assert!(text.contains(rule), "{rule}");
+        fs::write(script, text.replace(rule, &session.to_here(port))).unwrap();
+        session.copy.commit_first();
+        session.link_programs();
         session
     }
 
-    /// Its folder always has the same path: cargo then builds into the same files each time.
-    fn new(name: &str) -> Self {
-        let own = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        fs::create_dir_all(&own).unwrap();
-        let lock = File::create(own.join("lock")).unwrap();
-        lock.lock().unwrap();
-        let folder = own.join("signpost");
-        let _ = fs::remove_dir_all(&folder);
-        Self {
-            folder,
-            replacements: Vec::new(),
-            own,
-            _lock: lock,
+    /// All profiles are one here: a release build takes minutes more.
+    fn link_programs(&self) {
+        let target = self.folder.join("target");
+        let release = target.join("release");
+        fs::create_dir_all(&release).unwrap();
+        for file in fs::read_dir(programs_folder()).unwrap() {
+            let path = file.unwrap().path();
+            let (name, file) = (path.file_name().unwrap(), fs::metadata(&path).unwrap());
+            // A program of a version that is not in the project is from another time.
+            let name = name.to_string_lossy();
+            let is_version = name.starts_with("login-v");
+            if is_version && !versions().iter().any(|one| one.program.name() == name) {
+                continue;
+            }
+            if file.is_file() && file.permissions().mode() & 0o100 != 0 {
+                symlink(&path, release.join(&*name)).unwrap();
+            }
+        }
+        for profile in ["debug", "programs"] {
+            symlink("release", target.join(profile)).unwrap();
         }
     }
 
@@ -139,9 +164,6 @@ impl Session {
         let mut script = PRELUDE.to_owned();
         for command in &commands {
             let text = self.to_here(&command.text).replace("./scripts/run", "run");
-            // All profiles are one here: a release build takes minutes more.
-            let text = text.replace("cargo build --release", "cargo build");
-            let text = text.replace(BUILT, "");
             writeln!(script, "printf '{MARK}'\n{text}\nprintf '\\n{MARK}%d' $?").unwrap();
         }
         let printed = self.to_shown(&self.shell(&script));
@@ -167,14 +189,15 @@ impl Session {
 
     /// Runs the script in a shell, in the session's folder, and returns what it prints.
     fn shell(&self, script: &str) -> String {
-        let (file, printed_to) = (self.own.join("session.sh"), self.own.join("printed"));
+        let own = self.copy.around();
+        let (file, printed_to) = (own.join("session.sh"), own.join("printed"));
         fs::write(&file, script).unwrap();
         let printed = File::create(&printed_to).unwrap();
         let mut shell = Command::new("bash");
         shell
             .arg(file)
             .current_dir(&self.folder)
-            .env("CARGO_TARGET_DIR", programs_folder().parent().unwrap())
+            .env("CARGO_TARGET_DIR", &self.target)
             .env("CARGO_NET_OFFLINE", "true")
             .stdin(Stdio::null())
             .stdout(printed.try_clone().unwrap())
@@ -221,19 +244,4 @@ fn with_default(line: &str) -> &str {
         KEYS_WITH_PORTS.contains(&key)
     };
     uncommented(line).filter(has_port).unwrap_or(line)
-}
-
-fn copy(from: &Path, to: &Path) {
-    if from.is_dir() {
-        fs::create_dir_all(to).unwrap();
-        for entry in fs::read_dir(from).unwrap() {
-            let name = entry.unwrap().file_name();
-            let shown = name.to_string_lossy();
-            if !shown.starts_with('.') && !NOT_COPIED.contains(&&*shown) {
-                copy(&from.join(&name), &to.join(&name));
-            }
-        }
-    } else {
-        fs::copy(from, to).unwrap();
-    }
 }

@@ -9,6 +9,7 @@ use end_to_end::{
     port::free_address,
     program::{Program, Running},
     signed_client::http_client,
+    versions::versions,
     waiting::until,
 };
 
@@ -247,16 +248,18 @@ const GATEWAYS: [Case; 2] = [
     },
 ];
 
-const BACKENDS: [Case; 3] = [
-    backend(Program::V1, "v1.toml"),
-    backend(Program::V2, "v2.toml"),
-    backend(Program::All, "all.toml"),
-];
+fn backends() -> Vec<Case> {
+    let versions = versions().into_iter();
+    let versions = versions.map(|one| backend(one.program, format!("{}.toml", one.name)));
+    versions
+        .chain([backend(Program::All, "all.toml".to_owned())])
+        .collect()
+}
 
-const fn backend(program: Program, example: &'static str) -> Case {
+fn backend(program: Program, example: String) -> Case {
     Case {
         program,
-        example,
+        example: example.leak(),
         reload: "--reload",
         arguments: &[],
         further: OTHER_PROVIDER,
@@ -266,6 +269,27 @@ const fn backend(program: Program, example: &'static str) -> Case {
 }
 
 impl Case {
+    /// Keys that a reload applies, each with another valid value: those of the table, and the backends of the versions
+    /// after the second.
+    fn reloaded(&self) -> Vec<(String, &'static str)> {
+        let table = self.reloaded.iter();
+        let table = table.map(|(key, value)| ((*key).to_owned(), *value));
+        let is_gateway = self.program == Program::Gateway;
+        let further = versions().into_iter().skip(2).filter(|_| is_gateway);
+        let further = further.map(|one| format!("versions.{}.backend", one.name));
+        table
+            .chain(further.map(|key| (key, "'127.0.0.1:2'")))
+            .collect()
+    }
+
+    /// Keys that need a restart, each with another valid value.
+    fn restart(&self) -> Vec<(String, &'static str)> {
+        let table = self.restart.iter();
+        table
+            .map(|(key, value)| ((*key).to_owned(), *value))
+            .collect()
+    }
+
     /// A file of these keys. Dotted keys must precede the first table.
     fn file(&self, keys: &BTreeMap<String, String>) -> String {
         let lines = keys.iter().map(|(key, value)| format!("{key} = {value}\n"));
@@ -350,13 +374,13 @@ async fn every_key_is_reloaded(case: &Case) {
     // A key that this example lacks is changed in another one.
     let explained = example_keys(&example(case.example));
     for (is_reloaded, (key, value)) in case
-        .reloaded
-        .iter()
+        .reloaded()
+        .into_iter()
         .map(|pair| (true, pair))
-        .chain(case.restart.iter().map(|pair| (false, pair)))
-        .filter(|(_, (key, _))| explained.contains_key(*key))
+        .chain(case.restart().into_iter().map(|pair| (false, pair)))
+        .filter(|(_, (key, _))| explained.contains_key(key))
     {
-        let printed = reload(&changed(&keys, key, value));
+        let printed = reload(&changed(&keys, &key, value));
         let (reloaded, needing_restart) = printed
             .split_once("a restart is needed for:")
             .unwrap_or((&printed, ""));
@@ -388,10 +412,10 @@ async fn every_key_is_reloaded(case: &Case) {
 fn assert_tables_match_examples(cases: &[Case]) {
     let mut explained = BTreeMap::new();
     for case in cases {
-        let table = || case.reloaded.iter().chain(case.restart);
+        let table = [case.reloaded(), case.restart()].concat();
         for (key, value) in example_keys(&example(case.example)) {
             assert!(
-                table().any(|(known, _)| *known == key),
+                table.iter().any(|(known, _)| *known == key),
                 "{}: {key}",
                 case.example
             );
@@ -400,9 +424,9 @@ fn assert_tables_match_examples(cases: &[Case]) {
     }
     for (key, _) in cases
         .iter()
-        .flat_map(|case| case.reloaded.iter().chain(case.restart))
+        .flat_map(|case| [case.reloaded(), case.restart()].concat())
     {
-        assert!(explained.contains_key(*key), "no example explains {key}");
+        assert!(explained.contains_key(&key), "no example explains {key}");
     }
 }
 
@@ -420,12 +444,12 @@ async fn every_key_of_the_gateways_examples_is_reloaded() {
 
 #[test]
 fn every_key_of_the_backends_examples_has_another_value() {
-    assert_tables_match_examples(&BACKENDS);
+    assert_tables_match_examples(&backends());
 }
 
 #[tokio::test]
 async fn every_key_of_the_backends_examples_is_reloaded() {
-    for case in &BACKENDS {
+    for case in &backends() {
         every_key_is_reloaded(case).await;
     }
 }

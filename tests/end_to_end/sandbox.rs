@@ -4,6 +4,7 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use end_to_end::{
     answer::Answer,
     browser::{Browser, Decision},
+    program::Program,
     signed_client::http_client,
     stack::Stack,
 };
@@ -173,4 +174,12 @@ async fn deny_redirects_with_access_denied_and_iss() {
         Some("https://provider.example")
     );
     assert_eq!(stack.provider_counts().await["decide"], 1);
+}
+
+/// As process 1 of a container it would otherwise ignore the signal, and be killed after the grace period.
+#[tokio::test]
+async fn it_ends_by_itself_on_sigterm() {
+    let (mut stack, _) = provider().await;
+    stack.running(Program::Provider).terminate();
+    assert!(stack.wait_for_exit(Program::Provider).await.success());
 }

@@ -218,7 +218,7 @@ impl Browser {
     pub async fn follow(&mut self, mut page: Page) -> Page {
         for _ in 0..MAX_REDIRECTS {
             match page.redirect() {
-                Some(next) if next.host_str() == Some("127.0.0.1") => {
+                Some(next) if is_here(&next) => {
                     page = self.step(next.as_str()).await;
                 }
                 _ => return page,
@@ -371,4 +371,9 @@ pub fn param(url: &Url, name: &str) -> Option<String> {
     url.query_pairs()
         .find(|(key, _)| key == name)
         .map(|(_, value)| value.into_owned())
+}
+
+/// Whether a URL is on this machine, by address or by the sandbox provider's name in docker-compose.yml.
+fn is_here(url: &Url) -> bool {
+    matches!(url.host_str(), Some("127.0.0.1" | "provider.localhost"))
 }

@@ -20,7 +20,8 @@
 //! - [`recording_backend`] stands in for a backend and keeps every byte it receives; [`scripted_backend`] answers with
 //!   bytes that no backend should send
 //! - [`faulty_backend`] is a backend process that is killed or frozen in the middle of an exchange
-//! - [`examples`] reads the files in `conf/`; [`documents`] reads the Markdown files
+//! - [`examples`] reads the files in `conf/`; [`documents`] reads the Markdown files; [`versions`] lists `backends/`
+//! - [`project_copy`] is a copy of the project that a test may change, tag and build
 //! - [`waiting`] waits for a condition, never for a fixed time; [`clock`] is the only clock
 
 pub mod answer;
@@ -38,6 +39,7 @@ pub mod logins;
 pub mod port;
 pub mod postgres;
 pub mod program;
+pub mod project_copy;
 pub mod raw_connection;
 pub mod raw_http2;
 pub mod real_browser;
@@ -49,4 +51,5 @@ pub mod signer;
 pub mod stack;
 pub mod store;
 pub mod vectors;
+pub mod versions;
 pub mod waiting;

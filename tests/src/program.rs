@@ -25,6 +25,8 @@ pub enum Program {
     All,
     /// `sandbox-provider`
     Provider,
+    /// The program of another version, by its file name. See [`versions`](crate::versions).
+    Further(&'static str),
 }
 
 impl Program {
@@ -37,6 +39,7 @@ impl Program {
             Self::V2 => "login-v2",
             Self::All => "login-all",
             Self::Provider => "sandbox-provider",
+            Self::Further(name) => name,
         }
     }
 

@@ -2,7 +2,7 @@
 
 mod call;
 
-use std::time::Duration;
+use std::{net::Ipv4Addr, time::Duration};
 
 use reqwest::{Client, ClientBuilder, Method, redirect};
 
@@ -146,6 +146,8 @@ fn client_builder() -> ClientBuilder {
         .redirect(redirect::Policy::none())
         .timeout(Duration::from_secs(60))
         .tls_certs_only([])
+        // As in browsers, a name below localhost is this machine (RFC 6761 section 6.3). Port 0 is the URL's own.
+        .resolve("provider.localhost", (Ipv4Addr::LOCALHOST, 0).into())
 }
 
 /// Sends an unsigned GET.

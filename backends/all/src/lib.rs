@@ -17,12 +17,10 @@ use crate::versions::Versions;
 /// An endpoint of a version's own cannot be served.
 pub fn router(service: Arc<login::Service>) -> Result<Routes, EndpointsError> {
     let headers = service.config().headers().clone();
+    let service = || Arc::clone(&service);
     let versions = Versions::new([
-        (
-            login_v1::V1::VERSION,
-            login_v1::router(Arc::clone(&service)),
-        ),
-        (login_v2::V2::VERSION, login_v2::router(service)),
+        (login_v1::V1::VERSION, login_v1::router(service())),
+        (login_v2::V2::VERSION, login_v2::router(service())),
     ])?;
     Ok(Routes::choosing(
         async move |request: Request| -> Response {

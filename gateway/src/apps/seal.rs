@@ -7,7 +7,7 @@
 use std::{
     fs::{self, File},
     io::{self, Write},
-    os::unix::fs::PermissionsExt,
+    os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
@@ -19,6 +19,7 @@ use ring::{
     aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey},
     hmac,
 };
+use rustix::process::geteuid;
 use zeroize::Zeroizing;
 
 use crate::config::MasterKey;
@@ -113,8 +114,13 @@ impl Sealer {
     }
 
     fn from_file(path: &Path, seals_something: bool) -> Result<Self, MasterKeyError> {
-        if fs::metadata(path).is_ok_and(|file| file.permissions().mode() & 0o077 != 0) {
-            tracing::warn!(path = %path.display(), "other users may read the master key; run chmod 600 on it");
+        let file = fs::metadata(path);
+        let user = geteuid().as_raw();
+        if let Some(advice) = file
+            .ok()
+            .and_then(|file| advice(file.mode(), file.uid(), user))
+        {
+            tracing::warn!(path = %path.display(), "other users may read the master key; {advice}");
         }
         let read = fs::read_to_string(path).map(Zeroizing::new);
         let text = read.map_err(|cause| MasterKeyError::Unreadable {
@@ -366,6 +372,16 @@ pub fn new_app_ident() -> Result<AppIdent, SealError> {
     }
 }
 
+/// What to do about a file that other users may read, `None` if they may not. The gateway's user must still be able to
+/// read it: a container's file often belongs to another user.
+fn advice(mode: u32, owner: u32, user: u32) -> Option<String> {
+    match mode & 0o077 {
+        0 => None,
+        _ if owner == user => Some("run chmod 600 on it".to_owned()),
+        _ => Some(format!("as root, run chown {user} and chmod 400 on it")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -379,6 +395,22 @@ mod tests {
     fn previous(until: u64) -> Slot {
         let until = SignTime::from_millis(until);
         Slot::Previous { until }
+    }
+
+    #[test]
+    fn the_gateways_user_can_read_a_file_that_was_changed_as_advised() {
+        for (mode, owner, expected) in [
+            (0o100_600, 7, None),
+            (0o100_400, 7, None),
+            (0o100_644, 7, Some("run chmod 600 on it")),
+            (
+                0o100_444,
+                0,
+                Some("as root, run chown 7 and chmod 400 on it"),
+            ),
+        ] {
+            assert_eq!(advice(mode, owner, 7).as_deref(), expected, "{mode:o}");
+        }
     }
 
     #[test]

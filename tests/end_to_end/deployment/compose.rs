@@ -8,13 +8,12 @@ use end_to_end::{
     program::Program,
     raw_connection::RawConnection,
     signed_client::fetch,
+    versions::versions,
     waiting::until,
 };
 use toml::Table;
 
 use super::{installation::Installation, output, project, read};
-
-const FILES: [&str; 3] = ["gateway.toml", "v1.toml", "v2.toml"];
 
 /// Compose's own parser, of either generation. Neither needs an engine for this.
 fn parser() -> Command {
@@ -53,14 +52,15 @@ fn compose_reads_the_file_and_finds_every_service() {
         "front",
         "gateway-a",
         "gateway-b",
-        "v1-a",
-        "v1-b",
-        "v2-a",
-        "v2-b",
         "postgres",
         "sandbox-provider",
     ];
-    assert_eq!(services, BTreeSet::from(expected), "{printed}");
+    let mut expected = BTreeSet::from(expected.map(str::to_owned));
+    for version in versions() {
+        expected.extend(["a", "b"].map(|one| format!("{}-{one}", version.name)));
+    }
+    let expected: BTreeSet<_> = expected.iter().map(String::as_str).collect();
+    assert_eq!(services, expected, "{printed}");
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn nothing_is_published_beyond_this_machine() {
 fn gateways_use_the_names_and_addresses_of_the_services() {
     let file = read("docker-compose.yml");
     let gateway = gateway();
-    for version in ["v1", "v2"] {
+    for version in versions().iter().map(|version| version.name) {
         let listen: Table = read(&format!("conf/compose/{version}.toml"))
             .parse()
             .unwrap();
@@ -100,7 +100,9 @@ fn gateways_use_the_names_and_addresses_of_the_services() {
             assert_eq!(backend_port, port, "{name}");
         }
     }
-    let front: Vec<_> = after(&file, "ipv4_address: ").collect();
+    // The address of the front, with the default of its variable.
+    let network = after(&file, "ipv4_address: \"${SIGNPOST_EDGE:-").next();
+    let front = [format!("{}.10", network.unwrap())];
     let trusted = gateway["trusted_proxies"].as_array().unwrap();
     assert_eq!(
         trusted
@@ -111,6 +113,38 @@ fn gateways_use_the_names_and_addresses_of_the_services() {
     );
 }
 
+/// A vanished container neither accepts nor refuses a connection.
+#[test]
+fn a_vanished_container_costs_a_request_one_second_at_most() {
+    let seconds = gateway()["timeouts"]["connect_seconds"].as_integer();
+    assert_eq!(seconds, Some(1));
+}
+
+/// What two stacks on one machine must not share is a variable.
+#[test]
+fn a_second_stack_has_ports_networks_and_files_of_its_own() {
+    let file = project("docker-compose.yml");
+    let folder = Folder::create();
+    let path = folder.path().display().to_string();
+    let settings = [
+        ("SIGNPOST_LISTEN", "127.0.0.1:8180"),
+        ("SIGNPOST_PUBLIC_URL", "http://127.0.0.1:8180"),
+        ("SIGNPOST_SANDBOX_PORT", "7200"),
+        ("SIGNPOST_EDGE", "172.31.254"),
+        ("SIGNPOST_CONF", &path),
+        ("SIGNPOST_SECRETS", &path),
+    ];
+    let mut command = parser();
+    let command = command.arg("--file").arg(file).args(["--profile", "demo"]);
+    let printed = output(command.arg("config").envs(settings));
+    for present in ["8180", "7200", "172.31.254.10", "172.31.254.0/24", &path] {
+        assert!(printed.contains(present), "{present}: {printed}");
+    }
+    for absent in ["7100", "172.31.253", "conf/compose", "data/secrets"] {
+        assert!(!printed.contains(absent), "{absent}: {printed}");
+    }
+}
+
 #[test]
 fn each_secret_is_created_and_mounted() {
     let folder = Folder::create();
@@ -119,7 +153,7 @@ fn each_secret_is_created_and_mounted() {
     create();
     let content = |name: &str| fs::read_to_string(secrets.join(name)).unwrap();
     let compose = read("docker-compose.yml");
-    let mounted: BTreeSet<_> = after(&compose, "file: data/secrets/").collect();
+    let mounted: BTreeSet<_> = after(&compose, "${SIGNPOST_SECRETS:-data/secrets}/").collect();
     let created = fs::read_dir(&secrets).unwrap();
     let created: BTreeSet<_> = created
         .map(|file| file.unwrap().file_name().into_string().unwrap())
@@ -128,8 +162,9 @@ fn each_secret_is_created_and_mounted() {
         created,
         mounted.iter().map(|name| (*name).to_owned()).collect()
     );
-    for file in FILES {
-        let text = read(&format!("conf/compose/{file}"));
+    let files = versions().into_iter().map(|version| version.name);
+    for file in files.chain(["gateway"]) {
+        let text = read(&format!("conf/compose/{file}.toml"));
         for named in after(&text, "file:/run/secrets/") {
             assert!(mounted.contains(named), "{file}: {named}");
         }

@@ -2,17 +2,22 @@
 
 use std::{fs, path::Path, process::Command};
 
-use end_to_end::{folder::Folder, program::Program};
+use end_to_end::{folder::Folder, program::Program, versions::versions};
 use toml::Table;
 
 use super::{output, project, read};
 
-const IMAGES: [(&str, Program); 4] = [
-    ("gateway/Dockerfile", Program::Gateway),
-    ("backends/v1/Dockerfile", Program::V1),
-    ("backends/v2/Dockerfile", Program::V2),
-    ("tests/sandbox/Dockerfile", Program::Provider),
-];
+/// Each Dockerfile with its program.
+fn images() -> Vec<(String, Program)> {
+    let versions = versions().into_iter();
+    let versions = versions.map(|one| (format!("backends/{}/Dockerfile", one.name), one.program));
+    let others = [
+        ("gateway/Dockerfile", Program::Gateway),
+        ("tests/sandbox/Dockerfile", Program::Provider),
+    ];
+    let others = others.map(|(file, program)| (file.to_owned(), program));
+    versions.chain(others).collect()
+}
 
 /// Every file below a folder, as a path relative to `root`.
 fn files(root: &Path, folder: &Path) -> Vec<String> {
@@ -30,7 +35,7 @@ fn files(root: &Path, folder: &Path) -> Vec<String> {
 
 #[test]
 fn an_image_contains_only_the_program_and_its_dependencies() {
-    for (_, program) in IMAGES {
+    for (_, program) in images() {
         let folder = Folder::create();
         let image = folder.path().join("image");
         let script = project("scripts/image");
@@ -77,11 +82,12 @@ fn an_image_is_built_by_the_script_and_started_without_a_shell_or_privileges() {
     let compiler = workspace["workspace"]["package"]["rust-version"]
         .as_str()
         .unwrap();
-    for (file, program) in IMAGES {
-        let text = read(file);
+    for (file, program) in images() {
+        let text = read(&file);
         let path = format!("/usr/local/bin/{program}");
         for line in [
             &format!("FROM rust:{compiler}-bookworm AS build"),
+            "ARG PROFILE=dist",
             &format!("    scripts/image /image {program}"),
             "FROM scratch",
             "COPY --from=build /image /",

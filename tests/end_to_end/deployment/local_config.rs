@@ -6,6 +6,7 @@ use end_to_end::{
     port::free_address,
     program::{Instance, Program, Running},
     store::{Store, StoreKind},
+    versions::{Version, versions},
 };
 use url::Url;
 
@@ -17,35 +18,33 @@ pub(super) struct LocalConfig {
     pub(super) front_health: SocketAddr,
     provider: SocketAddr,
     /// Gateways and backends, with the names of their containers.
-    named: Vec<(&'static str, Instance, SocketAddr)>,
+    named: Vec<(String, Instance, SocketAddr)>,
     store: String,
     secrets: String,
 }
 
 impl LocalConfig {
     pub(super) fn choose(store: &dyn Store, folder: &Path) -> Self {
-        let named = [
-            ("gateway-a", Program::Gateway.number(0)),
-            ("gateway-b", Program::Gateway.number(1)),
-            ("v1-a", Program::V1.number(0)),
-            ("v1-b", Program::V1.number(1)),
-            ("v2-a", Program::V2.number(0)),
-            ("v2-b", Program::V2.number(1)),
-        ];
+        let versions = versions().into_iter().map(|one| (one.name, one.program));
+        let programs = versions.chain([("gateway", Program::Gateway)]);
+        let named = programs.flat_map(|(name, program)| {
+            let two = ["a", "b"].into_iter().enumerate();
+            two.map(move |(number, letter)| (format!("{name}-{letter}"), program.number(number)))
+        });
         Self {
             front: free_address(),
             front_health: free_address(),
             provider: free_address(),
             named: named
                 .map(|(name, instance)| (name, instance, free_address()))
-                .to_vec(),
+                .collect(),
             store: without_password(store),
             secrets: folder.join("secrets").display().to_string(),
         }
     }
 
     pub(super) fn address_of(&self, name: &str) -> SocketAddr {
-        let found = self.named.iter().find(|(one, _, _)| *one == name);
+        let found = self.named.iter().find(|(one, _, _)| one == name);
         found.expect("there is a container of that name").2
     }
 
@@ -66,8 +65,7 @@ impl LocalConfig {
         for (_, instance, address) in &self.named {
             let text = match instance.program {
                 Program::Gateway => self.gateway_file(*address),
-                Program::V1 => self.backend_file("v1.toml", "0.0.0.0:7001", *address),
-                _ => self.backend_file("v2.toml", "0.0.0.0:7002", *address),
+                program => self.backend_file(&version_of(program), *address),
             };
             fs::write(folder.join(format!("{instance}.toml")), text).unwrap();
         }
@@ -79,10 +77,9 @@ impl LocalConfig {
             ("172.31.253.10".to_owned(), "127.0.0.1".to_owned()),
         ];
         for (name, instance, address) in &self.named {
-            match instance.program {
-                Program::V1 => replacements.push((format!("{name}:7001"), address.to_string())),
-                Program::V2 => replacements.push((format!("{name}:7002"), address.to_string())),
-                _ => {}
+            if instance.program != Program::Gateway {
+                let port = version_of(instance.program).port;
+                replacements.push((format!("{name}:{port}"), address.to_string()));
             }
         }
         let text = self.program_file("gateway.toml", &replacements);
@@ -90,12 +87,12 @@ impl LocalConfig {
         format!("{text}\n[management]\nlisten = \"{}\"\n", free_address())
     }
 
-    fn backend_file(&self, name: &str, container_listen: &str, listen: SocketAddr) -> String {
+    fn backend_file(&self, version: &Version, listen: SocketAddr) -> String {
         let provider = format!("http://{}", self.provider);
         self.program_file(
-            name,
+            &format!("{}.toml", version.name),
             &[
-                (container_listen.to_owned(), listen.to_string()),
+                (format!("0.0.0.0:{}", version.port), listen.to_string()),
                 ("http://provider.localhost:7100".to_owned(), provider),
             ],
         )
@@ -140,6 +137,11 @@ impl LocalConfig {
         all.map(|(instance, arguments)| (instance, Running::start(instance, folder, &arguments)))
             .collect()
     }
+}
+
+fn version_of(program: Program) -> Version {
+    let found = versions().into_iter().find(|one| one.program == program);
+    found.expect("it is a version's program")
 }
 
 /// The store's address as in conf/compose: the password comes from a file.

@@ -2,7 +2,7 @@
 
 use std::{fs, process::Command};
 
-use end_to_end::{folder::Folder, program::Program};
+use end_to_end::{folder::Folder, program::Program, versions::versions};
 
 use super::{output, project, read};
 
@@ -21,20 +21,22 @@ fn verify(name: &str, content: &str, started_as: &str) -> String {
     String::from_utf8_lossy(&[verified.stdout, verified.stderr].concat()).into_owned()
 }
 
-const UNITS: [(&str, &str); 3] = [
-    ("signpost.service", "signpost.service"),
-    ("login@.service", "login@v1.service"),
-    ("login@.service", "login@v2.service"),
-];
+/// Each unit with the name that it is started by.
+fn units() -> Vec<(&'static str, String)> {
+    let versions = versions().into_iter();
+    let versions = versions.map(|one| ("login@.service", format!("login@{}.service", one.name)));
+    let gateway = ("signpost.service", "signpost.service".to_owned());
+    versions.chain([gateway]).collect()
+}
 
 #[test]
 fn systemd_understands_every_line() {
-    for (name, started_as) in UNITS {
+    for (name, started_as) in units() {
         let content = read(&format!("conf/systemd/{name}"));
-        assert_eq!(verify(name, &content, started_as), "", "{started_as}");
+        assert_eq!(verify(name, &content, &started_as), "", "{started_as}");
         // The tool reports a wrong key.
         let wrong = content.replace("LimitNOFILE", "LimitFiles");
-        assert!(verify(name, &wrong, started_as).contains("LimitFiles"));
+        assert!(verify(name, &wrong, &started_as).contains("LimitFiles"));
     }
 }
 

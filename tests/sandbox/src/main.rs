@@ -3,7 +3,7 @@
 //! For the demo and the tests only: it trusts every visitor.
 
 use std::{
-    io::{Write, stdout},
+    io::{self, Write, stdout},
     net::{Ipv4Addr, SocketAddr},
     time::Duration,
 };
@@ -14,6 +14,8 @@ use sandbox_provider::{Settings, serve};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
+    select,
+    signal::unix::{SignalKind, signal},
 };
 use url::Url;
 
@@ -69,9 +71,24 @@ async fn main() -> anyhow::Result<()> {
         code_lifetime: Duration::from_secs(arguments.code_seconds),
         slowness: Duration::from_secs(arguments.slow_seconds),
     };
-    serve(listener, settings)
-        .await
-        .context("the listener failed")
+    select! {
+        served = serve(listener, settings) => served.context("the listener failed"),
+        stopped = stop_signal() => stopped.context("signals cannot be handled"),
+    }
+}
+
+/// Waits for SIGTERM or SIGINT. The kernel ignores both for process 1, which it is in a container, unless there is a
+/// handler.
+async fn stop_signal() -> io::Result<()> {
+    let (mut terminate, mut interrupt) = (
+        signal(SignalKind::terminate())?,
+        signal(SignalKind::interrupt())?,
+    );
+    select! {
+        _ = terminate.recv() => (),
+        _ = interrupt.recv() => (),
+    }
+    Ok(())
 }
 
 /// The container's health check. It is part of the program, since the image has no other HTTP client.

@@ -272,7 +272,9 @@ impl StackBuilder {
         let config = stack.files.config(instance);
         match instance.program {
             Program::Gateway => vec!["run".to_owned(), "--config".to_owned(), config],
-            Program::V1 | Program::V2 | Program::All => vec!["--config".to_owned(), config],
+            Program::V1 | Program::V2 | Program::All | Program::Further(_) => {
+                vec!["--config".to_owned(), config]
+            }
             Program::Provider => {
                 let mut arguments = vec![format!("--listen={}", stack.addresses().of(instance))];
                 let is_callback = |argument: &String| argument.starts_with("--callback=");

@@ -145,7 +145,7 @@ pub(super) fn default_table(program: Program, is_multi: bool) -> Table {
     match program {
         Program::Gateway if is_multi => parse(&[GATEWAY, MULTI]),
         Program::Gateway => parse(&[GATEWAY, &format!("[application]\nkey = \"{APP_KEY}\"\n")]),
-        Program::V1 | Program::V2 | Program::All => parse(&[BACKEND]),
+        Program::V1 | Program::V2 | Program::All | Program::Further(_) => parse(&[BACKEND]),
         Program::Provider => Table::new(),
     }
 }

@@ -9,11 +9,23 @@ use signpost_kit::config::{Settings, uncommented};
 
 use super::super::*;
 
-const EXAMPLES: [&str; 3] = ["v1.toml", "v2.toml", "all.toml"];
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conf")
+}
+
+/// The files of the versions, and the one of all versions in one process.
+fn examples() -> Vec<String> {
+    let files = fs::read_dir(folder()).unwrap();
+    let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+    let examples: Vec<_> = names
+        .filter(|name| name.ends_with(".toml") && !name.starts_with("gateway"))
+        .collect();
+    assert!(examples.len() > 2, "{examples:?}");
+    examples
+}
 
 fn example(name: &str) -> String {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conf");
-    fs::read_to_string(folder.join(name)).unwrap()
+    fs::read_to_string(folder().join(name)).unwrap()
 }
 
 fn settings(text: &str) -> Settings {
@@ -25,8 +37,8 @@ fn settings(text: &str) -> Settings {
 
 #[test]
 fn every_example_loads_and_shows_the_defaults() {
-    for name in EXAMPLES {
-        let text = example(name);
+    for name in examples() {
+        let text = example(&name);
         let loaded = settings(&text);
         let put = |line| uncommented(line).unwrap_or(line);
         let lines: Vec<_> = text.lines().map(put).collect();

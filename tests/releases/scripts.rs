@@ -1,0 +1,205 @@
+//! `scripts/new-version`, `tag-version` and `deploy`: what they reject, and what a failure leaves behind. Nothing is built.
+
+use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Stdio};
+
+use end_to_end::{program::output_text, project_copy::ProjectCopy, waiting::until};
+
+/// A copy with a first commit.
+fn repository(name: &str) -> ProjectCopy {
+    let copy = ProjectCopy::prepare(env!("CARGO_TARGET_TMPDIR"), name);
+    copy.copy();
+    copy.commit_first();
+    copy
+}
+
+/// Checks that a command fails, says why, and leaves a clean tree.
+fn assert_rejected(copy: &ProjectCopy, command: &[&str], reason: &str) {
+    let output = copy.run(command[0], &command[1..]);
+    let printed = output_text(&output);
+    assert!(!output.status.success(), "{command:?}");
+    assert!(
+        printed.contains(reason),
+        "{command:?}: {reason} not in: {printed}"
+    );
+    assert_eq!(
+        copy.printed("git", &["status", "--porcelain"]),
+        "",
+        "{command:?}"
+    );
+}
+
+/// Makes a script of the copy's own, which takes the place of a program.
+fn write_program(path: &Path, text: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn wrong_arguments_change_nothing() {
+    let copy = repository("wrong-arguments");
+    copy.succeed("git", &["tag", "v2/1.3.0"]);
+    copy.succeed("git", &["tag", "v2/1.10.0"]);
+    copy.succeed("git", &["tag", "v2/x"]);
+    let usage = "usage: scripts/";
+    for (command, reason) in [
+        (&["scripts/new-version"][..], usage),
+        (&["scripts/new-version", "3"], usage),
+        (&["scripts/new-version", "v03"], usage),
+        (&["scripts/new-version", "V3"], usage),
+        (&["scripts/new-version", "v3;id"], usage),
+        (&["scripts/new-version", "v3", "v4"], usage),
+        (&["scripts/new-version", "v1"], "backends/v1 exists already"),
+        (&["scripts/new-version", "v0"], "v0 is not newer than v"),
+        (&["scripts/tag-version", "v2"], usage),
+        (&["scripts/tag-version", "2", "1.3.0"], usage),
+        (&["scripts/tag-version", "v2", "1.3"], usage),
+        (&["scripts/tag-version", "v2", "1.3.01"], usage),
+        (&["scripts/tag-version", "v2", "v1.3.0"], usage),
+        (&["scripts/tag-version", "v99", "1.3.0"], "there is no v99"),
+        (
+            &["scripts/tag-version", "v2", "1.3.0"],
+            "v2/1.3.0 exists already",
+        ),
+        (
+            &["scripts/tag-version", "v2", "1.9.9"],
+            "lower than the version's last tag, v2/1.10.0",
+        ),
+        (&["scripts/deploy"], usage),
+        (&["scripts/deploy", "v2/1.3.0"], usage),
+        (&["scripts/deploy", "v2-1.3.0", "x"], usage),
+        (&["scripts/deploy", "v2/1.3.0", "x", "--listen"], usage),
+        (
+            &["scripts/deploy", "v2/1.3.0", "x", "--listen", "7012"],
+            "not an IP address and a port",
+        ),
+        (&["scripts/deploy", "v2/1.3.0", "x", "--other"], usage),
+        (&["scripts/deploy", "v2/1.3.0", "a b"], "a unit cannot name"),
+        (
+            &["scripts/deploy", "v2/1.3.0", "conf"],
+            "conf exists already",
+        ),
+        (
+            &["scripts/deploy", "v2/1.3.0", "x", "--config", "none"],
+            "none cannot be read",
+        ),
+        (
+            &["scripts/deploy", "v2/7.0.0", "x"],
+            "there is no tag v2/7.0.0",
+        ),
+    ] {
+        assert_rejected(&copy, command, reason);
+    }
+    assert_eq!(
+        copy.printed("git", &["tag"]).lines().count(),
+        3,
+        "no tag was added"
+    );
+}
+
+#[test]
+fn a_changed_tree_is_rejected() {
+    let copy = repository("changed-tree");
+    fs::write(copy.path().join("notes.txt"), "not committed").unwrap();
+    for command in [
+        &["scripts/new-version", "v900"][..],
+        &["scripts/tag-version", "v2", "1.3.0"],
+    ] {
+        let output = copy.run(command[0], &command[1..]);
+        let printed = output_text(&output);
+        assert_eq!(output.status.code(), Some(1), "{printed}");
+        assert!(
+            printed.contains("not clean") && printed.contains("notes.txt"),
+            "{printed}"
+        );
+    }
+    assert!(!copy.path().join("backends/v900").exists());
+}
+
+#[test]
+fn versions_are_ordered_by_number_and_a_failure_leaves_a_clean_tree() {
+    let copy = repository("ordered-versions");
+    copy.succeed("scripts/new-version", &["v99"]);
+    copy.commit("Add v99");
+    copy.succeed("scripts/new-version", &["v100"]);
+    // 7100 is the sandbox provider's.
+    let listen = fs::read_to_string(copy.path().join("conf/v100.toml")).unwrap();
+    assert!(
+        listen.contains("\nlisten = \"127.0.0.1:7101\"\n"),
+        "{listen}"
+    );
+    copy.commit("Add v100");
+    let printed = copy.printed("scripts/versions", &[]);
+    assert!(printed.ends_with("v99\nv100\n"), "{printed}");
+    assert_rejected(
+        &copy,
+        &["scripts/new-version", "v98"],
+        "v98 is not newer than v100",
+    );
+    // Other scripts have the new ones.
+    assert_rejected(&copy, &["scripts/image"], "|login-v99|login-v100");
+    // A file has another form than the script expects, after others were changed.
+    let compose = copy.path().join("docker-compose.yml");
+    let text = fs::read_to_string(&compose).unwrap();
+    fs::write(&compose, text.replace("  v100-b: *v100\n", "")).unwrap();
+    copy.commit("Have one container");
+    assert_rejected(
+        &copy,
+        &["scripts/new-version", "v101"],
+        "docker-compose.yml",
+    );
+    assert!(!copy.path().join("conf/v101.toml").exists());
+}
+
+#[tokio::test]
+async fn an_interrupted_or_failed_build_leaves_nothing() {
+    let copy = repository("interrupted-build");
+    copy.succeed("git", &["tag", "v2/1.3.0"]);
+    let release = copy.around().join("release");
+    let release = release.to_str().unwrap();
+    let path = |folder: &str| {
+        let present = std::env::var("PATH").unwrap();
+        format!("{}:{present}", copy.around().join(folder).display())
+    };
+    // Stand-ins for cargo: one builds for ever, one fails.
+    let started = copy.around().join("started");
+    let text = format!("#!/bin/sh\ntouch {}\nexec sleep 600\n", started.display());
+    let _ = fs::remove_file(&started);
+    write_program(&copy.around().join("endless/cargo"), &text);
+    write_program(
+        &copy.around().join("failing/cargo"),
+        "#!/bin/sh\nexit 101\n",
+    );
+
+    let mut deploy = copy.command("scripts/deploy");
+    let deploy = deploy
+        .args(["v2/1.3.0", release])
+        .env("PATH", path("endless"));
+    let mut running = deploy.stderr(Stdio::piped()).spawn().unwrap();
+    until("the build to begin", || async {
+        started.exists().then_some(())
+    })
+    .await;
+    copy.succeed("kill", &["-TERM", &running.id().to_string()]);
+    assert_eq!(running.wait().unwrap().code(), Some(143));
+    assert_nothing_left(&copy);
+
+    let mut deploy = copy.command("scripts/deploy");
+    let deploy = deploy
+        .args(["v2/1.3.0", release])
+        .env("PATH", path("failing"));
+    assert_eq!(deploy.status().unwrap().code(), Some(101));
+    assert_nothing_left(&copy);
+}
+
+/// Neither a release nor a part of one, and no further work tree.
+fn assert_nothing_left(copy: &ProjectCopy) {
+    let names: Vec<_> = fs::read_dir(copy.around())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.starts_with(".deploy") || name == "release")
+        .collect();
+    assert!(names.is_empty(), "{names:?}");
+    let trees = copy.printed("git", &["worktree", "list"]);
+    assert_eq!(trees.lines().count(), 1, "{trees}");
+}

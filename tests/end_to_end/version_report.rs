@@ -159,7 +159,10 @@ async fn requests_of_two_gateways_are_reported_by_version_application_and_source
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    assert!(text.contains(&shop.ident) && !text.contains("\nv2"), "{text}");
+    assert!(
+        text.contains(&shop.ident) && !text.contains("\nv2"),
+        "{text}"
+    );
     for (version, days) in [("v9", "30"), ("v1", "0"), ("v1", "91")] {
         let wrong = report(&stack, &["--version", version, "--days", days]);
         assert!(!wrong.status.success(), "{}", output_text(&wrong));

@@ -231,8 +231,8 @@ async fn requests_of_an_outage_of_the_store_are_counted_when_it_is_back() {
     let client = stack
         .client_of(&stack.create_application("one", &[]))
         .without_keep_alive();
-    // The change feed of a gateway that starts now does not report the application as changed, which would invalidate the
-    // cache just before the outage.
+    // The change feed of a gateway that starts now does not report the application as changed, which would invalidate
+    // the cache just before the outage.
     stack.restart(Program::Gateway).await;
     send(&client, 1).await;
     stack.store().make_unavailable();

@@ -7,11 +7,12 @@ use signpost_kit::clock::Timestamp;
 
 use super::{Counts, NO_APPLICATION, OTHER_APPLICATIONS, day::Day};
 
-/// Limit of a batch's keys: some megabytes. A batch grows beyond one interval while the store is unavailable. Requests of
-/// further applications are counted together, so that the totals stay exact.
+/// Limit of a batch's keys: some megabytes. A batch grows beyond one interval while the store is unavailable. Requests
+/// of further applications are counted together, so that the totals stay exact.
 pub(super) const MAX_BATCH_KEYS: usize = 16_384;
 
-/// Counts and clients, ordered by key: gateways that lock rows in the same order do not wait for each other in a circle.
+/// Counts and clients, ordered by key: gateways that lock rows in the same order do not wait for each other in a
+/// circle.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Batch {
     counts: BTreeMap<RowKey, Counts>,

@@ -128,8 +128,8 @@ fn add_in_sqlite(
     Ok(())
 }
 
-/// One statement: the writer's row is locked first, so that a repetition waits for the first attempt, and adds nothing if
-/// that was committed.
+/// One statement: the writer's row is locked first, so that a repetition waits for the first attempt, and adds nothing
+/// if that was committed.
 const ADD_IN_POSTGRES: &str = "\
     WITH new AS ( \
         INSERT INTO usage_writers (id, sequence, written_at) VALUES ($1, $2, $3) \
@@ -216,8 +216,8 @@ async fn add_in_postgres(
 pub(super) async fn delete_old(store: &Store, now: Timestamp) -> Result<bool, StoreError> {
     let first = Day::at(now).minus(KEEP_DAYS - 1);
     let (day, time) = (first.number(), first.begin().as_millis());
-    // The limit is a literal, so that the plan can use an index. Another gateway may delete the same rows: waiting for it
-    // could become a deadlock.
+    // The limit is a literal, so that the plan can use an index. Another gateway may delete the same rows: waiting for
+    // it could become a deadlock.
     let skip = match store {
         Store::Sqlite(_) => "",
         Store::Postgres(_) => " FOR UPDATE SKIP LOCKED",

@@ -9,7 +9,7 @@ CREATE TABLE usage_start (
 CREATE TABLE usage_counts (
     day          INTEGER NOT NULL, -- UTC days since the epoch
     version      TEXT    NOT NULL,
-    application  INTEGER NOT NULL, -- deleted ones stay; 0: callbacks, which have none; -1: those beyond a gateway's bound
+    application  INTEGER NOT NULL, -- 0: callbacks, which have none; -1: those beyond a gateway's bound
     is_signed    INTEGER NOT NULL CHECK (is_signed IN (0, 1)),
     source       TEXT    NOT NULL, -- a word of Acme-X-Version-Source
     requests     INTEGER NOT NULL,
@@ -28,7 +28,7 @@ CREATE TABLE usage_clients (
     PRIMARY KEY (version, application, is_signed)
 ) STRICT, WITHOUT ROWID;
 
--- The last batch of each gateway process: a batch whose outcome the process did not learn is sent again, and counts once.
+-- The last batch of each gateway process: if the process did not learn its outcome, it is sent again, and counts once.
 CREATE TABLE usage_writers (
     id          BLOB    PRIMARY KEY CHECK (length(id) = 16),
     sequence    INTEGER NOT NULL,

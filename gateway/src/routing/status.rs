@@ -1,5 +1,7 @@
 //! The state of a backend's addresses, as the running gateway reports it to `signpost versions list`.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::{Balancer, address::Address};
@@ -59,7 +61,7 @@ impl Balancer {
     #[must_use]
     pub(crate) fn status(&self) -> Vec<AddressStatus> {
         let addresses = self.addresses.load();
-        let status = |address: &std::sync::Arc<Address>| AddressStatus {
+        let status = |address: &Arc<Address>| AddressStatus {
             address: address.socket().to_string(),
             health: self.health_of(address),
             in_flight: Some(address.in_flight()),

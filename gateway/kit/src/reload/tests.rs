@@ -270,6 +270,16 @@ async fn the_program_reports_its_health_address() {
 }
 
 #[tokio::test]
+async fn a_program_without_a_state_says_so() {
+    let running = Running::start("size = 2\n");
+    let reply = running.send(Verb::Status).await;
+    assert!(!reply.is_success, "{}", reply.text);
+    assert_eq!(reply.text, "this program reports no state");
+    let same = running.reply(Verb::Diff).await;
+    assert!(same.ends_with(NO_CHANGE), "{same}");
+}
+
+#[tokio::test]
 async fn silent_clients_do_not_delay_a_command() {
     let running = Running::start("size = 2\n");
     let silent: Vec<_> = (0..4)

@@ -143,12 +143,12 @@ impl ServedVersion {
     /// The share of the requests without a route that a backend serves, in percent; `None` for that of a route.
     #[must_use]
     pub(crate) fn share(&self, backend: &Backend) -> Option<u8> {
-        let ends = || self.canaries.iter().map(|(end, _)| *end);
         match backend.name.part {
             Part::Route(_) => None,
-            Part::Own => Some(100 - ends().last().unwrap_or(0)),
+            Part::Own => Some(100 - self.canaries.last().map_or(0, |(end, _)| *end)),
             Part::Canary(_) => {
-                let mut canaries = self.canaries.iter().zip(std::iter::once(0).chain(ends()));
+                let ends = self.canaries.iter().map(|(end, _)| *end);
+                let mut canaries = self.canaries.iter().zip(std::iter::once(0).chain(ends));
                 let found = canaries.find(|((_, canary), _)| canary.name == backend.name);
                 found.map(|((end, _), start)| end - start)
             }

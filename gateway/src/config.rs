@@ -21,8 +21,8 @@ pub(crate) use self::{
     rate_limits::{ADDRESS_RULE, APPLICATION_RULE, PathLimit, RateLimits},
     sign::{AlwaysSigned, SignConfig, weaknesses},
     versions::{
-        Backend, BackendAddress, BackendName, Balance, Balancing, HealthChecks, HostPort,
-        ServedVersion, StickyBy, UnknownVersion, Upstream,
+        AccountCheck, Backend, BackendAddress, BackendName, Balance, Balancing, HealthChecks,
+        HostPort, ServedVersion, StickyBy, UnknownVersion, Upstream,
     },
 };
 pub use self::{

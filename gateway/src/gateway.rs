@@ -4,7 +4,7 @@ mod build;
 
 use std::{
     net::IpAddr,
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
 
@@ -20,6 +20,7 @@ use signpost_kit::{
 };
 
 use crate::{
+    accounts::open::OpenAccounts,
     apps::{App, directory::AppDirectory},
     backend::{
         answer_head::{AnswerBody, AnswerHead},
@@ -39,6 +40,7 @@ use crate::{
         cors::{CorsRules, is_of_cors, is_preflight},
         error_format::{ErrorFormatRules, error_format},
         error_response::{error_response, reason},
+        identify_account::{RequestAccount, identify_account},
         identify_app::identify_app,
         limit::{RequestLimiter, is_unsigned},
         origin::{Peer, client_address},
@@ -110,6 +112,8 @@ pub struct Gateway {
 pub struct State {
     /// Backends that do not accept the gateway's secret.
     pub(crate) secret_rejections: SecretRejections,
+    /// The accounts, from the first configuration on that needs their store. With many applications that is open, too.
+    pub accounts: OnceLock<OpenAccounts>,
     /// Generates request ids.
     pub ids: RequestIds,
     /// The wall clock.
@@ -235,11 +239,12 @@ impl Gateway {
             started: self.access_log().map(|_| Instant::now()),
             client: peer.address,
             named_app: None,
+            rejected_route: None,
             quotas: Quotas::default(),
         }
     }
 
-    /// Runs the phases up to the route, in the order of CONTRACT 7.
+    /// Runs the phases up to the account, in the order of CONTRACT 7.
     ///
     /// # Errors
     ///
@@ -252,7 +257,7 @@ impl Gateway {
         client: &mut C,
     ) -> Result<Accepted<'h>, Rejection> {
         let target = head.target();
-        let admitted = self.admit(head, peer)?;
+        let mut admitted = self.admit(head, peer)?;
         if let Some(theirs) = admitted.request_id {
             request.id = theirs;
         }
@@ -292,9 +297,17 @@ impl Gateway {
         };
         let is_available = |backend: &Backend| self.is_available(backend);
         let routed = route(verified, wanted, &self.versions, is_available)?;
+        let accounts = self.state.accounts.get();
+        let accounts = accounts.map(|accounts| &*accounts.directory);
+        let now = || self.state.clock.now();
+        let account = identify_account(&routed, &mut admitted, accounts, now).await;
+        // The answer to a request that was rejected here has the version's headers.
+        let account =
+            account.inspect_err(|_| request.rejected_route = Some(routed.route().clone()))?;
         Ok(Accepted {
             head,
             routed,
+            account,
             admitted,
             form,
         })
@@ -478,6 +491,7 @@ impl Gateway {
         client: &mut C,
     ) {
         let route = failed.map(|failed| failed.route);
+        let route = route.or(request.rejected_route.as_ref());
         let mut forwarded = ForwardOutcome {
             backend: failed.and_then(|failed| failed.forwarded.backend),
             ..ForwardOutcome::default()
@@ -534,6 +548,8 @@ pub struct ReceivedRequest<'r, H> {
     client: IpAddr,
     /// The application that it claims. It may be forged: the verified one is in [`RoutedRequest`].
     named_app: Option<Arc<App>>,
+    /// Its route, if it was rejected after it was routed.
+    rejected_route: Option<Route>,
     /// What the rate limits leave that counted it.
     quotas: Quotas,
 }
@@ -585,6 +601,7 @@ pub(crate) struct UnparsedHead<'r> {
 pub struct Accepted<'h> {
     head: &'h Head,
     routed: RoutedRequest,
+    account: RequestAccount,
     admitted: Admitted<'h>,
     form: Vec<u8>,
 }
@@ -602,6 +619,7 @@ impl Accepted<'_> {
         write_request_line(self.head, &self.form, &mut out);
         write_backend_headers(
             &self.routed,
+            &self.account,
             self.head,
             &self.admitted,
             id,

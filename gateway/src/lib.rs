@@ -22,6 +22,7 @@
 //! | [`backend_tls`] | TLS to backends |
 //! | [`routing`] | load balancing: which of a version's addresses gets a request |
 //! | [`observe`] | the outcome of each request, and the access log |
+//! | [`accounts`] | the accounts of users: store, cache |
 //! | [`apps`] | applications: store, cache, keys at rest |
 //! | [`replay`] | the replay memory |
 //! | [`request_ids`] | request ids and trace ids |
@@ -44,6 +45,7 @@
     reason = "its modules are private, and its documentation is for its developers"
 )]
 
+mod accounts;
 mod apps;
 mod backend;
 mod backend_tls;

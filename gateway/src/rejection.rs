@@ -153,6 +153,12 @@ pub enum Rejection {
         /// The configured versions.
         known: String,
     },
+    /// Client error: the route needs an account, and the request has no credential.
+    #[error("the credential is missing")]
+    AuthorizationMissing,
+    /// Client error: the credential is malformed, unknown, expired, revoked, or another application's.
+    #[error("the credential is invalid")]
+    AuthorizationInvalid,
     /// Server error: the store does not respond.
     #[error("the store is unavailable")]
     StoreUnavailable(#[source] Cause),
@@ -213,6 +219,8 @@ impl Rejection {
             | Self::AddressRateLimited { .. }
             | Self::QuotaExceeded { .. } => ProblemCode::RateLimited,
             Self::VersionUnknown { .. } => ProblemCode::VersionUnknown,
+            Self::AuthorizationMissing => ProblemCode::AuthorizationMissing,
+            Self::AuthorizationInvalid => ProblemCode::AuthorizationInvalid,
             Self::StoreUnavailable(_) => ProblemCode::StoreUnavailable,
             Self::BackendUnreachable { .. } | Self::GatewaySecretRejected => {
                 ProblemCode::BackendUnreachable

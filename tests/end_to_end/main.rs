@@ -77,6 +77,10 @@ mod application_isolation;
 mod provider_faults;
 // Use and end of a credential.
 mod sessions;
+// Routes with accounts: the gateway checks the credential.
+mod accounts;
+// The example backends in other languages.
+mod examples;
 // Many applications, and the commands that manage them.
 mod applications;
 // Changing and importing applications.

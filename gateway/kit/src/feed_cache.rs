@@ -140,6 +140,13 @@ where
         self.settings.entries
     }
 
+    /// The cached value of `key` if it needs no lookup, without waiting; `None` also if the key is known to be unknown.
+    pub fn fresh(&self, key: &K) -> Option<V> {
+        let entry = self.cache.get(key)?;
+        let is_fresh = self.freshness.is_fresh(entry.read_at, self.now());
+        entry.value.filter(|_| is_fresh)
+    }
+
     /// Returns the value of `key`: the cached one, or the result of `read`. An unneeded `read` is never polled.
     ///
     /// # Errors

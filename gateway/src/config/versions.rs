@@ -18,7 +18,7 @@ use signpost_kit::config::{Invalid, Read, Section};
 use self::served::WrittenVersion;
 pub(crate) use self::{
     address::{BackendAddress, HostPort},
-    backend::{Backend, BackendName},
+    backend::{AccountCheck, Backend, BackendName},
     canaries::StickyBy,
     health::HealthChecks,
     served::ServedVersion,
@@ -143,6 +143,13 @@ impl Versions {
     /// The backends of all versions, by their numbers.
     pub(crate) fn backends(&self) -> std::slice::Iter<'_, Arc<Backend>> {
         self.backends.iter()
+    }
+
+    /// Whether a route asks for accounts.
+    #[must_use]
+    pub(crate) fn check_accounts(&self) -> bool {
+        let mut backends = self.backends();
+        backends.any(|backend| backend.account.check != AccountCheck::None)
     }
 
     /// The backend of this name.

@@ -218,6 +218,26 @@ async fn an_unusable_value_invalidates_the_stale_one() {
 }
 
 #[tokio::test]
+async fn a_fresh_value_needs_no_lookup_and_a_stale_one_is_left_to_a_lookup() {
+    let fixture = Fixture::new();
+    assert_eq!(fixture.cache.fresh(&1), None);
+    assert_eq!(fixture.find(Some(5)).await, Some(5));
+    assert_eq!(fixture.cache.fresh(&1), Some(5));
+    fixture.advance(61);
+    assert_eq!(fixture.cache.fresh(&1), None);
+    assert_eq!(fixture.find(Some(6)).await, Some(6));
+    assert_eq!(fixture.cache.fresh(&1), Some(6));
+    fixture.deliver(&Change::Lost);
+    assert_eq!(fixture.cache.fresh(&1), Some(6), "used for five minutes");
+    fixture.advance(301);
+    assert_eq!(fixture.cache.fresh(&1), None);
+    fixture.deliver(&Change::Everything);
+    assert_eq!(fixture.find(Some(7)).await, Some(7));
+    fixture.deliver(&change_of(Topic::Credential, &[1]));
+    assert_eq!(fixture.cache.fresh(&1), None);
+}
+
+#[tokio::test]
 async fn a_full_cache_drops_values() {
     let fixture = Fixture::new();
     for key in 0..100 {

@@ -5,6 +5,7 @@
 //! | [`store`] | the interface of a store, read only |
 //! | [`sqlite`], [`postgres`] | the embedded store, and the store on a server |
 //! | [`directory`] | finds what a credential proves, in the cache or in the store |
+//! | [`recent`] | credentials that were checked a moment ago |
 //! | [`lookups`] | limits of the lookups that strangers can cause |
 //! | [`open`] | opens the store of accounts |
 
@@ -12,6 +13,7 @@ pub(crate) mod directory;
 mod lookups;
 pub(crate) mod open;
 mod postgres;
+mod recent;
 mod sqlite;
 pub(crate) mod store;
 

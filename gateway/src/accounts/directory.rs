@@ -1,17 +1,21 @@
 //! Finds what a credential proves: in a cache, or in the store.
 
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{
+    net::IpAddr,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
-use gateway_protocol::credential::CredentialHash;
+use gateway_protocol::credential::{Credential, CredentialHash};
 use signpost_kit::{
     clock::{Clock, SystemClock, Timestamp},
-    feed_cache::{FeedCache, FeedCacheSettings, UnknownKeys},
+    feed_cache::{FeedCache, FeedCacheSettings, FreshValue, UnknownKeys},
 };
 use signpost_store::{Change, Store, StoreError, Topic};
 
 use super::{
-    CredentialClaims, lookups::Lookups, postgres::PostgresAccounts, sqlite::SqliteAccounts,
-    store::AccountStore,
+    CredentialClaims, lookups::Lookups, postgres::PostgresAccounts, recent::Recent,
+    sqlite::SqliteAccounts, store::AccountStore,
 };
 
 /// Some 500 bytes each, for the users who are active now. Unknown credentials are not cached: forged ones differ each
@@ -30,6 +34,8 @@ pub(crate) type FoundClaims = Result<Option<Arc<CredentialClaims>>, Arc<StoreErr
 pub struct AccountDirectory {
     store: Arc<dyn AccountStore>,
     cache: FeedCache<CredentialHash, Arc<CredentialClaims>, StoreError>,
+    /// Created by the first request on a route with accounts.
+    recent: OnceLock<Recent>,
     lookups: Lookups,
 }
 
@@ -54,14 +60,25 @@ impl AccountDirectory {
         Self {
             store,
             cache: FeedCache::new(CACHE, clock),
+            recent: OnceLock::new(),
             lookups: Lookups::new(max_calls),
         }
     }
 
-    /// Returns what a credential proves, if that is cached and not stale.
+    /// Returns what a credential proves, if that is cached and not stale. `sent` is the header's value.
     #[must_use]
-    pub fn cached(&self, hash: &CredentialHash) -> Option<Arc<CredentialClaims>> {
-        self.cache.fresh(hash)
+    pub fn cached(&self, sent: &[u8]) -> Option<Arc<CredentialClaims>> {
+        let recent = self.recent.get_or_init(Recent::new);
+        let key = recent.key(sent);
+        let is_fresh = |claims: &FreshValue<_>| self.cache.is_still_fresh(claims);
+        if let Some(claims) = recent.find(key, is_fresh) {
+            return Some(claims);
+        }
+        let credential = Credential::try_from(sent).ok()?;
+        let claims = self.cache.fresh(&credential.hash())?;
+        let found = Arc::clone(&claims.value);
+        recent.insert(key, claims);
+        Some(found)
     }
 
     /// Returns what a client's credential proves; `None` if it is not valid. A cached one may have expired.

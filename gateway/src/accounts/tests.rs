@@ -201,13 +201,28 @@ async fn a_valid_credential_is_cached_until_it_changes_and_an_unknown_one_never_
     let known = credential(1);
     let store = Arc::new(FakeStore::with(&known, APP, NOW));
     let directory = store.directory();
-    let hash = known.hash();
-    assert!(directory.cached(&hash).is_none());
+    let (hash, sent) = (known.hash(), known.encode());
+    let cached = || directory.cached(sent.as_bytes()).is_some();
+    assert!(!cached());
     for _ in 0..3 {
         let found = directory.find(hash, CLIENT, NOW).await.unwrap();
         assert!(found.is_some());
-        assert!(directory.cached(&hash).is_some());
+        // By its hash, then by the header's value.
+        assert!(cached() && cached());
     }
+    for other in [
+        &sent.as_bytes()[1..],
+        b"",
+        &[0xff; 43],
+        sent.to_lowercase().as_bytes(),
+    ] {
+        assert!(directory.cached(other).is_none());
+    }
+    assert!(
+        directory
+            .cached(format!("Bearer {}", *sent).as_bytes())
+            .is_some()
+    );
     assert_eq!(store.calls(), 1);
     let unknown = credential(2).hash();
     for _ in 0..3 {
@@ -224,7 +239,7 @@ async fn a_valid_credential_is_cached_until_it_changes_and_an_unknown_one_never_
         topic: Topic::Credential,
         key: hash.as_bytes().to_vec(),
     });
-    assert!(directory.cached(&hash).is_none());
+    assert!(!cached());
     store.fail(true);
     assert!(directory.find(hash, CLIENT, NOW).await.is_err());
 }
@@ -247,7 +262,7 @@ async fn a_flood_of_random_credentials_leaves_half_of_the_calls_and_evicts_nobod
         let (flooded, client) = (Arc::clone(&flooded), address(number as u16 % 500));
         flood.spawn(async move { flooded.find(hash(number), client, NOW).await.is_err() });
     }
-    assert!(directory.cached(&known.hash()).is_some());
+    assert!(directory.cached(known.encode().as_bytes()).is_some());
     settle().await;
     assert_eq!(stalled.in_flight(), 2);
     tokio::time::advance(TURN_TIMEOUT).await;

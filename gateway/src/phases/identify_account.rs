@@ -69,17 +69,17 @@ async fn find(
     accounts: &AccountDirectory,
     now: Timestamp,
 ) -> Result<Option<Arc<CredentialClaims>>, Rejection> {
-    let Ok(credential) = Credential::try_from(sent.value) else {
-        return Ok(None);
-    };
-    let hash = credential.hash();
-    drop(credential);
-    let claims = match accounts.cached(&hash) {
+    let claims = match accounts.cached(sent.value) {
         Some(claims) => Some(claims),
-        // Boxed: a connection has no room for what it rarely needs.
-        None => Box::pin(accounts.find(hash, client, now))
-            .await
-            .map_err(|cause| Rejection::StoreUnavailable(Box::new(cause)))?,
+        None => {
+            let Ok(hash) = Credential::try_from(sent.value).map(|sent| sent.hash()) else {
+                return Ok(None);
+            };
+            // Boxed: a connection has no room for what it rarely needs.
+            Box::pin(accounts.find(hash, client, now))
+                .await
+                .map_err(|cause| Rejection::StoreUnavailable(Box::new(cause)))?
+        }
     };
     // The clock decides, not the cache: an entry may be older than the credential's end.
     Ok(claims.filter(|claims| claims.expires_at > now))

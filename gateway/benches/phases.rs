@@ -3,6 +3,7 @@
 //! Run `cargo bench -p gateway --bench phases`. The preparation of a call is not measured.
 
 use std::{
+    net::IpAddr,
     path::Path,
     pin::pin,
     sync::{
@@ -15,16 +16,19 @@ use std::{
 use async_trait::async_trait;
 use divan::{Bencher, black_box};
 use gateway::measured::{
-    App, AppState, AppStore, AppStoreError, AppSummary, AppUpdate, Attempts, Balancer, CachedApps,
-    Config, ImportOutcome, Method, NewApp, ReplayLimits, ReplayMemory, Rotation, RotationOutcome,
-    Target, VerifiedRequest, Verifier, Versions, Wanted, route,
+    Account, AccountDirectory, AccountStore, App, AppState, AppStore, AppStoreError, AppSummary,
+    AppUpdate, Attempts, Balancer, CachedApps, Config, CredentialClaims, ImportOutcome, Method,
+    NewApp, ReplayLimits, ReplayMemory, Rotation, RotationOutcome, Target, VerifiedRequest,
+    Verifier, Versions, Wanted, route,
 };
 use gateway_protocol::{
     app::{AppId, AppIdent},
+    credential::{Credential, CredentialHash},
     param::Params,
     sign::{Sign, SignTime, Window},
 };
-use signpost_kit::clock::Timestamp;
+use signpost_kit::clock::{SystemClock, Timestamp};
+use signpost_store::StoreError;
 
 const NOW: u64 = 1_732_104_000_000;
 
@@ -51,6 +55,27 @@ fn application(bencher: Bencher<'_, '_>) {
     bencher
         .with_inputs(|| ident(random(next.fetch_add(1, Ordering::Relaxed)) % RECORDS))
         .bench_values(|ident| found(&apps, ident));
+}
+
+/// The lookup of what a credential proves, as sent: one of 1,000 that are in use.
+#[divan::bench(threads = [1, 2])]
+fn account(bencher: Bencher<'_, '_>) {
+    const CREDENTIALS: u64 = 1_000;
+    let accounts = AccountDirectory::with_store(Arc::new(EveryAccount), 1, Arc::new(SystemClock));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime can be created");
+    let client = IpAddr::from([127, 0, 0, 1]);
+    for number in 0..CREDENTIALS {
+        let hash = credential(number).hash();
+        let found = runtime.block_on(accounts.find(hash, client, Timestamp::from_millis(0)));
+        found.expect("the store has every account");
+    }
+    let next = AtomicU64::new(0);
+    bencher
+        .with_inputs(|| credential(next.fetch_add(1, Ordering::Relaxed) % CREDENTIALS).encode())
+        .bench_values(|sent| accounts.cached(black_box(sent.as_bytes())));
 }
 
 /// Insertion of a signature among this many live ones of the same application; on average, one expires per insertion.
@@ -166,6 +191,12 @@ fn sign(number: u64) -> Sign {
     Sign::from_hex(hex::encode(bytes).as_bytes()).expect("32 hex digits")
 }
 
+fn credential(number: u64) -> Credential {
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&random(number).to_be_bytes());
+    Credential::from_bytes(bytes)
+}
+
 fn ident(number: u64) -> AppIdent {
     let ident = format!("ident{:019}", random(number) >> 4);
     ident.parse().expect("24 letters and digits")
@@ -194,6 +225,24 @@ fn found(apps: &CachedApps, ident: AppIdent) -> Option<Arc<App>> {
     {
         Poll::Ready(found) => found.ok().flatten(),
         Poll::Pending => None,
+    }
+}
+
+/// A store with an account for every credential.
+struct EveryAccount;
+
+#[async_trait]
+impl AccountStore for EveryAccount {
+    async fn find(
+        &self,
+        _: CredentialHash,
+        _: Timestamp,
+    ) -> Result<Option<CredentialClaims>, StoreError> {
+        Ok(Some(CredentialClaims {
+            account: Account::new(7, "{fdee430d-0000-0000-0000-000000000000}", "bitbucket"),
+            application: AppId::SINGLE,
+            expires_at: Timestamp::from_millis(i64::MAX),
+        }))
     }
 }
 

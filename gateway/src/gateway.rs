@@ -4,7 +4,7 @@ mod build;
 
 use std::{
     net::IpAddr,
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
 
@@ -23,6 +23,7 @@ use signpost_kit::{
 };
 
 use crate::{
+    accounts::open::OpenAccounts,
     apps::{App, directory::AppDirectory},
     backend::{
         answer_head::{AnswerBody, AnswerHead},
@@ -42,6 +43,7 @@ use crate::{
         cors::{CorsRules, is_of_cors, is_preflight},
         error_format::{ErrorFormatRules, error_format},
         error_response::{error_response, reason},
+        identify_account::{RequestAccount, identify_account},
         identify_app::identify_app,
         limit::{RequestLimiter, is_unsigned},
         origin::{Peer, client_address},
@@ -118,6 +120,8 @@ pub struct Gateway {
 pub struct State {
     /// Backends that do not accept the gateway's secret.
     pub(crate) secret_rejections: SecretRejections,
+    /// The accounts, from the first configuration on that needs their store. With many applications that is open, too.
+    pub accounts: OnceLock<OpenAccounts>,
     /// Generates request ids.
     pub ids: RequestIds,
     /// The wall clock.
@@ -246,12 +250,12 @@ impl Gateway {
             client: peer.address,
             named_app: None,
             is_signed: false,
-            refused: None,
+            rejected_route: None,
             quotas: Quotas::default(),
         }
     }
 
-    /// Runs the phases up to the route, in the order of CONTRACT 7.
+    /// Runs the phases up to the account, in the order of CONTRACT 7.
     ///
     /// # Errors
     ///
@@ -264,7 +268,7 @@ impl Gateway {
         client: &mut C,
     ) -> Result<Accepted<'h>, Rejection> {
         let target = head.target();
-        let admitted = self.admit(head, peer)?;
+        let mut admitted = self.admit(head, peer)?;
         if let Some(theirs) = admitted.request_id {
             request.id = theirs;
         }
@@ -309,12 +313,19 @@ impl Gateway {
         let now = || now.unwrap_or_else(|| self.state.clock.now());
         let routed = route(verified, wanted, &self.versions, now, is_available);
         let routed = routed.map_err(|Unrouted { rejection, route }| {
-            request.refused = route;
+            request.rejected_route = route;
             rejection
         })?;
+        let accounts = self.state.accounts.get();
+        let accounts = accounts.map(|accounts| &*accounts.directory);
+        let account = identify_account(&routed, &mut admitted, accounts, now).await;
+        // The answer to a request that was rejected here has the version's headers.
+        let account =
+            account.inspect_err(|_| request.rejected_route = Some(routed.route().clone()))?;
         Ok(Accepted {
             head,
             routed,
+            account,
             admitted,
             form,
         })
@@ -514,7 +525,7 @@ impl Gateway {
         client: &mut C,
     ) {
         let failed_route = failed.map(|failed| failed.route);
-        let route = failed_route.or(request.refused.as_ref());
+        let route = failed_route.or(request.rejected_route.as_ref());
         let mut forwarded = ForwardOutcome {
             backend: failed.and_then(|failed| failed.forwarded.backend),
             ..ForwardOutcome::default()
@@ -585,8 +596,8 @@ pub struct ReceivedRequest<'r, H> {
     named_app: Option<Arc<App>>,
     /// Whether its signature was verified.
     is_signed: bool,
-    /// Its route, if the version does not serve now.
-    refused: Option<Route>,
+    /// Its route, if it was rejected although it has one: its version does not serve now, or its account was rejected.
+    rejected_route: Option<Route>,
     /// What the rate limits leave that counted it.
     quotas: Quotas,
 }
@@ -639,6 +650,7 @@ pub(crate) struct UnparsedHead<'r> {
 pub struct Accepted<'h> {
     head: &'h Head,
     routed: RoutedRequest,
+    account: RequestAccount,
     admitted: Admitted<'h>,
     form: Vec<u8>,
 }
@@ -656,6 +668,7 @@ impl Accepted<'_> {
         write_request_line(self.head, &self.form, &mut out);
         write_backend_headers(
             &self.routed,
+            &self.account,
             self.head,
             &self.admitted,
             id,

@@ -23,6 +23,7 @@
 //! | [`routing`] | load balancing: which of a version's addresses gets a request |
 //! | [`observe`] | the outcome of each request, and the access log |
 //! | [`usage`] | counts requests by version and application |
+//! | [`accounts`] | the accounts of users: store, cache |
 //! | [`apps`] | applications: store, cache, keys at rest |
 //! | [`replay`] | the replay memory |
 //! | [`request_ids`] | request ids and trace ids |
@@ -45,6 +46,7 @@
     reason = "its modules are private, and its documentation is for its developers"
 )]
 
+mod accounts;
 mod apps;
 mod backend;
 mod backend_tls;

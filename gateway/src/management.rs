@@ -34,7 +34,7 @@ const MAX_CONNECTIONS: usize = 256;
 pub(crate) struct Management {
     /// The address that clients call.
     pub listen: SocketAddr,
-    /// The store; `None` in single-application mode.
+    /// The store of applications; `None` in single-application mode.
     pub store: Option<Store>,
     /// The gateway with the current configuration.
     pub current: Arc<ArcSwap<Gateway>>,
@@ -120,6 +120,14 @@ impl Management {
         }
     }
 
+    /// The store that requests need, if any.
+    fn store_of<'a>(&'a self, gateway: &'a Gateway) -> Option<&'a Store> {
+        let accounts = || gateway.state.accounts.get().map(|accounts| &accounts.store);
+        let needs_accounts = gateway.versions.check_accounts();
+        let of_accounts = || needs_accounts.then(accounts).flatten();
+        self.store.as_ref().or_else(of_accounts)
+    }
+
     async fn readiness(&self, phase: &watch::Receiver<Phase>) -> Response<String> {
         let gateway = self.current.load_full();
         if gateway.state.drain.is_draining() {
@@ -134,7 +142,7 @@ impl Management {
         if !matches!(accepts, Ok(Ok(_))) {
             return text(StatusCode::SERVICE_UNAVAILABLE, "not listening yet\n");
         }
-        if let Some(store) = &self.store
+        if let Some(store) = self.store_of(&gateway)
             && store.probe().await.is_err()
         {
             return text(

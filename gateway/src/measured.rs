@@ -3,6 +3,7 @@
 //! Everything else is private to the crate, so that the compiler finds unused code.
 
 pub use crate::{
+    accounts::{Account, CredentialClaims, directory::AccountDirectory, store::AccountStore},
     apps::{
         App, AppState,
         directory::{AppDirectory, CachedApps},

@@ -13,6 +13,7 @@
 //! | [`read_params`] | target and body | the parameters |
 //! | [`verify`] | application and parameters | a [`VerifiedRequest`](verify::VerifiedRequest) |
 //! | [`route`] | a verified request | the [`RoutedRequest`](route::RoutedRequest) |
+//! | [`identify_account`] | a routed request, and its credential | the [`RequestAccount`](identify_account::RequestAccount) |
 //! | [`backend_headers`] | a routed request | the head that the backend receives |
 //! | [`response`] | the backend's answer | the headers that the client receives |
 //! | [`error_response`] | a [`Rejection`](crate::rejection::Rejection) | the problem or page for the client |
@@ -23,6 +24,7 @@ pub(crate) mod callback;
 pub(crate) mod cors;
 pub(crate) mod error_format;
 pub(crate) mod error_response;
+pub(crate) mod identify_account;
 pub(crate) mod identify_app;
 pub(crate) mod limit;
 pub(crate) mod origin;

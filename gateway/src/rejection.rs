@@ -167,6 +167,12 @@ pub enum Rejection {
         /// Time until the version is served again.
         retry_after: Duration,
     },
+    /// Client error: the route needs an account, and the request has no credential.
+    #[error("the credential is missing")]
+    AuthorizationMissing,
+    /// Client error: the credential is malformed, unknown, expired, revoked, or another application's.
+    #[error("the credential is invalid")]
+    AuthorizationInvalid,
     /// Server error: the store does not respond.
     #[error("the store is unavailable")]
     StoreUnavailable(#[source] Cause),
@@ -238,6 +244,8 @@ impl Rejection {
             Self::VersionUnknown { .. } => ProblemCode::VersionUnknown,
             Self::VersionRetired { .. } => ProblemCode::VersionRetired,
             Self::VersionBrownout { .. } => ProblemCode::VersionBrownout,
+            Self::AuthorizationMissing => ProblemCode::AuthorizationMissing,
+            Self::AuthorizationInvalid => ProblemCode::AuthorizationInvalid,
             Self::StoreUnavailable(_) => ProblemCode::StoreUnavailable,
             Self::BackendUnreachable { .. } | Self::GatewaySecretRejected => {
                 ProblemCode::BackendUnreachable

@@ -16,6 +16,7 @@ use signpost_store::{Store, StoreSettings};
 use tokio::sync::{Mutex, Notify, watch};
 
 use crate::{
+    accounts::open::open_accounts,
     apps::{directory::AppDirectory, open::warn_of_unusable_defaults},
     config::{Applications, Backend, Config},
     gateway::Gateway,
@@ -51,6 +52,8 @@ pub(crate) struct GatewayReload {
     pub(crate) management: SocketAddr,
     /// The store of applications; `None` in single-application mode.
     pub(crate) store: Option<(StoreSettings, Store)>,
+    /// The settings of the store, fixed until a restart.
+    pub(crate) store_settings: StoreSettings,
     /// What an upgrade hands over.
     pub(crate) upgrade: Upgrade,
 }
@@ -91,6 +94,9 @@ impl Reload for GatewayReload {
         self.reject_own_addresses(&config)?;
         let before = self.current.load_full();
         let apps = reloaded_apps(&before.apps, &config.applications).await?;
+        if config.versions.check_accounts() {
+            self.open_accounts(&before).await?;
+        }
         let log = config.log.clone();
         log_warnings(&config.warnings());
         let gateway = Arc::new(before.with_config(config, apps)?);
@@ -154,6 +160,17 @@ impl Reload for GatewayReload {
 }
 
 impl GatewayReload {
+    /// Opens the store of accounts if this is the first configuration that needs it.
+    async fn open_accounts(&self, gateway: &Gateway) -> anyhow::Result<()> {
+        if gateway.state.accounts.get().is_none() {
+            let settings = self.store_settings.clone();
+            let opened = tokio::task::spawn_blocking(move || open_accounts(&settings)).await??;
+            // Reloads run one after the other, so nothing else has set it.
+            let _ = gateway.state.accounts.set(opened);
+        }
+        Ok(())
+    }
+
     /// Refuses a backend at an address that the gateway listens on now. The file was only checked against its own
     /// `listen`, which may take effect after a restart.
     fn reject_own_addresses(&self, config: &Config) -> anyhow::Result<()> {

@@ -87,8 +87,12 @@ pub(crate) fn run(
     let public_url = config.public_url.clone();
     let drain = Arc::new(Drain::new());
     let access_log = AccessLog::start(log.writer().clone())?;
-    let rate_key = apps.rate_key.clone();
+    let (rate_key, store_settings) = (apps.rate_key.clone(), config.store.clone());
     let gateway = Gateway::new(config, apps.directory, drain, Some(access_log))?;
+    if let Some(accounts) = apps.accounts {
+        // It was empty.
+        let _ = gateway.state.accounts.set(accounts);
+    }
     let current = Arc::new(ArcSwap::from_pointee(gateway));
     let Listening {
         sockets,
@@ -110,6 +114,7 @@ pub(crate) fn run(
         addresses: addresses.clone(),
         management,
         store,
+        store_settings,
         upgrade: Upgrade {
             new_process: NewProcess::new(&file)?,
             sockets,

@@ -29,7 +29,7 @@ const TIMEOUT: Duration = Duration::from_secs(900);
 const INTERVAL: Duration = Duration::from_millis(20);
 
 /// The ports in the documents and in `conf`. Each is replaced by a free one.
-const PORTS: [&str; 6] = ["8080", "8081", "7001", "7002", "7003", "7100"];
+const PORTS: [&str; 7] = ["8080", "8081", "7001", "7002", "7003", "7010", "7100"];
 
 /// Keys in `conf` whose commented-out default has such a port.
 const KEYS_WITH_PORTS: [&str; 2] = ["listen", "public_url"];

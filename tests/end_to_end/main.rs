@@ -87,6 +87,10 @@ mod provider_faults;
 mod sessions;
 // Endpoints of a version's own: a person's events, by page.
 mod events;
+// Routes with accounts: the gateway checks the credential.
+mod accounts;
+// The example backends in other languages.
+mod examples;
 // Many applications, and the commands that manage them.
 mod applications;
 // Changing and importing applications.

@@ -9,17 +9,15 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use gateway_protocol::app::AppId;
+pub use gateway_protocol::credential::{Credential, CredentialHash};
 use signpost_kit::{
     clock::{Clock, Timestamp},
     feed_cache::{FeedCache, FeedCacheSettings, UnknownKeys},
 };
 use signpost_store::{Change, StoreError, Topic};
 
-pub use self::{
-    credential::{Credential, CredentialHash},
-    postgres::PostgresCredentials,
-    sqlite::SqliteCredentials,
-};
+pub(crate) use self::credential::{credential_from, random_credential};
+pub use self::{postgres::PostgresCredentials, sqlite::SqliteCredentials};
 use crate::accounts::Account;
 
 /// Some 300 bytes each, a few MiB in all, for the users who are active now. Unknown credentials are not cached: forged
@@ -191,7 +189,7 @@ mod tests {
     async fn a_credential_is_valid_for_one_application_until_it_expires() {
         let store = TestStore::new().await;
         let credentials = Credentials::new(store.stores().credentials, Arc::new(SystemClock));
-        let (credential, now) = (Credential::generate(), Timestamp::from_millis(1_000_000));
+        let (credential, now) = (random_credential(), Timestamp::from_millis(1_000_000));
         assert!(
             credentials
                 .check(&credential, APP, now)
@@ -230,7 +228,7 @@ mod tests {
     async fn a_revoked_credential_is_invalid_even_if_it_is_inserted_again() {
         let store = TestStore::new().await;
         let credentials = Credentials::new(store.stores().credentials, Arc::new(SystemClock));
-        let (credential, now) = (Credential::generate(), Timestamp::from_millis(1_000_000));
+        let (credential, now) = (random_credential(), Timestamp::from_millis(1_000_000));
         let new = new_credential(&store, &credential, now).await;
         credentials.insert(new.clone()).await.unwrap();
         assert!(
@@ -265,7 +263,7 @@ mod tests {
         let now = Timestamp::from_millis(1_000_000);
         for _ in 0..3 {
             credentials
-                .insert(new_credential(&store, &Credential::generate(), now).await)
+                .insert(new_credential(&store, &random_credential(), now).await)
                 .await
                 .unwrap();
         }
@@ -279,7 +277,7 @@ mod tests {
     async fn a_revoked_credential_is_swept_after_a_day() {
         let store = TestStore::new().await;
         let credentials = store.stores().credentials;
-        let (credential, now) = (Credential::generate(), Timestamp::from_millis(1_000_000));
+        let (credential, now) = (random_credential(), Timestamp::from_millis(1_000_000));
         let mut new = new_credential(&store, &credential, now).await;
         new.logged_in.expires_at = now.plus(Duration::from_secs(7 * 24 * 60 * 60));
         credentials.insert(new).await.unwrap();

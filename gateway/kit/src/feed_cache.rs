@@ -74,8 +74,21 @@ pub struct FeedCache<K, V, E> {
     freshness: Freshness,
     /// Number of changes so far: a value read before a change must not be cached after it.
     changes: AtomicU64,
+    /// Number of removals so far that were caused by a change: a [`FreshValue`] is only used if there was none since.
+    removals: AtomicU64,
     clock: Arc<dyn Clock>,
     start: Instant,
+}
+
+/// A value that a caller may keep beside the cache, and use as long as [`FeedCache::is_still_fresh`] says so.
+#[derive(Clone, Debug)]
+pub struct FreshValue<V> {
+    /// The value.
+    pub value: V,
+    /// Since [`FeedCache::start`].
+    read_at: Duration,
+    /// Number of removals when it was taken from the cache.
+    removals: u64,
 }
 
 /// A value as it was read; `None` if the store has no such key.
@@ -101,6 +114,7 @@ where
             in_flight: InFlight::default(),
             freshness: Freshness::new(settings.lifetime),
             changes: AtomicU64::new(0),
+            removals: AtomicU64::new(0),
             start: clock.instant(),
             clock,
         }
@@ -125,6 +139,7 @@ where
             in_flight: InFlight::default(),
             freshness: self.freshness.duplicate(),
             changes: AtomicU64::new(0),
+            removals: AtomicU64::new(0),
             clock: Arc::clone(&self.clock),
             start: self.start,
         }
@@ -138,6 +153,25 @@ where
     /// Maximum number of values.
     pub const fn entries(&self) -> u64 {
         self.settings.entries
+    }
+
+    /// The cached value of `key` if it needs no lookup, without waiting; `None` also if the key is known to be unknown.
+    pub fn fresh(&self, key: &K) -> Option<FreshValue<V>> {
+        // Before the value is taken: it may be removed right afterwards.
+        let removals = self.removals.load(Ordering::Acquire);
+        let entry = self.cache.get(key)?;
+        let fresh = FreshValue {
+            value: entry.value?,
+            read_at: entry.read_at,
+            removals,
+        };
+        self.is_still_fresh(&fresh).then_some(fresh)
+    }
+
+    /// Whether a value needs no lookup either now. If any value changed since, it does.
+    pub fn is_still_fresh(&self, fresh: &FreshValue<V>) -> bool {
+        self.removals.load(Ordering::Acquire) == fresh.removals
+            && self.freshness.is_fresh(fresh.read_at, self.now())
     }
 
     /// Returns the value of `key`: the cached one, or the result of `read`. An unneeded `read` is never polled.
@@ -210,6 +244,7 @@ where
         if self.changes.load(Ordering::Acquire) != changes_before {
             // The value may have changed since it was read: the next caller must read it again.
             self.cache.invalidate(&key);
+            self.removals.fetch_add(1, Ordering::AcqRel);
         }
         Ok(value)
     }
@@ -235,12 +270,15 @@ where
     pub fn invalidate(&self, key: K) {
         self.changes.fetch_add(1, Ordering::AcqRel);
         self.cache.invalidate(&key);
+        // After the removal: a value that was taken before it must not be used any more.
+        self.removals.fetch_add(1, Ordering::AcqRel);
         self.in_flight.detach(key);
     }
 
     fn invalidate_all(&self) {
         self.changes.fetch_add(1, Ordering::AcqRel);
         self.cache.invalidate_all();
+        self.removals.fetch_add(1, Ordering::AcqRel);
         self.in_flight.detach_all();
     }
 

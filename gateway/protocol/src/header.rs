@@ -13,6 +13,13 @@ pub const X_GATEWAY_SECRET: HeaderName = HeaderName::from_static("x-gateway-secr
 pub const X_GATEWAY_APP: HeaderName = HeaderName::from_static("x-gateway-app");
 /// The application's internal id; 0 in single-application mode; absent on the callback.
 pub const X_GATEWAY_APP_ID: HeaderName = HeaderName::from_static("x-gateway-app-id");
+/// The id of the account whose credential the gateway has checked: a decimal number. CONTRACT 9.
+pub const X_GATEWAY_ACCOUNT_ID: HeaderName = HeaderName::from_static("x-gateway-account-id");
+/// That account's username, percent-encoded.
+pub const X_GATEWAY_ACCOUNT_USERNAME: HeaderName =
+    HeaderName::from_static("x-gateway-account-username");
+/// That account's type: its provider's kind, percent-encoded.
+pub const X_GATEWAY_ACCOUNT_TYPE: HeaderName = HeaderName::from_static("x-gateway-account-type");
 /// The version that the request was routed to.
 pub const X_GATEWAY_VERSION: HeaderName = HeaderName::from_static("x-gateway-version");
 /// Why that version was selected: a [`VersionSource`](crate::version::VersionSource).

@@ -10,6 +10,7 @@
 //! | [`param`] | the pairs of a query and a form body, borrowed from the request |
 //! | [`sign`] | sign profiles, the canonical string, signing, comparing, explaining a mismatch |
 //! | [`app`] | an application's public ident and internal id |
+//! | [`credential`] | the credential of a logged-in user, and its hash |
 //! | [`version`] | version names, and the source of a version |
 //! | [`login_state`] | the version that issued a login's token or `state` |
 //! | [`language`] | the five languages, and how one is selected |
@@ -19,6 +20,7 @@
 //! | [`request_id`] | the identifier of a request in all programs |
 
 pub mod app;
+pub mod credential;
 pub mod form;
 pub mod header;
 pub mod language;

@@ -18,7 +18,13 @@ use super::{
     sqlite::SqliteAppStore,
     store::AppStore,
 };
-use crate::config::{Applications, Config, MultiApplications, Versions};
+use crate::{
+    accounts::{
+        directory::AccountDirectory,
+        open::{OpenAccounts, open_accounts},
+    },
+    config::{Applications, Config, MultiApplications, Versions},
+};
 
 /// The applications of a running gateway.
 pub(crate) struct OpenApps {
@@ -26,6 +32,8 @@ pub(crate) struct OpenApps {
     pub directory: AppDirectory,
     /// The database; `None` in single-application mode.
     pub store: Option<Store>,
+    /// The accounts; `None` if they would need a store of their own that no route asks for.
+    pub accounts: Option<OpenAccounts>,
     /// Hashes the keys of shared rate limits; `None` in single-application mode.
     pub rate_key: Option<hmac::Key>,
     /// Keeps the subscription to the store's changes alive.
@@ -43,6 +51,11 @@ pub(crate) fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
             return Ok(OpenApps {
                 directory: AppDirectory::single(key.clone()),
                 store: None,
+                accounts: config
+                    .versions
+                    .check_accounts()
+                    .then(|| open_accounts(&config.store))
+                    .transpose()?,
                 rate_key: None,
                 _watch: None,
             });
@@ -63,12 +76,21 @@ pub(crate) fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
     tracing::info!(store = %address, "using store {address}");
     warn_of_unusable_defaults(&config.store, &config.versions, &database);
     let apps = CachedApps::new(store, multi.cache_entries);
-    let subscriber = apps.subscriber();
+    let (subscriber, accounts) = (
+        apps.subscriber(),
+        Arc::new(AccountDirectory::new(&database)),
+    );
+    let accounts_subscriber = Arc::clone(&accounts);
+    let on_change = move |change| {
+        subscriber(&change);
+        accounts_subscriber.on_change(&change);
+    };
     let watch = database
-        .watch(since_epoch, move |change| subscriber(&change))
+        .watch(since_epoch, on_change)
         .context("cannot subscribe to the store's change feed")?;
     Ok(OpenApps {
         directory: AppDirectory::Multi(apps),
+        accounts: Some(OpenAccounts::beside_apps(accounts, database.clone())),
         store: Some(database),
         rate_key: sealer.map(|sealer| sealer.rate_key()),
         _watch: Some(watch),

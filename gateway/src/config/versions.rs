@@ -24,7 +24,7 @@ use signpost_kit::{
 use self::served::WrittenVersion;
 pub(crate) use self::{
     address::{BackendAddress, HostPort},
-    backend::{Backend, BackendName, Part},
+    backend::{AccountCheck, Backend, BackendName, Part},
     canaries::StickyBy,
     health::HealthChecks,
     life_cycle::{AfterSunset, LifeCycle, Stage, rfc3339},
@@ -167,6 +167,13 @@ impl Versions {
     /// The backends of all versions, by their numbers.
     pub(crate) fn backends(&self) -> std::slice::Iter<'_, Arc<Backend>> {
         self.backends.iter()
+    }
+
+    /// Whether a route asks for accounts.
+    #[must_use]
+    pub(crate) fn check_accounts(&self) -> bool {
+        let mut backends = self.backends();
+        backends.any(|backend| backend.account.check != AccountCheck::None)
     }
 
     /// The backend of this name.

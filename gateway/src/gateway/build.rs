@@ -1,7 +1,7 @@
 //! Builds a gateway from its configuration.
 
 use std::{
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
 
@@ -60,6 +60,7 @@ impl Gateway {
             backends: BackendClient::new(&config.timeouts, Arc::clone(&drain)),
             state: Arc::new(State {
                 secret_rejections: SecretRejections::default(),
+                accounts: OnceLock::new(),
                 ids: RequestIds::default(),
                 clock: Arc::new(SystemClock),
                 drain,

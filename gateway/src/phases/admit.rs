@@ -2,7 +2,7 @@
 //!
 //! One pass over the headers collects what later phases need. Headers that the gateway strips count as absent.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use gateway_protocol::{
     app::AppIdent,
@@ -47,6 +47,8 @@ pub(crate) struct Admitted<'a> {
     pub app: AppHeader<'a>,
     /// The version header's value; empty if missing.
     pub version: &'a [u8],
+    /// The user's credential.
+    pub authorization: Option<SentCredential<'a>>,
     /// The request id of a trusted proxy.
     pub request_id: Option<RequestId>,
     /// The `traceparent` of a trusted proxy.
@@ -55,6 +57,31 @@ pub(crate) struct Admitted<'a> {
     pub origin: Origin,
     /// The headers that are passed to the backend unchanged, by their index in the head.
     pub passed_fields: PassedFields,
+}
+
+impl Admitted<'_> {
+    /// Withholds the user's credential from the backend.
+    pub(crate) fn withhold_authorization(&mut self) {
+        if let Some(SentCredential { index, .. }) = self.authorization {
+            self.passed_fields.retain(|passed| *passed != index);
+        }
+    }
+}
+
+/// The user's credential as sent, not checked.
+#[derive(Clone, Copy)]
+pub(crate) struct SentCredential<'a> {
+    /// The index of its header in the head.
+    pub index: u16,
+    /// The header's value.
+    pub value: &'a [u8],
+}
+
+/// Prints nothing of the credential.
+impl fmt::Debug for SentCredential<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("SentCredential(…)")
+    }
 }
 
 /// Indices of the headers that are passed to the backend.
@@ -104,6 +131,10 @@ pub(crate) fn admit<'a>(
         expects_continue: found.expects_continue,
         app,
         version: found.version.unwrap_or_default(),
+        authorization: found.authorization.map(|value| SentCredential {
+            index: found.authorization_index,
+            value,
+        }),
         request_id: trusted(found.request_id).and_then(|id| id.parse().ok()),
         traceparent,
         origin: Origin::new(
@@ -162,6 +193,7 @@ struct CollectedHeaders<'a> {
     version: Option<&'a [u8]>,
     language: Option<&'a [u8]>,
     authorization: Option<&'a [u8]>,
+    authorization_index: u16,
     host: u16,
     body_type: BodyType<'a>,
     expects_continue: bool,
@@ -223,7 +255,11 @@ impl<'a> CollectedHeaders<'a> {
             HeaderRole::App => once(names.app(), &mut self.app)?,
             HeaderRole::Version => once(names.version(), &mut self.version)?,
             HeaderRole::Language => once(names.language(), &mut self.language)?,
-            HeaderRole::Authorization => once(names.authorization(), &mut self.authorization)?,
+            HeaderRole::Authorization => {
+                once(names.authorization(), &mut self.authorization)?;
+                // Always fits, as above.
+                self.authorization_index = u16::try_from(index).unwrap_or_default();
+            }
             // Always fits, as above.
             HeaderRole::Host => self.host = u16::try_from(index).unwrap_or_default(),
             HeaderRole::Expect => {

@@ -7,14 +7,15 @@ use std::{io::Write, sync::Arc};
 use gateway_protocol::{
     header::{
         HeaderNames, TRACEPARENT, X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO,
-        X_GATEWAY_APP, X_GATEWAY_APP_ID, X_GATEWAY_CLIENT_CERT_SUBJECT, X_GATEWAY_SECRET,
-        X_GATEWAY_VERSION, X_GATEWAY_VERSION_SOURCE, X_REQUEST_ID,
+        X_GATEWAY_ACCOUNT_ID, X_GATEWAY_ACCOUNT_TYPE, X_GATEWAY_ACCOUNT_USERNAME, X_GATEWAY_APP,
+        X_GATEWAY_APP_ID, X_GATEWAY_CLIENT_CERT_SUBJECT, X_GATEWAY_SECRET, X_GATEWAY_VERSION,
+        X_GATEWAY_VERSION_SOURCE, X_REQUEST_ID,
     },
     request_id::RequestId,
 };
 use http::{HeaderName, HeaderValue, header::FORWARDED};
 
-use super::{admit::Admitted, route::RoutedRequest};
+use super::{admit::Admitted, identify_account::RequestAccount, route::RoutedRequest};
 use crate::{request::Head, request_ids::RequestIds, syntax::field::write_line};
 
 /// Settings of the phase; built once for each configuration.
@@ -47,6 +48,7 @@ pub(crate) fn write_request_line(head: &Head, form: &[u8], out: &mut Vec<u8>) {
 /// [`write_request_line`] writes `Host` and the form's length.
 pub(crate) fn write_backend_headers(
     routed: &RoutedRequest,
+    account: &RequestAccount,
     head: &Head,
     admitted: &Admitted<'_>,
     request_id: &RequestId,
@@ -66,6 +68,11 @@ pub(crate) fn write_backend_headers(
     }
     if let Some(ident) = routed.app().and_then(|app| app.ident.as_ref()) {
         own(X_GATEWAY_APP, ident.as_str().as_bytes());
+    }
+    if let Some(account) = account.account() {
+        own(X_GATEWAY_ACCOUNT_ID, account.id());
+        own(X_GATEWAY_ACCOUNT_USERNAME, account.username());
+        own(X_GATEWAY_ACCOUNT_TYPE, account.kind());
     }
     let route = routed.route();
     let version = &route.backend.name.version;

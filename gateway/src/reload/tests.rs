@@ -30,7 +30,7 @@ fn reload(first: Config) -> GatewayReload {
     };
     let apps = AppDirectory::single(key.clone());
     let addresses = first.listeners.iter().map(|one| one.address).collect();
-    let management = first.management;
+    let (management, store_settings) = (first.management, first.store.clone());
     let gateway = Gateway::new(first, apps, Arc::new(Drain::new()), None).unwrap();
     GatewayReload {
         current: Arc::new(ArcSwap::from_pointee(gateway)),
@@ -39,6 +39,7 @@ fn reload(first: Config) -> GatewayReload {
         addresses,
         management,
         store: None,
+        store_settings,
         upgrade: Upgrade {
             new_process: NewProcess::new(Path::new("gateway.toml")).unwrap(),
             sockets: Arc::default(),

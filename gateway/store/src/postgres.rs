@@ -125,6 +125,11 @@ impl PostgresDatabase {
         self.shared.can_notify
     }
 
+    /// Limit on concurrent calls: the size of the pool.
+    pub(crate) fn max_calls(&self) -> usize {
+        self.shared.settings.pool_size
+    }
+
     /// Timeout of a whole call: waiting for a connection, and running the statement.
     fn call_timeout(&self) -> Duration {
         self.shared.settings.wait + self.shared.settings.statement

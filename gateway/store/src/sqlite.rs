@@ -36,6 +36,9 @@ impl SqliteDatabase {
     /// response.
     pub const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 
+    /// Limit on concurrent calls.
+    pub(crate) const MAX_CALLS: usize = pool::CONNECTIONS;
+
     /// Opens the file and applies the migrations. Creates file and folder if they are missing.
     ///
     /// Several processes may open it at once: one migrates, the others wait.

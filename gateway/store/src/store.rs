@@ -40,6 +40,15 @@ impl Store {
         }
     }
 
+    /// Limit on concurrent calls.
+    #[must_use]
+    pub fn max_calls(&self) -> usize {
+        match self {
+            Self::Sqlite(_) => SqliteDatabase::MAX_CALLS,
+            Self::Postgres(database) => database.max_calls(),
+        }
+    }
+
     /// Checks whether the database can be used, for `/readyz`.
     ///
     /// Times out after 1 s on a server, after [`SqliteDatabase::CALL_TIMEOUT`] on SQLite.

@@ -7,7 +7,7 @@ use signpost_kit::clock::Timestamp;
 
 use super::{LoginResult, outcome::retry_store};
 use crate::{
-    credentials::{Credential, CredentialClaims, NewCredential},
+    credentials::{Credential, CredentialClaims, NewCredential, random_credential},
     error::LoginError,
     logins::{
         Completion, FailureReason, Login, LoginToken, Mode, Progress, Redemption, Ticket,
@@ -96,7 +96,7 @@ pub(crate) async fn redeem_ticket(
     application: AppId,
 ) -> Result<LoginResult, LoginError> {
     let ticket: Ticket = ticket.parse().map_err(|_| LoginError::LoginUnknown)?;
-    let credential = Credential::generate();
+    let credential = random_credential();
     let stored = TicketCredential {
         hash: credential.hash(),
         lifetime: service.config.lifetimes().credential,
@@ -119,7 +119,7 @@ pub(super) async fn issue_random(
     completion: &Completion,
     application: AppId,
 ) -> Result<LoginResult, LoginError> {
-    let (new, result) = issue(service, completion, application, Credential::generate());
+    let (new, result) = issue(service, completion, application, random_credential());
     retry_store(|| service.state.credentials.insert(new.clone())).await?;
     Ok(result)
 }

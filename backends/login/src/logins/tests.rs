@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::*;
-use crate::{credentials::Credential, testing::TestStore};
+use crate::{credentials::random_credential, testing::TestStore};
 
 mod claims;
 mod plans;
@@ -85,7 +85,7 @@ fn times(at: Timestamp, claimable_until: Timestamp) -> FinishTimes {
 /// A new credential for a ticket.
 fn credential() -> TicketCredential {
     TicketCredential {
-        hash: Credential::generate().hash(),
+        hash: random_credential().hash(),
         lifetime: Duration::from_secs(1000),
     }
 }

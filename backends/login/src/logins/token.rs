@@ -9,7 +9,7 @@ use gateway_protocol::{login_state::version_of, version::Version};
 use zeroize::Zeroizing;
 
 use crate::{
-    credentials::Credential,
+    credentials::{Credential, credential_from},
     secret::{self, Secret, hash_type},
 };
 
@@ -56,7 +56,7 @@ impl LoginToken {
     /// The login's credential, derived from the token: the same in each backend, and unknown to the store. CONTRACT 8.
     #[must_use]
     pub fn credential(&self) -> Credential {
-        Credential::from(Secret::derive_from(self.0.as_bytes(), "authorization"))
+        credential_from(&Secret::derive_from(self.0.as_bytes(), "authorization"))
     }
 }
 

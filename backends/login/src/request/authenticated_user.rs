@@ -83,11 +83,8 @@ impl FromRequestParts<HandlerContext> for AuthenticatedUser {
                 });
             }
         };
-        let credential: Credential = value
-            .to_str()
-            .ok()
-            .and_then(|value| value.parse().ok())
-            .ok_or(LoginError::AuthorizationInvalid)?;
+        let credential =
+            Credential::try_from(value.as_bytes()).map_err(|_| LoginError::AuthorizationInvalid)?;
         let logged_in = service
             .state
             .credentials

@@ -65,6 +65,12 @@ impl Freshness {
         }
     }
 
+    /// Whether a value that was read at `read_at` is neither stale nor expired. Unlike [`Self::check`], this claims no
+    /// refresh.
+    pub(super) fn is_fresh(&self, read_at: Duration, now: Duration) -> bool {
+        !self.is_expired(now) && now.saturating_sub(read_at) <= self.lifetime
+    }
+
     /// Whether the feed has been lost for too long, so that no cached value may be used.
     pub(super) fn is_expired(&self, now: Duration) -> bool {
         let lost_at = self.lost_at.load(Relaxed);

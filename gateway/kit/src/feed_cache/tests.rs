@@ -218,6 +218,68 @@ async fn an_unusable_value_invalidates_the_stale_one() {
 }
 
 #[tokio::test]
+async fn a_fresh_value_needs_no_lookup_and_a_stale_one_is_left_to_a_lookup() {
+    let fixture = Fixture::new();
+    let fresh = || fixture.cache.fresh(&1).map(|fresh| fresh.value);
+    assert_eq!(fresh(), None);
+    assert_eq!(fixture.find(Some(5)).await, Some(5));
+    assert_eq!(fresh(), Some(5));
+    fixture.advance(61);
+    assert_eq!(fresh(), None);
+    assert_eq!(fixture.find(Some(6)).await, Some(6));
+    assert_eq!(fresh(), Some(6));
+    fixture.deliver(&Change::Lost);
+    assert_eq!(fresh(), Some(6), "used for five minutes");
+    fixture.advance(301);
+    assert_eq!(fresh(), None);
+    fixture.deliver(&Change::Everything);
+    assert_eq!(fixture.find(Some(7)).await, Some(7));
+    fixture.deliver(&change_of(Topic::Credential, &[1]));
+    assert_eq!(fresh(), None);
+}
+
+#[tokio::test]
+async fn a_value_kept_beside_the_cache_ends_with_any_change_and_by_age() {
+    let fixture = Fixture::new();
+    let changes = [
+        change_of(Topic::Credential, &[1]),
+        change_of(Topic::Credential, &[2]),
+        change_of(Topic::Credential, b"all"),
+        Change::Everything,
+    ];
+    for change in changes {
+        fixture.find(Some(5)).await;
+        let kept = fixture.cache.fresh(&1).unwrap();
+        fixture.deliver(&change_of(Topic::Application, &[1]));
+        assert!(fixture.cache.is_still_fresh(&kept));
+        fixture.deliver(&change);
+        assert!(!fixture.cache.is_still_fresh(&kept), "{change:?}");
+    }
+    // What strangers can do, a lookup of an unknown key, ends nothing.
+    fixture.find(Some(5)).await;
+    let kept = fixture.cache.fresh(&1).unwrap();
+    let unknown = fixture.cache.find(9, async { Ok(None) }).await;
+    assert_eq!(unknown.unwrap(), None);
+    assert!(fixture.cache.is_still_fresh(&kept));
+    fixture.advance(61);
+    assert!(!fixture.cache.is_still_fresh(&kept));
+}
+
+#[tokio::test]
+async fn a_value_that_was_read_before_a_change_is_not_kept_after_it() {
+    let fixture = Fixture::new();
+    fixture.find(Some(5)).await;
+    let kept = fixture.cache.fresh(&1).unwrap();
+    // A change of another key during the lookup removes what the lookup has cached.
+    let read = async {
+        fixture.cache.changes.fetch_add(1, Ordering::AcqRel);
+        Ok(Some(5))
+    };
+    fixture.cache.find(2, read).await.unwrap();
+    assert!(!fixture.cache.is_still_fresh(&kept));
+}
+
+#[tokio::test]
 async fn a_full_cache_drops_values() {
     let fixture = Fixture::new();
     for key in 0..100 {

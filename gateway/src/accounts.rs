@@ -1,0 +1,102 @@
+//! Accounts: the users of requests, by the credentials that the login service stored. CONTRACT 9.
+//!
+//! | module | subject |
+//! | --- | --- |
+//! | [`store`] | the interface of a store, read only |
+//! | [`sqlite`], [`postgres`] | the embedded store, and the store on a server |
+//! | [`directory`] | finds what a credential proves, in the cache or in the store |
+//! | [`recent`] | credentials that were checked a moment ago |
+//! | [`lookups`] | limits of the lookups that strangers can cause |
+//! | [`open`] | opens the store of accounts |
+
+pub(crate) mod directory;
+mod lookups;
+pub(crate) mod open;
+mod postgres;
+mod recent;
+mod sqlite;
+pub(crate) mod store;
+
+use gateway_protocol::app::AppId;
+use signpost_kit::clock::{StoredTime, Timestamp};
+use signpost_store::StoredRow;
+
+/// What a credential proves.
+#[derive(Clone, Debug)]
+pub struct CredentialClaims {
+    /// The user's account.
+    pub account: Account,
+    /// The application that the user logged in to, and the only one that can use the credential.
+    pub application: AppId,
+    /// When the credential expires.
+    pub expires_at: Timestamp,
+}
+
+/// An account, as the values of the headers that backends get.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    id: Box<str>,
+    username: Box<str>,
+    kind: Box<str>,
+}
+
+impl Account {
+    /// The account with this id, username and provider's kind.
+    #[must_use]
+    pub fn new(id: i64, username: &str, kind: &str) -> Self {
+        Self {
+            id: id.to_string().into(),
+            username: percent_encoded(username),
+            kind: percent_encoded(kind),
+        }
+    }
+
+    /// The id, a decimal number.
+    #[must_use]
+    pub(crate) fn id(&self) -> &[u8] {
+        self.id.as_bytes()
+    }
+
+    /// The username, percent-encoded.
+    #[must_use]
+    pub(crate) fn username(&self) -> &[u8] {
+        self.username.as_bytes()
+    }
+
+    /// The provider's kind, percent-encoded.
+    #[must_use]
+    pub(crate) fn kind(&self) -> &[u8] {
+        self.kind.as_bytes()
+    }
+}
+
+/// A text as the value of a header: visible ASCII without `%` as it is, every other byte as `%` and two hex digits.
+/// Different texts have different values, and the usual decoders of URLs read them. CONTRACT 9.
+fn percent_encoded(text: &str) -> Box<str> {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_graphic() && byte != b'%' {
+            encoded.push(char::from(byte));
+        } else {
+            let [high, low] = [byte >> 4, byte & 15].map(|digit| HEX[usize::from(digit)]);
+            encoded.extend(['%', char::from(high), char::from(low)]);
+        }
+    }
+    encoded.into()
+}
+
+/// The columns for [`claims_from_row`], of `credentials` joined with `accounts`.
+const COLUMNS: &str = "application_id, expires_at, account_id, username, kind";
+
+fn claims_from_row<R: StoredRow>(row: &R) -> Result<CredentialClaims, R::Error> {
+    let (username, kind) = (row.text("username")?, row.text("kind")?);
+    Ok(CredentialClaims {
+        account: Account::new(row.number("account_id")?, username, kind),
+        application: AppId::new(row.number("application_id")?),
+        expires_at: row.time("expires_at")?,
+    })
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,65 @@
+//! Opens the store of accounts: that of the applications, or with a single application, one that only routes with
+//! accounts need.
+
+use std::{sync::Arc, time::Duration};
+
+use anyhow::Context;
+use signpost_kit::clock::{Clock, SystemClock};
+use signpost_store::{Store, StoreSettings, changes::Watch};
+
+use super::directory::AccountDirectory;
+
+/// The accounts of a running gateway.
+pub struct OpenAccounts {
+    /// Finds the accounts of requests.
+    pub(crate) directory: Arc<AccountDirectory>,
+    /// The database.
+    pub(crate) store: Store,
+    /// Keeps the subscription to the store's changes alive; `None` if that of the applications serves the accounts, too.
+    _watch: Option<Watch>,
+}
+
+impl OpenAccounts {
+    /// The accounts in the store of the applications, whose subscriber notifies `directory`.
+    pub(crate) const fn beside_apps(directory: Arc<AccountDirectory>, store: Store) -> Self {
+        Self {
+            directory,
+            store,
+            _watch: None,
+        }
+    }
+}
+
+/// Opens the configured store for accounts alone. Blocking, and not on a thread that drives a runtime.
+///
+/// # Errors
+///
+/// The store cannot be opened or watched.
+pub(crate) fn open_accounts(settings: &StoreSettings) -> anyhow::Result<OpenAccounts> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let store = runtime
+        .block_on(Store::open(settings))
+        .context("cannot open the store, which routes with accounts need")?;
+    if let Store::Postgres(postgres) = &store {
+        // The pool's connections would end with this runtime.
+        postgres.disconnect();
+    }
+    let address = &settings.address;
+    tracing::info!(store = %address, "using store {address} for accounts");
+    let directory = Arc::new(AccountDirectory::new(&store));
+    let subscriber = Arc::clone(&directory);
+    let watch = store
+        .watch(since_epoch, move |change| subscriber.on_change(&change))
+        .context("cannot subscribe to the store's change feed")?;
+    Ok(OpenAccounts {
+        directory,
+        store,
+        _watch: Some(watch),
+    })
+}
+
+fn since_epoch() -> Duration {
+    SystemClock.now().since_epoch()
+}

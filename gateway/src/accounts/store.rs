@@ -1,0 +1,23 @@
+//! The interface of a store of credentials and accounts. The login service writes them, the gateway reads them.
+
+use async_trait::async_trait;
+use gateway_protocol::credential::CredentialHash;
+use signpost_kit::clock::Timestamp;
+use signpost_store::StoreError;
+
+use super::CredentialClaims;
+
+/// The stored credentials, with their accounts.
+#[async_trait]
+pub trait AccountStore: Send + Sync {
+    /// Returns what a credential proves; `None` if it is unknown, revoked or expired.
+    ///
+    /// # Errors
+    ///
+    /// The store is unavailable, or the record is malformed.
+    async fn find(
+        &self,
+        hash: CredentialHash,
+        now: Timestamp,
+    ) -> Result<Option<CredentialClaims>, StoreError>;
+}

@@ -304,7 +304,14 @@ mod tests {
             client: client.into(),
             ..wanted("", path)
         };
-        let routed = route(verified(None), wanted, &versions(config), |_| is_available).unwrap();
+        let routed = route(
+            verified(None),
+            wanted,
+            &versions(config),
+            || NOW,
+            |_| is_available,
+        )
+        .unwrap();
         routed.route().backend.name.to_string()
     }
 
@@ -348,7 +355,7 @@ mod tests {
             match_callback(Method::Get, BodyLength::None, target, verifier.config()).unwrap();
         let verified = verifier.pass_callback(callback);
         let versions = versions(PARTS);
-        let routed = route(verified, wanted("", "/login"), &versions, |_| true).unwrap();
+        let routed = route(verified, wanted("", "/login"), &versions, || NOW, |_| true).unwrap();
         assert_eq!(routed.route().backend.name.to_string(), "v1");
     }
 

@@ -62,6 +62,7 @@ pub(crate) enum AccountCheck {
     Required,
 }
 
+#[cfg(test)]
 impl BackendName {
     /// The name of the version's own backend.
     #[must_use]

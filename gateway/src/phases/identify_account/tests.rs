@@ -92,7 +92,14 @@ impl Fixture {
             path,
             client: CLIENT,
         };
-        let routed = route(verified.unwrap(), wanted, &versions(ROUTES), |_| true).unwrap();
+        let routed = route(
+            verified.unwrap(),
+            wanted,
+            &versions(ROUTES),
+            || now,
+            |_| true,
+        )
+        .unwrap();
         let rules = rules();
         let peer = Peer::new(&ConnectionInfo::plain(CLIENT), &[]);
         let mut admitted = admit(b"GET", headers, BodyLength::None, &peer, &rules).unwrap();

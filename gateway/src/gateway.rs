@@ -300,10 +300,10 @@ impl Gateway {
         let accounts = self.state.accounts.get();
         let accounts = accounts.map(|accounts| &*accounts.directory);
         let now = || self.state.clock.now();
-        let account = identify_account(&routed, &mut admitted, accounts, now).await;
+        let account = identify_account(&routed, &mut admitted, head, accounts, now).await;
         // The answer to a request that was rejected here has the version's headers.
-        let account =
-            account.inspect_err(|_| request.rejected_route = Some(routed.route().clone()))?;
+        let account = account
+            .inspect_err(|_| request.rejected_route = Some(Box::new(routed.route().clone())))?;
         Ok(Accepted {
             head,
             routed,
@@ -491,7 +491,7 @@ impl Gateway {
         client: &mut C,
     ) {
         let route = failed.map(|failed| failed.route);
-        let route = route.or(request.rejected_route.as_ref());
+        let route = route.or(request.rejected_route.as_deref());
         let mut forwarded = ForwardOutcome {
             backend: failed.and_then(|failed| failed.forwarded.backend),
             ..ForwardOutcome::default()
@@ -549,7 +549,7 @@ pub struct ReceivedRequest<'r, H> {
     /// The application that it claims. It may be forged: the verified one is in [`RoutedRequest`].
     named_app: Option<Arc<App>>,
     /// Its route, if it was rejected after it was routed.
-    rejected_route: Option<Route>,
+    rejected_route: Option<Box<Route>>,
     /// What the rate limits leave that counted it.
     quotas: Quotas,
 }

@@ -35,7 +35,9 @@ use crate::{
     open_connections::OpenConnections,
     phases::{
         admit::{AdmissionRules, Admitted, admit},
-        backend_headers::{BackendHeaderRules, write_backend_headers, write_request_line},
+        backend_headers::{
+            BackendHeaderRules, Identified, write_backend_headers, write_request_line,
+        },
         callback::match_callback,
         cors::{CorsRules, is_of_cors, is_preflight},
         error_format::{ErrorFormatRules, error_format},
@@ -618,8 +620,10 @@ impl Accepted<'_> {
         let mut out = Vec::new();
         write_request_line(self.head, &self.form, &mut out);
         write_backend_headers(
-            &self.routed,
-            &self.account,
+            Identified {
+                routed: &self.routed,
+                account: &self.account,
+            },
             self.head,
             &self.admitted,
             id,

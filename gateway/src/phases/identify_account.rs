@@ -60,14 +60,7 @@ pub(crate) async fn identify_account(
         return Err(Rejection::AuthorizationInvalid);
     };
     // Boxed, and no more than that is held meanwhile: a connection has no room for what it rarely needs.
-    Box::pin(look_up(
-        credential.hash(),
-        routed,
-        admitted.origin.client,
-        accounts,
-        now,
-    ))
-    .await
+    Box::pin(look_up(hash, routed, admitted.origin.client, accounts, now)).await
 }
 
 async fn look_up(

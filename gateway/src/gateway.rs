@@ -38,7 +38,9 @@ use crate::{
     open_connections::OpenConnections,
     phases::{
         admit::{AdmissionRules, Admitted, admit},
-        backend_headers::{BackendHeaderRules, write_backend_headers, write_request_line},
+        backend_headers::{
+            BackendHeaderRules, Identified, write_backend_headers, write_request_line,
+        },
         callback::match_callback,
         cors::{CorsRules, is_of_cors, is_preflight},
         error_format::{ErrorFormatRules, error_format},
@@ -318,10 +320,10 @@ impl Gateway {
         })?;
         let accounts = self.state.accounts.get();
         let accounts = accounts.map(|accounts| &*accounts.directory);
-        let account = identify_account(&routed, &mut admitted, accounts, now).await;
+        let account = identify_account(&routed, &mut admitted, head, accounts, now).await;
         // The answer to a request that was rejected here has the version's headers.
-        let account =
-            account.inspect_err(|_| request.rejected_route = Some(routed.route().clone()))?;
+        let account = account
+            .inspect_err(|_| request.rejected_route = Some(Box::new(routed.route().clone())))?;
         Ok(Accepted {
             head,
             routed,
@@ -525,7 +527,7 @@ impl Gateway {
         client: &mut C,
     ) {
         let failed_route = failed.map(|failed| failed.route);
-        let route = failed_route.or(request.rejected_route.as_ref());
+        let route = failed_route.or(request.rejected_route.as_deref());
         let mut forwarded = ForwardOutcome {
             backend: failed.and_then(|failed| failed.forwarded.backend),
             ..ForwardOutcome::default()
@@ -597,7 +599,7 @@ pub struct ReceivedRequest<'r, H> {
     /// Whether its signature was verified.
     is_signed: bool,
     /// Its route, if it was rejected although it has one: its version does not serve now, or its account was rejected.
-    rejected_route: Option<Route>,
+    rejected_route: Option<Box<Route>>,
     /// What the rate limits leave that counted it.
     quotas: Quotas,
 }
@@ -667,8 +669,10 @@ impl Accepted<'_> {
         let mut out = Vec::new();
         write_request_line(self.head, &self.form, &mut out);
         write_backend_headers(
-            &self.routed,
-            &self.account,
+            Identified {
+                routed: &self.routed,
+                account: &self.account,
+            },
             self.head,
             &self.admitted,
             id,

@@ -2,7 +2,7 @@
 //!
 //! One pass over the headers collects what later phases need. Headers that the gateway strips count as absent.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use gateway_protocol::{
     app::AppIdent,
@@ -47,8 +47,8 @@ pub(crate) struct Admitted<'a> {
     pub app: AppHeader<'a>,
     /// The version header's value; empty if missing.
     pub version: &'a [u8],
-    /// The user's credential.
-    pub authorization: Option<SentCredential<'a>>,
+    /// The index in the head of the user's credential, which is not checked yet.
+    pub authorization: Option<u16>,
     /// The request id of a trusted proxy.
     pub request_id: Option<RequestId>,
     /// The `traceparent` of a trusted proxy.
@@ -62,25 +62,9 @@ pub(crate) struct Admitted<'a> {
 impl Admitted<'_> {
     /// Withholds the user's credential from the backend.
     pub(crate) fn withhold_authorization(&mut self) {
-        if let Some(SentCredential { index, .. }) = self.authorization {
+        if let Some(index) = self.authorization {
             self.passed_fields.retain(|passed| *passed != index);
         }
-    }
-}
-
-/// The user's credential as sent, not checked.
-#[derive(Clone, Copy)]
-pub(crate) struct SentCredential<'a> {
-    /// The index of its header in the head.
-    pub index: u16,
-    /// The header's value.
-    pub value: &'a [u8],
-}
-
-/// Prints nothing of the credential.
-impl fmt::Debug for SentCredential<'_> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("SentCredential(…)")
     }
 }
 
@@ -131,10 +115,7 @@ pub(crate) fn admit<'a>(
         expects_continue: found.expects_continue,
         app,
         version: found.version.unwrap_or_default(),
-        authorization: found.authorization.map(|value| SentCredential {
-            index: found.authorization_index,
-            value,
-        }),
+        authorization: found.authorization.map(|_| found.authorization_index),
         request_id: trusted(found.request_id).and_then(|id| id.parse().ok()),
         traceparent,
         origin: Origin::new(

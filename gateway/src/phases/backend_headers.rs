@@ -27,6 +27,15 @@ pub struct BackendHeaderRules {
     pub(crate) secret: Option<HeaderValue>,
 }
 
+/// What the gateway has found out about a request: its application, its route and its account.
+#[derive(Clone, Copy)]
+pub(crate) struct Identified<'r> {
+    /// The application and the route.
+    pub routed: &'r RoutedRequest,
+    /// The account.
+    pub account: &'r RequestAccount,
+}
+
 /// Writes the beginning of the head for the backend: request line, `Host`, and the form's length. The other header
 /// lines and the empty line follow. It is always HTTP/1.1, also for an HTTP/1.0 client.
 pub(crate) fn write_request_line(head: &Head, form: &[u8], out: &mut Vec<u8>) {
@@ -47,8 +56,7 @@ pub(crate) fn write_request_line(head: &Head, form: &[u8], out: &mut Vec<u8>) {
 /// Writes the header lines for the backend: first those of the client that pass, then the gateway's own.
 /// [`write_request_line`] writes `Host` and the form's length.
 pub(crate) fn write_backend_headers(
-    routed: &RoutedRequest,
-    account: &RequestAccount,
+    Identified { routed, account }: Identified<'_>,
     head: &Head,
     admitted: &Admitted<'_>,
     request_id: &RequestId,

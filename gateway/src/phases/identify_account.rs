@@ -2,17 +2,15 @@
 
 use std::{net::IpAddr, sync::Arc};
 
-use gateway_protocol::credential::Credential;
+use gateway_protocol::credential::{Credential, CredentialHash};
 use signpost_kit::clock::Timestamp;
 
-use super::{
-    admit::{Admitted, SentCredential},
-    route::RoutedRequest,
-};
+use super::{admit::Admitted, route::RoutedRequest};
 use crate::{
     accounts::{Account, CredentialClaims, directory::AccountDirectory},
     config::AccountCheck,
     rejection::Rejection,
+    request::Headers,
 };
 
 /// The account of a request, if the gateway has checked one; only [`identify_account`] creates one.
@@ -36,6 +34,7 @@ impl RequestAccount {
 pub(crate) async fn identify_account(
     routed: &RoutedRequest,
     admitted: &mut Admitted<'_>,
+    headers: &(impl Headers + ?Sized),
     accounts: Option<&AccountDirectory>,
     now: impl FnOnce() -> Timestamp,
 ) -> Result<RequestAccount, Rejection> {
@@ -43,46 +42,55 @@ pub(crate) async fn identify_account(
     if !rules.passes_authorization {
         admitted.withhold_authorization();
     }
-    let sent = match (rules.check, admitted.authorization) {
+    let index = match (rules.check, admitted.authorization) {
         (AccountCheck::None, _) | (AccountCheck::Optional, None) => {
             return Ok(RequestAccount(None));
         }
         (AccountCheck::Required, None) => return Err(Rejection::AuthorizationMissing),
-        (AccountCheck::Optional | AccountCheck::Required, Some(sent)) => sent,
+        (AccountCheck::Optional | AccountCheck::Required, Some(index)) => index,
     };
-    let client = admitted.origin.client;
     let accounts = accounts.ok_or(Rejection::Internal("the store is not open".into()))?;
-    let claims = find(sent, client, accounts, now()).await?;
-    // A callback has no application. It takes no route, so its credential is not checked.
-    let claims =
-        claims.filter(|claims| routed.app().is_some_and(|app| app.id == claims.application));
-    match claims {
-        Some(claims) => Ok(RequestAccount(Some(claims))),
-        None => Err(Rejection::AuthorizationInvalid),
+    let sent = headers.each().nth(usize::from(index));
+    let sent = sent.map_or(&b""[..], |(_, value)| value);
+    let now = now();
+    if let Some(claims) = accounts.cached(sent) {
+        return valid(claims, routed, now);
     }
+    let Ok(hash) = Credential::try_from(sent).map(|sent| sent.hash()) else {
+        return Err(Rejection::AuthorizationInvalid);
+    };
+    // Boxed, and no more than that is held meanwhile: a connection has no room for what it rarely needs.
+    Box::pin(look_up(hash, routed, admitted.origin.client, accounts, now)).await
 }
 
-/// What a credential proves at this time; `None` if it is not valid.
-async fn find(
-    sent: SentCredential<'_>,
+async fn look_up(
+    hash: CredentialHash,
+    routed: &RoutedRequest,
     client: IpAddr,
     accounts: &AccountDirectory,
     now: Timestamp,
-) -> Result<Option<Arc<CredentialClaims>>, Rejection> {
-    let claims = match accounts.cached(sent.value) {
-        Some(claims) => Some(claims),
-        None => {
-            let Ok(hash) = Credential::try_from(sent.value).map(|sent| sent.hash()) else {
-                return Ok(None);
-            };
-            // Boxed: a connection has no room for what it rarely needs.
-            Box::pin(accounts.find(hash, client, now))
-                .await
-                .map_err(|cause| Rejection::StoreUnavailable(Box::new(cause)))?
-        }
-    };
-    // The clock decides, not the cache: an entry may be older than the credential's end.
-    Ok(claims.filter(|claims| claims.expires_at > now))
+) -> Result<RequestAccount, Rejection> {
+    match accounts.find(hash, client, now).await {
+        Ok(Some(claims)) => valid(claims, routed, now),
+        Ok(None) => Err(Rejection::AuthorizationInvalid),
+        Err(cause) => Err(Rejection::StoreUnavailable(Box::new(cause))),
+    }
+}
+
+/// The account, if its credential is of the request's application and has not expired. The clock decides, not the cache:
+/// an entry may be older than the credential's end.
+fn valid(
+    claims: Arc<CredentialClaims>,
+    routed: &RoutedRequest,
+    now: Timestamp,
+) -> Result<RequestAccount, Rejection> {
+    // A callback has no application. It takes no route, so its credential is not checked.
+    let app = routed.app().map(|app| app.id);
+    if app == Some(claims.application) && claims.expires_at > now {
+        Ok(RequestAccount(Some(claims)))
+    } else {
+        Err(Rejection::AuthorizationInvalid)
+    }
 }
 
 #[cfg(test)]

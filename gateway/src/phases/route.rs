@@ -62,7 +62,7 @@ pub struct Unrouted {
     /// Why.
     pub(crate) rejection: Rejection,
     /// Its route, if the version is known, but does not serve now.
-    pub(crate) route: Option<Route>,
+    pub(crate) route: Option<Box<Route>>,
 }
 
 /// A rejection before a version was chosen.
@@ -92,10 +92,10 @@ pub fn route(
     if let Some(life_cycle) = version.life_cycle() {
         serves(life_cycle, versions, now()).map_err(|rejection| Unrouted {
             rejection,
-            route: Some(Route {
+            route: Some(Box::new(Route {
                 backend: Arc::clone(version.own()),
                 source,
-            }),
+            })),
         })?;
     }
     let backend = choose_backend(version, &verified, wanted, is_available);

@@ -103,7 +103,14 @@ impl Fixture {
         let rules = rules();
         let peer = Peer::new(&ConnectionInfo::plain(CLIENT), &[]);
         let mut admitted = admit(b"GET", headers, BodyLength::None, &peer, &rules).unwrap();
-        let found = identify_account(&routed, &mut admitted, Some(&self.accounts), || now).await?;
+        let found = identify_account(
+            &routed,
+            &mut admitted,
+            headers,
+            Some(&self.accounts),
+            || now,
+        )
+        .await?;
         let is_credential = |index: &u16| {
             let (name, _) = headers[usize::from(*index)];
             name.eq_ignore_ascii_case("Acme-X-Authorization")
@@ -255,18 +262,4 @@ async fn without_the_store_cached_credentials_are_valid_and_others_cannot_be_che
         .identify("/required", &[("Acme-X-Authorization", "x")])
         .await;
     assert!(matches!(malformed, Err(Rejection::AuthorizationInvalid)));
-}
-
-#[tokio::test]
-async fn the_credential_is_not_printed() {
-    let valid = credential(1).encode();
-    let peer = Peer::new(&ConnectionInfo::plain(CLIENT), &[]);
-    let headers = [("Acme-X-Authorization", &**valid)];
-    let rules = rules();
-    let admitted = admit(b"GET", &headers[..], BodyLength::None, &peer, &rules).unwrap();
-    let printed = format!("{admitted:?}");
-    assert!(
-        printed.contains("SentCredential(…)") && !printed.contains(&**valid),
-        "{printed}"
-    );
 }

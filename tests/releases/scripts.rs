@@ -190,6 +190,12 @@ async fn an_interrupted_or_failed_build_leaves_nothing() {
         .env("PATH", path("failing"));
     assert_eq!(deploy.status().unwrap().code(), Some(101));
     assert_nothing_left(&copy);
+
+    // Without passing tests there is no tag.
+    let mut tag = copy.command("scripts/tag-version");
+    let tag = tag.args(["v2", "1.4.0"]).env("PATH", path("failing"));
+    assert_eq!(tag.status().unwrap().code(), Some(1));
+    assert_eq!(copy.printed("git", &["tag"]).trim(), "v2/1.3.0");
 }
 
 /// Neither a release nor a part of one, and no further work tree.

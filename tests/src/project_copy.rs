@@ -7,7 +7,10 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-use crate::{documents::root, program::output_text};
+use crate::{
+    documents::root,
+    program::{output_text, programs_folder},
+};
 
 /// Not copied, as hidden files are not.
 const NOT_COPIED: [&str; 2] = ["target", "data"];
@@ -109,6 +112,20 @@ impl ProjectCopy {
         let target = self.own.with_file_name("versions-target");
         fs::create_dir_all(&target).expect("a folder below target can be created");
         target
+    }
+
+    /// Shares other people's crates with this build: only the project's own are built for a copy.
+    ///
+    /// # Panics
+    ///
+    /// When they cannot be shared.
+    pub fn share_built_crates(&self) {
+        let script = root().join("scripts/built-crates");
+        let mut command = self.command(&script.display().to_string());
+        let command = command.arg(programs_folder());
+        let output = command.arg(self.target().join("debug")).output();
+        let output = output.expect("the script can be started");
+        assert!(output.status.success(), "{}", output_text(&output));
     }
 
     /// Runs a command in the copy.

@@ -150,7 +150,9 @@ impl Management {
                 "the store is unavailable\n",
             );
         }
-        let backends = gateway.versions.backends().map(|backend| {
+        // Routes and canaries are reported, too, but do not decide: logins need the versions' own backends.
+        let backends = gateway.versions.iter().map(|version| {
+            let backend = version.own();
             let balancer = gateway.balancers[backend.number].as_ref();
             let addresses = balancer.map_or(1, |balancer| balancer.len());
             (&backend.name, addresses)

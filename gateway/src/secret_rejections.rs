@@ -36,7 +36,7 @@ pub(crate) struct SecretRejections {
 pub(crate) struct Report {
     /// Names the backends and their addresses.
     pub text: String,
-    /// Whether every address of every backend rejects the secret.
+    /// Whether every address of every backend that decides rejects the secret.
     pub is_down: bool,
 }
 
@@ -106,9 +106,9 @@ impl SecretRejections {
         current.map(|(key, _)| key.clone()).collect()
     }
 
-    /// The report for `/readyz`; `None` without rejections. `backends` are all of them with their numbers of addresses.
+    /// The report for `/readyz`; `None` without rejections. `backends` are those that decide, with their numbers of addresses.
     ///
-    /// The gateway is down only if all addresses of all backends reject it: one misconfigured backend does not make it
+    /// The gateway is down only if all addresses of all of these reject it: one misconfigured backend does not make it
     /// unready for the others.
     #[must_use]
     pub(crate) fn report<'b>(

@@ -112,7 +112,7 @@ async fn requests_of_two_gateways_are_reported_by_version_application_and_source
     let idle = text_report(&stack, &[]);
     for part in [
         "Counting began at",
-        "Nobody used v1 since counting began",
+        "No request used v1 since counting began",
         "Pinned to v2",
     ] {
         assert!(idle.contains(part), "{part}: {idle}");

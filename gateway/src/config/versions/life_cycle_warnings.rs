@@ -15,8 +15,15 @@ impl Versions {
         let mut warnings = Vec::new();
         match self.default().stage(now) {
             Stage::Current => {}
-            Stage::Deprecated | Stage::Brownout { .. } | Stage::PastSunset => warnings.push(format!(
+            Stage::Deprecated => warnings.push(format!(
                 "default_version: {name} is deprecated, and requests that name no version still go to it"
+            )),
+            Stage::PastSunset => warnings.push(format!(
+                "default_version: {name} is past its sunset, and requests that name no version still go to it"
+            )),
+            Stage::Brownout { .. } => warnings.push(format!(
+                "default_version: {name} has a brown-out now: requests that name no version, or an unknown one, get 503 \
+                 version_brownout"
             )),
             Stage::Retired => warnings.push(format!(
                 "default_version: {name} is retired: requests that name no version, or an unknown one, get 410 \

@@ -167,9 +167,16 @@ fn named(version: &VersionSummary, summary: &Summary) -> String {
 fn pinned(version: &VersionSummary, summary: &Summary) -> String {
     let (name, rest) = (&version.version, rest(version, summary));
     let names = names(&version.retiring.pinned);
+    let what = if version.is_configured {
+        format!(
+            "their requests that name no version would get 410 version_retired if {name} is retired with after_sunset = \
+             \"gone\", and go to {rest} once it is removed"
+        )
+    } else {
+        format!("their requests that name no version go to {rest} now")
+    };
     format!(
-        "Pinned to {name}: {names}. Without {name}, their requests that name no version go to {rest}. To change that: \
-         signpost app update IDENT --default-version NAME."
+        "Pinned to {name}: {names}; {what}. To change that: signpost app update IDENT --default-version NAME."
     )
 }
 
@@ -177,12 +184,13 @@ fn by_default(version: &VersionSummary, summary: &Summary) -> Option<String> {
     let clients = &version.retiring.by_default;
     match (version.is_default, clients.is_empty()) {
         (true, true) => Some(
-            "It is the default version: default_version must name another one first. No application was seen that uses \
-             it by default."
+            "It is the default version: let default_version name another one first, otherwise requests that name none get \
+             410 version_retired. No application was seen that uses it by default."
                 .to_owned(),
         ),
         (true, false) => Some(format!(
-            "It is the default version: default_version must name another one first, which then serves {}.",
+            "It is the default version: let default_version name another one first, which then serves {}. Otherwise they \
+             get 410 version_retired.",
             names(clients)
         )),
         (false, true) => None,
@@ -232,11 +240,11 @@ fn unused(name: &str, summary: &Summary) -> String {
     match summary.counted_since {
         None => format!("Nothing was counted yet, so this says nothing about who uses {name}."),
         Some(since) if !summary.is_complete => format!(
-            "Nobody used {name} since counting began at {}: retiring it breaks no client that was seen.",
+            "No request used {name} since counting began at {}: retiring it breaks no client that was seen.",
             utc(since)
         ),
         Some(_) => format!(
-            "Nobody used {name} in the last {days} days: retiring it breaks no client that was seen."
+            "No request used {name} in the last {days} days: retiring it breaks no client that was seen."
         ),
     }
 }

@@ -157,11 +157,12 @@ fn the_text_says_what_retiring_a_version_breaks() {
         "till         disabled         7      0%     0%      0%       0%     100%  2026-11-22T19:25:09Z  192.0.2.2 (unsigned), app/1.0",
         "gone         deleted",
         "(callbacks)",
-        "It is the default version: default_version must name another one first, which then serves 1 application (shop).",
+        "It is the default version: let default_version name another one first, which then serves 1 application (shop). Otherwise",
         "Served instead of a version that does not exist: 1 application (till).",
         "2 requests were callbacks",
         "Seen in unsigned requests only, which anyone can send: 1 application (till).",
-        "Pinned to v2: 2 applications (pin, quiet). Without v2, their requests that name no version go to the default version v1.",
+        "Pinned to v2: 2 applications (pin, quiet); their requests that name no version would get 410 version_retired if v2 is",
+        "gone\", and go to the default version v1 once it is removed.",
         "6 requests are of further applications",
     ] {
         assert!(text.contains(part), "{part}:\n{text}");
@@ -179,13 +180,14 @@ fn a_version_without_requests_can_be_retired_as_far_as_was_counted() {
         ..StoredUsage::default()
     };
     let report = |usage: &StoredUsage| text(&Summary::new(usage, period(), &known(false)));
-    let unused = "Nobody used v2 in the last 30 days: retiring it breaks no client that was seen.";
+    let unused =
+        "No request used v2 in the last 30 days: retiring it breaks no client that was seen.";
     assert!(report(&usage).contains(unused), "{}", report(&usage));
     usage.began_at = Some(TODAY);
     let partly = report(&usage);
     for part in [
         "Counting began at 2026-11-22T19:25:09Z: earlier requests are not in this report.",
-        "Nobody used v2 since counting began at 2026-11-22T19:25:09Z: retiring it breaks no client that was seen.",
+        "No request used v2 since counting began at 2026-11-22T19:25:09Z: retiring it breaks no client that was seen.",
     ] {
         assert!(partly.contains(part), "{partly}");
     }

@@ -174,6 +174,7 @@ fn always_signed(text: &str) -> Option<AlwaysSigned> {
 }
 
 pub(super) fn path(text: &str) -> Option<String> {
-    let is_path = text.starts_with('/') && !text.contains(['?', '#', ' ']);
+    let is_visible = text.bytes().all(|byte| byte.is_ascii_graphic());
+    let is_path = text.starts_with('/') && is_visible && !text.contains(['?', '#']);
     is_path.then(|| text.to_owned())
 }

@@ -7,7 +7,7 @@ use signpost_kit::clock::Timestamp;
 
 use super::{Counts, NO_APPLICATION, OTHER_APPLICATIONS, day::Day};
 
-/// Limit of a batch's keys: some megabytes. A batch grows beyond one interval while the store is unavailable. Requests
+/// Limit of a batch's keys, half of it for unsigned requests: some megabytes. A batch grows beyond one interval while the store is unavailable. Requests
 /// of further applications are counted together, so that the totals stay exact.
 pub(super) const MAX_BATCH_KEYS: usize = 16_384;
 
@@ -52,7 +52,12 @@ impl Batch {
     /// Adds requests.
     pub(super) fn add(&mut self, mut key: RowKey, counts: &Counts, mut client: Client) {
         let is_new = !self.counts.contains_key(&key);
-        if is_new && self.counts.len() >= MAX_BATCH_KEYS && key.application != NO_APPLICATION {
+        let max = if key.is_signed {
+            MAX_BATCH_KEYS
+        } else {
+            MAX_BATCH_KEYS / 2
+        };
+        if is_new && self.counts.len() >= max && key.application != NO_APPLICATION {
             key.application = OTHER_APPLICATIONS;
         }
         if key.application == OTHER_APPLICATIONS {

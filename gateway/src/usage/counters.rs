@@ -14,7 +14,7 @@ use std::{
     },
 };
 
-use gateway_protocol::app::AppIdent;
+use gateway_protocol::{app::AppIdent, version::Version};
 use signpost_kit::clock::Timestamp;
 
 use super::{
@@ -23,9 +23,10 @@ use super::{
     day::Day,
     source_index,
 };
-use crate::{config::Backend, observe::outcome::Outcome, phases::route::Route};
+use crate::{observe::outcome::Outcome, phases::route::Route};
 
-/// Limit of the keys that a shard counts between two batches. Requests of further applications are counted together.
+/// Limit of the keys that a shard counts between two batches; half of it for unsigned requests, so that a flood of those
+/// leaves room for signed ones. Requests of further applications are counted together.
 pub(super) const MAX_KEYS: usize = 4096;
 
 /// Shards. If there are more threads, some share one.
@@ -55,15 +56,15 @@ type Slots = HashMap<Key, Slot, BuildHasherDefault<KeyHasher>>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Key {
     application: i64,
-    /// The address of the [`Backend`] in memory. The slot keeps it there.
-    backend: usize,
+    /// The address of the [`Version`] in memory, which all backends of the version share. The slot keeps it there.
+    version: usize,
     is_signed: bool,
 }
 
 /// The requests of a key.
 #[derive(Debug)]
 struct Slot {
-    backend: Arc<Backend>,
+    version: Arc<Version>,
     ident: Option<AppIdent>,
     counts: Counts,
     /// The client of the first request since the last batch; never that of a callback, which is a user's browser.
@@ -97,7 +98,7 @@ impl Usage {
         let Some(route) = outcome.route else { return };
         let key = Key {
             application: outcome.app.map_or(NO_APPLICATION, |app| app.id.get()),
-            backend: Arc::as_ptr(&route.backend).addr(),
+            version: Arc::as_ptr(&route.backend.name.version).addr(),
             is_signed: outcome.is_signed,
         };
         let shard = THREAD.with(|thread| thread % SHARDS);
@@ -113,30 +114,41 @@ impl Usage {
         }
     }
 
+    /// The number of keys, of all shards together.
+    #[cfg(test)]
+    pub(super) fn keys(&self) -> usize {
+        self.shards.iter().map(|shard| shard.slots().len()).sum()
+    }
+
     /// Moves everything counted since the last call into a batch: requests on `day`, the last of them at `now`.
     pub(super) fn drain(&self, day: Day, now: Timestamp, batch: &mut Batch) {
+        let mut drained = Vec::new();
         for shard in &self.shards {
-            // A key without a request since the last call is dropped.
+            // The batch is built without the lock, which the thread of the shard may wait for.
             shard.slots().retain(|key, slot| {
                 let counts = std::mem::take(&mut slot.counts);
+                // A key without a request since the last call is dropped.
                 let is_used = counts.iter().any(|count| *count > 0);
                 if is_used {
-                    let row = RowKey {
-                        day,
-                        version: slot.backend.name.version.clone(),
-                        application: key.application,
-                        is_signed: key.is_signed,
-                    };
                     let client = Client {
                         ident: slot.ident,
                         last_seen: now,
                         address: slot.client.take(),
                         user_agent: slot.user_agent.clone(),
                     };
-                    batch.add(row, &counts, client);
+                    drained.push((*key, Arc::clone(&slot.version), counts, client));
                 }
                 is_used
             });
+            for (key, version, counts, client) in drained.drain(..) {
+                let row = RowKey {
+                    day,
+                    version: (*version).clone(),
+                    application: key.application,
+                    is_signed: key.is_signed,
+                };
+                batch.add(row, &counts, client);
+            }
         }
     }
 }
@@ -150,7 +162,12 @@ impl Shard {
 /// Adds a slot for a new key, or finds that of all further applications if the shard is full.
 #[cold]
 fn add<'s>(slots: &'s mut Slots, key: Key, route: &Route, outcome: &Outcome<'_>) -> &'s mut Slot {
-    let is_full = slots.len() >= MAX_KEYS && key.application != NO_APPLICATION;
+    let max = if key.is_signed {
+        MAX_KEYS
+    } else {
+        MAX_KEYS / 2
+    };
+    let is_full = slots.len() >= max && key.application != NO_APPLICATION;
     let (key, ident) = if is_full {
         let other = Key {
             application: OTHER_APPLICATIONS,
@@ -161,7 +178,7 @@ fn add<'s>(slots: &'s mut Slots, key: Key, route: &Route, outcome: &Outcome<'_>)
         (key, outcome.app.and_then(|app| app.ident))
     };
     slots.entry(key).or_insert_with(|| Slot {
-        backend: Arc::clone(&route.backend),
+        version: Arc::clone(&route.backend.name.version),
         ident,
         counts: [0; SOURCES.len()],
         client: None,
@@ -182,7 +199,7 @@ fn set_printable(text: &mut String, sent: &[u8]) {
 impl Hash for Key {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_i64(self.application << 1 | i64::from(self.is_signed));
-        state.write_usize(self.backend);
+        state.write_usize(self.version);
     }
 }
 

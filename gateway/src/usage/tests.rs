@@ -399,6 +399,40 @@ fn a_flood_of_applications_is_counted_together_and_no_request_is_lost() {
 }
 
 #[test]
+fn a_flood_of_unsigned_requests_leaves_room_for_signed_ones() {
+    let counting = Counting::new();
+    let route = counting.route("v1", VersionSource::Header);
+    for id in 1..=i64::try_from(MAX_KEYS).unwrap() {
+        counting.count(Some(&app(id)), false, &route);
+    }
+    let signed = app(1);
+    counting.count(Some(&signed), true, &route);
+    let batch = counting.batch();
+    let is_of_signed = |key: &RowKey| key.is_signed && key.application == signed.id.get();
+    assert!(batch.counts().any(|(key, _)| is_of_signed(key)));
+    assert_eq!(batch.counts().count(), MAX_KEYS / 2 + 2);
+}
+
+#[test]
+fn the_backends_of_a_version_are_one_key() {
+    let mut counting = Counting::new();
+    counting.versions = versions(
+        "[versions.v1]\nbackend = '127.0.0.1:1'\nroutes = [{ path = '/a', backend = '127.0.0.1:2' }]\n",
+    );
+    let version = counting.versions.named(b"v1").unwrap();
+    let one = app(1);
+    for backend in [version.own(), version.routed("/a").unwrap()] {
+        let route = Route {
+            backend: Arc::clone(backend),
+            source: VersionSource::Header,
+        };
+        counting.count(Some(&one), true, &route);
+    }
+    assert_eq!(counting.usage.keys(), 1);
+    assert_eq!(counting.batch().requests(), 2);
+}
+
+#[test]
 fn all_threads_are_counted() {
     let counting = Counting::new();
     let (one, route) = (app(1), counting.route("v1", VersionSource::Header));

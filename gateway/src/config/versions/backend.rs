@@ -25,8 +25,8 @@ pub struct Backend {
 /// A version, and a part of its requests. It identifies a backend, also after a reload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BackendName {
-    /// The version.
-    pub version: Version,
+    /// The version; the same object for all of its backends.
+    pub version: Arc<Version>,
     /// The part of its requests.
     pub part: Part,
 }
@@ -66,9 +66,11 @@ pub(crate) enum AccountCheck {
 impl BackendName {
     /// The name of the version's own backend.
     #[must_use]
-    pub(crate) const fn own(version: Version) -> Self {
-        let part = Part::Own;
-        Self { version, part }
+    pub(crate) fn own(version: Version) -> Self {
+        Self {
+            version: Arc::new(version),
+            part: Part::Own,
+        }
     }
 }
 

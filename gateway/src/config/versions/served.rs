@@ -64,10 +64,11 @@ impl ServedVersion {
         written: WrittenVersion,
         backends: &mut Vec<Arc<Backend>>,
     ) -> Self {
+        let version = Arc::new(version);
         let mut add = |part, upstream, account| {
             let backend = Arc::new(Backend {
                 name: BackendName {
-                    version: version.clone(),
+                    version: Arc::clone(&version),
                     part,
                 },
                 number: backends.len(),

@@ -87,6 +87,9 @@ pub(super) struct Requests {
     pub signed: u64,
     /// By the words of `Acme-X-Version-Source`.
     pub sources: Sources,
+    /// Those of them that were signed.
+    #[serde(skip)]
+    signed_sources: Sources,
     /// When the last one was counted.
     pub last_seen: Option<Timestamp>,
 }
@@ -156,7 +159,7 @@ pub(super) struct Retiring {
     pub by_default: BTreeSet<String>,
     /// They named a version that does not exist, and got this one.
     pub by_unknown: BTreeSet<String>,
-    /// They have unsigned requests only, which anyone can send.
+    /// They named it, got it by default or instead of another one in unsigned requests only, which anyone can send.
     pub only_unsigned: BTreeSet<String>,
 }
 
@@ -250,6 +253,25 @@ impl Requests {
             *count = if one.as_str() == source { requests } else { 0 };
         }
         self.sources.include(counts);
+        if is_signed {
+            self.signed_sources.include(counts);
+        }
+    }
+
+    /// Whether there are requests of a source, but no signed ones: then that source may be a stranger's doing.
+    fn has_unsigned_source(&self) -> bool {
+        let Self {
+            sources: all,
+            signed_sources: signed,
+            ..
+        } = self;
+        [
+            (all.header, signed.header),
+            (all.default, signed.default),
+            (all.unknown, signed.unknown),
+        ]
+        .into_iter()
+        .any(|(all, signed)| all > 0 && signed == 0)
     }
 
     fn include(&mut self, other: &Self) {
@@ -333,7 +355,7 @@ impl Retiring {
             pinned: pinned.map(|app| app.ident.clone()).collect(),
             by_default: with(|of| of.sources.default > 0),
             by_unknown: with(|of| of.sources.unknown > 0),
-            only_unsigned: with(|of| of.signed == 0),
+            only_unsigned: with(Requests::has_unsigned_source),
         }
     }
 }

@@ -114,6 +114,7 @@ fn row(app: &AppUsage) -> [String; HEADS.len()] {
         signed,
         sources,
         last_seen,
+        ..
     } = &app.requests;
     let of_all = |part| share(part, *requests);
     let client = app.client.as_ref().map(|client| {
@@ -220,7 +221,7 @@ fn remarks(version: &VersionSummary) -> [Option<String>; 4] {
     };
     let claimed = (!of.only_unsigned.is_empty()).then(|| {
         format!(
-            "Seen in unsigned requests only, which anyone can send: {}.",
+            "Seen this way in unsigned requests only, which anyone can send: {}.",
             names(&of.only_unsigned)
         )
     });

@@ -278,7 +278,7 @@ fn stages_are_warned_of() {
     for (after, second, words) in [
         ("serve", 9, &[][..]),
         ("serve", 10, &["v1 is deprecated"]),
-        ("gone", 24, &["v1 is deprecated"]),
+        ("gone", 24, &["v1 has a brown-out now"]),
         (
             "gone",
             25,
@@ -288,7 +288,7 @@ fn stages_are_warned_of() {
             "serve",
             30,
             &[
-                "v1 is deprecated",
+                "v1 is past its sunset",
                 "versions.v1.sunset: 2025-01-01T00:00:30Z has passed",
                 "versions.v1.brownouts: over, and without effect: 2025-01-01T00:00:20Z",
             ],

@@ -135,7 +135,7 @@ fn numbers_are_summed_by_version_and_application() {
         (&json!("callbacks"), &json!(null))
     );
     let retiring = json!({
-        "named_by": ["shop"], "pinned": [], "by_default": ["shop"], "by_unknown": ["till"], "only_unsigned": ["till"],
+        "named_by": ["shop"], "pinned": [], "by_default": ["shop"], "by_unknown": ["till"], "only_unsigned": ["shop", "till"],
     });
     assert_eq!(v1["retiring"], retiring);
     assert_eq!(
@@ -160,7 +160,7 @@ fn the_text_says_what_retiring_a_version_breaks() {
         "It is the default version: let default_version name another one first, which then serves 1 application (shop). Otherwise",
         "Served instead of a version that does not exist: 1 application (till).",
         "2 requests were callbacks",
-        "Seen in unsigned requests only, which anyone can send: 1 application (till).",
+        "Seen this way in unsigned requests only, which anyone can send: 2 applications (shop, till).",
         "Pinned to v2: 2 applications (pin, quiet); their requests that name no version would get 410 version_retired if v2 is",
         "gone\", and go to the default version v1 once it is removed.",
         "6 requests are of further applications",
@@ -171,6 +171,31 @@ fn the_text_says_what_retiring_a_version_breaks() {
         text.bytes()
             .all(|byte| byte == b'\n' || (b' '..=b'~').contains(&byte))
     );
+}
+
+#[test]
+fn a_source_without_signed_requests_is_reported_as_such() {
+    let mut usage = StoredUsage {
+        began_at: Some(Timestamp::from_millis(0)),
+        counts: vec![
+            count("v1", 1, true, "default", 100),
+            count("v1", 1, false, "header", 1),
+        ],
+        clients: vec![client("v1", 1, true, "shop", "192.0.2.1")],
+        applications: vec![StoredApp {
+            id: 1,
+            ident: "shop".to_owned(),
+            state: "active".to_owned(),
+            default_version: None,
+        }],
+    };
+    let unsigned = |usage: &StoredUsage| {
+        let summary = Summary::new(usage, period(), &known(false));
+        summary.versions[0].retiring.only_unsigned.len()
+    };
+    assert_eq!(unsigned(&usage), 1);
+    usage.counts.push(count("v1", 1, true, "header", 1));
+    assert_eq!(unsigned(&usage), 0);
 }
 
 #[test]

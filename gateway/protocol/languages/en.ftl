@@ -114,8 +114,8 @@ no_healthy_backend = The service is down
 version_brownout = This version is switched off for a while
     .detail =
         { $versions ->
-            [none] It will be retired soon. Until then, try again after the time given in the Retry-After header.
-           *[other] It will be retired soon: move to one of these versions: { $versions }. Until then, try again after the time given in the Retry-After header.
+            [none] It is to be retired. Until then, try again after the time given in the Retry-After header.
+           *[other] It is to be retired: move to one of these versions: { $versions }. Until then, try again after the time given in the Retry-After header.
         }
     .page = The application uses a version of this service that will be retired soon, and that is switched off for a while. Look for an update of the application, or try again later.
 store_unavailable = The service is temporarily unavailable

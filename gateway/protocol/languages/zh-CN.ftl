@@ -113,8 +113,8 @@ no_healthy_backend = 服务已中断
 version_brownout = 此版本暂时关闭
     .detail =
         { $versions ->
-            [none] 此版本即将停止服务。在此之前，请在 Retry-After 响应头给出的时间后重试。
-           *[other] 此版本即将停止服务，请改用以下版本之一：{ $versions }。在此之前，请在 Retry-After 响应头给出的时间后重试。
+            [none] 此版本计划停止服务。在此之前，请在 Retry-After 响应头给出的时间后重试。
+           *[other] 此版本计划停止服务，请改用以下版本之一：{ $versions }。在此之前，请在 Retry-After 响应头给出的时间后重试。
         }
     .page = 该应用使用的服务版本即将停止服务，目前暂时关闭。请检查应用是否有更新，或稍后重试。
 store_unavailable = 服务暂时不可用

@@ -113,8 +113,8 @@ no_healthy_backend = 服務已中斷
 version_brownout = 此版本暫時關閉
     .detail =
         { $versions ->
-            [none] 此版本即將停止服務。在此之前，請在 Retry-After 標頭給出的時間後重試。
-           *[other] 此版本即將停止服務，請改用以下版本之一：{ $versions }。在此之前，請在 Retry-After 標頭給出的時間後重試。
+            [none] 此版本預定停止服務。在此之前，請在 Retry-After 標頭給出的時間後重試。
+           *[other] 此版本預定停止服務，請改用以下版本之一：{ $versions }。在此之前，請在 Retry-After 標頭給出的時間後重試。
         }
     .page = 這個應用程式使用的服務版本即將停止服務，目前暫時關閉。請檢查應用程式是否有更新，或稍後重試。
 store_unavailable = 服務暫時無法使用

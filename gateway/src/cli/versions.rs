@@ -23,7 +23,7 @@ pub(super) enum VersionsCommand {
     List(ListArguments),
     /// Report who uses each version, and what retiring it would break (multi-application mode).
     ///
-    /// Gateways write their counts to the store every 5 seconds, and keep them for 90 days (UTC).
+    /// Gateways write their counts to the store every 5 seconds to every minute, and keep them for 90 days (UTC).
     Report(Report),
 }
 

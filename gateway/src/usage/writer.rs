@@ -3,7 +3,10 @@
 //! Requests never wait for it. While the store is unavailable, counts stay in memory, bounded by applications, and are
 //! written later. A process that is killed loses at most what it has counted since its last batch.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use anyhow::Context;
 use signpost_kit::clock::{Clock, Timestamp};
@@ -20,8 +23,15 @@ use super::{
     store::{self, BatchNumber, ID_BYTES},
 };
 
-/// Interval of batches: what a kill can lose, and the age of what the report shows.
+/// Interval in which the counters are read, and of batches: what a kill can lose, and the age of what the report shows.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(5);
+
+/// Added to the interval of batches for each key of the last one: a key costs two rows, and writing shall take about a
+/// hundredth of a processor however many applications there are.
+const INTERVAL_PER_KEY: Duration = Duration::from_millis(5);
+
+/// Limit of the interval of batches.
+const MAX_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Batches from one deletion of old counts to the next: an hour.
 const TURNS_PER_DELETION: u32 = 720;
@@ -43,6 +53,8 @@ pub(crate) struct UsageWriter {
     pending: Batch,
     /// The last batch, if the store may not have it. It does not change any more.
     unwritten: Option<Arc<Batch>>,
+    /// The number of the last batch's keys.
+    last_keys: usize,
     has_begun: bool,
     turns_until_deletion: u32,
     is_failing: bool,
@@ -76,6 +88,7 @@ impl UsageWriter {
             sequence: 0,
             pending: Batch::default(),
             unwritten: None,
+            last_keys: 0,
             has_begun: false,
             turns_until_deletion: 0,
             is_failing: false,
@@ -86,8 +99,14 @@ impl UsageWriter {
 
     /// Writes until the process ends.
     pub(crate) async fn run(mut self) {
+        let mut last_batch = Instant::now();
         loop {
-            self.turn().await;
+            if last_batch.elapsed() >= batch_interval(self.last_keys) || self.last_keys == 0 {
+                self.turn().await;
+                last_batch = Instant::now();
+            } else {
+                self.read_counters();
+            }
             // A batch ends with the day.
             let now = self.clock.now();
             let wait = INTERVAL.min(Day::at(now).rest(now) + Duration::from_millis(1));
@@ -141,6 +160,7 @@ impl UsageWriter {
         }
         if self.unwritten.is_none() && !self.pending.is_empty() {
             self.sequence += 1;
+            self.last_keys = self.pending.counts().count();
             self.unwritten = Some(Arc::new(std::mem::take(&mut self.pending)));
         }
         if let Some(batch) = &self.unwritten {
@@ -174,6 +194,14 @@ impl UsageWriter {
             _ => {}
         }
     }
+}
+
+/// The time from a batch with this number of keys to the next one. Slightly less than a multiple of [`INTERVAL`], since
+/// timers are late.
+fn batch_interval(keys: usize) -> Duration {
+    let keys = u32::try_from(keys).unwrap_or(u32::MAX);
+    let longer = INTERVAL.saturating_add(INTERVAL_PER_KEY.saturating_mul(keys));
+    longer.min(MAX_INTERVAL) - INTERVAL / 2
 }
 
 impl UsageFlush {

@@ -11,6 +11,7 @@ use end_to_end::{
     folder::Folder,
     logins::{credential, log_in_by_redirect},
     port::free_address,
+    program::output_text,
     raw_connection::{RawConnection, request},
     signed_client::{Call, fetch, http_client},
     stack::Stack,
@@ -159,6 +160,67 @@ async fn assert_serves_orders(interpreter: &str, file: &str) {
     form.send().await.ok();
     assert_requires_the_gateway(address).await;
     assert_ends_in_order(&mut example, get(&ada)).await;
+}
+
+/// An empty file has no secret to compare with.
+#[test]
+fn an_example_does_not_start_with_an_empty_secret() {
+    let folder = Folder::create();
+    for content in ["", " \n"] {
+        let secret = folder.write("empty.secret", content);
+        for (interpreter, file) in [("python3", "python/orders.py"), ("node", "node/orders.mjs")] {
+            let output = Command::new(interpreter)
+                .arg(root().join("backends/examples").join(file))
+                .arg(free_address().to_string())
+                .arg(&secret)
+                .stdin(Stdio::null())
+                .output()
+                .unwrap();
+            let printed = output_text(&output);
+            assert_eq!(output.status.code(), Some(1), "{file}: {printed}");
+            assert!(
+                printed.contains("empty.secret is empty"),
+                "{file}: {printed}"
+            );
+        }
+    }
+}
+
+/// Python's library leaves it to the program to check this header.
+#[tokio::test]
+async fn the_example_in_python_answers_whatever_the_length_is() {
+    let folder = Folder::create();
+    let mut example = Example::start("python3", "python/orders.py", folder.path()).await;
+    let secret = format!("X-Gateway-Secret: {SECRET}");
+    for length in ["-1", "+1", "1_0", "x", "", "65537", "99999999999999999999"] {
+        let length = format!("Content-Length: {length}");
+        for (lines, status) in [
+            (vec![&*length], 403),
+            (vec![&*length, &*secret, "X-Gateway-Account-Id: 1"], 400),
+        ] {
+            let mut connection = RawConnection::open(example.address).await;
+            connection
+                .send(&request("POST", "/orders", &lines, b""))
+                .await;
+            let answers = connection.answers_until_close().await;
+            let statuses: Vec<_> = answers.iter().map(|answer| answer.status).collect();
+            assert_eq!(statuses, [status], "{length}: {answers:?}");
+            assert_eq!(answers[0].header("connection"), Some("close"), "{length}");
+        }
+    }
+    // A client without the secret, whose body never comes, does not keep the program from ending.
+    let mut connection = RawConnection::open(example.address).await;
+    let lines = ["Content-Length: 65536"];
+    connection
+        .send(&request("POST", "/orders", &lines, b"x"))
+        .await;
+    assert_eq!(connection.answer().await.unwrap().status, 403);
+    example.terminate();
+    let status = until("the example to exit", || {
+        let status = example.status();
+        async move { status }
+    });
+    assert!(status.await.success());
 }
 
 /// Without the secret, nothing but the health is answered.

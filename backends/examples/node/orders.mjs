@@ -10,7 +10,8 @@ import { STATUS_CODES, createServer } from "node:http";
 
 const [listen, secretFile] = process.argv.slice(2);
 const hash = (text) => createHash("sha256").update(text).digest(); // of one length, as the comparison needs
-const secret = hash(readFileSync(secretFile, "utf8").trim());
+const secret = readFileSync(secretFile, "utf8").trim();
+if (secret === "") throw new Error(`${secretFile} is empty: it must have the gateway_secret, which the gateway sends`);
 const drainSeconds = Number(process.env.DRAIN_SECONDS ?? 7);
 const orders = new Map();
 let stopping = false;
@@ -25,7 +26,8 @@ const server = createServer(limits, async (request, response) => {
   if (path === "/healthz" && !("x-gateway-version" in request.headers)) {
     return answer(response, stopping ? 503 : 200, { status: stopping ? "stopping" : "up" });
   }
-  if (!timingSafeEqual(hash(request.headers["x-gateway-secret"] ?? ""), secret)) {
+  const given = request.headers["x-gateway-secret"];
+  if (given === undefined || !timingSafeEqual(hash(given), hash(secret))) {
     const headers = { "X-Gateway-Refused": "secret", Connection: "close" };
     return problem(request, response, 403, "gateway_required", headers);
   }

@@ -2,40 +2,43 @@
 
     python3 orders.py ADDRESS:PORT FILE_OF_THE_GATEWAY_SECRET
 
-Its route at the gateway has account = "required", so each request has an account that the gateway has checked.
-"""
+Its route at the gateway has account = "required", so each request has an account that the gateway has checked."""
 
-import hmac, http.client, http.server, json, os, signal, sys, threading, time, urllib.parse
-from collections import defaultdict, deque
+import collections, hmac, http.client, http.server, json, os, re, signal, sys, threading, time, urllib.parse
 
 http.client._MAXHEADERS = 300  # Python's limit is 100. The gateway passes up to 100 of the client, and adds 15.
 LISTEN, SECRET = sys.argv[1].rsplit(":", 1), open(sys.argv[2], "rb").read().strip()
-DRAIN_SECONDS = float(os.environ.get("DRAIN_SECONDS", "7"))
-orders, in_flight, stopping = defaultdict(lambda: deque(maxlen=100)), set(), threading.Event()
+SECRET or sys.exit(f"{sys.argv[2]} is empty: it must have the gateway_secret, which the gateway sends")
+orders, in_flight, stopping = collections.defaultdict(lambda: collections.deque(maxlen=100)), set(), threading.Event()
 
 
 class Orders(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"  # connections stay open
+    protocol_version, wbufsize = "HTTP/1.1", -1  # connections stay open; head and body are one packet
     timeout = 120  # seconds of silence; longer than the gateway keeps idle connections, which is 90 s
-    wbufsize = -1  # head and body in one packet
+    log_request = lambda *_: None  # answer() logs, without the query, which has the signature
 
     def do_GET(self):
         in_flight.add(self)
         try:
-            self.serve(urllib.parse.urlsplit(self.path).path)
+            self.serve(self.path.split("?")[0])
         finally:
             in_flight.discard(self)
     do_POST = do_GET
 
     def serve(self, path):
-        length = int(self.headers.get("Content-Length", "0"))
         if path == "/healthz" and "X-Gateway-Version" not in self.headers:
             return self.answer(503, {"status": "stopping"}) if stopping.is_set() else self.answer(200, {"status": "up"})
+        digits = re.fullmatch("[0-9]{1,9}", self.headers.get("Content-Length", "0"))
+        length = int(digits[0]) if digits else -1
         if not hmac.compare_digest(self.headers.get("X-Gateway-Secret", "").encode("latin-1"), SECRET):
-            self.close_connection = True
-            self.problem(403, "gateway_required", {"X-Gateway-Refused": "secret"})
-            self.connection.settimeout(2)  # what is unread when a connection closes can destroy the answer
-            return self.rfile.read(min(length, 65536))
+            self.problem(403, "gateway_required", {"X-Gateway-Refused": "secret", "Connection": "close"})
+            deadline, unread = time.monotonic() + 2, min(length, 65536)  # unread bytes can destroy the answer
+            while unread > 0 and (seconds := deadline - time.monotonic()) > 0:
+                self.connection.settimeout(seconds)
+                unread -= len(self.rfile.read1(unread)) or unread
+            return
+        if not 0 <= length <= 65536:
+            return self.problem(400, "length_invalid", {"Connection": "close"})
         form = dict(urllib.parse.parse_qsl(self.rfile.read(length).decode()))
         account = self.headers.get("X-Gateway-Account-Id")
         if path != "/orders":
@@ -56,24 +59,21 @@ class Orders(http.server.BaseHTTPRequestHandler):
 
     def answer(self, status, members, headers={}):
         body = json.dumps(members).encode()
-        self.close_connection |= stopping.is_set()
-        close = {"Connection": "close"} if self.close_connection else {}
+        close = {"Connection": "close"} if self.close_connection or stopping.is_set() else {}
         self.send_response(status)
         for name, value in {"Content-Type": "application/json", "Content-Length": len(body), **headers, **close}.items():
             self.send_header(name, str(value))
         self.end_headers()
         self.wfile.write(body)
         self.wfile.flush()
+        line = f"{self.headers.get('X-Request-Id')} {self.command} {self.path.split('?')[0]} {status}"
+        print(line.encode("unicode_escape").decode(), flush=True)  # the path is the client's
 
-    def log_request(self, code="-", size="-"):  # without the query, which has the signature
-        print(self.headers.get("X-Request-Id"), self.command, self.path.split("?")[0], int(code), flush=True)
 
-
-server = http.server.ThreadingHTTPServer((LISTEN[0], int(LISTEN[1])), Orders)
-# Health checks fail from SIGTERM on: the gateway chooses other addresses, then the listener closes.
-close_later = threading.Timer(DRAIN_SECONDS, server.shutdown)
-signal.signal(signal.SIGTERM, lambda *_: stopping.is_set() or stopping.set() or close_later.start())
-server.serve_forever(poll_interval=0.1)
-server.server_close()
+with http.server.ThreadingHTTPServer((LISTEN[0], int(LISTEN[1])), Orders) as server:
+    # Health checks fail from SIGTERM on: the gateway chooses other addresses, then the listener closes.
+    close_later = threading.Timer(float(os.environ.get("DRAIN_SECONDS", "7")), server.shutdown)
+    signal.signal(signal.SIGTERM, lambda *_: stopping.is_set() or stopping.set() or close_later.start())
+    server.serve_forever(poll_interval=0.1)
 while in_flight:  # threads of idle connections end with the process
     time.sleep(0.02)

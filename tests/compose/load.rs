@@ -1,4 +1,4 @@
-//! Clients that call without pause.
+//! Clients that call all the time, below the rate limit of the front.
 
 use std::{
     fmt,
@@ -14,6 +14,9 @@ use tokio::task::JoinSet;
 
 /// Clients that call at the same time.
 pub(super) const CLIENTS: usize = 8;
+
+/// Pause of a client after an answer: all of them together stay below the front's 500 requests a second for one address.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Requests of each client until [`Load::more`] returns.
 const REQUESTS: usize = 25;
@@ -53,6 +56,7 @@ impl Load {
                     let answer = call.authorization(&credential).try_send().await;
                     sent.add(start.elapsed(), answer.map(|answer| answer.status.as_u16()));
                     count.fetch_add(1, Ordering::Relaxed);
+                    tokio::time::sleep(PAUSE).await;
                 }
                 sent
             });

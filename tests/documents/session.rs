@@ -25,7 +25,7 @@ use end_to_end::{
 use super::is_run;
 
 /// For all commands of a document together; the longest of them builds a version.
-const TIMEOUT: Duration = Duration::from_secs(900);
+const TIMEOUT: Duration = Duration::from_secs(1800);
 const INTERVAL: Duration = Duration::from_millis(20);
 
 /// The ports in the documents and in `conf`. Each is replaced by a free one.

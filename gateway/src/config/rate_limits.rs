@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use ring::digest;
 use signpost_kit::{
-    config::{Read, Section, Value},
+    config::{Read, Section},
     rate_limit::Rate,
 };
 
@@ -137,23 +137,8 @@ impl PathLimit {
 }
 
 fn read_paths(section: &mut Section<'_>) -> Read<Vec<(By, PathLimit)>> {
-    const KEY: &str = "paths";
-    let allowed = format!("at most {MAX_PATHS} tables [[rate_limits.paths]]");
-    let Some(value) = section.find(KEY) else {
-        section.set(KEY, "0 tables");
-        return Ok(Vec::new());
-    };
-    let items = value
-        .items()
-        .ok_or_else(|| value.invalid_unshown(&allowed))?;
-    if items.len() > MAX_PATHS {
-        return Err(value.problem(&format!("{} tables", items.len()), &allowed));
-    }
-    let one = |item: &Value<'_>| item.section(read_path);
-    // All are read before the first failure ends this, so that every problem is reported.
-    let read: Vec<_> = items.iter().map(one).collect();
-    section.set(KEY, format!("{} tables", read.len()));
-    read.into_iter().collect()
+    let paths = section.tables("paths", MAX_PATHS, read_path)?;
+    Ok(paths.into_iter().map(|(_, path)| path).collect())
 }
 
 fn read_path(section: &mut Section<'_>) -> Read<(By, PathLimit)> {

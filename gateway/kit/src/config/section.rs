@@ -151,6 +151,39 @@ impl<'d> Section<'d> {
         })
     }
 
+    /// Reads a list of tables, `[[…]]`, of at most `max`; none if the file has none. Returns each with its value, for
+    /// problems between them.
+    ///
+    /// # Errors
+    ///
+    /// The value is not a list, is too long, or `read` fails for one. All are read before, so that every problem is
+    /// reported.
+    pub fn tables<T>(
+        &mut self,
+        key: &str,
+        max: usize,
+        read: impl FnMut(&mut Section<'d>) -> Read<T>,
+    ) -> Read<Vec<(Value<'d>, T)>> {
+        let Some(value) = self.find(key) else {
+            self.set(key, "0 tables");
+            return Ok(Vec::new());
+        };
+        let allowed = format!("at most {max} tables [[{}]]", self.key(key));
+        let items = value.items();
+        let items = items.ok_or_else(|| value.invalid_unshown(&allowed))?;
+        if items.len() > max {
+            return Err(value.problem(&format!("{} tables", items.len()), &allowed));
+        }
+        let mut read = read;
+        let all: Vec<_> = items.iter().map(|item| item.section(&mut read)).collect();
+        self.set(key, format!("{} tables", all.len()));
+        items
+            .into_iter()
+            .zip(all)
+            .map(|(item, read)| Ok((item, read?)))
+            .collect()
+    }
+
     /// Reads `true` or `false`.
     ///
     /// # Errors

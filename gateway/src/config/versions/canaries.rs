@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use gateway_protocol::version::Version;
-use signpost_kit::config::{Read, Section, Value};
+use signpost_kit::config::{Read, Section};
 
 use super::upstream::{DefaultChecks, Upstream};
 
@@ -39,39 +39,29 @@ pub(super) fn read_canaries(
     let choices = [("client", StickyBy::Client), ("app", StickyBy::App)];
     let is_named = section.has("sticky_by");
     let sticky_by = section.choice("sticky_by", &choices, StickyBy::Client);
-    let allowed = format!(
-        "at most {MAX_CANARIES} tables [[{}.{KEY}]]",
-        section.table_path()
-    );
-    let Some(value) = section.find(KEY) else {
-        section.set(KEY, "0 tables");
-        if is_named {
-            let path = section.table_path();
-            warnings.push(format!(
-                "{path}.sticky_by has no effect: there are no canaries"
-            ));
-        }
-        return Ok((sticky_by?, Vec::new()));
-    };
-    let items = value.items();
-    let items = items.ok_or_else(|| value.invalid_unshown(&allowed))?;
-    if items.len() > MAX_CANARIES {
-        return Err(value.problem(&format!("{} tables", items.len()), &allowed));
+    let canaries = section.tables(KEY, MAX_CANARIES, |section| {
+        read_canary(section, own, warnings)
+    })?;
+    if is_named && !section.has(KEY) {
+        let path = section.table_path();
+        warnings.push(format!(
+            "{path}.sticky_by has no effect: there are no canaries"
+        ));
     }
-    let mut read = |item: &Value<'_>| item.section(|section| read_canary(section, own, warnings));
-    // All are read before the first failure ends this, so that every problem is reported.
-    let canaries: Vec<_> = items.iter().map(&mut read).collect();
-    section.set(KEY, format!("{} tables", canaries.len()));
-    let canaries: Vec<WrittenCanary> = canaries.into_iter().collect::<Read<_>>()?;
-    for (index, canary) in canaries.iter().enumerate() {
-        if canaries[..index].iter().any(|one| one.name == canary.name) {
+    for (index, (item, canary)) in canaries.iter().enumerate() {
+        if canaries[..index]
+            .iter()
+            .any(|(_, one)| one.name == canary.name)
+        {
             let found = format!("\"{}\" twice", canary.name);
-            return Err(items[index].problem(&found, "each name once"));
+            return Err(item.problem(&found, "each name once"));
         }
     }
+    let canaries: Vec<_> = canaries.into_iter().map(|(_, canary)| canary).collect();
     let all: u16 = canaries.iter().map(|one| u16::from(one.percent)).sum();
     if all > 100 {
-        return Err(value.problem(
+        return Err(section.problem(
+            KEY,
             &format!("{all} percent in all"),
             "at most 100 percent in all",
         ));

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use signpost_kit::config::{Read, Section, Value};
+use signpost_kit::config::{Read, Section};
 
 use super::{
     backend::AccountRules,
@@ -29,35 +29,22 @@ pub(super) fn read_routes(
     own: &[SocketAddr],
     warnings: &mut Vec<String>,
 ) -> Read<Vec<WrittenRoute>> {
-    const KEY: &str = "routes";
-    let allowed = format!(
-        "at most {MAX_ROUTES} tables [[{}.{KEY}]]",
-        section.table_path()
-    );
-    let Some(value) = section.find(KEY) else {
-        section.set(KEY, "0 tables");
-        return Ok(Vec::new());
-    };
-    let items = value.items();
-    let items = items.ok_or_else(|| value.invalid_unshown(&allowed))?;
-    if items.len() > MAX_ROUTES {
-        return Err(value.problem(&format!("{} tables", items.len()), &allowed));
-    }
-    let mut read = |item: &Value<'_>| item.section(|section| read_route(section, own, warnings));
-    // All are read before the first failure ends this, so that every problem is reported.
-    let routes: Vec<_> = items.iter().map(&mut read).collect();
-    section.set(KEY, format!("{} tables", routes.len()));
-    let routes: Vec<WrittenRoute> = routes.into_iter().collect::<Read<_>>()?;
-    for (index, route) in routes.iter().enumerate() {
-        if routes[..index].iter().any(|one| one.path == route.path) {
+    let routes = section.tables("routes", MAX_ROUTES, |section| {
+        read_route(section, own, warnings)
+    })?;
+    for (index, (item, route)) in routes.iter().enumerate() {
+        if routes[..index]
+            .iter()
+            .any(|(_, one)| one.path == route.path)
+        {
             let found = format!("\"{}\" twice", route.path);
-            return Err(items[index].problem(
+            return Err(item.problem(
                 &found,
                 "each path once; give one route several backends instead",
             ));
         }
     }
-    Ok(routes)
+    Ok(routes.into_iter().map(|(_, route)| route).collect())
 }
 
 fn read_route(

@@ -7,6 +7,7 @@ mod key;
 mod parse;
 mod sign;
 mod store;
+mod table;
 mod versions;
 
 use std::{future::Future, path::PathBuf, process::ExitCode};

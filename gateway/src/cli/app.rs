@@ -22,7 +22,7 @@ use gateway_protocol::{app::AppIdent, sign::SignProfile, version::Version};
 use serde_json::{Value, json};
 use signpost_kit::clock::{Clock, SystemClock};
 
-use super::{print_error, print_line, sign::SignRules};
+use super::{print_error, print_line, sign::SignRules, table::table_lines};
 use crate::{
     apps::{
         AppState,
@@ -410,18 +410,8 @@ fn table(all: &[AppSummary]) {
     });
     let heads = ["IDENT", "STATE", "PROFILE", "RATE", "NAME"].map(str::to_owned);
     let rows: Vec<[String; 5]> = std::iter::once(heads).chain(rows).collect();
-    let width = |column: usize| {
-        rows.iter()
-            .map(|row| row[column].chars().count())
-            .max()
-            .unwrap_or(0)
-    };
-    let widths = [width(0), width(1), width(2), width(3)];
-    for [ident, state, profile, rate, name] in &rows {
-        let [first, second, third, fourth] = widths;
-        print_line(&format!(
-            "{ident:first$}  {state:second$}  {profile:third$}  {rate:fourth$}  {name}"
-        ));
+    for line in table_lines(&rows, 0..0) {
+        print_line(&line);
     }
 }
 

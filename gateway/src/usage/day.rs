@@ -4,13 +4,9 @@ use std::{fmt, time::Duration};
 
 use signpost_kit::clock::Timestamp;
 
+use crate::config::rfc3339;
+
 const MILLIS: i64 = 24 * 60 * 60 * 1000;
-
-/// Days of 400 years: the calendar repeats after them.
-const DAYS_OF_CYCLE: i64 = 146_097;
-
-/// From 0000-03-01 to 1970-01-01. Years that begin in March have their leap day at the end.
-const DAYS_BEFORE_EPOCH: i64 = 719_468;
 
 /// A day in UTC: the number of days since 1970-01-01.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,43 +37,14 @@ impl Day {
     pub(crate) fn rest(self, now: Timestamp) -> Duration {
         Self(self.0 + 1).begin().since(now)
     }
-
-    /// Year, month and day.
-    fn date(self) -> (i64, i64, i64) {
-        let days = self.0 + DAYS_BEFORE_EPOCH;
-        let (cycle, day) = (
-            days.div_euclid(DAYS_OF_CYCLE),
-            days.rem_euclid(DAYS_OF_CYCLE),
-        );
-        // The leap days of 4, 100 and 400 years: without them each year has 365 days.
-        let year = (day - day / 1460 + day / 36_524 - day / (DAYS_OF_CYCLE - 1)) / 365;
-        let day = day - (365 * year + year / 4 - year / 100);
-        // From March on, five months have 153 days.
-        let month = (5 * day + 2) / 153;
-        let day_of_month = day - (153 * month + 2) / 5 + 1;
-        let (month, next_year) = if month < 10 {
-            (month + 3, 0)
-        } else {
-            (month - 9, 1)
-        };
-        (400 * cycle + year + next_year, month, day_of_month)
-    }
 }
 
 /// As `2026-11-22`.
 impl fmt::Display for Day {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (year, month, day) = self.date();
-        write!(formatter, "{year:04}-{month:02}-{day:02}")
+        let begin = rfc3339(self.begin());
+        formatter.write_str(begin.split('T').next().unwrap_or_default())
     }
-}
-
-/// A time as `2026-11-22T18:05:09Z`, to the second.
-pub(crate) fn utc(time: Timestamp) -> String {
-    let day = Day::at(time);
-    let seconds = time.since(day.begin()).as_secs();
-    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    format!("{day}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
 #[cfg(test)]
@@ -98,7 +65,7 @@ mod tests {
             (4_107_542_400, "2100-03-01T00:00:00Z"),
         ] {
             assert_eq!(
-                utc(Timestamp::from_millis(seconds * 1000)),
+                rfc3339(Timestamp::from_millis(seconds * 1000)),
                 text,
                 "{seconds}"
             );

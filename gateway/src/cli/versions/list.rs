@@ -18,6 +18,7 @@ use signpost_kit::{
 };
 
 use crate::{
+    cli::table::table_lines,
     config::{
         AfterSunset, Backend, Config, Part, ServedVersion, Stage, Upstream, Versions, rfc3339,
     },
@@ -324,26 +325,16 @@ fn configured(upstream: &Upstream) -> Vec<AddressStatus> {
 /// Prints rows below their heads. All columns but the last one are aligned.
 fn print_table(heads: &[&str], rows: impl Iterator<Item = Vec<String>>) {
     let heads = heads.iter().map(|head| (*head).to_owned()).collect();
-    let rows: Vec<Vec<String>> = std::iter::once(heads).chain(rows).collect();
-    for line in table_lines(&rows) {
+    let rows: Vec<_> = std::iter::once(heads)
+        .chain(rows.map(printable_row))
+        .collect();
+    for line in table_lines(&rows, 0..0) {
         print_line(&line);
     }
 }
 
-fn table_lines(rows: &[Vec<String>]) -> Vec<String> {
-    let length = |cell: &String| cell.chars().count();
-    let width = |column| {
-        let cells = rows.iter().filter_map(|row| row.get(column));
-        cells.map(length).max().unwrap_or(0)
-    };
-    let columns = rows.first().map_or(0, Vec::len);
-    let widths: Vec<_> = (0..columns).map(width).collect();
-    let line = |row: &Vec<String>| {
-        let cells = row.iter().zip(&widths);
-        let cells = cells.map(|(cell, width)| format!("{:width$}", printable(cell)));
-        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-    };
-    rows.iter().map(line).collect()
+fn printable_row(row: Vec<String>) -> Vec<String> {
+    row.iter().map(|cell| printable(cell)).collect()
 }
 
 /// The text without control characters, which a terminal would interpret.
@@ -457,9 +448,9 @@ mod tests {
     #[test]
     fn columns_are_aligned_and_control_characters_are_not_shown() {
         let row = |cells: [&str; 3]| cells.map(str::to_owned).to_vec();
-        let rows = [row(["A", "LONG", "END"]), row(["two", "\u{1b}[2J", "x"])];
+        let rows = [row(["A", "LONG", "END"]), row(["two", "\u{1b}[2J", "x"])].map(printable_row);
         assert_eq!(
-            table_lines(&rows),
+            table_lines(&rows, 0..0),
             ["A    LONG  END", "two  \u{fffd}[2J  x"]
         );
     }

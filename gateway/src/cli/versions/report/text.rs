@@ -1,9 +1,9 @@
 //! The report as text, for people.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, ops::Range};
 
 use super::summary::{AppKind, AppUsage, Requests, Summary, VersionSummary};
-use crate::usage::day::utc;
+use crate::{cli::table::table_lines, config::rfc3339};
 
 /// Limit of the applications that a sentence names.
 const MAX_NAMED: usize = 10;
@@ -39,7 +39,7 @@ fn gap(summary: &Summary) -> Option<String> {
         None => Some("No gateway has counted requests in this store yet.".to_owned()),
         Some(since) if !summary.is_complete => Some(format!(
             "Counting began at {}: earlier requests are not in this report.",
-            utc(since)
+            rfc3339(since)
         )),
         Some(_) => None,
     }
@@ -67,7 +67,7 @@ fn heading(version: &VersionSummary) -> String {
     }
 }
 
-/// The columns: right-aligned ones are numbers.
+/// The columns.
 const HEADS: [&str; 10] = [
     "APPLICATION",
     "STATE",
@@ -81,25 +81,15 @@ const HEADS: [&str; 10] = [
     "LAST CLIENT",
 ];
 
+/// The columns of [`HEADS`] with numbers, which are aligned to the right.
+const NUMBERS: Range<usize> = 2..8;
+
 fn table(version: &VersionSummary) -> Vec<String> {
     let heads = HEADS.map(str::to_owned);
     let rows = version.applications.iter().map(row);
     let rows: Vec<_> = std::iter::once(heads).chain(rows).collect();
-    let width = |column: usize| {
-        let cells = rows.iter().map(|row| row[column].chars().count());
-        cells.max().unwrap_or(0)
-    };
-    let widths: [usize; HEADS.len()] = std::array::from_fn(width);
-    let line = |row: &[String; HEADS.len()]| {
-        let cells = row.iter().zip(widths).enumerate();
-        let cells = cells.map(|(column, (cell, width))| match column {
-            2..=7 => format!("{cell:>width$}"),
-            _ => format!("{cell:width$}"),
-        });
-        let cells: Vec<_> = cells.collect();
-        format!("  {}", cells.join("  ")).trim_end().to_owned()
-    };
-    rows.iter().map(line).collect()
+    let lines = table_lines(&rows, NUMBERS);
+    lines.into_iter().map(|line| format!("  {line}")).collect()
 }
 
 fn row(app: &AppUsage) -> [String; HEADS.len()] {
@@ -132,7 +122,7 @@ fn row(app: &AppUsage) -> [String; HEADS.len()] {
         of_all(sources.app),
         of_all(sources.default),
         of_all(sources.unknown),
-        last_seen.map(utc).unwrap_or_default(),
+        last_seen.map(rfc3339).unwrap_or_default(),
         client.unwrap_or_default(),
     ]
 }
@@ -242,7 +232,7 @@ fn unused(name: &str, summary: &Summary) -> String {
         None => format!("Nothing was counted yet, so this says nothing about who uses {name}."),
         Some(since) if !summary.is_complete => format!(
             "No request used {name} since counting began at {}: retiring it breaks no client that was seen.",
-            utc(since)
+            rfc3339(since)
         ),
         Some(_) => format!(
             "No request used {name} in the last {days} days: retiring it breaks no client that was seen."

@@ -8,6 +8,7 @@
 //! | [`connector`] | new connections |
 //! | [`stream`] | a connection, with or without TLS |
 //! | [`pool`] | idle connections |
+//! | [`taken`] | counts where the connections of requests come from |
 //! | [`exchange`] | writes a request and reads the head of its answer |
 //! | [`answer_head`] | strict parser for the head of an answer |
 //! | [`relay`] | relays the body of an answer as it arrives |
@@ -20,4 +21,5 @@ pub(crate) mod pool;
 pub(crate) mod relay;
 pub(crate) mod retry;
 pub(crate) mod stream;
+pub(crate) mod taken;
 pub(crate) mod upstream;

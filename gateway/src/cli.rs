@@ -12,12 +12,13 @@ mod versions;
 
 use std::{future::Future, path::PathBuf, process::ExitCode};
 
+use anyhow::Context;
 use clap::{Parser, Subcommand};
 use signpost_kit::{
     command::{print_health, print_line, send_command},
     config::ConfigError,
     log_writer::write_final_line,
-    logging::Logging,
+    logging::{Logging, ReopenSignals},
     reload::control::Verb,
 };
 
@@ -111,8 +112,11 @@ impl ConfigFile {
 ///
 /// The command fails; the error is for people.
 pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    // Before all else: without a handler, the signal of a log rotation would end the process. A service manager may send it
+    // to a command, too.
+    let reopen = ReopenSignals::listen().context("cannot handle SIGUSR1")?;
     match arguments.command {
-        Command::Run(arguments) => run_server(arguments),
+        Command::Run(arguments) => run_server(arguments, reopen),
         Command::Check(arguments) => check(&arguments),
         Command::Reload(file) => send_command(&file.config, Verb::Reload),
         Command::Upgrade(file) => send_command(&file.config, Verb::Upgrade),
@@ -125,12 +129,12 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn run_server(arguments: RunArguments) -> anyhow::Result<ExitCode> {
+fn run_server(arguments: RunArguments, reopen: ReopenSignals) -> anyhow::Result<ExitCode> {
     let file = arguments.file.config;
     let taken = arguments.takes_over.then(TakenOver::receive).transpose()?;
     let serve = || {
         let loaded = Config::load_settings(&file)?;
-        let log = Logging::start(&loaded.config.log)?;
+        let log = Logging::start(&loaded.config.log, reopen)?;
         server::run(loaded, file.clone(), log, taken.as_ref())
     };
     serve().inspect_err(|error| {

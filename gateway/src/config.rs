@@ -8,6 +8,7 @@ mod connections;
 mod cors;
 mod limits;
 mod listen;
+mod metrics;
 mod rate_limits;
 mod sign;
 mod versions;
@@ -18,6 +19,7 @@ pub(crate) use self::{
     cors::{AllowedOrigins, Cors, OriginPattern},
     limits::{Limits, Timeouts},
     listen::{ListenerSettings, Protocols},
+    metrics::MetricsSettings,
     rate_limits::{ADDRESS_RULE, APPLICATION_RULE, PathLimit, RateLimits},
     sign::{AlwaysSigned, SignConfig, weaknesses},
     versions::{
@@ -44,7 +46,7 @@ use signpost_kit::{
     clock::{Clock, SystemClock},
     config::{
         self as engine, ConfigError, Invalid, Loaded, Read, Section,
-        shared_keys::{self, Log},
+        shared_keys::{self, Log, TracingSettings},
     },
     origin::Origin,
     secret::Secret,
@@ -92,8 +94,12 @@ pub struct Config {
     pub(crate) threads: usize,
     /// Delays of a graceful shutdown.
     pub(crate) shutdown: ShutdownSettings,
+    /// What is counted for `/metrics`.
+    pub(crate) metrics: MetricsSettings,
     /// Level, filter and format of the log.
     pub(crate) log: Log,
+    /// Sampled requests, and where their spans go.
+    pub(crate) tracing: TracingSettings,
 }
 
 impl Config {
@@ -120,7 +126,9 @@ impl Config {
         let listeners = ListenerSettings::read_all(root);
         let own: Vec<_> = listeners.iter().flatten().map(|one| one.address).collect();
         let public_url = public_url(root, listeners.as_deref());
-        let management = root.section("management", |section| management(section, &own));
+        let management = root.section("management", |section| {
+            shared_keys::management(section, DEFAULT_MANAGEMENT, &own)
+        });
         let own: Vec<_> = own.into_iter().chain(management.ok()).collect();
         let connections = root.section("connections", ConnectionLimits::read);
         let store = shared_keys::store(root);
@@ -137,7 +145,9 @@ impl Config {
         let trusted_proxies = root.list("trusted_proxies", &[], networks, network);
         let threads = shared_keys::threads(root);
         let shutdown = root.section("shutdown", shared_keys::shutdown);
+        let metrics = root.section("metrics", MetricsSettings::read);
         let log = root.section("log", Log::read);
+        let tracing = root.section("tracing", TracingSettings::read);
         Ok(Self {
             headers: headers?,
             listeners: listeners?,
@@ -156,7 +166,9 @@ impl Config {
             trusted_proxies: trusted_proxies?,
             threads: threads?,
             shutdown: shutdown?,
+            metrics: metrics?,
             log: log?,
+            tracing: tracing?,
         })
     }
 
@@ -207,6 +219,7 @@ impl Config {
         let has_store = matches!(self.applications, Applications::Multi(_));
         warnings.extend(self.rate_limits.warnings(has_store));
         warnings.extend(self.listener_warnings());
+        warnings.extend(self.tracing.warnings());
         warnings
     }
 
@@ -264,22 +277,6 @@ fn public_url(
 fn network(text: &str) -> Option<IpNet> {
     let address = || text.parse::<IpAddr>().map(IpNet::from);
     text.parse().or_else(|_| address()).ok()
-}
-
-fn management(section: &mut Section<'_>, own: &[SocketAddr]) -> Read<SocketAddr> {
-    const KEY: &str = "listen";
-    let insecure = section.flag("insecure", false);
-    let address = section.address(KEY, DEFAULT_MANAGEMENT)?;
-    let found = address.to_string();
-    if own.contains(&address) {
-        let allowed = "an address other than listen";
-        return Err(section.problem(KEY, &found, allowed));
-    }
-    if address.ip().is_loopback() || insecure? {
-        return Ok(address);
-    }
-    let allowed = "a loopback address, or insecure = true in [management]";
-    Err(section.problem(KEY, &found, allowed))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicU8, AtomicUsize, Ordering},
+        atomic::{AtomicU8, AtomicU64, Ordering},
     },
     task::{Context, Poll},
     time::Duration,
@@ -16,10 +16,17 @@ use tokio::sync::Notify;
 /// Time for just accepted connections to send their first request, when idle connections are closed.
 pub(crate) const SETTLE_TIME: Duration = Duration::from_millis(50);
 
+/// An HTTP/1.1 connection that serves a request, in [`Drain::in_flight`].
+const SERVING: u64 = 1 << 32;
+/// Anything else in flight.
+const OTHER: u64 = 1;
+
 /// Counts requests in flight, and holds the phase of the shutdown.
 #[derive(Debug)]
 pub struct Drain {
-    in_flight: AtomicUsize,
+    /// Two numbers of 32 bits: HTTP/1.1 connections that serve a request, which the metrics show apart, and all else. So
+    /// a request costs one addition for both the stop and the metrics.
+    in_flight: AtomicU64,
     none_left: Notify,
     phase: AtomicU8,
     closing: Notify,
@@ -28,6 +35,10 @@ pub struct Drain {
 /// A request in flight, until this guard is dropped.
 #[derive(Debug)]
 pub(crate) struct InFlight<'d>(&'d Drain);
+
+/// An HTTP/1.1 connection that serves a request, until this guard is dropped. It is in flight, too.
+#[derive(Debug)]
+pub(crate) struct Serving<'d>(&'d Drain);
 
 /// A connection that has not sent its first request yet, until this guard is dropped. A stop waits for it: its client
 /// may have sent the request already.
@@ -39,7 +50,7 @@ impl Drain {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            in_flight: AtomicUsize::new(0),
+            in_flight: AtomicU64::new(0),
             none_left: Notify::new(),
             phase: AtomicU8::new(Phase::Serving as u8),
             closing: Notify::new(),
@@ -48,20 +59,33 @@ impl Drain {
 
     /// Counts a request until the guard is dropped.
     pub(crate) fn begin(&self) -> InFlight<'_> {
-        self.in_flight.fetch_add(1, Ordering::SeqCst);
+        self.in_flight.fetch_add(OTHER, Ordering::SeqCst);
         InFlight(self)
+    }
+
+    /// Counts an HTTP/1.1 connection that serves a request until the guard is dropped.
+    pub(crate) fn begin_serving(&self) -> Serving<'_> {
+        self.in_flight.fetch_add(SERVING, Ordering::SeqCst);
+        Serving(self)
     }
 
     /// Counts a new connection like a request, until the guard is dropped.
     pub(crate) fn begin_connection(self: &Arc<Self>) -> Beginning {
-        self.in_flight.fetch_add(1, Ordering::SeqCst);
+        self.in_flight.fetch_add(OTHER, Ordering::SeqCst);
         Beginning(Arc::clone(self))
     }
 
     /// The number of requests in flight.
     #[must_use]
-    pub(crate) fn in_flight(&self) -> usize {
-        self.in_flight.load(Ordering::SeqCst)
+    pub(crate) fn in_flight(&self) -> u64 {
+        let both = self.in_flight.load(Ordering::SeqCst);
+        both / SERVING + both % SERVING
+    }
+
+    /// The number of HTTP/1.1 connections that serve a request.
+    #[must_use]
+    pub(crate) fn serving(&self) -> u64 {
+        self.in_flight.load(Ordering::SeqCst) / SERVING
     }
 
     /// Whether a shutdown has begun: the gateway is no longer ready, and connections are closed after their answer.
@@ -110,8 +134,8 @@ impl Drain {
         }
     }
 
-    fn end(&self) {
-        let was_last = self.in_flight.fetch_sub(1, Ordering::SeqCst) == 1;
+    fn end(&self, what: u64) {
+        let was_last = self.in_flight.fetch_sub(what, Ordering::SeqCst) == what;
         if was_last && self.is_draining() {
             self.none_left.notify_waiters();
         }
@@ -130,13 +154,19 @@ impl Default for Drain {
 
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
-        self.0.end();
+        self.0.end(OTHER);
+    }
+}
+
+impl Drop for Serving<'_> {
+    fn drop(&mut self) {
+        self.0.end(SERVING);
     }
 }
 
 impl Drop for Beginning {
     fn drop(&mut self) {
-        self.0.end();
+        self.0.end(OTHER);
     }
 }
 
@@ -189,10 +219,15 @@ mod tests {
         drain.enter(Phase::Closing);
         let one = drain.begin();
         let other = drain.begin();
+        let serving = drain.begin_serving();
+        assert_eq!((drain.in_flight(), drain.serving()), (3, 1));
         drop(one);
         let mut end = pin!(drain.finished());
         assert!(is_pending(end.as_mut()).await);
         drop(other);
+        assert_eq!((drain.in_flight(), drain.serving()), (1, 1));
+        assert!(is_pending(end.as_mut()).await);
+        drop(serving);
         end.await;
     }
 

@@ -1,6 +1,7 @@
 //! Serves a request, from its received head to its finished response: calls the phases in the contract's order.
 
 mod build;
+mod received;
 
 use std::{
     net::IpAddr,
@@ -17,14 +18,19 @@ use http::{
     header::{LOCATION, USER_AGENT},
 };
 use signpost_kit::{
-    clock::Clock,
+    clock::{Clock, Timestamp},
+    logging::is_sampled,
     rate_limit::{NetworkLimiter, QuotaExceeded, RateExceeded},
+    reload::ReloadCounts,
     shutdown::ShutdownSettings,
+    spans::{SpanCounters, Tracer},
 };
 
+use self::received::ForwardOutcome;
+pub(crate) use self::received::ReceivedRequest;
 use crate::{
     accounts::open::OpenAccounts,
-    apps::{App, directory::AppDirectory},
+    apps::directory::AppDirectory,
     backend::{
         answer_head::{AnswerBody, AnswerHead},
         exchange::BackendRequest,
@@ -32,9 +38,17 @@ use crate::{
         upstream::{Answer, BackendClient},
     },
     client::{BodyLimits, Client, ResponseHead},
-    config::{Backend, ConnectionLimits, Limits, ListenerSettings, Timeouts, Versions},
+    config::{
+        AccountCheck, Backend, ConnectionLimits, Limits, ListenerSettings, Timeouts, Versions,
+    },
     drain::Drain,
-    observe::{access_log::AccessLog, outcome::Outcome, record},
+    observe::{
+        access_log::AccessLog,
+        metrics::{RequestCells, RequestMetrics},
+        outcome::Outcome,
+        record,
+        spans::{RequestSpans, Step, samples},
+    },
     open_connections::OpenConnections,
     phases::{
         admit::{AdmissionRules, Admitted, admit},
@@ -53,14 +67,15 @@ use crate::{
         redirect::{came_by_https, https_location},
         response::{own_fields, passes_to_client},
         route::{Route, RoutedRequest, Unrouted, Wanted, route},
-        verify::Verifier,
+        verify::{VerifiedRequest, Verifier},
     },
-    rate_limits::Quotas,
+    rate_limits::{LimitedRequests, Quotas},
     rejection::Rejection,
     request::{BodyLength, Head, Headers, Method, RawHeaders, is_named},
     request_ids::RequestIds,
     routing::{
         Balancer,
+        counts::BackendCounts,
         destination::Destination,
         status::{AddressHealth, AddressStatus},
     },
@@ -95,6 +110,8 @@ pub struct Gateway {
     pub(crate) versions: Versions,
     /// The balancers, by the backend's number; `None` if a backend has one fixed address.
     pub(crate) balancers: Vec<Option<Arc<Balancer>>>,
+    /// What the metrics count of the backends, by the backend's number.
+    pub(crate) backend_counts: Vec<Arc<BackendCounts>>,
     /// Rules for the headers to backends.
     pub backend_headers: BackendHeaderRules,
     /// Sends requests to backends.
@@ -113,6 +130,12 @@ pub struct Gateway {
     pub(crate) shutdown: ShutdownSettings,
     /// Whether the access log is on.
     pub(crate) logs_access: bool,
+    /// Of so many successes, one is in it.
+    pub(crate) access_sample: u32,
+    /// Where requests are counted for `/metrics`; `None` if that is off.
+    pub(crate) metrics: Option<RequestCells>,
+    /// Samples requests and exports their spans; `None` if no collector is configured.
+    pub(crate) tracer: Option<Arc<Tracer>>,
     /// State that outlives the configuration.
     pub state: Arc<State>,
 }
@@ -132,10 +155,18 @@ pub struct State {
     pub drain: Arc<Drain>,
     /// Clients' open connections.
     pub(crate) open_connections: Arc<OpenConnections>,
+    /// The requests that limits have rejected.
+    pub(crate) limited: LimitedRequests,
+    /// Reloads so far.
+    pub(crate) reloads: Arc<ReloadCounts>,
     /// The access log. If it is `None`, a reload cannot switch it on.
     pub(crate) access_log: Option<AccessLog>,
     /// Counts requests by version and application; `None` in single-application mode.
     pub(crate) usage: Option<Arc<Usage>>,
+    /// Counts requests for `/metrics`.
+    pub(crate) metrics: Arc<RequestMetrics>,
+    /// Counts spans.
+    pub(crate) spans: Arc<SpanCounters>,
 }
 
 impl Gateway {
@@ -154,6 +185,7 @@ impl Gateway {
         match self.receive(head, peer, &mut request, client).await {
             Ok(accepted) => self.forward(&request, accepted, client).await,
             Err(rejection) => {
+                request.end_step();
                 // Trusted proxies determine the client even if the request was not admitted.
                 let trusted_proxies = &self.admission.trusted_proxies;
                 request.client = client_address(peer, head, trusted_proxies);
@@ -212,12 +244,13 @@ impl Gateway {
         response: ResponseHead<'_>,
         client: &mut C,
     ) {
-        // Ignored: the request is recorded even if the client has disconnected.
-        let _ = client.finish(b"").await;
         let forwarded = ForwardOutcome {
             status: response.status,
+            answered_at: Some(Instant::now()),
             ..ForwardOutcome::default()
         };
+        // Ignored: the request is recorded even if the client has disconnected.
+        let _ = client.finish(b"").await;
         self.record(request, &request.outcome(None, &forwarded));
     }
 
@@ -248,12 +281,14 @@ impl Gateway {
             path,
             headers,
             id: self.state.ids.next(),
-            started: self.access_log().map(|_| Instant::now()),
+            received: Instant::now(),
+            form_wait: Duration::ZERO,
             client: peer.address,
             named_app: None,
             is_signed: false,
             rejected_route: None,
             quotas: Quotas::default(),
+            spans: None,
         }
     }
 
@@ -271,9 +306,7 @@ impl Gateway {
     ) -> Result<Accepted<'h>, Rejection> {
         let target = head.target();
         let mut admitted = self.admit(head, peer)?;
-        if let Some(theirs) = admitted.request_id {
-            request.id = theirs;
-        }
+        self.begin_spans(request, &mut admitted);
         request.client = admitted.origin.client;
         let method = admitted.method;
         let (verified, form, now) =
@@ -282,20 +315,28 @@ impl Gateway {
                 None => {
                     let paths = &self.verifier.config().browser_paths;
                     let names = &self.admission.names;
+                    request.begin_step(Step::LookUpApplication);
                     let app = identify_app(admitted.app, target, paths, names, &self.apps).await?;
+                    request.end_step();
                     request.named_app = Some(Arc::clone(&app));
                     let limits = BodyLimits {
                         bytes: self.limits.body,
                         timeout: self.timeouts.body,
                         min_rate: self.connections.min_rate,
                     };
-                    let form = client.read_body(admitted.expects_continue, limits).await?;
-                    let params = read_params(target, &form, &self.limits)?;
+                    let has_form = !matches!(head.body(), BodyLength::None);
+                    let waiting_since = has_form.then(Instant::now);
+                    let form = client.read_body(admitted.expects_continue, limits).await;
+                    request.form_wait =
+                        waiting_since.map_or(Duration::ZERO, |since| since.elapsed());
+                    let form = form?;
+                    request.begin_step(Step::Verify);
                     let now = self.state.clock.now();
-                    let verified =
-                        self.verifier
-                            .verify(app, method, target, &params, now.into())?;
+                    let params = read_params(target, &form, &self.limits)?;
+                    let (verifier, time) = (&self.verifier, now.into());
+                    let verified = verifier.verify(app, method, target, &params, time)?;
                     drop(params);
+                    request.end_step();
                     (verified, form, Some(now))
                 }
             };
@@ -311,16 +352,15 @@ impl Gateway {
             path: target.path,
             client: admitted.origin.client,
         };
-        let is_available = |backend: &Backend| self.is_available(backend);
         let now = || now.unwrap_or_else(|| self.state.clock.now());
-        let routed = route(verified, wanted, &self.versions, now, is_available);
-        let routed = routed.map_err(|Unrouted { rejection, route }| {
-            request.rejected_route = route;
-            rejection
-        })?;
+        let routed = self.route(verified, wanted, now, request)?;
         let accounts = self.state.accounts.get();
         let accounts = accounts.map(|accounts| &*accounts.directory);
+        if routed.route().backend.account.check != AccountCheck::None {
+            request.begin_step(Step::IdentifyAccount);
+        }
         let account = identify_account(&routed, &mut admitted, head, accounts, now).await;
+        request.end_step();
         // The answer to a request that was rejected here has the version's headers.
         let account = account
             .inspect_err(|_| request.rejected_route = Some(Box::new(routed.route().clone())))?;
@@ -331,6 +371,37 @@ impl Gateway {
             admitted,
             form,
         })
+    }
+
+    /// Chooses the backend. A request that is rejected although its version is known notes the route, for its answer.
+    fn route(
+        &self,
+        verified: VerifiedRequest,
+        wanted: Wanted<'_>,
+        now: impl Fn() -> Timestamp,
+        request: &mut ReceivedRequest<'_, Head>,
+    ) -> Result<RoutedRequest, Rejection> {
+        let is_available = |backend: &Backend| self.is_available(backend);
+        let routed = route(verified, wanted, &self.versions, now, is_available);
+        routed.map_err(|Unrouted { rejection, route }| {
+            request.rejected_route = route;
+            rejection
+        })
+    }
+
+    /// Takes a trusted proxy's request id, and begins the spans of a sampled request. The gateway's own id decides about
+    /// those, since no client can choose it.
+    fn begin_spans(&self, request: &mut ReceivedRequest<'_, Head>, admitted: &mut Admitted<'_>) {
+        let tracer = self.tracer.as_ref();
+        let tracer = tracer.filter(|tracer| samples(tracer, &request.id, admitted));
+        if let Some(theirs) = admitted.request_id {
+            request.id = theirs;
+        }
+        if let Some(tracer) = tracer {
+            let (ids, clock) = (&self.state.ids, &*self.state.clock);
+            let spans = RequestSpans::begin(tracer, &request.id, admitted, ids, clock);
+            request.spans = Some(spans);
+        }
     }
 
     /// Checks the limits of client addresses, then admits the request. CONTRACT 7: the limits come after the method, and
@@ -359,7 +430,7 @@ impl Gateway {
     }
 
     /// Whether a backend has a healthy address. One without health checks counts as healthy.
-    fn is_available(&self, backend: &Backend) -> bool {
+    pub(crate) fn is_available(&self, backend: &Backend) -> bool {
         let balancer = self.balancers[backend.number].as_ref();
         balancer.is_none_or(|balancer| balancer.is_available())
     }
@@ -389,15 +460,21 @@ impl Gateway {
         let backend = &route.backend;
         let balancer = self.balancers[backend.number].as_deref();
         let app = accepted.routed.app().map(|app| &**app);
-        let destination = Destination::new(backend, balancer, app, request.client);
-        let mut forwarded = ForwardOutcome::default();
+        let counts = &self.backend_counts[backend.number];
+        let destination = Destination::new(backend, balancer, counts, app, request.client);
+        let mut forwarded = ForwardOutcome {
+            forwarded_at: Some(Instant::now()),
+            ..ForwardOutcome::default()
+        };
         let sent = match destination {
             Ok(mut destination) => {
                 let sent = self.send_to_backend(request, &accepted, &mut destination, client);
                 let sent = match sent.await {
                     Ok(answer) => {
-                        self.relay_answer(request, route, answer, client, &mut forwarded)
-                            .await
+                        let relayed =
+                            self.relay_answer(request, route, answer, client, &mut forwarded);
+                        let relayed = relayed.await;
+                        relayed.map_err(|failed| self.counted(&route.backend, failed))
                     }
                     Err(rejection) => Err(rejection),
                 };
@@ -452,8 +529,9 @@ impl Gateway {
         answer: Answer,
         client: &mut C,
         forwarded: &mut ForwardOutcome,
-    ) -> Result<(), Rejection> {
+    ) -> Result<(), FailedAnswer> {
         let quotas = request.quotas.to_fields();
+        forwarded.answered_at = Some(Instant::now());
         let (head, bytes) = answer.head();
         self.note_secret_rejected(route, &answer)?;
         forwarded.problem = backend_problem(head, bytes);
@@ -483,7 +561,20 @@ impl Gateway {
         client.begin(response, own.chain(cors).chain(passed));
         drop((nominated, quotas));
         let relayed = answer.relay(client, &mut forwarded.size).await;
-        relayed.map_err(Rejection::from)
+        relayed.map_err(FailedAnswer::from)
+    }
+
+    /// Counts the failure of an answer whose head was read. Others are counted where they are retried.
+    fn counted(&self, backend: &Backend, failed: FailedAnswer) -> Rejection {
+        match failed {
+            FailedAnswer::Rejected(rejection) => rejection,
+            FailedAnswer::Failed(failure) => {
+                if let Some(cause) = failure.cause() {
+                    self.backend_counts[backend.number].count_failure(cause);
+                }
+                failure.into()
+            }
+        }
     }
 
     /// The fields that let a page of another origin read an answer; none if CORS is off.
@@ -495,9 +586,10 @@ impl Gateway {
         fields.into_iter().flatten()
     }
 
-    fn access_log(&self) -> Option<&AccessLog> {
+    /// The access log, if it gets the line of this request.
+    fn access_log(&self, outcome: &Outcome<'_>) -> Option<&AccessLog> {
         let log = self.state.access_log.as_ref();
-        log.filter(|_| self.logs_access)
+        log.filter(|_| self.logs_access && (outcome.is_failure() || is_sampled(self.access_sample)))
     }
 
     /// Turns a backend's rejection of the gateway's secret into one of the request: the client did nothing wrong. CONTRACT 9.
@@ -526,12 +618,15 @@ impl Gateway {
         rejection: &Rejection,
         client: &mut C,
     ) {
+        if let Some(limit) = rejection.limit() {
+            self.state.limited.count(limit);
+        }
         let failed_route = failed.map(|failed| failed.route);
         let route = failed_route.or(request.rejected_route.as_deref());
-        let mut forwarded = ForwardOutcome {
-            backend: failed.and_then(|failed| failed.forwarded.backend),
-            ..ForwardOutcome::default()
-        };
+        let mut forwarded = failed.map_or_else(ForwardOutcome::default, |failed| ForwardOutcome {
+            problem: None,
+            ..*failed.forwarded
+        });
         if !matches!(rejection, Rejection::ClientDisconnected) {
             let format = error_format(
                 request.method,
@@ -560,6 +655,9 @@ impl Gateway {
             });
             client.begin(head, own.into_iter().flatten().chain(response.fields()));
             drop(quotas);
+            if forwarded.forwarded_at.is_none() {
+                forwarded.answered_at = Some(Instant::now());
+            }
             // Ignored: the request is recorded even if the client has disconnected.
             let _ = client.finish(&response.body).await;
             (forwarded.status, forwarded.size) = (head.status, response.body.len() as u64);
@@ -573,65 +671,19 @@ impl Gateway {
 
     /// Hands a request's outcome to all that read it.
     fn record<H: Headers>(&self, request: &ReceivedRequest<'_, H>, outcome: &Outcome<'_>) {
-        record(outcome, self.access_log());
+        record(outcome, self.access_log(outcome));
+        if let Some(metrics) = &self.metrics {
+            metrics.count(outcome);
+        }
+        if let Some(spans) = &request.spans {
+            spans.record(outcome, self.logs_access);
+        }
         if let Some(usage) = &self.state.usage {
             let is_user_agent = |(name, _): &NameAndValue<'_>| is_named(name, &USER_AGENT);
             usage.count(outcome, || {
                 let field = request.headers.each().find(is_user_agent);
                 field.map(|(_, value)| value)
             });
-        }
-    }
-}
-
-/// A request whose head was received: the data that its outcome needs, served or rejected.
-pub struct ReceivedRequest<'r, H> {
-    method: &'r [u8],
-    path: &'r str,
-    headers: &'r H,
-    /// The gateway's id, or a trusted proxy's.
-    id: RequestId,
-    /// When the head was complete; only if the access log is on.
-    started: Option<Instant>,
-    client: IpAddr,
-    /// The application that it claims. It may be forged: the verified one is in [`RoutedRequest`].
-    named_app: Option<Arc<App>>,
-    /// Whether its signature was verified.
-    is_signed: bool,
-    /// Its route, if it was rejected although it has one: its version does not serve now, or its account was rejected.
-    rejected_route: Option<Box<Route>>,
-    /// What the rate limits leave that counted it.
-    quotas: Quotas,
-}
-
-impl<H> ReceivedRequest<'_, H> {
-    /// The request id: the gateway's, or a trusted proxy's.
-    #[must_use]
-    pub const fn id(&self) -> &RequestId {
-        &self.id
-    }
-
-    fn outcome<'o>(
-        &'o self,
-        route: Option<&'o Route>,
-        forwarded: &'o ForwardOutcome,
-    ) -> Outcome<'o> {
-        Outcome {
-            request_id: &self.id,
-            client: self.client,
-            method: self.method,
-            path: self.path,
-            app: self.named_app.as_ref(),
-            is_signed: self.is_signed,
-            route,
-            backend: forwarded.backend,
-            status: forwarded.status,
-            size: forwarded.size,
-            duration: self
-                .started
-                .map_or(Duration::ZERO, |started| started.elapsed()),
-            rejection: None,
-            backend_problem: forwarded.problem.as_deref(),
         }
     }
 }
@@ -685,13 +737,25 @@ impl Accepted<'_> {
     }
 }
 
-/// The result of forwarding a request.
-#[derive(Debug, Default)]
-struct ForwardOutcome {
-    backend: Option<std::net::SocketAddr>,
-    status: u16,
-    size: u64,
-    problem: Option<String>,
+/// Why an answer whose head was read is not relayed, or not to its end.
+#[derive(Debug)]
+enum FailedAnswer {
+    /// It rejects the gateway.
+    Rejected(Rejection),
+    /// It is malformed or incomplete, or the client disconnected.
+    Failed(Failure),
+}
+
+impl From<Rejection> for FailedAnswer {
+    fn from(rejection: Rejection) -> Self {
+        Self::Rejected(rejection)
+    }
+}
+
+impl From<Failure> for FailedAnswer {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
 }
 
 /// A request that failed after it was routed.

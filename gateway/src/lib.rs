@@ -21,7 +21,8 @@
 //! | [`backend`] | the backend's side: pool, exchange, retries, relay |
 //! | [`backend_tls`] | TLS to backends |
 //! | [`routing`] | load balancing: which of a version's addresses gets a request |
-//! | [`observe`] | the outcome of each request, and the access log |
+//! | [`per_thread`] | what each thread counts on its own |
+//! | [`observe`] | the outcome of each request, the access log, and the metrics of requests |
 //! | [`usage`] | counts requests by version and application |
 //! | [`accounts`] | the accounts of users: store, cache |
 //! | [`apps`] | applications: store, cache, keys at rest |
@@ -32,7 +33,8 @@
 //! | [`rejection`] | every reason to reject a request |
 //! | [`secret_rejections`] | backends that reject the gateway's secret |
 //! | [`certificate_watch`] | changed TLS files, and certificates that expire |
-//! | [`management`] | health and readiness |
+//! | [`management`] | health, readiness and metrics |
+//! | [`metrics`] | what `/metrics` shows |
 //! | [`reload`] | reloading the configuration |
 //! | [`server`] | starts and runs the server |
 //! | [`drain`] | requests in flight, and the phase of a shutdown |
@@ -64,8 +66,10 @@ mod listeners;
 mod management;
 #[doc(hidden)]
 pub mod measured;
+mod metrics;
 mod observe;
 mod open_connections;
+mod per_thread;
 mod phases;
 mod rate_limits;
 mod rate_sharing;

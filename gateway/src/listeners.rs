@@ -41,7 +41,7 @@ use crate::{
     http1::connection::Http1Connections,
     http2::{Preface, connection::Http2Connections, is_preface},
     io::Stream,
-    open_connections::OpenConnection,
+    open_connections::{OpenConnection, RefusalCause},
     phases::origin::is_in,
     tls::{ALPN_HTTP_2, UnusableSubject, client_subject},
     upgrade::ListeningSockets,
@@ -80,6 +80,19 @@ enum NotEstablished {
     NoProtocol,
     #[error("the handshake took too long")]
     TimedOut,
+}
+
+impl NotEstablished {
+    /// The same for the metrics.
+    const fn as_refusal(&self) -> RefusalCause {
+        match self {
+            Self::ProxyHeader(_) => RefusalCause::ProxyHeader,
+            Self::Tls(_) => RefusalCause::Tls,
+            Self::Subject(_) => RefusalCause::CertificateSubject,
+            Self::NoProtocol => RefusalCause::NoProtocol,
+            Self::TimedOut => RefusalCause::Timeout,
+        }
+    }
 }
 
 impl Clients {
@@ -152,6 +165,7 @@ impl Clients {
         let address = peer.ip().to_canonical();
         let has_proxy_header = is_in(&settings.proxy_protocol, address);
         let limits = &gateway.connections;
+        gateway.state.open_connections.accept(number);
         let open = gateway.state.open_connections.begin(limits);
         // The connections of a proxy are those of many clients.
         let is_proxy = has_proxy_header || is_in(&gateway.admission.trusted_proxies, address);
@@ -201,15 +215,20 @@ impl Clients {
     ) {
         // A stop waits for it, as for a request.
         let _in_flight = state.drain.begin();
+        let _negotiating = state.open_connections.begin_negotiation();
         let established = timeout(limit, self.establish(accepted, settings));
         let result = established.await.unwrap_or(Err(NotEstablished::TimedOut));
-        if let Err(cause) = result
-            && !is_probe(&cause)
-            && let Some(connections) = self.failures.count(Instant::now())
-        {
+        let Err(cause) = result else {
+            return;
+        };
+        if is_probe(&cause) {
+            return;
+        }
+        state.open_connections.refuse(cause.as_refusal());
+        if let Some(connections) = self.failures.count(Instant::now()) {
             tracing::info!(
-                connections,
-                "{connections} connections ended before their first request, the last one because {cause}"
+                connections, %cause,
+                "{{connections}} connections ended before their first request, the last one because {{cause}}"
             );
         }
     }

@@ -1,24 +1,21 @@
-//! The management listener: `/healthz` and `/readyz`. CONTRACT 10.
-//!
-//! It has its own thread and reserved file descriptors, so that it answers under any client load.
+//! What `/readyz` of the gateway's management listener says. CONTRACT 10. The listener is
+//! `signpost_kit::management`.
 
 use std::{
-    net::{SocketAddr, TcpListener},
+    net::SocketAddr,
     sync::Arc,
-    thread,
     time::{Duration, Instant},
 };
 
-use anyhow::Context;
 use arc_swap::ArcSwap;
-use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http::{Response, StatusCode};
 use signpost_kit::{
-    descriptors::Descriptors,
-    http_server::{self, HttpSettings, HttpTimeouts},
+    http_server::HttpTimeouts,
+    management::{Readiness, text},
     shutdown::Phase,
 };
 use signpost_store::Store;
-use tokio::{net::TcpStream, sync::watch};
+use tokio::net::TcpStream;
 
 use crate::{certificate_watch::certificates, config::Timeouts, gateway::Gateway};
 
@@ -26,12 +23,8 @@ use crate::{certificate_watch::certificates, config::Timeouts, gateway::Gateway}
 /// served.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Limit of connections: orchestrators, load balancers and monitors open a few each. At most half of the descriptor
-/// reserve, which the store and the backends need, too.
-const MAX_CONNECTIONS: usize = 256;
-
-/// Serves the liveness and the readiness endpoint.
-pub(crate) struct Management {
+/// What decides whether the gateway is ready.
+pub(crate) struct GatewayReadiness {
     /// The address that clients call.
     pub listen: SocketAddr,
     /// The store of applications; `None` in single-application mode.
@@ -40,86 +33,7 @@ pub(crate) struct Management {
     pub current: Arc<ArcSwap<Gateway>>,
 }
 
-impl Management {
-    /// Starts a thread that serves until the process ends. During a graceful shutdown it goes on, so that monitors can
-    /// observe it; once a new process has taken over the listener, `phases` ends it.
-    ///
-    /// # Errors
-    ///
-    /// The thread cannot be started.
-    pub(crate) fn start(
-        self,
-        listener: TcpListener,
-        descriptors: Descriptors,
-        phases: watch::Receiver<Phase>,
-    ) -> anyhow::Result<()> {
-        let half = usize::try_from(descriptors.reserve() / 2).unwrap_or(MAX_CONNECTIONS);
-        let max_connections = MAX_CONNECTIONS.min(half);
-        listener
-            .set_nonblocking(true)
-            .context("cannot start management")?;
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .context("cannot start management")?;
-        thread::Builder::new()
-            .name("management".to_owned())
-            .spawn(move || runtime.block_on(self.serve(listener, max_connections, phases)))
-            .context("cannot start management")?;
-        Ok(())
-    }
-
-    async fn serve(
-        self,
-        listener: TcpListener,
-        max_connections: usize,
-        phases: watch::Receiver<Phase>,
-    ) {
-        let listener = match tokio::net::TcpListener::from_std(listener) {
-            Ok(listener) => listener,
-            Err(cause) => return tracing::error!(%cause, "management cannot listen"),
-        };
-        let management = Arc::new(self);
-        let current = Arc::clone(&management.current);
-        let settings = move || {
-            let Timeouts {
-                head, idle, send, ..
-            } = current.load().timeouts;
-            HttpSettings {
-                name: "management",
-                max_connections,
-                timeouts: HttpTimeouts { head, idle, send },
-            }
-        };
-        let own_phase = phases.clone();
-        let answer = move |request: Request<_>, _| {
-            let (management, phase) = (Arc::clone(&management), own_phase.clone());
-            async move {
-                management
-                    .answer(request.method(), request.uri().path(), &phase)
-                    .await
-            }
-        };
-        http_server::serve(listener, settings, phases, answer).await;
-    }
-
-    async fn answer(
-        &self,
-        method: &Method,
-        path: &str,
-        phase: &watch::Receiver<Phase>,
-    ) -> Response<String> {
-        match (method == Method::GET, path) {
-            (true, "/healthz") => text(StatusCode::OK, "alive\n"),
-            (true, "/readyz") => self.readiness(phase).await,
-            (false, "/healthz" | "/readyz") => text(StatusCode::METHOD_NOT_ALLOWED, "use GET\n"),
-            _ => text(
-                StatusCode::NOT_FOUND,
-                "not found; available: /healthz, /readyz\n",
-            ),
-        }
-    }
-
+impl GatewayReadiness {
     /// The store that requests need, if any.
     fn store_of<'a>(&'a self, gateway: &'a Gateway) -> Option<&'a Store> {
         let accounts = || gateway.state.accounts.get().map(|accounts| &accounts.store);
@@ -127,12 +41,25 @@ impl Management {
         let of_accounts = || needs_accounts.then(accounts).flatten();
         self.store.as_ref().or_else(of_accounts)
     }
+}
 
-    async fn readiness(&self, phase: &watch::Receiver<Phase>) -> Response<String> {
+impl Readiness for GatewayReadiness {
+    fn has_metrics(&self) -> bool {
+        self.current.load().metrics.is_some()
+    }
+
+    fn timeouts(&self) -> HttpTimeouts {
+        let Timeouts {
+            head, idle, send, ..
+        } = self.current.load().timeouts;
+        HttpTimeouts { head, idle, send }
+    }
+
+    async fn readiness(&self, phase: Phase) -> Response<String> {
         let gateway = self.current.load_full();
         if gateway.state.drain.is_draining() {
             // After a hand-over a new process serves here. This one answers on connections that it had accepted.
-            if *phase.borrow() >= Phase::Closing {
+            if phase >= Phase::Closing {
                 return text(StatusCode::OK, "ready\n");
             }
             return text(StatusCode::SERVICE_UNAVAILABLE, "stopping\n");
@@ -180,14 +107,4 @@ impl Management {
             format!("ready, but {}\n", details.join("; ")),
         )
     }
-}
-
-fn text(status: StatusCode, body: impl Into<String>) -> Response<String> {
-    let mut response = Response::new(body.into());
-    *response.status_mut() = status;
-    let headers = response.headers_mut();
-    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
-    headers.insert(header::CONTENT_TYPE, plain);
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
 }

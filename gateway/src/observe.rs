@@ -4,9 +4,13 @@
 //! | --- | --- |
 //! | [`outcome`] | the outcome of a request |
 //! | [`access_log`] | one log line per request |
+//! | [`metrics`] | counts requests for `/metrics` |
+//! | [`spans`] | the spans of a sampled request |
 
 pub(crate) mod access_log;
+pub(crate) mod metrics;
 pub(crate) mod outcome;
+pub(crate) mod spans;
 
 use gateway_protocol::log_text;
 
@@ -22,12 +26,16 @@ pub(crate) fn record(outcome: &Outcome<'_>, log: Option<&AccessLog>) {
         Some(rejection) if rejection.is_logged_as_error() => {
             let method = outcome.method_text();
             let (method, path) = (log_text::method(method), log_text::path(outcome.path));
+            let error = tracing::field::display(rejection);
             let cause = std::error::Error::source(rejection).map(|cause| cause.to_string());
             let backend = outcome.backend.map(tracing::field::display);
-            tracing::error!(request.id = %outcome.request_id, backend.addr = backend, cause, "{method} {path} failed: {rejection}");
+            tracing::error!(
+                request.id = %outcome.request_id, backend.addr = backend, http.method = %method, http.path = %path, error, cause,
+                "{{http.method}} {{http.path}} failed: {{error}}"
+            );
         }
         Some(Rejection::NotHttp(why)) => {
-            tracing::debug!(request.id = %outcome.request_id, "rejected: {why}");
+            tracing::debug!(request.id = %outcome.request_id, why = %why, "rejected: {{why}}");
         }
         _ => {}
     }

@@ -1,5 +1,7 @@
 //! Counts clients' open connections and HTTP/2 streams, in all and by address, within the configured limits. CONTRACT 2.
 
+mod counts;
+
 use std::{
     collections::HashMap,
     hash::{BuildHasher, RandomState},
@@ -13,6 +15,8 @@ use std::{
 
 use signpost_kit::{descriptors::Descriptors, once_a_minute::OnceAMinute, rate_limit::Network};
 
+pub(crate) use self::counts::RefusalCause;
+use self::counts::{ConnectionCounts, Held};
 use crate::config::ConnectionLimits;
 
 /// Number of maps, each with its own lock.
@@ -31,6 +35,7 @@ pub(crate) struct OpenConnections {
     connections: Counts,
     /// Streams beyond the first of each connection.
     streams: Counts,
+    counts: ConnectionCounts,
     descriptors: Descriptors,
     refused: OnceAMinute,
     refused_of_address: OnceAMinute,
@@ -44,12 +49,33 @@ pub(crate) struct OpenConnection {
     network: Option<Network>,
 }
 
-/// The streams of an HTTP/2 connection beyond its first one. They count as its address' until this is dropped.
+/// The streams of an HTTP/2 connection. Those beyond its first one count as its address' until this is dropped.
 #[derive(Debug)]
 pub(crate) struct OpenStreams {
     all: Arc<OpenConnections>,
     network: Option<Network>,
     taken: usize,
+    open: usize,
+    /// Whether the connection counts as active.
+    is_active: bool,
+}
+
+/// A state of a connection that the metrics show, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct ConnectionPhase {
+    all: Arc<OpenConnections>,
+    held: Held,
+}
+
+/// Open connections by what happens on them, for the metrics. The numbers are not of the same instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ConnectionStates {
+    /// PROXY header or handshake are not complete.
+    pub negotiating: u64,
+    /// A request is received or served.
+    pub active: u64,
+    /// All others.
+    pub idle: u64,
 }
 
 /// Numbers by network. A network without any is not stored.
@@ -101,10 +127,11 @@ impl Counts {
 }
 
 impl OpenConnections {
-    /// No connections; `descriptors` limits their number, too.
+    /// No connections of this number of listeners; `descriptors` limits the number of connections, too.
     #[must_use]
-    pub(crate) fn new(descriptors: Descriptors) -> Self {
+    pub(crate) fn new(descriptors: Descriptors, listeners: usize) -> Self {
         Self {
+            counts: ConnectionCounts::new(listeners),
             open: AtomicUsize::new(0),
             connections: Counts::new(),
             streams: Counts::new(),
@@ -121,10 +148,12 @@ impl OpenConnections {
         let max = self.descriptors.connection_limit(limits.max);
         if self.open.fetch_add(1, Ordering::Relaxed) >= max {
             self.open.fetch_sub(1, Ordering::Relaxed);
+            self.counts.refuse(RefusalCause::Max);
             if let Some(refused) = self.refused.count(Instant::now()) {
                 tracing::warn!(
                     refused,
-                    "closed {refused} new connections: {max} are open (connections.max, or the limit of file descriptors)"
+                    max,
+                    "closed {{refused}} new connections: {{max}} are open (connections.max, or the limit of file descriptors)"
                 );
             }
             return None;
@@ -133,6 +162,67 @@ impl OpenConnections {
             all: Arc::clone(self),
             network: None,
         })
+    }
+
+    /// Counts a connection of a listener, by its number. It may be refused afterwards.
+    pub(crate) fn accept(&self, listener: usize) {
+        self.counts.accept(listener);
+    }
+
+    /// Counts a connection that ended before its first request.
+    pub(crate) fn refuse(&self, cause: RefusalCause) {
+        self.counts.refuse(cause);
+    }
+
+    /// Counts a connection as negotiating.
+    pub(crate) fn begin_negotiation(self: &Arc<Self>) -> ConnectionPhase {
+        self.begin_phase(Held::Negotiating)
+    }
+
+    /// Counts an HTTP/1.1 connection as active, although its head is incomplete.
+    pub(crate) fn begin_head(self: &Arc<Self>) -> ConnectionPhase {
+        self.begin_phase(Held::ReceivingHead)
+    }
+
+    fn begin_phase(self: &Arc<Self>, held: Held) -> ConnectionPhase {
+        self.counts.begin(held);
+        ConnectionPhase {
+            all: Arc::clone(self),
+            held,
+        }
+    }
+
+    /// The connections by what happens on them. `serving` is the number of HTTP/1.1 connections that serve a request.
+    #[must_use]
+    pub(crate) fn states(&self, serving: u64) -> ConnectionStates {
+        let held = |held| self.counts.held(held);
+        let negotiating = held(Held::Negotiating);
+        let active = serving + held(Held::ReceivingHead) + held(Held::ActiveHttp2);
+        // Last: a connection that ends meanwhile makes `idle` too small, not too large.
+        let open = self.open.load(Ordering::Relaxed) as u64;
+        ConnectionStates {
+            negotiating,
+            active,
+            idle: open.saturating_sub(negotiating + active),
+        }
+    }
+
+    /// The connections that a listener has accepted, by its number.
+    #[must_use]
+    pub(crate) fn accepted(&self, listener: usize) -> u64 {
+        self.counts.accepted(listener)
+    }
+
+    /// The connections that ended before their first request for this reason.
+    #[must_use]
+    pub(crate) fn refused(&self, cause: RefusalCause) -> u64 {
+        self.counts.refused(cause)
+    }
+
+    /// The open HTTP/2 streams.
+    #[must_use]
+    pub(crate) fn open_streams(&self) -> u64 {
+        self.counts.held(Held::Stream)
     }
 
     /// Connections of one address that are allowed.
@@ -148,10 +238,12 @@ impl OpenConnection {
         let max = self.all.max_of_address(limits);
         let network = Network::from_client(client);
         if !self.all.connections.add(network, 1, max) {
+            self.all.counts.refuse(RefusalCause::PerAddress);
             if let Some(refused) = self.all.refused_of_address.count(Instant::now()) {
                 tracing::warn!(
                     refused,
-                    "closed {refused} new connections: {max} of one address are open (connections.per_address)"
+                    max,
+                    "closed {{refused}} new connections: {{max}} of one address are open (connections.per_address)"
                 );
             }
             return None;
@@ -166,7 +258,15 @@ impl OpenConnection {
             all: Arc::clone(&self.all),
             network: self.network,
             taken: 0,
+            open: 0,
+            is_active: false,
         }
+    }
+}
+
+impl Drop for ConnectionPhase {
+    fn drop(&mut self) {
+        self.all.counts.end(self.held, 1);
     }
 }
 
@@ -198,14 +298,33 @@ impl OpenStreams {
         if let Some(refused) = self.all.refused_streams.count(Instant::now()) {
             tracing::warn!(
                 refused,
-                "refused {refused} HTTP/2 streams: {max} of one address are open (connections.per_address)"
+                max,
+                "refused {{refused}} HTTP/2 streams: {{max}} of one address are open (connections.per_address)"
             );
         }
         false
     }
 
+    /// Counts a stream that has room.
+    pub(crate) fn begin(&mut self) {
+        self.open += 1;
+        self.all.counts.begin(Held::Stream);
+        if !std::mem::replace(&mut self.is_active, true) {
+            self.all.counts.begin(Held::ActiveHttp2);
+        }
+    }
+
+    /// A stream has ended.
+    pub(crate) fn end(&mut self) {
+        self.open -= 1;
+        self.all.counts.end(Held::Stream, 1);
+    }
+
     /// The connection is idle: it counts no streams.
     pub(crate) fn clear(&mut self) {
+        if std::mem::take(&mut self.is_active) {
+            self.all.counts.end(Held::ActiveHttp2, 1);
+        }
         let taken = std::mem::take(&mut self.taken);
         if let Some(network) = self.network.filter(|_| taken > 0) {
             self.all.streams.remove(network, taken);
@@ -215,6 +334,7 @@ impl OpenStreams {
 
 impl Drop for OpenStreams {
     fn drop(&mut self) {
+        self.all.counts.end(Held::Stream, self.open);
         self.clear();
     }
 }
@@ -233,7 +353,7 @@ mod tests {
     }
 
     fn connections() -> Arc<OpenConnections> {
-        Arc::new(OpenConnections::new(Descriptors::raise_limit()))
+        Arc::new(OpenConnections::new(Descriptors::raise_limit(), 1))
     }
 
     #[test]
@@ -280,5 +400,44 @@ mod tests {
         assert_eq!(open.len(), 3);
         drop(open);
         assert!(connections.begin(&limits).is_some());
+        assert_eq!(connections.refused(RefusalCause::Max), 2);
+    }
+
+    #[test]
+    fn a_connection_is_negotiating_active_or_idle() {
+        let connections = connections();
+        let states = |negotiating, active, idle| ConnectionStates {
+            negotiating,
+            active,
+            idle,
+        };
+        let limits = limits(9, 9);
+        let open: Vec<_> = (0..4).filter_map(|_| connections.begin(&limits)).collect();
+        assert_eq!(connections.states(0), states(0, 0, 4));
+        let negotiation = connections.begin_negotiation();
+        let head = connections.begin_head();
+        let mut streams = open[0].streams();
+        for _ in 0..2 {
+            assert!(streams.has_room(1, &limits));
+            streams.begin();
+        }
+        assert_eq!(connections.states(1), states(1, 3, 0));
+        assert_eq!(connections.open_streams(), 2);
+        drop((negotiation, head));
+        assert_eq!(connections.states(1), states(0, 2, 2));
+        // Its last answer still waits for the client.
+        streams.end();
+        streams.end();
+        assert_eq!(connections.open_streams(), 0);
+        assert_eq!(connections.states(0), states(0, 1, 3));
+        streams.clear();
+        assert_eq!(connections.states(0), states(0, 0, 4));
+        // A connection that breaks off with an open stream.
+        streams.begin();
+        drop(streams);
+        assert_eq!(connections.open_streams(), 0);
+        drop(open);
+        // Also if the numbers are not of the same instant.
+        assert_eq!(connections.states(1), states(0, 1, 0));
     }
 }

@@ -8,7 +8,10 @@ use std::{
 
 use gateway_protocol::header::{RATELIMIT, RATELIMIT_POLICY};
 use http::HeaderName;
-use signpost_kit::rate_limit::{KeyedDebts, Quota};
+use signpost_kit::{
+    metrics::cells::Counters,
+    rate_limit::{KeyedDebts, Quota},
+};
 use smallvec::SmallVec;
 
 use crate::syntax::field::NameAndValue;
@@ -37,9 +40,88 @@ impl RateDebts {
         self.paths.get_or_init(|| KeyedDebts::new(now))
     }
 
+    /// The number of keys with a debt. Creates no table.
+    pub(crate) fn keys_with_debt(&self, policy: Policy, now: Instant) -> usize {
+        let table = match policy {
+            Policy::Address => &self.addresses,
+            Policy::Application => &self.applications,
+            Policy::Path => &self.paths,
+        };
+        table.get().map_or(0, |debts| debts.keys_with_debt(now))
+    }
+
     /// All tables.
     pub(crate) fn all(&self, now: Instant) -> [&KeyedDebts; 3] {
         [self.addresses(now), self.applications(now), self.paths(now)]
+    }
+}
+
+/// A limit above which requests are rejected with 429, as the metrics show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RequestLimit {
+    /// Unsigned requests of a client's network.
+    Unsigned,
+    /// The limit of each client address.
+    Address,
+    /// The limit of each application.
+    Application,
+    /// A limit on a path.
+    Path,
+    /// An application's signatures in the replay memory.
+    ReplayMemory,
+}
+
+impl RequestLimit {
+    /// All of them, in their order.
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Unsigned,
+        Self::Address,
+        Self::Application,
+        Self::Path,
+        Self::ReplayMemory,
+    ];
+
+    /// The value of the label `limit`.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Unsigned => "unsigned",
+            Self::Address => Policy::Address.as_str(),
+            Self::Application => Policy::Application.as_str(),
+            Self::Path => Policy::Path.as_str(),
+            Self::ReplayMemory => "replay_memory",
+        }
+    }
+}
+
+impl From<Policy> for RequestLimit {
+    fn from(policy: Policy) -> Self {
+        match policy {
+            Policy::Application => Self::Application,
+            Policy::Address => Self::Address,
+            Policy::Path => Self::Path,
+        }
+    }
+}
+
+/// The requests that each limit has rejected.
+#[derive(Debug)]
+pub(crate) struct LimitedRequests(Counters);
+
+impl Default for LimitedRequests {
+    fn default() -> Self {
+        Self(Counters::new(RequestLimit::ALL.len()))
+    }
+}
+
+impl LimitedRequests {
+    /// Counts a rejected request.
+    pub(crate) fn count(&self, limit: RequestLimit) {
+        self.0.add(limit as usize, 1);
+    }
+
+    /// The requests that a limit has rejected.
+    pub(crate) fn value(&self, limit: RequestLimit) -> u64 {
+        self.0.value(limit as usize)
     }
 }
 

@@ -137,8 +137,8 @@ impl RateSharing {
             Err(error) if !self.is_failing => {
                 self.is_failing = true;
                 tracing::warn!(
-                    "rate limits cannot be shared, so this gateway counts by itself: {:#}",
-                    anyhow::Error::new(error)
+                    cause = %format_args!("{:#}", anyhow::Error::new(error)),
+                    "rate limits cannot be shared, so this gateway counts by itself: {{cause}}"
                 );
             }
             Ok(()) if self.is_failing => {

@@ -9,7 +9,7 @@ use gateway_protocol::{
 };
 use signpost_kit::rate_limit::QuotaExceeded;
 
-use crate::rate_limits::Policy;
+use crate::rate_limits::{Policy, RequestLimit};
 
 type Cause = Box<dyn StdError + Send + Sync>;
 
@@ -261,6 +261,17 @@ impl Rejection {
     pub(crate) fn app_not_found(sent: &[u8]) -> Self {
         Self::AppNotFound {
             sent: log_text::ident(sent).into(),
+        }
+    }
+
+    /// The limit that the request exceeds.
+    #[must_use]
+    pub(crate) fn limit(&self) -> Option<RequestLimit> {
+        match self {
+            Self::RateLimited { .. } => Some(RequestLimit::ReplayMemory),
+            Self::AddressRateLimited { .. } => Some(RequestLimit::Unsigned),
+            Self::QuotaExceeded { policy, .. } => Some((*policy).into()),
+            _ => None,
         }
     }
 

@@ -97,14 +97,14 @@ impl Reload for GatewayReload {
         if config.versions.check_accounts() {
             self.open_accounts(&before).await?;
         }
-        let log = config.log.clone();
+        let log = self.log.prepare(&config.log).await?;
         log_warnings(&config.warnings());
         let gateway = Arc::new(before.with_config(config, apps)?);
         let is_new = |one: &Arc<_>| !before.balancers().any(|known| Arc::ptr_eq(&known, one));
         let new: Vec<_> = gateway.balancers().filter(is_new).collect();
         // Resolves names before the first request needs them.
         resolve_all(&new).await;
-        self.log.apply(&log);
+        log.apply();
         self.monitor.lock().await.follow(gateway.balancers());
         self.current.store(Arc::clone(&gateway));
         before.apps.retire(&gateway.apps);
@@ -128,7 +128,10 @@ impl Reload for GatewayReload {
         let (new_process, sockets) = (new_process.clone(), Arc::clone(sockets));
         let started = tokio::task::spawn_blocking(move || new_process.start(&sockets));
         let new = started.await?.inspect_err(|error| {
-            tracing::error!("not upgraded, this process goes on: {error:#}");
+            tracing::error!(
+                cause = %format_args!("{error:#}"),
+                "not upgraded, this process goes on: {{cause}}"
+            );
         })?;
         if state.drain.is_draining() {
             terminate(new);

@@ -45,6 +45,8 @@ struct Shard(Mutex<Apps>);
 #[derive(Debug, Default)]
 struct Apps {
     signs: BTreeMap<AppId, LiveSigns>,
+    /// The number of signatures of all of them.
+    stored: usize,
     /// The number of applications at which those without live signatures are removed.
     sweep_at: usize,
 }
@@ -93,13 +95,24 @@ impl ReplayMemory {
         let last_live = time.as_millis().saturating_add(window_millis);
         let now = now.as_millis();
         let mut apps = self.shards[app.get() as usize % SHARDS].lock();
-        apps.signs_of(app, now, self.hash).insert(
+        let signs = apps.signs_of(app, now, self.hash);
+        let before = signs.len();
+        let inserted = signs.insert(
             Halves::from(sign),
             last_live,
             now,
             limits.entries_per_app,
             self.hash,
-        )
+        );
+        let after = signs.len();
+        apps.stored = apps.stored + after - before;
+        inserted
+    }
+
+    /// The number of stored signatures. Expired ones count until the next request of their application.
+    #[must_use]
+    pub fn stored(&self) -> usize {
+        self.shards.iter().map(|shard| shard.lock().stored).sum()
     }
 }
 
@@ -127,6 +140,7 @@ impl Apps {
     /// amortized cost of a new application stays constant.
     fn sweep(&mut self, now: u64, hash: SlotHash) {
         self.signs.retain(|_, signs| !signs.is_empty_at(now, hash));
+        self.stored = self.signs.values().map(LiveSigns::len).sum();
         self.sweep_at = MIN_TO_SWEEP.max(self.signs.len() * 2);
     }
 }

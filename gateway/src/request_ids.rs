@@ -38,13 +38,9 @@ impl RequestIds {
     /// the form of one.
     pub(crate) fn traceparent(&self, id: &RequestId) -> [u8; 55] {
         let mut traceparent = *b"00-00000000000000000000000000000000-0000000000000000-00";
-        let is_trace_id = |id: &[u8]| {
-            id.iter()
-                .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
-        };
-        match <&[u8; 32]>::try_from(id.as_bytes()) {
-            Ok(id) if is_trace_id(id) => traceparent[3..35].copy_from_slice(id),
-            _ => {
+        match as_trace_id(id) {
+            Some(id) => traceparent[3..35].copy_from_slice(id),
+            None => {
                 write_hex(&mut traceparent[3..19], self.process);
                 write_hex(&mut traceparent[19..35], self.number());
             }
@@ -53,10 +49,34 @@ impl RequestIds {
         traceparent
     }
 
+    /// The id of a trace that begins with this request, by the same rule.
+    pub(crate) fn trace_id(&self, id: &RequestId) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        match as_trace_id(id) {
+            Some(digits) => {
+                hex::decode_to_slice(digits, &mut bytes).expect("hex digits for sixteen bytes");
+            }
+            None => {
+                bytes[..8].copy_from_slice(&self.process.to_be_bytes());
+                bytes[8..].copy_from_slice(&self.number().to_be_bytes());
+            }
+        }
+        bytes
+    }
+
     fn number(&self) -> u64 {
         self.key
             .hash_one(self.counter.fetch_add(1, Ordering::Relaxed))
     }
+}
+
+/// The request's id, if it has the form of a trace id (W3C Trace Context): 32 hex digits, not only zeros.
+fn as_trace_id(id: &RequestId) -> Option<&[u8; 32]> {
+    let id = <&[u8; 32]>::try_from(id.as_bytes()).ok()?;
+    let is_hex = id
+        .iter()
+        .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    (is_hex && id.iter().any(|byte| *byte != b'0')).then_some(id)
 }
 
 fn write_hex(digits: &mut [u8], number: u64) {
@@ -82,10 +102,14 @@ mod tests {
         let own = ids.next();
         let begun = |id: &RequestId| String::from_utf8(ids.traceparent(id).to_vec()).unwrap();
         assert!(begun(&own).starts_with(&format!("00-{own}-")));
-        for id in [own, "from-a-proxy".parse().unwrap()] {
+        assert_eq!(hex::encode(ids.trace_id(&own)), own.as_str());
+        let zeros = "0".repeat(32);
+        for id in [own, "from-a-proxy".parse().unwrap(), zeros.parse().unwrap()] {
             let traceparent = begun(&id);
             let lengths: Vec<_> = traceparent.split('-').map(str::len).collect();
             assert_eq!(lengths, [2, 32, 16, 2]);
+            assert!(!traceparent.contains(&zeros));
+            assert_ne!(ids.trace_id(&id), [0; 16]);
         }
     }
 }

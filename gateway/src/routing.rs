@@ -10,7 +10,8 @@
 //! | [`key`] | keys of the hash rules |
 //! | `check` | active health checks |
 //! | [`monitor`] | resolves names and checks addresses regularly |
-//! | [`status`] | what the commands report of the addresses |
+//! | [`status`] | what the commands and the metrics report of the addresses |
+//! | [`counts`] | what the metrics count of a backend |
 //!
 //! pingora-load-balancing provides the HTTP checks and the hash ring. The gateway chooses among addresses itself:
 //! pingora's choice costs one or two allocations per request, gives one address all its turns in a row, and has no
@@ -30,6 +31,7 @@
 pub(crate) mod address;
 pub(crate) mod attempts;
 mod check;
+pub(crate) mod counts;
 pub(crate) mod destination;
 mod discovery;
 pub(crate) mod key;
@@ -51,7 +53,8 @@ use tokio::sync::Notify;
 
 pub(crate) use self::check::error_summary;
 use self::{
-    address::Address, attempts::Attempts, check::Check, discovery::Discovery, selection::Addresses,
+    address::Address, attempts::Attempts, check::Check, counts::BackendCounts,
+    discovery::Discovery, selection::Addresses,
 };
 use crate::{
     backend_tls::Endpoint,
@@ -78,6 +81,7 @@ pub struct Balancer {
     /// Limit of an ejection, in milliseconds.
     max_ejection_ms: u64,
     started: Instant,
+    counts: Arc<BackendCounts>,
 }
 
 impl Balancer {
@@ -85,16 +89,33 @@ impl Balancer {
     /// requests in flight, health, ejections. Others are known only after [`Self::resolve`].
     #[must_use]
     pub fn new(backend: &Backend, before: Option<&Self>) -> Option<Arc<Self>> {
+        let counts = before.map_or_else(Arc::default, |before| Arc::clone(&before.counts));
+        Self::counting(backend, before, &counts)
+    }
+
+    /// The same, and continues these counts of the backend.
+    #[must_use]
+    pub(crate) fn counting(
+        backend: &Backend,
+        before: Option<&Self>,
+        counts: &Arc<BackendCounts>,
+    ) -> Option<Arc<Self>> {
         match &backend.upstream {
             Upstream::Fixed(_) => None,
             Upstream::Balanced(balancing) => {
-                let balancer = Self::balanced(&backend.name, balancing, before);
+                let counts = Arc::clone(counts);
+                let balancer = Self::balanced(&backend.name, balancing, before, counts);
                 Some(Arc::new(balancer))
             }
         }
     }
 
-    fn balanced(name: &BackendName, balancing: &Balancing, before: Option<&Self>) -> Self {
+    fn balanced(
+        name: &BackendName,
+        balancing: &Balancing,
+        before: Option<&Self>,
+        counts: Arc<BackendCounts>,
+    ) -> Self {
         let discovery = before.map(|before| &before.discovery);
         let discovery = Discovery::new(name, &balancing.addresses, discovery);
         let addresses = match before {
@@ -131,6 +152,7 @@ impl Balancer {
             max_ejection_ms,
             // The ends of ejections are relative to this.
             started,
+            counts,
         }
     }
 
@@ -138,6 +160,12 @@ impl Balancer {
     #[must_use]
     pub(crate) const fn balance(&self) -> Balance {
         self.balance
+    }
+
+    /// What is counted of its backend.
+    #[must_use]
+    pub(crate) fn counts(&self) -> &BackendCounts {
+        &self.counts
     }
 
     /// The number of addresses, healthy or not.
@@ -162,7 +190,10 @@ impl Balancer {
             return;
         };
         let addresses = self.addresses.load_full();
-        join_all(addresses.iter().map(|address| check.run(address))).await;
+        let checked = addresses.iter().map(|address| check.run(address));
+        for has_passed in join_all(checked).await {
+            self.counts.count_check(has_passed);
+        }
     }
 
     /// Chooses the next address for a request, never one that it was already sent to. `key` is for the hash rules.
@@ -212,8 +243,8 @@ impl Balancer {
         let Some(address) = attempts.current() else {
             return;
         };
-        if self.addresses.load().len() > 1 {
-            address.eject(&self.name, self.now_ms(), why);
+        if self.addresses.load().len() > 1 && address.eject(&self.name, self.now_ms(), why) {
+            self.counts.count_ejection();
         }
         if !self.has_another(attempts) {
             self.resolve_requested.notify_one();
@@ -229,7 +260,7 @@ impl Balancer {
             && self.is_unavailable.swap(false, Ordering::Relaxed)
         {
             let name = &self.name;
-            tracing::info!(version = %name.version, "{name} has a healthy address again");
+            tracing::info!(backend = %name, version = %name.version, "{{backend}} has a healthy address again");
         }
     }
 
@@ -238,7 +269,10 @@ impl Balancer {
         self.resolve_requested.notify_one();
         if attempts.last().is_none() && !self.is_unavailable.swap(true, Ordering::Relaxed) {
             let name = &self.name;
-            tracing::error!(version = %name.version, "no address of {name} is healthy: its requests are rejected");
+            tracing::error!(
+                backend = %name, version = %name.version,
+                "no address of {{backend}} is healthy: its requests are rejected"
+            );
         }
     }
 

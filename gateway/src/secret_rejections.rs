@@ -72,9 +72,10 @@ impl SecretRejections {
         drop(noted);
         if is_due {
             tracing::error!(
+                backend = %name,
                 version = %name.version,
                 backend.addr = %address,
-                "{name} at {address} rejects this gateway: gateway_secret is not the same in both configurations"
+                "{{backend}} at {{backend.addr}} rejects this gateway: gateway_secret is not the same in both configurations"
             );
         }
     }
@@ -83,7 +84,10 @@ impl SecretRejections {
     pub(crate) fn remove(&self, name: &BackendName, address: SocketAddr) {
         let mut noted = self.noted();
         if noted.remove(&(name.to_string(), address)).is_some() {
-            tracing::info!(version = %name.version, backend.addr = %address, "{name} at {address} accepts this gateway's secret");
+            tracing::info!(
+                backend = %name, version = %name.version, backend.addr = %address,
+                "{{backend}} at {{backend.addr}} accepts this gateway's secret"
+            );
         }
         self.has_any.store(!noted.is_empty(), Ordering::Relaxed);
     }

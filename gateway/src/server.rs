@@ -19,6 +19,7 @@ use signpost_kit::{
     config::{Loaded, Settings},
     descriptors::Descriptors,
     logging::{Logging, log_warnings},
+    management::Management,
     reload::{ReloadSignals, Reloader},
     service_manager::notify_service_manager,
     shutdown::Phase,
@@ -35,8 +36,9 @@ use crate::{
     drain::Drain,
     gateway::Gateway,
     listeners::{Clients, bound_socket, start_listening},
-    management::Management,
-    observe::access_log::AccessLog,
+    management::GatewayReadiness,
+    metrics::metrics,
+    observe::{access_log::AccessLog, metrics::applications::rank_applications},
     rate_sharing::RateSharing,
     reload::{GatewayReload, Upgrade},
     routing::monitor::resolve_all,
@@ -102,9 +104,12 @@ pub(crate) fn run(
     let clients = Arc::new(Clients::new(&current, descriptors, Arc::clone(&sockets)));
     let (management_phase, management_phases) = watch::channel(Phase::Serving);
     let health = Management {
-        listen: addresses[0],
-        store: store.as_ref().map(|(_, store)| store.clone()),
-        current: Arc::clone(&current),
+        readiness: GatewayReadiness {
+            listen: addresses[0],
+            store: store.as_ref().map(|(_, store)| store.clone()),
+            current: Arc::clone(&current),
+        },
+        metrics: metrics(&current),
     };
     let handed_over = Arc::new(Notify::new());
     let reload = GatewayReload {
@@ -141,9 +146,8 @@ pub(crate) fn run(
     let listen = addresses.iter().map(SocketAddr::to_string);
     let listen = listen.collect::<Vec<_>>().join(", ");
     tracing::info!(
-        listen, %management, %public_url,
-        "signpost {} is listening on {listen}, management on {management}",
-        env!("CARGO_PKG_VERSION")
+        listen, %management, %public_url, program.version = env!("CARGO_PKG_VERSION"),
+        "signpost {{program.version}} is listening on {{listen}}, management on {{management}}"
     );
     let (end, ended) = mpsc::channel();
     let stop = Stop {
@@ -187,7 +191,7 @@ fn usage_writer(reload: &GatewayReload) -> anyhow::Result<Option<(UsageWriter, U
 }
 
 /// Starts the control thread, which serves no requests: it monitors the backends' addresses, reloads the configuration,
-/// shares the debts of rate limits, and writes the counts of requests.
+/// shares the debts of rate limits, writes the counts of requests, and ranks applications for the metrics.
 fn start_control(
     runtime: Runtime,
     hangups: ReloadSignals,
@@ -197,19 +201,22 @@ fn start_control(
     settings: Settings,
 ) -> anyhow::Result<()> {
     let certificates = CertificateWatch::new(Arc::clone(&reload.current));
+    let requests = Arc::clone(&reload.current.load().state.metrics);
+    let reloads = Arc::clone(&reload.current.load().state.reloads);
     let reloader = runtime.block_on(async {
         let balancers: Vec<_> = reload.current.load().balancers().collect();
         // Resolves names before the first request needs them. If a name cannot be resolved, the gateway starts
         // nevertheless.
         resolve_all(&balancers).await;
         reload.monitor.lock().await.follow(balancers.into_iter());
+        tokio::spawn(rank_applications(requests));
         if let Some(rate_limits) = sharing.rate_limits {
             tokio::spawn(rate_limits.run());
         }
         if let Some(usage) = sharing.usage {
             tokio::spawn(usage.run());
         }
-        Reloader::new(reload, file, settings, hangups)
+        Reloader::new(reload, file, settings, hangups, reloads)
     });
     thread::Builder::new()
         .name("control".to_owned())

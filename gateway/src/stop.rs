@@ -73,9 +73,9 @@ impl ShutdownSignalWatch for Stop {
             notify_service_manager(&[NotifyState::Stopping]);
         }
         tracing::info!(
-            "stopping: new requests are served for another {} s, then those in flight have {} s",
-            drain_delay.as_secs(),
-            grace.as_secs()
+            drain_delay_seconds = drain_delay.as_secs(),
+            grace_seconds = grace.as_secs(),
+            "stopping: new requests are served for another {{drain_delay_seconds}} s, then those in flight have {{grace_seconds}} s"
         );
         tokio::select! {
             () = sleep(drain_delay) => {}
@@ -127,18 +127,24 @@ async fn finish(drain: &Drain, settings: ShutdownSettings) {
     tokio::select! {
         () = all => {}
         () = give_up => {
-            let left = drain.in_flight();
-            let grace = settings.grace.as_secs();
-            tracing::warn!("aborted {left} requests still in flight after {grace} s");
+            tracing::warn!(
+                requests = drain.in_flight(),
+                grace_seconds = settings.grace.as_secs(),
+                "aborted {{requests}} requests still in flight after {{grace_seconds}} s"
+            );
         }
     }
 }
 
 impl Stop {
-    /// Flushes the logs and ends the process.
+    /// Flushes the logs and spans, and ends the process.
     async fn end(&self) {
         if let Some(access_log) = &self.current.load().state.access_log {
             access_log.flush();
+        }
+        if let Some(tracer) = self.current.load().tracer.clone() {
+            // It blocks its thread, as does the log below: nothing is served any more.
+            tracer.flush();
         }
         self.log.flush();
         // The receiver ends the process.

@@ -45,10 +45,31 @@ pub(super) fn states() -> Vec<(String, i64)> {
         .collect()
 }
 
+/// The services of the file, also those that cannot run here.
+pub(super) fn services() -> Vec<String> {
+    let services = compose(&["config", "--services"]);
+    services.lines().map(str::to_owned).collect()
+}
+
+/// The containers that Prometheus scrapes with success, by its own account, in order.
+pub(super) fn scraped() -> Vec<String> {
+    let url = "http://127.0.0.1:9090/api/v1/query?query=up%20%3D%3D%201";
+    let command = ["exec", "-T", "prometheus", "wget", "-q", "-O", "-", url];
+    let answer: Value = serde_json::from_str(&compose(&command)).unwrap();
+    let series = answer["data"]["result"].as_array().unwrap();
+    let hosts = series.iter().map(|one| {
+        let instance = one["metric"]["instance"].as_str().unwrap();
+        instance.split(':').next().unwrap().to_owned()
+    });
+    let mut hosts: Vec<_> = hosts.collect();
+    hosts.sort();
+    hosts
+}
+
 /// The versions that the stack serves.
 pub(super) fn versions() -> Vec<String> {
-    let services = compose(&["config", "--services"]);
-    let first = services.lines().filter_map(|name| name.strip_suffix("-a"));
+    let services = services();
+    let first = services.iter().filter_map(|name| name.strip_suffix("-a"));
     let mut versions: Vec<_> = first
         .filter(|name| name.starts_with('v'))
         .map(str::to_owned)

@@ -12,13 +12,13 @@
 mod containers;
 mod load;
 
-use std::env;
+use std::{env, future::ready, time::Duration};
 
-use containers::{compose, recreate, states};
+use containers::{compose, recreate, scraped, states};
 use end_to_end::{
     logins::{credential, log_in_by_polling, log_in_by_redirect},
     signed_client::SignedClient,
-    waiting::until,
+    waiting::{until, within},
 };
 use load::Load;
 use serde_json::Value;
@@ -26,12 +26,16 @@ use serde_json::Value;
 /// Requests that were sent while a gateway was killed: the connection is cut off, so the client cannot know the outcome.
 const MAX_LOST: usize = 4 * load::CLIENTS;
 
+/// Several of Prometheus' scrape intervals.
+const SCRAPE_TIMEOUT: Duration = Duration::from_secs(90);
+
 // The load goes on while a command of Compose runs.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_stack_serves_logins_and_survives_the_loss_of_its_parts() {
     let client = create_application();
     let login = log_in_everywhere(&client, "before").await;
     let credential = credential(&login);
+    assert_prometheus_scrapes_all().await;
 
     // A backend is killed, its container vanishes, and another one takes its place. A GET is retried on the other one.
     for backend in ["v1-a", "v2-b"] {
@@ -82,6 +86,7 @@ async fn the_stack_serves_logins_and_survives_the_loss_of_its_parts() {
     };
     assert_eq!(sent.failed, 0, "{sent}");
     log_in_everywhere(&client, "after").await;
+    assert_prometheus_scrapes_all().await;
 
     assert_stops_by_itself();
 }
@@ -125,6 +130,22 @@ async fn is_logged_in(client: &SignedClient, credential: &str) -> bool {
     call.try_send()
         .await
         .is_ok_and(|answer| answer.status == 200)
+}
+
+/// Prometheus scrapes every gateway and every backend; each answers.
+async fn assert_prometheus_scrapes_all() {
+    let is_program = |name: &String| name.ends_with("-a") || name.ends_with("-b");
+    let mut expected: Vec<_> = containers::services()
+        .into_iter()
+        .filter(is_program)
+        .collect();
+    expected.sort();
+    let mut last = Vec::new();
+    let is_complete = within(SCRAPE_TIMEOUT, || {
+        last = scraped();
+        ready((last == expected).then_some(()))
+    });
+    assert!(is_complete.await.is_some(), "{last:?} of {expected:?}");
 }
 
 /// Stops all containers. Process 1 of each ends by itself: an exit code of 137 would be a kill after the grace period.

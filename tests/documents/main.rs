@@ -104,6 +104,7 @@ documents_with_commands! {
     the_commands_of_the_readme_work: "README.md" in_a_copy,
     the_commands_for_backend_developers_work: "backends/README.md" in_a_copy,
     the_commands_for_operators_work: "conf/README.md" in_a_copy,
+    the_commands_for_alerts_work: "conf/observe/README.md" in_the_project,
     the_commands_of_the_contract_work: "gateway/protocol/CONTRACT.md" in_a_copy,
     the_commands_for_tests_work: "tests/README.md" in_the_project,
 }

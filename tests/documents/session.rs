@@ -29,13 +29,21 @@ const TIMEOUT: Duration = Duration::from_secs(1800);
 const INTERVAL: Duration = Duration::from_millis(20);
 
 /// The ports in the documents and in `conf`. Each is replaced by a free one.
-const PORTS: [&str; 7] = ["8080", "8081", "7001", "7002", "7003", "7010", "7100"];
+const PORTS: [&str; 11] = [
+    "8080", "8081", "7001", "7002", "7003", "7010", "7020", "7021", "7022", "7023", "7100",
+];
 
 /// Keys in `conf` whose commented-out default has such a port.
 const KEYS_WITH_PORTS: [&str; 2] = ["listen", "public_url"];
 
-/// How `scripts/new-version` chooses the port of version 3, and that port: a free one here.
-const PORT_RULE: (&str, &str) = ("new_port=$((7000 + new_number))", "new_port=7003");
+/// How `scripts/new-version` chooses the ports of version 3, and those ports: free ones here.
+const PORT_RULES: [(&str, &str); 2] = [
+    ("new_port=$((7000 + new_number))", "new_port=7003"),
+    (
+        "new_management=$((7020 + new_number))",
+        "new_management=7023",
+    ),
+];
 
 /// Precedes each command's output, and its exit status.
 const MARK: char = '\u{1e}';
@@ -97,10 +105,12 @@ impl Session {
             session.replace_in(&session.folder.join(name));
         }
         let script = session.folder.join("scripts/new-version");
-        let text = fs::read_to_string(&script).unwrap();
-        let (rule, port) = PORT_RULE;
-        assert!(text.contains(rule), "{rule}");
-        fs::write(script, text.replace(rule, &session.to_here(port))).unwrap();
+        let mut text = fs::read_to_string(&script).unwrap();
+        for (rule, port) in PORT_RULES {
+            assert!(text.contains(rule), "{rule}");
+            text = text.replace(rule, &session.to_here(port));
+        }
+        fs::write(script, text).unwrap();
         session.copy.commit_first();
         session.link_programs();
         session

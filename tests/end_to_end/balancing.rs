@@ -671,8 +671,14 @@ async fn an_address_is_used_again_once_it_is_reachable() {
     })
     .await;
     assert!(!other.requests().is_empty());
-    let log = stack.log(Program::Gateway);
-    assert_eq!(log.matches("is reachable again").count(), 2, "{log}");
+    let restored = || {
+        stack
+            .log(Program::Gateway)
+            .matches("is reachable again")
+            .count()
+    };
+    until("both lines", || async { (restored() >= 2).then_some(()) }).await;
+    assert_eq!(restored(), 2);
 }
 
 #[tokio::test]

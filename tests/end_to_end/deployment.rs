@@ -9,6 +9,7 @@ mod front;
 mod images;
 mod installation;
 mod local_config;
+mod observe;
 mod tls_front;
 mod units;
 

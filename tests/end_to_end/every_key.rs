@@ -114,9 +114,20 @@ const GATEWAY_KEYS: &[(&str, &str)] = &[
     ("timeouts.send_seconds", "61"),
     ("shutdown.drain_delay_seconds", "1"),
     ("shutdown.grace_seconds", "11"),
+    ("metrics.enabled", "false"),
+    ("metrics.applications", "21"),
     ("log.format", "'json'"),
     ("log.filter", "'warn,gateway=debug'"),
     ("log.access", "false"),
+    ("tracing.endpoint", "'https://c.example/v1/traces'"),
+    ("tracing.sampled_per_million", "1"),
+    ("tracing.parent", "false"),
+    ("tracing.timeout_seconds", "6"),
+    ("tracing.authorization", "'hush'"),
+    ("tracing.ca", "'ca.pem'"),
+    ("log.output", "'./other.log'"),
+    ("log.access_output", "'./access.log'"),
+    ("log.access_sample", "100"),
 ];
 
 /// Keys of the gateway's examples that need a restart.
@@ -169,6 +180,15 @@ const BACKEND_KEYS: &[(&str, &str)] = &[
     ("log.format", "'json'"),
     ("log.filter", "'warn,login=debug'"),
     ("log.access", "false"),
+    ("tracing.endpoint", "'https://c.example/v1/traces'"),
+    ("tracing.sampled_per_million", "1"),
+    ("tracing.parent", "false"),
+    ("tracing.timeout_seconds", "6"),
+    ("tracing.authorization", "'hush'"),
+    ("tracing.ca", "'ca.pem'"),
+    ("log.output", "'./other.log'"),
+    ("log.access_output", "'./access.log'"),
+    ("log.access_sample", "100"),
     ("providers.sandbox.kind", "'other'"),
     ("providers.sandbox.auth_url", "'http://127.0.0.1:7101'"),
     ("providers.sandbox.api_url", "'http://127.0.0.1:7101'"),
@@ -190,6 +210,8 @@ const BACKEND_RESTART_KEYS: &[(&str, &str)] = &[
     ("listen", "'127.0.0.1:7999'"),
     ("store", "'sqlite:other.db'"),
     ("threads", "3"),
+    ("management.listen", "'127.0.0.1:10'"),
+    ("management.insecure", "true"),
     ("postgres.password", "'hush'"),
     ("postgres.pool_size", "11"),
     ("postgres.connect_seconds", "3"),
@@ -301,16 +323,15 @@ impl Case {
 fn prepared(case: &Case, listen: SocketAddr, management: SocketAddr) -> BTreeMap<String, String> {
     let mut keys = example_keys(&example(case.example));
     keys.retain(|key, value| {
-        let is_alternative = key == "versions.v1.backends" || key.starts_with(TLS);
+        let is_file = key == "tracing.ca";
+        let is_alternative = key == "versions.v1.backends" || key.starts_with(TLS) || is_file;
         !value.starts_with("\"env:") && !is_alternative
     });
     keys.insert("listen".to_owned(), format!("'{listen}'"));
     keys.insert("store".to_owned(), "'sqlite:signpost.db'".to_owned());
-    if case.program == Program::Gateway {
-        keys.insert("management.listen".to_owned(), format!("'{management}'"));
-        if keys.contains_key("application.key") {
-            keys.insert("application.key".to_owned(), "'file:app.key'".to_owned());
-        }
+    keys.insert("management.listen".to_owned(), format!("'{management}'"));
+    if case.program == Program::Gateway && keys.contains_key("application.key") {
+        keys.insert("application.key".to_owned(), "'file:app.key'".to_owned());
     }
     keys
 }

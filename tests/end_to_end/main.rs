@@ -46,6 +46,8 @@ mod listeners;
 mod cors;
 // Rate limits of applications, client addresses and paths, at one gateway and shared by several.
 mod rate_limits;
+// Metrics of requests: numbers, durations, clocks of clients.
+mod metrics_requests;
 // The access line of a rejected request: the reason and the client.
 mod rejection_log;
 // A client that does not read its answers.
@@ -103,8 +105,12 @@ mod every_key;
 mod reload_gateway;
 // Reload of a backend's configuration.
 mod reload_backend;
+// Traces: spans of gateway and backend, at a collector that works, stalls, refuses or is gone.
+mod tracing;
 // A log whose reader stalls.
 mod stalled_log;
+// Logs in files: rotation, full disks, sampling, the fields of JSON.
+mod log_files;
 // Connections that clients leave open.
 mod open_connections;
 // Graceful shutdown: requests and logins in flight.
@@ -117,10 +123,18 @@ mod warnings;
 mod mixed_load;
 // Idle memory and start time.
 mod footprint;
+// Metrics of the gateway's state: connections, protection, backends, operation.
+mod metrics_state;
 // The command line, and the log.
 mod commands;
+// The table of metrics, against what is served; what dashboard and alerts use of it.
+mod metrics_table;
+// The dashboard, the alerts and the metrics, read by a real Prometheus.
+mod prometheus;
 // Every problem code in every language.
 mod codes;
+// Metrics of the login service and of the store, and the listener that shows them.
+mod metrics_login;
 // Several gateways, several backends of each version.
 mod topology;
 // Outages of the store: stopped, killed or frozen Postgres, and recovery.

@@ -7,6 +7,7 @@ use end_to_end::{
     signed_client::http_client,
     signer::{Layout, Profile},
     stack::{APP_KEY, Stack, StackBuilder},
+    waiting::until,
 };
 
 /// Two different secrets.
@@ -18,11 +19,13 @@ const OTHER_SECRET: &str =
 /// Waits for the gateway's access line with this path.
 async fn access_line(stack: &Stack, path: &str) -> String {
     let path = format!("http.path={path}");
-    let log = stack.log_with(Program::Gateway, &path).await;
-    let found = log
-        .lines()
-        .find(|line| line.contains(&path) && line.contains("answered "));
-    found.expect("the path is in an access line").to_owned()
+    until(&format!("an access line with {path}"), || async {
+        let log = stack.log(Program::Gateway);
+        let mut lines = log.lines();
+        let found = lines.find(|line| line.contains(&path) && line.contains("answered "));
+        found.map(str::to_owned)
+    })
+    .await
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ use std::{
 };
 
 use end_to_end::{
+    metrics::Scrape,
     program::Program,
     raw_connection::{RawConnection, request},
     recording_backend::{Behaviour, Delivery, RecordingBackend},
@@ -36,7 +37,10 @@ async fn the_gateway_logs_how_many_lines_were_dropped() {
     let (mut stack, backend) = Stack::recording().await;
     let reader = stack.restart_into_pipe(Program::Gateway).await;
     serve_unread(&stack, &backend).await;
-    assert_every_line_is_accounted_for(reader).await;
+    let dropped = assert_every_line_is_accounted_for(reader).await;
+    let scrape = Scrape::of(stack.addresses().management).await;
+    let counted = scrape.sum("signpost_log_lines_dropped_total", &[]);
+    assert!(counted >= dropped as f64, "{counted} of {dropped}");
     assert_stops_in_time(&mut stack, Program::Gateway).await;
 }
 
@@ -92,8 +96,8 @@ async fn assert_stops_in_time(stack: &mut Stack, program: Program) {
     assert!(start.elapsed() < STOP_TIMEOUT, "{:?}", start.elapsed());
 }
 
-/// Reads the log up to the line with the number of dropped lines, and checks that number.
-async fn assert_every_line_is_accounted_for(mut reader: PipeReader) {
+/// Reads the log up to the line with the number of dropped lines, and checks that number. Returns it.
+async fn assert_every_line_is_accounted_for(mut reader: PipeReader) -> usize {
     let read = spawn_blocking(move || {
         let (mut log, mut piece) = (Vec::new(), vec![0; 64 * 1024]);
         loop {
@@ -114,6 +118,7 @@ async fn assert_every_line_is_accounted_for(mut reader: PipeReader) {
         .unwrap();
     assert!(dropped > 0, "nothing was dropped");
     assert!(written + dropped >= REQUESTS, "{written} and {dropped}");
+    dropped
 }
 
 fn dropped_lines(log: &str) -> Option<usize> {

@@ -70,6 +70,10 @@ fn wrong_arguments_change_nothing() {
         (&["scripts/deploy", "v2-1.3.0", "x"], usage),
         (&["scripts/deploy", "v2/1.3.0", "x", "--listen"], usage),
         (
+            &["scripts/deploy", "v2/1.3.0", "x", "--management", "7032"],
+            "7032 is not an IP address and a port",
+        ),
+        (
             &["scripts/deploy", "v2/1.3.0", "x", "--listen", "7012"],
             "not an IP address and a port",
         ),
@@ -127,6 +131,12 @@ fn versions_are_ordered_by_number_and_a_failure_leaves_a_clean_tree() {
     assert!(
         listen.contains("\nlisten = \"127.0.0.1:7101\"\n"),
         "{listen}"
+    );
+    let management = "\n[management]\n";
+    let (_, management) = listen.split_once(management).expect("it has the table");
+    assert!(
+        management.contains("\n# listen = \"127.0.0.1:7120\"\n"),
+        "{management}"
     );
     copy.commit("Add v100");
     let printed = copy.printed("scripts/versions", &[]);

@@ -14,14 +14,18 @@
 //! - [`logins`] are whole logins, for tests that need a logged-in user
 //! - [`crowd`] is many simulated users at once, with a record of every outcome
 //! - [`certificates`] issues certificates for TLS
-//! - [`answer`] is a received HTTP response
+//! - [`answer`] is a received HTTP response; [`metrics`] are the values that a program shows at `/metrics`
 //! - [`raw_connection`] sends bytes as they are, for what no client library sends
 //! - [`http2_client`] speaks HTTP/2; [`raw_http2`] sends single frames as they are
 //! - [`recording_backend`] stands in for a backend and keeps every byte it receives; [`scripted_backend`] answers with
 //!   bytes that no backend should send
+//! - [`otlp_collector`] stands in for a collector of traces, and keeps every span
 //! - [`faulty_backend`] is a backend process that is killed or frozen in the middle of an exchange
 //! - [`examples`] reads the files in `conf/`; [`documents`] reads the Markdown files; [`versions`] lists `backends/`
+//! - [`observe`] reads the files in `conf/observe`: the table of metrics, the dashboard, the rules;
+//!   [`prometheus`] is a real Prometheus that scrapes the programs
 //! - [`project_copy`] is a copy of the project that a test may change, tag and build
+//! - [`metrics`] scrapes a program, and parses what it shows
 //! - [`waiting`] waits for a condition, never for a fixed time; [`clock`] is the only clock
 
 pub mod answer;
@@ -36,10 +40,14 @@ pub mod folder;
 pub mod html;
 pub mod http2_client;
 pub mod logins;
+pub mod metrics;
+pub mod observe;
+pub mod otlp_collector;
 pub mod port;
 pub mod postgres;
 pub mod program;
 pub mod project_copy;
+pub mod prometheus;
 pub mod raw_connection;
 pub mod raw_http2;
 pub mod real_browser;

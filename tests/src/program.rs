@@ -323,6 +323,15 @@ impl Running {
         signal(self.id(), "HUP");
     }
 
+    /// Sends `SIGUSR1`: the program reopens its log files.
+    ///
+    /// # Panics
+    ///
+    /// When the program `kill` is missing.
+    pub fn reopen_logs(&self) {
+        signal(self.id(), "USR1");
+    }
+
     /// Kills it, as a crash would.
     pub fn kill(&mut self) {
         // Fails only if it has exited already.

@@ -17,7 +17,7 @@ use gateway_protocol::header::HeaderNames;
 use signpost_kit::{
     config::{
         self as engine, ConfigError, Loaded, Read, Section,
-        shared_keys::{self, Log},
+        shared_keys::{self, Log, TracingSettings},
     },
     shutdown::ShutdownSettings,
 };
@@ -46,6 +46,7 @@ const ORIGIN: &str =
 pub struct Config {
     headers: HeaderNames,
     listen: SocketAddr,
+    management: Option<SocketAddr>,
     public_url: PublicUrl,
     store: StoreSettings,
     gateway: Gateway,
@@ -58,6 +59,7 @@ pub struct Config {
     providers: Providers,
     shutdown: ShutdownSettings,
     log: Log,
+    tracing: TracingSettings,
 }
 
 impl Config {
@@ -91,6 +93,10 @@ impl Config {
     fn read(root: &mut Section<'_>) -> Read<Self> {
         let headers = shared_keys::headers(root);
         let listen = root.address("listen", LISTEN);
+        let own: Vec<_> = listen.iter().copied().collect();
+        let management = root.section("management", |section| {
+            shared_keys::optional_management(section, &own)
+        });
         let public_url = root.parsed("public_url", PUBLIC_URL, ORIGIN);
         let store = shared_keys::store(root);
         let gateway = Gateway::read(root, listen.ok());
@@ -103,9 +109,11 @@ impl Config {
         let providers = Providers::read(root);
         let shutdown = root.section("shutdown", shared_keys::shutdown);
         let log = root.section("log", Log::read);
+        let tracing = root.section("tracing", TracingSettings::read);
         Ok(Self {
             headers: headers?,
             listen: listen?,
+            management: management?,
             public_url: public_url?,
             store: store?,
             gateway: gateway?,
@@ -118,6 +126,7 @@ impl Config {
             providers: providers?,
             shutdown: shutdown?,
             log: log?,
+            tracing: tracing?,
         })
     }
 
@@ -130,7 +139,7 @@ impl Config {
         match key {
             "listen" | "threads" | "store" => true,
             "gateway_secret" | "without_gateway" => changed.contains(&"listen"),
-            _ => key.starts_with("postgres."),
+            _ => key.starts_with("postgres.") || key.starts_with("management."),
         }
     }
 
@@ -144,6 +153,7 @@ impl Config {
         };
         Self {
             listen: running.listen,
+            management: running.management,
             threads: running.threads,
             store: running.store.clone(),
             gateway,
@@ -155,7 +165,11 @@ impl Config {
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let store = self.store.address.weakness().map(str::to_owned);
-        store.into_iter().chain(self.providers.warnings()).collect()
+        store
+            .into_iter()
+            .chain(self.providers.warnings())
+            .chain(self.tracing.warnings())
+            .collect()
     }
 
     /// The convention headers.
@@ -168,6 +182,12 @@ impl Config {
     #[must_use]
     pub fn listen(&self) -> SocketAddr {
         self.listen
+    }
+
+    /// The address of `/healthz`, `/readyz` and `/metrics` for operators, if there is one.
+    #[must_use]
+    pub fn management(&self) -> Option<SocketAddr> {
+        self.management
     }
 
     /// The gateway's origin as browsers see it.
@@ -240,6 +260,12 @@ impl Config {
     #[must_use]
     pub fn log(&self) -> &Log {
         &self.log
+    }
+
+    /// Settings of traces.
+    #[must_use]
+    pub(crate) fn tracing(&self) -> &TracingSettings {
+        &self.tracing
     }
 }
 

@@ -98,6 +98,11 @@ impl Endpoints {
         Ok(())
     }
 
+    /// The paths, one for each endpoint.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.0.iter().map(|endpoint| endpoint.path)
+    }
+
     /// Adds these endpoints to the library's. They were checked before.
     pub(crate) fn add_to(self, shared: Router<HandlerContext>) -> Router<HandlerContext> {
         let mut paths: BTreeMap<&'static str, Vec<Endpoint>> = BTreeMap::new();

@@ -11,7 +11,9 @@
 //! | `flow` | the login flow without HTTP |
 //! | [`logins`], [`accounts`], [`credentials`], [`events`], [`applications`] | a type each, with its store |
 //! | [`oauth`] | calls to providers |
+//! | `trace` | the spans of sampled requests |
 //! | `limits` | limits on what clients can start |
+//! | `metrics` | what is counted of requests, logins and providers |
 //! | [`return_to`] | where a finished login may redirect the browser to |
 //! | `pages` | the pages that users see in a browser |
 //! | [`error`] | all errors, and their problem codes |
@@ -101,6 +103,7 @@ mod flow;
 mod handlers;
 mod limits;
 pub mod logins;
+mod metrics;
 mod middleware;
 pub mod oauth;
 mod pages;
@@ -115,6 +118,7 @@ pub mod service;
 mod state;
 #[cfg(test)]
 mod testing;
+mod trace;
 pub mod views;
 
 pub use gateway_protocol::{

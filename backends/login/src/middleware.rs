@@ -2,9 +2,13 @@
 
 mod buffer_body;
 mod hide_health;
+mod measure;
 mod observe;
 mod render;
 mod require_gateway;
+mod trace;
+
+use std::sync::Arc;
 
 use axum::{
     Router,
@@ -12,7 +16,7 @@ use axum::{
 };
 use tower_http::catch_panic::CatchPanicLayer;
 
-use crate::service::HandlerContext;
+use crate::{metrics::requests::VersionRequests, service::HandlerContext};
 
 /// Wraps the endpoints of the contract and the 404 response. The last layer is the outermost.
 pub(crate) fn around_api(api: Router, context: &HandlerContext) -> Router {
@@ -22,6 +26,8 @@ pub(crate) fn around_api(api: Router, context: &HandlerContext) -> Router {
             context.clone(),
             buffer_body::buffer_body,
         ))
+        // Inside the check of the secret: a trace of anyone else is ignored.
+        .layer(from_fn_with_state(context.clone(), trace::trace))
         // Outside the buffering: a request that was not verified by the gateway is rejected before its body is read.
         .layer(from_fn_with_state(
             context.clone(),
@@ -35,12 +41,18 @@ pub(crate) fn around_health(health: Router) -> Router {
 }
 
 /// Wraps all routes. The last layer is the outermost.
-pub(crate) fn around_everything(all: Router, context: &HandlerContext) -> Router {
+pub(crate) fn around_everything(
+    all: Router,
+    context: &HandlerContext,
+    requests: Arc<VersionRequests>,
+) -> Router {
     all
         // A panic must fail its request only, not the connection with the requests that follow.
         .layer(CatchPanicLayer::custom(render::panicked))
         // Outside the panics, so that they are reported in the client's language too.
         .layer(from_fn(render::render_problems))
-        // Outermost: each request gets an id, a span and one line in the access log, also after a panic.
+        // Outside all that answers: each request gets an id, a span and one line in the access log, also after a panic.
         .layer(from_fn_with_state(context.clone(), observe::observe))
+        // Outermost: every answer is counted, whichever layer wrote it.
+        .layer(from_fn_with_state(requests, measure::measure))
 }

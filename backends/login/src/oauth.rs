@@ -7,7 +7,7 @@ mod fault;
 mod http_client;
 mod profile;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use oauth2::{
     AuthUrl, AuthorizationCode, ClientId, ClientSecret, CsrfToken, EndpointNotSet, EndpointSet,
@@ -22,6 +22,8 @@ use crate::{
     accounts::Username,
     config::{ProviderConfig, ProviderName, Providers, PublicUrl},
     logins::{LoginCookie, LoginState},
+    metrics::providers::{CallKind, ProviderMetrics, Providers as ProviderCounters},
+    trace::{ProviderCall, recorded},
 };
 
 /// Timeout of token and profile together, connecting included. It leaves some of the 10 s of CONTRACT 8 for the work
@@ -36,10 +38,16 @@ pub struct Provider {
     client: Client,
     http: HttpClient,
     timeout: Duration,
+    metrics: Arc<ProviderMetrics>,
 }
 
 impl Provider {
-    fn new(config: &ProviderConfig, public_url: &PublicUrl, http: HttpClient) -> Self {
+    fn new(
+        config: &ProviderConfig,
+        public_url: &PublicUrl,
+        http: HttpClient,
+        metrics: Arc<ProviderMetrics>,
+    ) -> Self {
         let client = BasicClient::new(ClientId::new(config.client_id.clone()))
             .set_client_secret(ClientSecret::new(config.client_secret.expose().to_owned()))
             .set_auth_uri(AuthUrl::from_url(config.authorize_url.clone()))
@@ -55,6 +63,7 @@ impl Provider {
             client,
             http,
             timeout: PROVIDER_TIMEOUT,
+            metrics,
         }
     }
 
@@ -82,6 +91,11 @@ impl Provider {
         self.config.issuer == iss
     }
 
+    /// The counters of its logins.
+    pub(crate) fn metrics(&self) -> &ProviderMetrics {
+        &self.metrics
+    }
+
     /// Returns the user who logged in: exchanges `code`, then requests the profile, within 9.5 s.
     ///
     /// # Errors
@@ -93,8 +107,18 @@ impl Provider {
         cookie: &LoginCookie,
     ) -> Result<Username, ProviderFault> {
         let calls = async {
-            let access_token = self.exchange(code, cookie).await?;
-            profile::username(&self.http, &self.config, &access_token).await
+            let call = |name, url| ProviderCall {
+                name,
+                provider: self.config.name.as_str(),
+                url,
+            };
+            let token = call("token", &self.config.token_url);
+            let exchange = recorded(token, self.exchange(code, cookie));
+            let access_token = self.metrics.measure(CallKind::Token, exchange).await?;
+            let user = call("user", &self.config.user_url);
+            let profile = profile::username(&self.http, &self.config, &access_token);
+            let profile = recorded(user, profile);
+            self.metrics.measure(CallKind::User, profile).await
         };
         tokio::time::timeout(self.timeout, calls)
             .await
@@ -151,22 +175,37 @@ impl ProviderClients {
     /// # Errors
     ///
     /// The HTTP client cannot be created, for example because the system has no usable TLS roots.
-    pub fn new(providers: &Providers, public_url: &PublicUrl) -> Result<Self, reqwest::Error> {
-        HttpClient::new().map(|http| Self::with_client(http, providers, public_url))
+    pub(crate) fn new(
+        providers: &Providers,
+        public_url: &PublicUrl,
+        counters: &ProviderCounters,
+    ) -> Result<Self, reqwest::Error> {
+        HttpClient::new().map(|http| Self::with_client(http, providers, public_url, counters))
     }
 
     /// Returns clients for another configuration. The HTTP client and its connections are reused: no setting affects
     /// them.
     #[must_use]
-    pub fn reloaded(&self, providers: &Providers, public_url: &PublicUrl) -> Self {
-        Self::with_client(self.http.clone(), providers, public_url)
+    pub(crate) fn reloaded(
+        &self,
+        providers: &Providers,
+        public_url: &PublicUrl,
+        counters: &ProviderCounters,
+    ) -> Self {
+        Self::with_client(self.http.clone(), providers, public_url, counters)
     }
 
-    fn with_client(http: HttpClient, providers: &Providers, public_url: &PublicUrl) -> Self {
+    fn with_client(
+        http: HttpClient,
+        providers: &Providers,
+        public_url: &PublicUrl,
+        counters: &ProviderCounters,
+    ) -> Self {
         let client = |config: &ProviderConfig| {
+            let metrics = counters.register(&config.name);
             (
                 config.name.clone(),
-                Provider::new(config, public_url, http.clone()),
+                Provider::new(config, public_url, http.clone(), metrics),
             )
         };
         Self {

@@ -1,5 +1,6 @@
 //! The `main` of every version: arguments, configuration and its reload, log, server, shutdown.
 
+mod management;
 mod running;
 mod server;
 mod sweeper;
@@ -13,12 +14,15 @@ use signpost_kit::{
     command::{print_health, print_line, send_command},
     config::Loaded,
     log_writer::write_final_line,
-    logging::{Logging, log_warnings},
+    logging::{Logging, ReopenSignals, log_warnings},
     reload::{ReloadSignals, Reloader, control::Verb},
 };
 use signpost_store::{Store, changes::Watch};
 
-use self::running::{ProgramReload, Running};
+use self::{
+    management::ProcessCounts,
+    running::{ProgramReload, Running},
+};
 use crate::{
     config::Config,
     endpoints::EndpointsError,
@@ -62,7 +66,7 @@ pub async fn start(config: Config) -> anyhow::Result<(Arc<Service>, Watch)> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let store = Store::open(config.store()).await?;
     let address = &config.store().address;
-    tracing::info!(store = %address, "using store {address}");
+    tracing::info!(store = %address, "using store {{store}}");
     let stores = Stores::new(&store);
     let service = Service::new(config, stores, Arc::new(SystemClock))
         .context("cannot create an HTTP client for the providers")?;
@@ -82,6 +86,8 @@ fn since_epoch() -> Duration {
 }
 
 fn try_run(program: &Program) -> anyhow::Result<ExitCode> {
+    // Before all else: without a handler, the signal of a log rotation would end the process.
+    let reopen = ReopenSignals::listen().context("cannot handle SIGUSR1")?;
     let arguments = arguments(program).get_matches();
     let file: &PathBuf = arguments.get_one("config").expect("it has a default");
     if arguments.get_flag("reload") {
@@ -102,7 +108,7 @@ fn try_run(program: &Program) -> anyhow::Result<ExitCode> {
         print_line(&format!("{}: OK", file.display()));
         return Ok(ExitCode::SUCCESS);
     }
-    let log = Logging::start(config.log())?;
+    let log = Logging::start(config.log(), reopen)?;
     log_warnings(&config.warnings());
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(config.threads())
@@ -120,14 +126,23 @@ fn try_run(program: &Program) -> anyhow::Result<ExitCode> {
             log: log.clone(),
             listen,
         };
-        let reloader = Reloader::new(reload, file.clone(), settings, hangups);
+        let counts = ProcessCounts {
+            reloads: Arc::default(),
+            dropped_lines: log.writer().dropped_lines(),
+        };
+        let reloads = Arc::clone(&counts.reloads);
+        let reloader = Reloader::new(reload, file.clone(), settings, hangups, reloads);
         tokio::spawn(reloader.run());
-        server::serve(program, &running).await
+        let served = server::serve(program, &running, counts).await;
+        served.map(|()| running.service())
     });
     // The server has waited for the remaining tasks as long as the grace period allows.
     runtime.shutdown_background();
+    if let Ok(service) = &served {
+        service.flush_spans();
+    }
     log.writer().flush();
-    served.map(|()| ExitCode::SUCCESS)
+    served.map(|_| ExitCode::SUCCESS)
 }
 
 fn arguments(program: &Program) -> Command {

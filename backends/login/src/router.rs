@@ -30,6 +30,8 @@ pub fn router<V: Views>(service: Arc<Service>, own: Endpoints) -> Result<Routes,
         .parse()
         .map_err(|rule| EndpointsError::Version { name, rule })?;
     own.check::<V>()?;
+    let paths = shared_paths::<V>().into_iter().chain(own.paths());
+    let requests = service.state.metrics.requests.of_version(name, paths);
     let context = HandlerContext { service, version };
     let api = own
         .add_to(add(Router::new(), shared::<V>()))
@@ -39,6 +41,7 @@ pub fn router<V: Views>(service: Arc<Service>, own: Endpoints) -> Result<Routes,
     Ok(Routes::new(middleware::around_everything(
         middleware::around_health(health).fallback_service(middleware::around_api(api, &context)),
         &context,
+        requests,
     )))
 }
 

@@ -5,7 +5,10 @@
 use std::sync::Arc;
 
 use gateway_protocol::{app::AppId, version::Version};
-use signpost_kit::clock::{Clock, Timestamp};
+use signpost_kit::{
+    clock::{Clock, Timestamp},
+    spans::Tracer,
+};
 use signpost_store::StoreError;
 
 pub use crate::state::{State, Stores};
@@ -17,6 +20,7 @@ use crate::{
     limits::Limits,
     oauth::ProviderClients,
     request::AuthenticatedUser,
+    trace,
 };
 
 /// The login service under one configuration, for all versions that it serves.
@@ -25,6 +29,8 @@ pub struct Service {
     pub(crate) limits: Limits,
     pub(crate) providers: ProviderClients,
     pub(crate) state: Arc<State>,
+    /// Samples requests and exports their spans; `None` if no collector is configured.
+    pub(crate) tracer: Option<Arc<Tracer>>,
     /// The application of single-application mode.
     single: Arc<Application>,
 }
@@ -50,11 +56,17 @@ impl Service {
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<Self>, reqwest::Error> {
         let state = State::new(stores, clock);
+        let tracer = Tracer::new(config.tracing(), trace::SERVICE, &state.spans, None);
         Ok(Arc::new(Self {
             limits: Limits::new(config.limits(), config.lifetimes().login, state.instant()),
-            providers: ProviderClients::new(config.providers(), config.public_url())?,
+            providers: ProviderClients::new(
+                config.providers(),
+                config.public_url(),
+                &state.metrics.providers,
+            )?,
             single: Arc::new(Application::single(config.application())),
             state: Arc::new(state),
+            tracer,
             config,
         }))
     }
@@ -63,15 +75,20 @@ impl Service {
     #[must_use]
     pub fn reloaded(&self, config: Config) -> Arc<Self> {
         let config = config.with_restart_keys_of(&self.config);
+        let (before, spans) = (self.tracer.as_deref(), &self.state.spans);
+        let tracer = Tracer::new(config.tracing(), trace::SERVICE, spans, before);
         Arc::new(Self {
             limits: self
                 .limits
                 .reloaded(config.limits(), config.lifetimes().login),
-            providers: self
-                .providers
-                .reloaded(config.providers(), config.public_url()),
+            providers: self.providers.reloaded(
+                config.providers(),
+                config.public_url(),
+                &self.state.metrics.providers,
+            ),
             single: Arc::new(Application::single(config.application())),
             state: Arc::clone(&self.state),
+            tracer,
             config,
         })
     }
@@ -86,6 +103,13 @@ impl Service {
     #[must_use]
     pub fn state(&self) -> &Arc<State> {
         &self.state
+    }
+
+    /// Exports the spans that are queued; blocks for at most [`signpost_kit::spans::FLUSH_TIMEOUT`].
+    pub(crate) fn flush_spans(&self) {
+        if let Some(tracer) = &self.tracer {
+            tracer.flush();
+        }
     }
 
     /// The current time.

@@ -1,10 +1,11 @@
-//! The state that outlives a configuration: stores, caches, waiting requests, and the phase of a shutdown.
+//! The state that outlives a configuration: stores, caches, waiting requests, metrics, and the phase of a shutdown.
 
 use std::sync::Arc;
 
 use signpost_kit::{
     clock::{Clock, Timestamp},
     shutdown::{Phase, wait_for_phase},
+    spans::SpanCounters,
 };
 use signpost_store::{Change, PostgresDatabase, SqliteDatabase, Store, StoreError, Topic};
 use tokio::{
@@ -19,6 +20,7 @@ use crate::{
     credentials::{CredentialStore, Credentials, PostgresCredentials, SqliteCredentials},
     events::{EventStore, PostgresEvents, SqliteEvents},
     logins::{LoginSeal, LoginStore, Logins, PostgresLogins, SealKey, SqliteLogins, StateHash},
+    metrics::LoginMetrics,
 };
 
 /// The stores.
@@ -78,6 +80,9 @@ pub struct State {
     pub(crate) credentials: Credentials,
     pub(crate) events: Arc<dyn EventStore>,
     pub(crate) logins: Logins,
+    /// Counts spans.
+    pub(crate) spans: Arc<SpanCounters>,
+    pub(crate) metrics: Arc<LoginMetrics>,
     clock: Arc<dyn Clock>,
     /// Read from the store at first use, which is at the start of a program.
     seal: OnceCell<LoginSeal>,
@@ -94,6 +99,8 @@ impl State {
             credentials: Credentials::new(stores.credentials, Arc::clone(&clock)),
             events: stores.events,
             logins: Logins::new(stores.logins),
+            spans: Arc::default(),
+            metrics: Arc::default(),
             clock,
             seal: OnceCell::new(),
             phase: watch::Sender::new(Phase::Serving),
@@ -104,6 +111,11 @@ impl State {
     /// The current time.
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
+    }
+
+    /// The clock.
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        &*self.clock
     }
 
     /// The current monotonic time, for limits.

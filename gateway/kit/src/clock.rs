@@ -113,6 +113,12 @@ pub trait Clock: Send + Sync + 'static {
 
     /// Current monotonic time, for measuring durations: setting the system clock does not affect it.
     fn instant(&self) -> Instant;
+
+    /// Current wall-clock time as precisely as the clock has it, since the epoch: for spans, which are shorter than a
+    /// millisecond.
+    fn since_epoch(&self) -> Duration {
+        self.now().since_epoch()
+    }
 }
 
 /// The system's clock.
@@ -120,19 +126,22 @@ pub trait Clock: Send + Sync + 'static {
 pub struct SystemClock;
 
 impl Clock for SystemClock {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the only place that reads the system clock"
-    )]
     fn now(&self) -> Timestamp {
-        let since_epoch = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
-        Timestamp(millis(since_epoch))
+        Timestamp(millis(self.since_epoch()))
     }
 
     fn instant(&self) -> Instant {
         Instant::now()
+    }
+
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the only place that reads the system clock"
+    )]
+    fn since_epoch(&self) -> Duration {
+        SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default()
     }
 }
 

@@ -4,6 +4,7 @@
 //! value is read again nevertheless; if the store does not answer, the stale value is used. If the feed is lost for
 //! more than [`MAX_OUTAGE`], no cached value is used. When the feed returns, the whole cache is invalidated.
 
+mod counts;
 mod freshness;
 mod in_flight;
 
@@ -19,8 +20,12 @@ use std::{
 use moka::sync::Cache;
 use signpost_store::{Change, StoreError, Topic};
 
-pub use self::freshness::{BACK_OFF, MAX_OUTAGE};
+pub use self::{
+    counts::{CacheStatus, write_caches},
+    freshness::{BACK_OFF, MAX_OUTAGE},
+};
 use self::{
+    counts::{Lookup, LookupCounts},
     freshness::{Freshness, State},
     in_flight::InFlight,
 };
@@ -76,6 +81,8 @@ pub struct FeedCache<K, V, E> {
     changes: AtomicU64,
     /// Number of removals so far that were caused by a change: a [`FreshValue`] is only used if there was none since.
     removals: AtomicU64,
+    /// Copies of another size continue them.
+    lookups: Arc<LookupCounts>,
     clock: Arc<dyn Clock>,
     start: Instant,
 }
@@ -115,6 +122,7 @@ where
             freshness: Freshness::new(settings.lifetime),
             changes: AtomicU64::new(0),
             removals: AtomicU64::new(0),
+            lookups: Arc::default(),
             start: clock.instant(),
             clock,
         }
@@ -140,6 +148,7 @@ where
             freshness: self.freshness.duplicate(),
             changes: AtomicU64::new(0),
             removals: AtomicU64::new(0),
+            lookups: Arc::clone(&self.lookups),
             clock: Arc::clone(&self.clock),
             start: self.start,
         }
@@ -155,7 +164,19 @@ where
         self.settings.entries
     }
 
+    /// Lookups so far, and the values now. Not for requests: it completes the cache's pending work.
+    pub fn status(&self) -> CacheStatus {
+        self.cache.run_pending_tasks();
+        self.lookups.status(self.cache.entry_count())
+    }
+
+    /// Counts a hit of a caller that kept a [`FreshValue`]. A value from [`Self::fresh`] is counted already.
+    pub fn count_hit(&self) {
+        self.lookups.count(Lookup::Hit);
+    }
+
     /// The cached value of `key` if it needs no lookup, without waiting; `None` also if the key is known to be unknown.
+    /// Only a value counts as a lookup: without one, the caller goes on to [`Self::find`].
     pub fn fresh(&self, key: &K) -> Option<FreshValue<V>> {
         // Before the value is taken: it may be removed right afterwards.
         let removals = self.removals.load(Ordering::Acquire);
@@ -165,7 +186,11 @@ where
             read_at: entry.read_at,
             removals,
         };
-        self.is_still_fresh(&fresh).then_some(fresh)
+        let is_fresh = self.is_still_fresh(&fresh);
+        is_fresh.then(|| {
+            self.count_hit();
+            fresh
+        })
     }
 
     /// Whether a value needs no lookup either now. If any value changed since, it does.
@@ -186,11 +211,15 @@ where
     ) -> LookupResult<V, E> {
         if let Some(entry) = self.cache.get(&key) {
             match self.freshness.check(entry.read_at, self.now()) {
-                State::Usable => return Ok(entry.value),
+                State::Usable => {
+                    self.count_hit();
+                    return Ok(entry.value);
+                }
                 State::Stale => return self.refresh(key, entry, read).await,
                 State::Expired => {}
             }
         }
+        self.lookups.count(Lookup::Miss);
         self.in_flight.find(key, self.lookup(key, read)).await
     }
 
@@ -202,9 +231,24 @@ where
         read: impl Future<Output = Result<Option<V>, E>>,
     ) -> LookupResult<V, E> {
         match self.in_flight.find_first(key, self.lookup(key, read)).await {
-            None => Ok(stale.value),
-            Some(Err(error)) => self.stale_value_or(key, error),
-            Some(found) => found,
+            None => {
+                self.count_hit();
+                Ok(stale.value)
+            }
+            Some(Err(error)) => {
+                let found = self.stale_value_or(key, error);
+                let is_stale = found.is_ok();
+                self.lookups.count(if is_stale {
+                    Lookup::Stale
+                } else {
+                    Lookup::Miss
+                });
+                found
+            }
+            Some(found) => {
+                self.lookups.count(Lookup::Miss);
+                found
+            }
         }
     }
 

@@ -118,7 +118,8 @@ fn log_closed(settings: &HttpSettings, full: &OnceAMinute) {
         tracing::warn!(
             listener = name,
             refused,
-            "{name}: all {max_connections} connections are in use: closed {refused} new ones"
+            max_connections,
+            "{{listener}}: all {{max_connections}} connections are in use: closed {{refused}} new ones"
         );
     }
 }
@@ -126,7 +127,7 @@ fn log_closed(settings: &HttpSettings, full: &OnceAMinute) {
 fn log_failure(settings: &HttpSettings, cause: &io::Error, failed: &OnceAMinute) {
     if let Some(times) = failed.count(Instant::now()) {
         let name = settings.name;
-        tracing::warn!(listener = name, times, %cause, "{name}: cannot accept connections");
+        tracing::warn!(listener = name, times, %cause, "{{listener}}: cannot accept connections");
     }
 }
 

@@ -9,10 +9,13 @@
 //! | [`reload`] | reloading the configuration of a running program |
 //! | [`secret`] | secrets and their sources |
 //! | [`service_manager`] | notifications to systemd |
-//! | [`logging`] | log setup: format, filter, output |
+//! | [`logging`] | log setup: format, filter, lines, reopening of files |
 //! | [`feed_cache`] | a cache in front of the store, invalidated by its change feed |
-//! | [`log_writer`] | a log that never blocks: a bounded queue and one thread that writes |
+//! | [`log_writer`] | outputs of the log that never block: a bounded queue and a thread that writes, for each |
 //! | [`http_server`] | an HTTP/1.1 listener with timeouts and a limit on connections |
+//! | [`management`] | the listener for health, readiness and metrics, on a thread of its own |
+//! | [`metrics`] | metrics in the formats of Prometheus and OpenMetrics |
+//! | [`spans`] | traces: sampled requests, their spans, and the export to a collector |
 //! | [`descriptors`] | the limit on open files, with a reserve |
 //! | [`rate_limit`] | rate limits per network or application |
 //! | [`shutdown`] | graceful shutdown: its phases and signals |
@@ -30,6 +33,8 @@ pub mod health;
 pub mod http_server;
 pub mod log_writer;
 pub mod logging;
+pub mod management;
+pub mod metrics;
 pub mod once_a_minute;
 pub mod origin;
 pub mod page;
@@ -38,3 +43,4 @@ pub mod reload;
 pub mod secret;
 pub mod service_manager;
 pub mod shutdown;
+pub mod spans;

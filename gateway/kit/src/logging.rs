@@ -1,35 +1,50 @@
-//! Log setup of all programs: one line per event, as plain text or JSON, to standard output. A separate thread writes,
-//! so that logging never blocks.
+//! Log setup of all programs: one line per event, as plain text or JSON, to standard output or to files. Separate threads
+//! write, so that logging never blocks.
 //!
-//! Format and filter can change while the program runs.
+//! Format, filter and outputs can change while the program runs.
+//!
+//! | module | subject |
+//! | --- | --- |
+//! | `lines` | the lines in both formats |
+//! | `fields` | the values of an event or a span |
+//! | `reopening` | files are reopened on SIGUSR1 |
+//! | `sampling` | which successes have an access line |
+
+mod fields;
+mod lines;
+mod reopening;
+mod sampling;
 
 use std::{
-    io::IsTerminal,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use tracing::Subscriber;
 use tracing_log::LogTracer;
-use tracing_subscriber::{
-    EnvFilter, Layer, Registry,
-    filter::dynamic_filter_fn,
-    fmt::{self, MakeWriter},
-    layer::SubscriberExt,
-    registry::LookupSpan,
-    reload,
-};
+use tracing_subscriber::{EnvFilter, Registry, layer::SubscriberExt, reload};
 
+use self::lines::LineLayer;
+pub use self::{reopening::ReopenSignals, sampling::is_sampled};
 use crate::{
     config::shared_keys::{Log, LogFormat},
-    log_writer::{LogWriter, log_panics},
+    log_writer::{LogWriter, Outputs, log_panics},
 };
 
-/// Levels below which these libraries log little of use. The configured filter can lower them.
-const LIBRARY_LEVELS: &str = "pingora_core=warn,pingora_load_balancing=error,deadpool=error";
+/// The tracing target of access lines: it is what filters name, and what chooses `log.access_output`.
+pub const ACCESS_TARGET: &str = "signpost::access";
+
+/// Levels below which these libraries log little of use. rustls warns of each client's illegal server name, of up to
+/// 64 KiB. The configured filter can lower them.
+const LIBRARY_LEVELS: &str =
+    "pingora_core=warn,pingora_load_balancing=error,deadpool=error,rustls=error";
+
+/// Timeout of a reload for opening files: one may be on a server that does not answer.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Logs the warnings about a valid configuration.
 pub fn log_warnings(warnings: &[String]) {
@@ -46,6 +61,13 @@ pub struct Logging {
     format: Arc<Format>,
 }
 
+/// A changed configuration of the log whose files are open.
+pub struct PreparedLog<'l> {
+    logging: &'l Logging,
+    log: Log,
+    outputs: Outputs,
+}
+
 /// The current one of the two formats.
 #[derive(Debug)]
 struct Format {
@@ -53,12 +75,13 @@ struct Format {
 }
 
 impl Logging {
-    /// Starts the log for the whole process, including libraries that use the `log` crate.
+    /// Starts the log for the whole process, including libraries that use the `log` crate. On the signals of `reopen` it
+    /// opens its files again.
     ///
     /// # Errors
     ///
-    /// The process has a logger already, or cannot get another descriptor or thread.
-    pub fn start(log: &Log) -> anyhow::Result<Self> {
+    /// A file cannot be opened, the process has a logger already, or cannot get another descriptor or thread.
+    pub fn start(log: &Log, reopen: ReopenSignals) -> anyhow::Result<Self> {
         // Below `info`, libraries log whole requests, responses and statements, with credentials, codes and tickets.
         // The cap is here so that no configured filter can enable that.
         let bridge = LogTracer::builder()
@@ -66,11 +89,13 @@ impl Logging {
             // Logs every start in detail, with or without migrations.
             .ignore_crate("refinery_core");
         bridge.init().context("cannot bridge log to tracing")?;
-        let writer = LogWriter::to_stdout().context("cannot write to standard output")?;
-        let is_terminal = std::io::stdout().is_terminal();
-        let (subscriber, filter, format) = subscriber(log, writer.clone(), is_terminal)?;
+        let writer = LogWriter::open(log)?;
+        let (subscriber, filter, format) = subscriber(log, &writer)?;
         tracing::subscriber::set_global_default(subscriber).context("cannot start logging")?;
         log_panics();
+        reopen
+            .start(writer.clone())
+            .context("cannot start the thread that reopens log files")?;
         Ok(Self {
             writer,
             filter,
@@ -90,10 +115,12 @@ impl Logging {
             format: LogFormat::Human,
             filter: "info".to_owned(),
             access: true,
+            output: crate::config::shared_keys::LogOutput::Stdout,
+            access_output: None,
+            access_sample: 1,
         };
-        let writer = LogWriter::to_stdout().expect("a test has a standard output");
-        let (_, filter, format) =
-            subscriber(&log, writer.clone(), false).expect("the filter is valid");
+        let writer = LogWriter::open(&log).expect("a test has a standard output");
+        let (_, filter, format) = subscriber(&log, &writer).expect("the filter is valid");
         Self {
             writer,
             filter,
@@ -107,15 +134,43 @@ impl Logging {
         &self.writer
     }
 
-    /// Changes format and filter, from the next line on.
-    pub fn apply(&self, log: &Log) {
-        self.format.set(log.format);
-        match filter(&log.filter) {
+    /// Opens the files of another configuration. Nothing changes until [`PreparedLog::apply`].
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be opened; the error names its key and path.
+    pub async fn prepare(&self, log: &Log) -> anyhow::Result<PreparedLog<'_>> {
+        let (writer, of_thread) = (self.writer.clone(), log.clone());
+        let opening = tokio::task::spawn_blocking(move || writer.prepare(&of_thread));
+        let opened = tokio::time::timeout(OPEN_TIMEOUT, opening).await;
+        let seconds = OPEN_TIMEOUT.as_secs();
+        let opened = opened.map_err(|_| {
+            anyhow!("log.output, log.access_output: a file cannot be opened within {seconds} s")
+        })?;
+        Ok(PreparedLog {
+            logging: self,
+            log: log.clone(),
+            outputs: opened??,
+        })
+    }
+}
+
+impl PreparedLog<'_> {
+    /// Changes format, filter and outputs, from the next line on.
+    pub fn apply(self) {
+        let Logging {
+            writer,
+            filter: handle,
+            format,
+        } = self.logging;
+        writer.replace(self.outputs);
+        format.set(self.log.format);
+        match filter(&self.log.filter) {
             // Fails only if the subscriber was dropped, which never happens.
-            Ok(filter) => drop(self.filter.reload(filter)),
+            Ok(filter) => drop(handle.reload(filter)),
             // Unexpected: the filter was checked when it was read.
             Err(cause) => {
-                tracing::error!(%cause, "invalid log.filter: the old one stays in effect")
+                tracing::error!(%cause, "invalid log.filter: the old one stays in effect");
             }
         }
     }
@@ -126,6 +181,10 @@ impl Format {
         let is_json = format == LogFormat::Json;
         self.is_json.store(is_json, Ordering::Relaxed);
     }
+
+    fn is_json(&self) -> bool {
+        self.is_json.load(Ordering::Relaxed)
+    }
 }
 
 type Parts = (
@@ -134,143 +193,29 @@ type Parts = (
     Arc<Format>,
 );
 
-fn subscriber<W>(log: &Log, writer: W, is_terminal: bool) -> anyhow::Result<Parts>
-where
-    W: for<'w> MakeWriter<'w> + Clone + Send + Sync + 'static,
-{
+fn subscriber(log: &Log, writer: &LogWriter) -> anyhow::Result<Parts> {
     let (filter, filter_handle) = reload::Layer::new(filter(&log.filter)?);
     let format = Arc::new(Format {
         is_json: AtomicBool::new(false),
     });
     format.set(log.format);
-    // Both layers always exist. A line, and the fields of its spans, go only to the one of the current format.
-    let human = fmt::layer()
-        .with_target(false)
-        .with_ansi(is_terminal)
-        .with_writer(writer.clone());
-    // One flat object a line: the event's fields beside those of the request's span.
-    let json = fmt::layer()
-        .json()
-        .flatten_event(true)
-        .with_current_span(true)
-        .with_span_list(false)
-        .with_writer(writer);
-    let layered = tracing_subscriber::registry()
-        .with(filter)
-        .with(enabled_for(human, &format, false))
-        .with(enabled_for(json, &format, true));
+    let lines = LineLayer::new(Arc::clone(&format), writer.clone());
+    let layered = tracing_subscriber::registry().with(filter).with(lines);
     Ok((Box::new(layered), filter_handle, format))
-}
-
-/// Enables a layer only while its format is the current one.
-fn enabled_for<S>(layer: impl Layer<S>, format: &Arc<Format>, is_json: bool) -> impl Layer<S>
-where
-    S: Subscriber + for<'s> LookupSpan<'s>,
-{
-    let format = Arc::clone(format);
-    layer.with_filter(dynamic_filter_fn(move |_, _| {
-        format.is_json.load(Ordering::Relaxed) == is_json
-    }))
 }
 
 fn filter(configured: &str) -> anyhow::Result<EnvFilter> {
     EnvFilter::try_new(format!("{LIBRARY_LEVELS},{configured}")).context("log.filter")
 }
 
+/// A subscriber that writes plain lines, for the tests of the writer.
 #[cfg(test)]
-mod tests {
-    use std::{
-        io::{Read, Seek},
-        sync::Arc,
-    };
-
-    use tracing::Level;
-    use tracing_log::log::{self, Log as _, Record};
-
-    use super::*;
-
-    fn log(filter: &str, format: LogFormat) -> Log {
-        Log {
-            format,
-            filter: filter.to_owned(),
-            access: true,
-        }
-    }
-
-    /// The lines written while `work` runs; it may change the log.
-    fn written(log: &Log, work: impl FnOnce(&Logging)) -> String {
-        let file = Arc::new(tempfile::tempfile().unwrap());
-        let (subscriber, filter, format) = subscriber(log, Arc::clone(&file), false).unwrap();
-        let logging = Logging {
-            writer: LogWriter::to_stdout().unwrap(),
-            filter,
-            format,
-        };
-        tracing::subscriber::with_default(subscriber, || work(&logging));
-        let mut lines = String::new();
-        let mut file = &*file;
-        file.rewind().unwrap();
-        file.read_to_string(&mut lines).unwrap();
-        lines
-    }
-
-    fn log_from_library(target: &str, level: log::Level) {
-        let line = format_args!("said");
-        let mut record = Record::builder();
-        LogTracer::new().log(&record.target(target).level(level).args(line).build());
-    }
-
-    #[test]
-    fn libraries_are_quiet_unless_the_filter_names_them() {
-        let of = |filter: &str, target: &str, level| {
-            written(&log(filter, LogFormat::Human), |_| {
-                log_from_library(target, level)
-            })
-        };
-        for (target, quiet, loud) in [
-            ("pingora_core::server", log::Level::Info, log::Level::Warn),
-            (
-                "pingora_load_balancing",
-                log::Level::Warn,
-                log::Level::Error,
-            ),
-            ("deadpool.postgres", log::Level::Warn, log::Level::Error),
-        ] {
-            assert_eq!(of("debug", target, quiet), "", "{target}");
-            assert!(of("info", target, loud).contains("said"), "{target}");
-        }
-        assert!(of("info,deadpool=info", "deadpool.postgres", log::Level::Info).contains("said"));
-        assert!(of("info", "tokio_postgres::query", log::Level::Info).contains("said"));
-        assert_eq!(of("warn", "tokio_postgres::query", log::Level::Info), "");
-    }
-
-    #[test]
-    fn format_and_filter_can_change_within_a_request() {
-        let lines = written(&log("info", LogFormat::Human), |logging| {
-            let span = tracing::span!(Level::INFO, "request", request.id = "r-1");
-            let _entered = span.enter();
-            tracing::debug!("filtered out");
-            tracing::info!("first");
-            logging.apply(&log("debug", LogFormat::Json));
-            tracing::debug!("second");
-            let span = tracing::span!(Level::INFO, "request", request.id = "r-2");
-            span.in_scope(|| tracing::info!("third"));
-            logging.apply(&log("warn", LogFormat::Human));
-            tracing::info!("filtered out");
-            tracing::warn!("fourth");
-        });
-        let lines: Vec<_> = lines.lines().collect();
-        assert_eq!(lines.len(), 4, "{lines:?}");
-        assert!(lines[0].contains("first") && lines[0].contains("r-1"));
-        let json = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap();
-        assert_eq!(json(lines[1])["message"], "second");
-        assert_eq!(json(lines[2])["span"]["request.id"], "r-2");
-        assert!(lines[3].contains("fourth") && lines[3].contains("r-1"));
-    }
-
-    #[test]
-    fn an_invalid_filter_is_rejected() {
-        filter("info,login=debug").unwrap();
-        filter("login=loud").unwrap_err();
-    }
+pub(crate) fn test_subscriber(writer: &LogWriter) -> impl Subscriber + Send + Sync + use<> {
+    let format = Arc::new(Format {
+        is_json: AtomicBool::new(false),
+    });
+    tracing_subscriber::registry().with(LineLayer::new(format, writer.clone()))
 }
+
+#[cfg(test)]
+mod tests;

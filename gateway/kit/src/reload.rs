@@ -13,6 +13,7 @@
 //! | reading the files | 30 s |
 
 pub mod control;
+mod counts;
 mod watch;
 
 use std::{
@@ -30,11 +31,15 @@ use tokio::{
     time::timeout,
 };
 
+pub use self::counts::{ReloadCounts, ReloadMetrics};
 use self::{
     control::{Command, Verb},
     watch::FileWatch,
 };
-use crate::config::{Change, ConfigError, Loaded, Settings};
+use crate::{
+    clock::{Clock, SystemClock},
+    config::{Change, ConfigError, Loaded, Settings},
+};
 
 /// Timeout for reading the files: one may be on a server that does not answer.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(30);
@@ -135,13 +140,22 @@ pub struct Reloader<R: Reload> {
     hangups: ReloadSignals,
     commands: mpsc::Receiver<Command>,
     watch: FileWatch,
+    counts: Arc<ReloadCounts>,
 }
 
 impl<R: Reload> Reloader<R> {
     /// Creates a reloader for the program running with the settings of `file`. Signals that `hangups` received already
-    /// trigger a reload. Needs a runtime.
-    pub fn new(program: R, file: PathBuf, running: Settings, hangups: ReloadSignals) -> Self {
+    /// trigger a reload. `counts` is what the metrics show of them. Needs a runtime.
+    pub fn new(
+        program: R,
+        file: PathBuf,
+        running: Settings,
+        hangups: ReloadSignals,
+        counts: Arc<ReloadCounts>,
+    ) -> Self {
+        counts.start(SystemClock.now());
         Self {
+            counts,
             hangups,
             commands: control::commands(&file),
             watch: FileWatch::new(running.is_watched(), running.files().to_vec()),
@@ -215,6 +229,11 @@ impl<R: Reload> Reloader<R> {
             file: self.file.clone(),
             outcome,
         };
+        if report.is_success() {
+            self.counts.succeed(SystemClock.now());
+        } else {
+            self.counts.fail();
+        }
         report.log();
         report
     }
@@ -285,20 +304,22 @@ impl Report {
         match &self.outcome {
             Outcome::Applied(differences) => {
                 let changed = keys(&differences.changed);
-                tracing::info!(%file, changed, "configuration reloaded: {}", or_nothing(&changed));
+                let changed = or_nothing(&changed);
+                tracing::info!(%file, changed, "configuration reloaded: {{changed}}");
                 if !differences.needing_restart.is_empty() {
                     let keys = keys(&differences.needing_restart);
-                    tracing::warn!(%file, keys, "a restart is needed for {keys}: the old values stay until then");
+                    tracing::warn!(%file, keys, "a restart is needed for {{keys}}: the old values stay until then");
                 }
             }
             Outcome::Compared(_) => {}
             Outcome::Invalid(error) => {
                 for problem in error.lines() {
-                    tracing::error!(%file, "configuration not reloaded: {problem}");
+                    tracing::error!(%file, problem, "configuration not reloaded: {{problem}}");
                 }
             }
             Outcome::Failed(error) => {
-                tracing::error!(%file, "configuration not reloaded: {error:#}");
+                let problem = format!("{error:#}");
+                tracing::error!(%file, problem, "configuration not reloaded: {{problem}}");
             }
         }
     }

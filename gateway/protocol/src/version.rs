@@ -61,6 +61,15 @@ pub enum VersionSource {
 }
 
 impl VersionSource {
+    /// All sources, in the order of their declaration.
+    pub const ALL: [Self; 5] = [
+        Self::Header,
+        Self::App,
+        Self::Default,
+        Self::Unknown,
+        Self::State,
+    ];
+
     /// The word in the header.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -78,16 +87,10 @@ impl FromStr for VersionSource {
     type Err = ParseVersionSourceError;
 
     fn from_str(word: &str) -> Result<Self, Self::Err> {
-        [
-            Self::Header,
-            Self::App,
-            Self::Default,
-            Self::Unknown,
-            Self::State,
-        ]
-        .into_iter()
-        .find(|source| source.as_str() == word)
-        .ok_or(ParseVersionSourceError)
+        Self::ALL
+            .into_iter()
+            .find(|source| source.as_str() == word)
+            .ok_or(ParseVersionSourceError)
     }
 }
 
@@ -113,6 +116,13 @@ mod tests {
     fn a_malformed_name_is_rejected() {
         for bad in ["", "v 1", "v/1", "ä", &"v".repeat(33)] {
             assert!(bad.parse::<Version>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_sources_are_in_the_order_of_their_numbers() {
+        for (index, source) in VersionSource::ALL.into_iter().enumerate() {
+            assert_eq!(source as usize, index);
         }
     }
 

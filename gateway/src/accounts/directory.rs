@@ -9,7 +9,7 @@ use std::{
 use gateway_protocol::credential::{Credential, CredentialHash};
 use signpost_kit::{
     clock::{Clock, SystemClock, Timestamp},
-    feed_cache::{FeedCache, FeedCacheSettings, FreshValue, UnknownKeys},
+    feed_cache::{CacheStatus, FeedCache, FeedCacheSettings, FreshValue, UnknownKeys},
 };
 use signpost_store::{Change, Store, StoreError, Topic};
 
@@ -72,6 +72,7 @@ impl AccountDirectory {
         let key = recent.key(sent);
         let is_fresh = |claims: &FreshValue<_>| self.cache.is_still_fresh(claims);
         if let Some(claims) = recent.find(key, is_fresh) {
+            self.cache.count_hit();
             return Some(claims);
         }
         let credential = Credential::try_from(sent).ok()?;
@@ -101,6 +102,12 @@ impl AccountDirectory {
             Ok(found?.map(Arc::new))
         };
         self.cache.find(hash, read).await
+    }
+
+    /// The state of the cache. A credential that was checked a moment ago counts as a hit.
+    #[must_use]
+    pub(crate) fn cache_status(&self) -> CacheStatus {
+        self.cache.status()
     }
 
     /// Invalidates the cached credentials that `change` concerns.

@@ -11,7 +11,7 @@ use gateway_protocol::{
 };
 use signpost_kit::{
     clock::{Clock, SystemClock},
-    feed_cache::{FeedCache, FeedCacheSettings, LookupError, UnknownKeys},
+    feed_cache::{CacheStatus, FeedCache, FeedCacheSettings, LookupError, UnknownKeys},
 };
 use signpost_store::{Change, Topic};
 
@@ -39,6 +39,15 @@ impl AppDirectory {
             && !Arc::ptr_eq(old, new)
         {
             old.clear();
+        }
+    }
+
+    /// The state of the cache; `None` without one.
+    #[must_use]
+    pub(crate) fn cache_status(&self) -> Option<CacheStatus> {
+        match self {
+            Self::Single(_) => None,
+            Self::Multi(apps) => Some(apps.cache.status()),
         }
     }
 

@@ -120,7 +120,7 @@ impl Sealer {
             .ok()
             .and_then(|file| advice(file.mode(), file.uid(), user))
         {
-            tracing::warn!(path = %path.display(), "other users may read the master key; {advice}");
+            tracing::warn!(path = %path.display(), advice, "other users may read the master key; {{advice}}");
         }
         let read = fs::read_to_string(path).map(Zeroizing::new);
         let text = read.map_err(|cause| MasterKeyError::Unreadable {

@@ -87,6 +87,7 @@ impl Connector {
         let connected = self.transport.new_stream(&peer).await;
         connected.map_err(|error| Failure::NotConnected {
             is_backend_fault: is_backend_fault(error.etype()),
+            is_tls: false,
             why: error_summary(&error),
         })
     }
@@ -104,6 +105,7 @@ async fn handshake(
         Ok(stream) => Ok(BackendStream::Tls(Box::new(stream))),
         Err(why) => Err(Failure::NotConnected {
             is_backend_fault: true,
+            is_tls: true,
             why,
         }),
     }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::rejection::Rejection;
+use crate::{rejection::Rejection, routing::counts::FailureCause};
 
 /// Why a request got no answer or an incomplete one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,6 +11,8 @@ pub(crate) enum Failure {
     NotConnected {
         /// Whether the backend refused it or did not respond; otherwise the cause is on this machine.
         is_backend_fault: bool,
+        /// Whether it was the TLS handshake that failed.
+        is_tls: bool,
         /// The cause, as the system reports it. It contains nothing of the request.
         why: String,
     },
@@ -34,6 +36,19 @@ impl Failure {
         Self::Ended {
             why: why.to_owned(),
         }
+    }
+
+    /// The cause, for the metrics; `None` if it was the client.
+    #[must_use]
+    pub(crate) const fn cause(&self) -> Option<FailureCause> {
+        Some(match self {
+            Self::NotConnected { is_tls: true, .. } => FailureCause::Tls,
+            Self::NotConnected { .. } => FailureCause::Connect,
+            Self::Ended { .. } => FailureCause::Reset,
+            Self::TimedOut => FailureCause::Timeout,
+            Self::Malformed(_) => FailureCause::Malformed,
+            Self::ClientDisconnected => return None,
+        })
     }
 }
 

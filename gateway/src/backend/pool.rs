@@ -9,6 +9,10 @@ use std::{
     collections::HashMap,
     future::poll_fn,
     pin::{Pin, pin},
+    sync::{
+        Arc, Mutex, PoisonError, Weak,
+        atomic::{AtomicUsize, Ordering},
+    },
     task::{Context, Poll, Waker},
     time::Duration,
 };
@@ -30,7 +34,19 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 const MAX_SWEEPS: u64 = 18;
 
 thread_local! {
-    static POOL: RefCell<Pool<BackendStream>> = RefCell::default();
+    static POOL: RefCell<Pool<BackendStream>> = RefCell::new(Pool::shown());
+}
+
+/// The lengths of all threads' pools, for the metrics. Locked when a thread uses its pool for the first time, and when
+/// the metrics are scraped.
+static SHOWN: Mutex<Vec<Weak<AtomicUsize>>> = Mutex::new(Vec::new());
+
+/// The number of idle connections in the pools of all threads.
+#[must_use]
+pub(crate) fn idle_connections() -> usize {
+    let shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let lengths = shown.iter().filter_map(Weak::upgrade);
+    lengths.map(|length| length.load(Ordering::Relaxed)).sum()
 }
 
 /// Takes this thread's most recent idle connection to `endpoint`.
@@ -81,6 +97,8 @@ async fn sweep() {
 struct Pool<S> {
     idle: HashMap<Endpoint, Vec<Idle<S>>>,
     len: usize,
+    /// The same as `len`, for other threads. Written with a plain store: only this thread does so.
+    shown_len: Arc<AtomicUsize>,
     sweeps: u64,
     /// Whether a [`sweep`] task is running.
     is_swept: bool,
@@ -97,6 +115,7 @@ impl<S> Default for Pool<S> {
         Self {
             idle: HashMap::new(),
             len: 0,
+            shown_len: Arc::default(),
             sweeps: 0,
             is_swept: false,
         }
@@ -104,15 +123,31 @@ impl<S> Default for Pool<S> {
 }
 
 impl<S: Stream> Pool<S> {
+    /// An empty pool whose length [`idle_connections`] counts.
+    fn shown() -> Self {
+        let pool = Self::default();
+        let mut shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        shown.retain(|one| one.strong_count() > 0);
+        shown.push(Arc::downgrade(&pool.shown_len));
+        pool
+    }
+
+    fn show_len(&self) {
+        self.shown_len.store(self.len, Ordering::Relaxed);
+    }
+
     fn take(&mut self, endpoint: &Endpoint) -> Option<S> {
         let idle = self.idle.get_mut(endpoint)?;
+        let mut taken = None;
         while let Some(Idle { mut stream, .. }) = idle.pop() {
             self.len -= 1;
             if is_idle(&mut stream) {
-                return Some(stream);
+                taken = Some(stream);
+                break;
             }
         }
-        None
+        self.show_len();
+        taken
     }
 
     fn put(&mut self, endpoint: Endpoint, stream: S) {
@@ -127,6 +162,7 @@ impl<S: Stream> Pool<S> {
         let idle = self.idle.entry(endpoint).or_default();
         idle.push(Idle { stream, since });
         self.len += 1;
+        self.show_len();
     }
 
     fn sweep(&mut self) {
@@ -139,6 +175,7 @@ impl<S: Stream> Pool<S> {
             !idle.is_empty()
         });
         self.len = self.idle.values().map(Vec::len).sum();
+        self.show_len();
     }
 }
 
@@ -219,7 +256,9 @@ mod tests {
         assert_eq!(pool.len, 2);
         pool.sweep();
         assert_eq!(pool.len, 1);
+        assert_eq!(pool.shown_len.load(Ordering::Relaxed), 1);
         assert!(pool.take(&ONE).is_none() && pool.take(&OTHER).is_some());
+        assert_eq!(pool.shown_len.load(Ordering::Relaxed), 0);
     }
 
     #[test]

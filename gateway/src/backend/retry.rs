@@ -91,6 +91,7 @@ mod tests {
     fn not_connected() -> Failure {
         Failure::NotConnected {
             is_backend_fault: true,
+            is_tls: false,
             why: "refused".to_owned(),
         }
     }

@@ -11,6 +11,7 @@ use super::{
     relay::Relay,
     retry::{Attempt, Retry, retry},
     stream::BackendStream,
+    taken::{Taken, TakenConnections},
 };
 use crate::{
     backend_tls::Endpoint, client::Client, config::Timeouts, drain::Drain, rejection::Rejection,
@@ -22,6 +23,7 @@ pub(crate) struct BackendClient {
     connector: Connector,
     timeouts: ExchangeTimeouts,
     drain: Arc<Drain>,
+    taken: Arc<TakenConnections>,
 }
 
 /// A backend's answer whose head was read; the body follows.
@@ -46,6 +48,7 @@ impl BackendClient {
             connector: Connector::new(timeouts.connect),
             timeouts: exchange_timeouts(timeouts),
             drain,
+            taken: Arc::default(),
         }
     }
 
@@ -56,7 +59,14 @@ impl BackendClient {
             connector: self.connector.with_timeout(timeouts.connect),
             timeouts: exchange_timeouts(timeouts),
             drain: Arc::clone(&self.drain),
+            taken: Arc::clone(&self.taken),
         }
+    }
+
+    /// The connections that were taken for requests so far.
+    #[must_use]
+    pub(crate) fn taken(&self) -> &TakenConnections {
+        &self.taken
     }
 
     /// Sends a request, retries it if allowed, and waits for the head of its answer.
@@ -105,9 +115,11 @@ impl BackendClient {
                     }
                     Err(failure) => (failure, false, false),
                 };
+            destination.count_failure(failure.cause());
             if let Failure::NotConnected {
                 is_backend_fault: true,
                 why,
+                ..
             } = &failure
             {
                 destination.eject(why);
@@ -125,6 +137,7 @@ impl BackendClient {
                 Retry::OtherAddress => endpoint = destination.choose()?,
                 Retry::SameAddress => was_repeated = true,
             }
+            destination.count_retry();
         }
     }
 
@@ -143,14 +156,20 @@ impl BackendClient {
             (false, false) => pool::take_checked(endpoint).await,
         };
         if let Some(stream) = idle {
+            self.taken.count(Taken::Reused);
             return Ok(Connection {
                 stream,
                 is_reused: true,
             });
         }
+        // Boxed to keep the future of every request small: most need no new connection.
+        let connected = Box::pin(self.connector.connect(endpoint)).await;
+        self.taken.count(match connected {
+            Ok(_) => Taken::New,
+            Err(_) => Taken::Failed,
+        });
         Ok(Connection {
-            // Boxed to keep the future of every request small: most need no new connection.
-            stream: Box::pin(self.connector.connect(endpoint)).await?,
+            stream: connected?,
             is_reused: false,
         })
     }

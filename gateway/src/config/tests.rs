@@ -336,6 +336,21 @@ fn single_settings_override_a_preset() {
 }
 
 #[test]
+fn metrics_are_on_and_their_applications_limited() {
+    let default = load(MINIMAL).unwrap().metrics;
+    assert_eq!((default.enabled, default.applications), (true, 20));
+    let metrics = |line: &str| format!("{MINIMAL}[metrics]\n{line}\n");
+    let changed = load(&metrics("enabled = false\napplications = 0")).unwrap();
+    let changed = changed.metrics;
+    assert_eq!((changed.enabled, changed.applications), (false, 0));
+    for wrong in ["1001", "-1", "'many'"] {
+        let report = problems(&metrics(&format!("applications = {wrong}")));
+        assert!(report.contains("metrics.applications: found"), "{report}");
+        assert!(report.contains("0 to 1000"), "{report}");
+    }
+}
+
+#[test]
 fn management_must_listen_on_loopback_unless_insecure() {
     let open = format!("{MINIMAL}[management]\nlisten = '0.0.0.0:8081'\n");
     assert!(problems(&open).contains("management.listen"));

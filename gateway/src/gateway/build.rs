@@ -7,7 +7,11 @@ use std::{
 
 use http::HeaderValue;
 use signpost_kit::{
-    clock::SystemClock, descriptors::Descriptors, rate_limit::NetworkLimiter, secret::Secret,
+    clock::SystemClock,
+    descriptors::Descriptors,
+    rate_limit::NetworkLimiter,
+    secret::Secret,
+    spans::{ServiceName, SpanCounters, Tracer},
 };
 
 use super::{Gateway, State};
@@ -16,14 +20,15 @@ use crate::{
     backend::upstream::BackendClient,
     config::{Applications, Backend, Config, ListenerSettings},
     drain::Drain,
-    observe::access_log::AccessLog,
+    observe::{access_log::AccessLog, metrics::RequestCells},
     open_connections::OpenConnections,
     phases::{
         admit::AdmissionRules, backend_headers::BackendHeaderRules, cors::CorsRules,
         error_format::ErrorFormatRules, limit::RequestLimiter, verify::Verifier,
     },
+    rate_limits::LimitedRequests,
     request_ids::RequestIds,
-    routing::Balancer,
+    routing::{Balancer, counts::BackendCounts},
     secret_rejections::SecretRejections,
 };
 
@@ -32,6 +37,12 @@ const RELOAD_MARGIN: Duration = Duration::from_secs(10);
 
 /// The port of https, if `public_url` names no other.
 const HTTPS_PORT: u16 = 443;
+
+/// The gateway, in its spans.
+const SERVICE: ServiceName = ServiceName {
+    name: "signpost",
+    version: env!("CARGO_PKG_VERSION"),
+};
 
 impl Gateway {
     /// Builds the first gateway of a process.
@@ -46,6 +57,9 @@ impl Gateway {
         access_log: Option<AccessLog>,
     ) -> anyhow::Result<Self> {
         let has_store = matches!(apps, AppDirectory::Multi(_));
+        let spans = Arc::new(SpanCounters::default());
+        let listeners = config.listeners.len();
+        let backend_counts = backend_counts(&config, None);
         let parts = Parts {
             generation: 0,
             apps,
@@ -55,18 +69,27 @@ impl Gateway {
                 .map(|limits| NetworkLimiter::new(limits.network, limits.site, Instant::now())),
             rate_limits: request_limiter(&config, None),
             verifier: Verifier::new(config.sign.clone()),
-            balancers: balancers(&config, None),
+            balancers: balancers(&config, None, &backend_counts),
+            backend_counts,
             listeners: config.listeners.iter().cloned().map(Arc::new).collect(),
             backends: BackendClient::new(&config.timeouts, Arc::clone(&drain)),
+            tracer: Tracer::new(&config.tracing, SERVICE, &spans, None),
             state: Arc::new(State {
                 secret_rejections: SecretRejections::default(),
                 accounts: OnceLock::new(),
                 ids: RequestIds::default(),
                 clock: Arc::new(SystemClock),
                 drain,
-                open_connections: Arc::new(OpenConnections::new(Descriptors::raise_limit())),
+                open_connections: Arc::new(OpenConnections::new(
+                    Descriptors::raise_limit(),
+                    listeners,
+                )),
+                limited: LimitedRequests::default(),
+                reloads: Arc::default(),
                 access_log,
                 usage: has_store.then(Arc::default),
+                metrics: Arc::default(),
+                spans,
             }),
         };
         Self::from_parts(config, parts)
@@ -84,6 +107,7 @@ impl Gateway {
         });
         let now = self.state.clock.now().into();
         self.clear_stale_rejections(&config);
+        let backend_counts = backend_counts(&config, Some(self));
         let parts = Parts {
             generation: self.generation + 1,
             apps,
@@ -92,9 +116,16 @@ impl Gateway {
             verifier: self
                 .verifier
                 .with_config(config.sign.clone(), now, self.max_reception()),
-            balancers: balancers(&config, Some(self)),
+            balancers: balancers(&config, Some(self), &backend_counts),
+            backend_counts,
             listeners: self.reloaded_listeners(&config),
             backends: self.backends.with_timeouts(&config.timeouts),
+            tracer: Tracer::new(
+                &config.tracing,
+                SERVICE,
+                &self.state.spans,
+                self.tracer.as_deref(),
+            ),
             state: Arc::clone(&self.state),
         };
         Self::from_parts(config, parts)
@@ -146,6 +177,9 @@ impl Gateway {
         } else {
             "http"
         };
+        let metrics = &parts.state.metrics;
+        let metrics = metrics.configured(config.metrics, config.versions.backends());
+        let clock_skew = metrics.as_ref().map(RequestCells::clock_skew);
         let page_paths = [config.sign.browser_paths, config.sign.callback_paths].concat();
         let life_cycle = config.versions.life_cycle_fields();
         let cors = config
@@ -168,8 +202,9 @@ impl Gateway {
             limiter: parts.limiter,
             rate_limits: parts.rate_limits,
             apps: parts.apps,
-            verifier: parts.verifier,
+            verifier: parts.verifier.observing(clock_skew),
             balancers: parts.balancers,
+            backend_counts: parts.backend_counts,
             versions: config.versions,
             backend_headers: BackendHeaderRules { names, secret },
             backends: parts.backends,
@@ -180,6 +215,9 @@ impl Gateway {
             timeouts: config.timeouts,
             shutdown: config.shutdown,
             logs_access: config.log.access,
+            metrics,
+            tracer: parts.tracer,
+            access_sample: config.log.access_sample,
             state: parts.state,
         })
     }
@@ -198,8 +236,10 @@ struct Parts {
     rate_limits: RequestLimiter,
     verifier: Verifier,
     balancers: Vec<Option<Arc<Balancer>>>,
+    backend_counts: Vec<Arc<BackendCounts>>,
     listeners: Vec<Arc<ListenerSettings>>,
     backends: BackendClient,
+    tracer: Option<Arc<Tracer>>,
     state: Arc<State>,
 }
 
@@ -212,7 +252,11 @@ fn request_limiter(config: &Config, before: Option<&RequestLimiter>) -> RequestL
 }
 
 /// The balancer of each backend: the previous one, if its configuration is unchanged.
-fn balancers(config: &Config, before: Option<&Gateway>) -> Vec<Option<Arc<Balancer>>> {
+fn balancers(
+    config: &Config,
+    before: Option<&Gateway>,
+    counts: &[Arc<BackendCounts>],
+) -> Vec<Option<Arc<Balancer>>> {
     let balancer = |backend: &Arc<Backend>| {
         let known = before.and_then(|before| before.versions.backend(&backend.name));
         let balancer = known
@@ -222,10 +266,25 @@ fn balancers(config: &Config, before: Option<&Gateway>) -> Vec<Option<Arc<Balanc
             (Some(known), Some(balancer)) if known.upstream == backend.upstream => {
                 Some(Arc::clone(balancer))
             }
-            (_, balancer) => Balancer::new(backend, balancer.map(|balancer| &**balancer)),
+            (_, balancer) => {
+                let balancer = balancer.map(|balancer| &**balancer);
+                Balancer::counting(backend, balancer, &counts[backend.number])
+            }
         }
     };
     config.versions.backends().map(balancer).collect()
+}
+
+/// What is counted of each backend: a backend continues the counts of the one with its name, also if its addresses changed.
+fn backend_counts(config: &Config, before: Option<&Gateway>) -> Vec<Arc<BackendCounts>> {
+    let counts = |backend: &Arc<Backend>| {
+        let known = before.and_then(|before| {
+            let known = before.versions.backend(&backend.name)?;
+            Some(Arc::clone(&before.backend_counts[known.number]))
+        });
+        known.unwrap_or_default()
+    };
+    config.versions.backends().map(counts).collect()
 }
 
 fn secret_header(secret: &Secret) -> anyhow::Result<HeaderValue> {

@@ -56,7 +56,7 @@ impl Http1Connections {
             let read = read(&mut current, &mut connection, is_first, &mut closing).await;
             // A stop waits until this is dropped: until the response is sent, and the connection closed if it is the
             // last.
-            let _in_flight = state.drain.begin();
+            let _serving = state.drain.begin_serving();
             drop(beginning.take());
             let next = match read {
                 Ok(Some((mut read, gateway, peer))) => {
@@ -119,6 +119,8 @@ async fn read<'r, S: Stream>(
         }
     }
     let (gateway, peer) = current.get();
+    // Only of a head that arrives in pieces: otherwise the connection is served at once.
+    let _receiving = gateway.state.open_connections.begin_head();
     connection.set_send_timeout(gateway.timeouts.send);
     let limit = gateway.timeouts.head;
     let started = Instant::now();

@@ -274,6 +274,7 @@ impl<'d, S: Stream, F: Future<Output = Served<'d>>> Serving<'d, S, F> {
             stream.1.send_reset(Reason::REFUSED_STREAM);
             return;
         }
+        self.open_streams.begin();
         self.deadlines.idle = None;
         let timer = self.timers.pop().unwrap_or_default();
         let begun = begin(stream, timer, self.drain.begin());
@@ -288,6 +289,7 @@ impl<'d, S: Stream, F: Future<Output = Served<'d>>> Serving<'d, S, F> {
             Pin::new(&mut self.streams).poll_next(context)
         {
             has_served = true;
+            self.open_streams.end();
             self.served.push(in_flight);
             if self.timers.len() < MAX_IDLE_TIMERS {
                 self.timers.push(timer);

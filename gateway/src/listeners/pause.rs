@@ -46,7 +46,9 @@ impl AcceptPause {
             let (limit, reserve) = (self.descriptors.limit(), self.descriptors.reserve());
             tracing::warn!(
                 pauses,
-                "accepting connections paused: out of file descriptors (limit {limit}, of which {reserve} are reserved)"
+                limit,
+                reserve,
+                "accepting connections paused: out of file descriptors (limit {{limit}}, of which {{reserve}} are reserved)"
             );
         }
         while !self.descriptors.has_room() {

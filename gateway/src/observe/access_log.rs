@@ -15,13 +15,13 @@ use std::{
 };
 
 use gateway_protocol::{log_text, request_id::RequestId};
-use signpost_kit::log_writer::{FLUSH_TIMEOUT, LogWriter};
+use signpost_kit::{
+    log_writer::{DroppedLines, FLUSH_TIMEOUT, LogWriter},
+    logging::ACCESS_TARGET,
+};
 
 use super::outcome::Outcome;
 use crate::{apps::App, phases::route::Route, rejection::Rejection};
-
-/// The tracing target of access lines, for filters.
-pub(crate) const ACCESS_TARGET: &str = "signpost::access";
 
 /// Limit of queued lines: some megabytes, a fraction of a second of a busy gateway's lines.
 const MAX_QUEUED_LINES: usize = 8192;
@@ -112,11 +112,16 @@ impl AccessLog {
             status: outcome.status,
             problem: Problem::from_outcome(outcome).map(Box::new),
             size: outcome.size,
-            duration: outcome.duration,
+            duration: outcome.times.whole(),
         };
         if self.entries.try_send(Entry::Line(line)).is_err() {
             self.writer.count_dropped(1);
         }
+    }
+
+    /// The counters of the log's dropped lines.
+    pub(crate) fn dropped_lines(&self) -> DroppedLines {
+        self.writer.dropped_lines()
     }
 
     /// Waits until all earlier lines are in the log's queue, for at most [`FLUSH_TIMEOUT`].
@@ -173,7 +178,7 @@ impl Line {
             size_bytes = self.size,
             duration_ms
             },
-            "answered {status} in {duration_ms:.1} ms",
+            "answered {{http.status_code}}",
         );
     }
 }

@@ -4,7 +4,7 @@ use std::{
     borrow::Cow,
     net::{IpAddr, SocketAddr},
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use gateway_protocol::{problem::ProblemCode, request_id::RequestId};
@@ -34,15 +34,60 @@ pub(crate) struct Outcome<'a> {
     pub status: u16,
     /// Bytes of the answer's body.
     pub size: u64,
-    /// From the arrival of the head to the end of the answer.
-    pub duration: Duration,
+    /// When it reached its steps.
+    pub times: Times,
     /// Why the gateway rejected the request, or aborted its answer.
     pub rejection: Option<&'a Rejection>,
     /// The problem code in the backend's `X-Gateway-Problem` header.
     pub backend_problem: Option<&'a str>,
 }
 
+/// When a request reached its steps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    /// Its head was complete.
+    pub received: Instant,
+    /// The wait for the client's form.
+    pub form_wait: Duration,
+    /// The gateway began to forward it; `None` if it was rejected before.
+    pub forwarded: Option<Instant>,
+    /// The head of the backend's answer was complete; or, if the request was not forwarded, the gateway began an answer
+    /// of its own.
+    pub answered: Option<Instant>,
+    /// The answer was sent, or aborted.
+    pub ended: Instant,
+}
+
+impl Times {
+    /// From the received head to the end of the answer.
+    #[must_use]
+    pub(crate) fn whole(&self) -> Duration {
+        self.ended.saturating_duration_since(self.received)
+    }
+
+    /// The gateway's own part, until it begins to forward the request, or to answer it itself. The wait for the client's
+    /// form is not in it, nor is a client that takes the answer slowly.
+    #[must_use]
+    pub(crate) fn own(&self) -> Duration {
+        let until = self.forwarded.or(self.answered).unwrap_or(self.ended);
+        let own = until.saturating_duration_since(self.received);
+        own.saturating_sub(self.form_wait)
+    }
+
+    /// From forwarding to the complete head of the backend's answer; `None` without one.
+    #[must_use]
+    pub(crate) fn of_backend(&self) -> Option<Duration> {
+        Some(self.answered?.saturating_duration_since(self.forwarded?))
+    }
+}
+
 impl Outcome<'_> {
+    /// Whether the client got an error, or no complete answer.
+    #[must_use]
+    pub(crate) const fn is_failure(&self) -> bool {
+        self.rejection.is_some() || self.status == 0 || self.status >= 400
+    }
+
     /// The problem code of the answer: the gateway's, or the backend's.
     #[must_use]
     pub(crate) fn problem_code(&self) -> Option<Cow<'static, str>> {

@@ -12,6 +12,7 @@ use gateway_protocol::{
 };
 use http::{HeaderName, HeaderValue};
 use ipnet::IpNet;
+use signpost_kit::spans::context::TraceContext;
 use smallvec::SmallVec;
 
 use super::origin::{Origin, Peer, ProxyHeaders};
@@ -51,7 +52,8 @@ pub(crate) struct Admitted<'a> {
     pub authorization: Option<u16>,
     /// The request id of a trusted proxy.
     pub request_id: Option<RequestId>,
-    /// The `traceparent` of a trusted proxy.
+    /// The `traceparent` for the backend: a trusted proxy's, or that of the backend's span; `None` if the gateway begins a
+    /// trace that is not recorded.
     pub traceparent: Option<HeaderValue>,
     /// The client's address, scheme and host, as reported by trusted proxies.
     pub origin: Origin,
@@ -102,9 +104,12 @@ pub(crate) fn admit<'a>(
     let app = found.app.map_or(AppHeader::Absent, |sent| {
         AppIdent::try_from(sent).map_or(AppHeader::Malformed(sent), AppHeader::Ident)
     });
-    let traceparent = trusted(found.traceparent)
-        .filter(|given| found.traceparents == 1 && is_traceparent(given))
-        .and_then(|given| HeaderValue::from_str(given).ok());
+    let traceparent = found
+        .traceparent
+        .filter(|_| peer.is_trusted && found.traceparents == 1);
+    let traceparent = traceparent
+        .filter(|given| TraceContext::parse(given).is_some())
+        .and_then(|given| HeaderValue::from_bytes(given).ok());
     let mut passed_fields = found.passed_fields;
     // W3C Trace Context section 3.3: `tracestate` is meaningless without its `traceparent`.
     if traceparent.is_some() {
@@ -131,21 +136,6 @@ pub(crate) fn admit<'a>(
 
 fn text(value: Option<&[u8]>) -> Option<&str> {
     value.and_then(|value| std::str::from_utf8(value).ok())
-}
-
-/// Whether the value is `version-trace_id-parent_id-flags` of W3C Trace Context level 1, section 3.2. Version `ff` and
-/// ids of only zeros are invalid.
-fn is_traceparent(given: &str) -> bool {
-    let is_hex = |part: &str, length| {
-        part.len() == length
-            && part
-                .bytes()
-                .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
-    };
-    let parts: SmallVec<[&str; 5]> = given.split('-').take(5).collect();
-    let is_id = |part: &str, length| is_hex(part, length) && part.bytes().any(|byte| byte != b'0');
-    matches!(parts[..], [version, trace, parent, flags]
-        if is_hex(version, 2) && version != "ff" && is_id(trace, 32) && is_id(parent, 16) && is_hex(flags, 2))
 }
 
 fn check_body(

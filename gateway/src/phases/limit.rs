@@ -44,6 +44,12 @@ impl RequestLimiter {
         self.limits.is_shared.then_some(&*self.debts)
     }
 
+    /// The number of keys with a debt.
+    #[must_use]
+    pub(crate) fn keys_with_debt(&self, policy: Policy, now: Instant) -> usize {
+        self.debts.keys_with_debt(policy, now)
+    }
+
     /// Whether requests are counted by client address.
     #[must_use]
     pub(crate) const fn counts_addresses(&self) -> bool {

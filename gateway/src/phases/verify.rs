@@ -1,5 +1,7 @@
 //! Checks time, signature and replay; the only place that creates a [`VerifiedRequest`]. CONTRACT 3.
 
+pub(crate) mod clock_skew;
+
 use std::{
     sync::{
         Arc,
@@ -18,6 +20,7 @@ use gateway_protocol::{
     },
 };
 
+use self::clock_skew::ClockSkew;
 use super::callback::Callback;
 use crate::{
     apps::App,
@@ -79,6 +82,8 @@ impl VerifiedRequest {
 pub struct Verifier {
     config: SignConfig,
     transition: Option<Transition>,
+    /// Where the clocks of clients are observed; `None`: nowhere.
+    clock_skew: Option<Arc<ClockSkew>>,
     state: Arc<VerifierState>,
 }
 
@@ -106,8 +111,15 @@ impl Verifier {
         Self {
             config,
             transition: None,
+            clock_skew: None,
             state: Arc::default(),
         }
+    }
+
+    /// The same verifier, which observes the clocks of clients there.
+    #[must_use]
+    pub(crate) fn observing(self, clock_skew: Option<Arc<ClockSkew>>) -> Self {
+        Self { clock_skew, ..self }
     }
 
     /// Returns a verifier with another configuration, valid from `now` on, that shares this one's state. Requests that
@@ -145,6 +157,7 @@ impl Verifier {
         Self {
             config,
             transition,
+            clock_skew: None,
             state: Arc::clone(&self.state),
         }
     }
@@ -182,16 +195,14 @@ impl Verifier {
                 Ok(VerifiedRequest(Verified::Unsigned(app)))
             };
         }
-        let time = self.check_time(params, now)?;
-        let given = single(params, SIGN)?.ok_or(Rejection::SignMissing)?;
-        let digits = given.value();
-        let Some(given) = Sign::from_hex(&digits) else {
-            // Not a supported algorithm, but perhaps one that clients use by mistake.
-            let slip = GivenSign::from_hex(&digits)
-                .and_then(|given| self.explain(&given, &app, None, method, target, params, now));
-            return Err(Rejection::SignMismatch { slip });
-        };
-        self.check_sign(&given, &app, method, target, params, now)?;
+        let time = read_time(params)?;
+        let given = self
+            .check_window(time, now)
+            .and_then(|()| self.check_given_sign(&app, method, target, params, now));
+        if let Some(clock_skew) = &self.clock_skew {
+            clock_skew.observe(time, now, given.is_ok());
+        }
+        let given = given?;
         if self.profile_of(&app).replay == ReplayPolicy::Reject {
             self.check_replay(app.id, &given, time, now)?;
         }
@@ -210,17 +221,34 @@ impl Verifier {
         self.config.always_signed.iter().any(is_this)
     }
 
-    fn check_time(&self, params: &Params<'_>, now: SignTime) -> Result<SignTime, Rejection> {
-        let given = single(params, TIME)?.ok_or(Rejection::TimeMissing)?;
-        let time = SignTime::try_from(&*given.value()).map_err(|error| Rejection::TimeInvalid {
-            looks_like_seconds: error == ParseSignTimeError::Seconds,
-        })?;
+    fn check_window(&self, time: SignTime, now: SignTime) -> Result<(), Rejection> {
         let window = self.config.window;
         if window.contains(time, now) {
-            Ok(time)
+            Ok(())
         } else {
             Err(Rejection::TimeOutOfWindow { time, now, window })
         }
+    }
+
+    /// Checks the signature, and returns it.
+    fn check_given_sign(
+        &self,
+        app: &App,
+        method: Method,
+        target: Target<'_>,
+        params: &Params<'_>,
+        now: SignTime,
+    ) -> Result<Sign, Rejection> {
+        let given = single(params, SIGN)?.ok_or(Rejection::SignMissing)?;
+        let digits = given.value();
+        let Some(given) = Sign::from_hex(&digits) else {
+            // Not a supported algorithm, but perhaps one that clients use by mistake.
+            let slip = GivenSign::from_hex(&digits)
+                .and_then(|given| self.explain(&given, app, None, method, target, params, now));
+            return Err(Rejection::SignMismatch { slip });
+        };
+        self.check_sign(&given, app, method, target, params, now)?;
+        Ok(given)
     }
 
     fn check_sign(
@@ -292,6 +320,12 @@ impl Verifier {
             .is_ok()
     }
 
+    /// The number of signatures in the replay memory.
+    #[must_use]
+    pub(crate) fn stored_signatures(&self) -> usize {
+        self.state.replays.stored()
+    }
+
     fn check_replay(
         &self,
         app: AppId,
@@ -318,6 +352,13 @@ impl Verifier {
             },
         })
     }
+}
+
+fn read_time(params: &Params<'_>) -> Result<SignTime, Rejection> {
+    let given = single(params, TIME)?.ok_or(Rejection::TimeMissing)?;
+    SignTime::try_from(&*given.value()).map_err(|error| Rejection::TimeInvalid {
+        looks_like_seconds: error == ParseSignTimeError::Seconds,
+    })
 }
 
 fn single<'p, 'a>(

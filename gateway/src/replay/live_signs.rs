@@ -146,6 +146,11 @@ impl LiveSigns {
         Ok(())
     }
 
+    /// The number of stored signatures, expired ones included.
+    pub(super) fn len(&self) -> usize {
+        self.expiries.len()
+    }
+
     /// Whether no signature is live at `now`.
     pub(super) fn is_empty_at(&mut self, now: u64, hash: SlotHash) -> bool {
         self.remove_expired(now, hash);

@@ -109,19 +109,28 @@ impl Address {
         self.state.in_flight.load(Ordering::Relaxed)
     }
 
-    /// Ejects it, after no connection could be established. Only a change is logged.
-    pub(super) fn eject(&self, name: &BackendName, now_ms: u64, why: &str) {
-        if self.state.ejection.begin(now_ms) {
+    /// Ejects it, after no connection could be established. Only a change is logged. Returns whether it is one: it was
+    /// reachable before.
+    pub(super) fn eject(&self, name: &BackendName, now_ms: u64, why: &str) -> bool {
+        let is_changed = self.state.ejection.begin(now_ms);
+        if is_changed {
             let address = self.socket();
-            tracing::warn!(version = %name.version, backend.addr = %address, why, "{name} at {address} is unreachable and ejected: {why}");
+            tracing::warn!(
+                backend = %name, version = %name.version, backend.addr = %address, why,
+                "{{backend}} at {{backend.addr}} is unreachable and ejected: {{why}}"
+            );
         }
+        is_changed
     }
 
     /// Ends its ejection, after a connection or check succeeded. Only a change is logged.
     pub(super) fn restore(&self, name: &BackendName) {
         if self.state.ejection.end() {
             let address = self.socket();
-            tracing::info!(version = %name.version, backend.addr = %address, "{name} at {address} is reachable again");
+            tracing::info!(
+                backend = %name, version = %name.version, backend.addr = %address,
+                "{{backend}} at {{backend.addr}} is reachable again"
+            );
         }
     }
 

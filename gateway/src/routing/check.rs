@@ -52,26 +52,34 @@ impl Check {
         }
     }
 
-    /// Checks an address once. Only a change is logged.
-    pub(super) async fn run(&self, address: &Arc<Address>) {
+    /// Checks an address once. Only a change is logged. Returns whether the check passed.
+    pub(super) async fn run(&self, address: &Arc<Address>) -> bool {
         // pingora's timeouts are for each step; an answer that trickles would never end.
         let checked = timeout(self.timeout, self.check(address)).await;
         let checked = checked.unwrap_or_else(|_| Err(ErrorType::ReadTimedout.as_str().to_owned()));
         let (name, socket) = (&self.name, address.socket());
         let health = &address.state().health;
+        let has_passed = checked.is_ok();
         match checked {
             Ok(()) => {
                 address.restore(name);
                 if health.note(true, self.healthy_after) {
-                    tracing::info!(version = %name.version, backend.addr = %socket, "{name} at {socket} passes its checks again");
+                    tracing::info!(
+                        backend = %name, version = %name.version, backend.addr = %socket,
+                        "{{backend}} at {{backend.addr}} passes its checks again"
+                    );
                 }
             }
             Err(why) => {
                 if health.note(false, self.unhealthy_after) {
-                    tracing::warn!(version = %name.version, backend.addr = %socket, why, "{name} at {socket} fails its checks and is unhealthy: {why}");
+                    tracing::warn!(
+                        backend = %name, version = %name.version, backend.addr = %socket, why,
+                        "{{backend}} at {{backend.addr}} fails its checks and is unhealthy: {{why}}"
+                    );
                 }
             }
         }
+        has_passed
     }
 }
 

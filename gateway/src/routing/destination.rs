@@ -2,7 +2,12 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::{Balancer, attempts::Attempts, key::Key};
+use super::{
+    Balancer,
+    attempts::Attempts,
+    counts::{BackendCounts, FailureCause},
+    key::Key,
+};
 use crate::{apps::App, backend_tls::Endpoint, config::Backend, rejection::Rejection};
 
 /// The address or addresses for one request.
@@ -13,7 +18,7 @@ pub(crate) struct Destination<'g> {
 
 enum Choice<'g> {
     /// The version has one fixed address.
-    Fixed(&'g Endpoint),
+    Fixed(&'g Endpoint, &'g BackendCounts),
     /// A balancer chooses.
     Balanced {
         balancer: &'g Balancer,
@@ -24,7 +29,7 @@ enum Choice<'g> {
 
 impl<'g> Destination<'g> {
     /// Creates the destination of a request to `backend`. `balancer` is that of the backend, unless its address is
-    /// fixed; the choice may depend on `app` and `client`.
+    /// fixed; the choice may depend on `app` and `client`. `counts` are those of the backend.
     ///
     /// # Errors
     ///
@@ -32,11 +37,12 @@ impl<'g> Destination<'g> {
     pub(crate) fn new(
         backend: &'g Backend,
         balancer: Option<&'g Balancer>,
+        counts: &'g BackendCounts,
         app: Option<&'g App>,
         client: IpAddr,
     ) -> Result<Self, Rejection> {
         let choice = match (backend.upstream.fixed(), balancer) {
-            (Some(endpoint), _) => Choice::Fixed(endpoint),
+            (Some(endpoint), _) => Choice::Fixed(endpoint, counts),
             (None, Some(balancer)) => Choice::Balanced {
                 balancer,
                 key: Key::new(balancer.balance(), app, client),
@@ -54,7 +60,7 @@ impl<'g> Destination<'g> {
     /// No address is healthy, or none is left.
     pub(crate) fn choose(&mut self) -> Result<Endpoint, Rejection> {
         let (balancer, key, attempts) = match &mut self.choice {
-            Choice::Fixed(endpoint) => return Ok((*endpoint).clone()),
+            Choice::Fixed(endpoint, _) => return Ok((*endpoint).clone()),
             Choice::Balanced {
                 balancer,
                 key,
@@ -77,11 +83,31 @@ impl<'g> Destination<'g> {
             .ok_or_else(none_left)
     }
 
+    /// Counts an attempt that failed, unless it was the client's doing.
+    pub(crate) fn count_failure(&self, cause: Option<FailureCause>) {
+        if let Some(cause) = cause {
+            self.counts().count_failure(cause);
+        }
+    }
+
+    /// Counts a retry.
+    pub(crate) fn count_retry(&self) {
+        self.counts().count_retry();
+    }
+
+    /// What is counted of the backend. A balancer has it, too: a request needs no space for both.
+    fn counts(&self) -> &BackendCounts {
+        match &self.choice {
+            Choice::Fixed(_, counts) => counts,
+            Choice::Balanced { balancer, .. } => balancer.counts(),
+        }
+    }
+
     /// Whether a failed request could be retried on another address.
     #[must_use]
     pub(crate) fn has_another(&self) -> bool {
         match &self.choice {
-            Choice::Fixed(_) => false,
+            Choice::Fixed(..) => false,
             Choice::Balanced {
                 balancer, attempts, ..
             } => balancer.has_another(attempts),
@@ -112,7 +138,7 @@ impl<'g> Destination<'g> {
     #[must_use]
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         match &self.choice {
-            Choice::Fixed(endpoint) => Some(endpoint.address),
+            Choice::Fixed(endpoint, _) => Some(endpoint.address),
             Choice::Balanced { attempts, .. } => attempts.last().map(|address| address.socket()),
         }
     }

@@ -167,7 +167,10 @@ impl Name {
         match found {
             Ok(addresses) => {
                 if state.is_failing {
-                    tracing::info!(version = %name.version, "{host}:{port} of {name} can be resolved again");
+                    tracing::info!(
+                        backend = %name, version = %name.version, host, port,
+                        "{{host}}:{{port}} of {{backend}} can be resolved again"
+                    );
                 }
                 *state = NameState {
                     addresses,
@@ -177,7 +180,10 @@ impl Name {
             Err(why) if !state.is_failing => {
                 state.is_failing = true;
                 let count = state.addresses.len();
-                tracing::warn!(version = %name.version, "{host}:{port} of {name} cannot be resolved, keeping {count} known addresses: {why}");
+                tracing::warn!(
+                    backend = %name, version = %name.version, host, port, count, %why,
+                    "{{host}}:{{port}} of {{backend}} cannot be resolved, keeping {{count}} known addresses: {{why}}"
+                );
             }
             Err(_) => {}
         }

@@ -5,13 +5,9 @@
 //! about 110 instructions.
 
 use std::{
-    collections::HashMap,
-    hash::{BuildHasherDefault, Hash, Hasher},
+    hash::{Hash, Hasher},
     net::IpAddr,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::Arc,
 };
 
 use gateway_protocol::{app::AppIdent, version::Version};
@@ -23,14 +19,15 @@ use super::{
     day::Day,
     source_index,
 };
-use crate::{observe::outcome::Outcome, phases::route::Route};
+use crate::{
+    observe::outcome::Outcome,
+    per_thread::{KeyMap, PerThread},
+    phases::route::Route,
+};
 
 /// Limit of the keys that a shard counts between two batches; half of it for unsigned requests, so that a flood of those
 /// leaves room for signed ones. Requests of further applications are counted together.
 pub(super) const MAX_KEYS: usize = 4096;
-
-/// Shards. If there are more threads, some share one.
-const SHARDS: usize = 64;
 
 /// Limit of a user agent, in bytes. It is a client's text.
 pub(super) const MAX_USER_AGENT: usize = 120;
@@ -39,17 +36,12 @@ pub(super) const MAX_USER_AGENT: usize = 120;
 const UNPRINTABLE: char = '?';
 
 /// Counts requests with a route since the last batch.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Usage {
-    shards: Box<[Shard]>,
+    threads: PerThread<Slots>,
 }
 
-/// The counters of a thread. Alone in its cache lines, so that threads do not slow each other down.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct Shard(Mutex<Slots>);
-
-type Slots = HashMap<Key, Slot, BuildHasherDefault<KeyHasher>>;
+type Slots = KeyMap<Key, Slot>;
 
 /// What is counted apart. Strangers can create few keys: an application exists in the store, and a version in the
 /// configuration.
@@ -73,21 +65,6 @@ struct Slot {
     user_agent: String,
 }
 
-static THREADS: AtomicUsize = AtomicUsize::new(0);
-
-thread_local! {
-    /// The number of this thread among those that count.
-    static THREAD: usize = THREADS.fetch_add(1, Ordering::Relaxed);
-}
-
-impl Default for Usage {
-    fn default() -> Self {
-        Self {
-            shards: (0..SHARDS).map(|_| Shard::default()).collect(),
-        }
-    }
-}
-
 impl Usage {
     /// Counts a request if it has a route. `user_agent` is called for few requests.
     pub(crate) fn count<'h>(
@@ -101,8 +78,7 @@ impl Usage {
             version: Arc::as_ptr(&route.backend.name.version).addr(),
             is_signed: outcome.is_signed,
         };
-        let shard = THREAD.with(|thread| thread % SHARDS);
-        let mut slots = self.shards[shard].slots();
+        let mut slots = self.threads.own();
         let slot = match slots.get_mut(&key) {
             Some(slot) => slot,
             None => add(&mut slots, key, route, outcome),
@@ -117,15 +93,14 @@ impl Usage {
     /// The number of keys, of all shards together.
     #[cfg(test)]
     pub(super) fn keys(&self) -> usize {
-        self.shards.iter().map(|shard| shard.slots().len()).sum()
+        self.threads.all().map(|slots| slots.len()).sum()
     }
 
     /// Moves everything counted since the last call into a batch: requests on `day`, the last of them at `now`.
     pub(super) fn drain(&self, day: Day, now: Timestamp, batch: &mut Batch) {
         let mut drained = Vec::new();
-        for shard in &self.shards {
-            // The batch is built without the lock, which the thread of the shard may wait for.
-            shard.slots().retain(|key, slot| {
+        for mut slots in self.threads.all() {
+            slots.retain(|key, slot| {
                 let counts = std::mem::take(&mut slot.counts);
                 // A key without a request since the last call is dropped.
                 let is_used = counts.iter().any(|count| *count > 0);
@@ -140,6 +115,8 @@ impl Usage {
                 }
                 is_used
             });
+            // The batch is built without the lock, which the thread of the slots may wait for.
+            drop(slots);
             for (key, version, counts, client) in drained.drain(..) {
                 let row = RowKey {
                     day,
@@ -150,12 +127,6 @@ impl Usage {
                 batch.add(row, &counts, client);
             }
         }
-    }
-}
-
-impl Shard {
-    fn slots(&self) -> MutexGuard<'_, Slots> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -196,37 +167,10 @@ fn set_printable(text: &mut String, sent: &[u8]) {
     text.extend(sent.iter().take(MAX_USER_AGENT).map(printable));
 }
 
+/// Two numbers, so that the hash is two multiplications.
 impl Hash for Key {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_i64(self.application << 1 | i64::from(self.is_signed));
         state.write_usize(self.version);
-    }
-}
-
-/// A hash of two multiplications. Clients choose no keys, so that it need not resist collisions.
-#[derive(Debug, Default)]
-struct KeyHasher(u64);
-
-impl Hasher for KeyHasher {
-    fn write_u64(&mut self, number: u64) {
-        self.0 = (self.0.rotate_left(23) ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    }
-
-    fn write_i64(&mut self, number: i64) {
-        self.write_u64(number.cast_unsigned());
-    }
-
-    fn write_usize(&mut self, number: usize) {
-        self.write_u64(number as u64);
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u64(u64::from(*byte));
-        }
-    }
-
-    fn finish(&self) -> u64 {
-        self.0 ^ (self.0 >> 32)
     }
 }

@@ -3,7 +3,7 @@
 use std::{
     net::{IpAddr, Ipv4Addr},
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use gateway_protocol::{app::AppId, request_id::RequestId};
@@ -22,7 +22,7 @@ use super::{
 use crate::{
     apps::{App, directory::AppDirectory},
     config::{Versions, tests::versions},
-    observe::outcome::Outcome,
+    observe::outcome::{Outcome, Times},
     phases::route::Route,
     request_ids::RequestIds,
 };
@@ -86,6 +86,7 @@ impl Counting {
         is_signed: bool,
         route: Option<&'a Route>,
     ) -> Outcome<'a> {
+        let now = Instant::now();
         Outcome {
             request_id: &self.id,
             client,
@@ -97,7 +98,13 @@ impl Counting {
             backend: None,
             status: 200,
             size: 0,
-            duration: Duration::ZERO,
+            times: Times {
+                received: now,
+                form_wait: Duration::ZERO,
+                forwarded: None,
+                answered: None,
+                ended: now,
+            },
             rejection: None,
             backend_problem: None,
         }

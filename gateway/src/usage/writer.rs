@@ -139,7 +139,7 @@ impl UsageWriter {
         if lost > 0 {
             tracing::warn!(
                 requests = lost,
-                "{lost} requests are missing in the counts of signpost versions report: the store was unavailable"
+                "{{requests}} requests are missing in the counts of signpost versions report: the store was unavailable"
             );
         }
     }
@@ -183,8 +183,8 @@ impl UsageWriter {
             Err(error) if !self.is_failing => {
                 self.is_failing = true;
                 tracing::warn!(
-                    "the counts of requests cannot be written now, and stay in memory: {:#}",
-                    anyhow::Error::new(error)
+                    cause = %format_args!("{:#}", anyhow::Error::new(error)),
+                    "the counts of requests cannot be written now, and stay in memory: {{cause}}"
                 );
             }
             Ok(true) if self.is_failing => {

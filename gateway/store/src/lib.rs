@@ -8,6 +8,7 @@
 //! | [`sqlite`], [`postgres`] | one database each: opening, migrating, calling, watching |
 //! | [`row`] | reading columns of either database |
 //! | [`changes`] | the change feed |
+//! | [`statistics`] | counts of calls, connections and changes, for metrics |
 //! | [`copy`](mod@copy) | migrating an installation from SQLite to Postgres |
 //! | [`error`] | what can go wrong |
 //!
@@ -22,6 +23,7 @@ pub mod postgres;
 pub mod row;
 pub mod settings;
 pub mod sqlite;
+pub mod statistics;
 pub mod store;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -34,5 +36,6 @@ pub use self::{
     row::StoredRow,
     settings::{PostgresSettings, StoreSettings},
     sqlite::SqliteDatabase,
+    statistics::StoreStatistics,
     store::Store,
 };

@@ -8,17 +8,23 @@ mod connect;
 mod migrate;
 mod session;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use deadpool_postgres::{
-    Hook, HookError, Manager, ManagerConfig, Pool, PoolError, RecyclingMethod, Runtime,
+    Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime,
 };
 use tokio_postgres::{Client, Config};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 pub(crate) use self::connect::Notifications;
 pub use self::session::{Parameters, Session};
-use crate::{OpenError, PostgresAddress, PostgresSettings, StoreError};
+use crate::{
+    OpenError, PostgresAddress, PostgresSettings, StoreError,
+    statistics::{PoolStatistics, Statistics, StoreStatistics},
+};
 
 /// An open, migrated database on a server. Clones are cheap and share it.
 #[derive(Clone)]
@@ -33,6 +39,8 @@ struct Shared {
     tls: MakeRustlsConnect,
     /// Whether writes can notify other processes with `pg_notify`.
     can_notify: bool,
+    /// Shared with the sessions, which count their calls.
+    statistics: Arc<Statistics>,
 }
 
 impl PostgresDatabase {
@@ -66,6 +74,7 @@ impl PostgresDatabase {
             config,
             tls,
             can_notify,
+            statistics: Arc::default(),
         };
         Ok(Self {
             shared: Arc::new(shared),
@@ -95,6 +104,7 @@ impl PostgresDatabase {
             tls,
             // Not needed without writes.
             can_notify: false,
+            statistics: Arc::default(),
         };
         Ok(Self {
             shared: Arc::new(shared),
@@ -107,9 +117,28 @@ impl PostgresDatabase {
     ///
     /// No connection is free, and none can be opened, within the configured timeout.
     pub async fn session(&self) -> Result<Session, StoreError> {
+        let Shared { settings, .. } = &*self.shared;
+        let begun_at = Instant::now();
+        let waited = self.wait_for_connection().await;
+        let statistics = &self.shared.statistics;
+        match waited {
+            Ok(client) => Ok(Session::new(
+                client,
+                settings.statement,
+                begun_at.elapsed(),
+                Arc::clone(statistics),
+            )),
+            Err(error) => {
+                statistics.count_call(begun_at.elapsed(), false);
+                Err(error)
+            }
+        }
+    }
+
+    async fn wait_for_connection(&self) -> Result<Object, StoreError> {
         let Shared { pool, settings, .. } = &*self.shared;
         match tokio::time::timeout(settings.wait, pool.get()).await {
-            Ok(Ok(client)) => Ok(Session::new(client, settings.statement)),
+            Ok(Ok(client)) => Ok(client),
             Ok(Err(PoolError::Backend(cause))) => Err(cause.into()),
             Ok(Err(PoolError::Timeout(_))) | Err(_) => Err(StoreError::Busy),
             Ok(Err(PoolError::Closed | PoolError::NoRuntimeSpecified)) => {
@@ -128,6 +157,21 @@ impl PostgresDatabase {
     /// Limit on concurrent calls: the size of the pool.
     pub(crate) fn max_calls(&self) -> usize {
         self.shared.settings.pool_size
+    }
+
+    /// Counts of calls, connections and changes.
+    pub(crate) fn statistics(&self) -> StoreStatistics {
+        let status = self.shared.pool.status();
+        self.shared.statistics.read(PoolStatistics {
+            idle: status.available,
+            in_use: status.size.saturating_sub(status.available),
+            waiting: status.waiting,
+        })
+    }
+
+    /// Where the change feed counts.
+    pub(crate) fn counters(&self) -> &Statistics {
+        &self.shared.statistics
     }
 
     /// Timeout of a whole call: waiting for a connection, and running the statement.

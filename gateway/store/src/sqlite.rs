@@ -13,7 +13,10 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 pub(crate) use self::pool::Pooled;
 use self::pool::{Access, Pool};
-use crate::{OpenError, StoreError};
+use crate::{
+    OpenError, StoreError,
+    statistics::{Statistics, StoreStatistics},
+};
 
 pub mod changes;
 mod pool;
@@ -146,6 +149,16 @@ impl SqliteDatabase {
     /// The file can no longer be opened.
     pub(crate) fn dedicated_connection(&self) -> rusqlite::Result<Pooled> {
         Pooled::connect(self.pool.path(), Self::CALL_TIMEOUT)
+    }
+
+    /// Counts of calls, connections and changes.
+    pub(crate) fn statistics(&self) -> StoreStatistics {
+        self.pool.statistics().read(self.pool.connections())
+    }
+
+    /// Where the change feed counts.
+    pub(crate) fn counters(&self) -> &Statistics {
+        self.pool.statistics()
     }
 
     /// Whether a connection has the file open that is at the database's path now.

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use crate::{
     Change, OpenError, PostgresDatabase, SqliteDatabase, StoreAddress, StoreError, StoreSettings,
-    changes::Watch, postgres, sqlite,
+    StoreStatistics, changes::Watch, postgres, sqlite, statistics::Statistics,
 };
 
 /// Reads one table of each program: an open handle would not notice a missing file, nor a connection missing tables.
@@ -88,14 +88,41 @@ impl Store {
     pub fn watch(
         &self,
         clock: impl Fn() -> Duration + Send + Sync + 'static,
-        on_change: impl FnMut(Change) + Send + 'static,
+        mut on_change: impl FnMut(Change) + Send + 'static,
     ) -> Result<Watch, StoreError> {
         match self {
-            Self::Sqlite(database) => sqlite::changes::watch(database, on_change),
+            Self::Sqlite(database) => {
+                let counting = database.clone();
+                sqlite::changes::watch(database, move |change| {
+                    count(&change, counting.counters());
+                    on_change(change);
+                })
+            }
             Self::Postgres(database) => {
-                postgres::changes::watch(database, Arc::new(clock), on_change)
+                let counting = database.clone();
+                postgres::changes::watch(database, Arc::new(clock), move |change| {
+                    count(&change, counting.counters());
+                    on_change(change);
+                })
             }
         }
+    }
+
+    /// Counts of calls, connections and changes of this handle and its clones, since it was opened.
+    #[must_use]
+    pub fn statistics(&self) -> StoreStatistics {
+        match self {
+            Self::Sqlite(database) => database.statistics(),
+            Self::Postgres(database) => database.statistics(),
+        }
+    }
+}
+
+/// Counts what the change feed reports. That it is lost is no change.
+fn count(change: &Change, statistics: &Statistics) {
+    match change {
+        Change::Item { .. } | Change::Everything => statistics.count_change(),
+        Change::Lost => {}
     }
 }
 

@@ -28,6 +28,10 @@ pub enum Contestant {
     Direct,
     /// Signpost.
     Signpost,
+    /// Signpost without metrics: what they cost. Measured only if it is named.
+    SignpostUnmetered,
+    /// Signpost with traces of one request in a hundred. Measured only if it is named.
+    SignpostTraced,
     /// pingora with version routing only.
     BarePingora,
     /// nginx with a `map` on the version header.
@@ -76,7 +80,7 @@ impl Environment {
 
 impl Contestant {
     /// All of them, in the order of the tables.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::Direct,
         Self::NginxMap,
         Self::HaproxyMap,
@@ -84,13 +88,30 @@ impl Contestant {
         Self::HaproxyLua,
         Self::BarePingora,
         Self::Signpost,
+        Self::SignpostUnmetered,
+        Self::SignpostTraced,
     ];
+
+    /// Whether it is measured without being named.
+    pub const fn is_default(self) -> bool {
+        !matches!(self, Self::SignpostUnmetered | Self::SignpostTraced)
+    }
+
+    /// Whether it is Signpost, in any configuration.
+    pub const fn is_signpost(self) -> bool {
+        matches!(
+            self,
+            Self::Signpost | Self::SignpostUnmetered | Self::SignpostTraced
+        )
+    }
 
     /// Its title in the tables.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Direct => "straight to the backend",
             Self::Signpost => "Signpost",
+            Self::SignpostUnmetered => "Signpost, without metrics",
+            Self::SignpostTraced => "Signpost, 1 % traced",
             Self::BarePingora => "bare pingora",
             Self::NginxMap => "nginx, map",
             Self::NginxLua => "nginx + Lua, verifying",
@@ -101,7 +122,7 @@ impl Contestant {
 
     /// Whether it verifies signatures.
     pub const fn verifies(self) -> bool {
-        matches!(self, Self::Signpost | Self::NginxLua | Self::HaproxyLua)
+        self.is_signpost() || matches!(self, Self::NginxLua | Self::HaproxyLua)
     }
 
     /// Whether it is a proxy.
@@ -114,10 +135,10 @@ impl Contestant {
         match case {
             Case::W1 | Case::W4 | Case::W5 => true,
             Case::W2 | Case::W3 => self.is_proxy(),
-            Case::W6 => matches!(self, Self::Signpost),
+            Case::W6 => self.is_signpost(),
             Case::W7 => self.verifies(),
             Case::W8 | Case::W9 | Case::W10 | Case::W11 | Case::W12 => {
-                matches!(self, Self::Signpost | Self::NginxMap | Self::HaproxyMap)
+                self.is_signpost() || matches!(self, Self::NginxMap | Self::HaproxyMap)
             }
         }
     }
@@ -138,7 +159,9 @@ impl Contestant {
             Self::NginxLua => Some("nginx-lua.conf"),
             Self::HaproxyMap => Some("haproxy-map.cfg"),
             Self::HaproxyLua => Some("haproxy-lua.cfg"),
-            Self::Signpost | Self::BarePingora => None,
+            Self::Signpost | Self::SignpostUnmetered | Self::SignpostTraced | Self::BarePingora => {
+                None
+            }
         }
     }
 }
@@ -234,7 +257,9 @@ impl Running {
         let path = folder.path();
         let command = match contestant {
             Contestant::Direct => bail!("the backend is running already"),
-            Contestant::Signpost => signpost::configure(&rendering, environment, keys, path)?,
+            Contestant::Signpost | Contestant::SignpostUnmetered | Contestant::SignpostTraced => {
+                signpost::configure(contestant, &rendering, environment, keys, path)?
+            }
             Contestant::BarePingora => bare_pingora(&rendering, environment)?,
             _ => {
                 keys.write(path)?;

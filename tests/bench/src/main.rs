@@ -44,7 +44,7 @@ struct Choice {
     /// Cases, separated by commas. Default: all.
     #[arg(long, value_delimiter = ',')]
     cases: Vec<Case>,
-    /// Contestants, separated by commas. Default: all.
+    /// Contestants, separated by commas. Default: all, but Signpost's further configurations.
     #[arg(long, value_delimiter = ',')]
     contestants: Vec<Contestant>,
     /// Folder of `signpost` and `bare-pingora`. Default: the folder of this program.
@@ -88,7 +88,10 @@ impl Choice {
 
     fn contestants(&self) -> Vec<Contestant> {
         let chosen = &self.contestants;
-        let is_chosen = |one: &Contestant| chosen.is_empty() || chosen.contains(one);
+        let is_chosen = |one: &Contestant| match chosen.is_empty() {
+            true => one.is_default(),
+            false => chosen.contains(one),
+        };
         Contestant::ALL.into_iter().filter(is_chosen).collect()
     }
 

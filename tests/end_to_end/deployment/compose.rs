@@ -27,6 +27,9 @@ fn parser() -> Command {
     }
 }
 
+/// All of the file's profiles.
+const PROFILES: [&str; 4] = ["--profile", "demo", "--profile", "observe"];
+
 fn gateway() -> Table {
     read("conf/compose/gateway.toml").parse().unwrap()
 }
@@ -44,7 +47,7 @@ fn after<'t>(text: &'t str, start: &'t str) -> impl Iterator<Item = &'t str> {
 fn compose_reads_the_file_and_finds_every_service() {
     let file = project("docker-compose.yml");
     let mut command = parser();
-    let command = command.arg("--file").arg(file).args(["--profile", "demo"]);
+    let command = command.arg("--file").arg(file).args(PROFILES);
     let printed = output(command.args(["config", "--services"]));
     // A line with spaces is a warning.
     let services: BTreeSet<_> = printed.lines().filter(|line| !line.contains(' ')).collect();
@@ -52,7 +55,10 @@ fn compose_reads_the_file_and_finds_every_service() {
         "front",
         "gateway-a",
         "gateway-b",
+        "grafana",
+        "otel-collector",
         "postgres",
+        "prometheus",
         "sandbox-provider",
     ];
     let mut expected = BTreeSet::from(expected.map(str::to_owned));
@@ -70,7 +76,8 @@ fn nothing_is_published_beyond_this_machine() {
         .lines()
         .filter(|line| line.trim_start().starts_with("ports:"))
         .collect();
-    assert_eq!(ports.len(), 2, "{ports:?}");
+    // The front, the sandbox provider and Grafana.
+    assert_eq!(ports.len(), 3, "{ports:?}");
     assert!(
         ports.iter().all(|line| line.contains("127.0.0.1:")),
         "{ports:?}"
@@ -130,14 +137,22 @@ fn a_second_stack_has_ports_networks_and_files_of_its_own() {
         ("SIGNPOST_LISTEN", "127.0.0.1:8180"),
         ("SIGNPOST_PUBLIC_URL", "http://127.0.0.1:8180"),
         ("SIGNPOST_SANDBOX_PORT", "7200"),
+        ("SIGNPOST_GRAFANA", "127.0.0.1:3200"),
         ("SIGNPOST_EDGE", "172.31.254"),
         ("SIGNPOST_CONF", &path),
         ("SIGNPOST_SECRETS", &path),
     ];
     let mut command = parser();
-    let command = command.arg("--file").arg(file).args(["--profile", "demo"]);
+    let command = command.arg("--file").arg(file).args(PROFILES);
     let printed = output(command.arg("config").envs(settings));
-    for present in ["8180", "7200", "172.31.254.10", "172.31.254.0/24", &path] {
+    for present in [
+        "8180",
+        "7200",
+        "3200",
+        "172.31.254.10",
+        "172.31.254.0/24",
+        &path,
+    ] {
         assert!(printed.contains(present), "{present}: {printed}");
     }
     for absent in ["7100", "172.31.253", "conf/compose", "data/secrets"] {

@@ -75,6 +75,8 @@ impl LocalConfig {
         let mut replacements = vec![
             ("0.0.0.0:8080".to_owned(), listen.to_string()),
             ("172.31.253.10".to_owned(), "127.0.0.1".to_owned()),
+            // A container has this address for itself; the gateways here share a machine.
+            ("0.0.0.0:8081".to_owned(), free_address().to_string()),
         ];
         for (name, instance, address) in &self.named {
             if instance.program != Program::Gateway {
@@ -82,9 +84,7 @@ impl LocalConfig {
                 replacements.push((format!("{name}:{port}"), address.to_string()));
             }
         }
-        let text = self.program_file("gateway.toml", &replacements);
-        // A container has the default address for itself; the gateways here share a machine.
-        format!("{text}\n[management]\nlisten = \"{}\"\n", free_address())
+        self.program_file("gateway.toml", &replacements)
     }
 
     fn backend_file(&self, version: &Version, listen: SocketAddr) -> String {
@@ -93,6 +93,7 @@ impl LocalConfig {
             &format!("{}.toml", version.name),
             &[
                 (format!("0.0.0.0:{}", version.port), listen.to_string()),
+                ("0.0.0.0:9100".to_owned(), free_address().to_string()),
                 ("http://provider.localhost:7100".to_owned(), provider),
             ],
         )

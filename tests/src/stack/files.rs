@@ -39,6 +39,9 @@ impl Files {
     }
 }
 
+/// The programs whose first process always has a file.
+const BACKENDS: [Program; 3] = [Program::V1, Program::V2, Program::All];
+
 /// The addresses of all programs; the fields are those of each program's first process.
 #[derive(Clone, Debug)]
 pub struct Addresses {
@@ -53,6 +56,7 @@ pub struct Addresses {
     /// The sandbox provider.
     pub provider: SocketAddr,
     further: BTreeMap<Instance, SocketAddr>,
+    /// Of further gateways, and of all backends.
     further_management: BTreeMap<Instance, SocketAddr>,
 }
 
@@ -70,7 +74,11 @@ impl Addresses {
             v2: free_address(),
             provider: free_address(),
             further: counts.iter().flat_map(further).collect(),
-            further_management: counts.iter().flat_map(further).collect(),
+            further_management: counts
+                .iter()
+                .flat_map(further)
+                .chain(BACKENDS.map(|program| (program.number(0), free_address())))
+                .collect(),
         }
     }
 
@@ -91,15 +99,19 @@ impl Addresses {
         }
     }
 
-    /// The address of a gateway's management listener.
+    /// The address of a process' management listener: of a gateway, or of a backend whose file has
+    /// `[management] listen = "$MANAGEMENT"`.
     ///
     /// # Panics
     ///
-    /// When the stack does not have this gateway.
+    /// When the stack does not have this process.
     #[must_use]
     pub fn management_of(&self, instance: impl Into<Instance>) -> SocketAddr {
         match instance.into() {
-            first if first.number == 0 => self.management,
+            Instance {
+                program: Program::Gateway,
+                number: 0,
+            } => self.management,
             instance => self.further_management[&instance],
         }
     }

@@ -199,6 +199,32 @@ fn beyond_loopback_the_gateways_secret_is_required() {
 }
 
 #[test]
+fn management_is_off_unless_it_has_an_address_that_strangers_cannot_reach() {
+    let with = |keys: &str| format!("{}[management]\n{keys}", good());
+    let address = |keys: &str| parse(&with(keys)).unwrap().management();
+    assert_eq!(parse(&good()).unwrap().management(), None);
+    assert_eq!(address("insecure = true"), None);
+    let loopback = "listen = \"127.0.0.1:7021\"\n";
+    assert_eq!(address(loopback), Some("127.0.0.1:7021".parse().unwrap()));
+    let open = "listen = \"0.0.0.0:9100\"\n";
+    let (keys, message) = problems(&with(open));
+    assert_eq!(keys, ["management.listen"], "{message}");
+    let insecure = format!("{open}insecure = true");
+    assert_eq!(address(&insecure), Some("0.0.0.0:9100".parse().unwrap()));
+    for wrong in [
+        "listen = \"localhost\"",
+        "listen = 1",
+        "listen = \"127.0.0.1:7001\"",
+    ] {
+        let (keys, message) = problems(&with(wrong));
+        assert_eq!(keys, ["management.listen"], "{message}");
+    }
+    let running = parse(&with(loopback)).unwrap();
+    let next = parse(&good()).unwrap().with_restart_keys_of(&running);
+    assert_eq!(next.management(), running.management());
+}
+
+#[test]
 fn a_provider_is_required() {
     let (keys, _) = problems("prefix = \"Acme\"");
     assert_eq!(keys, ["providers"]);

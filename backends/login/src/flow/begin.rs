@@ -8,6 +8,7 @@ use crate::{
     applications::Application,
     error::{LoginError, ParamRule},
     logins::{LoginCookie, LoginToken, NewPollingLogin, SealedRedirect, UserCode, set_sealed},
+    metrics::providers::LoginMode,
     oauth::Provider,
     return_to::ReturnTo,
     service::Service,
@@ -57,6 +58,7 @@ pub(crate) async fn begin_redirect(
         cookie: LoginCookie::generate(),
     };
     let sealed = seal.seal(&state, &login);
+    provider.metrics().count_begun(LoginMode::Redirect);
     Ok(ProviderRedirect {
         url: provider.authorize_url(&state, &login.cookie),
         set_cookie: set_sealed(
@@ -92,6 +94,7 @@ pub(crate) async fn begin_polling(
         expires_at,
     };
     service.state.logins.store().begin(login).await?;
+    provider.metrics().count_begun(LoginMode::Polling);
     Ok(StartedPollingLogin {
         token,
         user_code,

@@ -63,6 +63,7 @@ pub(crate) async fn check(
                 });
             }
         };
+        let _waiting = service.state.metrics.checks.wait();
         tokio::select! {
             () = woken => {}
             () = tokio::time::sleep_until(deadline.min(status_end)) => {}

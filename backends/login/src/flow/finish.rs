@@ -21,9 +21,11 @@ use crate::{
         Claim, ClaimTimeouts, Completion, FailureReason, Login, LoginCookie, LoginSeal, LoginState,
         Mode, Outcome, Status, Ticket, login_cookie_value,
     },
+    metrics::providers::{LoginMode, LoginOutcome},
     oauth::ProviderFault,
     return_to::{with_error, with_ticket},
     service::Service,
+    trace::carried,
 };
 
 /// The parameters of a callback, apart from `state`.
@@ -86,7 +88,7 @@ pub(crate) async fn finish_login(
     };
     let task = service
         .state
-        .spawn_tracked(work.instrument(Span::current()));
+        .spawn_tracked(carried(work).instrument(Span::current()));
     let failed = |_| LoginError::Internal {
         what: "the task of a callback failed",
     };
@@ -202,8 +204,33 @@ async fn claim_and_finish(
         cookie,
     } = found;
     login.status = Status::Exchanging(claim(service, &login, source, &cookie).await?);
+    let metrics = service.state.metrics.providers.of(&login.provider);
+    let mode = LoginMode::from(&login.mode);
+    let ended = finish(service, login, application, &cookie, grant).await;
+    let outcome = match &ended {
+        Ok(ended) => ended.outcome,
+        Err(error) => error.into(),
+    };
+    metrics.count_finished(mode, outcome);
+    ended.map(|ended| ended.browser)
+}
+
+/// How a claimed login ended.
+struct Ended {
+    browser: BrowserOutcome,
+    outcome: LoginOutcome,
+}
+
+/// Completes or fails a claimed login.
+async fn finish(
+    service: &Service,
+    login: Login,
+    application: Arc<Application>,
+    cookie: &LoginCookie,
+    grant: Grant,
+) -> Result<Ended, LoginError> {
     match grant {
-        Grant::Code(code) => exchange(service, login, application, code, &cookie).await,
+        Grant::Code(code) => exchange(service, login, application, code, cookie).await,
         Grant::Error(error) => {
             let reason = if error == "access_denied" {
                 FailureReason::AccessDenied
@@ -252,7 +279,7 @@ async fn exchange(
     application: Arc<Application>,
     code: String,
     cookie: &LoginCookie,
-) -> Result<BrowserOutcome, LoginError> {
+) -> Result<Ended, LoginError> {
     let outcome = try_exchange(service, &login, application, code, cookie).await;
     if outcome.is_err() {
         // The store failed, and the code is spent, so the login cannot continue. If the store is available again,
@@ -269,7 +296,7 @@ async fn try_exchange(
     application: Arc<Application>,
     code: String,
     cookie: &LoginCookie,
-) -> Result<BrowserOutcome, LoginError> {
+) -> Result<Ended, LoginError> {
     match identify(service, login, code, cookie).await? {
         Ok((account, created)) => {
             complete(service, login.clone(), application, account, created).await
@@ -288,13 +315,13 @@ async fn identify(
     cookie: &LoginCookie,
 ) -> Result<Result<(Account, bool), FailureReason>, LoginError> {
     let Some(provider) = service.providers.find(&login.provider) else {
-        tracing::warn!(provider = %login.provider, "login failed: provider {} is no longer configured", login.provider);
+        tracing::warn!(provider = %login.provider, "login failed: provider {{provider}} is no longer configured");
         return Ok(Err(FailureReason::ProviderFailed));
     };
     let identified = tokio::select! {
         identified = provider.identify(code, cookie) => identified,
         () = service.state.wait_until_giving_up() => {
-            tracing::warn!(provider = %login.provider, "login failed: provider {} did not answer before the shutdown", login.provider);
+            tracing::warn!(provider = %login.provider, "login failed: provider {{provider}} did not answer before the shutdown");
             return Ok(Err(FailureReason::ProviderTimeout));
         }
     };
@@ -322,7 +349,7 @@ async fn identify(
 
 fn log_fault(login: &Login, fault: &ProviderFault) {
     let cause = std::error::Error::source(fault).map(field::display);
-    tracing::warn!(provider = %login.provider, cause, "login failed at provider {}: {fault}", login.provider);
+    tracing::warn!(provider = %login.provider, %fault, cause, "login failed at provider {{provider}}: {{fault}}");
 }
 
 async fn complete(
@@ -331,7 +358,7 @@ async fn complete(
     application: Arc<Application>,
     account: Account,
     created: bool,
-) -> Result<BrowserOutcome, LoginError> {
+) -> Result<Ended, LoginError> {
     Span::current().record("account.id", account.id.get());
     let ticket = match &login.mode {
         Mode::Redirect { return_to: Some(_) } => Some(Ticket::generate()),
@@ -345,13 +372,13 @@ async fn complete(
         ticket: stored_ticket,
     };
     let stored = store_outcome(service, &login, outcome).await?;
-    match (login.mode, ticket) {
+    let browser = match (login.mode, ticket) {
         (
             Mode::Redirect {
                 return_to: Some(url),
             },
             Some(ticket),
-        ) => Ok(BrowserOutcome::ReturnTo(with_ticket(url, &ticket))),
+        ) => BrowserOutcome::ReturnTo(with_ticket(url, &ticket)),
         (Mode::Redirect { .. }, _) => {
             let completion = Completion {
                 account,
@@ -359,21 +386,28 @@ async fn complete(
                 finished_at: stored.at,
                 claimable_until: stored.claimable_until,
             };
-            issue_random(service, &completion, login.application)
-                .await
-                .map(BrowserOutcome::Result)
+            let issued = issue_random(service, &completion, login.application).await;
+            BrowserOutcome::Result(issued?)
         }
-        (Mode::Polling { .. }, _) => Ok(BrowserOutcome::Close(application)),
-    }
+        (Mode::Polling { .. }, _) => BrowserOutcome::Close(application),
+    };
+    Ok(Ended {
+        browser,
+        outcome: LoginOutcome::SUCCESS,
+    })
 }
 
-fn failure_outcome(login: &Login, reason: FailureReason, problem: LoginError) -> BrowserOutcome {
-    match &login.mode {
+fn failure_outcome(login: &Login, reason: FailureReason, problem: LoginError) -> Ended {
+    let browser = match &login.mode {
         Mode::Redirect {
             return_to: Some(url),
         } => BrowserOutcome::ReturnTo(with_error(url.clone(), reason)),
         Mode::Redirect { return_to: None } | Mode::Polling { .. } => {
             BrowserOutcome::Problem(problem)
         }
+    };
+    Ended {
+        browser,
+        outcome: reason.into(),
     }
 }

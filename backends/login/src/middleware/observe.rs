@@ -12,8 +12,12 @@ use gateway_protocol::{
     log_text,
 };
 use http::{
-    HeaderName, HeaderValue,
+    HeaderName, HeaderValue, StatusCode,
     header::{CACHE_CONTROL, CONTENT_LANGUAGE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS},
+};
+use signpost_kit::{
+    config::shared_keys::Log,
+    logging::{ACCESS_TARGET, is_sampled},
 };
 use tracing::{Instrument, Span, field};
 
@@ -47,11 +51,21 @@ pub(super) async fn observe(
     let request = Request::from_parts(parts, body);
     let mut response = next.run(request).instrument(span.clone()).await;
     add_headers(&mut response, &info);
-    // With log.access = false, only server errors are logged.
-    if context.service.config.log().access || response.status().is_server_error() {
+    if is_logged(context.service.config.log(), is_health, response.status()) {
         log_access(&span, is_health, &response, begun_at);
     }
     response
+}
+
+/// Whether a request gets a line. With `log.access = false`, only server errors do. Failures are never sampled away. The
+/// lines of `/healthz` and `/readyz` have a level of their own.
+fn is_logged(log: &Log, is_health: bool, status: StatusCode) -> bool {
+    let is_failure = status.is_client_error() || status.is_server_error();
+    if log.access {
+        is_failure || is_health || is_sampled(log.access_sample)
+    } else {
+        status.is_server_error()
+    }
 }
 
 fn add_headers(response: &mut Response, info: &RequestInfo) {
@@ -88,31 +102,25 @@ fn log_access(span: &Span, is_health: bool, response: &Response, begun_at: Insta
         Some(Unrendered(error)) => log_problem(error, status, duration_ms),
         // Monitoring calls these every few seconds.
         None if is_health => {
-            tracing::debug!(http.status_code = status, duration_ms, "answered {status}");
+            tracing::debug!(target: ACCESS_TARGET, { http.status_code = status, duration_ms }, "answered {{http.status_code}}");
         }
-        None => tracing::info!(http.status_code = status, duration_ms, "answered {status}"),
+        None => {
+            tracing::info!(target: ACCESS_TARGET, { http.status_code = status, duration_ms }, "answered {{http.status_code}}");
+        }
     }
 }
 
 fn log_problem(error: &LoginError, status: u16, duration_ms: u64) {
     let code = error.code();
-    let cause = error.source().map(with_causes).map(field::display);
+    tracing::info!(
+        target: ACCESS_TARGET,
+        { http.status_code = status, problem.code = code, duration_ms, %error },
+        "answered {{http.status_code}}: {{error}}"
+    );
     // A provider's faults were logged where they occurred. The other 5xx are errors of this service.
     if matches!(error, LoginError::Store(_) | LoginError::Internal { .. }) {
-        tracing::error!(
-            http.status_code = status,
-            problem.code = code,
-            duration_ms,
-            cause,
-            "answered {status}: {error}"
-        );
-    } else {
-        tracing::info!(
-            http.status_code = status,
-            problem.code = code,
-            duration_ms,
-            "answered {status}: {error}"
-        );
+        let cause = error.source().map(with_causes).map(field::display);
+        tracing::error!(problem.code = code, %error, cause, "the request failed: {{error}}");
     }
 }
 

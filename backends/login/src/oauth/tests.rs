@@ -47,7 +47,12 @@ impl FakeProvider {
             config.providers().iter().next().unwrap().clone(),
             config.public_url().clone(),
         );
-        Provider::new(&config.0, &config.1, HttpClient::new().unwrap())
+        Provider::new(
+            &config.0,
+            &config.1,
+            HttpClient::new().unwrap(),
+            Arc::default(),
+        )
     }
 }
 

@@ -85,13 +85,20 @@ impl Running {
         Ok(())
     }
 
+    /// The limit on the process' open files.
+    pub(super) const fn descriptors(&self) -> Descriptors {
+        self.descriptors
+    }
+
     fn warn_of_descriptors(&self) {
         let wanted = self.service().config().limits().connections;
         let possible = self.descriptors.connection_limit(wanted);
         if possible < wanted {
-            let limit = self.descriptors.limit();
             tracing::warn!(
-                "limits.connections is {wanted}, but the limit of {limit} file descriptors allows only {possible} connections"
+                wanted,
+                descriptors = self.descriptors.limit(),
+                possible,
+                "limits.connections is {{wanted}}, but the limit of {{descriptors}} file descriptors allows only {{possible}} connections"
             );
         }
     }
@@ -129,9 +136,11 @@ impl Reload for ProgramReload {
     }
 
     async fn apply(&self, config: Config) -> anyhow::Result<()> {
-        self.log.apply(config.log());
+        let log = self.log.prepare(config.log()).await?;
         // The routes are those of the start, so this succeeds as the start did.
-        Ok(self.running.reload(config)?)
+        self.running.reload(config)?;
+        log.apply();
+        Ok(())
     }
 
     fn health_address(&self) -> SocketAddr {

@@ -18,17 +18,34 @@ use tokio::{
     time::{Instant, sleep, sleep_until},
 };
 
-use super::{Program, running::Running, sweeper::sweep_until_stopped};
+use super::{
+    Program,
+    management::{self, ProcessCounts},
+    running::Running,
+    sweeper::sweep_until_stopped,
+};
 use crate::routes::Routes;
 
 /// Serves until SIGTERM or SIGINT.
-pub(super) async fn serve(program: &Program, running: &Running) -> anyhow::Result<()> {
+pub(super) async fn serve(
+    program: &Program,
+    running: &Running,
+    counts: ProcessCounts,
+) -> anyhow::Result<()> {
     let address = running.service().config().listen();
     let listener = TcpListener::bind(address).await;
     let listener = listener.with_context(|| format!("cannot listen on {address}: is the port in use by another program, or by another instance of this one?"))?;
+    let management = management::bind(&running.service())?;
     let signals = StopSignals::listen().context("cannot handle SIGTERM and SIGINT")?;
     let address = listener.local_addr()?;
-    tracing::info!(%address, "{} {} is listening on {address}", program.name, program.version);
+    tracing::info!(
+        %address, program.name = program.name, program.version = program.version,
+        "{{program.name}} {{program.version}} is listening on {{address}}"
+    );
+    // It goes on while the requests in flight finish.
+    let _management = management
+        .map(|management| management.start(program, running, counts))
+        .transpose()?;
     let sweeper = tokio::spawn(sweep_until_stopped(running.clone()));
     let (settings, current) = (running.clone(), running.clone());
     let handler =
@@ -61,9 +78,9 @@ async fn stop(running: &Running, mut signals: StopSignals, server: JoinHandle<()
     let settings = running.service().config().shutdown();
     let ShutdownSettings { drain_delay, grace } = settings;
     tracing::info!(
-        "stopping: new requests are served for another {} s, then those in flight have {} s",
-        drain_delay.as_secs(),
-        grace.as_secs()
+        drain_delay_seconds = drain_delay.as_secs(),
+        grace_seconds = grace.as_secs(),
+        "stopping: new requests are served for another {{drain_delay_seconds}} s, then those in flight have {{grace_seconds}} s"
     );
     state.enter_phase(Phase::Draining);
     tokio::select! {
@@ -84,7 +101,10 @@ async fn stop(running: &Running, mut signals: StopSignals, server: JoinHandle<()
     };
     tokio::select! {
         () = all => {}
-        () = give_up => tracing::warn!("aborted requests still in flight after {} s", grace.as_secs()),
+        () = give_up => tracing::warn!(
+            grace_seconds = grace.as_secs(),
+            "aborted requests still in flight after {{grace_seconds}} s"
+        ),
         () = signals.next() => {}
     }
 }

@@ -24,6 +24,7 @@ use crate::{
 
 mod abandoned_claims;
 mod flaky_store;
+mod metrics;
 mod own_endpoints;
 mod own_endpoints_errors;
 mod polling;

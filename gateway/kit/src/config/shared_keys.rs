@@ -1,8 +1,9 @@
 //! The keys that all programs share, with the same names, defaults and units. CONTRACT 1, 9 and 10.
 
 mod store;
+mod tracing;
 
-use std::num::NonZero;
+use std::{fmt, net::SocketAddr, num::NonZero, path::PathBuf};
 
 use gateway_protocol::{
     header::{HeaderNames, HeaderOverrides, Prefix},
@@ -11,8 +12,11 @@ use gateway_protocol::{
 use http::HeaderValue;
 use tracing_subscriber::EnvFilter;
 
-pub use self::store::store;
-use super::{Read, Section};
+pub use self::{
+    store::store,
+    tracing::{Collector, TracingSettings},
+};
+use super::{ADDRESS, Read, Section};
 use crate::{
     secret::Secret,
     shutdown::{self, ShutdownSettings},
@@ -29,6 +33,46 @@ pub struct Log {
     pub filter: String,
     /// Whether each request is logged.
     pub access: bool,
+    /// Where lines go.
+    pub output: LogOutput,
+    /// Where access lines go, if not to `output`.
+    pub access_output: Option<LogOutput>,
+    /// Of so many successes, one is logged. 1 to 1,000,000, default 1: each.
+    pub access_sample: u32,
+}
+
+/// Where log lines go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LogOutput {
+    /// To standard output.
+    Stdout,
+    /// To a file, which is appended to, and reopened on SIGUSR1.
+    File(PathBuf),
+}
+
+/// Maximum of `log.access_sample`.
+const MAX_SAMPLE: u32 = 1_000_000;
+
+const OUTPUT: &str = "\"stdout\", or the path of a file with at least one \"/\", for example \"/var/log/signpost/access.log\"";
+
+impl LogOutput {
+    /// A path needs a slash: so a misspelt `stdout` is no file.
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "stdout" => Some(Self::Stdout),
+            path if path.contains('/') && !path.ends_with('/') => Some(Self::File(path.into())),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for LogOutput {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stdout => formatter.write_str("standard output"),
+            Self::File(path) => path.display().fmt(formatter),
+        }
+    }
 }
 
 /// The format of log lines.
@@ -60,10 +104,16 @@ impl Log {
             },
         );
         let access = section.flag("access", true);
+        let output = section.parsed_by("output", "stdout", OUTPUT, LogOutput::parse);
+        let access_output = section.optional_by("access_output", OUTPUT, LogOutput::parse);
+        let access_sample = section.number("access_sample", 1..=MAX_SAMPLE, 1);
         Ok(Self {
             format: format?,
             filter: filter?,
             access: access?,
+            output: output?,
+            access_output: access_output?,
+            access_sample: access_sample?,
         })
     }
 }
@@ -117,6 +167,59 @@ pub fn gateway_secret(root: &mut Section<'_>) -> Read<Option<Secret>> {
         }
     }
     Ok(secret)
+}
+
+/// Reads `[management]`: the address of `/healthz`, `/readyz` and `/metrics`, by default `default`. `own` are the
+/// program's other addresses.
+///
+/// # Errors
+///
+/// The address is invalid or one of `own`, or it is not a loopback address and `insecure` is not set.
+pub fn management(
+    section: &mut Section<'_>,
+    default: &str,
+    own: &[SocketAddr],
+) -> Read<SocketAddr> {
+    let insecure = section.flag(INSECURE, false);
+    let address = section.address(LISTEN, default)?;
+    management_address(section, address, insecure?, own)
+}
+
+/// As [`management`], without a default: `None` if the file has no address.
+///
+/// # Errors
+///
+/// As [`management`].
+pub fn optional_management(
+    section: &mut Section<'_>,
+    own: &[SocketAddr],
+) -> Read<Option<SocketAddr>> {
+    let insecure = section.flag(INSECURE, false);
+    match section.optional(LISTEN, ADDRESS)? {
+        Some(address) => management_address(section, address, insecure?, own).map(Some),
+        None => insecure.map(|_| None),
+    }
+}
+
+const LISTEN: &str = "listen";
+const INSECURE: &str = "insecure";
+
+fn management_address(
+    section: &Section<'_>,
+    address: SocketAddr,
+    insecure: bool,
+    own: &[SocketAddr],
+) -> Read<SocketAddr> {
+    let found = address.to_string();
+    if own.contains(&address) {
+        let allowed = "an address other than listen";
+        return Err(section.problem(LISTEN, &found, allowed));
+    }
+    if address.ip().is_loopback() || insecure {
+        return Ok(address);
+    }
+    let allowed = "a loopback address, or insecure = true in [management]";
+    Err(section.problem(LISTEN, &found, allowed))
 }
 
 /// Reads `threads`: worker threads, by default one per processor.

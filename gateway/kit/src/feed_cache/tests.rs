@@ -289,3 +289,45 @@ async fn a_full_cache_drops_values() {
     fixture.cache.cache.run_pending_tasks();
     assert!(fixture.cache.cache.entry_count() <= 10);
 }
+
+#[tokio::test]
+async fn lookups_are_counted_by_their_result() {
+    let fixture = Fixture::with(UnknownKeys::Cached);
+    let counts = |cache: &TestCache| {
+        let CacheStatus {
+            hits,
+            misses,
+            stale,
+            entries,
+        } = cache.status();
+        [hits, misses, stale, entries]
+    };
+    assert_eq!(counts(&fixture.cache), [0; 4]);
+    // Unknown, then known to be unknown.
+    fixture.find(None).await;
+    fixture.find_cached().await;
+    assert_eq!(counts(&fixture.cache), [1, 1, 0, 1]);
+    // A caller that needs a value goes on to `find`, which counts it.
+    assert!(fixture.cache.fresh(&1).is_none());
+    assert_eq!(counts(&fixture.cache), [1, 1, 0, 1]);
+    fixture.cache.invalidate(1);
+    fixture.find(Some(5)).await;
+    assert!(fixture.cache.fresh(&1).is_some());
+    fixture.cache.count_hit();
+    assert_eq!(counts(&fixture.cache), [3, 2, 0, 1]);
+    fixture.advance(61);
+    assert_eq!(fixture.find_without_store().await, Some(5));
+    assert_eq!(counts(&fixture.cache), [3, 2, 1, 1]);
+    fixture.advance(61);
+    fixture.find(Some(6)).await;
+    assert_eq!(counts(&fixture.cache), [3, 3, 1, 1]);
+    // Expired, and the store does not answer.
+    fixture.cache.invalidate(1);
+    assert_eq!(fixture.find_without_store().await, None);
+    assert_eq!(counts(&fixture.cache), [3, 4, 1, 0]);
+    let resized = fixture.cache.resized(20);
+    resized.find(2, async { Ok(Some(1)) }).await.unwrap();
+    assert_eq!(counts(&resized), [3, 5, 1, 1]);
+    fixture.cache.clear();
+    assert_eq!(fixture.cache.status().entries, 0);
+}

@@ -124,6 +124,13 @@ impl Debts {
         }
     }
 
+    /// The number of keys with a debt at `now`. Locks each set in turn, for nanoseconds.
+    pub(super) fn keys_with_debt(&self, now: Instant) -> usize {
+        let (now, mut keys) = (self.elapsed(now), 0);
+        self.for_each(|_, slot| keys += usize::from(slot.debt(now) > 0));
+        keys
+    }
+
     fn lock(&self, key: u64) -> (usize, MutexGuard<'_, [Slot; WAYS]>) {
         #[expect(
             clippy::cast_possible_truncation,

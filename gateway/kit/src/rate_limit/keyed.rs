@@ -187,6 +187,12 @@ impl KeyedDebts {
         }
     }
 
+    /// The number of keys with a debt, for the metrics: less than a millisecond's work, with one set locked at a time.
+    #[must_use]
+    pub fn keys_with_debt(&self, now: Instant) -> usize {
+        self.debts.keys_with_debt(now)
+    }
+
     /// What must be reported: of the keys with a significant use, the `limit` with the highest debts.
     #[must_use]
     pub fn unreported(&self, limit: usize, now: Instant) -> Vec<Used> {

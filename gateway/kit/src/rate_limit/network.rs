@@ -40,6 +40,12 @@ impl NetworkLimiter {
         }
     }
 
+    /// The number of networks and sites with a debt, for the metrics: less than a millisecond's work, with one set locked at a time.
+    #[must_use]
+    pub fn keys_with_debt(&self, now: Instant) -> usize {
+        self.debts.keys_with_debt(now)
+    }
+
     /// Counts an event of `client`. Costs no allocation, and the locks of one set or two.
     ///
     /// # Errors

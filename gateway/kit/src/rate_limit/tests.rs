@@ -161,3 +161,24 @@ fn retry_after_is_rounded_up_and_never_0() {
     }
     assert_eq!(retry_after_seconds(Duration::from_micros(1)), 1);
 }
+
+#[test]
+fn keys_count_until_their_debt_is_paid() {
+    let now = Instant::now();
+    let networks = limiter(now);
+    assert_eq!(networks.keys_with_debt(now), 0);
+    // The network and the site around it; an IPv4 address is both.
+    served(&networks, "2001:db8::1", 1, now);
+    served(&networks, "192.0.2.1", 1, now);
+    assert_eq!(networks.keys_with_debt(now), 3);
+    assert_eq!(networks.keys_with_debt(now + 99 * MILLISECOND), 2);
+    assert_eq!(networks.keys_with_debt(now + 100 * MILLISECOND), 0);
+    let keyed = KeyedDebts::new(now);
+    for rule in 0..1000 {
+        let subject = Subject::Application(1);
+        let rate = Rate::new(1, 1).unwrap();
+        keyed.count(&Key { rule, subject }, rate, now).unwrap();
+    }
+    assert_eq!(keyed.keys_with_debt(now), 1000);
+    assert_eq!(keyed.keys_with_debt(now + Duration::from_secs(1)), 0);
+}

@@ -133,7 +133,7 @@ pub(super) fn commands(file: &Path) -> mpsc::Receiver<Command> {
 
 /// Binds the socket as soon as the process that has it ends.
 async fn listen_later(file: &Path, cause: &io::Error) -> UnixListener {
-    tracing::warn!(%cause, "the reload command is not available yet ({cause}); use SIGHUP instead");
+    tracing::warn!(%cause, "the reload command is not available yet ({{cause}}); use SIGHUP instead");
     loop {
         tokio::time::sleep(BIND_INTERVAL).await;
         if let Ok(listener) = listen(file) {

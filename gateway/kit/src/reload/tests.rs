@@ -95,7 +95,7 @@ impl Running {
             fails: Arc::clone(&fails),
         };
         let hangups = ReloadSignals::listen().unwrap();
-        let reloader = Reloader::new(program, file.clone(), settings, hangups);
+        let reloader = Reloader::new(program, file.clone(), settings, hangups, Arc::default());
         Self {
             _folder: folder,
             file,

@@ -102,6 +102,31 @@ pub enum Slip {
 }
 
 impl Slip {
+    /// One of each kind, with an empty name as the preset's.
+    pub const ALL: [Self; 21] = [
+        Self::Unsorted,
+        Self::EmptyDropped,
+        Self::EmptyKept,
+        Self::Decoded,
+        Self::Encoded,
+        Self::KeyLabelled,
+        Self::KeyNotLabelled,
+        Self::KeyInFront,
+        Self::Layout,
+        Self::TrailingNewline,
+        Self::EscapeCase,
+        Self::Cover,
+        Self::Algorithm,
+        Self::HmacHash,
+        Self::TimeNotSigned,
+        Self::SpaceAsEscape,
+        Self::SpaceAsPlus,
+        Self::QueryLeftOut,
+        Self::Preset(""),
+        Self::PreviousKey,
+        Self::KeyOrValue,
+    ];
+
     /// The key of the hint's text in the language files.
     #[must_use]
     pub const fn text_id(self) -> &'static str {

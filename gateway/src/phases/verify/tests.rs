@@ -318,3 +318,51 @@ fn the_number_of_explanations_is_limited() {
         Err(Rejection::SignMismatch { slip: None })
     ));
 }
+
+#[test]
+fn the_clock_of_a_client_is_observed() {
+    let clock_skew = Arc::new(ClockSkew::default());
+    let mut case = Case::new();
+    case.verifier = case.verifier.observing(Some(Arc::clone(&clock_skew)));
+    case.app = app(ReplayPolicy::Reject, None);
+    let counts = || [true, false].map(|is_verified| clock_skew.observed(is_verified).count());
+    let signed = |time: u64| signed_with(KEY, &format!("a=1&time={time}"));
+    let good = signed(NOW + 2000);
+    assert!(case.post(&good).is_ok());
+    assert_eq!(counts(), [1, 0]);
+    assert!((clock_skew.observed(true).sum - 2.0).abs() < 1e-9);
+    // Its signature is right, too.
+    let replayed = case.post(&good);
+    assert!(matches!(replayed, Err(Rejection::RequestReplayed)));
+    assert_eq!(counts(), [2, 0]);
+    // Not readable, or without a time.
+    for unread in [
+        format!("a=1&time={}", NOW / 1000),
+        "a=1&time=x".to_owned(),
+        "a=1".to_owned(),
+    ] {
+        assert!(case.post(&unread).is_err());
+    }
+    assert_eq!(counts(), [2, 0]);
+    for (number, unverified) in [
+        signed(NOW - 31_000),
+        format!("a=1&time={NOW}"),
+        format!("a=1&time={NOW}&sign=0"),
+        signed_with(OLD_KEY, &format!("a=1&time={NOW}")),
+    ]
+    .iter()
+    .enumerate()
+    {
+        assert!(case.post(unverified).is_err());
+        assert_eq!(counts(), [2, number as u64 + 1]);
+    }
+    let sum = clock_skew.observed(false).sum;
+    assert!((sum + 31.0).abs() < 1e-9, "{sum}");
+    // Another configuration is told anew whether to observe.
+    let later = SignTime::from_millis(NOW);
+    case.verifier = case
+        .verifier
+        .with_config(sign_config(""), later, Duration::ZERO);
+    assert!(case.post(&signed(NOW)).is_ok());
+    assert_eq!(counts(), [2, 4]);
+}

@@ -7,15 +7,21 @@
 //! `statement_timeout` limits it.
 
 use std::{
-    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
-    time::Duration,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
 };
 
 use deadpool_postgres::Object;
 use tokio::{runtime::Handle, time::timeout};
 use tokio_postgres::{Row, types::ToSql};
 
-use crate::StoreError;
+use crate::{
+    StoreError,
+    statistics::{Statistics, in_micros},
+};
 
 /// Parameters of a statement.
 pub type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
@@ -31,15 +37,25 @@ pub struct Session {
     /// Calls in flight, dropped ones included.
     in_flight: AtomicUsize,
     has_timed_out: AtomicBool,
+    /// The wait for the connection in microseconds, until the first call has added it to its duration.
+    waited: AtomicU64,
+    statistics: Arc<Statistics>,
 }
 
 impl Session {
-    pub(super) fn new(client: Object, statement: Duration) -> Self {
+    pub(super) fn new(
+        client: Object,
+        statement: Duration,
+        waited: Duration,
+        statistics: Arc<Statistics>,
+    ) -> Self {
         Self {
             client: Some(client),
             statement,
             in_flight: AtomicUsize::new(0),
             has_timed_out: AtomicBool::new(false),
+            waited: AtomicU64::new(in_micros(waited)),
+            statistics,
         }
     }
 
@@ -113,8 +129,14 @@ impl Session {
         &self,
         work: impl Future<Output = Result<T, tokio_postgres::Error>>,
     ) -> Result<T, StoreError> {
+        let begun_at = Instant::now();
+        let waited = Duration::from_micros(self.waited.swap(0, Ordering::Relaxed));
         self.in_flight.fetch_add(1, Ordering::Relaxed);
-        let Ok(done) = timeout(self.statement + GRACE, work).await else {
+        let done = timeout(self.statement + GRACE, work).await;
+        let is_success = matches!(done, Ok(Ok(_)));
+        self.statistics
+            .count_call(waited + begun_at.elapsed(), is_success);
+        let Ok(done) = done else {
             self.has_timed_out.store(true, Ordering::Relaxed);
             return Err(StoreError::TimedOut);
         };

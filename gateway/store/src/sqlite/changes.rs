@@ -1,7 +1,10 @@
 //! The change feed of SQLite: a writer records changes in its transaction, and every process reads new records when
 //! `data_version` shows that another connection has written.
 
-use std::{thread, time::Duration};
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
 
 use rusqlite::{Connection, Transaction, params};
 use tokio::sync::oneshot::error::TryRecvError;
@@ -65,9 +68,11 @@ struct Watcher {
 impl Watcher {
     fn start(database: SqliteDatabase) -> rusqlite::Result<Self> {
         let pooled = database.dedicated_connection()?;
+        let begun_at = Instant::now();
         // In this order a record that is written in between is read twice rather than never.
         let data_version = data_version(&pooled.connection)?;
         let last_id = last_id(&pooled.connection)?;
+        database.counters().feed_was_read(begun_at);
         Ok(Self {
             database,
             pooled: Some(pooled),
@@ -90,6 +95,13 @@ impl Watcher {
     }
 
     fn read_new_records(&mut self, on_change: &mut impl FnMut(Change)) -> rusqlite::Result<()> {
+        let begun_at = Instant::now();
+        self.read_since_last(on_change)?;
+        self.database.counters().feed_was_read(begun_at);
+        Ok(())
+    }
+
+    fn read_since_last(&mut self, on_change: &mut impl FnMut(Change)) -> rusqlite::Result<()> {
         let current = self
             .pooled
             .as_ref()

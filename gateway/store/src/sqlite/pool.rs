@@ -14,7 +14,10 @@ use std::{
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use crate::StoreError;
+use crate::{
+    StoreError,
+    statistics::{PoolStatistics, Statistics, Waiting},
+};
 
 /// Limit on concurrent calls, each with a connection and a blocking thread; also the limit on idle connections. In WAL
 /// mode readers do not wait for each other; writers always do.
@@ -30,6 +33,8 @@ pub(super) struct Pool {
     /// One writer of this process at a time, in order of arrival. SQLite has no queue: a writer that finds the lock
     /// taken sleeps and retries, so among many writers some would always time out.
     writer: Arc<Semaphore>,
+    waiting: Waiting,
+    statistics: Statistics,
 }
 
 /// The kind of a call.
@@ -48,6 +53,8 @@ impl Pool {
             idle: Mutex::new(vec![first]),
             permits: Arc::new(Semaphore::new(CONNECTIONS)),
             writer: Arc::new(Semaphore::new(1)),
+            waiting: Waiting::default(),
+            statistics: Statistics::default(),
         }
     }
 
@@ -65,12 +72,30 @@ impl Pool {
         T: Send + 'static,
         F: FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
     {
-        let deadline = Instant::now() + self.timeout;
+        let begun_at = Instant::now();
+        let outcome = self.run_until(begun_at + self.timeout, access, work).await;
+        self.statistics
+            .count_call(begun_at.elapsed(), outcome.is_ok());
+        outcome
+    }
+
+    async fn run_until<T, F>(
+        self: &Arc<Self>,
+        deadline: Instant,
+        access: Access,
+        work: F,
+    ) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
+    {
+        let waiting = self.waiting.begin();
         let turn = match access {
             Access::Write => Some(acquire(&self.writer, deadline).await?),
             Access::Read => None,
         };
         let permit = acquire(&self.permits, deadline).await?;
+        drop(waiting);
         let (sender, outcome) = oneshot::channel();
         let pool = Arc::clone(self);
         // No await between the permit and here: if the caller is dropped, the permit stays with the work.
@@ -142,6 +167,19 @@ impl Pool {
 
     fn idle(&self) -> MutexGuard<'_, Vec<Pooled>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn statistics(&self) -> &Statistics {
+        &self.statistics
+    }
+
+    /// The connections at this moment.
+    pub(super) fn connections(&self) -> PoolStatistics {
+        PoolStatistics {
+            idle: self.idle().len(),
+            in_use: CONNECTIONS - self.permits.available_permits().min(CONNECTIONS),
+            waiting: self.waiting.count(),
+        }
     }
 
     #[cfg(test)]

@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use end_to_end::port::free_address;
 
 use super::{
-    Environment, Setup,
+    Contestant, Environment, Setup,
     rendering::{Line, Rendering, program, text},
 };
 use crate::{
@@ -26,6 +26,7 @@ const CLIENT_LIMITS: &str = "[connections]\nper_address = 20000\nrequests = 1000
 ///
 /// When a file or the store cannot be written, or the program is missing.
 pub(super) fn configure(
+    contestant: Contestant,
     rendering: &Rendering,
     environment: &Environment,
     keys: &Keys,
@@ -34,7 +35,8 @@ pub(super) fn configure(
     fs::write(folder.join(KEY_FILE), keys.single.expose())?;
     keys.tls.write(folder)?;
     let file = folder.join("signpost.toml");
-    fs::write(&file, config(rendering, folder))?;
+    let config = config(rendering, folder) + &observability(contestant, rendering);
+    fs::write(&file, config)?;
     if rendering.setup == Setup::Multi {
         keys.store(&file)?;
     }
@@ -78,6 +80,19 @@ fn config(rendering: &Rendering, folder: &Path) -> String {
          [versions.v1]\nbackend = \"{v1}\"\n\n[versions.v2]\nbackend = \"{v2}\"\n\n{applications}\n\n\
          [sign]\n{sign}\n\n{CLIENT_LIMITS}[management]\nlisten = \"{management}\"\n\n[log]\naccess = false\n",
     )
+}
+
+/// The sections in which the contestants differ.
+fn observability(contestant: Contestant, rendering: &Rendering) -> String {
+    match contestant {
+        Contestant::SignpostUnmetered => "\n[metrics]\nenabled = false\n".to_owned(),
+        // The backend takes the place of a collector: it answers everything with 200.
+        Contestant::SignpostTraced => format!(
+            "\n[tracing]\nendpoint = \"http://{}/v1/traces\"\nsampled_per_million = 10000\n",
+            rendering.v1
+        ),
+        _ => String::new(),
+    }
 }
 
 fn tls_listener(rendering: &Rendering, folder: &Path) -> String {

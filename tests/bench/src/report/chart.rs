@@ -95,7 +95,7 @@ fn panel(case: Case, bars: &[Bar], left: usize, top: usize) -> String {
         let y = top + PANEL_TITLE + index * ROW;
         let length = bar.figure / longest * room;
         let (bar_left, text_y) = (left + NAMES, y + BAR - 2);
-        let weight = if bar.contestant == Contestant::Signpost {
+        let weight = if bar.contestant.is_signpost() {
             " font-weight=\"600\""
         } else {
             ""
@@ -118,7 +118,9 @@ fn panel(case: Case, bars: &[Bar], left: usize, top: usize) -> String {
 
 const fn colour(contestant: Contestant) -> &'static str {
     match contestant {
-        Contestant::Signpost => "#1f6feb",
+        Contestant::Signpost | Contestant::SignpostUnmetered | Contestant::SignpostTraced => {
+            "#1f6feb"
+        }
         Contestant::BarePingora => "#9ec5fe",
         Contestant::NginxLua => "#2da44e",
         Contestant::NginxMap => "#aceebb",

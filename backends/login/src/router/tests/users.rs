@@ -240,7 +240,9 @@ async fn a_panic_becomes_a_problem() {
         version: "v1".parse().unwrap(),
     };
     let routes = Router::new().route("/panic", get(async || -> StatusCode { panic!("as asked") }));
-    setup.router = middleware::around_everything(routes, &context);
+    let counted = &setup.service.state().metrics.requests;
+    let requests = counted.of_version("v1", []);
+    setup.router = middleware::around_everything(routes, &context, requests);
     let answer = setup
         .call("GET", "/panic", &[("acme-x-language", "ja")])
         .await;

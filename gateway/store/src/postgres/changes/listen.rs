@@ -1,6 +1,9 @@
 //! The feed by `LISTEN`: the server notifies of each change when it is committed.
 
-use std::{convert::Infallible, time::Duration};
+use std::{
+    convert::Infallible,
+    time::{Duration, Instant},
+};
 
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_postgres::{Client, Statement, error::SqlState};
@@ -112,12 +115,19 @@ impl Listener {
         let Some(statement) = &self.not_notified else {
             return Ok(Vec::new());
         };
+        let begun_at = Instant::now();
         let rows = timeout(ANSWER_TIMEOUT, self.client.query(statement, &[])).await;
-        match rows.map_err(|_| StoreError::TimedOut)? {
-            Ok(rows) => self.seen.new_changes(&rows),
-            Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => Ok(Vec::new()),
-            Err(error) => Err(error.into()),
-        }
+        let changes = match rows.map_err(|_| StoreError::TimedOut)? {
+            Ok(rows) => self.seen.new_changes(&rows)?,
+            // Nothing was read.
+            Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => {
+                return Ok(Vec::new());
+            }
+            Err(error) => return Err(error.into()),
+        };
+        // The server sends notifications of earlier changes before the answer, on the same connection.
+        self.database.counters().feed_was_read(begun_at);
+        Ok(changes)
     }
 
     /// Reports each change, until the connection fails.

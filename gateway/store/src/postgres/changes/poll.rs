@@ -70,11 +70,13 @@ impl Poller {
     }
 
     async fn poll(&mut self, on_change: &mut impl FnMut(Change)) -> Result<(), StoreError> {
+        let begun_at = Instant::now();
         let rows = self.recorded().await?;
         self.seen
             .new_changes(&rows)?
             .into_iter()
             .for_each(on_change);
+        self.database.counters().feed_was_read(begun_at.into_std());
         Ok(())
     }
 

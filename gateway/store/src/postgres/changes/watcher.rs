@@ -81,7 +81,10 @@ async fn restart(database: &PostgresDatabase, clock: &Clock, error: StoreError) 
     loop {
         let text = cause.in_short();
         if text != logged {
-            tracing::warn!("the store's change feed is lost until the store answers again: {text}");
+            tracing::warn!(
+                cause = %text,
+                "the store's change feed is lost until the store answers again: {{cause}}"
+            );
             logged = text;
         }
         tokio::time::sleep(RETRY_INTERVAL).await;

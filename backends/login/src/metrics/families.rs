@@ -1,0 +1,142 @@
+//! The families of the login service. conf/observe/README.md describes each.
+
+use std::{fmt, sync::Arc};
+
+use signpost_kit::metrics::{Family, Scrape, Source};
+
+use super::{
+    LoginMetrics,
+    providers::{CALLS, MODES, OTHER, OUTCOMES, ProviderMetrics, RESULTS},
+};
+use crate::config::ProviderName;
+
+const REQUESTS: Family = Family {
+    name: "signpost_login_requests",
+    help: "Requests that a backend answered",
+};
+const DURATION: Family = Family {
+    name: "signpost_login_request_duration_seconds",
+    help: "From the received head to the answer, without the waits of /check",
+};
+const BEGUN: Family = Family {
+    name: "signpost_logins_begun",
+    help: "Logins that were begun",
+};
+const FINISHED: Family = Family {
+    name: "signpost_logins_finished",
+    help: "Logins that ended",
+};
+const CALL_DURATION: Family = Family {
+    name: "signpost_provider_call_duration_seconds",
+    help: "Calls to providers",
+};
+const IN_FLIGHT: Family = Family {
+    name: "signpost_provider_calls_in_flight",
+    help: "Calls in flight, of all providers",
+};
+const WAITING: Family = Family {
+    name: "signpost_checks_waiting",
+    help: "Clients whose /check waits",
+};
+
+/// Writes the counters of a process as metrics.
+#[derive(Debug)]
+pub(crate) struct LoginFamilies(pub(crate) Arc<LoginMetrics>);
+
+impl Source for LoginFamilies {
+    fn write(&self, scrape: &mut Scrape<'_>) -> fmt::Result {
+        self.write_requests(scrape)?;
+        let providers = self.0.providers.all();
+        write_logins(&providers, self.0.providers.other(), scrape)?;
+        write_calls(&providers, scrape)?;
+        let in_flight = providers.iter().map(|(_, one)| one.in_flight());
+        let in_flight = in_flight.sum::<usize>() as u64;
+        scrape.gauge(IN_FLIGHT, |add| add(&[], in_flight))?;
+        let waiting = self.0.checks.count() as u64;
+        scrape.gauge(WAITING, |add| add(&[], waiting))
+    }
+}
+
+impl LoginFamilies {
+    fn write_requests(&self, scrape: &mut Scrape<'_>) -> fmt::Result {
+        let versions = self.0.requests.all();
+        scrape.counter(REQUESTS, |add| {
+            for version in &versions {
+                for (endpoint, status_class, number) in version.counted() {
+                    let labels = [
+                        ("version", version.version()),
+                        ("endpoint", endpoint),
+                        ("status_class", status_class),
+                    ];
+                    add(&labels, number)?;
+                }
+            }
+            Ok(())
+        })?;
+        scrape.histogram(DURATION, |add| {
+            for version in &versions {
+                let labels = [("version", version.version())];
+                add(&labels, &version.durations().observed())?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// A provider's counters, and the label for it.
+type Named = (ProviderName, Arc<ProviderMetrics>);
+
+/// Writes a configured provider from 0 on, so that its first failure is an increase; all others once there is one.
+fn write_logins(
+    providers: &[Named],
+    other: &ProviderMetrics,
+    scrape: &mut Scrape<'_>,
+) -> fmt::Result {
+    let known = providers
+        .iter()
+        .map(|(name, provider)| (name.as_str(), &**provider, 0));
+    let all: Vec<_> = known.chain([(OTHER, other, 1)]).collect();
+    scrape.counter(BEGUN, |add| {
+        for (name, provider, min) in &all {
+            for (index, mode) in MODES.iter().enumerate() {
+                let number = provider.begun(index);
+                if number >= *min {
+                    add(&[("mode", mode), ("provider", name)], number)?;
+                }
+            }
+        }
+        Ok(())
+    })?;
+    scrape.counter(FINISHED, |add| {
+        for (name, provider, min) in &all {
+            for (index, mode) in MODES.iter().enumerate() {
+                for (number, outcome) in OUTCOMES.iter().enumerate() {
+                    let labels = [("mode", *mode), ("provider", *name), ("outcome", *outcome)];
+                    let number = provider.finished(index, number);
+                    if number >= *min {
+                        add(&labels, number)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+fn write_calls(providers: &[Named], scrape: &mut Scrape<'_>) -> fmt::Result {
+    scrape.histogram(CALL_DURATION, |add| {
+        for (name, provider) in providers {
+            for (kind, call) in CALLS.iter().enumerate() {
+                for (index, result) in RESULTS.iter().enumerate() {
+                    let labels = [
+                        ("provider", name.as_str()),
+                        ("call", call),
+                        ("result", result),
+                    ];
+                    add(&labels, &provider.calls(kind, index).observed())?;
+                }
+            }
+        }
+        Ok(())
+    })
+}

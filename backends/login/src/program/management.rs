@@ -1,0 +1,121 @@
+//! The management listener: what `/readyz` says, and the metrics of the program. CONTRACT 10.
+
+use std::{
+    net::{SocketAddr, TcpListener},
+    sync::Arc,
+};
+
+use anyhow::Context;
+use http::{Response, StatusCode};
+use signpost_kit::{
+    http_server::HttpTimeouts,
+    log_writer::DroppedLines,
+    management::{Management, Readiness, text},
+    metrics::{
+        Metrics, log::LogMetrics, process::ProcessMetrics, spans::SpanMetrics, store::StoreMetrics,
+    },
+    reload::{ReloadCounts, ReloadMetrics},
+    shutdown::Phase,
+};
+use tokio::sync::watch;
+
+use super::{Program, running::Running};
+use crate::{
+    metrics::LoginFamilies,
+    service::{Service, State},
+};
+
+/// The bound address of `management.listen`.
+pub(super) struct BoundManagement {
+    address: SocketAddr,
+    listener: TcpListener,
+}
+
+/// What the metrics show besides the service's own state.
+pub(super) struct ProcessCounts {
+    pub reloads: Arc<ReloadCounts>,
+    pub dropped_lines: DroppedLines,
+}
+
+/// Keeps the management listener open.
+pub(super) struct RunningManagement {
+    _phase: watch::Sender<Phase>,
+}
+
+/// Binds the address, if the configuration has one.
+///
+/// # Errors
+///
+/// The address is in use.
+pub(super) fn bind(service: &Service) -> anyhow::Result<Option<BoundManagement>> {
+    let Some(address) = service.config().management() else {
+        return Ok(None);
+    };
+    let listener = TcpListener::bind(address).with_context(|| {
+        format!("cannot listen on {address} (management.listen): is the port in use by another program, or by another instance of this one?")
+    })?;
+    Ok(Some(BoundManagement { address, listener }))
+}
+
+impl BoundManagement {
+    /// Serves on a thread of its own, until the process ends.
+    ///
+    /// # Errors
+    ///
+    /// The thread cannot be started.
+    pub(super) fn start(
+        self,
+        program: &Program,
+        running: &Running,
+        counts: ProcessCounts,
+    ) -> anyhow::Result<RunningManagement> {
+        let management = Management {
+            readiness: LoginReadiness(running.clone()),
+            metrics: metrics(program, &running.state(), counts),
+        };
+        let (phase, phases) = watch::channel(Phase::Serving);
+        management.start(self.listener, running.descriptors(), phases)?;
+        let address = self.address;
+        tracing::info!(management = %address, "management is listening on {{management}}");
+        Ok(RunningManagement { _phase: phase })
+    }
+}
+
+/// All sources of the program's metrics.
+fn metrics(program: &Program, state: &State, counts: ProcessCounts) -> Metrics {
+    let process = ProcessMetrics {
+        program: program.name,
+        version: program.version,
+    };
+    let store = state.database.clone();
+    Metrics::default()
+        .with(process)
+        .with(StoreMetrics::new(move || Some(store.clone())))
+        .with(LoginFamilies(state.metrics.clone()))
+        .with(ReloadMetrics(counts.reloads))
+        .with(LogMetrics::new(counts.dropped_lines))
+        .with(SpanMetrics(Arc::clone(&state.spans)))
+}
+
+/// What decides whether the service is ready.
+struct LoginReadiness(Running);
+
+impl Readiness for LoginReadiness {
+    fn timeouts(&self) -> HttpTimeouts {
+        self.0.http_settings().timeouts
+    }
+
+    async fn readiness(&self, _: Phase) -> Response<String> {
+        let state = self.0.state();
+        if state.is_draining() {
+            return text(StatusCode::SERVICE_UNAVAILABLE, "stopping\n");
+        }
+        match state.database.probe().await {
+            Ok(()) => text(StatusCode::OK, "ready\n"),
+            Err(_) => text(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "the store is unavailable\n",
+            ),
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! The spans of a sampled request: one for the request, and below it one for each call to a provider.
+//!
+//! The gateway decides which requests are sampled, and its span is the parent. Nothing of a trace is sent to providers.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Instant,
+};
+
+use axum::extract::Request;
+use gateway_protocol::{
+    header::{TRACEPARENT, X_GATEWAY_APP, X_GATEWAY_VERSION_SOURCE},
+    log_text,
+};
+use signpost_kit::spans::{
+    ServiceName, Tracer,
+    context::{TraceContext, TraceId, new_span_id, new_trace_id},
+    recording::Recording,
+    span::{Attributes, Kind, Span},
+};
+
+use crate::{request::RequestInfo, service::HandlerContext};
+
+/// The login service, in its spans.
+pub(crate) const SERVICE: ServiceName = ServiceName {
+    name: "signpost-login",
+    version: env!("CARGO_PKG_VERSION"),
+};
+
+/// Limit of the spans of a request below its own. A callback has two calls.
+const MAX_CALLS: usize = 8;
+
+tokio::task_local! {
+    /// The trace of the request that the task works for.
+    static CURRENT: Arc<RequestTrace>;
+}
+
+/// What is recorded of a sampled request. The spans are handed over when the last task that works for it is done with
+/// it, also if the client has left or the handler panicked.
+pub(crate) struct RequestTrace {
+    recording: Recording,
+    begun: Instant,
+    state: Mutex<State>,
+}
+
+struct State {
+    attributes: Attributes,
+    is_error: bool,
+    ended: Option<Instant>,
+    calls: Vec<Span>,
+}
+
+/// The outcome of a request, for its span.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TraceOutcome {
+    /// The answer's status.
+    pub(crate) status: u16,
+    /// The problem code, if the answer is a problem.
+    pub(crate) problem: Option<&'static str>,
+}
+
+impl RequestTrace {
+    /// Begins the trace of a request that has passed the check of the gateway's secret; `None` if it is not sampled.
+    pub(crate) fn begin(
+        tracer: &Arc<Tracer>,
+        request: &Request,
+        context: &HandlerContext,
+    ) -> Option<Arc<Self>> {
+        let begun = Instant::now();
+        let parent = parent(request);
+        let trace_id = parent.map_or_else(new_trace_id, |parent| parent.trace_id);
+        let digits = sampling_digits(parent, trace_id, tracer.follows_parent());
+        if !tracer.samples(parent.map(|parent| parent.is_sampled), digits) {
+            return None;
+        }
+        let parent = parent.map(|parent| parent.span_id);
+        let clock = context.service.state.clock();
+        let recording = Recording::begin(Arc::clone(tracer), trace_id, parent, clock);
+        Some(Arc::new(Self {
+            recording,
+            begun,
+            state: Mutex::new(State {
+                attributes: attributes(request, context),
+                is_error: false,
+                ended: None,
+                calls: Vec::new(),
+            }),
+        }))
+    }
+
+    /// Serves the request within its trace. `outcome` reads its answer.
+    pub(crate) async fn serve<T>(
+        self: Arc<Self>,
+        work: impl Future<Output = T>,
+        outcome: impl FnOnce(&T) -> TraceOutcome,
+    ) -> T {
+        let answer = CURRENT.scope(Arc::clone(&self), work).await;
+        self.finish(outcome(&answer));
+        answer
+    }
+
+    fn finish(&self, TraceOutcome { status, problem }: TraceOutcome) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.attributes.number("http.response.status_code", status);
+        if let Some(code) = problem {
+            state.attributes.text("signpost.problem.code", code);
+        }
+        state.is_error = status >= 500;
+        state.ended = Some(Instant::now());
+    }
+
+    fn add(&self, call: Span) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.calls.len() < MAX_CALLS {
+            state.calls.push(call);
+        }
+    }
+}
+
+impl Drop for RequestTrace {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let ended = state.ended.unwrap_or_else(Instant::now);
+        let mut request = self.recording.request("request", self.begun, ended);
+        request.attributes = std::mem::take(&mut state.attributes);
+        // A panic is answered with 500, outside of this.
+        request.is_error = state.is_error || std::thread::panicking();
+        let mut spans = vec![request];
+        spans.append(&mut state.calls);
+        self.recording.finish(spans);
+    }
+}
+
+/// The digits that decide if no parent does. A client may have chosen the trace id of a parent that is not followed.
+fn sampling_digits(
+    parent: Option<TraceContext>,
+    trace_id: TraceId,
+    follows_parent: bool,
+) -> [u8; 16] {
+    let is_foreign = parent.is_some() && !follows_parent;
+    let random = if is_foreign { new_trace_id() } else { trace_id };
+    let mut digits = [0; 16];
+    hex::encode_to_slice(&random[8..], &mut digits).expect("two digits a byte");
+    digits
+}
+
+/// The gateway's span for this request, if there is one valid `traceparent`.
+fn parent(request: &Request) -> Option<TraceContext> {
+    let mut given = request.headers().get_all(TRACEPARENT).iter();
+    let only = given.next().filter(|_| given.next().is_none())?;
+    TraceContext::parse(only.as_bytes())
+}
+
+fn attributes(request: &Request, context: &HandlerContext) -> Attributes {
+    let mut attributes = Attributes::with_capacity(8);
+    let method = log_text::method(request.method().as_str()).into_owned();
+    attributes.text("http.request.method", method);
+    let path = log_text::path(request.uri().path()).into_owned();
+    attributes.text("url.path", path);
+    attributes.text("signpost.version", context.version.as_str().to_owned());
+    if let Some(info) = request.extensions().get::<RequestInfo>() {
+        attributes.text("signpost.request.id", info.id.as_str().to_owned());
+    }
+    if let Some(ident) = request.headers().get(X_GATEWAY_APP) {
+        attributes.text("signpost.app", log_text::ident(ident.as_bytes()));
+    }
+    let source = request.headers().get(X_GATEWAY_VERSION_SOURCE);
+    if let Some(source) = source.and_then(|source| source.to_str().ok()) {
+        let source = log_text::method(source).into_owned();
+        attributes.text("signpost.version.source", source);
+    }
+    attributes
+}
+
+/// Makes `work` part of the current request's trace, in a task of its own.
+pub(crate) fn carried<T>(work: impl Future<Output = T>) -> impl Future<Output = T> {
+    let current = CURRENT.try_with(Arc::clone).ok();
+    async move {
+        match current {
+            Some(current) => CURRENT.scope(current, work).await,
+            None => work.await,
+        }
+    }
+}
+
+/// A call to a provider. Its URL is not recorded, only the host.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ProviderCall<'c> {
+    /// `token` or `user`.
+    pub(crate) name: &'static str,
+    /// The provider's name, as configured.
+    pub(crate) provider: &'c str,
+    /// The URL that is called.
+    pub(crate) url: &'c url::Url,
+}
+
+/// Records a call to a provider, if the request is sampled.
+pub(crate) async fn recorded<T, E>(
+    call: ProviderCall<'_>,
+    work: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
+    let Ok(current) = CURRENT.try_with(Arc::clone) else {
+        return work.await;
+    };
+    let begun = Instant::now();
+    let result = work.await;
+    let (id, ended) = (new_span_id(), Instant::now());
+    let recording = &current.recording;
+    let mut span = recording.step(id, call.name, Kind::Client, begun, ended);
+    let provider = call.provider.to_owned();
+    span.attributes.text("signpost.provider", provider);
+    if let Some(host) = call.url.host_str() {
+        span.attributes.text("server.address", host.to_owned());
+    }
+    if let Some(port) = call.url.port_or_known_default() {
+        span.attributes.number("server.port", port);
+    }
+    span.is_error = result.is_err();
+    current.add(span);
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parent_that_is_not_followed_does_not_choose_the_digits() {
+        let given = "00-0123456789abcdef0000000000000001-0000000000000001-01";
+        let parent = TraceContext::parse(given.as_bytes());
+        let trace_id = parent.unwrap().trace_id;
+        assert_ne!(
+            sampling_digits(parent, trace_id, false),
+            *b"0000000000000001"
+        );
+        assert_eq!(sampling_digits(None, trace_id, false), *b"0000000000000001");
+    }
+}

@@ -1,0 +1,403 @@
+//! An output of the log: a bounded queue of lines, and the thread that writes them.
+
+use std::{
+    cell::Cell,
+    io::IsTerminal,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::Context;
+
+use super::{
+    DroppedLines, LogKind,
+    sink::{Lines, Lost, Sink},
+};
+use crate::config::shared_keys::LogOutput;
+
+/// Limit on queued bytes of an output; the batch being written may have the same size. Some 2,000 access lines: what a
+/// busy gateway logs while its reader pauses for 0.1 s. A reader that stalls for good costs 1 MiB.
+pub const MAX_QUEUED_BYTES: usize = 512 * 1024;
+
+/// Interval of reports of dropped lines, so that a flood of lines does not become one of reports.
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Memory that an empty buffer keeps allocated.
+const RETAINED_BYTES: usize = 64 * 1024;
+
+thread_local! {
+    /// Whether this thread's lines are exempt from the limit: a writer logs at most a line or two for each batch, about
+    /// dropped lines and failures.
+    static IS_WRITER: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The sending side of an output. When it is dropped, the thread writes what is queued, and ends.
+#[derive(Debug)]
+pub(crate) struct Output {
+    destination: LogOutput,
+    is_terminal: bool,
+    queue: Arc<Queue>,
+}
+
+#[derive(Debug)]
+struct Queue {
+    state: Mutex<State>,
+    /// Wakes the writer thread.
+    work: Condvar,
+    /// Wakes callers that wait for a flush.
+    flushed: Condvar,
+    dropped: DroppedLines,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    batch: Batch,
+    /// Dropped lines that were not reported yet.
+    unreported: u64,
+    /// The time of the last report.
+    reported_at: Option<Instant>,
+    /// Callers that wait for a flush.
+    flushing: usize,
+    /// Whether the last write failed: a report would be lost, too.
+    is_failing: bool,
+    /// Whether the writer waits for `work`. If it does not, it need not be woken, which saves a system call per line.
+    is_idle: bool,
+    /// Whether no line can follow.
+    is_closed: bool,
+}
+
+/// Lines for the writer.
+#[derive(Debug, Default)]
+struct Batch {
+    /// Whole lines.
+    lines: Vec<u8>,
+    /// The log of each line.
+    kinds: Vec<LogKind>,
+    /// The file is opened again after so many bytes and lines. A later request to reopen replaces an earlier one that is
+    /// still queued: then both rotations are over, and the lines between them belong to the old file.
+    reopen_after: Option<(usize, usize)>,
+}
+
+impl Batch {
+    const fn is_empty(&self) -> bool {
+        self.lines.is_empty() && self.reopen_after.is_none()
+    }
+
+    /// The lines before the file is opened again, and those after.
+    fn split(&self) -> (Lines<'_>, Lines<'_>) {
+        let end = (self.lines.len(), self.kinds.len());
+        let (bytes, lines) = self.reopen_after.unwrap_or(end);
+        let (before, after) = self.lines.split_at(bytes);
+        let (kinds_before, kinds_after) = self.kinds.split_at(lines);
+        (
+            Lines::new(before, kinds_before),
+            Lines::new(after, kinds_after),
+        )
+    }
+
+    fn clear(&mut self) {
+        self.lines.clear();
+        self.lines.shrink_to(RETAINED_BYTES);
+        self.kinds.clear();
+        self.kinds.shrink_to(RETAINED_BYTES);
+        self.reopen_after = None;
+    }
+}
+
+impl Output {
+    /// Opens a destination, and starts its thread. `kind` is the log that the output is configured for.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be opened, or the process cannot get another descriptor or thread.
+    pub(super) fn open(
+        destination: &LogOutput,
+        kind: LogKind,
+        dropped: &DroppedLines,
+    ) -> anyhow::Result<Arc<Self>> {
+        let key = match kind {
+            LogKind::Error => "log.output",
+            LogKind::Access => "log.access_output",
+        };
+        let sink = Sink::open(destination).with_context(|| {
+            format!(
+                "{key}: {destination} cannot be opened for writing: allowed is \"stdout\", or a file that this program may create or append to"
+            )
+        })?;
+        Self::start(destination.clone(), sink, kind, dropped.clone())
+            .with_context(|| format!("{key}: cannot start the thread that writes it"))
+    }
+
+    pub(super) fn start(
+        destination: LogOutput,
+        sink: Sink,
+        kind: LogKind,
+        dropped: DroppedLines,
+    ) -> std::io::Result<Arc<Self>> {
+        let queue = Arc::new(Queue {
+            state: Mutex::default(),
+            work: Condvar::new(),
+            flushed: Condvar::new(),
+            dropped,
+        });
+        let of_writer = Arc::clone(&queue);
+        thread::Builder::new()
+            .name(format!("{}-log", kind.as_str()))
+            .spawn(move || write_all_lines(&of_writer, sink, kind))?;
+        Ok(Arc::new(Self {
+            is_terminal: destination == LogOutput::Stdout && std::io::stdout().is_terminal(),
+            destination,
+            queue,
+        }))
+    }
+
+    pub(super) const fn destination(&self) -> &LogOutput {
+        &self.destination
+    }
+
+    /// Whether people see the lines in a terminal.
+    pub(crate) const fn is_terminal(&self) -> bool {
+        self.is_terminal
+    }
+
+    /// Queues a line, or drops and counts it. It must end with its only line feed.
+    pub(crate) fn push(&self, kind: LogKind, line: &[u8]) {
+        let mut state = self.queue.state();
+        if state.batch.lines.len() + line.len() > MAX_QUEUED_BYTES && !IS_WRITER.get() {
+            state.unreported += 1;
+            self.queue.dropped.add(kind, 1);
+        } else {
+            state.batch.lines.extend_from_slice(line);
+            state.batch.kinds.push(kind);
+        }
+        self.queue.wake(&state);
+    }
+
+    /// Reports lines that were counted already.
+    pub(super) fn report_dropped(&self, lines: u64) {
+        let mut state = self.queue.state();
+        state.unreported += lines;
+        self.queue.wake(&state);
+    }
+
+    /// Opens the file again after the lines queued so far.
+    pub(super) fn reopen(&self) {
+        let mut state = self.queue.state();
+        let batch = &mut state.batch;
+        batch.reopen_after = Some((batch.lines.len(), batch.kinds.len()));
+        self.queue.wake(&state);
+    }
+
+    /// Waits until all queued lines are written, until the deadline at most.
+    pub(super) fn flush(&self, deadline: Instant) {
+        let mut state = self.queue.state();
+        state.flushing += 1;
+        // It may wait for the time of a report.
+        self.queue.wake(&state);
+        while !state.is_flushed() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            let waited = self.queue.flushed.wait_timeout(state, left);
+            (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+        state.flushing -= 1;
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        let mut state = self.queue.state();
+        state.is_closed = true;
+        self.queue.wake(&state);
+    }
+}
+
+impl Queue {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wake(&self, state: &State) {
+        if state.is_idle {
+            self.work.notify_one();
+        }
+    }
+
+    /// Waits for lines, for dropped ones to report, or for the file to be opened again, and swaps what is queued for the
+    /// empty `batch`. `false` if nothing is queued, and nothing can follow.
+    fn take(&self, batch: &mut Batch) -> bool {
+        let mut state = self.state();
+        while !state.has_work() {
+            state.is_idle = true;
+            self.flushed.notify_all();
+            if state.is_closed {
+                return false;
+            }
+            state = if state.has_unreported() {
+                let left = state.until_report();
+                let waited = self.work.wait_timeout(state, left);
+                waited.unwrap_or_else(PoisonError::into_inner).0
+            } else {
+                let waited = self.work.wait(state);
+                waited.unwrap_or_else(PoisonError::into_inner)
+            };
+        }
+        state.is_idle = false;
+        std::mem::swap(&mut state.batch, batch);
+        true
+    }
+
+    /// Counts the lines that a write has lost. Returns the number of dropped lines to report now.
+    fn written(&self, lost: Lost, is_failing: bool) -> u64 {
+        self.dropped.add(LogKind::Error, lost.error);
+        self.dropped.add(LogKind::Access, lost.access);
+        let mut state = self.state();
+        state.unreported += lost.error + lost.access;
+        state.is_failing = is_failing;
+        if !state.must_report() {
+            return 0;
+        }
+        state.reported_at = Some(Instant::now());
+        std::mem::take(&mut state.unreported)
+    }
+}
+
+impl State {
+    fn has_work(&self) -> bool {
+        !self.batch.is_empty() || self.must_report()
+    }
+
+    /// Whether there are dropped lines that can be reported.
+    const fn has_unreported(&self) -> bool {
+        self.unreported > 0 && !self.is_failing
+    }
+
+    /// Whether dropped lines are reported now: when the time has come, or with the last line of an output or a flush.
+    fn must_report(&self) -> bool {
+        let is_last = self.batch.is_empty() && (self.is_closed || self.flushing > 0);
+        self.has_unreported() && (is_last || self.until_report().is_zero())
+    }
+
+    fn until_report(&self) -> Duration {
+        let since = self.reported_at.map(|reported_at| reported_at.elapsed());
+        since.map_or(Duration::ZERO, |since| {
+            REPORT_INTERVAL.saturating_sub(since)
+        })
+    }
+
+    const fn is_flushed(&self) -> bool {
+        self.is_idle && self.batch.is_empty() && !self.has_unreported()
+    }
+}
+
+/// The writer thread. It ends with its output, or with the process.
+fn write_all_lines(queue: &Queue, mut sink: Sink, kind: LogKind) {
+    IS_WRITER.set(true);
+    let mut batch = Batch::default();
+    while queue.take(&mut batch) {
+        let was_failing = sink.is_failing();
+        let (before, after) = batch.split();
+        let mut lost = sink.write(before);
+        if batch.reopen_after.is_some() {
+            lost += sink.reopen();
+            lost += sink.write(after);
+        }
+        batch.clear();
+        if let Some(cause) = sink.failure()
+            && !was_failing
+            && kind == LogKind::Access
+        {
+            // In the other log. That one's own failure can be seen in the metrics only.
+            tracing::error!(
+                cause,
+                "the access log cannot be written, its lines are dropped: {{cause}}"
+            );
+        }
+        // After the write, which made room for this line.
+        let dropped_lines = queue.written(lost, sink.is_failing());
+        if dropped_lines > 0 {
+            tracing::warn!(
+                dropped_lines,
+                log = kind.as_str(),
+                "{{dropped_lines}} log lines were dropped: the reader of the log is too slow or stalled, or the disk was full"
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queue() -> Queue {
+        Queue {
+            state: Mutex::default(),
+            work: Condvar::new(),
+            flushed: Condvar::new(),
+            dropped: DroppedLines::default(),
+        }
+    }
+
+    fn lose(queue: &Queue, lines: u64) -> u64 {
+        let lost = Lost {
+            error: lines,
+            access: 0,
+        };
+        queue.written(lost, false)
+    }
+
+    #[test]
+    fn dropped_lines_are_reported_once_in_an_interval_and_none_is_left_out() {
+        let queue = queue();
+        let begun = Instant::now();
+        let mut reports = vec![lose(&queue, 1)];
+        assert_eq!(reports, [1]);
+        for _ in 0..10_000 {
+            reports.push(lose(&queue, 1));
+        }
+        // Without lines, the writer waits for the time of the next report.
+        let mut batch = Batch::default();
+        while reports.iter().sum::<u64>() < 10_001 {
+            assert!(queue.take(&mut batch));
+            reports.push(queue.written(Lost::default(), false));
+        }
+        let made = reports.iter().filter(|lines| **lines > 0).count() as u64;
+        assert!(made >= 2 && begun.elapsed() >= REPORT_INTERVAL);
+        assert!(made <= 1 + begun.elapsed().as_secs(), "{reports:?}");
+        assert_eq!(queue.dropped.value(LogKind::Error), 10_001);
+    }
+
+    #[test]
+    fn a_flush_or_an_end_does_not_wait_for_the_time_of_a_report() {
+        for is_closed in [false, true] {
+            let queue = queue();
+            // No later report is due by its time.
+            lose(&queue, 1);
+            queue.state().reported_at = Some(Instant::now() + 60 * REPORT_INTERVAL);
+            assert_eq!(lose(&queue, 2), 0);
+            let mut state = queue.state();
+            (state.is_closed, state.flushing) = (is_closed, usize::from(!is_closed));
+            drop(state);
+            assert!(queue.take(&mut Batch::default()));
+            assert_eq!(lose(&queue, 3), 5);
+            if is_closed {
+                assert!(!queue.take(&mut Batch::default()));
+            }
+        }
+    }
+
+    #[test]
+    fn a_failing_output_reports_nothing_until_it_works_again() {
+        let queue = queue();
+        let lost = Lost {
+            error: 2,
+            access: 1,
+        };
+        assert_eq!(queue.written(lost, true), 0);
+        assert!(!queue.state().has_work());
+        assert_eq!(queue.written(Lost::default(), false), 3);
+    }
+}

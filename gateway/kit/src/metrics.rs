@@ -1,0 +1,168 @@
+//! Metrics of a program, in the text formats of Prometheus and OpenMetrics 1.0. CONTRACT 10.
+//!
+//! Code that serves requests adds to [`cells`], which it alone or few threads write. Everything else is read when the
+//! metrics are scraped: a [`Source`] writes the families of one subject, each family in one place.
+//!
+//! | module | subject |
+//! | --- | --- |
+//! | [`cells`] | counters and histograms that many threads update without waiting for each other |
+//! | [`exposition`] | the answer to a scrape, in the format that the scraper asks for |
+//! | [`log`] | dropped log lines |
+//! | [`process`] | the process and its build |
+//! | [`spans`] | spans that were exported, and those that were lost |
+//! | [`store`] | the store, its pool and its change feed |
+
+pub mod cells;
+pub mod exposition;
+pub mod log;
+pub mod process;
+pub mod spans;
+pub mod store;
+
+use std::fmt::{self, Debug};
+
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeCounterValue, EncodeGaugeValue, NoLabelSet},
+    metrics::MetricType,
+    registry::Registry,
+};
+
+use self::cells::Observed;
+
+/// Writes the metrics of one subject at each scrape.
+pub trait Source: Debug + Send + Sync + 'static {
+    /// Writes each family of the subject, once, also while it has no samples.
+    ///
+    /// # Errors
+    ///
+    /// Those of `scrape`; it has no others.
+    fn write(&self, scrape: &mut Scrape<'_>) -> fmt::Result;
+}
+
+/// The sources of a program.
+#[derive(Debug, Default)]
+pub struct Metrics(Registry);
+
+impl Metrics {
+    /// Adds a source. Its families must not be those of another one.
+    #[must_use]
+    pub fn with(mut self, source: impl Source) -> Self {
+        self.0.register_collector(Box::new(AsCollector(source)));
+        self
+    }
+}
+
+/// A [`Source`] as the library calls it.
+#[derive(Debug)]
+struct AsCollector<S>(S);
+
+impl<S: Source> Collector for AsCollector<S> {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        self.0.write(&mut Scrape(encoder))
+    }
+}
+
+/// A family: its name without the suffixes of its type, and what it says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Family {
+    /// For example `signpost_requests`; a counter's samples end in `_total`, which the writer adds.
+    pub name: &'static str,
+    /// One sentence, for `# HELP`.
+    pub help: &'static str,
+}
+
+/// Names and values of a sample's labels, in the order of its family.
+pub type Labels<'l> = &'l [(&'static str, &'l str)];
+
+/// What a scrape has collected so far.
+#[derive(Debug)]
+pub struct Scrape<'e>(DescriptorEncoder<'e>);
+
+impl Scrape<'_> {
+    /// Writes a counter. `samples` calls its argument once for each sample.
+    ///
+    /// # Errors
+    ///
+    /// The library cannot write the text, which does not happen in memory.
+    pub fn counter<V: EncodeCounterValue>(
+        &mut self,
+        family: Family,
+        samples: impl FnOnce(&mut dyn FnMut(Labels<'_>, V) -> fmt::Result) -> fmt::Result,
+    ) -> fmt::Result {
+        let Family { name, help } = family;
+        let mut metric = self
+            .0
+            .encode_descriptor(name, help, None, MetricType::Counter)?;
+        samples(&mut |labels, value| {
+            if labels.is_empty() {
+                return metric.encode_counter::<NoLabelSet, V, f64>(&value, None);
+            }
+            let mut sample = metric.encode_family(&labels)?;
+            sample.encode_counter::<NoLabelSet, V, f64>(&value, None)
+        })
+    }
+
+    /// Writes a gauge, likewise.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::counter`].
+    pub fn gauge<V: EncodeGaugeValue>(
+        &mut self,
+        family: Family,
+        samples: impl FnOnce(&mut dyn FnMut(Labels<'_>, V) -> fmt::Result) -> fmt::Result,
+    ) -> fmt::Result {
+        let Family { name, help } = family;
+        let mut metric = self
+            .0
+            .encode_descriptor(name, help, None, MetricType::Gauge)?;
+        samples(&mut |labels, value| {
+            if labels.is_empty() {
+                return metric.encode_gauge(&value);
+            }
+            metric.encode_family(&labels)?.encode_gauge(&value)
+        })
+    }
+
+    /// Writes a histogram, likewise.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::counter`].
+    pub fn histogram(
+        &mut self,
+        family: Family,
+        samples: impl FnOnce(&mut dyn FnMut(Labels<'_>, &Observed) -> fmt::Result) -> fmt::Result,
+    ) -> fmt::Result {
+        let Family { name, help } = family;
+        let mut metric = self
+            .0
+            .encode_descriptor(name, help, None, MetricType::Histogram)?;
+        samples(&mut |labels, observed| {
+            let (sum, count) = (observed.sum, observed.count());
+            let buckets = &observed.buckets[..];
+            if labels.is_empty() {
+                return metric.encode_histogram::<NoLabelSet>(sum, count, buckets, None);
+            }
+            let mut sample = metric.encode_family(&labels)?;
+            sample.encode_histogram::<NoLabelSet>(sum, count, buckets, None)
+        })
+    }
+
+    /// Writes an info metric: a sample of value 1 whose labels say something.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::counter`].
+    pub fn info(&mut self, family: Family, labels: Labels<'_>) -> fmt::Result {
+        let Family { name, help } = family;
+        let mut metric = self
+            .0
+            .encode_descriptor(name, help, None, MetricType::Info)?;
+        metric.encode_info(&labels)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,221 @@
+//! Counters and histograms for code that serves requests.
+//!
+//! An update is a relaxed addition to a cell of the thread's own shard: no lock, no allocation, no label. Threads beyond
+//! the number of shards share one, so that an addition is atomic nevertheless. A scrape adds up the shards.
+
+use std::{
+    sync::{
+        LazyLock,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    thread,
+};
+
+/// Limit of shards: with more threads, some share one.
+const MAX_SHARDS: usize = 64;
+
+/// Cells of a pair of cache lines, which processors fetch together: shards share none.
+const CELLS_PER_LINE: usize = 16;
+
+/// The number of shards, a power of two: one for each processor, and one more thread's at least.
+static SHARDS: LazyLock<usize> = LazyLock::new(|| {
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    (processors + 1).next_power_of_two().min(MAX_SHARDS)
+});
+
+static THREADS: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    /// The number of this thread among those that have counted.
+    static THREAD: usize = THREADS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// A fixed number of counters, by index.
+#[derive(Debug)]
+pub struct Counters {
+    cells: Box<[AtomicU64]>,
+    /// Cells of a shard.
+    stride: usize,
+    /// The number of shards, less one.
+    mask: usize,
+}
+
+impl Counters {
+    /// `length` counters, all 0.
+    #[must_use]
+    pub fn new(length: usize) -> Self {
+        let stride = length.next_multiple_of(CELLS_PER_LINE);
+        let cells = stride * *SHARDS;
+        Self {
+            cells: (0..cells).map(|_| AtomicU64::new(0)).collect(),
+            stride,
+            mask: *SHARDS - 1,
+        }
+    }
+
+    /// Adds to a counter. It wraps around, which takes longer than a machine lives.
+    pub fn add(&self, index: usize, amount: u64) {
+        self.shard()[index].fetch_add(amount, Ordering::Relaxed);
+    }
+
+    /// The cells of this thread's shard.
+    fn shard(&self) -> &[AtomicU64] {
+        let start = THREAD.with(|thread| thread & self.mask) * self.stride;
+        &self.cells[start..start + self.stride]
+    }
+
+    /// The value of a counter.
+    #[must_use]
+    pub fn value(&self, index: usize) -> u64 {
+        let shards = self.cells.iter().skip(index).step_by(self.stride);
+        shards.fold(0, |sum, cell| {
+            sum.wrapping_add(cell.load(Ordering::Relaxed))
+        })
+    }
+}
+
+/// One counter.
+#[derive(Debug)]
+pub struct Counter(Counters);
+
+impl Default for Counter {
+    fn default() -> Self {
+        Self(Counters::new(1))
+    }
+}
+
+impl Counter {
+    /// Adds 1.
+    pub fn increment(&self) {
+        self.add(1);
+    }
+
+    /// Adds `amount`.
+    pub fn add(&self, amount: u64) {
+        self.0.add(0, amount);
+    }
+
+    /// The value.
+    #[must_use]
+    pub fn value(&self) -> u64 {
+        self.0.value(0)
+    }
+}
+
+/// The buckets of a histogram: what is observed in whole units, and shown in seconds.
+#[derive(Clone, Copy, Debug)]
+pub struct Buckets {
+    /// The upper bounds, ascending, in units. Values above the last one are in `+Inf`.
+    pub bounds: &'static [i64],
+    /// Units in a second: 1,000,000 if values are microseconds.
+    pub units_per_second: f64,
+}
+
+impl Buckets {
+    /// From 10 µs to 60 s, in microseconds: a duration within the gateway, of a backend, or of a provider.
+    pub const DURATION: Self = Self {
+        bounds: &[
+            10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000,
+            250_000, 500_000, 1_000_000, 2_500_000, 5_000_000, 10_000_000, 30_000_000, 60_000_000,
+        ],
+        units_per_second: 1e6,
+    };
+}
+
+/// A histogram.
+#[derive(Debug)]
+pub struct Histogram {
+    buckets: Buckets,
+    /// The first bucket of the values with so many binary digits: one or two comparisons from there find the bucket, where
+    /// a search costs 40 instructions more.
+    first: [u8; DIGITS],
+    /// The sum of the values, the counts of the buckets, and that of `+Inf`.
+    cells: Counters,
+}
+
+/// Numbers of binary digits that a value above or equal to 0 can have.
+const DIGITS: usize = 64;
+
+/// What a histogram has observed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Observed {
+    /// The sum of all values, in seconds.
+    pub sum: f64,
+    /// The upper bound of each bucket in seconds, and the number of values in it alone.
+    pub buckets: Vec<(f64, u64)>,
+}
+
+impl Histogram {
+    /// A histogram without values.
+    #[must_use]
+    pub fn new(buckets: Buckets) -> Self {
+        let bounds = buckets.bounds;
+        // That of the smallest value with so many digits.
+        let first = |digits: usize| {
+            let smallest = ((1_u64 << digits) >> 1).cast_signed();
+            u8::try_from(bucket_of(bounds, smallest)).unwrap_or(u8::MAX)
+        };
+        Self {
+            buckets,
+            first: std::array::from_fn(first),
+            cells: Counters::new(buckets.bounds.len() + 2),
+        }
+    }
+
+    /// Adds a value, in the unit of the buckets.
+    pub fn observe(&self, value: i64) {
+        let bounds = self.buckets.bounds;
+        let bucket = match u64::try_from(value) {
+            Ok(positive) => {
+                let digits = (u64::BITS - positive.leading_zeros()) as usize;
+                let mut bucket = usize::from(self.first[digits]);
+                while bounds.get(bucket).is_some_and(|bound| *bound < value) {
+                    bucket += 1;
+                }
+                bucket
+            }
+            Err(_) => bucket_of(bounds, value),
+        };
+        let cells = self.cells.shard();
+        // In two's complement, the sum of negative values is right, too.
+        cells[0].fetch_add(value.cast_unsigned(), Ordering::Relaxed);
+        cells[1 + bucket].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Adds a duration, if the unit is the microsecond.
+    pub fn observe_duration(&self, duration: std::time::Duration) {
+        self.observe(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX));
+    }
+
+    /// The values so far.
+    #[must_use]
+    pub fn observed(&self) -> Observed {
+        let Buckets {
+            bounds,
+            units_per_second,
+        } = self.buckets;
+        let in_seconds = |units: i64| units as f64 / units_per_second;
+        let bounds_in_seconds = bounds.iter().map(|bound| in_seconds(*bound));
+        let counts = (0..=bounds.len()).map(|bucket| self.cells.value(1 + bucket));
+        Observed {
+            sum: in_seconds(self.cells.value(0).cast_signed()),
+            buckets: bounds_in_seconds
+                .chain([f64::INFINITY])
+                .zip(counts)
+                .collect(),
+        }
+    }
+}
+
+/// The first bucket whose bound is not below a value.
+fn bucket_of(bounds: &[i64], value: i64) -> usize {
+    bounds.partition_point(|bound| *bound < value)
+}
+
+impl Observed {
+    /// The number of values.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().map(|(_, count)| count).sum()
+    }
+}

@@ -1,0 +1,145 @@
+//! Metrics of the store and of its change feed, as each program with a store has them.
+
+use std::fmt;
+
+use signpost_store::{
+    Store, StoreStatistics,
+    statistics::{CALL_BOUNDS_MICROS, CallDurations},
+};
+
+use super::{Family, Scrape, Source, cells::Observed};
+
+const CALLS: Family = Family {
+    name: "signpost_store_call_duration_seconds",
+    help: "Calls to the store, with the wait for a connection",
+};
+const CONNECTIONS: Family = Family {
+    name: "signpost_store_connections",
+    help: "Connections to the store",
+};
+const WAITING: Family = Family {
+    name: "signpost_store_waiting",
+    help: "Calls that wait for a connection to the store",
+};
+const LAG: Family = Family {
+    name: "signpost_change_feed_lag_seconds",
+    help: "Age of the last complete read of the change feed: caches may be that old",
+};
+const CHANGES: Family = Family {
+    name: "signpost_change_feed_changes",
+    help: "Changes that the change feed has reported",
+};
+
+const MICROS_PER_SECOND: f64 = 1e6;
+
+/// The store that `F` returns. While it returns none, the families have no samples.
+pub struct StoreMetrics<F>(F);
+
+impl<F: Fn() -> Option<Store> + Send + Sync + 'static> StoreMetrics<F> {
+    /// Metrics of the store that `store` returns at a scrape; `None` while there is none.
+    pub const fn new(store: F) -> Self {
+        Self(store)
+    }
+}
+
+impl<F: Fn() -> Option<Store> + Send + Sync + 'static> Source for StoreMetrics<F> {
+    fn write(&self, scrape: &mut Scrape<'_>) -> fmt::Result {
+        write((self.0)().map(|store| store.statistics()).as_ref(), scrape)
+    }
+}
+
+fn write(statistics: Option<&StoreStatistics>, scrape: &mut Scrape<'_>) -> fmt::Result {
+    scrape.histogram(CALLS, |add| {
+        let Some(StoreStatistics {
+            succeeded, failed, ..
+        }) = statistics
+        else {
+            return Ok(());
+        };
+        add(&[("result", "success")], &observed(succeeded))?;
+        add(&[("result", "failure")], &observed(failed))
+    })?;
+    let pool = statistics.map(|statistics| statistics.pool);
+    scrape.gauge(CONNECTIONS, |add| {
+        let Some(pool) = pool else { return Ok(()) };
+        add(&[("state", "idle")], pool.idle as u64)?;
+        add(&[("state", "in_use")], pool.in_use as u64)
+    })?;
+    scrape.gauge(WAITING, |add| {
+        pool.map_or(Ok(()), |pool| add(&[], pool.waiting as u64))
+    })?;
+    let lag = statistics.and_then(|statistics| statistics.feed_lag);
+    scrape.gauge(LAG, |add| {
+        lag.map_or(Ok(()), |lag| add(&[], lag.as_secs_f64()))
+    })?;
+    scrape.counter(CHANGES, |add| {
+        statistics.map_or(Ok(()), |statistics| add(&[], statistics.changes))
+    })
+}
+
+fn observed(calls: &CallDurations) -> Observed {
+    let bounds = CALL_BOUNDS_MICROS.map(|micros| micros as f64 / MICROS_PER_SECOND);
+    Observed {
+        sum: calls.micros as f64 / MICROS_PER_SECOND,
+        buckets: bounds
+            .into_iter()
+            .chain([f64::INFINITY])
+            .zip(calls.counts)
+            .collect(),
+    }
+}
+
+impl<F> fmt::Debug for StoreMetrics<F> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("StoreMetrics(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderMap;
+    use signpost_store::testing::TestStore;
+
+    use super::*;
+    use crate::metrics::Metrics;
+
+    fn text(store: Option<Store>) -> String {
+        let metrics = Metrics::default().with(StoreMetrics::new(move || store.clone()));
+        metrics.answer(&HeaderMap::new()).into_body()
+    }
+
+    #[test]
+    fn without_a_store_the_families_have_no_samples() {
+        let text = text(None);
+        assert_eq!(text.lines().count(), 10, "{text}");
+        assert!(text.lines().all(|line| line.starts_with("# ")), "{text}");
+        assert!(text.contains("# TYPE signpost_change_feed_changes_total counter\n"));
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn calls_connections_and_the_feed_are_shown() {
+        let test = TestStore::chosen();
+        let store = test.open().await;
+        let watched = store.clone();
+        let watch =
+            tokio::task::spawn_blocking(move || watched.watch(std::time::Duration::default, drop));
+        let _watch = watch.await.unwrap().unwrap();
+        store.probe().await.unwrap();
+        let text = text(Some(store));
+        let value = |sample: &str| -> f64 {
+            let line = text.lines().find_map(|line| line.strip_prefix(sample));
+            line.unwrap_or_else(|| panic!("{sample}: {text}"))
+                .trim()
+                .parse()
+                .unwrap()
+        };
+        let success = "signpost_store_call_duration_seconds_count{result=\"success\"}";
+        assert!(value(success) >= 1.0);
+        let failure = "signpost_store_call_duration_seconds_bucket{le=\"+Inf\",result=\"failure\"}";
+        assert_eq!(value(failure), 0.0);
+        assert!(value("signpost_store_connections{state=\"idle\"}") >= 1.0);
+        assert_eq!(value("signpost_store_waiting"), 0.0);
+        assert!(value("signpost_change_feed_lag_seconds") < 60.0);
+        assert_eq!(value("signpost_change_feed_changes_total"), 0.0);
+    }
+}

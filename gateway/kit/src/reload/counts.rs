@@ -1,0 +1,108 @@
+//! What the metrics show of reloads.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+};
+
+use crate::{
+    clock::Timestamp,
+    metrics::{Family, Scrape, Source, cells::Counter},
+};
+
+const RELOADS: Family = Family {
+    name: "signpost_reloads",
+    help: "Reloads of the configuration",
+};
+const LAST_RELOAD: Family = Family {
+    name: "signpost_config_last_reload_timestamp_seconds",
+    help: "When the current configuration was loaded, in seconds since the epoch",
+};
+
+/// Reloads of a process so far, and when its configuration was loaded. A program hands it to its
+/// [`Reloader`](super::Reloader) and to [`ReloadMetrics`].
+#[derive(Debug, Default)]
+pub struct ReloadCounts {
+    successes: Counter,
+    failures: Counter,
+    /// In milliseconds since the epoch; 0 before the start.
+    loaded_at: AtomicI64,
+}
+
+impl ReloadCounts {
+    /// The program has started with its first configuration.
+    pub(super) fn start(&self, now: Timestamp) {
+        self.loaded_at.store(now.as_millis(), Ordering::Relaxed);
+    }
+
+    /// A reload was applied.
+    pub(super) fn succeed(&self, now: Timestamp) {
+        self.successes.increment();
+        self.start(now);
+    }
+
+    /// A reload changed nothing, because the file is invalid or could not be applied.
+    pub(super) fn fail(&self) {
+        self.failures.increment();
+    }
+}
+
+/// Writes the metrics of reloads.
+#[derive(Debug)]
+pub struct ReloadMetrics(pub Arc<ReloadCounts>);
+
+impl Source for ReloadMetrics {
+    fn write(&self, scrape: &mut Scrape<'_>) -> fmt::Result {
+        let Self(counts) = self;
+        scrape.counter(RELOADS, |add| {
+            add(&[("result", "success")], counts.successes.value())?;
+            add(&[("result", "failure")], counts.failures.value())
+        })?;
+        let millis = counts.loaded_at.load(Ordering::Relaxed);
+        scrape.gauge(LAST_RELOAD, |add| add(&[], millis as f64 / 1e3))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderMap;
+
+    use super::*;
+    use crate::metrics::Metrics;
+
+    #[test]
+    fn only_a_success_changes_the_time() {
+        let counts = Arc::new(ReloadCounts::default());
+        counts.start(Timestamp::from_millis(1_500));
+        counts.fail();
+        counts.fail();
+        let metrics = Metrics::default().with(ReloadMetrics(Arc::clone(&counts)));
+        let scrape = || metrics.answer(&HeaderMap::new()).into_body();
+        let before = scrape();
+        assert!(
+            before.contains("signpost_reloads_total{result=\"success\"} 0\n"),
+            "{before}"
+        );
+        assert!(
+            before.contains("signpost_reloads_total{result=\"failure\"} 2\n"),
+            "{before}"
+        );
+        assert!(
+            before.contains("signpost_config_last_reload_timestamp_seconds 1.5\n"),
+            "{before}"
+        );
+        counts.succeed(Timestamp::from_millis(2_500));
+        let after = scrape();
+        assert!(
+            after.contains("signpost_reloads_total{result=\"success\"} 1\n"),
+            "{after}"
+        );
+        assert!(
+            after.contains("signpost_config_last_reload_timestamp_seconds 2.5\n"),
+            "{after}"
+        );
+    }
+}

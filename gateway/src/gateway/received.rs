@@ -1,0 +1,107 @@
+//! A request that is being served: what its outcome needs, from its received head to the end of its answer.
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use gateway_protocol::request_id::RequestId;
+
+use crate::{
+    apps::App,
+    observe::{
+        outcome::{Outcome, Times},
+        spans::{RequestSpans, Step},
+    },
+    phases::route::Route,
+    rate_limits::Quotas,
+};
+
+/// A request whose head was received: the data that its outcome needs, served or rejected.
+pub struct ReceivedRequest<'r, H> {
+    pub(super) method: &'r [u8],
+    pub(super) path: &'r str,
+    pub(super) headers: &'r H,
+    /// The gateway's id, or a trusted proxy's.
+    pub(super) id: RequestId,
+    /// When the head was complete.
+    pub(super) received: Instant,
+    /// The wait for the client's form.
+    pub(super) form_wait: Duration,
+    pub(super) client: IpAddr,
+    /// The application that it claims. It may be forged: the verified one is in [`RoutedRequest`](crate::phases::route::RoutedRequest).
+    pub(super) named_app: Option<Arc<App>>,
+    /// Whether its signature was verified.
+    pub(super) is_signed: bool,
+    /// Its route, if it was rejected although it has one: its version does not serve now, or its account was rejected.
+    pub(super) rejected_route: Option<Box<Route>>,
+    /// What the rate limits leave that counted it.
+    pub(super) quotas: Quotas,
+    /// Its spans, if it is sampled.
+    pub(super) spans: Option<Box<RequestSpans>>,
+}
+
+impl<H> ReceivedRequest<'_, H> {
+    /// The request id: the gateway's, or a trusted proxy's.
+    #[must_use]
+    pub const fn id(&self) -> &RequestId {
+        &self.id
+    }
+
+    /// Begins a step that has a span, if the request is sampled.
+    pub(super) fn begin_step(&mut self, step: Step) {
+        if let Some(spans) = &mut self.spans {
+            spans.begin_step(step);
+        }
+    }
+
+    /// Ends the step that has begun, if there is one.
+    pub(super) fn end_step(&mut self) {
+        if let Some(spans) = &mut self.spans {
+            spans.end_step();
+        }
+    }
+
+    /// Its outcome, if it ends now; neither rejected nor aborted.
+    pub(super) fn outcome<'o>(
+        &'o self,
+        route: Option<&'o Route>,
+        forwarded: &'o ForwardOutcome,
+    ) -> Outcome<'o> {
+        Outcome {
+            request_id: &self.id,
+            client: self.client,
+            method: self.method,
+            path: self.path,
+            app: self.named_app.as_ref(),
+            is_signed: self.is_signed,
+            route,
+            backend: forwarded.backend,
+            status: forwarded.status,
+            size: forwarded.size,
+            times: Times {
+                received: self.received,
+                form_wait: self.form_wait,
+                forwarded: forwarded.forwarded_at,
+                answered: forwarded.answered_at,
+                ended: Instant::now(),
+            },
+            rejection: None,
+            backend_problem: forwarded.problem.as_deref(),
+        }
+    }
+}
+
+/// The result of forwarding a request.
+#[derive(Debug, Default)]
+pub(super) struct ForwardOutcome {
+    /// When the gateway began to forward the request.
+    pub(super) forwarded_at: Option<Instant>,
+    /// When the head of the answer was complete, or the gateway began its own.
+    pub(super) answered_at: Option<Instant>,
+    pub(super) backend: Option<SocketAddr>,
+    pub(super) status: u16,
+    pub(super) size: u64,
+    pub(super) problem: Option<String>,
+}

@@ -1,0 +1,30 @@
+//! When the certificates of the listeners expire. The kit writes the metrics of reloads.
+
+use std::{collections::BTreeMap, fmt};
+
+use signpost_kit::metrics::{Family, Scrape};
+
+use crate::{gateway::Gateway, tls::Tls};
+
+const EXPIRY: Family = Family {
+    name: "signpost_certificate_expiry_timestamp_seconds",
+    help: "When the certificate of a listener expires, in seconds since the epoch",
+};
+
+/// Writes the family. Listeners may share a file: what was read of it is shown once, and as the one that expires first.
+pub(super) fn write(gateway: &Gateway, scrape: &mut Scrape<'_>) -> fmt::Result {
+    let mut files = BTreeMap::new();
+    let listeners = gateway.listeners.iter();
+    for loaded in listeners.filter_map(|one| one.tls.as_deref().map(Tls::loaded)) {
+        for certificate in &loaded.certificates {
+            let file = certificate.file.display().to_string();
+            let expires = certificate.expires.as_millis();
+            let first = files.entry(file).or_insert(expires);
+            *first = expires.min(*first);
+        }
+    }
+    scrape.gauge(EXPIRY, |add| {
+        let mut files = files.iter();
+        files.try_for_each(|(file, expires)| add(&[("file", file)], *expires as f64 / 1e3))
+    })
+}

@@ -1,0 +1,108 @@
+//! Metrics of requests: their numbers, their durations and their verification.
+
+use std::{fmt, sync::Arc};
+
+use arc_swap::ArcSwap;
+use signpost_kit::metrics::{Family, Scrape, Source};
+
+use crate::{
+    gateway::Gateway,
+    observe::metrics::{RequestMetrics, labels::STATUS_CLASSES},
+};
+
+const REQUESTS: Family = Family {
+    name: "signpost_requests",
+    help: "Requests, counted at the end of the answer",
+};
+const APPLICATION_REQUESTS: Family = Family {
+    name: "signpost_application_requests",
+    help: "Requests of the busiest applications, and of all others",
+};
+const REQUEST_DURATION: Family = Family {
+    name: "signpost_request_duration_seconds",
+    help: "From the received head to the end of the answer, in seconds",
+};
+const GATEWAY_DURATION: Family = Family {
+    name: "signpost_gateway_duration_seconds",
+    help: "The gateway's own time for a request, in seconds",
+};
+const BACKEND_DURATION: Family = Family {
+    name: "signpost_backend_duration_seconds",
+    help: "From forwarding to the head of the backend's answer, in seconds",
+};
+const VERIFICATION_FAILURES: Family = Family {
+    name: "signpost_verification_failures",
+    help: "Requests whose verification failed",
+};
+const CLOCK_SKEW: Family = Family {
+    name: "signpost_clock_skew_seconds",
+    help: "A request's time less the gateway's, in seconds",
+};
+
+/// Shows what the request path has counted.
+#[derive(Debug)]
+pub(super) struct RequestSource(Arc<RequestMetrics>);
+
+impl RequestSource {
+    /// The source of the process that this gateway belongs to.
+    pub(super) fn new(current: &ArcSwap<Gateway>) -> Self {
+        Self(Arc::clone(&current.load().state.metrics))
+    }
+}
+
+impl Source for RequestSource {
+    fn write(&self, scrape: &mut Scrape<'_>) -> fmt::Result {
+        let metrics = &*self.0;
+        scrape.counter(REQUESTS, |sample| {
+            metrics.for_requests(|[version, source, class, problem], count| {
+                let labels = [
+                    ("version", version),
+                    ("version_source", source),
+                    ("status_class", class),
+                    ("problem_code", problem),
+                ];
+                sample(&labels, count)
+            })
+        })?;
+        scrape.counter(APPLICATION_REQUESTS, |sample| {
+            let shown = metrics.applications.shown();
+            let counts = shown.iter().flat_map(|(app, counts)| {
+                let by_class = STATUS_CLASSES.iter().zip(counts);
+                by_class.map(move |(class, count)| (&**app, *class, *count))
+            });
+            counts
+                .filter(|(_, _, count)| *count > 0)
+                .try_for_each(|(app, class, count)| {
+                    sample(&[("app", app), ("status_class", class)], count)
+                })
+        })?;
+        self.write_durations(scrape)?;
+        scrape.counter(VERIFICATION_FAILURES, |sample| {
+            let mut failures = metrics.verification_failures();
+            failures.try_for_each(|(cause, count)| sample(&[("cause", cause)], count))
+        })?;
+        scrape.histogram(CLOCK_SKEW, |sample| {
+            let skew = metrics.clock_skew();
+            sample(&[("verified", "true")], &skew.observed(true))?;
+            sample(&[("verified", "false")], &skew.observed(false))
+        })
+    }
+}
+
+impl RequestSource {
+    fn write_durations(&self, scrape: &mut Scrape<'_>) -> fmt::Result {
+        scrape.histogram(REQUEST_DURATION, |sample| {
+            let durations = self.0.request_durations();
+            let mut durations = durations.iter();
+            durations.try_for_each(|(version, observed)| sample(&[("version", version)], observed))
+        })?;
+        scrape.histogram(GATEWAY_DURATION, |sample| {
+            sample(&[], &self.0.own_durations())
+        })?;
+        scrape.histogram(BACKEND_DURATION, |sample| {
+            let durations = self.0.backend_durations();
+            let mut durations = durations.iter();
+            durations.try_for_each(|(backend, observed)| sample(&[("backend", backend)], observed))
+        })
+    }
+}

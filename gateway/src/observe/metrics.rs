@@ -1,0 +1,268 @@
+//! Counts requests for `/metrics`, when their answers have ended. conf/observe/README.md lists what is shown.
+//!
+//! A request finds its cells by the number of its backend, and adds to them by index: no lock, no name, no allocation.
+//! With many applications it also adds to a table of its thread, which is locked for every collection only.
+//!
+//! | module | subject |
+//! | --- | --- |
+//! | [`labels`] | the values of labels, and their indices |
+//! | [`registry`] | cells by name, which keep their counts over reloads |
+//! | [`applications`] | requests by application, in a table of each thread |
+//! | [`busiest`] | which applications are shown |
+
+pub(crate) mod applications;
+mod busiest;
+pub(crate) mod labels;
+mod registry;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use signpost_kit::metrics::cells::{Buckets, Counters, Histogram, Observed};
+
+use self::{
+    applications::AppCounts,
+    labels::{CAUSES, NO_SOURCE, PROBLEMS, SOURCES, STATUS_CLASSES},
+    registry::Registry,
+};
+use super::outcome::Outcome;
+use crate::{
+    config::{Backend, MetricsSettings},
+    phases::verify::clock_skew::ClockSkew,
+};
+
+/// The counts of all requests of the process. They outlive a configuration.
+#[derive(Debug)]
+pub(crate) struct RequestMetrics {
+    named: Mutex<Named>,
+    /// Requests that were rejected before they had a version.
+    unrouted: VersionCells,
+    /// The gateway's own time.
+    own: Histogram,
+    verification_failures: Counters,
+    clock_skew: Arc<ClockSkew>,
+    /// Requests by application.
+    pub(crate) applications: AppCounts,
+}
+
+/// What the configuration names.
+#[derive(Debug, Default)]
+struct Named {
+    versions: Registry<VersionCells>,
+    backends: Registry<BackendDuration>,
+}
+
+/// The requests of a version: some 12 KB for each thread, and at most 64 times that.
+#[derive(Debug)]
+struct VersionCells {
+    /// By source, status class and problem code.
+    requests: Counters,
+    sources: &'static [&'static str],
+    duration: Histogram,
+}
+
+/// From forwarding to the head of the backend's answer.
+#[derive(Debug)]
+struct BackendDuration(Histogram);
+
+/// Where the requests of one configuration are counted.
+#[derive(Debug)]
+pub(crate) struct RequestCells {
+    metrics: Arc<RequestMetrics>,
+    /// By the backend's number.
+    backends: Vec<BackendCells>,
+    lists_applications: bool,
+}
+
+#[derive(Debug)]
+struct BackendCells {
+    version: Arc<VersionCells>,
+    duration: Arc<BackendDuration>,
+}
+
+/// Values of the labels of a number of requests: version, source, status class, problem code.
+pub(crate) type RequestLabels<'l> = [&'l str; 4];
+
+impl Default for RequestMetrics {
+    fn default() -> Self {
+        Self {
+            named: Mutex::default(),
+            unrouted: VersionCells::new(&NO_SOURCE),
+            own: Histogram::new(Buckets::DURATION),
+            verification_failures: Counters::new(CAUSES.len()),
+            clock_skew: Arc::default(),
+            applications: AppCounts::default(),
+        }
+    }
+}
+
+impl RequestMetrics {
+    /// The cells of a configuration with these backends; `None` if nothing is counted. They are those of earlier
+    /// configurations if the names are the same.
+    pub(crate) fn configured<'b>(
+        self: &Arc<Self>,
+        settings: MetricsSettings,
+        backends: impl Iterator<Item = &'b Arc<Backend>> + Clone,
+    ) -> Option<RequestCells> {
+        if !settings.enabled {
+            return None;
+        }
+        let version = |backend: &Arc<Backend>| backend.name.version.as_str().to_owned();
+        let mut named = self.named();
+        named.versions.configure(backends.clone().map(version));
+        let names = backends.clone().map(|backend| backend.name.to_string());
+        named.backends.configure(names);
+        let cells = |backend: &Arc<Backend>| BackendCells {
+            version: named.versions.cells(backend.name.version.as_str()),
+            duration: named.backends.cells(&backend.name.to_string()),
+        };
+        let backends = backends.map(cells).collect();
+        self.applications.set_limit(settings.applications);
+        Some(RequestCells {
+            metrics: Arc::clone(self),
+            backends,
+            lists_applications: settings.applications > 0,
+        })
+    }
+
+    /// Calls `write` for each number of requests above 0.
+    pub(crate) fn for_requests<E>(
+        &self,
+        mut write: impl FnMut(RequestLabels<'_>, u64) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut write_all = |version: &str, cells: &VersionCells| {
+            cells.for_requests(|[source, class, problem], count| {
+                write([version, source, class, problem], count)
+            })
+        };
+        write_all("", &self.unrouted)?;
+        let versions = self.named().versions.all();
+        versions
+            .iter()
+            .try_for_each(|(version, cells)| write_all(version, cells))
+    }
+
+    /// The durations of the requests of each version; an empty name stands for none.
+    pub(crate) fn request_durations(&self) -> Vec<(Box<str>, Observed)> {
+        let unrouted = ("".into(), self.unrouted.duration.observed());
+        let versions = self.named().versions.all().into_iter();
+        let versions = versions.map(|(version, cells)| (version, cells.duration.observed()));
+        [unrouted].into_iter().chain(versions).collect()
+    }
+
+    /// The gateway's own time.
+    pub(crate) fn own_durations(&self) -> Observed {
+        self.own.observed()
+    }
+
+    /// The time of each backend.
+    pub(crate) fn backend_durations(&self) -> Vec<(Box<str>, Observed)> {
+        let backends = self.named().backends.all().into_iter();
+        backends
+            .map(|(name, cells)| (name, cells.0.observed()))
+            .collect()
+    }
+
+    /// The causes of failed verifications, and their numbers above 0.
+    pub(crate) fn verification_failures(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let count = |(index, cause): (usize, &&'static str)| {
+            (*cause, self.verification_failures.value(index))
+        };
+        let causes = CAUSES.iter().enumerate().map(count);
+        causes.filter(|(_, count)| *count > 0)
+    }
+
+    /// The clocks of clients.
+    pub(crate) const fn clock_skew(&self) -> &Arc<ClockSkew> {
+        &self.clock_skew
+    }
+
+    fn named(&self) -> MutexGuard<'_, Named> {
+        self.named.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl RequestCells {
+    /// Counts a request whose answer has ended.
+    pub(crate) fn count(&self, outcome: &Outcome<'_>) {
+        let metrics = &*self.metrics;
+        let times = &outcome.times;
+        let (version, source) = match outcome.route {
+            Some(route) => {
+                let backend = &self.backends[route.backend.number];
+                if let Some(duration) = times.of_backend() {
+                    backend.duration.0.observe_duration(duration);
+                }
+                (&*backend.version, route.source as usize)
+            }
+            None => (&metrics.unrouted, 0),
+        };
+        let class = labels::status_class(outcome.status);
+        let problem = labels::problem(outcome.rejection, outcome.backend_problem);
+        version.requests.add(cell(source, class, problem), 1);
+        version.duration.observe_duration(times.whole());
+        metrics.own.observe_duration(times.own());
+        if let Some(rejection) = outcome.rejection
+            && let Some(cause) = labels::verification_failure(rejection)
+        {
+            metrics.verification_failures.add(cause, 1);
+        }
+        let applications = &metrics.applications;
+        applications.count(
+            outcome.app,
+            outcome.is_signed,
+            class,
+            self.lists_applications,
+        );
+    }
+
+    /// Where the clocks of clients are observed.
+    pub(crate) fn clock_skew(&self) -> Arc<ClockSkew> {
+        Arc::clone(&self.metrics.clock_skew)
+    }
+}
+
+/// The index of a cell in [`VersionCells::requests`].
+const fn cell(source: usize, class: usize, problem: usize) -> usize {
+    (source * STATUS_CLASSES.len() + class) * PROBLEMS.len() + problem
+}
+
+impl VersionCells {
+    fn new(sources: &'static [&'static str]) -> Self {
+        Self {
+            requests: Counters::new(sources.len() * STATUS_CLASSES.len() * PROBLEMS.len()),
+            sources,
+            duration: Histogram::new(Buckets::DURATION),
+        }
+    }
+
+    fn for_requests<E>(
+        &self,
+        mut write: impl FnMut([&str; 3], u64) -> Result<(), E>,
+    ) -> Result<(), E> {
+        for (source, source_name) in self.sources.iter().enumerate() {
+            for (class, class_name) in STATUS_CLASSES.iter().enumerate() {
+                for (problem, problem_name) in PROBLEMS.iter().enumerate() {
+                    let count = self.requests.value(cell(source, class, problem));
+                    if count > 0 {
+                        write([source_name, class_name, problem_name], count)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Default for VersionCells {
+    fn default() -> Self {
+        Self::new(&SOURCES)
+    }
+}
+
+impl Default for BackendDuration {
+    fn default() -> Self {
+        Self(Histogram::new(Buckets::DURATION))
+    }
+}

@@ -1,0 +1,117 @@
+//! The values of labels, from fixed lists, and their indices in the cells.
+
+use gateway_protocol::{
+    problem::ProblemCode,
+    sign::{SIGN, TIME, explain::Slip},
+    version::VersionSource,
+};
+
+use crate::rejection::Rejection;
+
+/// The sources of a version, in the order of their numbers.
+pub(super) static SOURCES: [&str; VersionSource::ALL.len()] = {
+    let mut sources = [""; VersionSource::ALL.len()];
+    let mut index = 0;
+    while index < sources.len() {
+        sources[index] = VersionSource::ALL[index].as_str();
+        index += 1;
+    }
+    sources
+};
+
+/// The source of requests without a version.
+pub(super) static NO_SOURCE: [&str; 1] = [""];
+
+/// The classes of an answer's status: `none` if the client left without an answer.
+pub(crate) const STATUS_CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
+
+/// Requests by class.
+pub(crate) type ClassCounts = [u64; STATUS_CLASSES.len()];
+
+/// The index of a status' class. 0 is that of a request without an answer.
+pub(super) fn status_class(status: u16) -> usize {
+    usize::from(status / 100).min(STATUS_CLASSES.len() - 1)
+}
+
+/// The codes of problems: none, those of the contract, and all others, which only a backend can send.
+pub(crate) const PROBLEMS: [&str; ProblemCode::ALL.len() + 2] = {
+    let mut problems = [""; ProblemCode::ALL.len() + 2];
+    let mut index = 0;
+    while index < ProblemCode::ALL.len() {
+        problems[FIRST_CODE + index] = ProblemCode::ALL[index].as_str();
+        index += 1;
+    }
+    problems[OTHER_PROBLEM] = "other";
+    problems
+};
+
+const NO_PROBLEM: usize = 0;
+const FIRST_CODE: usize = 1;
+const OTHER_PROBLEM: usize = ProblemCode::ALL.len() + 1;
+
+/// The index of an answer's problem code: the gateway's, or the one that the backend sent.
+pub(super) fn problem(rejection: Option<&Rejection>, of_backend: Option<&str>) -> usize {
+    match (rejection.and_then(Rejection::code), of_backend) {
+        (Some(code), _) => FIRST_CODE + code as usize,
+        (None, None) => NO_PROBLEM,
+        (None, Some(sent)) => {
+            let mut codes = ProblemCode::ALL.iter();
+            let index = codes.position(|code| code.as_str() == sent);
+            index.map_or(OTHER_PROBLEM, |index| FIRST_CODE + index)
+        }
+    }
+}
+
+/// Causes of a failed verification that have no hint, the most frequent one first, then the hints about `time`.
+const UNEXPLAINED: [&str; 9] = [
+    ProblemCode::SignMismatch.as_str(),
+    ProblemCode::SignMissing.as_str(),
+    ProblemCode::TimeOutOfWindow.as_str(),
+    ProblemCode::RequestReplayed.as_str(),
+    ProblemCode::TimeMissing.as_str(),
+    ProblemCode::TimeInvalid.as_str(),
+    ProblemCode::ParamDuplicated.as_str(),
+    HINT_SECONDS,
+    HINT_MICROSECONDS,
+];
+const HINT_SECONDS: &str = "hint_seconds";
+const HINT_MICROSECONDS: &str = "hint_microseconds";
+
+/// The causes of a failed verification: the problem code, or the answer's hint if the gateway found the mistake.
+pub(crate) const CAUSES: [&str; UNEXPLAINED.len() + Slip::ALL.len()] = {
+    let mut causes = [""; UNEXPLAINED.len() + Slip::ALL.len()];
+    let mut index = 0;
+    while index < causes.len() {
+        causes[index] = if index < UNEXPLAINED.len() {
+            UNEXPLAINED[index]
+        } else {
+            Slip::ALL[index - UNEXPLAINED.len()].text_id()
+        };
+        index += 1;
+    }
+    causes
+};
+
+/// The index of the cause, if the request was rejected because its verification failed. A full replay memory is not
+/// such a failure, but a limit.
+pub(super) fn verification_failure(rejection: &Rejection) -> Option<usize> {
+    let cause = match rejection {
+        Rejection::SignMismatch { slip: Some(slip) } => slip.text_id(),
+        Rejection::TimeInvalid {
+            looks_like_seconds: true,
+        } => HINT_SECONDS,
+        Rejection::TimeOutOfWindow { time, .. } if time.looks_like_microseconds() => {
+            HINT_MICROSECONDS
+        }
+        Rejection::ParamDuplicated { name } if *name != TIME && *name != SIGN => return None,
+        Rejection::ParamDuplicated { .. }
+        | Rejection::SignMismatch { slip: None }
+        | Rejection::SignMissing
+        | Rejection::TimeOutOfWindow { .. }
+        | Rejection::TimeMissing
+        | Rejection::TimeInvalid { .. }
+        | Rejection::RequestReplayed => rejection.code()?.as_str(),
+        _ => return None,
+    };
+    CAUSES.iter().position(|one| *one == cause)
+}

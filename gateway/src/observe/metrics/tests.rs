@@ -1,0 +1,473 @@
+//! From the outcomes of requests to the samples.
+
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    time::{Duration, Instant},
+};
+
+use gateway_protocol::{
+    app::AppId,
+    problem::ProblemCode,
+    request_id::RequestId,
+    sign::{SIGN, SignTime, TIME, Window, explain::Slip},
+    version::VersionSource,
+};
+
+use super::{
+    applications::MAX_KEYS,
+    labels::{ClassCounts, status_class, verification_failure},
+    *,
+};
+use crate::{
+    apps::{App, directory::AppDirectory},
+    config::{Versions, tests::versions},
+    observe::outcome::Times,
+    phases::route::Route,
+    rejection::Rejection,
+    request_ids::RequestIds,
+};
+
+const TWO: &str =
+    "[versions.v1]\nbackend = '127.0.0.1:1'\n[versions.v2]\nbackend = '127.0.0.1:2'\n";
+
+/// The cells of a configuration, and what a request refers to.
+struct Counting {
+    metrics: Arc<RequestMetrics>,
+    cells: RequestCells,
+    versions: Versions,
+    id: RequestId,
+}
+
+impl Counting {
+    /// Two versions, and so many shown applications.
+    fn new(applications: usize) -> Self {
+        let metrics = Arc::<RequestMetrics>::default();
+        Self {
+            cells: configured(&metrics, TWO, applications),
+            metrics,
+            versions: versions(TWO),
+            id: RequestIds::default().next(),
+        }
+    }
+
+    fn route(&self, version: &str, source: VersionSource) -> Route {
+        let version = self.versions.named(version.as_bytes()).unwrap();
+        Route {
+            backend: Arc::clone(version.own()),
+            source,
+        }
+    }
+
+    /// The outcome of a request without a route that was answered with 200.
+    fn outcome(&self) -> Outcome<'_> {
+        let now = Instant::now();
+        Outcome {
+            request_id: &self.id,
+            client: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            method: b"GET",
+            path: "/",
+            app: None,
+            is_signed: false,
+            route: None,
+            backend: None,
+            status: 200,
+            size: 0,
+            times: Times {
+                received: now,
+                form_wait: Duration::ZERO,
+                forwarded: None,
+                answered: None,
+                ended: now,
+            },
+            rejection: None,
+            backend_problem: None,
+        }
+    }
+
+    /// Counts a request of an application.
+    fn count_of(&self, app: &Arc<App>, is_signed: bool, status: u16) {
+        self.cells.count(&Outcome {
+            app: Some(app),
+            is_signed,
+            status,
+            ..self.outcome()
+        });
+    }
+
+    /// All numbers of requests, as `version source class problem=number`.
+    fn requests(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        let _ = self.metrics.for_requests(|labels, count| {
+            all.push(format!("{}={count}", labels.join(" ")));
+            Ok::<_, ()>(())
+        });
+        all
+    }
+
+    /// The requests of a label by class.
+    fn of_app(&self, label: &str) -> ClassCounts {
+        let shown = self.metrics.applications.shown();
+        let found = shown.into_iter().find(|(app, _)| **app == *label);
+        found.map_or([0; 6], |(_, counts)| counts)
+    }
+}
+
+/// The cells of the configuration with these versions.
+fn configured(metrics: &Arc<RequestMetrics>, toml: &str, applications: usize) -> RequestCells {
+    let settings = MetricsSettings {
+        enabled: true,
+        applications,
+    };
+    let versions = versions(toml);
+    metrics.configured(settings, versions.backends()).unwrap()
+}
+
+fn app(id: i64, ident: Option<&str>) -> Arc<App> {
+    let key = "4283fefc63f0cd0e873a0000c6d07ef7".parse().unwrap();
+    let AppDirectory::Single(app) = AppDirectory::single(key) else {
+        unreachable!("single creates a single application")
+    };
+    Arc::new(App {
+        id: AppId::new(id),
+        ident: ident.map(|ident| ident.parse().unwrap()),
+        ..(*app).clone()
+    })
+}
+
+#[test]
+fn a_request_counts_by_version_source_class_and_problem() {
+    let counting = Counting::new(20);
+    let [v1, v2] = [
+        counting.route("v1", VersionSource::Header),
+        counting.route("v2", VersionSource::State),
+    ];
+    let count = |route, status, rejection, backend_problem| {
+        counting.cells.count(&Outcome {
+            route,
+            status,
+            rejection,
+            backend_problem,
+            ..counting.outcome()
+        });
+    };
+    count(Some(&v1), 200, None, None);
+    count(Some(&v1), 200, None, None);
+    count(Some(&v2), 302, None, None);
+    count(Some(&v2), 404, None, None);
+    // A code of the contract, one that is not, and one that only looks like a label.
+    count(Some(&v1), 409, None, Some("login_pending"));
+    count(Some(&v1), 409, None, Some("sold_out"));
+    count(Some(&v1), 409, None, Some("other"));
+    count(Some(&v1), 504, Some(&Rejection::BackendTimeout), None);
+    // An answer that was aborted after its head.
+    count(Some(&v1), 200, Some(&Rejection::BackendTimeout), None);
+    count(Some(&v1), 0, Some(&Rejection::ClientDisconnected), None);
+    count(None, 0, Some(&Rejection::ClientDisconnected), None);
+    count(None, 400, Some(&Rejection::NotHttp("malformed")), None);
+    count(None, 403, Some(&Rejection::SignMissing), None);
+    count(None, 204, None, None);
+    let expected = [
+        "  none =1",
+        "  2xx =1",
+        "  4xx =1",
+        "  4xx sign_missing=1",
+        "v1 header none =1",
+        "v1 header 2xx =2",
+        "v1 header 2xx backend_timeout=1",
+        "v1 header 4xx login_pending=1",
+        "v1 header 4xx other=2",
+        "v1 header 5xx backend_timeout=1",
+        "v2 state 3xx =1",
+        "v2 state 4xx =1",
+    ];
+    assert_eq!(counting.requests(), expected);
+}
+
+#[test]
+fn every_status_and_every_code_has_a_cell() {
+    for (status, class) in [(0, "none"), (101, "1xx"), (204, "2xx"), (599, "5xx")] {
+        assert_eq!(STATUS_CLASSES[status_class(status)], class);
+    }
+    assert_eq!(status_class(u16::MAX), 5);
+    for code in ProblemCode::ALL {
+        assert_eq!(
+            PROBLEMS[labels::problem(None, Some(code.as_str()))],
+            code.as_str()
+        );
+        assert_eq!(PROBLEMS[1 + *code as usize], code.as_str());
+    }
+    assert_eq!(PROBLEMS[labels::problem(None, None)], "");
+    for name in ["", "Sold_out", "other"] {
+        assert_eq!(PROBLEMS[labels::problem(None, Some(name))], "other");
+    }
+    let last = cell(
+        SOURCES.len() - 1,
+        STATUS_CLASSES.len() - 1,
+        PROBLEMS.len() - 1,
+    );
+    let cells = SOURCES.len() * STATUS_CLASSES.len() * PROBLEMS.len();
+    assert_eq!(last + 1, cells);
+}
+
+#[test]
+fn a_failed_verification_counts_by_its_cause() {
+    let window = Window::default();
+    let now = SignTime::from_millis(1_732_104_000_000);
+    let out_of_window = |time| Rejection::TimeOutOfWindow {
+        time: SignTime::from_millis(time),
+        now,
+        window,
+    };
+    let duplicated = |name| Rejection::ParamDuplicated { name };
+    let time_invalid = |looks_like_seconds| Rejection::TimeInvalid { looks_like_seconds };
+    let mut cases = vec![
+        (Rejection::TimeMissing, Some("time_missing")),
+        (time_invalid(false), Some("time_invalid")),
+        (time_invalid(true), Some("hint_seconds")),
+        (out_of_window(1_732_104_100_000), Some("time_out_of_window")),
+        (
+            out_of_window(1_732_104_000_000_000),
+            Some("hint_microseconds"),
+        ),
+        (Rejection::SignMissing, Some("sign_missing")),
+        (
+            Rejection::SignMismatch { slip: None },
+            Some("sign_mismatch"),
+        ),
+        (Rejection::RequestReplayed, Some("request_replayed")),
+        (duplicated(TIME), Some("param_duplicated")),
+        (duplicated(SIGN), Some("param_duplicated")),
+        (duplicated("app"), None),
+        (Rejection::BackendTimeout, None),
+        (Rejection::ParamsMalformed, None),
+    ];
+    let retry_after = Duration::from_secs(1);
+    cases.push((Rejection::RateLimited { retry_after }, None));
+    for slip in Slip::ALL {
+        let rejection = Rejection::SignMismatch { slip: Some(slip) };
+        cases.push((rejection, Some(slip.text_id())));
+    }
+    let slip = Some(Slip::Preset("wechat"));
+    cases.push((Rejection::SignMismatch { slip }, Some("hint_preset")));
+    for (rejection, cause) in cases {
+        let found = verification_failure(&rejection).map(|index| CAUSES[index]);
+        assert_eq!(found, cause, "{rejection}");
+        // The cause is what the access log names, without the preset.
+        let logged = rejection.hint();
+        let hint = found.filter(|cause| cause.starts_with("hint"));
+        let logged = logged.as_deref().and_then(|hint| hint.split(':').next());
+        assert_eq!(hint, logged, "{rejection}");
+    }
+    let unique: std::collections::BTreeSet<_> = CAUSES.into_iter().collect();
+    assert_eq!(unique.len(), CAUSES.len());
+}
+
+#[test]
+fn the_times_of_a_request_are_apart() {
+    let counting = Counting::new(0);
+    let route = counting.route("v2", VersionSource::Default);
+    let begin = Instant::now();
+    let at = |milliseconds| begin + Duration::from_millis(milliseconds);
+    // 3 ms of the gateway's own, 20 ms of the client's form, 40 ms of the backend, 100 ms of the relay.
+    let times = Times {
+        received: begin,
+        form_wait: Duration::from_millis(20),
+        forwarded: Some(at(23)),
+        answered: Some(at(63)),
+        ended: at(163),
+    };
+    let route = Some(&route);
+    counting.cells.count(&Outcome {
+        route,
+        times,
+        ..counting.outcome()
+    });
+    // A rejection after 5 ms, of a backend that did not answer, and before a route.
+    let failed = Times {
+        answered: None,
+        ..times
+    };
+    counting.cells.count(&Outcome {
+        route,
+        times: failed,
+        ..counting.outcome()
+    });
+    // Then its client takes the answer slowly.
+    let rejected = Times {
+        form_wait: Duration::ZERO,
+        forwarded: None,
+        answered: Some(at(5)),
+        ended: at(905),
+        ..times
+    };
+    counting.cells.count(&Outcome {
+        times: rejected,
+        ..counting.outcome()
+    });
+    let sums = |durations: Vec<(Box<str>, Observed)>| -> Vec<(String, u64, f64)> {
+        let durations = durations.into_iter();
+        durations
+            .map(|(name, observed)| (name.into(), observed.count(), observed.sum))
+            .collect()
+    };
+    let whole = sums(counting.metrics.request_durations());
+    let of = |name: &str, count, sum| (name.to_owned(), count, sum);
+    assert_eq!(
+        whole,
+        [of("", 1, 0.905), of("v1", 0, 0.0), of("v2", 2, 0.326)]
+    );
+    let own = counting.metrics.own_durations();
+    assert_eq!((own.count(), own.sum), (3, 0.011));
+    let backends = sums(counting.metrics.backend_durations());
+    assert_eq!(backends, [of("v1", 0, 0.0), of("v2", 1, 0.04)]);
+}
+
+#[test]
+fn counts_outlive_their_configuration() {
+    let counting = Counting::new(20);
+    let route = counting.route("v2", VersionSource::Header);
+    let route = Some(&route);
+    let answered = || Outcome {
+        route,
+        ..counting.outcome()
+    };
+    counting.cells.count(&answered());
+    let with_route = "[versions.v2]\nbackend = '127.0.0.1:3'\nroutes = [{ path = '/x', backend = '127.0.0.1:4' }]\n";
+    let only_v2 = format!("default_version = 'v2'\n{with_route}");
+    let after = configured(&counting.metrics, &only_v2, 20);
+    // A request that began before.
+    counting.cells.count(&answered());
+    let versions = versions(&only_v2);
+    let backend = versions
+        .backends()
+        .find(|one| one.name.to_string() == "v2 /x");
+    let route = Route {
+        backend: Arc::clone(backend.unwrap()),
+        source: VersionSource::Header,
+    };
+    after.count(&Outcome {
+        route: Some(&route),
+        ..counting.outcome()
+    });
+    assert_eq!(counting.requests(), ["v2 header 2xx =3"]);
+    let backends = counting.metrics.backend_durations();
+    let names: Vec<_> = backends.iter().map(|(name, _)| &**name).collect();
+    assert_eq!(names, ["v1", "v2", "v2 /x"]);
+    let settings = MetricsSettings {
+        enabled: false,
+        applications: 20,
+    };
+    assert!(
+        counting
+            .metrics
+            .configured(settings, versions.backends())
+            .is_none()
+    );
+    assert_eq!(counting.requests(), ["v2 header 2xx =3"]);
+}
+
+#[test]
+fn requests_count_by_application_and_class() {
+    let counting = Counting::new(2);
+    let [one, two, three] = [1, 2, 3].map(|id| app(id, Some(&format!("app-{id}"))));
+    counting.count_of(&one, true, 200);
+    counting.count_of(&two, true, 403);
+    counting.count_of(&two, false, 0);
+    counting.of_app("");
+    counting.count_of(&three, true, 200);
+    counting.count_of(&one, true, 200);
+    counting.cells.count(&counting.outcome());
+    assert_eq!(counting.of_app("app-1"), [0, 0, 2, 0, 0, 0]);
+    assert_eq!(counting.of_app("app-2"), [1, 0, 0, 0, 1, 0]);
+    assert_eq!(counting.of_app("app-3"), [0; 6]);
+    assert_eq!(counting.of_app("other"), [0, 0, 1, 0, 0, 0]);
+    assert_eq!(counting.of_app("none"), [0, 0, 1, 0, 0, 0]);
+    assert_eq!(counting.of_app("default"), [0; 6]);
+}
+
+#[test]
+fn a_single_application_has_a_label_of_its_own() {
+    let counting = Counting::new(0);
+    counting.count_of(&app(0, None), true, 200);
+    assert_eq!(counting.of_app("default"), [0, 0, 1, 0, 0, 0]);
+}
+
+#[test]
+fn an_application_that_is_called_like_a_fixed_label_counts_as_other() {
+    let counting = Counting::new(20);
+    for (id, ident) in [(1, "other"), (2, "none"), (3, "default")] {
+        counting.count_of(&app(id, Some(ident)), true, 200);
+    }
+    let shown = counting.metrics.applications.shown();
+    assert_eq!(shown.len(), 3, "{shown:?}");
+    assert_eq!(counting.of_app("other"), [0, 0, 3, 0, 0, 0]);
+}
+
+#[test]
+fn without_shown_applications_all_count_as_other() {
+    let counting = Counting::new(0);
+    counting.count_of(&app(1, Some("app-1")), true, 200);
+    assert_eq!(counting.of_app("other"), [0, 0, 1, 0, 0, 0]);
+    assert_eq!(counting.metrics.applications.shown().len(), 3);
+}
+
+#[test]
+fn a_full_table_loses_no_request_and_keeps_room_for_shown_applications() {
+    let counting = Counting::new(2);
+    let shown = app(1_000_000, Some("shown"));
+    counting.count_of(&shown, true, 200);
+    let late = app(1_000_001, Some("late"));
+    let flood = |is_signed| {
+        for id in 0..2 * MAX_KEYS as i64 {
+            counting.count_of(&app(id, Some(&format!("app-{id}"))), is_signed, 200);
+        }
+    };
+    let total = || {
+        let shown = counting.metrics.applications.shown();
+        shown.iter().map(|(_, counts)| counts[2]).sum::<u64>()
+    };
+    assert_eq!(total(), 1);
+    // On another thread: this one's table does not have it.
+    std::thread::scope(|scope| {
+        scope.spawn(|| counting.count_of(&late, true, 200));
+    });
+    assert_eq!(total(), 2);
+    let mut expected = 2;
+    for is_signed in [true, false] {
+        flood(is_signed);
+        counting.count_of(&shown, true, 200);
+        counting.count_of(&late, true, 200);
+        expected += 2 * MAX_KEYS as u64 + 2;
+        assert_eq!(total(), expected);
+        counting.metrics.applications.turn(Duration::from_secs(5));
+    }
+    // In the first flood both found the table full; since then they have a place there.
+    assert_eq!(counting.of_app("shown"), [0, 0, 2, 0, 0, 0]);
+    assert_eq!(counting.of_app("late"), [0, 0, 2, 0, 0, 0]);
+    assert_eq!(counting.metrics.applications.shown().len(), 5);
+}
+
+#[test]
+fn threads_lose_no_request() {
+    const THREADS: u64 = 80;
+    let counting = Counting::new(20);
+    std::thread::scope(|scope| {
+        for id in 0..THREADS as i64 {
+            let counting = &counting;
+            scope.spawn(move || {
+                let app = app(id, Some(&format!("app-{id}")));
+                for _ in 0..100 {
+                    counting.count_of(&app, true, 200);
+                }
+            });
+        }
+        for _ in 0..20 {
+            counting.metrics.applications.turn(Duration::ZERO);
+        }
+    });
+    let shown = counting.metrics.applications.shown();
+    assert_eq!(shown.len(), 3 + 20);
+    let sum: u64 = shown.iter().map(|(_, counts)| counts[2]).sum();
+    assert!(sum <= THREADS * 100);
+    assert_eq!(counting.requests(), [format!("  2xx ={}", THREADS * 100)]);
+}

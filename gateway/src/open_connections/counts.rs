@@ -1,0 +1,140 @@
+//! What the metrics show of clients' connections, beside their number.
+
+use signpost_kit::metrics::cells::Counters;
+
+/// Why a connection ended before its first request, or was not served at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RefusalCause {
+    /// `connections.max`, or the limit of file descriptors.
+    Max,
+    /// `connections.per_address`.
+    PerAddress,
+    /// The PROXY header is missing, malformed or incomplete.
+    ProxyHeader,
+    /// The TLS handshake failed.
+    Tls,
+    /// The subject of the client's certificate does not fit into a header.
+    CertificateSubject,
+    /// No common HTTP version by ALPN.
+    NoProtocol,
+    /// PROXY header and handshake took too long.
+    Timeout,
+}
+
+impl RefusalCause {
+    /// All of them, in their order.
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Max,
+        Self::PerAddress,
+        Self::ProxyHeader,
+        Self::Tls,
+        Self::CertificateSubject,
+        Self::NoProtocol,
+        Self::Timeout,
+    ];
+
+    /// The value of the label `cause`.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Max => "max",
+            Self::PerAddress => "per_address",
+            Self::ProxyHeader => "proxy_header",
+            Self::Tls => "tls",
+            Self::CertificateSubject => "certificate_subject",
+            Self::NoProtocol => "no_protocol",
+            Self::Timeout => "timeout",
+        }
+    }
+}
+
+/// Something that is open for a while, of which the metrics show the number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// A connection whose PROXY header or handshake is not complete.
+    Negotiating,
+    /// An HTTP/1.1 connection of which a part of a head has arrived.
+    ReceivingHead,
+    /// An HTTP/2 connection with streams, or whose last answer waits for the client.
+    ActiveHttp2,
+    /// An HTTP/2 stream.
+    Stream,
+}
+
+/// Number of the variants of [`Held`].
+const HELD: usize = 4;
+
+/// The numbers. Each change is a relaxed addition to a cell of the thread.
+#[derive(Debug)]
+pub(super) struct ConnectionCounts {
+    /// Accepted connections, by the listener's number.
+    accepted: Counters,
+    refused: Counters,
+    /// What begins adds 1, what ends adds −1, which wraps around.
+    held: Counters,
+}
+
+impl ConnectionCounts {
+    /// Nothing yet, with this number of listeners.
+    pub(super) fn new(listeners: usize) -> Self {
+        Self {
+            accepted: Counters::new(listeners),
+            refused: Counters::new(RefusalCause::ALL.len()),
+            held: Counters::new(HELD),
+        }
+    }
+
+    pub(super) fn accept(&self, listener: usize) {
+        self.accepted.add(listener, 1);
+    }
+
+    pub(super) fn accepted(&self, listener: usize) -> u64 {
+        self.accepted.value(listener)
+    }
+
+    pub(super) fn refuse(&self, cause: RefusalCause) {
+        self.refused.add(cause as usize, 1);
+    }
+
+    pub(super) fn refused(&self, cause: RefusalCause) -> u64 {
+        self.refused.value(cause as usize)
+    }
+
+    pub(super) fn begin(&self, held: Held) {
+        self.held.add(held as usize, 1);
+    }
+
+    pub(super) fn end(&self, held: Held, number: usize) {
+        self.held.add(held as usize, (number as u64).wrapping_neg());
+    }
+
+    /// How many there are. The shards are read one after the other, so that a sum can be below 0 for a moment.
+    pub(super) fn held(&self, held: Held) -> u64 {
+        let sum = self.held.value(held as usize).cast_signed();
+        u64::try_from(sum).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_at_its_place() {
+        for (index, cause) in RefusalCause::ALL.into_iter().enumerate() {
+            assert_eq!(cause as usize, index, "{}", cause.as_str());
+        }
+        assert_eq!(Held::Stream as usize + 1, HELD);
+    }
+
+    #[test]
+    fn what_another_thread_ends_is_not_counted_any_more() {
+        let counts = ConnectionCounts::new(1);
+        for _ in 0..3 {
+            counts.begin(Held::Stream);
+        }
+        std::thread::scope(|scope| scope.spawn(|| counts.end(Held::Stream, 2)).join()).unwrap();
+        assert_eq!(counts.held(Held::Stream), 1);
+        counts.end(Held::Stream, 2);
+        assert_eq!(counts.held(Held::Stream), 0);
+    }
+}

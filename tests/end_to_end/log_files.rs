@@ -1,0 +1,263 @@
+//! Logs in files, in all programs: where lines go, what is sampled, and which files are refused.
+
+mod failures;
+mod json;
+mod rotation;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use end_to_end::{
+    program::{Program, output_text},
+    recording_backend::{Behaviour, RecordingBackend},
+    signed_client::fetch,
+    stack::Stack,
+    waiting::until,
+};
+
+/// `[log]` with both logs in files, named after the program.
+fn in_files(program: Program) -> String {
+    format!(
+        "[log]\noutput = \"$FOLDER/{program}.error\"\naccess_output = \"$FOLDER/{program}.access\""
+    )
+}
+
+fn file(folder: &Path, program: Program, log: &str) -> PathBuf {
+    folder.join(format!("{program}.{log}"))
+}
+
+/// Only a gateway, with both logs in files.
+async fn gateway_with_files(further: &str) -> (Stack, RecordingBackend) {
+    let backend = RecordingBackend::start().await;
+    let stack = Stack::builder()
+        .in_front_of(&backend)
+        .gateway(&in_files(Program::Gateway))
+        .gateway("[limits.unsigned]\nenabled = false")
+        .gateway(further);
+    (stack.start().await, backend)
+}
+
+/// A file's text, once `is_complete`.
+async fn read_until(path: &Path, what: &str, is_complete: impl Fn(&str) -> bool) -> String {
+    until(&format!("{what} in {}", path.display()), || async {
+        let text = fs::read_to_string(path).ok()?;
+        is_complete(&text).then_some(text)
+    })
+    .await
+}
+
+async fn read_with(path: &Path, text: &str) -> String {
+    read_until(path, text, |read| read.contains(text)).await
+}
+
+/// The gateway's count of dropped lines.
+async fn dropped(stack: &Stack, log: &str) -> u64 {
+    let metrics = fetch(&format!("http://{}/metrics", stack.addresses().management)).await;
+    let name = format!("signpost_log_lines_dropped_total{{log=\"{log}\"}} ");
+    let text = metrics.text();
+    let value = text.lines().find_map(|line| line.strip_prefix(&name));
+    value.unwrap().parse().unwrap()
+}
+
+#[tokio::test]
+async fn the_gateways_access_log_is_apart_from_its_error_log() {
+    let (mut stack, _backend) = gateway_with_files("").await;
+    stack.client().get("/served").send().await.ok();
+    let folder = stack.folder().to_owned();
+    let access = file(&folder, Program::Gateway, "access");
+    let access = read_with(&access, "http.path=/served").await;
+    assert_eq!(access.lines().count(), 1, "{access}");
+    let error = file(&folder, Program::Gateway, "error");
+    let error = read_with(&error, "is listening on").await;
+    assert!(!error.contains("answered"), "{error}");
+    assert_eq!(stack.running(Program::Gateway).log(), "");
+    assert_eq!(
+        [
+            dropped(&stack, "access").await,
+            dropped(&stack, "error").await
+        ],
+        [0, 0]
+    );
+}
+
+#[tokio::test]
+async fn the_login_services_access_log_is_apart_from_its_error_log() {
+    let mut stack = Stack::builder()
+        .program(Program::V2, &in_files(Program::V2))
+        .start()
+        .await;
+    let client = stack.client();
+    let refused = client.get("/user").version("v2").send().await;
+    refused.problem(401, "authorization_missing");
+    let folder = stack.folder().to_owned();
+    let access = file(&folder, Program::V2, "access");
+    let access = read_with(&access, "problem.code=").await;
+    assert!(access.contains("answered 401: "), "{access}");
+    let error = file(&folder, Program::V2, "error");
+    let error = read_with(&error, "is listening on").await;
+    assert!(!error.contains("answered"), "{error}");
+    assert_eq!(stack.running(Program::V2).log(), "");
+}
+
+#[tokio::test]
+async fn one_success_in_so_many_is_logged_and_each_failure() {
+    let (stack, backend) =
+        gateway_with_files("threads = 1\n[log]\naccess_sample = 10\nformat = \"json\"").await;
+    let client = stack.client();
+    for number in 0..200 {
+        if number % 10 == 0 {
+            client
+                .get("/failed")
+                .without_sign()
+                .param("a", "1")
+                .send()
+                .await;
+        }
+        client.get("/served").send().await.ok();
+    }
+    backend.behave(Behaviour {
+        head: "HTTP/1.1 404 Not Found\r\n".to_owned(),
+        ..Behaviour::default()
+    });
+    assert_eq!(client.get("/last").send().await.status, 404);
+    let access = file(stack.folder(), Program::Gateway, "access");
+    let access = read_with(&access, "/last").await;
+    assert_eq!(access.matches("\"/served\"").count(), 20, "{access}");
+    assert_eq!(access.matches("\"/failed\"").count(), 20, "{access}");
+    // The rate changes with the next request.
+    stack.configure(Program::Gateway, "[log]\naccess_sample = 1");
+    assert!(stack.reload(Program::Gateway).status.success());
+    backend.behave(Behaviour::default());
+    for _ in 0..5 {
+        client.get("/each").send().await.ok();
+    }
+    let path = file(stack.folder(), Program::Gateway, "access");
+    read_until(&path, "five lines", |read| {
+        read.matches("\"/each\"").count() == 5
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_login_service_samples_its_successes_only() {
+    let sampled = format!("{}\naccess_sample = 1000000", in_files(Program::V1));
+    let stack = Stack::builder()
+        .program(Program::V1, &sampled)
+        .start()
+        .await;
+    let client = stack.client();
+    for _ in 0..20 {
+        client.post("/login").signed().send().await.ok();
+    }
+    for _ in 0..5 {
+        client
+            .get("/user")
+            .send()
+            .await
+            .problem(401, "authorization_missing");
+    }
+    let access = file(stack.folder(), Program::V1, "access");
+    let failures = |read: &str| read.matches("answered 401").count();
+    let access = read_until(&access, "all failures", |read| failures(read) == 5).await;
+    // Each thread logs its first success.
+    let threads = std::thread::available_parallelism().unwrap().get();
+    let successes = access.matches("answered 200").count();
+    assert!((1..=threads).contains(&successes), "{access}");
+}
+
+#[tokio::test]
+async fn a_reload_moves_the_log_and_an_impossible_path_changes_nothing() {
+    let builder = Stack::builder().program(Program::V1, &in_files(Program::V1));
+    let stack = builder.gateway(&in_files(Program::Gateway)).start().await;
+    for program in [Program::Gateway, Program::V1] {
+        let other = stack.folder().join(format!("{program}.other"));
+        let nowhere = stack.folder().join("nowhere/x.log");
+        let refused = format!(
+            "[log]\nformat = \"json\"\naccess_output = {:?}\noutput = {:?}",
+            nowhere, other
+        );
+        stack.configure(program, &refused);
+        let output = stack.reload(program);
+        let printed = output_text(&output);
+        assert_eq!(output.status.code(), Some(1), "{printed}");
+        assert!(
+            printed.contains("log.access_output") && printed.contains("nowhere/x.log"),
+            "{printed}"
+        );
+        let error = file(stack.folder(), program, "error");
+        let error = read_with(&error, "configuration not reloaded").await;
+        assert!(!error.contains('{'), "the format has changed: {error}");
+        let moved = format!("[log]\naccess_output = {other:?}\noutput = {other:?}");
+        stack.configure(program, &moved);
+        let output = stack.reload(program);
+        assert!(output.status.success(), "{}", output_text(&output));
+        read_with(&other, "configuration reloaded").await;
+    }
+    stack
+        .client()
+        .get("/user")
+        .send()
+        .await
+        .problem(401, "authorization_missing");
+    for program in [Program::Gateway, Program::V1] {
+        let other = stack.folder().join(format!("{program}.other"));
+        read_with(&other, "http.path\":\"/user\"").await;
+        let access = fs::read_to_string(file(stack.folder(), program, "access")).unwrap();
+        assert!(!access.contains("/user"), "{access}");
+    }
+}
+
+#[tokio::test]
+async fn a_program_does_not_start_with_a_file_that_it_cannot_open() {
+    for program in [Program::Gateway, Program::V1] {
+        for (toml, key, path) in [
+            ("[log]\noutput = \"$FOLDER\"", "log.output", ""),
+            (
+                "[log]\naccess_output = \"$FOLDER/none/a.log\"",
+                "log.access_output",
+                "/none/a.log",
+            ),
+        ] {
+            let files = Stack::builder().program(program, toml).write_files();
+            let config = files.config(program);
+            let arguments: &[&str] = match program {
+                Program::Gateway => &["run", "--config", &config],
+                _ => &["--config", &config],
+            };
+            let output = program.run(files.path(), arguments);
+            let printed = output_text(&output);
+            assert_eq!(output.status.code(), Some(1), "{printed}");
+            let path = format!("{}{path}", files.path().display());
+            assert!(
+                printed.contains(key) && printed.contains(&path),
+                "{printed}"
+            );
+        }
+    }
+}
+
+#[test]
+fn an_output_must_be_stdout_or_look_like_a_path() {
+    let toml = "[log]\noutput = \"stdot\"\naccess_sample = 0";
+    let files = Stack::builder().gateway(toml).backends(toml).write_files();
+    for program in [Program::Gateway, Program::V1] {
+        let config = files.config(program);
+        let check = match program {
+            Program::Gateway => "check",
+            _ => "--check",
+        };
+        let output = program.run(files.path(), &[check, "--config", &config]);
+        let printed = output_text(&output);
+        assert_eq!(output.status.code(), Some(1), "{printed}");
+        for expected in [
+            "log.output",
+            "\"stdot\"",
+            "log.access_sample",
+            "1 to 1000000",
+        ] {
+            assert!(printed.contains(expected), "{expected}: {printed}");
+        }
+    }
+}

@@ -49,9 +49,7 @@ async fn cached_data_is_served_while_the_store_is_unavailable() {
         let call = known.get("/user").authorization(credential(&login));
         call.send().await
     };
-    user().await.ok();
-    stack.store().make_unavailable();
-    user().await.ok();
+    stack.lose_store_with_cached(user).await;
     // More concurrent calls than pool connections; none of them may keep its connection.
     let mut calls = JoinSet::new();
     for number in 0..40 {
@@ -71,6 +69,11 @@ async fn cached_data_is_served_while_the_store_is_unavailable() {
     assert!(back.is_some(), "not back after {RECOVERY_TIMEOUT:?}");
     log_in_by_polling(&other, "grace").await;
     user().await.ok();
+    for program in [Program::Gateway, Program::V1] {
+        for text in ["change feed is lost", "change feed is restored"] {
+            stack.log_with(program, text).await;
+        }
+    }
 }
 
 async fn login_begins(client: &SignedClient) -> Option<()> {

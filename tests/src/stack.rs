@@ -21,7 +21,7 @@ use std::{
     process::{Command, ExitStatus, Output},
 };
 
-use reqwest::Client;
+use reqwest::{Client, StatusCode};
 use serde_json::Value;
 
 use self::upgrade::Successors;
@@ -31,6 +31,7 @@ pub use self::{
     files::{Addresses, Files},
 };
 use crate::{
+    answer::Answer,
     browser::Browser,
     program::{Instance, Program, Running},
     raw_connection::RawConnection,
@@ -175,6 +176,29 @@ impl Stack {
             log.contains(text).then_some(log)
         })
         .await
+    }
+
+    /// Makes the store unavailable while what `call` needs is cached.
+    ///
+    /// A change feed that is interrupted invalidates all caches, as it must, and on a busy machine that can happen just
+    /// before the store becomes unavailable. Then this tries again.
+    ///
+    /// # Panics
+    ///
+    /// When `call` fails while the store is available, or each time while it is not.
+    pub async fn lose_store_with_cached(&self, call: impl AsyncFn() -> Answer) {
+        for _ in 0..3 {
+            until("an answer with the store", || async {
+                (call().await.status == StatusCode::OK).then_some(())
+            })
+            .await;
+            self.store().make_unavailable();
+            if call().await.status == StatusCode::OK {
+                return;
+            }
+            self.store().make_available();
+        }
+        panic!("nothing is served from a cache while the store is unavailable");
     }
 
     /// Kills a program, as a crash would.

@@ -6,6 +6,8 @@ use std::convert::Infallible;
 
 use tokio::sync::oneshot;
 
+use crate::StoreError;
+
 /// The kind of thing that changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Topic {
@@ -70,3 +72,16 @@ impl Watch {
 
 /// Resolves, with an error, when the watch is dropped.
 pub(crate) type WatchEnd = oneshot::Receiver<Infallible>;
+
+/// Logs that no changes are reported until the store answers.
+pub(crate) fn log_lost(cause: &StoreError) {
+    tracing::warn!(
+        cause = %cause.in_short(),
+        "the store's change feed is lost until the store answers again: {{cause}}"
+    );
+}
+
+/// Logs that changes are reported again.
+pub(crate) fn log_restored() {
+    tracing::info!("the store's change feed is restored");
+}

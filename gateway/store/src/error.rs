@@ -73,9 +73,10 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// The error in one line; of Postgres its cause.
+    /// The error in one line; of a database its cause.
     pub(crate) fn in_short(&self) -> String {
         match self {
+            Self::Sqlite(cause) => cause.to_string(),
             Self::Postgres(cause) => cause.to_string(),
             other => other.to_string(),
         }

@@ -9,10 +9,10 @@ use std::{
 use rusqlite::{Connection, Transaction, params};
 use tokio::sync::oneshot::error::TryRecvError;
 
-use super::{Pooled, SqliteDatabase};
+use super::{Pooled, SqliteDatabase, pool::missing_file};
 use crate::{
     StoreError,
-    changes::{Change, Topic, Watch},
+    changes::{Change, Topic, Watch, log_lost, log_restored},
 };
 
 /// Time between two reads of `data_version`: one small read of the file's header.
@@ -82,13 +82,15 @@ impl Watcher {
     }
 
     fn poll(&mut self, on_change: &mut impl FnMut(Change)) {
-        if self.read_new_records(on_change).is_err() {
+        if let Err(cause) = self.read_new_records(on_change) {
             // The file may have been replaced: start over, and invalidate all caches.
             if self.pooled.take().is_some() {
+                log_lost(&cause.into());
                 on_change(Change::Lost);
             }
             if let Ok(restarted) = Self::start(self.database.clone()) {
                 *self = restarted;
+                log_restored();
                 on_change(Change::Everything);
             }
         }
@@ -106,7 +108,7 @@ impl Watcher {
             .pooled
             .as_ref()
             .filter(|pooled| self.database.is_current(pooled));
-        let connection = &current.ok_or(rusqlite::Error::InvalidQuery)?.connection;
+        let connection = &current.ok_or_else(missing_file)?.connection;
         let data_version = data_version(connection)?;
         if data_version == self.data_version {
             return Ok(());

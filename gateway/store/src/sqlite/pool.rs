@@ -246,7 +246,7 @@ impl FileIdentity {
     }
 }
 
-fn missing_file() -> rusqlite::Error {
+pub(super) fn missing_file() -> rusqlite::Error {
     let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN);
     rusqlite::Error::SqliteFailure(code, Some("the database file is missing".to_owned()))
 }

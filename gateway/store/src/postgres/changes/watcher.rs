@@ -5,7 +5,11 @@ use std::{sync::mpsc, thread, time::Duration};
 use tokio::time::Instant;
 
 use super::{clock::Clock, listen::Listener, poll::Poller};
-use crate::{Change, StoreError, changes::Watch, postgres::PostgresDatabase};
+use crate::{
+    Change, StoreError,
+    changes::{Watch, log_lost, log_restored},
+    postgres::PostgresDatabase,
+};
 
 /// Time between two attempts to reconnect. Short: an attempt costs little, and the server should be found soon.
 const RETRY_INTERVAL: Duration = Duration::from_millis(250);
@@ -81,10 +85,7 @@ async fn restart(database: &PostgresDatabase, clock: &Clock, error: StoreError) 
     loop {
         let text = cause.in_short();
         if text != logged {
-            tracing::warn!(
-                cause = %text,
-                "the store's change feed is lost until the store answers again: {{cause}}"
-            );
+            log_lost(&cause);
             logged = text;
         }
         tokio::time::sleep(RETRY_INTERVAL).await;
@@ -95,7 +96,7 @@ async fn restart(database: &PostgresDatabase, clock: &Clock, error: StoreError) 
         };
         match Feed::begin(database, clock, sharing).await {
             Ok(feed) => {
-                tracing::info!("the store's change feed is restored");
+                log_restored();
                 return feed;
             }
             Err(error) => cause = error,

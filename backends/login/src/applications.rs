@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use gateway_protocol::app::AppId;
 use signpost_kit::{
     clock::Clock,
-    feed_cache::{FeedCache, FeedCacheSettings, UnknownKeys},
+    feed_cache::{CacheStatus, FeedCache, FeedCacheSettings, UnknownKeys},
 };
 use signpost_store::{Change, StoreError, Topic};
 
@@ -86,6 +86,11 @@ impl Applications {
     pub async fn find(&self, id: AppId) -> Result<Option<Arc<Application>>, Arc<StoreError>> {
         let read = async { Ok(self.store.find(id).await?.map(Arc::new)) };
         self.cache.find(id, read).await
+    }
+
+    /// The state of the cache.
+    pub(crate) fn cache_status(&self) -> CacheStatus {
+        self.cache.status()
     }
 
     /// Invalidates the cache if `change` may concern applications.

@@ -12,7 +12,7 @@ use gateway_protocol::app::AppId;
 pub use gateway_protocol::credential::{Credential, CredentialHash};
 use signpost_kit::{
     clock::{Clock, Timestamp},
-    feed_cache::{FeedCache, FeedCacheSettings, UnknownKeys},
+    feed_cache::{CacheStatus, FeedCache, FeedCacheSettings, UnknownKeys},
 };
 use signpost_store::{Change, StoreError, Topic};
 
@@ -140,6 +140,11 @@ impl Credentials {
         self.store.revoke(&credential.hash(), now).await?;
         self.cache.invalidate(credential.hash());
         Ok(())
+    }
+
+    /// The state of the cache.
+    pub(crate) fn cache_status(&self) -> CacheStatus {
+        self.cache.status()
     }
 
     /// Invalidates the cache entries that `change` concerns.

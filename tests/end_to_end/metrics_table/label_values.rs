@@ -20,7 +20,7 @@ const OPEN: [&str; 11] = [
 const CLASSES: &[&str] = &["2xx", "3xx", "4xx", "5xx"];
 const CLASSES_OR_NONE: &[&str] = &["2xx", "3xx", "4xx", "5xx", "none"];
 const LIMITS: &[&str] = &["unsigned", "address", "app", "path", "replay_memory"];
-const CACHES: &[&str] = &["applications", "accounts"];
+const CACHES: &[&str] = &["applications", "accounts", "credentials"];
 const MODES: &[&str] = &["polling", "redirect"];
 
 /// All other labels of each metric, with their values; those of problem codes and hints have more.

@@ -21,7 +21,7 @@ use tokio::sync::watch;
 
 use super::{Program, running::Running};
 use crate::{
-    metrics::LoginFamilies,
+    metrics::{CacheMetrics, LoginFamilies},
     service::{Service, State},
 };
 
@@ -71,7 +71,7 @@ impl BoundManagement {
     ) -> anyhow::Result<RunningManagement> {
         let management = Management {
             readiness: LoginReadiness(running.clone()),
-            metrics: metrics(program, &running.state(), counts),
+            metrics: metrics(program, running.state(), counts),
         };
         let (phase, phases) = watch::channel(Phase::Serving);
         management.start(self.listener, running.descriptors(), phases)?;
@@ -82,7 +82,7 @@ impl BoundManagement {
 }
 
 /// All sources of the program's metrics.
-fn metrics(program: &Program, state: &State, counts: ProcessCounts) -> Metrics {
+fn metrics(program: &Program, state: Arc<State>, counts: ProcessCounts) -> Metrics {
     let process = ProcessMetrics {
         program: program.name,
         version: program.version,
@@ -91,10 +91,11 @@ fn metrics(program: &Program, state: &State, counts: ProcessCounts) -> Metrics {
     Metrics::default()
         .with(process)
         .with(StoreMetrics::new(move || Some(store.clone())))
-        .with(LoginFamilies(state.metrics.clone()))
+        .with(LoginFamilies(Arc::clone(&state.metrics)))
         .with(ReloadMetrics(counts.reloads))
         .with(LogMetrics::new(counts.dropped_lines))
         .with(SpanMetrics(Arc::clone(&state.spans)))
+        .with(CacheMetrics(state))
 }
 
 /// What decides whether the service is ready.

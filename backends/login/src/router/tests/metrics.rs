@@ -4,14 +4,18 @@ use signpost_kit::metrics::Metrics;
 
 use super::{
     polling::{begin, check, confirm},
+    users::log_in,
     *,
 };
-use crate::metrics::LoginFamilies;
+use crate::metrics::{CacheMetrics, LoginFamilies};
 
 /// The value of a sample, with its labels in their order; `None` if it is not there.
 fn value(setup: &Setup, sample: &str) -> Option<f64> {
-    let families = LoginFamilies(Arc::clone(&setup.service.state().metrics));
-    let answer = Metrics::default().with(families).answer(&HeaderMap::new());
+    let state = setup.service.state();
+    let metrics = Metrics::default()
+        .with(LoginFamilies(Arc::clone(&state.metrics)))
+        .with(CacheMetrics(Arc::clone(state)));
+    let answer = metrics.answer(&HeaderMap::new());
     let mut lines = answer.body().lines();
     let value = lines.find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '));
     value.map(|value| value.parse().unwrap())
@@ -65,6 +69,23 @@ async fn a_login_is_counted_when_it_begins_and_when_it_ends() {
         );
         assert_eq!(value(&setup, &calls), Some(1.0));
     }
+}
+
+#[tokio::test]
+async fn lookups_in_the_cache_of_credentials_are_counted() {
+    let setup = Setup::new().await;
+    let authorization = log_in(&setup).await;
+    for _ in 0..3 {
+        let header = [("acme-x-authorization", &*authorization)];
+        assert_eq!(setup.call("GET", "/user", &header).await.status, 200);
+    }
+    for (result, expected) in [("hit", 2.0), ("miss", 1.0), ("stale", 0.0)] {
+        let sample =
+            format!("signpost_cache_lookups_total{{cache=\"credentials\",result=\"{result}\"}}");
+        assert_eq!(value(&setup, &sample), Some(expected), "{result}");
+    }
+    let entries = "signpost_cache_entries{cache=\"credentials\"}";
+    assert_eq!(value(&setup, entries), Some(1.0));
 }
 
 #[tokio::test(flavor = "multi_thread")]

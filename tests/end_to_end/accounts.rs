@@ -406,6 +406,9 @@ async fn a_flood_of_random_credentials_delays_nobody_else() {
     let login = log_in_by_polling(&client, "ada").await;
     let call = || client.get("/required").authorization(credential(&login));
     call().send().await.ok();
+    let new: Vec<_> = (1..=5)
+        .map(|number| stack.create_application(&format!("new {number}"), &[]))
+        .collect();
     let (is_over, number) = (
         Arc::new(AtomicBool::new(false)),
         Arc::new(AtomicU32::new(0)),
@@ -439,12 +442,11 @@ async fn a_flood_of_random_credentials_delays_nobody_else() {
     flooded(500).await;
     let memory = stack.running(Program::Gateway).resident_kib();
     let mut longest = Duration::ZERO;
-    for round in 1..=5 {
+    for (round, new) in (1..).zip(&new) {
         let start = Instant::now();
         call().send().await.ok();
         // An application that is not cached needs the store, as the flood does.
-        let new = stack.client_of(&stack.create_application(&format!("new {round}"), &[]));
-        new.get("/none").send().await.ok();
+        stack.client_of(new).get("/none").send().await.ok();
         longest = longest.max(start.elapsed());
         flooded(500 + 200 * round).await;
     }

@@ -6,7 +6,7 @@ use gateway_protocol::{
     version::VersionSource,
 };
 
-use crate::rejection::Rejection;
+use crate::rejection::{HINT_MICROSECONDS, HINT_SECONDS, Rejection};
 
 /// The sources of a version, in the order of their numbers.
 pub(super) static SOURCES: [&str; VersionSource::ALL.len()] = {
@@ -74,8 +74,6 @@ const UNEXPLAINED: [&str; 9] = [
     HINT_SECONDS,
     HINT_MICROSECONDS,
 ];
-const HINT_SECONDS: &str = "hint_seconds";
-const HINT_MICROSECONDS: &str = "hint_microseconds";
 
 /// The causes of a failed verification: the problem code, or the answer's hint if the gateway found the mistake.
 pub(crate) const CAUSES: [&str; UNEXPLAINED.len() + Slip::ALL.len()] = {
@@ -96,21 +94,17 @@ pub(crate) const CAUSES: [&str; UNEXPLAINED.len() + Slip::ALL.len()] = {
 /// such a failure, but a limit.
 pub(super) fn verification_failure(rejection: &Rejection) -> Option<usize> {
     let cause = match rejection {
-        Rejection::SignMismatch { slip: Some(slip) } => slip.text_id(),
-        Rejection::TimeInvalid {
-            looks_like_seconds: true,
-        } => HINT_SECONDS,
-        Rejection::TimeOutOfWindow { time, .. } if time.looks_like_microseconds() => {
-            HINT_MICROSECONDS
-        }
         Rejection::ParamDuplicated { name } if *name != TIME && *name != SIGN => return None,
         Rejection::ParamDuplicated { .. }
-        | Rejection::SignMismatch { slip: None }
+        | Rejection::SignMismatch { .. }
         | Rejection::SignMissing
         | Rejection::TimeOutOfWindow { .. }
         | Rejection::TimeMissing
         | Rejection::TimeInvalid { .. }
-        | Rejection::RequestReplayed => rejection.code()?.as_str(),
+        | Rejection::RequestReplayed => match rejection.hint_key() {
+            Some(hint) => hint,
+            None => rejection.code()?.as_str(),
+        },
         _ => return None,
     };
     CAUSES.iter().position(|one| *one == cause)

@@ -7,6 +7,7 @@
 //! | --- | --- |
 //! | [`cells`] | counters and histograms that many threads update without waiting for each other |
 //! | [`exposition`] | the answer to a scrape, in the format that the scraper asks for |
+//! | [`labels`] | values of labels |
 //! | [`log`] | dropped log lines |
 //! | [`process`] | the process and its build |
 //! | [`spans`] | spans that were exported, and those that were lost |
@@ -14,6 +15,7 @@
 
 pub mod cells;
 pub mod exposition;
+pub mod labels;
 pub mod log;
 pub mod process;
 pub mod spans;

@@ -5,6 +5,7 @@ use gateway_protocol::{
     sign::{SIGN, TIME, explain::Slip},
     version::VersionSource,
 };
+pub(crate) use signpost_kit::metrics::labels::{STATUS_CLASSES, status_class};
 
 use crate::rejection::{HINT_MICROSECONDS, HINT_SECONDS, Rejection};
 
@@ -22,16 +23,8 @@ pub(super) static SOURCES: [&str; VersionSource::ALL.len()] = {
 /// The source of requests without a version.
 pub(super) static NO_SOURCE: [&str; 1] = [""];
 
-/// The classes of an answer's status: `none` if the client left without an answer.
-pub(crate) const STATUS_CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
-
 /// Requests by class.
 pub(crate) type ClassCounts = [u64; STATUS_CLASSES.len()];
-
-/// The index of a status' class. 0 is that of a request without an answer.
-pub(super) fn status_class(status: u16) -> usize {
-    usize::from(status / 100).min(STATUS_CLASSES.len() - 1)
-}
 
 /// The codes of problems: none, those of the contract, and all others, which only a backend can send.
 pub(crate) const PROBLEMS: [&str; ProblemCode::ALL.len() + 2] = {

@@ -53,6 +53,22 @@ pub struct App {
     pub rate_limit: Option<OwnRate>,
 }
 
+impl App {
+    /// The application of single-application mode.
+    pub(crate) fn single(key: AppKey) -> Self {
+        Self {
+            id: AppId::SINGLE,
+            ident: None,
+            state: AppState::Active,
+            key,
+            previous_key: None,
+            profile: None,
+            default_version: None,
+            rate_limit: None,
+        }
+    }
+}
+
 /// The key before the last rotation, and the end of its validity.
 #[derive(Clone, Debug)]
 pub struct PreviousKey {

@@ -5,21 +5,13 @@
 use std::{
     collections::HashMap,
     hash::{BuildHasherDefault, Hasher},
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Mutex, MutexGuard, PoisonError},
 };
+
+use signpost_kit::metrics::cells::thread_number;
 
 /// Limit of values. If there are more threads, some share one.
 const MAX_THREADS: usize = 64;
-
-static THREADS: AtomicUsize = AtomicUsize::new(0);
-
-thread_local! {
-    /// The number of this thread among those that count.
-    static THREAD: usize = THREADS.fetch_add(1, Ordering::Relaxed) % MAX_THREADS;
-}
 
 /// A value for each thread.
 #[derive(Debug)]
@@ -39,7 +31,7 @@ impl<T: Default> Default for PerThread<T> {
 impl<T> PerThread<T> {
     /// The value of this thread.
     pub(crate) fn own(&self) -> MutexGuard<'_, T> {
-        self.0[THREAD.with(|thread| *thread)].lock()
+        self.0[thread_number() % MAX_THREADS].lock()
     }
 
     /// The values of all threads, one after the other.

@@ -9,6 +9,7 @@ use std::{
 use gateway_protocol::header::{RATELIMIT, RATELIMIT_POLICY};
 use http::HeaderName;
 use signpost_kit::{
+    label_enum,
     metrics::cells::Counters,
     rate_limit::{KeyedDebts, Quota},
 };
@@ -56,40 +57,19 @@ impl RateDebts {
     }
 }
 
-/// A limit above which requests are rejected with 429, as the metrics show it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RequestLimit {
-    /// Unsigned requests of a client's network.
-    Unsigned,
-    /// The limit of each client address.
-    Address,
-    /// The limit of each application.
-    Application,
-    /// A limit on a path.
-    Path,
-    /// An application's signatures in the replay memory.
-    ReplayMemory,
-}
-
-impl RequestLimit {
-    /// All of them, in their order.
-    pub(crate) const ALL: [Self; 5] = [
-        Self::Unsigned,
-        Self::Address,
-        Self::Application,
-        Self::Path,
-        Self::ReplayMemory,
-    ];
-
-    /// The value of the label `limit`.
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Unsigned => "unsigned",
-            Self::Address => Policy::Address.as_str(),
-            Self::Application => Policy::Application.as_str(),
-            Self::Path => Policy::Path.as_str(),
-            Self::ReplayMemory => "replay_memory",
-        }
+label_enum! {
+    /// A limit above which requests are rejected with 429: the label `limit`.
+    pub(crate) enum RequestLimit {
+        /// Unsigned requests of a client's network.
+        Unsigned = "unsigned",
+        /// The limit of each client address.
+        Address = Policy::Address.as_str(),
+        /// The limit of each application.
+        Application = Policy::Application.as_str(),
+        /// A limit on a path.
+        Path = Policy::Path.as_str(),
+        /// An application's signatures in the replay memory.
+        ReplayMemory = "replay_memory",
     }
 }
 

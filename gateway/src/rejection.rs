@@ -13,6 +13,12 @@ use crate::rate_limits::{Policy, RequestLimit};
 
 type Cause = Box<dyn StdError + Send + Sync>;
 
+/// The key of the hint for a `time` in seconds.
+pub(crate) const HINT_SECONDS: &str = "hint_seconds";
+
+/// The key of the hint for a `time` in microseconds.
+pub(crate) const HINT_MICROSECONDS: &str = "hint_microseconds";
+
 /// Why a request is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum Rejection {
@@ -284,22 +290,31 @@ impl Rejection {
         }
     }
 
-    /// The name of the response's hint, if any: its key in the language files, and the preset that matched. CONTRACT 3.
+    /// The key of the response's hint in the language files, if it has one. CONTRACT 3.
     #[must_use]
-    pub(crate) fn hint(&self) -> Option<Cow<'static, str>> {
+    pub(crate) fn hint_key(&self) -> Option<&'static str> {
         match self {
             Self::TimeInvalid {
                 looks_like_seconds: true,
-            } => Some("hint_seconds".into()),
+            } => Some(HINT_SECONDS),
             Self::TimeOutOfWindow { time, .. } if time.looks_like_microseconds() => {
-                Some("hint_microseconds".into())
+                Some(HINT_MICROSECONDS)
             }
-            Self::SignMismatch {
-                slip: Some(Slip::Preset(name)),
-            } => Some(format!("hint_preset:{name}").into()),
-            Self::SignMismatch { slip: Some(slip) } => Some(slip.text_id().into()),
+            Self::SignMismatch { slip } => slip.map(Slip::text_id),
             _ => None,
         }
+    }
+
+    /// The name of the response's hint, if any: its key, and the preset that matched.
+    #[must_use]
+    pub(crate) fn hint(&self) -> Option<Cow<'static, str>> {
+        let key = self.hint_key()?;
+        Some(match self {
+            Self::SignMismatch {
+                slip: Some(Slip::Preset(name)),
+            } => format!("{key}:{name}").into(),
+            _ => key.into(),
+        })
     }
 
     /// Whether it is logged as an error each time. Other server errors are logged elsewhere: by the balancer once if no

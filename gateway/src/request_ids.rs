@@ -1,26 +1,20 @@
 //! Request ids and trace ids: unique, not guessable from each other, and generated without a system call.
 
-use std::{
-    hash::{BuildHasher, RandomState},
-    sync::atomic::{AtomicU64, Ordering},
-};
+use std::hash::{BuildHasher, RandomState};
 
 use gateway_protocol::request_id::RequestId;
+use signpost_kit::{id_numbers, spans::context::TraceId};
 
-/// Generates ids. One half is a random number of this process, the other a counter hashed with a random key.
+/// Generates ids. One half is a random number of this process, the other a number of [`id_numbers`].
 #[derive(Debug)]
 pub struct RequestIds {
     process: u64,
-    counter: AtomicU64,
-    key: RandomState,
 }
 
 impl Default for RequestIds {
     fn default() -> Self {
         Self {
             process: RandomState::new().hash_one(0),
-            counter: AtomicU64::new(0),
-            key: RandomState::new(),
         }
     }
 }
@@ -28,10 +22,7 @@ impl Default for RequestIds {
 impl RequestIds {
     /// Generates a request id of 128 bits.
     pub(crate) fn next(&self) -> RequestId {
-        let mut bytes = [0; 16];
-        bytes[..8].copy_from_slice(&self.process.to_be_bytes());
-        bytes[8..].copy_from_slice(&self.number().to_be_bytes());
-        RequestId::from_bytes(bytes)
+        RequestId::from_bytes(self.bytes())
     }
 
     /// Generates a `traceparent` (W3C Trace Context) that begins a trace. Its trace id is the request's id if that has
@@ -40,33 +31,27 @@ impl RequestIds {
         let mut traceparent = *b"00-00000000000000000000000000000000-0000000000000000-00";
         match as_trace_id(id) {
             Some(id) => traceparent[3..35].copy_from_slice(id),
-            None => {
-                write_hex(&mut traceparent[3..19], self.process);
-                write_hex(&mut traceparent[19..35], self.number());
-            }
+            None => write_hex(&mut traceparent[3..35], self.bytes()),
         }
-        write_hex(&mut traceparent[36..52], self.number());
+        write_hex(&mut traceparent[36..52], id_numbers::next().to_be_bytes());
         traceparent
     }
 
     /// The id of a trace that begins with this request, by the same rule.
-    pub(crate) fn trace_id(&self, id: &RequestId) -> [u8; 16] {
+    pub(crate) fn trace_id(&self, id: &RequestId) -> TraceId {
+        let Some(digits) = as_trace_id(id) else {
+            return self.bytes();
+        };
         let mut bytes = [0; 16];
-        match as_trace_id(id) {
-            Some(digits) => {
-                hex::decode_to_slice(digits, &mut bytes).expect("hex digits for sixteen bytes");
-            }
-            None => {
-                bytes[..8].copy_from_slice(&self.process.to_be_bytes());
-                bytes[8..].copy_from_slice(&self.number().to_be_bytes());
-            }
-        }
+        hex::decode_to_slice(digits, &mut bytes).expect("hex digits for sixteen bytes");
         bytes
     }
 
-    fn number(&self) -> u64 {
-        self.key
-            .hash_one(self.counter.fetch_add(1, Ordering::Relaxed))
+    fn bytes(&self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&self.process.to_be_bytes());
+        bytes[8..].copy_from_slice(&id_numbers::next().to_be_bytes());
+        bytes
     }
 }
 
@@ -79,8 +64,8 @@ fn as_trace_id(id: &RequestId) -> Option<&[u8; 32]> {
     (is_hex && id.iter().any(|byte| *byte != b'0')).then_some(id)
 }
 
-fn write_hex(digits: &mut [u8], number: u64) {
-    hex::encode_to_slice(number.to_be_bytes(), digits).expect("sixteen digits for eight bytes");
+fn write_hex<const N: usize>(digits: &mut [u8], bytes: [u8; N]) {
+    hex::encode_to_slice(bytes, digits).expect("two digits for each byte");
 }
 
 #[cfg(test)]

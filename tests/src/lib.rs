@@ -19,6 +19,7 @@
 //! - [`http2_client`] speaks HTTP/2; [`raw_http2`] sends single frames as they are
 //! - [`recording_backend`] stands in for a backend and keeps every byte it receives; [`scripted_backend`] answers with
 //!   bytes that no backend should send
+//! - `listener` accepts the connections of such a server within a test
 //! - [`otlp_collector`] stands in for a collector of traces, and keeps every span
 //! - [`faulty_backend`] is a backend process that is killed or frozen in the middle of an exchange
 //! - [`examples`] reads the files in `conf/`; [`documents`] reads the Markdown files; [`versions`] lists `backends/`
@@ -39,6 +40,7 @@ pub mod faulty_backend;
 pub mod folder;
 pub mod html;
 pub mod http2_client;
+mod listener;
 pub mod logins;
 pub mod metrics;
 pub mod observe;

@@ -15,10 +15,10 @@ use prost::Message;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
-    task::{JoinHandle, JoinSet},
 };
 
 use crate::{
+    listener::Listener,
     recording_backend::{Reading, RecordedRequest, read_request},
     waiting::until,
 };
@@ -26,9 +26,8 @@ use crate::{
 /// A collector. When dropped, it is gone: its port is closed, and its connections are reset.
 #[derive(Debug)]
 pub struct OtlpCollector {
-    address: SocketAddr,
+    listener: Listener,
     state: Arc<Mutex<State>>,
-    accepting: JoinHandle<()>,
 }
 
 /// How the collector answers an export.
@@ -95,29 +94,29 @@ impl OtlpCollector {
     ///
     /// When the address is in use.
     pub async fn start_at(address: SocketAddr) -> Self {
-        let listener = TcpListener::bind(address)
-            .await
-            .expect("the address is free");
-        let address = listener.local_addr().expect("it is bound");
+        let socket = TcpListener::bind(address).await;
         let state = Arc::new(Mutex::new(State::default()));
-        let accepting = tokio::spawn(accept(listener, Arc::clone(&state)));
+        let of_server = Arc::clone(&state);
+        let serve = move |stream| {
+            lock(&of_server).connections += 1;
+            serve(stream, Arc::clone(&of_server))
+        };
         Self {
-            address,
+            listener: Listener::start(socket.expect("the address is free"), serve),
             state,
-            accepting,
         }
     }
 
     /// Its address.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
-        self.address
+        self.listener.address()
     }
 
     /// The part of a configuration file that exports to it. `further` are further keys of `[tracing]`.
     #[must_use]
     pub fn tracing(&self, sampled_per_million: u32, further: &str) -> String {
-        let address = self.address;
+        let address = self.address();
         format!(
             "[tracing]\nendpoint = \"http://{address}/v1/traces\"\nsampled_per_million = {sampled_per_million}\n{further}\n"
         )
@@ -170,23 +169,8 @@ impl OtlpCollector {
     }
 }
 
-impl Drop for OtlpCollector {
-    fn drop(&mut self) {
-        self.accepting.abort();
-    }
-}
-
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-async fn accept(listener: TcpListener, state: Arc<Mutex<State>>) {
-    // Connections end with the collector.
-    let mut connections = JoinSet::new();
-    while let Ok((stream, _)) = listener.accept().await {
-        lock(&state).connections += 1;
-        connections.spawn(serve(stream, Arc::clone(&state)));
-    }
 }
 
 async fn serve(mut stream: TcpStream, state: Arc<Mutex<State>>) {

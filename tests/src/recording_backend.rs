@@ -16,13 +16,11 @@ use rustls::{HandshakeKind, ServerConfig};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::{TcpListener, TcpStream},
-    sync::oneshot,
-    task::{JoinHandle, JoinSet},
 };
 use tokio_rustls::TlsAcceptor;
 
 pub use self::request::{Reading, RecordedRequest, read_request};
-use crate::waiting::until;
+use crate::{listener::Listener, waiting::until};
 
 /// The target of the gateway's health checks.
 const HEALTH: &str = "/healthz";
@@ -30,10 +28,8 @@ const HEALTH: &str = "/healthz";
 /// A backend that records what it receives. It stops when dropped.
 #[derive(Debug)]
 pub struct RecordingBackend {
-    address: SocketAddr,
+    listener: Listener,
     state: Arc<Mutex<State>>,
-    end: Option<oneshot::Sender<()>>,
-    accepting: JoinHandle<()>,
 }
 
 /// What was received on a connection: a request, or bytes that are not one.
@@ -149,10 +145,7 @@ impl RecordingBackend {
     }
 
     async fn start_as(address: SocketAddr, tls: Option<TlsAcceptor>) -> Self {
-        let listener = TcpListener::bind(address)
-            .await
-            .expect("the address is free");
-        let address = listener.local_addr().expect("a listener has an address");
+        let socket = TcpListener::bind(address).await;
         let state = Arc::new(Mutex::new(State {
             behaviour: Behaviour::default(),
             when_checked: Behaviour::default(),
@@ -162,20 +155,28 @@ impl RecordingBackend {
             bytes: 0,
             recorded: Vec::new(),
         }));
-        let (end, ended) = oneshot::channel();
-        let accepting = tokio::spawn(accept(listener, tls, Arc::clone(&state), ended));
+        let of_server = Arc::clone(&state);
+        let serve = move |stream| {
+            locked(&of_server).connections += 1;
+            let (state, tls) = (Arc::clone(&of_server), tls.clone());
+            async move {
+                // A peer that closes the connection is part of some tests.
+                let _ = match tls {
+                    Some(tls) => converse_with_tls(stream, &tls, &state).await,
+                    None => converse(&mut { stream }, &state).await,
+                };
+            }
+        };
         Self {
-            address,
+            listener: Listener::start(socket.expect("the address is free"), serve),
             state,
-            end: Some(end),
-            accepting,
         }
     }
 
     /// The address it listens on.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
-        self.address
+        self.listener.address()
     }
 
     /// Sets how requests are answered from now on.
@@ -196,9 +197,7 @@ impl RecordingBackend {
 
     /// Stops it, as a crash would: the listener and all connections are closed.
     pub async fn end(&mut self) {
-        drop(self.end.take());
-        // It fails only by a panic, which has been printed.
-        let _ = (&mut self.accepting).await;
+        self.listener.end().await;
     }
 
     /// Number of connections accepted so far.
@@ -253,44 +252,8 @@ impl RecordingBackend {
     }
 }
 
-impl Drop for RecordingBackend {
-    fn drop(&mut self) {
-        self.accepting.abort();
-    }
-}
-
 fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-async fn accept(
-    listener: TcpListener,
-    tls: Option<TlsAcceptor>,
-    state: Arc<Mutex<State>>,
-    mut ended: oneshot::Receiver<()>,
-) {
-    let mut conversations = JoinSet::new();
-    loop {
-        let stream = tokio::select! {
-            _ = &mut ended => break,
-            Some(_) = conversations.join_next() => continue,
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => stream,
-                Err(_) => break,
-            },
-        };
-        locked(&state).connections += 1;
-        let (state, tls) = (Arc::clone(&state), tls.clone());
-        conversations.spawn(async move {
-            // A peer that closes the connection is part of some tests.
-            let _ = match tls {
-                Some(tls) => converse_with_tls(stream, &tls, &state).await,
-                None => converse(&mut { stream }, &state).await,
-            };
-        });
-    }
-    drop(listener);
-    conversations.shutdown().await;
 }
 
 async fn converse_with_tls(

@@ -13,22 +13,21 @@ use std::{
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{
-        TcpListener, TcpSocket, TcpStream,
+        TcpSocket, TcpStream,
         tcp::{OwnedReadHalf, OwnedWriteHalf},
     },
-    sync::oneshot,
-    task::{JoinHandle, JoinSet},
 };
 
-use crate::recording_backend::{Reading, read_request};
+use crate::{
+    listener::Listener,
+    recording_backend::{Reading, read_request},
+};
 
 /// A scripted backend. It stops when dropped.
 #[derive(Debug)]
 pub struct ScriptedBackend {
-    address: SocketAddr,
+    listener: Listener,
     state: Arc<Mutex<State>>,
-    end: Option<oneshot::Sender<()>>,
-    accepting: JoinHandle<()>,
 }
 
 /// How requests for one target are answered.
@@ -121,29 +120,35 @@ impl ScriptedBackend {
             .expect("a socket has this option");
         socket.bind(address).expect("the address is free");
         let listener = socket.listen(64).expect("a bound socket can listen");
-        let address = listener.local_addr().expect("a listener has an address");
         let state = Arc::new(Mutex::new(State::default()));
-        let (end, ended) = oneshot::channel();
-        let accepting = tokio::spawn(accept(listener, Arc::clone(&state), ended));
+        let of_server = Arc::clone(&state);
+        let mut next = 0;
+        let serve = move |stream| {
+            let state = Arc::clone(&of_server);
+            let number = next;
+            next += 1;
+            async move {
+                // The tests see the result at the gateway.
+                let _ = converse(stream, number, &state).await;
+                locked(&state).open.remove(&number);
+            }
+        };
         Self {
-            address,
+            listener: Listener::start(listener, serve),
             state,
-            end: Some(end),
-            accepting,
         }
     }
 
     /// The address it listens on.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
-        self.address
+        self.listener.address()
     }
 
     /// Stops it, as a crash would: the listener and all connections are closed.
     pub async fn end(&mut self) {
-        drop(self.end.take());
-        // It fails only by a panic, which has been printed.
-        let _ = (&mut self.accepting).await;
+        self.listener.end().await;
+        locked(&self.state).open.clear();
     }
 
     /// Answers requests for the target by the script from now on.
@@ -177,39 +182,8 @@ impl ScriptedBackend {
     }
 }
 
-impl Drop for ScriptedBackend {
-    fn drop(&mut self) {
-        self.accepting.abort();
-    }
-}
-
 fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-async fn accept(listener: TcpListener, state: Arc<Mutex<State>>, mut ended: oneshot::Receiver<()>) {
-    let mut conversations = JoinSet::new();
-    let mut number = 0;
-    loop {
-        let stream = tokio::select! {
-            _ = &mut ended => break,
-            Some(_) = conversations.join_next() => continue,
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => stream,
-                Err(_) => break,
-            },
-        };
-        let state = Arc::clone(&state);
-        conversations.spawn(async move {
-            // The tests see the result at the gateway.
-            let _ = converse(stream, number, &state).await;
-            locked(&state).open.remove(&number);
-        });
-        number += 1;
-    }
-    drop(listener);
-    conversations.shutdown().await;
-    locked(&state).open.clear();
 }
 
 async fn converse(stream: TcpStream, connection: usize, state: &Mutex<State>) -> io::Result<()> {

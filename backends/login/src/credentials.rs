@@ -190,18 +190,22 @@ mod tests {
         }
     }
 
+    async fn is_valid(
+        credentials: &Credentials,
+        credential: &Credential,
+        application: AppId,
+        now: Timestamp,
+    ) -> bool {
+        let found = credentials.check(credential, application, now).await;
+        found.unwrap().is_some()
+    }
+
     #[tokio::test]
     async fn a_credential_is_valid_for_one_application_until_it_expires() {
         let store = TestStore::new().await;
         let credentials = Credentials::new(store.stores().credentials, Arc::new(SystemClock));
         let (credential, now) = (random_credential(), Timestamp::from_millis(1_000_000));
-        assert!(
-            credentials
-                .check(&credential, APP, now)
-                .await
-                .unwrap()
-                .is_none()
-        );
+        assert!(!is_valid(&credentials, &credential, APP, now).await);
         credentials
             .insert(new_credential(&store, &credential, now).await)
             .await
@@ -212,21 +216,9 @@ mod tests {
             .unwrap()
             .unwrap();
         assert_eq!(found.account.username.as_str(), "user");
-        assert!(
-            credentials
-                .check(&credential, AppId::new(4), now)
-                .await
-                .unwrap()
-                .is_none()
-        );
+        assert!(!is_valid(&credentials, &credential, AppId::new(4), now).await);
         let later = now.plus(Duration::from_secs(60));
-        assert!(
-            credentials
-                .check(&credential, APP, later)
-                .await
-                .unwrap()
-                .is_none()
-        );
+        assert!(!is_valid(&credentials, &credential, APP, later).await);
     }
 
     #[tokio::test]
@@ -236,29 +228,11 @@ mod tests {
         let (credential, now) = (random_credential(), Timestamp::from_millis(1_000_000));
         let new = new_credential(&store, &credential, now).await;
         credentials.insert(new.clone()).await.unwrap();
-        assert!(
-            credentials
-                .check(&credential, APP, now)
-                .await
-                .unwrap()
-                .is_some()
-        );
+        assert!(is_valid(&credentials, &credential, APP, now).await);
         credentials.revoke(&credential, now).await.unwrap();
-        assert!(
-            credentials
-                .check(&credential, APP, now)
-                .await
-                .unwrap()
-                .is_none()
-        );
+        assert!(!is_valid(&credentials, &credential, APP, now).await);
         credentials.insert(new).await.unwrap();
-        assert!(
-            credentials
-                .check(&credential, APP, now)
-                .await
-                .unwrap()
-                .is_none()
-        );
+        assert!(!is_valid(&credentials, &credential, APP, now).await);
     }
 
     #[tokio::test]

@@ -12,6 +12,8 @@
 //! | [`logging`] | log setup: format, filter, lines, reopening of files |
 //! | [`feed_cache`] | a cache in front of the store, invalidated by its change feed |
 //! | [`log_writer`] | outputs of the log that never block: a bounded queue and a thread that writes, for each |
+//! | [`id_numbers`] | the numbers that ids are made of |
+//! | [`flush`] | flush of a bounded queue that a thread empties |
 //! | [`http_server`] | an HTTP/1.1 listener with timeouts and a limit on connections |
 //! | [`management`] | the listener for health, readiness and metrics, on a thread of its own |
 //! | [`metrics`] | metrics in the formats of Prometheus and OpenMetrics |
@@ -29,8 +31,10 @@ pub mod command;
 pub mod config;
 pub mod descriptors;
 pub mod feed_cache;
+pub mod flush;
 pub mod health;
 pub mod http_server;
+pub mod id_numbers;
 pub mod log_writer;
 pub mod logging;
 pub mod management;

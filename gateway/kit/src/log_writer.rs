@@ -26,26 +26,13 @@ use crate::{config::shared_keys::Log, metrics::cells::Counters};
 /// Timeout for writing the last lines of the process. A reader that takes nothing for that long is stalled.
 pub const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The two logs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogKind {
-    /// Everything but access lines.
-    Error,
-    /// Access lines.
-    Access,
-}
-
-impl LogKind {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Error, Self::Access];
-
-    /// The value of the label `log`.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Access => "access",
-        }
+crate::label_enum! {
+    /// The two logs: the label `log`.
+    pub enum LogKind {
+        /// Everything but access lines.
+        Error = "error",
+        /// Access lines.
+        Access = "access",
     }
 }
 

@@ -7,6 +7,7 @@
 //! | --- | --- |
 //! | [`cells`] | counters and histograms that many threads update without waiting for each other |
 //! | [`exposition`] | the answer to a scrape, in the format that the scraper asks for |
+//! | [`labels`] | values of labels |
 //! | [`log`] | dropped log lines |
 //! | [`process`] | the process and its build |
 //! | [`spans`] | spans that were exported, and those that were lost |
@@ -14,6 +15,7 @@
 
 pub mod cells;
 pub mod exposition;
+pub mod labels;
 pub mod log;
 pub mod process;
 pub mod spans;
@@ -23,7 +25,9 @@ use std::fmt::{self, Debug};
 
 use prometheus_client::{
     collector::Collector,
-    encoding::{DescriptorEncoder, EncodeCounterValue, EncodeGaugeValue, NoLabelSet},
+    encoding::{
+        DescriptorEncoder, EncodeCounterValue, EncodeGaugeValue, MetricEncoder, NoLabelSet,
+    },
     metrics::MetricType,
     registry::Registry,
 };
@@ -90,16 +94,11 @@ impl Scrape<'_> {
         family: Family,
         samples: impl FnOnce(&mut dyn FnMut(Labels<'_>, V) -> fmt::Result) -> fmt::Result,
     ) -> fmt::Result {
-        let Family { name, help } = family;
-        let mut metric = self
-            .0
-            .encode_descriptor(name, help, None, MetricType::Counter)?;
+        let mut metric = self.begin(family, MetricType::Counter)?;
         samples(&mut |labels, value| {
-            if labels.is_empty() {
-                return metric.encode_counter::<NoLabelSet, V, f64>(&value, None);
-            }
-            let mut sample = metric.encode_family(&labels)?;
-            sample.encode_counter::<NoLabelSet, V, f64>(&value, None)
+            write_sample(&mut metric, labels, |sample| {
+                sample.encode_counter::<NoLabelSet, V, f64>(&value, None)
+            })
         })
     }
 
@@ -113,15 +112,9 @@ impl Scrape<'_> {
         family: Family,
         samples: impl FnOnce(&mut dyn FnMut(Labels<'_>, V) -> fmt::Result) -> fmt::Result,
     ) -> fmt::Result {
-        let Family { name, help } = family;
-        let mut metric = self
-            .0
-            .encode_descriptor(name, help, None, MetricType::Gauge)?;
+        let mut metric = self.begin(family, MetricType::Gauge)?;
         samples(&mut |labels, value| {
-            if labels.is_empty() {
-                return metric.encode_gauge(&value);
-            }
-            metric.encode_family(&labels)?.encode_gauge(&value)
+            write_sample(&mut metric, labels, |sample| sample.encode_gauge(&value))
         })
     }
 
@@ -135,18 +128,12 @@ impl Scrape<'_> {
         family: Family,
         samples: impl FnOnce(&mut dyn FnMut(Labels<'_>, &Observed) -> fmt::Result) -> fmt::Result,
     ) -> fmt::Result {
-        let Family { name, help } = family;
-        let mut metric = self
-            .0
-            .encode_descriptor(name, help, None, MetricType::Histogram)?;
+        let mut metric = self.begin(family, MetricType::Histogram)?;
         samples(&mut |labels, observed| {
             let (sum, count) = (observed.sum, observed.count());
-            let buckets = &observed.buckets[..];
-            if labels.is_empty() {
-                return metric.encode_histogram::<NoLabelSet>(sum, count, buckets, None);
-            }
-            let mut sample = metric.encode_family(&labels)?;
-            sample.encode_histogram::<NoLabelSet>(sum, count, buckets, None)
+            write_sample(&mut metric, labels, |sample| {
+                sample.encode_histogram::<NoLabelSet>(sum, count, &observed.buckets, None)
+            })
         })
     }
 
@@ -156,11 +143,28 @@ impl Scrape<'_> {
     ///
     /// As [`Self::counter`].
     pub fn info(&mut self, family: Family, labels: Labels<'_>) -> fmt::Result {
-        let Family { name, help } = family;
-        let mut metric = self
-            .0
-            .encode_descriptor(name, help, None, MetricType::Info)?;
-        metric.encode_info(&labels)
+        self.begin(family, MetricType::Info)?.encode_info(&labels)
+    }
+
+    fn begin(
+        &mut self,
+        Family { name, help }: Family,
+        metric_type: MetricType,
+    ) -> Result<MetricEncoder<'_>, fmt::Error> {
+        self.0.encode_descriptor(name, help, None, metric_type)
+    }
+}
+
+/// Writes a sample by `encode`. Without labels, it has no braces either.
+fn write_sample(
+    metric: &mut MetricEncoder<'_>,
+    labels: Labels<'_>,
+    encode: impl FnOnce(&mut MetricEncoder<'_>) -> fmt::Result,
+) -> fmt::Result {
+    if labels.is_empty() {
+        encode(metric)
+    } else {
+        encode(&mut metric.encode_family(&labels)?)
     }
 }
 

@@ -106,29 +106,15 @@ impl Tracer {
 #[derive(Debug)]
 pub struct SpanCounters(Counters);
 
-/// What became of a span.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SpanResult {
-    /// The collector took it.
-    Exported,
-    /// The collector did not take it, or the exporter could not start.
-    Failed,
-    /// The queue was full.
-    Dropped,
-}
-
-impl SpanResult {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Exported, Self::Failed, Self::Dropped];
-
-    /// The label's value.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Exported => "exported",
-            Self::Failed => "failed",
-            Self::Dropped => "dropped",
-        }
+crate::label_enum! {
+    /// What became of a span: the label `result`.
+    pub enum SpanResult {
+        /// The collector took it.
+        Exported = "exported",
+        /// The collector did not take it, or the exporter could not start.
+        Failed = "failed",
+        /// The queue was full.
+        Dropped = "dropped",
     }
 }
 

@@ -5,10 +5,7 @@ use std::{
     time::Duration,
 };
 
-use gateway_protocol::{
-    app::{AppId, AppIdent},
-    sign::AppKey,
-};
+use gateway_protocol::{app::AppIdent, sign::AppKey};
 use signpost_kit::{
     clock::{Clock, SystemClock},
     feed_cache::{CacheStatus, FeedCache, FeedCacheSettings, LookupError, UnknownKeys},
@@ -16,7 +13,7 @@ use signpost_kit::{
 use signpost_store::{Change, Topic};
 
 use super::{
-    App, AppState,
+    App,
     store::{AppStore, AppStoreError},
 };
 
@@ -54,16 +51,7 @@ impl AppDirectory {
     /// A directory of one application.
     #[must_use]
     pub fn single(key: AppKey) -> Self {
-        Self::Single(Arc::new(App {
-            id: AppId::SINGLE,
-            ident: None,
-            state: AppState::Active,
-            key,
-            previous_key: None,
-            profile: None,
-            default_version: None,
-            rate_limit: None,
-        }))
+        Self::Single(Arc::new(App::single(key)))
     }
 }
 

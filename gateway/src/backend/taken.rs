@@ -1,29 +1,16 @@
 //! Counts the connections that requests take, for the metrics.
 
-use signpost_kit::metrics::cells::Counters;
+use signpost_kit::{label_enum, metrics::cells::Counters};
 
-/// Where the connection for an attempt comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Taken {
-    /// From the thread's pool.
-    Reused,
-    /// It was established.
-    New,
-    /// It could not be established.
-    Failed,
-}
-
-impl Taken {
-    /// All of them, in their order.
-    pub(crate) const ALL: [Self; 3] = [Self::Reused, Self::New, Self::Failed];
-
-    /// The value of the label `result`.
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Reused => "reused",
-            Self::New => "new",
-            Self::Failed => "failed",
-        }
+label_enum! {
+    /// Where the connection for an attempt comes from: the label `result`.
+    pub(crate) enum Taken {
+        /// From the thread's pool.
+        Reused = "reused",
+        /// It was established.
+        New = "new",
+        /// It could not be established.
+        Failed = "failed",
     }
 }
 

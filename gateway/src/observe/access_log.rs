@@ -11,11 +11,12 @@ use std::{
         mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
     },
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use gateway_protocol::{log_text, request_id::RequestId};
 use signpost_kit::{
+    flush::flush,
     log_writer::{DroppedLines, FLUSH_TIMEOUT, LogWriter},
     logging::ACCESS_TARGET,
 };
@@ -126,17 +127,10 @@ impl AccessLog {
 
     /// Waits until all earlier lines are in the log's queue, for at most [`FLUSH_TIMEOUT`].
     pub(crate) fn flush(&self) {
-        let (done, written) = sync_channel(1);
-        let deadline = Instant::now() + FLUSH_TIMEOUT;
-        let mut entry = Entry::Flush(done);
-        while let Err(TrySendError::Full(unsent)) = self.entries.try_send(entry) {
-            if Instant::now() > deadline {
-                return;
-            }
-            entry = unsent;
-            thread::sleep(Duration::from_millis(5));
-        }
-        let _ = written.recv_timeout(deadline.saturating_duration_since(Instant::now()));
+        flush(FLUSH_TIMEOUT, |done| {
+            let queued = self.entries.try_send(Entry::Flush(done));
+            !matches!(queued, Err(TrySendError::Full(_)))
+        });
     }
 }
 

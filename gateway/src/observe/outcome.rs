@@ -81,6 +81,35 @@ impl Times {
     }
 }
 
+#[cfg(test)]
+impl<'a> Outcome<'a> {
+    /// A request without a route that was answered with 200, at once.
+    pub(crate) fn unrouted(request_id: &'a RequestId) -> Self {
+        let now = Instant::now();
+        Self {
+            request_id,
+            client: IpAddr::from([127, 0, 0, 1]),
+            method: b"GET",
+            path: "/",
+            app: None,
+            is_signed: false,
+            route: None,
+            backend: None,
+            status: 200,
+            size: 0,
+            times: Times {
+                received: now,
+                form_wait: Duration::ZERO,
+                forwarded: None,
+                answered: None,
+                ended: now,
+            },
+            rejection: None,
+            backend_problem: None,
+        }
+    }
+}
+
 impl Outcome<'_> {
     /// Whether the client got an error, or no complete answer.
     #[must_use]

@@ -1,42 +1,21 @@
 //! What the metrics show of a backend beside the state of its addresses. The counts outlive a configuration, as long as
 //! it has a backend of this name.
 
-use signpost_kit::metrics::cells::Counters;
+use signpost_kit::{label_enum, metrics::cells::Counters};
 
-/// Why an attempt to get an answer failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FailureCause {
-    /// No connection was established, also because that took too long.
-    Connect,
-    /// The TLS handshake failed, or took too long.
-    Tls,
-    /// The connection was closed or reset.
-    Reset,
-    /// The backend did not accept the request, or did not answer, in time.
-    Timeout,
-    /// The answer is malformed.
-    Malformed,
-}
-
-impl FailureCause {
-    /// All of them, in their order.
-    pub(crate) const ALL: [Self; 5] = [
-        Self::Connect,
-        Self::Tls,
-        Self::Reset,
-        Self::Timeout,
-        Self::Malformed,
-    ];
-
-    /// The value of the label `cause`.
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Connect => "connect",
-            Self::Tls => "tls",
-            Self::Reset => "reset",
-            Self::Timeout => "timeout",
-            Self::Malformed => "malformed",
-        }
+label_enum! {
+    /// Why an attempt to get an answer failed: the label `cause`.
+    pub(crate) enum FailureCause {
+        /// No connection was established, also because that took too long.
+        Connect = "connect",
+        /// The TLS handshake failed, or took too long.
+        Tls = "tls",
+        /// The connection was closed or reset.
+        Reset = "reset",
+        /// The backend did not accept the request, or did not answer, in time.
+        Timeout = "timeout",
+        /// The answer is malformed.
+        Malformed = "malformed",
     }
 }
 
@@ -126,8 +105,7 @@ mod tests {
     #[test]
     fn each_event_has_a_number_of_its_own() {
         let counts = BackendCounts::default();
-        for (index, cause) in FailureCause::ALL.into_iter().enumerate() {
-            assert_eq!(cause as usize, index, "{}", cause.as_str());
+        for cause in FailureCause::ALL {
             counts.count_failure(cause);
         }
         counts.count_retry();

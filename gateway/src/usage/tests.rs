@@ -3,7 +3,7 @@
 use std::{
     net::{IpAddr, Ipv4Addr},
     sync::Arc,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use gateway_protocol::{app::AppId, request_id::RequestId};
@@ -20,9 +20,9 @@ use super::{
     *,
 };
 use crate::{
-    apps::{App, directory::AppDirectory},
+    apps::App,
     config::{Versions, tests::versions},
-    observe::outcome::{Outcome, Times},
+    observe::outcome::Outcome,
     phases::route::Route,
     request_ids::RequestIds,
 };
@@ -75,39 +75,14 @@ impl Counting {
         is_signed: bool,
         route: &Route,
     ) {
-        let outcome = self.outcome(client, app, is_signed, Some(route));
-        self.usage.count(&outcome, || Some(user_agent.as_bytes()));
-    }
-
-    fn outcome<'a>(
-        &'a self,
-        client: IpAddr,
-        app: Option<&'a Arc<App>>,
-        is_signed: bool,
-        route: Option<&'a Route>,
-    ) -> Outcome<'a> {
-        let now = Instant::now();
-        Outcome {
-            request_id: &self.id,
+        let outcome = Outcome {
             client,
-            method: b"GET",
-            path: "/",
             app,
             is_signed,
-            route,
-            backend: None,
-            status: 200,
-            size: 0,
-            times: Times {
-                received: now,
-                form_wait: Duration::ZERO,
-                forwarded: None,
-                answered: None,
-                ended: now,
-            },
-            rejection: None,
-            backend_problem: None,
-        }
+            route: Some(route),
+            ..Outcome::unrouted(&self.id)
+        };
+        self.usage.count(&outcome, || Some(user_agent.as_bytes()));
     }
 
     /// What was counted since the last call.
@@ -126,13 +101,10 @@ impl Counting {
 
 fn app(id: i64) -> Arc<App> {
     let key = "4283fefc63f0cd0e873a0000c6d07ef7".parse().unwrap();
-    let AppDirectory::Single(app) = AppDirectory::single(key) else {
-        unreachable!()
-    };
     Arc::new(App {
         id: AppId::new(id),
         ident: Some(format!("app-{id}").parse().unwrap()),
-        ..(*app).clone()
+        ..App::single(key)
     })
 }
 
@@ -188,7 +160,11 @@ async fn requests_are_counted_by_version_application_signature_and_source() {
     );
     counting.count(None, false, &counting.route("v1", VersionSource::State));
     // Rejected before it had a route.
-    let rejected = counting.outcome(CLIENT, Some(&one), true, None);
+    let rejected = Outcome {
+        app: Some(&one),
+        is_signed: true,
+        ..Outcome::unrouted(&counting.id)
+    };
     counting.usage.count(&rejected, || None);
     let mut writer = counting.writer(&store);
     writer.turn().await;

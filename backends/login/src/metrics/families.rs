@@ -6,7 +6,7 @@ use signpost_kit::metrics::{Family, Scrape, Source};
 
 use super::{
     LoginMetrics,
-    providers::{CALLS, MODES, OTHER, OUTCOMES, ProviderMetrics, RESULTS},
+    providers::{CallKind, CallResult, LoginMode, OTHER, OUTCOMES, ProviderMetrics},
 };
 use crate::config::ProviderName;
 
@@ -98,10 +98,10 @@ fn write_logins(
     let all: Vec<_> = known.chain([(OTHER, other, 1)]).collect();
     scrape.counter(BEGUN, |add| {
         for (name, provider, min) in &all {
-            for (index, mode) in MODES.iter().enumerate() {
-                let number = provider.begun(index);
+            for mode in LoginMode::ALL {
+                let number = provider.begun(mode);
                 if number >= *min {
-                    add(&[("mode", mode), ("provider", name)], number)?;
+                    add(&[("mode", mode.as_str()), ("provider", name)], number)?;
                 }
             }
         }
@@ -109,10 +109,14 @@ fn write_logins(
     })?;
     scrape.counter(FINISHED, |add| {
         for (name, provider, min) in &all {
-            for (index, mode) in MODES.iter().enumerate() {
-                for (number, outcome) in OUTCOMES.iter().enumerate() {
-                    let labels = [("mode", *mode), ("provider", *name), ("outcome", *outcome)];
-                    let number = provider.finished(index, number);
+            for mode in LoginMode::ALL {
+                for (index, outcome) in OUTCOMES.iter().enumerate() {
+                    let labels = [
+                        ("mode", mode.as_str()),
+                        ("provider", name),
+                        ("outcome", outcome),
+                    ];
+                    let number = provider.finished(mode, index);
                     if number >= *min {
                         add(&labels, number)?;
                     }
@@ -126,14 +130,14 @@ fn write_logins(
 fn write_calls(providers: &[Named], scrape: &mut Scrape<'_>) -> fmt::Result {
     scrape.histogram(CALL_DURATION, |add| {
         for (name, provider) in providers {
-            for (kind, call) in CALLS.iter().enumerate() {
-                for (index, result) in RESULTS.iter().enumerate() {
+            for kind in CallKind::ALL {
+                for result in CallResult::ALL {
                     let labels = [
                         ("provider", name.as_str()),
-                        ("call", call),
-                        ("result", result),
+                        ("call", kind.as_str()),
+                        ("result", result.as_str()),
                     ];
-                    add(&labels, &provider.calls(kind, index).observed())?;
+                    add(&labels, &provider.calls(kind, result).observed())?;
                 }
             }
         }

@@ -9,16 +9,16 @@ use std::{
     time::Instant,
 };
 
-use signpost_kit::metrics::cells::{Buckets, Counters, Histogram};
+use signpost_kit::{
+    label_enum,
+    metrics::cells::{Buckets, Counters, Histogram},
+};
 
 use crate::{
     config::ProviderName,
     error::LoginError,
     logins::{FailureReason, Mode},
 };
-
-/// How a login's outcome is delivered, in the order of [`LoginMode`].
-pub(super) const MODES: [&str; 2] = ["polling", "redirect"];
 
 /// How logins end. Problem codes beyond these are `other`.
 pub(super) const OUTCOMES: [&str; 8] = [
@@ -31,12 +31,6 @@ pub(super) const OUTCOMES: [&str; 8] = [
     "internal",
     OTHER,
 ];
-
-/// The kinds of calls, in the order of [`CallKind`].
-pub(super) const CALLS: [&str; 2] = ["token", "user"];
-
-/// The results of calls, in the order of [`CallResult`].
-pub(super) const RESULTS: [&str; 3] = ["success", "failure", "timeout"];
 
 const SUCCESS: &str = "success";
 const DENIED: &str = "denied";
@@ -95,10 +89,10 @@ pub(crate) struct ProviderMetrics {
 
 impl Default for ProviderMetrics {
     fn default() -> Self {
-        let calls = CALLS.len() * RESULTS.len();
+        let calls = CallKind::ALL.len() * CallResult::ALL.len();
         Self {
-            begun: Counters::new(MODES.len()),
-            finished: Counters::new(MODES.len() * OUTCOMES.len()),
+            begun: Counters::new(LoginMode::ALL.len()),
+            finished: Counters::new(LoginMode::ALL.len() * OUTCOMES.len()),
             calls: (0..calls)
                 .map(|_| Histogram::new(Buckets::DURATION))
                 .collect(),
@@ -135,18 +129,19 @@ impl ProviderMetrics {
     }
 
     /// The number of logins that were begun.
-    pub(super) fn begun(&self, mode: usize) -> u64 {
-        self.begun.value(mode)
+    pub(super) fn begun(&self, mode: LoginMode) -> u64 {
+        self.begun.value(mode as usize)
     }
 
     /// The number of logins that ended.
-    pub(super) fn finished(&self, mode: usize, outcome: usize) -> u64 {
-        self.finished.value(mode * OUTCOMES.len() + outcome)
+    pub(super) fn finished(&self, mode: LoginMode, outcome: usize) -> u64 {
+        self.finished
+            .value(mode as usize * OUTCOMES.len() + outcome)
     }
 
     /// The durations of calls.
-    pub(super) fn calls(&self, call: usize, result: usize) -> &Histogram {
-        &self.calls[call * RESULTS.len() + result]
+    pub(super) fn calls(&self, kind: CallKind, result: CallResult) -> &Histogram {
+        &self.calls[kind as usize * CallResult::ALL.len() + result as usize]
     }
 
     /// The number of calls in flight.
@@ -155,11 +150,12 @@ impl ProviderMetrics {
     }
 }
 
-/// How a login's outcome is delivered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LoginMode {
-    Polling,
-    Redirect,
+label_enum! {
+    /// How a login's outcome is delivered: the label `mode`.
+    pub(crate) enum LoginMode {
+        Polling = "polling",
+        Redirect = "redirect",
+    }
 }
 
 impl From<&Mode> for LoginMode {
@@ -200,21 +196,23 @@ impl From<&LoginError> for LoginOutcome {
     }
 }
 
-/// The kind of a call to a provider.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CallKind {
-    /// The exchange of the code.
-    Token,
-    /// The request for the profile.
-    User,
+label_enum! {
+    /// The kind of a call to a provider: the label `call`.
+    pub(crate) enum CallKind {
+        /// The exchange of the code.
+        Token = "token",
+        /// The request for the profile.
+        User = "user",
+    }
 }
 
-/// How a call ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CallResult {
-    Success,
-    Failure,
-    Timeout,
+label_enum! {
+    /// How a call ended: the label `result`.
+    pub(super) enum CallResult {
+        Success = "success",
+        Failure = "failure",
+        Timeout = "timeout",
+    }
 }
 
 /// A call in flight, until this is dropped.
@@ -240,9 +238,7 @@ impl<'p> RunningCall<'p> {
 impl Drop for RunningCall<'_> {
     fn drop(&mut self) {
         self.provider.in_flight.fetch_sub(1, Ordering::Relaxed);
-        let histogram = self
-            .provider
-            .calls(self.kind as usize, self.result as usize);
+        let histogram = self.provider.calls(self.kind, self.result);
         histogram.observe_duration(self.begun_at.elapsed());
     }
 }

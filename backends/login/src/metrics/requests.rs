@@ -7,10 +7,10 @@ use std::{
 };
 
 use http::StatusCode;
-use signpost_kit::metrics::cells::{Buckets, Counters, Histogram};
-
-/// The classes of statuses, by their first digit less one.
-pub(super) const STATUS_CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
+use signpost_kit::metrics::{
+    cells::{Buckets, Counters, Histogram},
+    labels::{STATUS_CLASSES, status_class},
+};
 
 /// The endpoint of a request to a path without a route.
 const OTHER: &str = "other";
@@ -81,7 +81,7 @@ impl VersionRequests {
 
     /// Counts an answered request. `duration` is without the waits of `/check`.
     pub(crate) fn count(&self, endpoint: Endpoint, status: StatusCode, duration: Duration) {
-        let class = usize::from(status.as_u16() / 100).clamp(1, STATUS_CLASSES.len()) - 1;
+        let class = status_class(status.as_u16());
         self.counts
             .add(endpoint.0 * STATUS_CLASSES.len() + class, 1);
         self.durations.observe_duration(duration);

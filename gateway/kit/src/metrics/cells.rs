@@ -26,8 +26,14 @@ static SHARDS: LazyLock<usize> = LazyLock::new(|| {
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    /// The number of this thread among those that have counted.
     static THREAD: usize = THREADS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// The number of this thread among those that have counted.
+#[inline]
+#[must_use]
+pub fn thread_number() -> usize {
+    THREAD.with(|thread| *thread)
 }
 
 /// A fixed number of counters, by index.
@@ -60,7 +66,7 @@ impl Counters {
 
     /// The cells of this thread's shard.
     fn shard(&self) -> &[AtomicU64] {
-        let start = THREAD.with(|thread| thread & self.mask) * self.stride;
+        let start = (thread_number() & self.mask) * self.stride;
         &self.cells[start..start + self.stride]
     }
 

@@ -1,12 +1,6 @@
 //! `traceparent` of W3C Trace Context level 1: read and written.
 
-use std::{
-    hash::{BuildHasher, RandomState},
-    sync::{
-        LazyLock,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+use crate::id_numbers;
 
 /// Length of a `traceparent`: all of the versions that are read have it.
 const LENGTH: usize = 55;
@@ -69,11 +63,11 @@ fn digits<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
     is_valid.then_some(bytes)
 }
 
-/// A new id of a span: a counter, hashed with a random key of the process.
+/// A new id of a span.
 #[must_use]
 pub fn new_span_id() -> SpanId {
     loop {
-        let id = number().to_be_bytes();
+        let id = id_numbers::next().to_be_bytes();
         if id != [0; 8] {
             return id;
         }
@@ -85,14 +79,8 @@ pub fn new_span_id() -> SpanId {
 pub fn new_trace_id() -> TraceId {
     let mut id = [0; 16];
     id[..8].copy_from_slice(&new_span_id());
-    id[8..].copy_from_slice(&number().to_be_bytes());
+    id[8..].copy_from_slice(&id_numbers::next().to_be_bytes());
     id
-}
-
-fn number() -> u64 {
-    static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
-    static COUNTER: AtomicU64 = AtomicU64::new(0);
-    KEY.hash_one(COUNTER.fetch_add(1, Ordering::Relaxed))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The queue of finished spans, and the thread that exports them.
 
 use std::{
-    sync::{Arc, mpsc as std_mpsc},
+    sync::{Arc, mpsc::SyncSender},
     thread,
     time::Duration,
 };
@@ -21,7 +21,7 @@ use tokio::{
 };
 
 use super::{ServiceName, SpanCounters, SpanResult, context::TraceId, span::Span};
-use crate::config::shared_keys::Collector;
+use crate::{config::shared_keys::Collector, flush::flush};
 
 /// Limit of requests whose spans are queued. One has few spans, each with at most a path of 512 bytes and some short
 /// attributes: some 2 KiB, so that the queue of a collector that stalls takes some 2 MiB.
@@ -35,9 +35,6 @@ const BATCH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Limit of a stop's wait for the last batch.
 pub const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// Interval of attempts to queue the mark of a flush.
-const FLUSH_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Hands spans to the thread that exports them. The thread ends when the last clone is dropped and the queue is empty, or
 /// if the library's exporter cannot be built.
@@ -57,7 +54,7 @@ pub(super) struct FinishedSpans {
 enum Queued {
     Spans(FinishedSpans),
     /// The sender is notified when all spans before it were exported, or could not be.
-    Flush(std_mpsc::SyncSender<()>),
+    Flush(SyncSender<()>),
 }
 
 impl Exporter {
@@ -100,21 +97,13 @@ impl Exporter {
         }
     }
 
-    /// Exports what is queued, for at most [`FLUSH_TIMEOUT`].
+    /// Exports what is queued, for at most [`FLUSH_TIMEOUT`]. On timeout the collector is stalled: the last spans are lost
+    /// with the process.
     pub(super) fn flush(&self) {
-        let deadline = std::time::Instant::now() + FLUSH_TIMEOUT;
-        let (done, exported) = std_mpsc::sync_channel(1);
-        let mut mark = Queued::Flush(done);
-        while let Err(TrySendError::Full(unsent)) = self.queue.try_send(mark) {
-            if std::time::Instant::now() > deadline {
-                return;
-            }
-            mark = unsent;
-            thread::sleep(FLUSH_INTERVAL);
-        }
-        let left = deadline.saturating_duration_since(std::time::Instant::now());
-        // On timeout the collector is stalled: the last spans are lost with the process.
-        let _ = exported.recv_timeout(left);
+        flush(FLUSH_TIMEOUT, |done| {
+            let queued = self.queue.try_send(Queued::Flush(done));
+            !matches!(queued, Err(TrySendError::Full(_)))
+        });
     }
 }
 
@@ -246,7 +235,7 @@ impl Worker {
     }
 
     /// Adds spans to a batch, or returns the sender of a flush.
-    fn take(&self, queued: Queued, batch: &mut Vec<SpanData>) -> Option<std_mpsc::SyncSender<()>> {
+    fn take(&self, queued: Queued, batch: &mut Vec<SpanData>) -> Option<SyncSender<()>> {
         match queued {
             Queued::Spans(FinishedSpans { trace_id, spans }) => {
                 let data = |span: Span| span.into_data(trace_id, &self.scope);

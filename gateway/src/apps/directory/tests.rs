@@ -9,6 +9,7 @@ use std::{
 };
 
 use async_trait::async_trait;
+use gateway_protocol::app::AppId;
 use signpost_kit::{
     clock::{ManualClock, Timestamp},
     feed_cache::BACK_OFF,
@@ -17,7 +18,10 @@ use signpost_store::StoreError;
 use tokio::sync::Notify;
 
 use super::*;
-use crate::apps::store::{AppSummary, AppUpdate, ImportOutcome, NewApp, Rotation, RotationOutcome};
+use crate::apps::{
+    AppState,
+    store::{AppSummary, AppUpdate, ImportOutcome, NewApp, Rotation, RotationOutcome},
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 

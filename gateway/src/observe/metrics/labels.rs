@@ -5,8 +5,9 @@ use gateway_protocol::{
     sign::{SIGN, TIME, explain::Slip},
     version::VersionSource,
 };
+pub(crate) use signpost_kit::metrics::labels::{STATUS_CLASSES, status_class};
 
-use crate::rejection::Rejection;
+use crate::rejection::{HINT_MICROSECONDS, HINT_SECONDS, Rejection};
 
 /// The sources of a version, in the order of their numbers.
 pub(super) static SOURCES: [&str; VersionSource::ALL.len()] = {
@@ -22,16 +23,8 @@ pub(super) static SOURCES: [&str; VersionSource::ALL.len()] = {
 /// The source of requests without a version.
 pub(super) static NO_SOURCE: [&str; 1] = [""];
 
-/// The classes of an answer's status: `none` if the client left without an answer.
-pub(crate) const STATUS_CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
-
 /// Requests by class.
 pub(crate) type ClassCounts = [u64; STATUS_CLASSES.len()];
-
-/// The index of a status' class. 0 is that of a request without an answer.
-pub(super) fn status_class(status: u16) -> usize {
-    usize::from(status / 100).min(STATUS_CLASSES.len() - 1)
-}
 
 /// The codes of problems: none, those of the contract, and all others, which only a backend can send.
 pub(crate) const PROBLEMS: [&str; ProblemCode::ALL.len() + 2] = {
@@ -74,8 +67,6 @@ const UNEXPLAINED: [&str; 9] = [
     HINT_SECONDS,
     HINT_MICROSECONDS,
 ];
-const HINT_SECONDS: &str = "hint_seconds";
-const HINT_MICROSECONDS: &str = "hint_microseconds";
 
 /// The causes of a failed verification: the problem code, or the answer's hint if the gateway found the mistake.
 pub(crate) const CAUSES: [&str; UNEXPLAINED.len() + Slip::ALL.len()] = {
@@ -96,21 +87,17 @@ pub(crate) const CAUSES: [&str; UNEXPLAINED.len() + Slip::ALL.len()] = {
 /// such a failure, but a limit.
 pub(super) fn verification_failure(rejection: &Rejection) -> Option<usize> {
     let cause = match rejection {
-        Rejection::SignMismatch { slip: Some(slip) } => slip.text_id(),
-        Rejection::TimeInvalid {
-            looks_like_seconds: true,
-        } => HINT_SECONDS,
-        Rejection::TimeOutOfWindow { time, .. } if time.looks_like_microseconds() => {
-            HINT_MICROSECONDS
-        }
         Rejection::ParamDuplicated { name } if *name != TIME && *name != SIGN => return None,
         Rejection::ParamDuplicated { .. }
-        | Rejection::SignMismatch { slip: None }
+        | Rejection::SignMismatch { .. }
         | Rejection::SignMissing
         | Rejection::TimeOutOfWindow { .. }
         | Rejection::TimeMissing
         | Rejection::TimeInvalid { .. }
-        | Rejection::RequestReplayed => rejection.code()?.as_str(),
+        | Rejection::RequestReplayed => match rejection.hint_key() {
+            Some(hint) => hint,
+            None => rejection.code()?.as_str(),
+        },
         _ => return None,
     };
     CAUSES.iter().position(|one| *one == cause)

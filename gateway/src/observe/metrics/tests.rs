@@ -1,9 +1,6 @@
 //! From the outcomes of requests to the samples.
 
-use std::{
-    net::{IpAddr, Ipv4Addr},
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use gateway_protocol::{
     app::AppId,
@@ -19,7 +16,7 @@ use super::{
     *,
 };
 use crate::{
-    apps::{App, directory::AppDirectory},
+    apps::App,
     config::{Versions, tests::versions},
     observe::outcome::Times,
     phases::route::Route,
@@ -58,30 +55,8 @@ impl Counting {
         }
     }
 
-    /// The outcome of a request without a route that was answered with 200.
     fn outcome(&self) -> Outcome<'_> {
-        let now = Instant::now();
-        Outcome {
-            request_id: &self.id,
-            client: IpAddr::V4(Ipv4Addr::LOCALHOST),
-            method: b"GET",
-            path: "/",
-            app: None,
-            is_signed: false,
-            route: None,
-            backend: None,
-            status: 200,
-            size: 0,
-            times: Times {
-                received: now,
-                form_wait: Duration::ZERO,
-                forwarded: None,
-                answered: None,
-                ended: now,
-            },
-            rejection: None,
-            backend_problem: None,
-        }
+        Outcome::unrouted(&self.id)
     }
 
     /// Counts a request of an application.
@@ -124,13 +99,10 @@ fn configured(metrics: &Arc<RequestMetrics>, toml: &str, applications: usize) ->
 
 fn app(id: i64, ident: Option<&str>) -> Arc<App> {
     let key = "4283fefc63f0cd0e873a0000c6d07ef7".parse().unwrap();
-    let AppDirectory::Single(app) = AppDirectory::single(key) else {
-        unreachable!("single creates a single application")
-    };
     Arc::new(App {
         id: AppId::new(id),
         ident: ident.map(|ident| ident.parse().unwrap()),
-        ..(*app).clone()
+        ..App::single(key)
     })
 }
 

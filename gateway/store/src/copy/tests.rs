@@ -185,6 +185,12 @@ async fn all_tables_and_columns_are_copied() {
     }
 }
 
+const NEW_ACCOUNT: &str = "INSERT INTO accounts (provider, kind, username, created_at) VALUES ('', '', '', 0) RETURNING id";
+
+async fn new_id(session: &Session, insert: &str) -> i64 {
+    session.query_one(insert, &[]).await.unwrap().get(0)
+}
+
 #[tokio::test]
 async fn ids_of_deleted_rows_are_not_reused() {
     // The application with the highest id was deleted.
@@ -197,32 +203,15 @@ async fn ids_of_deleted_rows_are_not_reused() {
     let target = pair.target().await;
     let insert = "INSERT INTO applications (ident, name, state, created_at, key_sealed, return_to_origins) \
                   VALUES ('new', '', 'active', 0, '', '[]') RETURNING id";
-    assert_eq!(
-        target
-            .query_one(insert, &[])
-            .await
-            .unwrap()
-            .get::<_, i64>(0),
-        41
-    );
-    let insert = "INSERT INTO accounts (provider, kind, username, created_at) VALUES ('', '', '', 0) RETURNING id";
-    assert_eq!(
-        target
-            .query_one(insert, &[])
-            .await
-            .unwrap()
-            .get::<_, i64>(0),
-        10
-    );
+    assert_eq!(new_id(&target, insert).await, 41);
+    assert_eq!(new_id(&target, NEW_ACCOUNT).await, 10);
 }
 
 #[tokio::test]
 async fn an_empty_source_leaves_the_target_empty() {
     let pair = Pair::with("").await;
     pair.copy().await.unwrap();
-    let insert = "INSERT INTO accounts (provider, kind, username, created_at) VALUES ('', '', '', 0) RETURNING id";
-    let row = pair.target().await.query_one(insert, &[]).await.unwrap();
-    assert_eq!(row.get::<_, i64>(0), 1);
+    assert_eq!(new_id(&pair.target().await, NEW_ACCOUNT).await, 1);
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 mod build;
 mod received;
+mod record;
 
 use std::{
     net::IpAddr,
@@ -13,13 +14,9 @@ use gateway_protocol::{
     header::{REFUSED_SECRET, X_GATEWAY_PROBLEM, X_GATEWAY_REFUSED},
     request_id::RequestId,
 };
-use http::{
-    StatusCode,
-    header::{LOCATION, USER_AGENT},
-};
+use http::{StatusCode, header::LOCATION};
 use signpost_kit::{
     clock::{Clock, Timestamp},
-    logging::is_sampled,
     rate_limit::{NetworkLimiter, QuotaExceeded, RateExceeded},
     reload::ReloadCounts,
     shutdown::ShutdownSettings,
@@ -46,7 +43,6 @@ use crate::{
         access_log::AccessLog,
         metrics::{RequestCells, RequestMetrics},
         outcome::Outcome,
-        record,
         spans::{RequestSpans, Step, samples},
     },
     open_connections::OpenConnections,
@@ -71,7 +67,7 @@ use crate::{
     },
     rate_limits::{LimitedRequests, Quotas},
     rejection::Rejection,
-    request::{BodyLength, Head, Headers, Method, RawHeaders, is_named},
+    request::{BodyLength, Head, Headers, Method, RawHeaders},
     request_ids::RequestIds,
     routing::{
         Balancer,
@@ -586,12 +582,6 @@ impl Gateway {
         fields.into_iter().flatten()
     }
 
-    /// The access log, if it gets the line of this request.
-    fn access_log(&self, outcome: &Outcome<'_>) -> Option<&AccessLog> {
-        let log = self.state.access_log.as_ref();
-        log.filter(|_| self.logs_access && (outcome.is_failure() || is_sampled(self.access_sample)))
-    }
-
     /// Turns a backend's rejection of the gateway's secret into one of the request: the client did nothing wrong. CONTRACT 9.
     fn note_secret_rejected(&self, route: &Route, answer: &Answer) -> Result<(), Rejection> {
         let (head, bytes) = answer.head();
@@ -667,24 +657,6 @@ impl Gateway {
             ..request.outcome(route, &forwarded)
         };
         self.record(request, &outcome);
-    }
-
-    /// Hands a request's outcome to all that read it.
-    fn record<H: Headers>(&self, request: &ReceivedRequest<'_, H>, outcome: &Outcome<'_>) {
-        record(outcome, self.access_log(outcome));
-        if let Some(metrics) = &self.metrics {
-            metrics.count(outcome);
-        }
-        if let Some(spans) = &request.spans {
-            spans.record(outcome, self.logs_access);
-        }
-        if let Some(usage) = &self.state.usage {
-            let is_user_agent = |(name, _): &NameAndValue<'_>| is_named(name, &USER_AGENT);
-            usage.count(outcome, || {
-                let field = request.headers.each().find(is_user_agent);
-                field.map(|(_, value)| value)
-            });
-        }
     }
 }
 

@@ -3,6 +3,7 @@
 mod build;
 mod received;
 mod record;
+mod respond;
 
 use std::{
     net::IpAddr,
@@ -14,17 +15,16 @@ use gateway_protocol::{
     header::{REFUSED_SECRET, X_GATEWAY_PROBLEM, X_GATEWAY_REFUSED},
     request_id::RequestId,
 };
-use http::{StatusCode, header::LOCATION};
 use signpost_kit::{
     clock::{Clock, Timestamp},
-    rate_limit::{NetworkLimiter, QuotaExceeded, RateExceeded},
+    rate_limit::{NetworkLimiter, RateExceeded},
     reload::ReloadCounts,
     shutdown::ShutdownSettings,
     spans::{SpanCounters, Tracer},
 };
 
-use self::received::ForwardOutcome;
-pub(crate) use self::received::ReceivedRequest;
+use self::{received::ForwardOutcome, respond::FailedForward};
+pub(crate) use self::{received::ReceivedRequest, respond::UnparsedHead};
 use crate::{
     accounts::open::OpenAccounts,
     apps::directory::AppDirectory,
@@ -53,21 +53,20 @@ use crate::{
         },
         callback::match_callback,
         cors::{CorsRules, is_of_cors, is_preflight},
-        error_format::{ErrorFormatRules, error_format},
-        error_response::{error_response, reason},
+        error_format::ErrorFormatRules,
         identify_account::{RequestAccount, identify_account},
         identify_app::identify_app,
         limit::{RequestLimiter, is_unsigned},
         origin::{Peer, client_address},
         read_params::read_params,
-        redirect::{came_by_https, https_location},
+        redirect::came_by_https,
         response::{own_fields, passes_to_client},
         route::{Route, RoutedRequest, Unrouted, Wanted, route},
         verify::{VerifiedRequest, Verifier},
     },
     rate_limits::{LimitedRequests, Quotas},
     rejection::Rejection,
-    request::{BodyLength, Head, Headers, Method, RawHeaders},
+    request::{BodyLength, Head, Headers, Method},
     request_ids::RequestIds,
     routing::{
         Balancer,
@@ -76,7 +75,7 @@ use crate::{
         status::{AddressHealth, AddressStatus},
     },
     secret_rejections::SecretRejections,
-    syntax::field::{ConnectionOptions, NameAndValue},
+    syntax::field::ConnectionOptions,
     usage::Usage,
 };
 
@@ -188,80 +187,6 @@ impl Gateway {
                 self.reject(&request, None, &rejection, client).await;
             }
         }
-    }
-
-    /// Answers a request on a listener with `redirect_to_https`.
-    async fn redirect_to_https<C: Client>(
-        &self,
-        request: &ReceivedRequest<'_, Head>,
-        client: &mut C,
-    ) {
-        let location = https_location(request.headers, self.https_port);
-        let response = ResponseHead {
-            status: StatusCode::PERMANENT_REDIRECT.as_u16(),
-            reason: reason(StatusCode::PERMANENT_REDIRECT),
-            body: BodyLength::Known(0),
-        };
-        let quotas = request.quotas.to_fields();
-        let own = own_fields(&request.id, None, &self.error_format.names, &quotas);
-        let fields = [(LOCATION.as_str().as_bytes(), &location[..])];
-        client.begin(response, own.chain(fields));
-        self.finish_empty(request, response, client).await;
-    }
-
-    /// Answers a preflight, which reaches no backend. CONTRACT 2.
-    async fn serve_preflight<C: Client>(
-        &self,
-        cors: &CorsRules,
-        peer: &Peer,
-        request: &mut ReceivedRequest<'_, Head>,
-        client: &mut C,
-    ) {
-        let head = request.headers;
-        request.client = client_address(peer, head, &self.admission.trusted_proxies);
-        if let Err(rejection) = self.count_unsigned(request.client) {
-            return self.reject(request, None, &rejection, client).await;
-        }
-        let response = ResponseHead {
-            status: StatusCode::NO_CONTENT.as_u16(),
-            reason: reason(StatusCode::NO_CONTENT),
-            body: BodyLength::None,
-        };
-        let quotas = request.quotas.to_fields();
-        let own = own_fields(&request.id, None, &self.error_format.names, &quotas);
-        client.begin(response, own.chain(cors.preflight_fields(head)));
-        self.finish_empty(request, response, client).await;
-    }
-
-    /// Finishes a response of the gateway's own without a body, and records it.
-    async fn finish_empty<C: Client>(
-        &self,
-        request: &ReceivedRequest<'_, Head>,
-        response: ResponseHead<'_>,
-        client: &mut C,
-    ) {
-        let forwarded = ForwardOutcome {
-            status: response.status,
-            answered_at: Some(Instant::now()),
-            ..ForwardOutcome::default()
-        };
-        // Ignored: the request is recorded even if the client has disconnected.
-        let _ = client.finish(b"").await;
-        self.record(request, &request.outcome(None, &forwarded));
-    }
-
-    /// Rejects a request whose head is malformed or too large.
-    pub(crate) async fn reject_bad_head<C: Client>(
-        &self,
-        unparsed: UnparsedHead<'_>,
-        rejection: &Rejection,
-        peer: &Peer,
-        client: &mut C,
-    ) {
-        let headers = RawHeaders(unparsed.received);
-        let mut request = self.begin_request(unparsed.method, unparsed.path, &headers, peer);
-        request.client = client_address(peer, &headers, &self.admission.trusted_proxies);
-        self.reject(&request, None, rejection, client).await;
     }
 
     /// Begins a request: assigns its id and start time.
@@ -573,15 +498,6 @@ impl Gateway {
         }
     }
 
-    /// The fields that let a page of another origin read an answer; none if CORS is off.
-    fn cors_fields<'a>(
-        &'a self,
-        headers: &'a impl Headers,
-    ) -> impl Iterator<Item = NameAndValue<'a>> {
-        let fields = self.cors.as_ref().map(|cors| cors.answer_fields(headers));
-        fields.into_iter().flatten()
-    }
-
     /// Turns a backend's rejection of the gateway's secret into one of the request: the client did nothing wrong. CONTRACT 9.
     fn note_secret_rejected(&self, route: &Route, answer: &Answer) -> Result<(), Rejection> {
         let (head, bytes) = answer.head();
@@ -599,76 +515,6 @@ impl Gateway {
         }
         Ok(())
     }
-
-    /// Rejects a request that is not forwarded, or whose backend failed.
-    async fn reject<H: Headers, C: Client>(
-        &self,
-        request: &ReceivedRequest<'_, H>,
-        failed: Option<FailedForward<'_>>,
-        rejection: &Rejection,
-        client: &mut C,
-    ) {
-        if let Some(limit) = rejection.limit() {
-            self.state.limited.count(limit);
-        }
-        let failed_route = failed.map(|failed| failed.route);
-        let route = failed_route.or(request.rejected_route.as_deref());
-        let mut forwarded = failed.map_or_else(ForwardOutcome::default, |failed| ForwardOutcome {
-            problem: None,
-            ..*failed.forwarded
-        });
-        if !matches!(rejection, Rejection::ClientDisconnected) {
-            let format = error_format(
-                request.method,
-                request.path,
-                request.headers,
-                &self.error_format,
-            );
-            let response = error_response(rejection, format, &request.id);
-            let head = ResponseHead {
-                status: response.status.as_u16(),
-                reason: reason(response.status),
-                body: BodyLength::Known(response.body.len() as u64),
-            };
-            let quotas = match rejection {
-                Rejection::QuotaExceeded {
-                    policy,
-                    exceeded: QuotaExceeded { quota, .. },
-                } => Quotas::one(*policy, *quota),
-                _ => request.quotas,
-            };
-            let quotas = quotas.to_fields();
-            // A request that is not HTTP gets a bare 400.
-            let own = rejection.code().map(|_| {
-                let own = own_fields(&request.id, route, &self.error_format.names, &quotas);
-                own.chain(self.cors_fields(request.headers))
-            });
-            client.begin(head, own.into_iter().flatten().chain(response.fields()));
-            drop(quotas);
-            if forwarded.forwarded_at.is_none() {
-                forwarded.answered_at = Some(Instant::now());
-            }
-            // Ignored: the request is recorded even if the client has disconnected.
-            let _ = client.finish(&response.body).await;
-            (forwarded.status, forwarded.size) = (head.status, response.body.len() as u64);
-        }
-        let outcome = Outcome {
-            rejection: Some(rejection),
-            ..request.outcome(route, &forwarded)
-        };
-        self.record(request, &outcome);
-    }
-}
-
-/// A head that is malformed or too large.
-#[derive(Clone, Copy)]
-pub(crate) struct UnparsedHead<'r> {
-    /// The method; `-` if the request line cannot be parsed.
-    pub method: &'r [u8],
-    /// The path; `-` if the request line cannot be parsed.
-    pub path: &'r str,
-    /// The bytes that arrived of the head.
-    pub received: &'r [u8],
 }
 
 /// A request that passed all phases and may be forwarded. Only [`Gateway::receive`] creates one, so a backend gets
@@ -728,13 +574,6 @@ impl From<Failure> for FailedAnswer {
     fn from(failure: Failure) -> Self {
         Self::Failed(failure)
     }
-}
-
-/// A request that failed after it was routed.
-#[derive(Clone, Copy)]
-struct FailedForward<'f> {
-    route: &'f Route,
-    forwarded: &'f ForwardOutcome,
 }
 
 /// The problem code in a backend's answer: a word of `[a-z0-9_]`, at most [`MAX_CODE_BYTES`] long.

@@ -1,8 +1,10 @@
 //! Serves a request, from its received head to its finished response: calls the phases in the contract's order.
 
 mod build;
+mod forward;
 mod received;
 mod record;
+mod relay;
 mod respond;
 
 use std::{
@@ -11,10 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gateway_protocol::{
-    header::{REFUSED_SECRET, X_GATEWAY_PROBLEM, X_GATEWAY_REFUSED},
-    request_id::RequestId,
-};
+use gateway_protocol::request_id::RequestId;
 use signpost_kit::{
     clock::{Clock, Timestamp},
     rate_limit::{NetworkLimiter, RateExceeded},
@@ -23,18 +22,12 @@ use signpost_kit::{
     spans::{SpanCounters, Tracer},
 };
 
-use self::{received::ForwardOutcome, respond::FailedForward};
 pub(crate) use self::{received::ReceivedRequest, respond::UnparsedHead};
 use crate::{
     accounts::open::OpenAccounts,
     apps::directory::AppDirectory,
-    backend::{
-        answer_head::{AnswerBody, AnswerHead},
-        exchange::BackendRequest,
-        failure::Failure,
-        upstream::{Answer, BackendClient},
-    },
-    client::{BodyLimits, Client, ResponseHead},
+    backend::upstream::BackendClient,
+    client::{BodyLimits, Client},
     config::{
         AccountCheck, Backend, ConnectionLimits, Limits, ListenerSettings, Timeouts, Versions,
     },
@@ -42,7 +35,6 @@ use crate::{
     observe::{
         access_log::AccessLog,
         metrics::{RequestCells, RequestMetrics},
-        outcome::Outcome,
         spans::{RequestSpans, Step, samples},
     },
     open_connections::OpenConnections,
@@ -52,7 +44,7 @@ use crate::{
             BackendHeaderRules, Identified, write_backend_headers, write_request_line,
         },
         callback::match_callback,
-        cors::{CorsRules, is_of_cors, is_preflight},
+        cors::{CorsRules, is_preflight},
         error_format::ErrorFormatRules,
         identify_account::{RequestAccount, identify_account},
         identify_app::identify_app,
@@ -60,27 +52,21 @@ use crate::{
         origin::{Peer, client_address},
         read_params::read_params,
         redirect::came_by_https,
-        response::{own_fields, passes_to_client},
-        route::{Route, RoutedRequest, Unrouted, Wanted, route},
+        route::{RoutedRequest, Unrouted, Wanted, route},
         verify::{VerifiedRequest, Verifier},
     },
     rate_limits::{LimitedRequests, Quotas},
     rejection::Rejection,
-    request::{BodyLength, Head, Headers, Method},
+    request::{BodyLength, Head, Headers},
     request_ids::RequestIds,
     routing::{
         Balancer,
         counts::BackendCounts,
-        destination::Destination,
         status::{AddressHealth, AddressStatus},
     },
     secret_rejections::SecretRejections,
-    syntax::field::ConnectionOptions,
     usage::Usage,
 };
-
-/// Limit of a problem code of a backend that is logged, in bytes.
-const MAX_CODE_BYTES: usize = 64;
 
 /// Serves requests by one configuration. It is immutable: a reload creates another one, and a request uses to its end
 /// the one that it began with. What outlives a configuration is in [`State`].
@@ -369,152 +355,6 @@ impl Gateway {
             (None, None) => Vec::new(),
         }
     }
-
-    /// Forwards an accepted request to its backend and relays the answer.
-    async fn forward<C: Client>(
-        &self,
-        request: &ReceivedRequest<'_, Head>,
-        accepted: Accepted<'_>,
-        client: &mut C,
-    ) {
-        let route = accepted.routed.route();
-        let backend = &route.backend;
-        let balancer = self.balancers[backend.number].as_deref();
-        let app = accepted.routed.app().map(|app| &**app);
-        let counts = &self.backend_counts[backend.number];
-        let destination = Destination::new(backend, balancer, counts, app, request.client);
-        let mut forwarded = ForwardOutcome {
-            forwarded_at: Some(Instant::now()),
-            ..ForwardOutcome::default()
-        };
-        let sent = match destination {
-            Ok(mut destination) => {
-                let sent = self.send_to_backend(request, &accepted, &mut destination, client);
-                let sent = match sent.await {
-                    Ok(answer) => {
-                        let relayed =
-                            self.relay_answer(request, route, answer, client, &mut forwarded);
-                        let relayed = relayed.await;
-                        relayed.map_err(|failed| self.counted(&route.backend, failed))
-                    }
-                    Err(rejection) => Err(rejection),
-                };
-                forwarded.backend = destination.address();
-                sent
-            }
-            Err(rejection) => Err(rejection),
-        };
-        match sent {
-            Err(rejection) if !client.has_begun_response() => {
-                let failed = FailedForward {
-                    route,
-                    forwarded: &forwarded,
-                };
-                self.reject(request, Some(failed), &rejection, client).await;
-            }
-            sent => {
-                let outcome = Outcome {
-                    app: accepted.routed.app(),
-                    rejection: sent.as_ref().err(),
-                    ..request.outcome(Some(route), &forwarded)
-                };
-                self.record(request, &outcome);
-            }
-        }
-    }
-
-    /// Sends the request and waits for the head of its answer.
-    async fn send_to_backend<C: Client>(
-        &self,
-        request: &ReceivedRequest<'_, Head>,
-        accepted: &Accepted<'_>,
-        destination: &mut Destination<'_>,
-        client: &mut C,
-    ) -> Result<Answer, Rejection> {
-        let head = accepted.backend_head(&request.id, &self.backend_headers, &self.state.ids);
-        let backend_request = BackendRequest {
-            head: &head,
-            form: &accepted.form,
-            is_get: accepted.admitted.method == Method::Get,
-        };
-        self.backends
-            .send(backend_request, destination, client)
-            .await
-    }
-
-    /// Relays an answer to the client.
-    async fn relay_answer<C: Client>(
-        &self,
-        request: &ReceivedRequest<'_, Head>,
-        route: &Route,
-        answer: Answer,
-        client: &mut C,
-        forwarded: &mut ForwardOutcome,
-    ) -> Result<(), FailedAnswer> {
-        let quotas = request.quotas.to_fields();
-        forwarded.answered_at = Some(Instant::now());
-        let (head, bytes) = answer.head();
-        self.note_secret_rejected(route, &answer)?;
-        forwarded.problem = backend_problem(head, bytes);
-        let names = &self.backend_headers.names;
-        let life_cycle = route.backend.life_cycle.as_deref();
-        let nominated = ConnectionOptions::from_fields(head.fields(bytes));
-        if nominated.is_too_many() {
-            return Err(Failure::Malformed("too many names in its Connection").into());
-        }
-        let passed = head
-            .fields(bytes)
-            .filter(|(name, _)| passes_to_client(name, &nominated, names))
-            .filter(|(name, _)| self.cors.is_none() || !is_of_cors(name))
-            .filter(|(name, _)| life_cycle.is_none_or(|one| !one.replaces(name)));
-        let response = ResponseHead {
-            status: head.status,
-            reason: head.reason(bytes),
-            body: match head.body {
-                AnswerBody::None => BodyLength::None,
-                AnswerBody::Length(length) => BodyLength::Known(length),
-                AnswerBody::Chunked | AnswerBody::UntilClose => BodyLength::Unknown,
-            },
-        };
-        let own = own_fields(&request.id, Some(route), names, &quotas);
-        let cors = self.cors_fields(request.headers);
-        forwarded.status = head.status;
-        client.begin(response, own.chain(cors).chain(passed));
-        drop((nominated, quotas));
-        let relayed = answer.relay(client, &mut forwarded.size).await;
-        relayed.map_err(FailedAnswer::from)
-    }
-
-    /// Counts the failure of an answer whose head was read. Others are counted where they are retried.
-    fn counted(&self, backend: &Backend, failed: FailedAnswer) -> Rejection {
-        match failed {
-            FailedAnswer::Rejected(rejection) => rejection,
-            FailedAnswer::Failed(failure) => {
-                if let Some(cause) = failure.cause() {
-                    self.backend_counts[backend.number].count_failure(cause);
-                }
-                failure.into()
-            }
-        }
-    }
-
-    /// Turns a backend's rejection of the gateway's secret into one of the request: the client did nothing wrong. CONTRACT 9.
-    fn note_secret_rejected(&self, route: &Route, answer: &Answer) -> Result<(), Rejection> {
-        let (head, bytes) = answer.head();
-        let is_rejected = head.status == 403
-            && head
-                .value(bytes, X_GATEWAY_REFUSED.as_str())
-                .is_some_and(|why| why == REFUSED_SECRET.as_bytes());
-        let (secret_rejections, backend) = (&self.state.secret_rejections, &route.backend.name);
-        if is_rejected {
-            secret_rejections.note(backend, answer.address(), Instant::now());
-            return Err(Rejection::GatewaySecretRejected);
-        }
-        if !secret_rejections.is_empty() {
-            secret_rejections.remove(backend, answer.address());
-        }
-        Ok(())
-    }
 }
 
 /// A request that passed all phases and may be forwarded. Only [`Gateway::receive`] creates one, so a backend gets
@@ -553,37 +393,6 @@ impl Accepted<'_> {
         out.extend_from_slice(b"\r\n");
         out
     }
-}
-
-/// Why an answer whose head was read is not relayed, or not to its end.
-#[derive(Debug)]
-enum FailedAnswer {
-    /// It rejects the gateway.
-    Rejected(Rejection),
-    /// It is malformed or incomplete, or the client disconnected.
-    Failed(Failure),
-}
-
-impl From<Rejection> for FailedAnswer {
-    fn from(rejection: Rejection) -> Self {
-        Self::Rejected(rejection)
-    }
-}
-
-impl From<Failure> for FailedAnswer {
-    fn from(failure: Failure) -> Self {
-        Self::Failed(failure)
-    }
-}
-
-/// The problem code in a backend's answer: a word of `[a-z0-9_]`, at most [`MAX_CODE_BYTES`] long.
-fn backend_problem(head: &AnswerHead, bytes: &[u8]) -> Option<String> {
-    let is_of_code = |byte: &u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_');
-    let code = head.value(bytes, X_GATEWAY_PROBLEM.as_str())?;
-    let is_code = code.len() <= MAX_CODE_BYTES && code.iter().all(is_of_code);
-    is_code
-        .then(|| String::from_utf8(code.to_vec()).ok())
-        .flatten()
 }
 
 #[cfg(test)]

@@ -3,17 +3,14 @@
 use std::time::Instant;
 
 use super::{
-    Accepted, Gateway,
+    Gateway,
+    receive::Accepted,
     received::{ForwardOutcome, ReceivedRequest},
     respond::FailedForward,
 };
 use crate::{
-    backend::{exchange::BackendRequest, upstream::Answer},
-    client::Client,
-    observe::outcome::Outcome,
-    rejection::Rejection,
-    request::{Head, Method},
-    routing::destination::Destination,
+    backend::upstream::Answer, client::Client, observe::outcome::Outcome, rejection::Rejection,
+    request::Head, routing::destination::Destination,
 };
 
 impl Gateway {
@@ -24,10 +21,10 @@ impl Gateway {
         accepted: Accepted<'_>,
         client: &mut C,
     ) {
-        let route = accepted.routed.route();
+        let route = accepted.routed().route();
         let backend = &route.backend;
         let balancer = self.balancers[backend.number].as_deref();
-        let app = accepted.routed.app().map(|app| &**app);
+        let app = accepted.routed().app().map(|app| &**app);
         let counts = &self.backend_counts[backend.number];
         let destination = Destination::new(backend, balancer, counts, app, request.client);
         let mut forwarded = ForwardOutcome {
@@ -61,7 +58,7 @@ impl Gateway {
             }
             sent => {
                 let outcome = Outcome {
-                    app: accepted.routed.app(),
+                    app: accepted.routed().app(),
                     rejection: sent.as_ref().err(),
                     ..request.outcome(Some(route), &forwarded)
                 };
@@ -79,13 +76,8 @@ impl Gateway {
         client: &mut C,
     ) -> Result<Answer, Rejection> {
         let head = accepted.backend_head(&request.id, &self.backend_headers, &self.state.ids);
-        let backend_request = BackendRequest {
-            head: &head,
-            form: &accepted.form,
-            is_get: accepted.admitted.method == Method::Get,
-        };
         self.backends
-            .send(backend_request, destination, client)
+            .send(accepted.backend_request(&head), destination, client)
             .await
     }
 }

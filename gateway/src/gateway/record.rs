@@ -3,7 +3,7 @@
 use http::header::USER_AGENT;
 use signpost_kit::logging::is_sampled;
 
-use super::{Gateway, ReceivedRequest};
+use super::{Gateway, received::ReceivedRequest};
 use crate::{
     observe::{access_log::AccessLog, outcome::Outcome, record},
     request::{Headers, is_named},

@@ -11,6 +11,7 @@ use signpost_kit::{clock::Timestamp, rate_limit::RateExceeded};
 
 use super::{Gateway, received::ReceivedRequest};
 use crate::{
+    apps::App,
     backend::exchange::BackendRequest,
     client::{BodyLimits, Client},
     config::{AccountCheck, Backend},
@@ -30,7 +31,7 @@ use crate::{
         verify::VerifiedRequest,
     },
     rejection::Rejection,
-    request::{BodyLength, Head, Method},
+    request::{BodyLength, Head, Method, Target},
     request_ids::RequestIds,
 };
 
@@ -47,66 +48,26 @@ impl Gateway {
         request: &mut ReceivedRequest<'h, Head>,
         client: &mut C,
     ) -> Result<Accepted<'h>, Rejection> {
-        let target = head.target();
         let mut admitted = self.admit(head, peer)?;
         self.begin_spans(request, &mut admitted);
         request.client = admitted.origin.client;
-        let method = admitted.method;
-        let (verified, form, now) =
-            match match_callback(method, head.body(), target, self.verifier.config()) {
-                Some(callback) => (self.verifier.pass_callback(callback), Vec::new(), None),
-                None => {
-                    let paths = &self.verifier.config().browser_paths;
-                    let names = &self.admission.names;
-                    request.begin_step(Step::LookUpApplication);
-                    let app = identify_app(admitted.app, target, paths, names, &self.apps).await?;
-                    request.end_step();
-                    request.named_app = Some(Arc::clone(&app));
-                    let limits = BodyLimits {
-                        bytes: self.limits.body,
-                        timeout: self.timeouts.body,
-                        min_rate: self.connections.min_rate,
-                    };
-                    let has_form = !matches!(head.body(), BodyLength::None);
-                    let waiting_since = has_form.then(Instant::now);
-                    let form = client.read_body(admitted.expects_continue, limits).await;
-                    request.form_wait =
-                        waiting_since.map_or(Duration::ZERO, |since| since.elapsed());
-                    let form = form?;
-                    request.begin_step(Step::Verify);
-                    let now = self.state.clock.now();
-                    let params = read_params(target, &form, &self.limits)?;
-                    let (verifier, time) = (&self.verifier, now.into());
-                    let verified = verifier.verify(app, method, target, &params, time)?;
-                    drop(params);
-                    request.end_step();
-                    (verified, form, Some(now))
-                }
-            };
-        request.is_signed = verified.signed_app().is_some();
-        if let Some(app) = verified.signed_app()
-            && self.rate_limits.counts(app)
-        {
-            let now = Instant::now();
-            request.quotas = self.rate_limits.count_app(app, method, target.path, now)?;
-        }
-        let wanted = Wanted {
-            version: admitted.version,
-            path: target.path,
-            client: admitted.origin.client,
+        let (method, target) = (admitted.method, head.target());
+        let callback = match_callback(method, head.body(), target, self.verifier.config());
+        let (verified, form, now) = match callback {
+            Some(callback) => (self.verifier.pass_callback(callback), Vec::new(), None),
+            None => {
+                let app = self.identify_app(&admitted, target, request).await?;
+                let form = self.read_form(&admitted, request, client).await?;
+                let now = self.state.clock.now();
+                let verified = self.verify(app, method, target, &form, now, request)?;
+                (verified, form, Some(now))
+            }
         };
+        self.count_app(&verified, method, target, request)?;
         let now = || now.unwrap_or_else(|| self.state.clock.now());
-        let routed = self.route(verified, wanted, now, request)?;
-        let accounts = self.state.accounts.get();
-        let accounts = accounts.map(|accounts| &*accounts.directory);
-        if routed.route().backend.account.check != AccountCheck::None {
-            request.begin_step(Step::IdentifyAccount);
-        }
-        let account = identify_account(&routed, &mut admitted, head, accounts, now).await;
-        request.end_step();
-        // The answer to a request that was rejected here has the version's headers.
-        let account = account
-            .inspect_err(|_| request.rejected_route = Some(Box::new(routed.route().clone())))?;
+        let routed = self.route(verified, &admitted, target, now, request)?;
+        let account = self.identify_account(&routed, &mut admitted, now, request);
+        let account = account.await?;
         Ok(Accepted {
             head,
             routed,
@@ -116,20 +77,114 @@ impl Gateway {
         })
     }
 
+    /// Finds the application that the request names.
+    async fn identify_app(
+        &self,
+        admitted: &Admitted<'_>,
+        target: Target<'_>,
+        request: &mut ReceivedRequest<'_, Head>,
+    ) -> Result<Arc<App>, Rejection> {
+        let paths = &self.verifier.config().browser_paths;
+        let names = &self.admission.names;
+        request.begin_step(Step::LookUpApplication);
+        let app = identify_app(admitted.app, target, paths, names, &self.apps).await?;
+        request.end_step();
+        request.named_app = Some(Arc::clone(&app));
+        Ok(app)
+    }
+
+    /// Reads the form, if the request has one.
+    async fn read_form<C: Client>(
+        &self,
+        admitted: &Admitted<'_>,
+        request: &mut ReceivedRequest<'_, Head>,
+        client: &mut C,
+    ) -> Result<Vec<u8>, Rejection> {
+        let limits = BodyLimits {
+            bytes: self.limits.body,
+            timeout: self.timeouts.body,
+            min_rate: self.connections.min_rate,
+        };
+        let has_form = !matches!(request.headers.body(), BodyLength::None);
+        let waiting_since = has_form.then(Instant::now);
+        let form = client.read_body(admitted.expects_continue, limits).await;
+        request.form_wait = waiting_since.map_or(Duration::ZERO, |since| since.elapsed());
+        form
+    }
+
+    /// Verifies the parameters of target and form.
+    fn verify(
+        &self,
+        app: Arc<App>,
+        method: Method,
+        target: Target<'_>,
+        form: &[u8],
+        now: Timestamp,
+        request: &mut ReceivedRequest<'_, Head>,
+    ) -> Result<VerifiedRequest, Rejection> {
+        request.begin_step(Step::Verify);
+        let params = read_params(target, form, &self.limits)?;
+        let verifier = &self.verifier;
+        let verified = verifier.verify(app, method, target, &params, now.into())?;
+        request.end_step();
+        request.is_signed = verified.signed_app().is_some();
+        Ok(verified)
+    }
+
+    /// Counts a signed request for its application, if it has a limit.
+    fn count_app(
+        &self,
+        verified: &VerifiedRequest,
+        method: Method,
+        target: Target<'_>,
+        request: &mut ReceivedRequest<'_, Head>,
+    ) -> Result<(), Rejection> {
+        let limits = &self.rate_limits;
+        if let Some(app) = verified.signed_app().filter(|app| limits.counts(app)) {
+            request.quotas = limits.count_app(app, method, target.path, Instant::now())?;
+        }
+        Ok(())
+    }
+
     /// Chooses the backend. A request that is rejected although its version is known notes the route, for its answer.
     fn route(
         &self,
         verified: VerifiedRequest,
-        wanted: Wanted<'_>,
+        admitted: &Admitted<'_>,
+        target: Target<'_>,
         now: impl Fn() -> Timestamp,
         request: &mut ReceivedRequest<'_, Head>,
     ) -> Result<RoutedRequest, Rejection> {
+        let wanted = Wanted {
+            version: admitted.version,
+            path: target.path,
+            client: admitted.origin.client,
+        };
         let is_available = |backend: &Backend| self.is_available(backend);
         let routed = route(verified, wanted, &self.versions, now, is_available);
         routed.map_err(|Unrouted { rejection, route }| {
             request.rejected_route = route;
             rejection
         })
+    }
+
+    /// Identifies the account, if the route asks for one. A request that is rejected notes its route: the answer has the
+    /// version's headers.
+    async fn identify_account(
+        &self,
+        routed: &RoutedRequest,
+        admitted: &mut Admitted<'_>,
+        now: impl FnOnce() -> Timestamp,
+        request: &mut ReceivedRequest<'_, Head>,
+    ) -> Result<RequestAccount, Rejection> {
+        let accounts = self.state.accounts.get();
+        let accounts = accounts.map(|accounts| &*accounts.directory);
+        if routed.route().backend.account.check != AccountCheck::None {
+            request.begin_step(Step::IdentifyAccount);
+        }
+        let account = identify_account(routed, admitted, request.headers, accounts, now).await;
+        request.end_step();
+        account.inspect_err(|_| request.rejected_route = Some(Box::new(routed.route().clone())))
     }
 
     /// Takes a trusted proxy's request id, and begins the spans of a sampled request. The gateway's own id decides about

@@ -8,14 +8,16 @@ use std::{
 
 use gateway_protocol::request_id::RequestId;
 
+use super::Gateway;
 use crate::{
     apps::App,
     observe::{
         outcome::{Outcome, Times},
         spans::{RequestSpans, Step},
     },
-    phases::route::Route,
+    phases::{origin::Peer, route::Route},
     rate_limits::Quotas,
+    request::Headers,
 };
 
 /// A request whose head was received: the data that its outcome needs, served or rejected.
@@ -40,6 +42,32 @@ pub struct ReceivedRequest<'r, H> {
     pub(super) quotas: Quotas,
     /// Its spans, if it is sampled.
     pub(super) spans: Option<Box<RequestSpans>>,
+}
+
+impl Gateway {
+    /// Begins a request: assigns its id and start time.
+    pub fn begin_request<'r, H: Headers>(
+        &self,
+        method: &'r [u8],
+        path: &'r str,
+        headers: &'r H,
+        peer: &Peer,
+    ) -> ReceivedRequest<'r, H> {
+        ReceivedRequest {
+            method,
+            path,
+            headers,
+            id: self.state.ids.next(),
+            received: Instant::now(),
+            form_wait: Duration::ZERO,
+            client: peer.address,
+            named_app: None,
+            is_signed: false,
+            rejected_route: None,
+            quotas: Quotas::default(),
+            spans: None,
+        }
+    }
 }
 
 impl<H> ReceivedRequest<'_, H> {

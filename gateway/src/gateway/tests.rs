@@ -1,6 +1,9 @@
 //! Dates of a life cycle take effect at their second, without a reload.
 
-use std::net::Ipv4Addr;
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    time::Duration,
+};
 
 use arc_swap::ArcSwap;
 use signpost_kit::clock::ManualClock;

@@ -1,26 +1,21 @@
 //! Checks time, signature and replay; the only place that creates a [`VerifiedRequest`]. CONTRACT 3.
 
 pub(crate) mod clock_skew;
+mod explanation;
+mod transition;
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use gateway_protocol::{
     app::AppId,
     param::{DuplicatedParam, Param, Params},
     sign::{
-        AppKey, ParseSignTimeError, ReplayPolicy, SIGN, Sign, SignProfile, SignTime, TIME, Window,
-        explain::{GivenSign, Slip, explain},
-        sign,
+        AppKey, ParseSignTimeError, ReplayPolicy, SIGN, Sign, SignProfile, SignTime, TIME,
+        explain::GivenSign, sign,
     },
 };
 
-use self::clock_skew::ClockSkew;
+use self::{clock_skew::ClockSkew, explanation::ExplanationLimit, transition::Transition};
 use super::callback::Callback;
 use crate::{
     apps::App,
@@ -29,12 +24,6 @@ use crate::{
     replay::{ReplayInsertError, ReplayLimits, ReplayMemory},
     request::{Method, Target},
 };
-
-/// Limit of `sign.window_seconds`.
-const MAX_WINDOW: Duration = Duration::from_secs(300);
-
-/// Limit of explained mismatches per second: each costs about thirty hashes.
-const MAX_EXPLANATIONS_PER_SECOND: u64 = 50;
 
 /// A request that may reach a backend; only this module creates one.
 #[derive(Debug)]
@@ -87,21 +76,11 @@ pub struct Verifier {
     state: Arc<VerifierState>,
 }
 
-/// A temporary rule after the window grew: requests that must not be replayed are still judged by the previous window,
-/// since the replay memory may have stored their signatures for no longer than that.
-#[derive(Clone, Copy, Debug)]
-struct Transition {
-    /// Applies to requests with an earlier `time`.
-    until: SignTime,
-    window: Window,
-}
-
 /// State that requests share, and that survives a reload.
 #[derive(Debug, Default)]
 struct VerifierState {
     replays: ReplayMemory,
-    /// The second (UTC) of the last explanation, times 2^16, plus the number of explanations in it.
-    explanations: AtomicU64,
+    explanations: ExplanationLimit,
 }
 
 impl Verifier {
@@ -131,29 +110,8 @@ impl Verifier {
         now: SignTime,
         in_flight: Duration,
     ) -> Self {
-        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        let window = self.config.window;
-        let grown = (config.window.duration() > window.duration()).then(|| {
-            // The latest `time` that may have been stored for the smaller window.
-            let until = now.as_millis() + millis(in_flight) + millis(window.duration());
-            Transition {
-                until: SignTime::from_millis(until),
-                window,
-            }
-        });
-        // Until all of these requests are too old even for the largest window.
-        let lasts = |transition: &Transition| {
-            now.as_millis() < transition.until.as_millis() + millis(MAX_WINDOW)
-        };
-        let transition = match (self.transition.filter(lasts), grown) {
-            (Some(before), Some(grown)) if before.window.duration() < window.duration() => {
-                Some(Transition {
-                    until: grown.until.max(before.until),
-                    window: before.window,
-                })
-            }
-            (before, grown) => grown.or(before),
-        };
+        let windows = (self.config.window, config.window);
+        let transition = Transition::after(self.transition, windows, now, in_flight);
         Self {
             config,
             transition,
@@ -276,50 +234,6 @@ impl Verifier {
         Err(Rejection::SignMismatch { slip })
     }
 
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "a signature depends on all of them"
-    )]
-    fn explain(
-        &self,
-        given: &GivenSign,
-        app: &App,
-        expired_key: Option<&AppKey>,
-        method: Method,
-        target: Target<'_>,
-        params: &Params<'_>,
-        now: SignTime,
-    ) -> Option<Slip> {
-        if !self.may_explain(now) {
-            return None;
-        }
-        let request = (method.as_str(), target.path);
-        explain(
-            given,
-            self.profile_of(app),
-            &app.key,
-            expired_key,
-            request,
-            params,
-        )
-    }
-
-    fn may_explain(&self, now: SignTime) -> bool {
-        let second = (now.as_millis() / 1000) << 16;
-        let count_one = |last: u64| {
-            let count = if last & !0xffff == second {
-                last & 0xffff
-            } else {
-                0
-            };
-            (count < MAX_EXPLANATIONS_PER_SECOND).then_some(second | (count + 1))
-        };
-        self.state
-            .explanations
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, count_one)
-            .is_ok()
-    }
-
     /// The number of signatures in the replay memory.
     #[must_use]
     pub(crate) fn stored_signatures(&self) -> usize {
@@ -334,8 +248,7 @@ impl Verifier {
         now: SignTime,
     ) -> Result<(), Rejection> {
         let window = self.config.window;
-        if let Some(Transition { until, window }) = self.transition
-            && time < until
+        if let Some(window) = self.transition.and_then(|rule| rule.window_of(time))
             && !window.contains(time, now)
         {
             return Err(Rejection::TimeOutOfWindow { time, now, window });

@@ -1,6 +1,8 @@
 //! Time, signature and replay, in the contract's order.
 
-use super::*;
+use gateway_protocol::sign::explain::Slip;
+
+use super::{explanation::MAX_EXPLANATIONS_PER_SECOND, *};
 use crate::{
     apps::{PreviousKey, directory::AppDirectory},
     config::tests::sign_config,

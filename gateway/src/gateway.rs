@@ -5,6 +5,7 @@ mod received;
 
 use std::{
     net::IpAddr,
+    pin::pin,
     sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
@@ -246,7 +247,7 @@ impl Gateway {
     ) {
         let forwarded = ForwardOutcome {
             status: response.status,
-            answered_at: Some(Instant::now()),
+            answered_at: request.step_time(),
             ..ForwardOutcome::default()
         };
         // Ignored: the request is recorded even if the client has disconnected.
@@ -281,7 +282,8 @@ impl Gateway {
             path,
             headers,
             id: self.state.ids.next(),
-            received: Instant::now(),
+            received: self.reads_times().then(Instant::now),
+            has_timed_steps: self.metrics.is_some(),
             form_wait: Duration::ZERO,
             client: peer.address,
             named_app: None,
@@ -324,12 +326,8 @@ impl Gateway {
                         timeout: self.timeouts.body,
                         min_rate: self.connections.min_rate,
                     };
-                    let has_form = !matches!(head.body(), BodyLength::None);
-                    let waiting_since = has_form.then(Instant::now);
-                    let form = client.read_body(admitted.expects_continue, limits).await;
-                    request.form_wait =
-                        waiting_since.map_or(Duration::ZERO, |since| since.elapsed());
-                    let form = form?;
+                    let form = client.read_body(admitted.expects_continue, limits);
+                    let form = request.wait_for_form(pin!(form)).await?;
                     request.begin_step(Step::Verify);
                     let now = self.state.clock.now();
                     let params = read_params(target, &form, &self.limits)?;
@@ -463,7 +461,7 @@ impl Gateway {
         let counts = &self.backend_counts[backend.number];
         let destination = Destination::new(backend, balancer, counts, app, request.client);
         let mut forwarded = ForwardOutcome {
-            forwarded_at: Some(Instant::now()),
+            forwarded_at: request.step_time(),
             ..ForwardOutcome::default()
         };
         let sent = match destination {
@@ -531,7 +529,7 @@ impl Gateway {
         forwarded: &mut ForwardOutcome,
     ) -> Result<(), FailedAnswer> {
         let quotas = request.quotas.to_fields();
-        forwarded.answered_at = Some(Instant::now());
+        forwarded.answered_at = request.step_time();
         let (head, bytes) = answer.head();
         self.note_secret_rejected(route, &answer)?;
         forwarded.problem = backend_problem(head, bytes);
@@ -584,6 +582,11 @@ impl Gateway {
     ) -> impl Iterator<Item = NameAndValue<'a>> {
         let fields = self.cors.as_ref().map(|cors| cors.answer_fields(headers));
         fields.into_iter().flatten()
+    }
+
+    /// Whether anything reads how long requests take.
+    fn reads_times(&self) -> bool {
+        self.metrics.is_some() || self.logs_access || self.tracer.is_some()
     }
 
     /// The access log, if it gets the line of this request.
@@ -656,7 +659,7 @@ impl Gateway {
             client.begin(head, own.into_iter().flatten().chain(response.fields()));
             drop(quotas);
             if forwarded.forwarded_at.is_none() {
-                forwarded.answered_at = Some(Instant::now());
+                forwarded.answered_at = request.step_time();
             }
             // Ignored: the request is recorded even if the client has disconnected.
             let _ = client.finish(&response.body).await;

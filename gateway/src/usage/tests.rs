@@ -99,11 +99,11 @@ impl Counting {
             status: 200,
             size: 0,
             times: Times {
-                received: now,
+                received: Some(now),
                 form_wait: Duration::ZERO,
                 forwarded: None,
                 answered: None,
-                ended: now,
+                ended: Some(now),
             },
             rejection: None,
             backend_problem: None,

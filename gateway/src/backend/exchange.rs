@@ -216,26 +216,30 @@ impl<S: Stream, C: Client> Exchange<'_, S, C> {
             SendState::InFlight => self.timeouts.send,
             SendState::Done | SendState::Failed(_) => self.timeouts.receive,
         };
-        let deadline = *self
-            .deadline
-            .get_or_insert_with(|| Instant::now() + timeout);
-        loop {
-            let check = *self
-                .next_check
-                .get_or_insert_with(|| Instant::now() + GIVE_UP_INTERVAL);
-            if self
-                .client
-                .poll_deadline(context, deadline.min(check))
-                .is_pending()
-            {
-                return Poll::Pending;
+        let (deadline, mut check) = match (self.deadline, self.next_check) {
+            (Some(deadline), Some(check)) => (deadline, check),
+            (deadline, check) => {
+                // Read once for both: every request waits for its answer.
+                let now = Instant::now();
+                let deadline = deadline.unwrap_or_else(|| now + timeout);
+                (deadline, check.unwrap_or_else(|| now + GIVE_UP_INTERVAL))
             }
+        };
+        self.deadline = Some(deadline);
+        while self
+            .client
+            .poll_deadline(context, deadline.min(check))
+            .is_ready()
+        {
             let gives_up = !is_answered && self.drain.is_giving_up();
-            if gives_up || Instant::now() >= deadline {
+            let now = Instant::now();
+            if gives_up || now >= deadline {
                 return Poll::Ready(Err(Failure::TimedOut));
             }
-            self.next_check = None;
+            check = now + GIVE_UP_INTERVAL;
         }
+        self.next_check = Some(check);
+        Poll::Pending
     }
 }
 

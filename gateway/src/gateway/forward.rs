@@ -1,7 +1,5 @@
 //! Forwards an accepted request to its backend.
 
-use std::time::Instant;
-
 use super::{
     Gateway,
     receive::Accepted,
@@ -28,7 +26,7 @@ impl Gateway {
         let counts = &self.backend_counts[backend.number];
         let destination = Destination::new(backend, balancer, counts, app, request.client);
         let mut forwarded = ForwardOutcome {
-            forwarded_at: Some(Instant::now()),
+            forwarded_at: request.step_time(),
             ..ForwardOutcome::default()
         };
         let sent = match destination {

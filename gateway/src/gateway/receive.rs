@@ -1,10 +1,6 @@
 //! Receives a request: runs the phases up to the account.
 
-use std::{
-    net::IpAddr,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{net::IpAddr, pin::pin, sync::Arc, time::Instant};
 
 use gateway_protocol::request_id::RequestId;
 use signpost_kit::{clock::Timestamp, rate_limit::RateExceeded};
@@ -31,7 +27,7 @@ use crate::{
         verify::VerifiedRequest,
     },
     rejection::Rejection,
-    request::{BodyLength, Head, Method, Target},
+    request::{Head, Method, Target},
     request_ids::RequestIds,
 };
 
@@ -105,11 +101,8 @@ impl Gateway {
             timeout: self.timeouts.body,
             min_rate: self.connections.min_rate,
         };
-        let has_form = !matches!(request.headers.body(), BodyLength::None);
-        let waiting_since = has_form.then(Instant::now);
-        let form = client.read_body(admitted.expects_continue, limits).await;
-        request.form_wait = waiting_since.map_or(Duration::ZERO, |since| since.elapsed());
-        form
+        let form = pin!(client.read_body(admitted.expects_continue, limits));
+        request.wait_for_form(form).await
     }
 
     /// Verifies the parameters of target and form.

@@ -1,7 +1,9 @@
 //! A request that is being served: what its outcome needs, from its received head to the end of its answer.
 
 use std::{
+    future::poll_fn,
     net::{IpAddr, SocketAddr},
+    pin::Pin,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -27,9 +29,11 @@ pub struct ReceivedRequest<'r, H> {
     pub(super) headers: &'r H,
     /// The gateway's id, or a trusted proxy's.
     pub(super) id: RequestId,
-    /// When the head was complete.
-    pub(super) received: Instant,
-    /// The wait for the client's form.
+    /// When the head was complete, if anything reads that.
+    pub(super) received: Option<Instant>,
+    /// Whether the metrics read when it reaches its steps.
+    pub(super) has_timed_steps: bool,
+    /// The wait for the client's form, if the metrics read that.
     pub(super) form_wait: Duration,
     pub(super) client: IpAddr,
     /// The application that it claims. It may be forged: the verified one is in [`RoutedRequest`](crate::phases::route::RoutedRequest).
@@ -58,7 +62,8 @@ impl Gateway {
             path,
             headers,
             id: self.state.ids.next(),
-            received: Instant::now(),
+            received: self.reads_times().then(Instant::now),
+            has_timed_steps: self.metrics.is_some(),
             form_wait: Duration::ZERO,
             client: peer.address,
             named_app: None,
@@ -91,6 +96,26 @@ impl<H> ReceivedRequest<'_, H> {
         }
     }
 
+    /// The time at which it reaches a step, if anything reads that.
+    pub(super) fn step_time(&self) -> Option<Instant> {
+        (self.has_timed_steps || self.spans.is_some()).then(Instant::now)
+    }
+
+    /// Waits for the client's form. Most forms arrive with their heads: then there is no wait, and no clock is read.
+    pub(super) async fn wait_for_form<F: Future>(&mut self, mut form: Pin<&mut F>) -> F::Output {
+        let mut since = None;
+        let form = poll_fn(|context| {
+            let form = form.as_mut().poll(context);
+            if form.is_pending() && since.is_none() {
+                since = self.step_time();
+            }
+            form
+        });
+        let form = form.await;
+        self.form_wait = since.map_or(Duration::ZERO, |since| since.elapsed());
+        form
+    }
+
     /// Its outcome, if it ends now; neither rejected nor aborted.
     pub(super) fn outcome<'o>(
         &'o self,
@@ -113,7 +138,7 @@ impl<H> ReceivedRequest<'_, H> {
                 form_wait: self.form_wait,
                 forwarded: forwarded.forwarded_at,
                 answered: forwarded.answered_at,
-                ended: Instant::now(),
+                ended: self.received.map(|_| Instant::now()),
             },
             rejection: None,
             backend_problem: forwarded.problem.as_deref(),
@@ -124,9 +149,9 @@ impl<H> ReceivedRequest<'_, H> {
 /// The result of forwarding a request.
 #[derive(Debug, Default)]
 pub(super) struct ForwardOutcome {
-    /// When the gateway began to forward the request.
+    /// When the gateway began to forward the request, if anything reads that.
     pub(super) forwarded_at: Option<Instant>,
-    /// When the head of the answer was complete, or the gateway began its own.
+    /// When the head of the answer was complete, or the gateway began its own; likewise.
     pub(super) answered_at: Option<Instant>,
     pub(super) backend: Option<SocketAddr>,
     pub(super) status: u16,

@@ -33,6 +33,11 @@ impl Gateway {
         }
     }
 
+    /// Whether anything reads how long requests take.
+    pub(super) fn reads_times(&self) -> bool {
+        self.metrics.is_some() || self.logs_access || self.tracer.is_some()
+    }
+
     /// The access log, if it gets the line of this request.
     fn access_log(&self, outcome: &Outcome<'_>) -> Option<&AccessLog> {
         let log = self.state.access_log.as_ref();

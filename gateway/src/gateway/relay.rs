@@ -40,7 +40,7 @@ impl Gateway {
         forwarded: &mut ForwardOutcome,
     ) -> Result<(), FailedAnswer> {
         let quotas = request.quotas.to_fields();
-        forwarded.answered_at = Some(Instant::now());
+        forwarded.answered_at = request.step_time();
         let (head, bytes) = answer.head();
         self.note_secret_rejected(route, &answer)?;
         forwarded.problem = backend_problem(head, bytes);

@@ -1,7 +1,5 @@
 //! Responds without a backend: redirects to https, preflights, rejections.
 
-use std::time::Instant;
-
 use http::{StatusCode, header::LOCATION};
 use signpost_kit::rate_limit::QuotaExceeded;
 
@@ -80,7 +78,7 @@ impl Gateway {
     ) {
         let forwarded = ForwardOutcome {
             status: response.status,
-            answered_at: Some(Instant::now()),
+            answered_at: request.step_time(),
             ..ForwardOutcome::default()
         };
         // Ignored: the request is recorded even if the client has disconnected.
@@ -148,7 +146,7 @@ impl Gateway {
             client.begin(head, own.into_iter().flatten().chain(response.fields()));
             drop(quotas);
             if forwarded.forwarded_at.is_none() {
-                forwarded.answered_at = Some(Instant::now());
+                forwarded.answered_at = request.step_time();
             }
             // Ignored: the request is recorded even if the client has disconnected.
             let _ = client.finish(&response.body).await;

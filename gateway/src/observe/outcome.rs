@@ -42,11 +42,11 @@ pub(crate) struct Outcome<'a> {
     pub backend_problem: Option<&'a str>,
 }
 
-/// When a request reached its steps.
+/// When a request reached its steps. The clock is read only for what is switched on; otherwise the durations are 0.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
     /// Its head was complete.
-    pub received: Instant,
+    pub received: Option<Instant>,
     /// The wait for the client's form.
     pub form_wait: Duration,
     /// The gateway began to forward it; `None` if it was rejected before.
@@ -55,30 +55,34 @@ pub(crate) struct Times {
     /// of its own.
     pub answered: Option<Instant>,
     /// The answer was sent, or aborted.
-    pub ended: Instant,
+    pub ended: Option<Instant>,
 }
 
 impl Times {
     /// From the received head to the end of the answer.
     #[must_use]
     pub(crate) fn whole(&self) -> Duration {
-        self.ended.saturating_duration_since(self.received)
+        between(self.received, self.ended).unwrap_or_default()
     }
 
     /// The gateway's own part, until it begins to forward the request, or to answer it itself. The wait for the client's
     /// form is not in it, nor is a client that takes the answer slowly.
     #[must_use]
     pub(crate) fn own(&self) -> Duration {
-        let until = self.forwarded.or(self.answered).unwrap_or(self.ended);
-        let own = until.saturating_duration_since(self.received);
+        let until = self.forwarded.or(self.answered).or(self.ended);
+        let own = between(self.received, until).unwrap_or_default();
         own.saturating_sub(self.form_wait)
     }
 
     /// From forwarding to the complete head of the backend's answer; `None` without one.
     #[must_use]
     pub(crate) fn of_backend(&self) -> Option<Duration> {
-        Some(self.answered?.saturating_duration_since(self.forwarded?))
+        between(self.forwarded, self.answered)
     }
+}
+
+fn between(begun: Option<Instant>, ended: Option<Instant>) -> Option<Duration> {
+    Some(ended?.saturating_duration_since(begun?))
 }
 
 #[cfg(test)]
@@ -98,11 +102,11 @@ impl<'a> Outcome<'a> {
             status: 200,
             size: 0,
             times: Times {
-                received: now,
+                received: Some(now),
                 form_wait: Duration::ZERO,
                 forwarded: None,
                 answered: None,
-                ended: now,
+                ended: Some(now),
             },
             rejection: None,
             backend_problem: None,

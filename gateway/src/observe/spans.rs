@@ -18,7 +18,7 @@ use signpost_kit::{
 };
 use smallvec::SmallVec;
 
-use super::outcome::Outcome;
+use super::outcome::{Outcome, Times};
 use crate::{phases::admit::Admitted, rejection::Rejection, request_ids::RequestIds};
 
 /// Attributes of a request's span, at most.
@@ -113,23 +113,31 @@ impl RequestSpans {
     /// Hands the spans of a request that has ended to the exporter. `with_client`: the access log has the client's address,
     /// too.
     pub(crate) fn record(&self, outcome: &Outcome<'_>, with_client: bool) {
-        let ended = outcome.times.ended;
+        // The times of all requests are read if some are sampled.
+        let Times {
+            received, ended, ..
+        } = outcome.times;
+        let (Some(received), Some(ended)) = (received, ended) else {
+            return;
+        };
         let mut spans = Vec::with_capacity(2 + self.steps.len());
-        spans.push(self.request(outcome, with_client));
+        spans.push(self.request(outcome, (received, ended), with_client));
         for (step, begun, end) in &self.steps {
             let end = end.unwrap_or(ended);
             let (id, kind) = (new_span_id(), Kind::Internal);
             spans.push(self.recording.step(id, step.name(), kind, *begun, end));
         }
-        spans.extend(self.backend(outcome));
+        spans.extend(self.backend(outcome, ended));
         self.recording.finish(spans);
     }
 
-    fn request(&self, outcome: &Outcome<'_>, with_client: bool) -> Span {
-        let times = &outcome.times;
-        let mut span = self
-            .recording
-            .request("request", times.received, times.ended);
+    fn request(
+        &self,
+        outcome: &Outcome<'_>,
+        (received, ended): (Instant, Instant),
+        with_client: bool,
+    ) -> Span {
+        let mut span = self.recording.request("request", received, ended);
         span.is_error = outcome.status >= 500;
         let mut attributes = Attributes::with_capacity(MAX_ATTRIBUTES);
         attributes.text("http.request.method", method(outcome));
@@ -161,8 +169,8 @@ impl RequestSpans {
 
     /// The span of the backend, with all its attempts: from forwarding to the end of the answer. `None` if the request was
     /// not forwarded.
-    fn backend(&self, outcome: &Outcome<'_>) -> Option<Span> {
-        let (begun, ended) = (outcome.times.forwarded?, outcome.times.ended);
+    fn backend(&self, outcome: &Outcome<'_>, ended: Instant) -> Option<Span> {
+        let begun = outcome.times.forwarded?;
         let (id, kind) = (self.backend, Kind::Client);
         let mut span = self.recording.step(id, "backend", kind, begun, ended);
         let attributes = &mut span.attributes;

@@ -90,8 +90,11 @@ impl AppCounts {
         let fixed = match app.map(|app| (app.id, &app.ident)) {
             None => 0,
             Some((_, None)) => 1,
-            Some((id, Some(ident))) if lists && !is_label(ident) => {
-                return self.tables.own().count(id, ident, is_signed, class);
+            Some((id, Some(ident))) if lists => {
+                if self.tables.own().count(id, ident, is_signed, class) {
+                    return;
+                }
+                2
             }
             Some(_) => 2,
         };
@@ -168,19 +171,23 @@ pub(super) fn add(counts: &mut ClassCounts, further: &ClassCounts) {
 }
 
 impl Table {
-    fn count(&mut self, id: AppId, ident: &AppIdent, is_signed: bool, class: usize) {
+    /// Counts a request; returns `false` for an application that is called like a label, which has no place here.
+    fn count(&mut self, id: AppId, ident: &AppIdent, is_signed: bool, class: usize) -> bool {
         let max = if is_signed { MAX_KEYS } else { MAX_KEYS / 2 };
         let has_room = self.slots.len() < max;
         let slot = match self.slots.get_mut(&id) {
             Some(slot) => slot,
+            // Compared only here, not for each request: that takes 130 instructions.
+            None if is_label(ident) => return false,
             None if has_room => self.slots.entry(id).or_insert(Slot::new(*ident)),
             None => {
                 self.overflow[class] += 1;
-                return;
+                return true;
             }
         };
         slot.signed += u64::from(is_signed);
         slot.counts[class] += 1;
+        true
     }
 
     /// Moves the slots to `collected`, and returns the overflow. Applications that are shown keep their place; if the

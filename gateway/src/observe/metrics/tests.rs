@@ -242,11 +242,11 @@ fn the_times_of_a_request_are_apart() {
     let at = |milliseconds| begin + Duration::from_millis(milliseconds);
     // 3 ms of the gateway's own, 20 ms of the client's form, 40 ms of the backend, 100 ms of the relay.
     let times = Times {
-        received: begin,
+        received: Some(begin),
         form_wait: Duration::from_millis(20),
         forwarded: Some(at(23)),
         answered: Some(at(63)),
-        ended: at(163),
+        ended: Some(at(163)),
     };
     let route = Some(&route);
     counting.cells.count(&Outcome {
@@ -269,7 +269,7 @@ fn the_times_of_a_request_are_apart() {
         form_wait: Duration::ZERO,
         forwarded: None,
         answered: Some(at(5)),
-        ended: at(905),
+        ended: Some(at(905)),
         ..times
     };
     counting.cells.count(&Outcome {

@@ -15,6 +15,23 @@ use end_to_end::{
 
 const KEY: &str = "4283fefc63f0cd0e873a0000c6d07ef7";
 
+/// Keys of all examples that a reload applies.
+const SHARED_KEYS: &[(&str, &str)] = &[
+    ("shutdown.drain_delay_seconds", "1"),
+    ("shutdown.grace_seconds", "11"),
+    ("log.format", "'json'"),
+    ("log.access", "false"),
+    ("tracing.endpoint", "'https://c.example/v1/traces'"),
+    ("tracing.sampled_per_million", "1"),
+    ("tracing.parent", "false"),
+    ("tracing.timeout_seconds", "6"),
+    ("tracing.authorization", "'hush'"),
+    ("tracing.ca", "'ca.pem'"),
+    ("log.output", "'./other.log'"),
+    ("log.access_output", "'./access.log'"),
+    ("log.access_sample", "100"),
+];
+
 /// Keys of the gateway's examples that a reload applies, each with another valid value.
 const GATEWAY_KEYS: &[(&str, &str)] = &[
     ("prefix", "'Other'"),
@@ -112,22 +129,9 @@ const GATEWAY_KEYS: &[(&str, &str)] = &[
     ("timeouts.forward_seconds", "11"),
     ("timeouts.answer_seconds", "61"),
     ("timeouts.send_seconds", "61"),
-    ("shutdown.drain_delay_seconds", "1"),
-    ("shutdown.grace_seconds", "11"),
     ("metrics.enabled", "false"),
     ("metrics.applications", "21"),
-    ("log.format", "'json'"),
     ("log.filter", "'warn,gateway=debug'"),
-    ("log.access", "false"),
-    ("tracing.endpoint", "'https://c.example/v1/traces'"),
-    ("tracing.sampled_per_million", "1"),
-    ("tracing.parent", "false"),
-    ("tracing.timeout_seconds", "6"),
-    ("tracing.authorization", "'hush'"),
-    ("tracing.ca", "'ca.pem'"),
-    ("log.output", "'./other.log'"),
-    ("log.access_output", "'./access.log'"),
-    ("log.access_sample", "100"),
 ];
 
 /// Keys of the gateway's examples that need a restart.
@@ -174,21 +178,8 @@ const BACKEND_KEYS: &[(&str, &str)] = &[
     ("timeouts.head_seconds", "11"),
     ("timeouts.body_seconds", "11"),
     ("timeouts.idle_seconds", "121"),
-    ("shutdown.drain_delay_seconds", "1"),
-    ("shutdown.grace_seconds", "11"),
     ("events.retention_days", "0"),
-    ("log.format", "'json'"),
     ("log.filter", "'warn,login=debug'"),
-    ("log.access", "false"),
-    ("tracing.endpoint", "'https://c.example/v1/traces'"),
-    ("tracing.sampled_per_million", "1"),
-    ("tracing.parent", "false"),
-    ("tracing.timeout_seconds", "6"),
-    ("tracing.authorization", "'hush'"),
-    ("tracing.ca", "'ca.pem'"),
-    ("log.output", "'./other.log'"),
-    ("log.access_output", "'./access.log'"),
-    ("log.access_sample", "100"),
     ("providers.sandbox.kind", "'other'"),
     ("providers.sandbox.auth_url", "'http://127.0.0.1:7101'"),
     ("providers.sandbox.api_url", "'http://127.0.0.1:7101'"),
@@ -291,10 +282,10 @@ fn backend(program: Program, example: String) -> Case {
 }
 
 impl Case {
-    /// Keys that a reload applies, each with another valid value: those of the table, and the backends of the versions
+    /// Keys that a reload applies, each with another valid value: those of the tables, and the backends of the versions
     /// after the second.
     fn reloaded(&self) -> Vec<(String, &'static str)> {
-        let table = self.reloaded.iter();
+        let table = SHARED_KEYS.iter().chain(self.reloaded);
         let table = table.map(|(key, value)| ((*key).to_owned(), *value));
         let is_gateway = self.program == Program::Gateway;
         let further = versions().into_iter().skip(2).filter(|_| is_gateway);

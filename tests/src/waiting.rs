@@ -8,6 +8,10 @@ use std::{
 /// Timeout of [`until`]. Generous: two cores run many stacks at once.
 pub const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// Limit for a change in the store to take effect in every process: the second that CONTRACT 4 and 8 allow, and an
+/// allowance for two processors that many tests share. The store's own tests have no allowance.
+pub const PROPAGATION_TIMEOUT: Duration = Duration::from_secs(3);
+
 /// Pause between two checks of a condition.
 const INTERVAL: Duration = Duration::from_millis(10);
 

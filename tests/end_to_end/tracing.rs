@@ -4,10 +4,12 @@ use std::fs;
 
 use end_to_end::{
     browser::Decision,
+    certificates::Authority,
+    folder::Folder,
     logins::{begin_polling, check, confirm_polling, credential},
     otlp_collector::{CollectedSpan, OtlpCollector, Reply},
     port::free_address,
-    program::Program,
+    program::{Program, output_text},
     raw_connection::{RawConnection, request},
     recording_backend::{RecordedRequest, RecordingBackend},
     signed_client::fetch,
@@ -464,6 +466,34 @@ async fn failures_are_counted_and_logged_once() {
     assert!(!log.contains("hush"), "{log}");
     assert_eq!(counted(&stack, "exported").await, 4);
     assert_eq!(counted(&stack, "dropped").await, 0);
+}
+
+#[tokio::test]
+async fn spans_go_over_https_if_the_collector_has_a_trusted_certificate() {
+    let (authority, other) = (Authority::new("Ours"), Authority::new("Other"));
+    let certificate = authority.issue(&["127.0.0.1"]);
+    let collector = OtlpCollector::start_with_tls(certificate.server_config(None)).await;
+    let files = Folder::create();
+    files.write("ours.pem", authority.pem());
+    files.write("other.pem", other.pem());
+    let trusting = |ca: &str| format!("ca = \"{}/{ca}.pem\"", files.path().display());
+    let (stack, backend) = recording(&collector, ALL, &trusting("other")).await;
+    pass(&stack, &backend, STRANGER, &[]).await;
+    let log = stack
+        .log_with(Program::Gateway, "cannot export spans")
+        .await;
+    assert!(log.contains("invalid peer certificate"), "{log}");
+    assert_eq!(collector.exports(), 0);
+
+    stack.configure(
+        Program::Gateway,
+        &format!("[tracing]\n{}", trusting("ours")),
+    );
+    let reloaded = stack.reload(Program::Gateway);
+    assert!(reloaded.status.success(), "{}", output_text(&reloaded));
+    pass(&stack, &backend, STRANGER, &[]).await;
+    let is_there = |spans: &[CollectedSpan]| requests_of(spans, "signpost").len() == 1;
+    collector.spans_when("the second request", is_there).await;
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    net::SocketAddr,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -12,10 +12,12 @@ use opentelemetry_proto::tonic::{
     trace::v1::{Span, span::SpanKind, status::StatusCode},
 };
 use prost::Message;
+use rustls::ServerConfig;
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpListener, TcpStream},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    net::TcpListener,
 };
+use tokio_rustls::TlsAcceptor;
 
 use crate::{
     listener::Listener,
@@ -27,8 +29,12 @@ use crate::{
 #[derive(Debug)]
 pub struct OtlpCollector {
     listener: Listener,
+    scheme: &'static str,
     state: Arc<Mutex<State>>,
 }
+
+/// Any free port of loopback.
+const FREE_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 /// How the collector answers an export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -85,7 +91,12 @@ impl CollectedSpan {
 impl OtlpCollector {
     /// Starts a collector on a free port.
     pub async fn start() -> Self {
-        Self::start_at(SocketAddr::from(([127, 0, 0, 1], 0))).await
+        Self::start_at(FREE_PORT).await
+    }
+
+    /// Starts a collector that speaks TLS on a free port.
+    pub async fn start_with_tls(tls: ServerConfig) -> Self {
+        Self::start_as(FREE_PORT, Some(TlsAcceptor::from(Arc::new(tls)))).await
     }
 
     /// Starts a collector at this address.
@@ -94,14 +105,30 @@ impl OtlpCollector {
     ///
     /// When the address is in use.
     pub async fn start_at(address: SocketAddr) -> Self {
+        Self::start_as(address, None).await
+    }
+
+    async fn start_as(address: SocketAddr, tls: Option<TlsAcceptor>) -> Self {
+        let scheme = if tls.is_some() { "https" } else { "http" };
         let socket = TcpListener::bind(address).await;
         let state = Arc::new(Mutex::new(State::default()));
         let of_server = Arc::clone(&state);
         let serve = move |stream| {
             lock(&of_server).connections += 1;
-            serve(stream, Arc::clone(&of_server))
+            let (tls, state) = (tls.clone(), Arc::clone(&of_server));
+            async move {
+                match tls {
+                    None => serve(stream, state).await,
+                    Some(tls) => {
+                        if let Ok(stream) = tls.accept(stream).await {
+                            serve(stream, state).await;
+                        }
+                    }
+                }
+            }
         };
         Self {
+            scheme,
             listener: Listener::start(socket.expect("the address is free"), serve),
             state,
         }
@@ -116,9 +143,9 @@ impl OtlpCollector {
     /// The part of a configuration file that exports to it. `further` are further keys of `[tracing]`.
     #[must_use]
     pub fn tracing(&self, sampled_per_million: u32, further: &str) -> String {
-        let address = self.address();
+        let (scheme, address) = (self.scheme, self.address());
         format!(
-            "[tracing]\nendpoint = \"http://{address}/v1/traces\"\nsampled_per_million = {sampled_per_million}\n{further}\n"
+            "[tracing]\nendpoint = \"{scheme}://{address}/v1/traces\"\nsampled_per_million = {sampled_per_million}\n{further}\n"
         )
     }
 
@@ -173,7 +200,7 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn serve(mut stream: TcpStream, state: Arc<Mutex<State>>) {
+async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, state: Arc<Mutex<State>>) {
     let mut received = Vec::new();
     while let Some(request) = next_request(&mut stream, &mut received).await {
         let reply = take(&request, &state);
@@ -191,7 +218,10 @@ async fn serve(mut stream: TcpStream, state: Arc<Mutex<State>>) {
 }
 
 /// Reads a request; `None` at the end of the connection.
-async fn next_request(stream: &mut TcpStream, received: &mut Vec<u8>) -> Option<RecordedRequest> {
+async fn next_request(
+    stream: &mut (impl AsyncRead + Unpin),
+    received: &mut Vec<u8>,
+) -> Option<RecordedRequest> {
     loop {
         match read_request(received) {
             Reading::Whole(request) => {

@@ -11,7 +11,9 @@
 //! | [`recording`] | the spans of a sampled request |
 //! | `sampler` | the decision without a parent |
 //! | `exporter` | the queue and the thread that exports |
+//! | `client` | its HTTP client |
 
+mod client;
 pub mod context;
 mod exporter;
 pub mod recording;

@@ -7,7 +7,6 @@ use std::{
 };
 
 use anyhow::Context;
-use http::{HeaderMap, HeaderValue, header::AUTHORIZATION};
 use opentelemetry::{InstrumentationScope, KeyValue};
 use opentelemetry_otlp::{Protocol, RetryPolicy, SpanExporter, WithExportConfig, WithHttpConfig};
 use opentelemetry_sdk::{
@@ -20,7 +19,7 @@ use tokio::{
     time::{Instant, timeout, timeout_at},
 };
 
-use super::{ServiceName, SpanCounters, SpanResult, context::TraceId, span::Span};
+use super::{ServiceName, SpanCounters, SpanResult, client::Client, context::TraceId, span::Span};
 use crate::{config::shared_keys::Collector, flush::flush};
 
 /// Limit of requests whose spans are queued. One has few spans, each with at most a path of 512 bytes and some short
@@ -108,10 +107,14 @@ impl Exporter {
 }
 
 /// The exporter of the library, with an HTTP client of ours.
-fn span_exporter(collector: &Collector, service: ServiceName) -> anyhow::Result<SpanExporter> {
+fn span_exporter(
+    collector: &Collector,
+    client: Client,
+    service: ServiceName,
+) -> anyhow::Result<SpanExporter> {
     let mut exporter = SpanExporter::builder()
         .with_http()
-        .with_http_client(http_client(collector)?)
+        .with_http_client(client)
         .with_protocol(Protocol::HttpBinary)
         .with_endpoint(collector.endpoint.as_str())
         .with_timeout(collector.timeout)
@@ -126,34 +129,10 @@ fn span_exporter(collector: &Collector, service: ServiceName) -> anyhow::Result<
     Ok(exporter)
 }
 
-fn http_client(collector: &Collector) -> anyhow::Result<reqwest::Client> {
-    let mut headers = HeaderMap::new();
-    if let Some(secret) = &collector.authorization {
-        let mut value = HeaderValue::from_str(secret.expose()).context("tracing.authorization")?;
-        value.set_sensitive(true);
-        headers.insert(AUTHORIZATION, value);
-    }
-    // An error means that the program has installed one already. Without one, reqwest panics.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = reqwest::Client::builder()
-        // The secret must be sent to the configured URL only.
-        .redirect(reqwest::redirect::Policy::none())
-        .no_proxy()
-        .timeout(collector.timeout)
-        .default_headers(headers)
-        .user_agent(concat!("signpost/", env!("CARGO_PKG_VERSION")));
-    let client = match &collector.ca {
-        Some(pem) => client.tls_certs_only(reqwest::Certificate::from_pem_bundle(pem)?),
-        // A machine without authorities can still export in clear text.
-        None if collector.endpoint.scheme() == "http" => client.tls_certs_only([]),
-        None => client,
-    };
-    Ok(client.build()?)
-}
-
 /// What the thread needs.
 struct Worker {
     exporter: SpanExporter,
+    client: Client,
     scope: InstrumentationScope,
     timeout: Duration,
     endpoint: String,
@@ -204,8 +183,10 @@ impl Worker {
         service: ServiceName,
         counters: &Arc<SpanCounters>,
     ) -> anyhow::Result<Self> {
+        let client = Client::new(collector)?;
         Ok(Self {
-            exporter: span_exporter(collector, service)?,
+            exporter: span_exporter(collector, client.clone(), service)?,
+            client,
             scope: InstrumentationScope::builder("signpost").build(),
             timeout: collector.timeout,
             endpoint: collector.endpoint.to_string(),
@@ -251,7 +232,11 @@ impl Worker {
         let spans = batch.len();
         let failure = match timeout(self.timeout, self.exporter.export(batch)).await {
             Ok(Ok(())) => None,
-            Ok(Err(error)) => Some(error.to_string()),
+            Ok(Err(error)) => Some(
+                self.client
+                    .take_failure()
+                    .unwrap_or_else(|| error.to_string()),
+            ),
             Err(_) => Some(format!("no answer within {} s", self.timeout.as_secs())),
         };
         let (endpoint, was_failing) = (&self.endpoint, self.is_failing);

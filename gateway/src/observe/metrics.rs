@@ -1,7 +1,7 @@
 //! Counts requests for `/metrics`, when their answers have ended. conf/observe/README.md lists what is shown.
 //!
 //! A request finds its cells by the number of its backend, and adds to them by index: no lock, no name, no allocation.
-//! With many applications it also adds to a table of its thread, which is locked for every collection only.
+//! With many applications it also adds to a table of its thread, and waits for no collection of it.
 //!
 //! | module | subject |
 //! | --- | --- |

@@ -1,8 +1,7 @@
 //! The counters of each thread.
 //!
-//! A worker thread counts in a shard of its own, which it locks; only the writer ever takes the same lock, every few
-//! seconds. A request of a version and application that the shard knows allocates nothing and reads no clock: it costs
-//! about 110 instructions.
+//! A worker thread counts in a shard of its own, and waits for no batch that is collected from it. A request of a version
+//! and application that the shard knows allocates nothing and reads no clock: it costs about 110 instructions.
 
 use std::{
     hash::{Hash, Hasher},
@@ -115,7 +114,7 @@ impl Usage {
                 }
                 is_used
             });
-            // The batch is built without the lock, which the thread of the slots may wait for.
+            // The batch is built without the lock.
             drop(slots);
             for (key, version, counts, client) in drained.drain(..) {
                 let row = RowKey {

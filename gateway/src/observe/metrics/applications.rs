@@ -24,9 +24,9 @@ use crate::{
     per_thread::{KeyMap, PerThread},
 };
 
-/// Limit of the applications that a thread counts between two collections; half of it for unsigned requests, so that a
-/// flood of those leaves room for signed ones. A table of that size takes 0.6 MB. Requests of further applications are
-/// counted together. From the first full table on, applications that are shown have a place in it.
+/// Limit of the applications in a table between two collections; half of it for unsigned requests, so that a flood of
+/// those leaves room for signed ones. A table of that size takes 0.6 MB. Requests of further applications are counted
+/// together. From the first full table on, applications that are shown have a place in it.
 pub(super) const MAX_KEYS: usize = 2048;
 
 /// Interval in which applications are ranked.
@@ -132,7 +132,6 @@ impl AppCounts {
         let mut collected = Vec::new();
         for mut table in self.tables.all() {
             let overflow = table.empty(&mut collected, &busiest);
-            // The thread of the table may wait for it.
             drop(table);
             busiest.add_other(&overflow);
             for (id, slot) in collected.drain(..) {

@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File},
-    io,
+    io::{self, ErrorKind, Read},
     net::{SocketAddr, TcpStream},
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
@@ -24,6 +24,9 @@ const LOAD: &str = "1";
 
 /// Timeout of a program's start, and of its stop. Long, since valgrind slows everything down.
 const START_STOP_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A connection that is not reset within this time stays open.
+const RESET_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// Pause between two checks of a condition.
 const INTERVAL: Duration = Duration::from_millis(10);
@@ -106,7 +109,7 @@ impl Process {
             if let Some(status) = process.child.try_wait()? {
                 bail!("{} exited ({status}):\n{}", process.name, process.log());
             }
-            Ok(TcpStream::connect(address).is_ok())
+            Ok(accepts(address))
         })?;
         ensure!(listens, "{} does not listen:\n{}", self.name, self.log());
         Ok(())
@@ -217,6 +220,19 @@ impl Process {
         }
         Ok(family)
     }
+}
+
+/// Whether connections to an address stay open. The gateway checks at its start that its addresses are free: a connection
+/// that is established meanwhile is reset at once.
+fn accepts(address: SocketAddr) -> bool {
+    let Ok(mut stream) = TcpStream::connect(address) else {
+        return false;
+    };
+    let read = stream
+        .set_read_timeout(Some(RESET_TIMEOUT))
+        .and_then(|()| stream.read(&mut [0]));
+    let is_open = |kind| matches!(kind, ErrorKind::WouldBlock | ErrorKind::TimedOut);
+    read.map_or_else(|error| is_open(error.kind()), |_| true)
 }
 
 /// The name of callgrind's output file. The names of its dumps have a number appended.

@@ -18,7 +18,7 @@ use end_to_end::{
     examples::uncommented,
     port::free_address,
     program::programs_folder,
-    project_copy::ProjectCopy,
+    project_copy::{ProjectCopy, hide_test_variables},
     versions::versions,
 };
 
@@ -213,6 +213,7 @@ impl Session {
             .stdout(printed.try_clone().unwrap())
             .stderr(printed)
             .process_group(0);
+        hide_test_variables(&mut shell);
         let mut shell = Shell(shell.spawn().unwrap());
         let start = Instant::now();
         while shell.0.try_wait().unwrap().is_none() && start.elapsed() < TIMEOUT {

@@ -1,6 +1,7 @@
 //! A throw-away copy of the project, with a git repository of its own, in which a test changes, tags and builds it.
 
 use std::{
+    env,
     fs::{self, File},
     io::ErrorKind::NotFound,
     path::{Path, PathBuf},
@@ -99,6 +100,7 @@ impl ProjectCopy {
             .env("CARGO_TARGET_DIR", self.target())
             .env("CARGO_NET_OFFLINE", "true")
             .stdin(Stdio::null());
+        hide_test_variables(&mut command);
         command
     }
 
@@ -165,6 +167,17 @@ impl ProjectCopy {
     }
 }
 
+/// Removes the variables that `cargo test` sets for a test, such as `CARGO_MANIFEST_DIR`. Cargo compares variables that
+/// build scripts name: with these, it would build ring and all that depends on it again, now and after the test.
+pub fn hide_test_variables(command: &mut Command) {
+    for (name, _) in env::vars_os() {
+        let shown = name.to_string_lossy();
+        if shown.starts_with("CARGO_MANIFEST_") || shown.starts_with("CARGO_PKG_") {
+            command.env_remove(&name);
+        }
+    }
+}
+
 fn copy(from: &Path, to: &Path) {
     if !from.is_dir() {
         fs::copy(from, to).expect("a file can be copied");
@@ -180,6 +193,23 @@ fn copy(from: &Path, to: &Path) {
         };
         if is_copied {
             copy(&from.join(&name), &to.join(&name));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_has_no_variables_of_the_test() {
+        assert!(env::var_os("CARGO_MANIFEST_DIR").is_some());
+        let mut command = Command::new("env");
+        hide_test_variables(&mut command);
+        let printed = output_text(&command.output().unwrap());
+        assert!(printed.contains("PATH="), "{printed}");
+        for name in ["CARGO_MANIFEST_", "CARGO_PKG_"] {
+            assert!(!printed.contains(name), "{printed}");
         }
     }
 }

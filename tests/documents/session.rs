@@ -45,6 +45,10 @@ const PORT_RULES: [(&str, &str); 2] = [
     ),
 ];
 
+/// Cargo reads this from the folder around a copy. What is built there runs few requests.
+const CARGO_CONFIG: &str =
+    "[profile.dev]\ndebug = false\n\n[profile.dev.package.\"*\"]\nopt-level = 0\n";
+
 /// Precedes each command's output, and its exit status.
 const MARK: char = '\u{1e}';
 
@@ -95,6 +99,9 @@ impl Session {
     pub(super) fn in_a_copy(name: &str) -> Self {
         let copy = ProjectCopy::prepare(env!("CARGO_TARGET_TMPDIR"), name);
         copy.copy();
+        let config = copy.around().join(".cargo");
+        fs::create_dir_all(&config).unwrap();
+        fs::write(config.join("config.toml"), CARGO_CONFIG).unwrap();
         let session = Self {
             folder: copy.path(),
             replacements: PORTS.map(|port| (port.to_owned(), free_port())).into(),

@@ -116,7 +116,8 @@ impl ProjectCopy {
         target
     }
 
-    /// Shares other people's crates with this build: only the project's own are built for a copy.
+    /// Shares other people's crates with this build, for releases of the profile `dev`: `scripts/deploy` builds only the
+    /// project's own. Its folder has no other builds: those of a single package have crates with other features.
     ///
     /// # Panics
     ///
@@ -125,7 +126,7 @@ impl ProjectCopy {
         let script = root().join("scripts/built-crates");
         let mut command = self.command(&script.display().to_string());
         let command = command.arg(programs_folder());
-        let output = command.arg(self.target().join("debug")).output();
+        let output = command.arg(self.target().join("deploy/debug")).output();
         let output = output.expect("the script can be started");
         assert!(output.status.success(), "{}", output_text(&output));
     }

@@ -37,6 +37,10 @@ const CONNECTIONS: usize = 4;
 /// Enough requests for just-in-time compilers to finish.
 const WARM_UP: u64 = 3000;
 
+/// How many times as many requests of a contestant with traces are counted: one in a hundred is sampled, and batches of
+/// spans are exported every second.
+pub const TRACED_FACTOR: u64 = 20;
+
 /// One contestant's instructions in one case.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Instructions {
@@ -100,12 +104,16 @@ fn count_case(
         Transport::Http => WARM_UP.max(case.warm_up()),
         _ => case.warm_up(),
     };
-    let requests = Requests::new(case, warm_up + effort.counted, &fleet.keys)?;
+    let counted = match running.contestant {
+        Contestant::SignpostTraced => TRACED_FACTOR * effort.counted,
+        _ => effort.counted,
+    };
+    let requests = Requests::new(case, warm_up + counted, &fleet.keys)?;
     let mut load = Load::new(running.address, CONNECTIONS, &requests)?;
     load.closed(Until::Requests(warm_up))?;
     let control = |arguments: &[&str]| control(running, arguments);
     control(&["-i", "on"])?;
-    load.closed(Until::Requests(effort.counted))?;
+    load.closed(Until::Requests(counted))?;
     control(&["-i", "off"])?;
     // Dumps the count, and resets it.
     let before = dumps(running.folder.path())?;
@@ -118,7 +126,7 @@ fn count_case(
     let dump = fs::read_to_string(running.folder.path().join(dump))?;
     let totals = dump.lines().find_map(|line| line.strip_prefix("totals: "));
     let total: f64 = totals.context("the dump has no totals")?.trim().parse()?;
-    Ok(total / effort.counted as f64)
+    Ok(total / counted as f64)
 }
 
 fn control(running: &Running, arguments: &[&str]) -> anyhow::Result<()> {

@@ -6,6 +6,7 @@ use super::{Results, targets};
 use crate::{
     case::{Case, Transport},
     contestant::Contestant,
+    instructions::TRACED_FACTOR,
     rounds::{Sample, median},
 };
 
@@ -142,7 +143,8 @@ fn targets_table(results: &Results) -> String {
 fn instructions(results: &Results) -> String {
     let mut text = format!(
         "## Instructions per request\n\n\
-         In user space, counted by callgrind over {} requests on four connections. \\* forwards without verifying.\n\n",
+         In user space, counted by callgrind over {} requests on four connections; with traces over {TRACED_FACTOR} times as \
+         many. \\* forwards without verifying.\n\n",
         results.effort.counted
     );
     text += &grid(results, |contestant, case| {

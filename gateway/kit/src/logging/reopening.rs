@@ -2,6 +2,7 @@
 
 use std::{io, thread};
 
+use rustix::process::Signal as Number;
 use tokio::{
     runtime::{Builder, Runtime},
     signal::unix::{Signal, SignalKind, signal},
@@ -20,6 +21,9 @@ impl ReopenSignals {
     /// Installs a handler: from here on the signal no longer ends the process. Every program does this first, so that a
     /// rotation can meet it at its start.
     ///
+    /// Nor does SIGXFSZ, from here on: if a file reaches the process' limit (`ulimit -f`), writing to it fails, as on a
+    /// full disk.
+    ///
     /// # Errors
     ///
     /// The system does not allow it.
@@ -27,6 +31,8 @@ impl ReopenSignals {
         let runtime = Builder::new_current_thread().enable_io().build()?;
         let signal = {
             let _entered = runtime.enter();
+            // The handler stays.
+            drop(signal(SignalKind::from_raw(Number::XFSZ.as_raw()))?);
             signal(SignalKind::user_defined1())?
         };
         Ok(Self { runtime, signal })

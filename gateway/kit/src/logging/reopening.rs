@@ -2,7 +2,7 @@
 
 use std::{io, thread};
 
-use rustix::process::Signal as Number;
+use rustix::process::Signal as SignalNumber;
 use tokio::{
     runtime::{Builder, Runtime},
     signal::unix::{Signal, SignalKind, signal},
@@ -32,7 +32,7 @@ impl ReopenSignals {
         let signal = {
             let _entered = runtime.enter();
             // The handler stays.
-            drop(signal(SignalKind::from_raw(Number::XFSZ.as_raw()))?);
+            drop(signal(SignalKind::from_raw(SignalNumber::XFSZ.as_raw()))?);
             signal(SignalKind::user_defined1())?
         };
         Ok(Self { runtime, signal })

@@ -16,6 +16,7 @@ mod reopening;
 mod sampling;
 
 use std::{
+    error::Error,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -23,7 +24,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, anyhow};
+use anyhow::{Chain, Context, anyhow};
 use tracing::Subscriber;
 use tracing_log::LogTracer;
 use tracing_subscriber::{EnvFilter, Registry, layer::SubscriberExt, reload};
@@ -51,6 +52,13 @@ pub fn log_warnings(warnings: &[String]) {
     for warning in warnings {
         tracing::warn!("{warning}");
     }
+}
+
+/// The text of an error and of all that caused it, separated by colons.
+#[must_use]
+pub fn with_causes(error: &(dyn Error + 'static)) -> String {
+    let causes: Vec<_> = Chain::new(error).map(ToString::to_string).collect();
+    causes.join(": ")
 }
 
 /// The running log. Clones share its state.

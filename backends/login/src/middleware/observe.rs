@@ -17,7 +17,7 @@ use http::{
 };
 use signpost_kit::{
     config::shared_keys::Log,
-    logging::{ACCESS_TARGET, is_sampled},
+    logging::{ACCESS_TARGET, is_sampled, with_causes},
 };
 use tracing::{Instrument, Span, field};
 
@@ -122,14 +122,4 @@ fn log_problem(error: &LoginError, status: u16, duration_ms: u64) {
         let cause = error.source().map(with_causes).map(field::display);
         tracing::error!(problem.code = code, %error, cause, "the request failed: {{error}}");
     }
-}
-
-fn with_causes(error: &(dyn Error + 'static)) -> String {
-    let mut causes = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        causes = format!("{causes}: {cause}");
-        next = cause.source();
-    }
-    causes
 }

@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Chain, Context};
+use anyhow::Context;
 use async_trait::async_trait;
 use http::{HeaderMap, HeaderValue, Request, Response, header::AUTHORIZATION};
 use opentelemetry_http::{Bytes, HttpClient, HttpError};
 
-use crate::config::shared_keys::Collector;
+use crate::{config::shared_keys::Collector, logging::with_causes};
 
 /// Calls a collector. Clones share the cause of the last failure.
 #[derive(Clone, Debug)]
@@ -40,19 +40,14 @@ impl Client {
 impl HttpClient for Client {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         let answer = self.client.send_bytes(request).await;
-        let failure = answer.as_ref().err().map(|error| cause(&**error));
+        // An error's own text is little more than the URL.
+        let cause = |error: &HttpError| {
+            let cause = error.source();
+            cause.map_or_else(|| error.to_string(), with_causes)
+        };
+        let failure = answer.as_ref().err().map(cause);
         *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = failure;
         answer
-    }
-}
-
-/// What an error was caused by: its own text is little more than the URL. Without a cause, its own text.
-fn cause(error: &(dyn std::error::Error + 'static)) -> String {
-    let causes: Vec<_> = Chain::new(error).skip(1).map(ToString::to_string).collect();
-    if causes.is_empty() {
-        error.to_string()
-    } else {
-        causes.join(": ")
     }
 }
 

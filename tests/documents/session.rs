@@ -18,7 +18,7 @@ use end_to_end::{
     examples::uncommented,
     port::free_address,
     program::programs_folder,
-    project_copy::{ProjectCopy, hide_test_variables},
+    project_copy::{ProjectCopy, command_with_builds},
     versions::versions,
 };
 
@@ -210,17 +210,12 @@ impl Session {
         let (file, printed_to) = (own.join("session.sh"), own.join("printed"));
         fs::write(&file, script).unwrap();
         let printed = File::create(&printed_to).unwrap();
-        let mut shell = Command::new("bash");
+        let mut shell = command_with_builds("bash", &self.folder, &self.target);
         shell
             .arg(file)
-            .current_dir(&self.folder)
-            .env("CARGO_TARGET_DIR", &self.target)
-            .env("CARGO_NET_OFFLINE", "true")
-            .stdin(Stdio::null())
             .stdout(printed.try_clone().unwrap())
             .stderr(printed)
             .process_group(0);
-        hide_test_variables(&mut shell);
         let mut shell = Shell(shell.spawn().unwrap());
         let start = Instant::now();
         while shell.0.try_wait().unwrap().is_none() && start.elapsed() < TIMEOUT {

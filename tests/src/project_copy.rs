@@ -94,14 +94,7 @@ impl ProjectCopy {
     /// A command that runs in the copy, builds into `versions-target` beside its folder, and downloads nothing.
     #[must_use]
     pub fn command(&self, program: &str) -> Command {
-        let mut command = Command::new(program);
-        command
-            .current_dir(self.path())
-            .env("CARGO_TARGET_DIR", self.target())
-            .env("CARGO_NET_OFFLINE", "true")
-            .stdin(Stdio::null());
-        hide_test_variables(&mut command);
-        command
+        command_with_builds(program, &self.path(), &self.target())
     }
 
     /// Where copies are built. All copies have the same folder: other people's crates are built once.
@@ -168,15 +161,25 @@ impl ProjectCopy {
     }
 }
 
-/// Removes the variables that `cargo test` sets for a test, such as `CARGO_MANIFEST_DIR`. Cargo compares variables that
+/// A command that runs in a folder, builds into `target`, and downloads nothing.
+///
+/// It lacks the variables that `cargo test` sets for a test, such as `CARGO_MANIFEST_DIR`. Cargo compares variables that
 /// build scripts name: with these, it would build ring and all that depends on it again, now and after the test.
-pub fn hide_test_variables(command: &mut Command) {
+#[must_use]
+pub fn command_with_builds(program: &str, folder: &Path, target: &Path) -> Command {
+    let mut command = Command::new(program);
+    command
+        .current_dir(folder)
+        .env("CARGO_TARGET_DIR", target)
+        .env("CARGO_NET_OFFLINE", "true")
+        .stdin(Stdio::null());
     for (name, _) in env::vars_os() {
         let shown = name.to_string_lossy();
         if shown.starts_with("CARGO_MANIFEST_") || shown.starts_with("CARGO_PKG_") {
             command.env_remove(&name);
         }
     }
+    command
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -205,8 +208,7 @@ mod tests {
     #[test]
     fn a_command_has_no_variables_of_the_test() {
         assert!(env::var_os("CARGO_MANIFEST_DIR").is_some());
-        let mut command = Command::new("env");
-        hide_test_variables(&mut command);
+        let mut command = command_with_builds("env", &root(), &root().join("target"));
         let printed = output_text(&command.output().unwrap());
         assert!(printed.contains("PATH="), "{printed}");
         for name in ["CARGO_MANIFEST_", "CARGO_PKG_"] {

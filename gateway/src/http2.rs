@@ -1,22 +1,27 @@
 //! The client's side: HTTP/2. CONTRACT 2.
 //!
-//! The `h2` crate frames, compresses and controls the flow. Each stream's head is written out in the strict form of
-//! HTTP/1.1, and judged by the parser for HTTP/1.1. So both protocols have the same rules.
+//! The `h2` crate frames, compresses responses and controls the flow. The heads of requests are decoded before it: a
+//! malformed one must end its stream alone. Each is written out in the strict form of HTTP/1.1, and judged by the parser
+//! for HTTP/1.1. So both protocols have the same rules.
 //!
 //! | module | subject |
 //! | --- | --- |
 //! | [`bounds`] | the limits of a connection |
 //! | [`connection`] | the connection loop: accepts streams, serves them, ends the connection |
 //! | [`exchange`] | one stream: its body and its response |
+//! | [`frames`] | reads the client's frames, and takes the heads of requests out of them |
+//! | [`hpack`] | decodes header blocks |
 //! | [`head`] | writes a head out in the strict form, and has it parsed |
-//! | [`meter`] | counts frames that bring no request forward |
+//! | [`meter`] | counts frames that bring no request forward; what the stream of a connection shares with its loop |
 //! | [`response`] | the heads of responses |
 //! | [`snapshot`] | the configuration that a stream began with |
 
 pub(crate) mod bounds;
 pub(crate) mod connection;
 pub(crate) mod exchange;
+mod frames;
 pub(crate) mod head;
+mod hpack;
 pub(crate) mod meter;
 pub(crate) mod response;
 pub(crate) mod snapshot;

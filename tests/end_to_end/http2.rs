@@ -2,6 +2,7 @@
 
 mod cases;
 mod floods;
+mod shared_connection;
 mod strictness;
 
 use std::time::Duration;

@@ -161,42 +161,61 @@ impl RawHttp2 {
     ///
     /// When there is none in time.
     pub async fn reaction(&mut self, stream: u32) -> Reaction {
-        let (mut status, mut body) = (None, Vec::new());
-        loop {
+        let [reaction] = self.reactions([stream]).await;
+        reaction
+    }
+
+    /// The reactions to several streams.
+    ///
+    /// # Panics
+    ///
+    /// When one is missing in time.
+    pub async fn reactions<const STREAMS: usize>(
+        &mut self,
+        streams: [u32; STREAMS],
+    ) -> [Reaction; STREAMS] {
+        let mut found = streams.map(|_| None);
+        let mut received = streams.map(|_| (None, Vec::new()));
+        while found.iter().any(Option::is_none) {
             let Some(frame) = self.frame().await else {
-                return Reaction::Closed;
+                return found.map(|reaction| reaction.unwrap_or(Reaction::Closed));
             };
             let code = |at: usize| {
                 let code = frame.payload.get(at..at + 4)?;
                 Some(u32::from_be_bytes(code.try_into().ok()?))
             };
+            if frame.kind == kind::GOAWAY {
+                let code = code(4).expect("a GOAWAY has a code");
+                if code != 0 {
+                    return found.map(|reaction| reaction.unwrap_or(Reaction::Goaway(code)));
+                }
+            }
+            let Some(index) = streams.iter().position(|stream| *stream == frame.stream) else {
+                continue;
+            };
+            let (status, body) = &mut received[index];
             match frame.kind {
-                kind::GOAWAY => {
-                    let code = code(4).expect("a GOAWAY has a code");
-                    if code != 0 {
-                        return Reaction::Goaway(code);
-                    }
+                kind::RST_STREAM if found[index].is_none() => {
+                    let code = code(0).expect("an RST_STREAM has a code");
+                    found[index] = Some(Reaction::Reset(code));
                 }
-                kind::RST_STREAM if frame.stream == stream => {
-                    return Reaction::Reset(code(0).expect("an RST_STREAM has a code"));
-                }
-                kind::HEADERS if frame.stream == stream => {
+                kind::HEADERS => {
                     let found = read_status(&frame.payload);
                     // An interim answer is followed by another.
-                    status = Some(found).filter(|status| *status >= 200);
+                    *status = Some(found).filter(|status| *status >= 200);
                 }
-                kind::DATA if frame.stream == stream => body.extend_from_slice(&frame.payload),
+                kind::DATA => body.extend_from_slice(&frame.payload),
                 _ => continue,
             }
-            let is_last = matches!(frame.kind, kind::HEADERS | kind::DATA)
-                && frame.stream == stream
-                && frame.flags & END_STREAM != 0;
+            let is_last =
+                matches!(frame.kind, kind::HEADERS | kind::DATA) && frame.flags & END_STREAM != 0;
             if let Some(status) = status.filter(|_| is_last) {
-                let body: Option<serde_json::Value> = serde_json::from_slice(&body).ok();
+                let body: Option<serde_json::Value> = serde_json::from_slice(body).ok();
                 let code = body.and_then(|body| body["code"].as_str().map(str::to_owned));
-                return Reaction::Answer(status, code);
+                found[index] = Some(Reaction::Answer(status, code));
             }
         }
+        found.map(|reaction| reaction.unwrap_or(Reaction::Closed))
     }
 }
 

@@ -22,15 +22,17 @@ pub(crate) const SEND_BUFFER: usize = 64 * 1024;
 /// What RFC 9113 section 6.5.2 counts for each field beside its bytes.
 const FIELD_OVERHEAD: usize = 32;
 
-/// How much larger than the configured limits a header list may be, in bytes: the gateway itself then rejects the
-/// request, with its usual response. Lists beyond get a bare 431 of the `h2` crate, four times larger ones a GOAWAY.
+/// How much larger than the configured limits a header list may be, in bytes, for clients that obey
+/// `SETTINGS_MAX_HEADER_LIST_SIZE`: the gateway then rejects the request, with its usual response.
 const LIST_MARGIN: usize = 16 * 1024;
 
-/// Streams that the client reset before the gateway took them up; one read may bring that many. CVE-2023-44487.
-const MAX_RESET_BEFORE_START: usize = 20;
+/// Encoded bytes of a header block, as a multiple of the header list that a head can have. Beyond that its request is
+/// rejected, and the connection takes no more streams.
+pub(crate) const MAX_BLOCK_FACTOR: usize = 4;
 
-/// Streams that the gateway itself had to reset because of the client's errors, in a connection's life. CVE-2025-8671.
-const MAX_ERRORS: usize = 100;
+/// Streams that the client reset before the gateway took them up; one read may bring that many. The budget ends a
+/// connection earlier, and gracefully (CVE-2023-44487).
+const MAX_RESET_BEFORE_START: usize = 10_000;
 
 /// Streams whose late frames are ignored after the gateway reset them. Frames of older ones are an error.
 const MAX_RESET_STREAMS: usize = 50;
@@ -53,25 +55,35 @@ pub(crate) const PIECE_CREDIT: u64 = 64;
 /// The bytes of a response that return one to the budget.
 pub(crate) const BYTES_PER_CREDIT: u64 = 16;
 
+/// What each stream in flight adds to the budget of a trusted proxy: eight requests that its client resets.
+pub(crate) const PROXY_STREAM: u64 = 8 * REQUEST_COST;
+/// What each request that was served adds to it: two such requests.
+pub(crate) const PROXY_REQUEST: u64 = 2 * REQUEST_COST;
+
 /// Timeout for the client's answer to a GOAWAY: until then, requests that it sent before are accepted.
 pub(crate) const GOAWAY_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Requests that are accepted after a GOAWAY: two times the streams that can be open. A client that sends more ignores
-/// it, and its connection ends.
+/// Requests that are accepted after a GOAWAY: two times the streams that can be open. Further ones are dropped.
 pub(crate) const MAX_LATE_REQUESTS: u64 = 2 * MAX_STREAMS as u64;
 
 /// Lingering close, as for HTTP/1.1: at most 2 s and 1 MiB.
 pub(crate) const LINGER_TIMEOUT: Duration = Duration::from_secs(2);
-/// See [`LINGER_TIMEOUT`].
+/// See [`LINGER_TIMEOUT`]. A closing connection reads no more, either, while its last streams are served.
 pub(crate) const MAX_LINGER_BYTES: usize = 1024 * 1024;
 
 /// Timers that a connection keeps for its next streams.
 pub(crate) const MAX_IDLE_TIMERS: usize = 8;
 
+/// The header list that a head can have, in bytes as `SETTINGS_MAX_HEADER_LIST_SIZE` counts them.
+#[must_use]
+pub(crate) const fn max_list(limits: &HeadLimits) -> usize {
+    limits.bytes + limits.headers * FIELD_OVERHEAD + LIST_MARGIN
+}
+
 /// The settings of a connection.
 #[must_use]
 pub(crate) fn settings(limits: &HeadLimits) -> Builder {
-    let list = limits.bytes + limits.headers * FIELD_OVERHEAD + LIST_MARGIN;
+    let list = max_list(limits);
     let mut settings = Builder::new();
     settings
         .max_concurrent_streams(MAX_STREAMS)
@@ -80,7 +92,8 @@ pub(crate) fn settings(limits: &HeadLimits) -> Builder {
         .max_send_buffer_size(SEND_BUFFER)
         .max_header_list_size(u32::try_from(list).unwrap_or(u32::MAX))
         .max_pending_accept_reset_streams(MAX_RESET_BEFORE_START)
-        .max_local_error_reset_streams(Some(MAX_ERRORS))
+        // The budget bounds them: a request that is not answered returns nothing (CVE-2025-8671).
+        .max_local_error_reset_streams(None)
         .max_concurrent_reset_streams(MAX_RESET_STREAMS)
         .reset_stream_duration(RESET_STREAM_TIME);
     settings

@@ -17,14 +17,13 @@ use h2::{
     Reason, RecvStream,
     server::{Connection, SendResponse},
 };
-use http::Request;
 use tokio::time::{Instant, timeout_at};
 
 use super::{
     bounds::{GOAWAY_TIMEOUT, LINGER_TIMEOUT, MAX_IDLE_TIMERS, MAX_LATE_REQUESTS, settings},
     exchange::{Http2Exchange, RequestFacts},
-    head::read_stream_head,
-    meter::{Meter, MeteredStream},
+    head::{JudgedHead, StreamHead},
+    meter::{Meter, MeteredStream, UnfinishedHead},
     snapshot::{Snapshot, Snapshots},
 };
 use crate::{
@@ -32,8 +31,8 @@ use crate::{
     config::{ConnectionLimits, Timeouts},
     drain::{Beginning, ClosingWatch, Drain, InFlight},
     gateway::Gateway,
-    http1::connection::{rejection, unparsed_head},
-    io::{Stream, Timer},
+    http1::connection::unparsed_head,
+    io::{Stream, Timer, arrival_deadline},
     open_connections::OpenStreams,
     request::BodyLength,
 };
@@ -56,12 +55,14 @@ impl Http2Connections {
     ) {
         let mut snapshots = Snapshots::new(&self.current, client);
         let gateway = Arc::clone(&snapshots.get().gateway);
+        let is_proxy = snapshots.get().peer.is_trusted;
         let (state, timeouts) = (Arc::clone(&gateway.state), gateway.timeouts);
         let limits = gateway.connections;
         let meter = Arc::new(Meter::default());
         let first_request = Instant::now() + timeouts.head;
-        let stream = MeteredStream::new(stream, Arc::clone(&meter));
-        let handshake = settings(&gateway.limits.head).handshake(stream);
+        let head_limits = &gateway.limits.head;
+        let stream = MeteredStream::new(stream, Arc::clone(&meter), head_limits);
+        let handshake = settings(head_limits).handshake(stream);
         drop(gateway);
         // Boxed, so that the space is free afterwards.
         let Ok(Ok(connection)) = Box::pin(timeout_at(first_request, handshake)).await else {
@@ -75,6 +76,8 @@ impl Http2Connections {
             timers: Vec::new(),
             requests: 0,
             late_requests: 0,
+            served_requests: 0,
+            is_proxy,
             open_streams,
             drain: &state.drain,
             closing: ClosingWatch::new(&state.drain, closing),
@@ -110,7 +113,11 @@ impl Http2Connections {
 }
 
 /// A stream whose head was received.
-type NewStream = (Request<RecvStream>, SendResponse<Bytes>);
+struct NewStream {
+    head: StreamHead,
+    body: RecvStream,
+    respond: SendResponse<Bytes>,
+}
 
 /// What a served stream leaves: its timer, and the guard that counts it until its last bytes were handed to the socket.
 type Served<'d> = (Timer, InFlight<'d>);
@@ -125,33 +132,34 @@ struct Begun<F> {
 /// Serves one stream.
 async fn serve_stream<'d>(
     snapshot: Arc<Snapshot>,
-    (request, respond): NewStream,
+    stream: NewStream,
     timer: Timer,
     meter: &'d Meter,
     in_flight: InFlight<'d>,
 ) -> Served<'d> {
     let Snapshot { gateway, peer } = &*snapshot;
-    let (parts, body) = request.into_parts();
+    let NewStream {
+        head,
+        body,
+        respond,
+    } = stream;
     let limits = &gateway.limits.head;
-    let read = read_stream_head(&parts, !body.is_end_stream(), limits);
-    let facts = |method: &[u8], length| RequestFacts {
-        length,
-        is_head: method == b"HEAD",
-    };
-    drop(parts);
     let timeout = gateway.timeouts.send;
-    let client = match read {
-        Ok(head) => {
-            let facts = facts(head.method(), head.body());
-            let mut client = Http2Exchange::new(respond, body, facts, timeout, timer, meter);
+    let exchange = |method: &[u8], length| {
+        let is_head = method == b"HEAD";
+        let facts = RequestFacts { length, is_head };
+        Http2Exchange::new(respond, body, facts, timeout, timer, meter)
+    };
+    let client = match head.judge(limits) {
+        Ok(JudgedHead { head, body }) => {
+            let mut client = exchange(head.method(), body);
             gateway.serve(&head, peer, &mut client).await;
             client
         }
         Err((fault, written)) => {
             let unparsed = unparsed_head(&written);
-            let facts = facts(unparsed.method, BodyLength::Unknown);
-            let mut client = Http2Exchange::new(respond, body, facts, timeout, timer, meter);
-            let rejection = rejection(limits, fault);
+            let mut client = exchange(unparsed.method, BodyLength::Unknown);
+            let rejection = fault.rejection(limits, gateway.timeouts.head);
             gateway
                 .reject_bad_head(unparsed, &rejection, peer, &mut client)
                 .await;
@@ -172,6 +180,10 @@ struct Serving<'d, S: Stream, F> {
     requests: u64,
     /// Those after a GOAWAY.
     late_requests: u64,
+    /// Those whose streams have ended.
+    served_requests: u64,
+    /// Whether the peer is a trusted proxy.
+    is_proxy: bool,
     open_streams: OpenStreams,
     drain: &'d Drain,
     closing: ClosingWatch<'d>,
@@ -194,6 +206,8 @@ struct Serving<'d, S: Stream, F> {
 struct Deadlines {
     /// The idle connection; `None` while it has streams.
     idle: Option<Instant>,
+    /// The head that is being received.
+    head: Option<Instant>,
     /// The client's time to accept bytes, and the bytes written when it began; `None` if it accepts them.
     blocked: Option<(Instant, u64)>,
     /// The lingering close.
@@ -203,7 +217,9 @@ struct Deadlines {
 impl Deadlines {
     fn next(&self) -> Option<Instant> {
         let blocked = self.blocked.map(|(deadline, _)| deadline);
-        [self.idle, blocked, self.linger]
+        // A connection that receives a head is not idle.
+        let idle = self.idle.filter(|_| self.head.is_none());
+        [idle, self.head, blocked, self.linger]
             .into_iter()
             .flatten()
             .min()
@@ -243,14 +259,13 @@ impl<'d, S: Stream, F: Future<Output = Served<'d>>> Serving<'d, S, F> {
         let mut has_accepted = false;
         while let Some(connection) = &mut self.connection {
             match connection.poll_accept(context) {
-                Poll::Ready(Some(Ok(stream))) => {
+                Poll::Ready(Some(Ok((request, respond)))) => {
                     has_accepted = true;
                     self.requests += 1;
-                    self.begin(stream, begin);
+                    self.begin(request.into_body(), respond, begin);
                     self.late_requests += u64::from(self.is_going_away);
                     if self.late_requests > MAX_LATE_REQUESTS {
-                        self.end_now();
-                        break;
+                        self.meter.close();
                     }
                     if self.requests >= self.limits.requests {
                         self.go_away();
@@ -264,22 +279,38 @@ impl<'d, S: Stream, F: Future<Output = Served<'d>>> Serving<'d, S, F> {
     }
 
     /// Begins a stream, or refuses it: the client may then send the request on another connection.
-    fn begin<B>(&mut self, mut stream: NewStream, begin: &mut B)
+    fn begin<B>(&mut self, body: RecvStream, mut respond: SendResponse<Bytes>, begin: &mut B)
     where
         B: FnMut(NewStream, Timer, InFlight<'d>) -> Begun<F>,
     {
         // Also those whose answers still wait for the client.
         let open = self.streams.len() + self.served.len();
-        if !self.open_streams.has_room(open, &self.limits) {
-            stream.1.send_reset(Reason::REFUSED_STREAM);
+        let head = self.meter.take_head(respond.stream_id().as_u32());
+        let head = head.filter(|_| self.open_streams.has_room(open, &self.limits));
+        let Some(head) = head else {
+            respond.send_reset(Reason::REFUSED_STREAM);
             return;
-        }
+        };
         self.open_streams.begin();
         self.deadlines.idle = None;
         let timer = self.timers.pop().unwrap_or_default();
+        let stream = NewStream {
+            head,
+            body,
+            respond,
+        };
         let begun = begin(stream, timer, self.drain.begin());
         (self.timeouts, self.limits) = (begun.timeouts, begun.limits);
         self.streams.push(begun.future);
+        self.allow_proxy();
+    }
+
+    /// The budget of a trusted proxy grows with the streams in flight, and with what it was served.
+    fn allow_proxy(&self) {
+        if self.is_proxy {
+            let in_flight = self.streams.len();
+            self.meter.allow_proxy(in_flight, self.served_requests);
+        }
     }
 
     /// Advances the streams. Returns whether one has ended.
@@ -290,6 +321,7 @@ impl<'d, S: Stream, F: Future<Output = Served<'d>>> Serving<'d, S, F> {
         {
             has_served = true;
             self.open_streams.end();
+            self.served_requests += 1;
             self.served.push(in_flight);
             if self.timers.len() < MAX_IDLE_TIMERS {
                 self.timers.push(timer);
@@ -303,8 +335,11 @@ impl<'d, S: Stream, F: Future<Output = Served<'d>>> Serving<'d, S, F> {
             };
             self.deadlines.idle = Some(Instant::now() + timeout);
         }
-        if has_served && self.drain.is_draining() {
-            self.go_away();
+        if has_served {
+            self.allow_proxy();
+            if self.drain.is_draining() {
+                self.go_away();
+            }
         }
         has_served
     }
@@ -312,12 +347,22 @@ impl<'d, S: Stream, F: Future<Output = Served<'d>>> Serving<'d, S, F> {
     /// Checks the budget, the deadlines, and whether a stop closes idle connections. Returns whether the connection must
     /// be advanced again.
     fn check(&mut self, context: &mut Context<'_>) -> bool {
-        if self.meter.is_over() && self.deadlines.linger.is_none() {
-            self.meter.refill(&mut self.refilled);
-            if self.meter.is_over() {
-                self.end_now();
+        if self.deadlines.linger.is_none() {
+            if let Some(reason) = self.meter.failure() {
+                self.end_now(reason);
+                return true;
             }
-            return true;
+            if self.meter.is_over() && !self.meter.is_closing() {
+                self.meter.refill(&mut self.refilled);
+                if self.meter.is_over() {
+                    self.meter.close();
+                }
+                return true;
+            }
+            if self.meter.is_closing() && !self.is_going_away {
+                self.go_away();
+                return true;
+            }
         }
         if !self.is_going_away && self.closing.poll(context).is_ready() {
             self.go_away();
@@ -328,6 +373,12 @@ impl<'d, S: Stream, F: Future<Output = Served<'d>>> Serving<'d, S, F> {
             self.going_away = Some(self.drain.begin());
         }
         self.check_progress();
+        // All that was in flight is with the socket.
+        let is_done = self.streams.is_empty() && self.served.is_empty();
+        if self.meter.is_closing() && is_done && self.deadlines.linger.is_none() {
+            self.end_now(Reason::ENHANCE_YOUR_CALM);
+            return true;
+        }
         let Some(deadline) = self.deadlines.next() else {
             return false;
         };
@@ -349,6 +400,10 @@ impl<'d, S: Stream, F: Future<Output = Served<'d>>> Serving<'d, S, F> {
                 self.deadlines.blocked = Some((Instant::now() + self.timeouts.send, written));
             }
         }
+        self.deadlines.head = self.meter.unfinished_head().map(|head| {
+            let UnfinishedHead { since, received } = head;
+            arrival_deadline(since, self.timeouts.head, received, self.limits.min_rate)
+        });
         if self.deadlines.linger.is_none() && self.meter.is_shutting_down() {
             self.deadlines.linger = Some(Instant::now() + LINGER_TIMEOUT);
         }
@@ -356,8 +411,9 @@ impl<'d, S: Stream, F: Future<Output = Served<'d>>> Serving<'d, S, F> {
 
     /// A deadline has passed. Returns true: the connection or its end must be advanced.
     fn expire(&mut self, deadline: Instant) -> bool {
-        let is_idle = self.deadlines.idle == Some(deadline);
-        if is_idle && !self.is_going_away {
+        if self.deadlines.head == Some(deadline) {
+            self.meter.expire_head();
+        } else if self.deadlines.idle == Some(deadline) && !self.is_going_away {
             self.go_away();
         } else {
             // The client accepts no bytes, or does not close its side.
@@ -384,13 +440,13 @@ impl<'d, S: Stream, F: Future<Output = Served<'d>>> Serving<'d, S, F> {
         }
     }
 
-    /// Ends the connection because its client used up the budget, or ignores a GOAWAY. Its streams are reset.
-    fn end_now(&mut self) {
+    /// Ends the connection. Its streams are reset.
+    fn end_now(&mut self, reason: Reason) {
         if self.deadlines.linger.is_some() {
             return;
         }
         if let Some(connection) = &mut self.connection {
-            connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
+            connection.abrupt_shutdown(reason);
         }
         self.is_going_away = true;
         self.deadlines.linger = Some(Instant::now() + LINGER_TIMEOUT);

@@ -41,6 +41,10 @@ pub(crate) struct Http2Exchange<'c> {
     meter: &'c Meter,
 }
 
+/// RFC 9113 section 8.1.1.
+const BODY_LENGTH: Rejection =
+    Rejection::NotHttp("the body has another length than its content-length");
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
     Unanswered,
@@ -192,9 +196,11 @@ impl Client for Http2Exchange<'_> {
                     expired.map(|()| Err(Rejection::RequestTimeout { limit }))
                 }
             });
-            // The `h2` crate has compared the body with `content-length`. Trailers are dropped.
             let Some(piece) = piece.await? else {
-                return Ok(form);
+                return match self.length {
+                    BodyLength::Known(length) if length != form.len() as u64 => Err(BODY_LENGTH),
+                    _ => Ok(form),
+                };
             };
             let piece = piece.map_err(|_| Rejection::ClientDisconnected)?;
             if form.len() + piece.len() > limits.bytes {
@@ -203,6 +209,9 @@ impl Client for Http2Exchange<'_> {
                 });
             }
             form.extend_from_slice(&piece);
+            if matches!(self.length, BodyLength::Known(length) if length < form.len() as u64) {
+                return Err(BODY_LENGTH);
+            }
             // Fails only if the stream was reset, which the next read notices.
             let _ = self.body.flow_control().release_capacity(piece.len());
         }

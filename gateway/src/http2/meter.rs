@@ -1,48 +1,169 @@
-//! Counts the frames that bring no request forward, against a budget that grows with answers and time.
+//! Counts the frames that bring no request forward, against a budget that grows with answers and time; and keeps what a
+//! connection's stream and its loop share.
 //!
 //! The `h2` crate bounds their memory, but not their number: a client could send PINGs, SETTINGS, `WINDOW_UPDATE`,
 //! PRIORITYs or unknown frames without end, or requests that it resets at once (CVE-2023-44487), or that it makes the
-//! gateway reset (CVE-2025-8671). If the budget is used up, the connection ends with `ENHANCE_YOUR_CALM`.
+//! gateway reset (CVE-2025-8671). If the budget is used up, the connection takes no new streams, and ends with
+//! `ENHANCE_YOUR_CALM` once those in flight were served.
 
 use std::{
+    collections::VecDeque,
     io::{self, IoSlice},
     mem::MaybeUninit,
     pin::Pin,
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
     task::{Context, Poll, ready},
 };
 
+use h2::Reason;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     time::Instant,
 };
 
 use super::{
-    PREFACE,
     bounds::{
-        BUDGET, BUDGET_PER_SECOND, BYTES_PER_CREDIT, MAX_LINGER_BYTES, PIECE_COST, PIECE_CREDIT,
-        REQUEST_COST,
+        BUDGET, BUDGET_PER_SECOND, BYTES_PER_CREDIT, MAX_LINGER_BYTES, MAX_STREAMS, PIECE_CREDIT,
+        PROXY_REQUEST, PROXY_STREAM,
     },
+    frames::{Frames, Output},
+    head::{StreamFault, StreamHead},
 };
-use crate::io::{Stream, USUAL_READ};
+use crate::{
+    io::{Stream, USUAL_READ},
+    request::HeadLimits,
+};
 
 /// The state of a connection that its stream and its exchanges share. One task uses all of it, so updates need no
 /// atomic read-modify-write.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     spent: AtomicU64,
+    /// What is added to the budget of a trusted proxy.
+    allowance: AtomicU64,
+    /// Whether no new streams are taken.
+    is_closing: AtomicBool,
+    received: Mutex<Received>,
     written: AtomicU64,
     is_blocked: AtomicBool,
     is_shutting_down: AtomicBool,
 }
 
+/// What was received and is not taken up yet.
+#[derive(Debug, Default)]
+struct Received {
+    /// The heads of new streams, in their order: at most as many as streams can be open.
+    heads: VecDeque<(u32, StreamHead)>,
+    /// The head that is being received.
+    unfinished: Option<UnfinishedHead>,
+    /// Whether it did not arrive in time.
+    is_late: bool,
+    /// The error that ends the connection.
+    failure: Option<Reason>,
+}
+
+/// A head of which a part has arrived.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UnfinishedHead {
+    /// When it was found to be incomplete for the first time.
+    pub since: Instant,
+    /// Bytes received since then.
+    pub received: usize,
+}
+
 impl Meter {
     /// Whether the budget is used up.
     pub(crate) fn is_over(&self) -> bool {
-        self.spent.load(Relaxed) > BUDGET
+        self.spent.load(Relaxed) > BUDGET + self.allowance.load(Relaxed)
+    }
+
+    /// Sets what is added to the budget of a trusted proxy, which carries the requests of many clients.
+    pub(crate) fn allow_proxy(&self, in_flight: usize, served: u64) {
+        let allowance = PROXY_STREAM * in_flight as u64 + PROXY_REQUEST * served;
+        self.allowance.store(allowance, Relaxed);
+    }
+
+    /// Takes no new streams from now on.
+    pub(crate) fn close(&self) {
+        self.is_closing.store(true, Relaxed);
+    }
+
+    /// Whether no new streams are taken.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.is_closing.load(Relaxed)
+    }
+
+    fn received(&self) -> MutexGuard<'_, Received> {
+        // Not poisoned: no code panics while it holds the lock.
+        self.received.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Stores the head of a new stream.
+    pub(super) fn receive(&self, stream: u32, head: StreamHead) {
+        let heads = &mut self.received().heads;
+        // Of more, the `h2` crate refuses the stream, or the connection loop does, if others were reset meanwhile.
+        if heads.len() < MAX_STREAMS as usize {
+            heads.push_back((stream, head));
+        }
+    }
+
+    /// The head of a stream; `None` if there were too many.
+    pub(super) fn take_head(&self, stream: u32) -> Option<StreamHead> {
+        let heads = &mut self.received().heads;
+        while let Some((id, _)) = heads.front()
+            && *id <= stream
+        {
+            let (id, head) = heads.pop_front()?;
+            // The `h2` crate has refused the older ones.
+            if id == stream {
+                return Some(head);
+            }
+        }
+        None
+    }
+
+    /// Notes whether a head is incomplete, of which the last read had this many bytes.
+    pub(super) fn note_head(&self, read: Option<usize>) {
+        let mut received = self.received();
+        received.unfinished = read.map(|read| {
+            let before = received.unfinished.unwrap_or_else(|| UnfinishedHead {
+                since: Instant::now(),
+                received: 0,
+            });
+            UnfinishedHead {
+                received: before.received + read,
+                ..before
+            }
+        });
+    }
+
+    /// The head that is being received.
+    pub(crate) fn unfinished_head(&self) -> Option<UnfinishedHead> {
+        self.received().unfinished
+    }
+
+    /// Rejects the head that is being received: it did not arrive in time.
+    pub(crate) fn expire_head(&self) {
+        let mut received = self.received();
+        received.unfinished = None;
+        received.is_late = true;
+    }
+
+    fn take_lateness(&self) -> bool {
+        std::mem::take(&mut self.received().is_late)
+    }
+
+    /// Ends the connection with an error.
+    pub(super) fn fail(&self, reason: Reason) {
+        self.received().failure.get_or_insert(reason);
+    }
+
+    /// The error that ends the connection.
+    pub(crate) fn failure(&self) -> Option<Reason> {
+        self.received().failure
     }
 
     /// Counts an answered request, or a piece of an answer.
@@ -76,7 +197,8 @@ impl Meter {
         self.is_shutting_down.load(Relaxed)
     }
 
-    fn spend(&self, cost: u64) {
+    /// Counts a frame.
+    pub(super) fn spend(&self, cost: u64) {
         let spent = self.spent.load(Relaxed);
         self.spent.store(spent.saturating_add(cost), Relaxed);
     }
@@ -91,83 +213,44 @@ impl Meter {
     }
 }
 
-/// Finds the heads of frames in the client's bytes. RFC 9113 section 4.1.
-#[derive(Debug)]
-struct FrameScanner {
-    /// Bytes until the next head.
-    left: usize,
-    head: [u8; FRAME_HEAD],
-    /// The bytes of `head` that have arrived.
-    filled: usize,
+/// Bytes for the `h2` crate: into its buffer, and what that does not take, for the next read.
+struct Passed<'p, 'b> {
+    buffer: &'p mut ReadBuf<'b>,
+    rest: &'p mut Vec<u8>,
 }
 
-/// Length of a frame's head.
-const FRAME_HEAD: usize = 9;
-
-impl Default for FrameScanner {
-    fn default() -> Self {
-        Self {
-            left: PREFACE.len(),
-            head: [0; FRAME_HEAD],
-            filled: 0,
-        }
+impl Output for Passed<'_, '_> {
+    fn put(&mut self, bytes: &[u8]) {
+        let fits = if self.rest.is_empty() {
+            bytes.len().min(self.buffer.remaining())
+        } else {
+            0
+        };
+        self.buffer.put_slice(&bytes[..fits]);
+        self.rest.extend_from_slice(&bytes[fits..]);
     }
 }
 
-impl FrameScanner {
-    /// Returns the cost of the frames that begin in `bytes`.
-    fn scan(&mut self, mut bytes: &[u8]) -> u64 {
-        let mut cost = 0;
-        loop {
-            let skipped = self.left.min(bytes.len());
-            self.left -= skipped;
-            bytes = &bytes[skipped..];
-            if bytes.is_empty() {
-                return cost;
-            }
-            let taken = (FRAME_HEAD - self.filled).min(bytes.len());
-            self.head[self.filled..self.filled + taken].copy_from_slice(&bytes[..taken]);
-            self.filled += taken;
-            bytes = &bytes[taken..];
-            if self.filled == FRAME_HEAD {
-                let [a, b, c, kind, ..] = self.head;
-                self.left = usize::from(a) << 16 | usize::from(b) << 8 | usize::from(c);
-                self.filled = 0;
-                cost += frame_cost(kind, self.left);
-            }
-        }
-    }
-}
-
-/// The cost of a frame. Those of requests have a fixed one, since other limits apply to their bytes.
-const fn frame_cost(kind: u8, length: usize) -> u64 {
-    const DATA: u8 = 0;
-    const HEADERS: u8 = 1;
-    const CONTINUATION: u8 = 9;
-    match kind {
-        HEADERS => REQUEST_COST,
-        DATA | CONTINUATION => PIECE_COST,
-        _ => (FRAME_HEAD + length) as u64,
-    }
-}
-
-/// A client's stream with a meter. It reads no more once the budget is used up.
+/// A client's stream with a meter. It reads no more once the budget is used up, unless the connection is closing.
 pub(crate) struct MeteredStream<S> {
     stream: S,
     meter: Arc<Meter>,
-    frames: FrameScanner,
+    frames: Frames,
+    /// What the `h2` crate had no room for.
+    rest: Vec<u8>,
     is_shut_down: bool,
-    /// Bytes read after the shutdown.
+    /// Bytes read while closing, and after the shutdown.
     lingered: usize,
 }
 
 impl<S: Stream> MeteredStream<S> {
     /// Creates the metered form of a stream on which nothing was read.
-    pub(crate) fn new(stream: S, meter: Arc<Meter>) -> Self {
+    pub(crate) fn new(stream: S, meter: Arc<Meter>, limits: &HeadLimits) -> Self {
         Self {
             stream,
             meter,
-            frames: FrameScanner::default(),
+            frames: Frames::new(limits),
+            rest: Vec::new(),
             is_shut_down: false,
             lingered: 0,
         }
@@ -180,14 +263,52 @@ impl<S: Stream> AsyncRead for MeteredStream<S> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.meter.is_over() {
-            // The connection loop notices it, and continues or ends the connection.
-            return Poll::Pending;
+        let Self {
+            stream,
+            meter,
+            frames,
+            rest,
+            lingered,
+            ..
+        } = &mut *self;
+        if !rest.is_empty() {
+            let length = rest.len().min(buffer.remaining());
+            buffer.put_slice(&rest[..length]);
+            rest.drain(..length);
+            if rest.is_empty() {
+                *rest = Vec::new();
+            }
+            return Poll::Ready(Ok(()));
         }
         let before = buffer.filled().len();
-        ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
-        let cost = self.frames.scan(&buffer.filled()[before..]);
-        self.meter.spend(cost);
+        while buffer.filled().len() == before {
+            if meter.take_lateness() {
+                frames.abandon(StreamFault::Late, meter, &mut Passed { buffer, rest });
+                continue;
+            }
+            let may_read = if meter.is_closing() {
+                *lingered < MAX_LINGER_BYTES
+            } else {
+                !meter.is_over()
+            };
+            if !may_read || meter.failure().is_some() {
+                // The connection loop notices it, and continues or ends the connection.
+                return Poll::Pending;
+            }
+            let mut space = [MaybeUninit::uninit(); USUAL_READ];
+            let mut piece = ReadBuf::uninit(&mut space);
+            ready!(Pin::new(&mut *stream).poll_read(context, &mut piece))?;
+            if piece.filled().is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+            if meter.is_closing() {
+                *lingered += piece.filled().len();
+                if *lingered >= MAX_LINGER_BYTES {
+                    meter.fail(Reason::ENHANCE_YOUR_CALM);
+                }
+            }
+            frames.take(piece.filled(), meter, &mut Passed { buffer, rest });
+        }
         Poll::Ready(Ok(()))
     }
 }

@@ -371,9 +371,11 @@ async fn while_the_store_is_down_cached_credentials_are_valid_and_others_are_503
     let call = |login: &Value| client.get("/required").authorization(credential(login));
     let ready = format!("http://{}/readyz", stack.addresses().management);
     assert_eq!(fetch(&ready).await.status, 200);
-    stack
-        .lose_store_with_cached(async || call(&login).send().await)
-        .await;
+    call(&login).send().await.ok();
+    stack.interrupt_store(&[Program::Gateway]).await;
+    // A second outage, before the credential was read again.
+    stack.store().make_unavailable();
+    call(&login).send().await.ok();
     let before = backend.requests().len();
     call(&other).send().await.problem(503, "store_unavailable");
     client

@@ -21,7 +21,7 @@ use std::{
     process::{Command, ExitStatus, Output},
 };
 
-use reqwest::{Client, StatusCode};
+use reqwest::Client;
 use serde_json::Value;
 
 use self::upgrade::Successors;
@@ -31,7 +31,6 @@ pub use self::{
     files::{Addresses, Files},
 };
 use crate::{
-    answer::Answer,
     browser::Browser,
     program::{Instance, Program, Running},
     raw_connection::RawConnection,
@@ -178,27 +177,33 @@ impl Stack {
         .await
     }
 
-    /// Makes the store unavailable while what `call` needs is cached.
-    ///
-    /// A change feed that is interrupted invalidates all caches, as it must, and on a busy machine that can happen just
-    /// before the store becomes unavailable. Then this tries again.
+    /// Makes the store unavailable and available again, so that the change feed of each of these programs is lost and
+    /// restored.
     ///
     /// # Panics
     ///
-    /// When `call` fails while the store is available, or each time while it is not.
-    pub async fn lose_store_with_cached(&self, call: impl AsyncFn() -> Answer) {
-        for _ in 0..3 {
-            until("an answer with the store", || async {
-                (call().await.status == StatusCode::OK).then_some(())
+    /// When a program does not notice it in time.
+    pub async fn interrupt_store(&self, programs: &[Program]) {
+        let count = |text: &str| {
+            let counts = programs
+                .iter()
+                .map(|one| self.log(*one).matches(text).count());
+            counts.collect::<Vec<_>>()
+        };
+        let more = async |text: &str, before: Vec<usize>| {
+            until(&format!("each change feed to be {text}"), || {
+                let mut both = count(text).into_iter().zip(&before);
+                let is_noticed = both.all(|(now, before)| now > *before);
+                async move { is_noticed.then_some(()) }
             })
             .await;
-            self.store().make_unavailable();
-            if call().await.status == StatusCode::OK {
-                return;
-            }
-            self.store().make_available();
-        }
-        panic!("nothing is served from a cache while the store is unavailable");
+        };
+        let (lost, restored) = ("change feed is lost", "change feed is restored");
+        let (lost_before, restored_before) = (count(lost), count(restored));
+        self.store().make_unavailable();
+        more(lost, lost_before).await;
+        self.store().make_available();
+        more(restored, restored_before).await;
     }
 
     /// Kills a program, as a crash would.

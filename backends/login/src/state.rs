@@ -146,7 +146,7 @@ impl State {
                     self.logins.wake(&StateHash::from_bytes(hash));
                 }
             }
-            Change::Everything => self.logins.wake_all(),
+            Change::Restored | Change::Everything => self.logins.wake_all(),
             Change::Item { .. } | Change::Lost => {}
         }
     }

@@ -1,8 +1,12 @@
 //! A bounded cache in front of the store, invalidated by its change feed. CONTRACT 4 and 8.
 //!
 //! The feed invalidates every value that changes, so a cached value is correct while the feed is connected. A stale
-//! value is read again nevertheless; if the store does not answer, the stale value is used. If the feed is lost for
-//! more than [`MAX_OUTAGE`], no cached value is used. When the feed returns, the whole cache is invalidated.
+//! value is read again nevertheless; if the store does not answer, the stale value is used. While the feed is lost,
+//! cached values are used for [`MAX_OUTAGE`].
+//!
+//! When the feed returns, it may have missed changes. So each value is read again before it is used. If the store does not
+//! answer, the cached value is used until [`MAX_OUTAGE`] after the first loss since it was read: a feed that is lost again
+//! and again prolongs no value's time.
 
 mod counts;
 mod freshness;
@@ -26,7 +30,7 @@ pub use self::{
 };
 use self::{
     counts::{Lookup, LookupCounts},
-    freshness::{Freshness, State},
+    freshness::{Freshness, ReadAt, State},
     in_flight::InFlight,
 };
 use crate::clock::Clock;
@@ -92,8 +96,7 @@ pub struct FeedCache<K, V, E> {
 pub struct FreshValue<V> {
     /// The value.
     pub value: V,
-    /// Since [`FeedCache::start`].
-    read_at: Duration,
+    read_at: ReadAt,
     /// Number of removals when it was taken from the cache.
     removals: u64,
 }
@@ -102,8 +105,7 @@ pub struct FreshValue<V> {
 #[derive(Clone)]
 struct Entry<V> {
     value: Option<V>,
-    /// Since [`FeedCache::start`].
-    read_at: Duration,
+    read_at: ReadAt,
 }
 
 impl<K, V, E> FeedCache<K, V, E>
@@ -216,6 +218,10 @@ where
                     return Ok(entry.value);
                 }
                 State::Stale => return self.refresh(key, entry, read).await,
+                State::Unconfirmed => {
+                    let found = self.in_flight.find(key, self.lookup(key, read)).await;
+                    return self.found_or_cached(key, found);
+                }
                 State::Expired => {}
             }
         }
@@ -235,36 +241,29 @@ where
                 self.count_hit();
                 Ok(stale.value)
             }
-            Some(Err(error)) => {
-                let found = self.stale_value_or(key, error);
-                let is_stale = found.is_ok();
-                self.lookups.count(if is_stale {
-                    Lookup::Stale
-                } else {
-                    Lookup::Miss
-                });
-                found
-            }
-            Some(found) => {
-                self.lookups.count(Lookup::Miss);
-                found
-            }
+            Some(found) => self.found_or_cached(key, found),
         }
     }
 
-    /// The stale value after a failed read. Taken from the cache again: it may have been invalidated meanwhile.
-    fn stale_value_or(&self, key: K, error: Arc<E>) -> LookupResult<V, E> {
-        if !error.is_unavailable() {
-            self.cache.invalidate(&key);
-            return Err(error);
-        }
+    /// The result of a lookup, or the cached value if the store did not answer. Taken from the cache again: it may have
+    /// been invalidated meanwhile.
+    fn found_or_cached(&self, key: K, found: LookupResult<V, E>) -> LookupResult<V, E> {
+        let Err(error) = found else {
+            self.lookups.count(Lookup::Miss);
+            return found;
+        };
         let now = self.now();
-        self.freshness.back_off(now);
-        self.cache
-            .get(&key)
-            .filter(|_| !self.freshness.is_expired(now))
-            .map(|entry| entry.value)
-            .ok_or(error)
+        let cached = if error.is_unavailable() {
+            self.freshness.back_off(now);
+            let cached = self.cache.get(&key);
+            cached.filter(|entry| !self.freshness.is_expired(entry.read_at, now))
+        } else {
+            self.cache.invalidate(&key);
+            None
+        };
+        let lookup = cached.as_ref().map_or(Lookup::Miss, |_| Lookup::Stale);
+        self.lookups.count(lookup);
+        cached.map(|entry| entry.value).ok_or(error)
     }
 
     async fn lookup(
@@ -273,7 +272,7 @@ where
         read: impl Future<Output = Result<Option<V>, E>>,
     ) -> LookupResult<V, E> {
         // Both before the read: the value may change right afterwards.
-        let read_at = self.now();
+        let read_at = self.freshness.begin_read(self.now());
         let changes_before = self.changes.load(Ordering::Acquire);
         let value = read.await?;
         if value.is_none() && self.settings.unknown_keys == UnknownKeys::LookedUp {
@@ -284,7 +283,13 @@ where
             value: value.clone(),
             read_at,
         };
-        self.cache.insert(key, entry);
+        // If the feed returned during this read, a later one may already have ended.
+        self.cache
+            .entry(key)
+            .and_upsert_with(|cached| match cached {
+                Some(cached) if cached.value().read_at > read_at => cached.into_value(),
+                _ => entry,
+            });
         if self.changes.load(Ordering::Acquire) != changes_before {
             // The value may have changed since it was read: the next caller must read it again.
             self.cache.invalidate(&key);
@@ -302,11 +307,12 @@ where
             },
             Change::Item { .. } => {}
             Change::Lost => self.freshness.mark_feed_lost(self.now()),
-            Change::Everything => {
-                self.invalidate_all();
-                // Last: no value from before the outage may be used again.
-                self.freshness.mark_feed_restored();
+            Change::Restored => {
+                self.freshness.mark_feed_restored(self.now());
+                // They began before: their results are unconfirmed.
+                self.in_flight.detach_all();
             }
+            Change::Everything => self.invalidate_all(),
         }
     }
 

@@ -235,6 +235,17 @@ async fn a_valid_credential_is_cached_until_it_changes_and_an_unknown_one_never_
         );
     }
     assert_eq!(store.calls(), 4);
+    // After a return of the feed it is read again, and used if the store does not answer.
+    directory.on_change(&Change::Lost);
+    assert!(cached());
+    directory.on_change(&Change::Restored);
+    assert!(!cached());
+    store.fail(true);
+    for _ in 0..2 {
+        let found = directory.find(hash, CLIENT, NOW).await.unwrap();
+        assert!(found.is_some() && !cached());
+    }
+    store.fail(false);
     directory.on_change(&Change::Item {
         topic: Topic::Credential,
         key: hash.as_bytes().to_vec(),

@@ -46,9 +46,11 @@ pub enum Change {
         key: Vec<u8>,
     },
     /// The feed is lost, since the store does not answer. Caches are known to be correct up to now.
-    /// [`Change::Everything`] follows when the store answers again.
+    /// [`Change::Restored`] follows when the store answers again.
     Lost,
-    /// Changes may have been missed: any cached value may be outdated.
+    /// The feed reports changes again. Those since [`Change::Lost`] were missed: any cached value may be outdated.
+    Restored,
+    /// Any cached value is outdated, or may long have been.
     Everything,
 }
 

@@ -84,7 +84,7 @@ impl Store {
     /// # Errors
     ///
     /// The database cannot be read now. After later failures the feed recovers: it reports [`Change::Lost`], and
-    /// [`Change::Everything`] when it is restored.
+    /// [`Change::Restored`] when the store answers again.
     pub fn watch(
         &self,
         clock: impl Fn() -> Duration + Send + Sync + 'static,
@@ -118,11 +118,11 @@ impl Store {
     }
 }
 
-/// Counts what the change feed reports. That it is lost is no change.
+/// Counts what the change feed reports. That it is lost or restored is no change.
 fn count(change: &Change, statistics: &Statistics) {
     match change {
         Change::Item { .. } | Change::Everything => statistics.count_change(),
-        Change::Lost => {}
+        Change::Lost | Change::Restored => {}
     }
 }
 

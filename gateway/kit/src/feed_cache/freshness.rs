@@ -1,9 +1,16 @@
 //! Whether a cached value may be used, by its age and by the state of the change feed. CONTRACT 4.
 //!
-//! Times are durations since the cache was created, stored in whole milliseconds.
+//! Times are durations since the cache was created.
 
 use std::{
-    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    collections::VecDeque,
+    sync::{
+        PoisonError, RwLock, RwLockReadGuard,
+        atomic::{
+            AtomicU64,
+            Ordering::{Acquire, Relaxed, Release},
+        },
+    },
     time::Duration,
 };
 
@@ -12,16 +19,25 @@ pub const MAX_OUTAGE: Duration = Duration::from_secs(5 * 60);
 /// Back-off after a failed read: no stale value is read again meanwhile. A store that hangs takes seconds to fail.
 pub const BACK_OFF: Duration = Duration::from_secs(1);
 
-/// Stands for a time: the feed is not lost.
-const NEVER: u64 = u64::MAX;
-
-/// State of the change feed and of the back-off. Read for each request, so it has no lock.
+/// State of the change feed and of the back-off. Checked for each request: while the feed delivers, without a lock.
 pub(super) struct Freshness {
     lifetime: Duration,
-    /// When the feed was lost, or [`NEVER`].
-    lost_at: AtomicU64,
-    /// End of the back-off.
+    /// Counts losses and returns of the feed, so it is odd while the feed is lost. A period begins with an even number:
+    /// the feed delivers, then it is lost.
+    phase: AtomicU64,
+    /// When the feed was lost; the last time is at the end. Times before [`MAX_OUTAGE`] are dropped. The feed looks ten
+    /// times a second at most, so there are at most 3,000.
+    losses: RwLock<VecDeque<Duration>>,
+    /// End of the back-off, in milliseconds.
     backs_off_until: AtomicU64,
+}
+
+/// When a value was read.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub(super) struct ReadAt {
+    time: Duration,
+    /// The number with which its period began.
+    period: u64,
 }
 
 /// What a caller may do with a cached value.
@@ -29,65 +45,124 @@ pub(super) struct Freshness {
 pub(super) enum State {
     /// Use it without reading.
     Usable,
-    /// Refresh it; use it if that fails.
+    /// Refresh it; use it if that fails. Others may use it meanwhile.
     Stale,
+    /// Changes may have been missed since it was read: read it again before it is used, and use it if that fails.
+    Unconfirmed,
     /// Do not use it: the feed was lost for too long.
+    Expired,
+}
+
+/// What the feed says of a value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Trust {
+    /// The feed has not been lost since, or it is lost now for the first time since.
+    Current,
+    /// The feed was lost since, and has returned.
+    Unconfirmed,
+    /// The first loss since was too long ago.
     Expired,
 }
 
 impl Freshness {
     /// A value is stale when it is older than `lifetime`.
-    pub(super) const fn new(lifetime: Duration) -> Self {
+    pub(super) fn new(lifetime: Duration) -> Self {
         Self {
             lifetime,
-            lost_at: AtomicU64::new(NEVER),
+            phase: AtomicU64::new(0),
+            losses: RwLock::default(),
             backs_off_until: AtomicU64::new(0),
         }
     }
 
     /// A copy with the same state.
     pub(super) fn duplicate(&self) -> Self {
+        let losses = self.losses();
         Self {
             lifetime: self.lifetime,
-            lost_at: AtomicU64::new(self.lost_at.load(Relaxed)),
+            phase: AtomicU64::new(self.phase.load(Relaxed)),
+            losses: RwLock::new(losses.clone()),
             backs_off_until: AtomicU64::new(self.backs_off_until.load(Relaxed)),
         }
     }
 
-    /// Checks a value that was read at `read_at`; [`State::Stale`] may claim the next refresh.
-    pub(super) fn check(&self, read_at: Duration, now: Duration) -> State {
-        if self.is_expired(now) {
-            State::Expired
-        } else if now.saturating_sub(read_at) <= self.lifetime || !self.claim_refresh(now) {
-            State::Usable
-        } else {
-            State::Stale
+    /// Marks a value that is read from now on.
+    pub(super) fn begin_read(&self, now: Duration) -> ReadAt {
+        ReadAt {
+            time: now,
+            period: self.phase.load(Acquire) & !1,
         }
     }
 
-    /// Whether a value that was read at `read_at` is neither stale nor expired. Unlike [`Self::check`], this claims no
-    /// refresh.
-    pub(super) fn is_fresh(&self, read_at: Duration, now: Duration) -> bool {
-        !self.is_expired(now) && now.saturating_sub(read_at) <= self.lifetime
+    /// Checks a value; [`State::Stale`] and [`State::Unconfirmed`] may claim the next refresh.
+    pub(super) fn check(&self, read_at: ReadAt, now: Duration) -> State {
+        match self.trust(read_at, now) {
+            Trust::Expired => State::Expired,
+            Trust::Current if self.is_young(read_at, now) => State::Usable,
+            _ if !self.claim_refresh(now) => State::Usable,
+            Trust::Current => State::Stale,
+            Trust::Unconfirmed => State::Unconfirmed,
+        }
     }
 
-    /// Whether the feed has been lost for too long, so that no cached value may be used.
-    pub(super) fn is_expired(&self, now: Duration) -> bool {
-        let lost_at = self.lost_at.load(Relaxed);
-        lost_at != NEVER && millis(now).saturating_sub(lost_at) > millis(MAX_OUTAGE)
+    /// Whether a value can be used without reading it again. Unlike [`Self::check`], this claims no refresh.
+    pub(super) fn is_fresh(&self, read_at: ReadAt, now: Duration) -> bool {
+        self.trust(read_at, now) == Trust::Current && self.is_young(read_at, now)
     }
 
-    /// The feed is lost from now on.
+    /// Whether a value must not be used any more.
+    pub(super) fn is_expired(&self, read_at: ReadAt, now: Duration) -> bool {
+        self.trust(read_at, now) == Trust::Expired
+    }
+
+    fn is_young(&self, read_at: ReadAt, now: Duration) -> bool {
+        now.saturating_sub(read_at.time) <= self.lifetime
+    }
+
+    fn trust(&self, read_at: ReadAt, now: Duration) -> Trust {
+        if self.phase.load(Acquire) == read_at.period {
+            return Trust::Current;
+        }
+        let losses = self.losses();
+        let phase = self.phase.load(Relaxed);
+        // The time counts from the first loss since the value was read: no return of the feed prolongs it.
+        let first = usize::try_from(phase.div_ceil(2) - read_at.period / 2)
+            .ok()
+            .and_then(|losses_since| losses.len().checked_sub(losses_since));
+        match first.and_then(|first| losses.get(first)) {
+            Some(lost_at) if !is_too_long_ago(*lost_at, now) => {
+                if phase & !1 == read_at.period {
+                    Trust::Current
+                } else {
+                    Trust::Unconfirmed
+                }
+            }
+            _ => Trust::Expired,
+        }
+    }
+
+    /// The feed is lost from now on. If it is lost already, the first time counts.
     pub(super) fn mark_feed_lost(&self, now: Duration) {
-        // If it is lost already, the first time counts.
-        let _ = self
-            .lost_at
-            .compare_exchange(NEVER, millis(now), Relaxed, Relaxed);
+        let mut losses = self.losses.write().unwrap_or_else(PoisonError::into_inner);
+        if self.is_lost() {
+            return;
+        }
+        while losses
+            .front()
+            .is_some_and(|lost_at| is_too_long_ago(*lost_at, now))
+        {
+            losses.pop_front();
+        }
+        losses.push_back(now);
+        self.phase.fetch_add(1, Release);
     }
 
     /// The feed delivers changes again.
-    pub(super) fn mark_feed_restored(&self) {
-        self.lost_at.store(NEVER, Relaxed);
+    pub(super) fn mark_feed_restored(&self, now: Duration) {
+        // Never without a loss: values from before must not count as current.
+        self.mark_feed_lost(now);
+        let _losses = self.losses.write().unwrap_or_else(PoisonError::into_inner);
+        self.phase.fetch_add(1, Release);
         self.backs_off_until.store(0, Relaxed);
     }
 
@@ -105,18 +180,29 @@ impl Freshness {
         if millis(now) < backs_off_until {
             return false;
         }
-        let is_connected = self.lost_at.load(Relaxed) == NEVER;
         let next = millis(now + BACK_OFF);
-        is_connected
+        !self.is_lost()
             || self
                 .backs_off_until
                 .compare_exchange(backs_off_until, next, Relaxed, Relaxed)
                 .is_ok()
     }
+
+    fn is_lost(&self) -> bool {
+        self.phase.load(Relaxed) % 2 == 1
+    }
+
+    fn losses(&self) -> RwLockReadGuard<'_, VecDeque<Duration>> {
+        self.losses.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn is_too_long_ago(lost_at: Duration, now: Duration) -> bool {
+    now.saturating_sub(lost_at) > MAX_OUTAGE
 }
 
 fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(NEVER)
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -130,20 +216,22 @@ mod tests {
     #[test]
     fn a_fresh_value_is_used_and_a_stale_one_is_read_again() {
         let freshness = Freshness::new(LIFETIME);
-        let young = NOW.saturating_sub(LIFETIME);
+        let young = freshness.begin_read(NOW.saturating_sub(LIFETIME));
         assert_eq!(freshness.check(young, NOW), State::Usable);
+        let old = freshness.begin_read(young.time - MILLI);
         for _ in 0..2 {
-            assert_eq!(freshness.check(young - MILLI, NOW), State::Stale);
+            assert_eq!(freshness.check(old, NOW), State::Stale);
         }
         // Read by another thread, which took the time a moment later.
-        assert_eq!(freshness.check(NOW + MILLI, NOW), State::Usable);
+        let later = freshness.begin_read(NOW + MILLI);
+        assert_eq!(freshness.check(later, NOW), State::Usable);
     }
 
     #[test]
     fn after_a_failed_read_no_value_is_read_during_the_back_off() {
         let freshness = Freshness::new(LIFETIME);
+        let old = freshness.begin_read(Duration::ZERO);
         freshness.back_off(NOW);
-        let old = Duration::ZERO;
         assert_eq!(freshness.check(old, NOW + BACK_OFF - MILLI), State::Usable);
         assert_eq!(freshness.check(old, NOW + BACK_OFF), State::Stale);
     }
@@ -151,27 +239,62 @@ mod tests {
     #[test]
     fn while_the_feed_is_lost_one_caller_a_second_reads() {
         let freshness = Freshness::new(LIFETIME);
+        let old = freshness.begin_read(Duration::ZERO);
         freshness.mark_feed_lost(NOW);
-        let old = Duration::ZERO;
         let reads = |now| freshness.check(old, now) == State::Stale;
         assert!(reads(NOW) && !reads(NOW) && !reads(NOW + BACK_OFF - MILLI));
         assert!(reads(NOW + BACK_OFF) && !reads(NOW + BACK_OFF));
-        freshness.mark_feed_restored();
-        assert!(reads(NOW + BACK_OFF) && reads(NOW + BACK_OFF));
+        freshness.mark_feed_restored(NOW + BACK_OFF);
+        for _ in 0..2 {
+            assert_eq!(freshness.check(old, NOW + BACK_OFF), State::Unconfirmed);
+        }
     }
 
     #[test]
     fn no_value_is_used_when_the_feed_was_lost_for_too_long() {
         let freshness = Freshness::new(LIFETIME);
+        let before = freshness.begin_read(NOW);
         freshness.mark_feed_lost(NOW);
         freshness.mark_feed_lost(NOW + MILLI);
         let end = NOW + MAX_OUTAGE;
-        assert_eq!(freshness.check(NOW, end), State::Usable);
+        assert_eq!(freshness.check(before, end), State::Usable);
         // However recently it was read.
-        for read_at in [NOW, end, end + MILLI] {
+        for read_at in [before, freshness.begin_read(end)] {
             assert_eq!(freshness.check(read_at, end + MILLI), State::Expired);
         }
-        freshness.mark_feed_restored();
-        assert_eq!(freshness.check(end, end + MILLI), State::Usable);
+        freshness.mark_feed_restored(end);
+        let after = freshness.begin_read(end);
+        assert_eq!(freshness.check(after, end + MILLI), State::Usable);
+        assert_eq!(freshness.check(before, end), State::Unconfirmed);
+        assert_eq!(freshness.check(before, end + MILLI), State::Expired);
+    }
+
+    #[test]
+    fn a_value_expires_by_the_first_loss_since_it_was_read_however_often_the_feed_returns() {
+        let freshness = Freshness::new(LIFETIME);
+        let minute = Duration::from_secs(60);
+        let mut read = Vec::new();
+        for number in 0..10 {
+            let lost_at = NOW + minute * number;
+            // While the feed delivers, and while it is lost.
+            read.push((freshness.begin_read(lost_at - MILLI), lost_at));
+            freshness.mark_feed_lost(lost_at);
+            read.push((freshness.begin_read(lost_at + MILLI), lost_at));
+            let restored_at = lost_at + minute / 2;
+            freshness.mark_feed_restored(restored_at);
+            for (read_at, lost_at) in &read {
+                let expected = if restored_at <= *lost_at + MAX_OUTAGE {
+                    State::Unconfirmed
+                } else {
+                    State::Expired
+                };
+                assert_eq!(freshness.check(*read_at, restored_at), expected);
+                assert!(!freshness.is_fresh(*read_at, restored_at));
+                let end = *lost_at + MAX_OUTAGE;
+                assert!(restored_at > end || !freshness.is_expired(*read_at, end));
+                assert!(freshness.is_expired(*read_at, end + MILLI));
+            }
+        }
+        assert!(freshness.losses().len() <= 6, "old losses are dropped");
     }
 }

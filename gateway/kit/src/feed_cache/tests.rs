@@ -1,5 +1,7 @@
 //! What is cached, for how long, and which values are used while the store does not answer.
 
+use std::pin::pin;
+
 use super::*;
 use crate::clock::ManualClock;
 
@@ -61,6 +63,16 @@ impl Fixture {
     fn deliver(&self, change: &Change) {
         self.cache.on_change(change, key_of);
     }
+
+    /// The feed is lost, and returns at once.
+    fn blip(&self) {
+        self.deliver(&Change::Lost);
+        self.deliver(&Change::Restored);
+    }
+}
+
+async fn is_pending<T>(future: impl Future<Output = T>) -> bool {
+    tokio::time::timeout(Duration::ZERO, future).await.is_err()
 }
 
 /// Keys are one byte; anything else does not decode.
@@ -159,17 +171,144 @@ async fn after_five_minutes_without_the_feed_every_value_is_read() {
 }
 
 #[tokio::test]
-async fn when_the_feed_is_restored_the_cache_is_empty_and_works_as_before() {
+async fn when_the_feed_returns_a_value_is_read_again_before_it_is_used() {
+    let fixture = Fixture::new();
+    let fresh = || fixture.cache.fresh(&1);
+    assert_eq!(fixture.find(Some(5)).await, Some(5));
+    let kept = fresh().unwrap();
+    fixture.blip();
+    assert!(fresh().is_none() && !fixture.cache.is_still_fresh(&kept));
+    // All callers wait for the same read.
+    let permit = tokio::sync::Semaphore::new(0);
+    let read = async {
+        permit.acquire().await.unwrap().forget();
+        Ok(Some(6))
+    };
+    let (mut first, mut second) = (
+        pin!(fixture.cache.find(1, read)),
+        pin!(fixture.find_cached()),
+    );
+    assert!(is_pending(&mut first).await && is_pending(&mut second).await);
+    permit.add_permits(1);
+    let (first, second) = tokio::join!(first, second);
+    assert_eq!((first.unwrap(), second), (Some(6), Some(6)));
+    assert_eq!(fixture.find_cached().await, Some(6));
+    assert!(fresh().is_some());
+}
+
+#[tokio::test]
+async fn a_value_is_used_if_the_store_is_lost_again_before_it_was_read() {
+    for unknown_keys in [UnknownKeys::LookedUp, UnknownKeys::Cached] {
+        let fixture = Fixture::with(unknown_keys);
+        assert_eq!(fixture.find(Some(5)).await, Some(5));
+        for _ in 0..3 {
+            fixture.blip();
+            assert_eq!(fixture.find_without_store().await, Some(5));
+            assert_eq!(fixture.find_cached().await, Some(5), "during the back-off");
+            fixture.deliver(&Change::Lost);
+            assert_eq!(fixture.find_cached().await, Some(5), "during the back-off");
+            fixture.advance(1);
+            assert_eq!(fixture.find_without_store().await, Some(5));
+            fixture.deliver(&Change::Restored);
+        }
+        // It was deleted meanwhile.
+        assert_eq!(fixture.find(None).await, None);
+        fixture.deliver(&Change::Lost);
+        let found = fixture.cache.find(1, async { Err(StoreError::Busy) }).await;
+        assert_eq!(found.is_ok(), unknown_keys == UnknownKeys::Cached);
+    }
+}
+
+#[tokio::test]
+async fn no_return_of_the_feed_prolongs_the_five_minutes_of_an_outage() {
     let fixture = Fixture::new();
     assert_eq!(fixture.find(Some(5)).await, Some(5));
-    fixture.deliver(&Change::Lost);
-    fixture.advance(3600);
+    for second in 0..600 {
+        fixture.deliver(&Change::Lost);
+        let (found, expected) = (
+            fixture.find_without_store().await,
+            (second <= 300).then_some(5),
+        );
+        assert_eq!(found, expected, "{second}");
+        fixture.deliver(&Change::Restored);
+        let found = fixture.find_without_store().await;
+        assert_eq!(found, expected, "{second}");
+        fixture.advance(1);
+    }
+    assert_eq!(fixture.find(Some(6)).await, Some(6));
+    assert_eq!(fixture.find_cached().await, Some(6));
+}
+
+#[tokio::test]
+async fn a_store_that_flaps_for_ten_minutes_serves_all_and_hides_no_change() {
+    // The store answers for one of five seconds; the feed notices each loss and each return. The value changes while the
+    // store does not answer.
+    let fixture = Fixture::new();
+    let mut known = fixture.find(Some(5)).await;
+    for tenth in 1..6000 {
+        fixture.clock.advance(Duration::from_millis(100));
+        let stored = if tenth < 2_025 { 5 } else { 6 };
+        match tenth % 50 {
+            0 => fixture.deliver(&Change::Restored),
+            10 => fixture.deliver(&Change::Lost),
+            _ => {}
+        }
+        if tenth >= 50 && tenth % 50 < 10 {
+            // The first caller after the return reads, and all get what it found.
+            known = fixture.find(Some(stored)).await;
+            assert_eq!(known, Some(stored), "{tenth}");
+        } else {
+            assert_eq!(fixture.find_without_store().await, known, "{tenth}");
+        }
+    }
+    assert_eq!(known, Some(6));
+}
+
+#[tokio::test]
+async fn a_read_from_before_the_return_of_the_feed_is_unconfirmed() {
+    let fixture = Fixture::new();
+    // Alone, it is better than nothing.
+    let read = async {
+        fixture.blip();
+        Ok(Some(5))
+    };
+    assert_eq!(fixture.cache.find(1, read).await.unwrap(), Some(5));
+    assert!(fixture.cache.fresh(&1).is_none());
+    assert_eq!(fixture.find_without_store().await, Some(5));
+    // But it replaces none that was read later.
+    fixture.advance(1);
+    let slow = async {
+        fixture.blip();
+        fixture.advance(1);
+        assert_eq!(fixture.find(Some(6)).await, Some(6));
+        Ok(Some(5))
+    };
+    assert_eq!(fixture.cache.find(1, slow).await.unwrap(), Some(5));
+    assert_eq!(fixture.find_cached().await, Some(6));
+}
+
+#[tokio::test]
+async fn a_resized_cache_knows_the_outages() {
+    let fixture = Fixture::new();
+    assert_eq!(fixture.find(Some(5)).await, Some(5));
+    fixture.blip();
+    let resized = fixture.cache.resized(20);
+    assert!(resized.fresh(&1).is_none());
+    let found = resized.find(1, async { Err(StoreError::Busy) }).await;
+    assert_eq!(found.unwrap(), Some(5));
+    fixture.advance(301);
+    let found = resized.find(1, async { Err(StoreError::Busy) }).await;
+    assert!(found.is_err());
+}
+
+#[tokio::test]
+async fn if_everything_may_have_changed_the_cache_is_emptied() {
+    let fixture = Fixture::new();
+    assert_eq!(fixture.find(Some(5)).await, Some(5));
     fixture.deliver(&Change::Everything);
     assert_eq!(fixture.find_without_store().await, None);
     assert_eq!(fixture.find(Some(6)).await, Some(6));
     assert_eq!(fixture.find_cached().await, Some(6));
-    fixture.advance(3600);
-    assert_eq!(fixture.find_without_store().await, Some(6));
 }
 
 #[tokio::test]
@@ -232,7 +371,7 @@ async fn a_fresh_value_needs_no_lookup_and_a_stale_one_is_left_to_a_lookup() {
     assert_eq!(fresh(), Some(6), "used for five minutes");
     fixture.advance(301);
     assert_eq!(fresh(), None);
-    fixture.deliver(&Change::Everything);
+    fixture.deliver(&Change::Restored);
     assert_eq!(fixture.find(Some(7)).await, Some(7));
     fixture.deliver(&change_of(Topic::Credential, &[1]));
     assert_eq!(fresh(), None);
@@ -246,6 +385,7 @@ async fn a_value_kept_beside_the_cache_ends_with_any_change_and_by_age() {
         change_of(Topic::Credential, &[2]),
         change_of(Topic::Credential, b"all"),
         Change::Everything,
+        Change::Restored,
     ];
     for change in changes {
         fixture.find(Some(5)).await;

@@ -212,7 +212,7 @@ async fn if_the_store_is_unavailable_an_entry_is_used_for_another_five_minutes()
         scene.set_behaviour(Behaviour::Unavailable);
         scene.find().await.unwrap_err();
         // After the feed is restored, it is cached.
-        scene.notify(&Change::Everything);
+        scene.notify(&Change::Restored);
         scene.set_behaviour(Behaviour::Has(3));
         assert!(scene.finds_id(3).await);
         scene.set_behaviour(Behaviour::Unavailable);
@@ -222,12 +222,17 @@ async fn if_the_store_is_unavailable_an_entry_is_used_for_another_five_minutes()
 }
 
 #[tokio::test]
-async fn after_the_feed_is_restored_no_older_entry_is_used() {
+async fn after_the_feed_is_restored_an_entry_is_read_again_and_used_if_that_fails() {
     let scene = Scene::cached(Behaviour::Has(1)).await;
+    scene.set_behaviour(Behaviour::Unavailable);
+    for _ in 0..2 {
+        scene.notify(&Change::Lost);
+        assert!(scene.finds_id(1).await);
+        scene.notify(&Change::Restored);
+        assert!(scene.finds_id(1).await);
+    }
+    scene.advance(SECOND);
     scene.set_behaviour(Behaviour::Has(2));
-    scene.notify(&Change::Lost);
-    assert!(scene.finds_id(1).await);
-    scene.notify(&Change::Everything);
     assert!(scene.finds_id(2).await);
 }
 

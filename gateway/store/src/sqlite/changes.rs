@@ -83,7 +83,7 @@ impl Watcher {
 
     fn poll(&mut self, on_change: &mut impl FnMut(Change)) {
         if let Err(cause) = self.read_new_records(on_change) {
-            // The file may have been replaced: start over, and invalidate all caches.
+            // The file may have been replaced: start over. Changes since the last read are not reported.
             if self.pooled.take().is_some() {
                 log_lost(&cause.into());
                 on_change(Change::Lost);
@@ -91,7 +91,7 @@ impl Watcher {
             if let Ok(restarted) = Self::start(self.database.clone()) {
                 *self = restarted;
                 log_restored();
-                on_change(Change::Everything);
+                on_change(Change::Restored);
             }
         }
     }
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_replaced_file_means_everything_may_have_changed() {
+    async fn a_replaced_file_is_a_loss_and_a_return() {
         let folder = Folder::new("replaced");
         let file = folder.file();
         let database = SqliteDatabase::open(&file).unwrap();
@@ -195,7 +195,7 @@ mod tests {
         }
         SqliteDatabase::open(&file).unwrap();
         watcher.poll(&mut |change| changes.push(change));
-        assert_eq!(changes, [Change::Lost, Change::Everything]);
+        assert_eq!(changes, [Change::Lost, Change::Restored]);
         database
             .write(|tx| record(tx, Topic::Login, b"x"))
             .await

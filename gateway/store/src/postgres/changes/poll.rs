@@ -69,7 +69,11 @@ impl Poller {
         Ok(())
     }
 
-    async fn poll(&mut self, on_change: &mut impl FnMut(Change)) -> Result<(), StoreError> {
+    /// Reports the changes since the last poll.
+    pub(super) async fn poll(
+        &mut self,
+        on_change: &mut impl FnMut(Change),
+    ) -> Result<(), StoreError> {
         let begun_at = Instant::now();
         let rows = self.recorded().await?;
         self.seen

@@ -70,10 +70,11 @@ async fn follow(
             Ok(next) => next,
             Err(error) => {
                 on_change(Change::Lost);
-                restart(database, clock, error).await
+                let restarted = restart(database, clock, error).await;
+                on_change(Change::Restored);
+                restarted
             }
         };
-        on_change(Change::Everything);
     }
 }
 
@@ -170,6 +171,8 @@ impl Feed {
                     && let Ok(listener) =
                         Listener::begin(&database, client, notifications, clock).await?
                 {
+                    // What changed before the listener began.
+                    poller.poll(on_change).await?;
                     return Ok(Self::Listening(listener));
                 }
             }

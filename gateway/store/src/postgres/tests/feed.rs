@@ -162,7 +162,7 @@ async fn without_notify_a_change_that_is_committed_late_is_reported() {
 }
 
 #[tokio::test]
-async fn after_an_outage_everything_may_have_changed() {
+async fn after_an_outage_the_feed_is_restored() {
     let store = TestStore::postgres();
     let database = open(&store).await;
     let (changes, _watch) = watched(&database);
@@ -170,7 +170,7 @@ async fn after_an_outage_everything_may_have_changed() {
     store.make_available();
     let limit = Duration::from_secs(5);
     assert_eq!(changes.recv_timeout(limit).unwrap(), Change::Lost);
-    assert_eq!(changes.recv_timeout(limit).unwrap(), Change::Everything);
+    assert_eq!(changes.recv_timeout(limit).unwrap(), Change::Restored);
     record(&open(&store).await, Topic::Application, b"x").await;
     let received = changes.recv_timeout(DEADLINE).unwrap();
     assert_eq!(received, item(Topic::Application, b"x"));
@@ -192,7 +192,7 @@ async fn without_a_separate_connection_changes_are_polled_with_pooled_ones() {
     session.query(others, &[]).await.unwrap();
     drop(session);
     assert_eq!(changes.recv_timeout(limit).unwrap(), Change::Lost);
-    assert_eq!(changes.recv_timeout(limit).unwrap(), Change::Everything);
+    assert_eq!(changes.recv_timeout(limit).unwrap(), Change::Restored);
     record(&open(&store).await, Topic::Credential, b"one").await;
     // Longer than otherwise: the comparison of the clocks may have the only connection.
     let received = changes.recv_timeout(limit).unwrap();

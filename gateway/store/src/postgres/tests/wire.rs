@@ -108,7 +108,7 @@ async fn a_listener_detects_a_silent_server() {
     let reconnected = tokio::time::timeout(limit, reconnected).await;
     drop(reconnected.expect("it reconnects").unwrap());
     wire.is_blocked.send_replace(false);
-    for expected in [crate::Change::Lost, crate::Change::Everything] {
+    for expected in [crate::Change::Lost, crate::Change::Restored] {
         assert_eq!(changes.recv_timeout(limit).unwrap(), expected);
     }
 }

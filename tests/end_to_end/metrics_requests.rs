@@ -328,7 +328,8 @@ async fn a_wrong_clock_of_a_client_shows() {
         assert_eq!(call.send().await.status, 403);
     }
     let scrape = scrape_with(&stack, 6.0).await;
-    let verified = [("verified", "true")];
+    let verified = [("verified", "true"), ("direction", "ahead")];
+    assert_eq!(count(&scrape, skew, &[("verified", "true")]), 3.0);
     assert_eq!(count(&scrape, skew, &verified), 3.0);
     assert_eq!(up_to(&scrape, skew, &verified, 10.0), 0.0);
     assert_eq!(up_to(&scrape, skew, &verified, 30.0), 3.0);
@@ -336,11 +337,14 @@ async fn a_wrong_clock_of_a_client_shows() {
     assert!((30.0..=75.0).contains(&sum), "{sum}");
     let unverified = [("verified", "false")];
     assert_eq!(count(&scrape, skew, &unverified), 3.0);
-    assert_eq!(up_to(&scrape, skew, &unverified, -60.0), 1.0);
-    assert_eq!(up_to(&scrape, skew, &unverified, 300.0), 2.0);
+    let behind = [("verified", "false"), ("direction", "behind")];
+    assert_eq!(
+        up_to(&scrape, skew, &behind, 60.0),
+        up_to(&scrape, skew, &behind, 300.0) - 1.0
+    );
     // An hour at most.
     let sum = scrape.sum(&format!("{skew}_sum"), &unverified);
-    assert!((3400.0..=3480.0).contains(&sum), "{sum}");
+    assert!((3700.0..=3800.0).contains(&sum), "{sum}");
 }
 
 #[tokio::test]

@@ -12,23 +12,42 @@ use end_to_end::{
     port::free_address,
     program::{Program, output_text},
     prometheus::Prometheus,
-    signed_client::{SignedClient, fetch},
+    signed_client::{SignedClient, fetch, http_client},
     stack::{Stack, StackBuilder},
     waiting::until,
 };
 
 /// Runs promtool in `conf/observe`; it must succeed.
 fn promtool(arguments: &[&str], input: &str) {
-    let mut child = Command::new("promtool")
+    run("promtool", arguments, input);
+}
+
+/// Reads a page of OpenMetrics with the strict parser of Python's client library, as collectors do that use it.
+async fn parse_strictly(management: SocketAddr) {
+    let url = format!("http://{management}/metrics");
+    let page = http_client().get(&url);
+    let page = page.header("accept", "application/openmetrics-text; version=1.0.0");
+    let page = page.send().await.unwrap().text().await.unwrap();
+    assert!(page.ends_with("# EOF\n"), "{page}");
+    let parser = "import sys\n\
+                  from prometheus_client.openmetrics.parser import text_string_to_metric_families\n\
+                  assert len(list(text_string_to_metric_families(sys.stdin.read()))) > 20";
+    // Debian's, as the library is.
+    run("/usr/bin/python3", &["-c", parser], &page);
+}
+
+/// Runs a program in `conf/observe`; it must succeed.
+fn run(program: &str, arguments: &[&str], input: &str) {
+    let mut child = Command::new(program)
         .args(arguments)
         .current_dir(root().join("conf/observe"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .expect("scripts/prerequisites test installs promtool");
+        .expect("scripts/prerequisites test installs it");
     let mut stdin = child.stdin.take().unwrap();
-    // Fails if promtool does not read it.
+    // Fails if the program does not read it.
     let _ = stdin.write_all(input.as_bytes());
     drop(stdin);
     let output = child.wait_with_output().unwrap();
@@ -60,15 +79,20 @@ fn alerts_fire_when_they_should_and_only_then() {
 }
 
 #[tokio::test]
-async fn promtool_accepts_the_metrics_of_the_gateway() {
+async fn promtool_and_a_strict_parser_accept_the_metrics_of_the_gateway() {
     let (stack, _backend) = Stack::recording().await;
-    stack.client().get("/x").signed().send().await;
-    let url = format!("http://{}/metrics", stack.addresses().management);
+    let client = stack.client();
+    for skew in [-90_000, -1_000, 0, 1_000, 90_000] {
+        client.get("/x").later_by_ms(skew).signed().send().await;
+    }
+    let management = stack.addresses().management;
+    let url = format!("http://{management}/metrics");
     promtool(&["check", "metrics"], &fetch(&url).await.text());
+    parse_strictly(management).await;
 }
 
 #[tokio::test]
-async fn promtool_accepts_the_metrics_of_the_login_service() {
+async fn promtool_and_a_strict_parser_accept_the_metrics_of_the_login_service() {
     let programs = [Program::V1, Program::V2];
     let (builder, addresses) = with_metrics(Stack::builder(), &programs);
     let stack = builder.start().await;
@@ -76,6 +100,7 @@ async fn promtool_accepts_the_metrics_of_the_login_service() {
     for address in addresses {
         let url = format!("http://{address}/metrics");
         promtool(&["check", "metrics"], &fetch(&url).await.text());
+        parse_strictly(address).await;
     }
 }
 

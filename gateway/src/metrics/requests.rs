@@ -36,7 +36,7 @@ const VERIFICATION_FAILURES: Family = Family {
 };
 const CLOCK_SKEW: Family = Family {
     name: "signpost_clock_skew_seconds",
-    help: "A request's time less the gateway's, in seconds",
+    help: "How far a request's time is from the gateway's, in seconds",
 };
 
 /// Shows what the request path has counted.
@@ -83,8 +83,13 @@ impl Source for RequestSource {
         })?;
         scrape.histogram(CLOCK_SKEW, |sample| {
             let skew = metrics.clock_skew();
-            sample(&[("verified", "true")], &skew.observed(true))?;
-            sample(&[("verified", "false")], &skew.observed(false))
+            for (is_verified, verified) in [(true, "true"), (false, "false")] {
+                for (is_behind, direction) in [(false, "ahead"), (true, "behind")] {
+                    let labels = [("verified", verified), ("direction", direction)];
+                    sample(&labels, &skew.observed(is_verified, is_behind))?;
+                }
+            }
+            Ok(())
         })
     }
 }

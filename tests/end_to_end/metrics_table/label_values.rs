@@ -24,7 +24,7 @@ const CACHES: &[&str] = &["applications", "accounts", "credentials"];
 const MODES: &[&str] = &["polling", "redirect"];
 
 /// All other labels of each metric, with their values; those of problem codes and hints have more.
-const VALUES: [(&str, &str, &[&str]); 29] = [
+const VALUES: [(&str, &str, &[&str]); 30] = [
     (
         "signpost_requests_total",
         "version_source",
@@ -42,6 +42,11 @@ const VALUES: [(&str, &str, &[&str]); 29] = [
         "signpost_clock_skew_seconds",
         "verified",
         &["true", "false"],
+    ),
+    (
+        "signpost_clock_skew_seconds",
+        "direction",
+        &["ahead", "behind"],
     ),
     (
         "signpost_connections",

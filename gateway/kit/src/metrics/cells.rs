@@ -112,7 +112,7 @@ impl Counter {
 #[derive(Clone, Copy, Debug)]
 pub struct Buckets {
     /// The upper bounds, ascending, in units. Values above the last one are in `+Inf`.
-    pub bounds: &'static [i64],
+    pub bounds: &'static [u64],
     /// Units in a second: 1,000,000 if values are microseconds.
     pub units_per_second: f64,
 }
@@ -139,8 +139,8 @@ pub struct Histogram {
     cells: Counters,
 }
 
-/// Numbers of binary digits that a value above or equal to 0 can have.
-const DIGITS: usize = 64;
+/// Numbers of binary digits that a value can have, none included.
+const DIGITS: usize = 65;
 
 /// What a histogram has observed.
 #[derive(Clone, Debug, PartialEq)]
@@ -158,7 +158,7 @@ impl Histogram {
         let bounds = buckets.bounds;
         // That of the smallest value with so many digits.
         let first = |digits: usize| {
-            let smallest = ((1_u64 << digits) >> 1).cast_signed();
+            let smallest = digits.checked_sub(1).map_or(0, |zeros| 1 << zeros);
             u8::try_from(bucket_of(bounds, smallest)).unwrap_or(u8::MAX)
         };
         Self {
@@ -169,28 +169,21 @@ impl Histogram {
     }
 
     /// Adds a value, in the unit of the buckets.
-    pub fn observe(&self, value: i64) {
+    pub fn observe(&self, value: u64) {
         let bounds = self.buckets.bounds;
-        let bucket = match u64::try_from(value) {
-            Ok(positive) => {
-                let digits = (u64::BITS - positive.leading_zeros()) as usize;
-                let mut bucket = usize::from(self.first[digits]);
-                while bounds.get(bucket).is_some_and(|bound| *bound < value) {
-                    bucket += 1;
-                }
-                bucket
-            }
-            Err(_) => bucket_of(bounds, value),
-        };
+        let digits = (u64::BITS - value.leading_zeros()) as usize;
+        let mut bucket = usize::from(self.first[digits]);
+        while bounds.get(bucket).is_some_and(|bound| *bound < value) {
+            bucket += 1;
+        }
         let cells = self.cells.shard();
-        // In two's complement, the sum of negative values is right, too.
-        cells[0].fetch_add(value.cast_unsigned(), Ordering::Relaxed);
+        cells[0].fetch_add(value, Ordering::Relaxed);
         cells[1 + bucket].fetch_add(1, Ordering::Relaxed);
     }
 
     /// Adds a duration, if the unit is the microsecond.
     pub fn observe_duration(&self, duration: std::time::Duration) {
-        self.observe(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX));
+        self.observe(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX));
     }
 
     /// The values so far.
@@ -200,11 +193,11 @@ impl Histogram {
             bounds,
             units_per_second,
         } = self.buckets;
-        let in_seconds = |units: i64| units as f64 / units_per_second;
+        let in_seconds = |units: u64| units as f64 / units_per_second;
         let bounds_in_seconds = bounds.iter().map(|bound| in_seconds(*bound));
         let counts = (0..=bounds.len()).map(|bucket| self.cells.value(1 + bucket));
         Observed {
-            sum: in_seconds(self.cells.value(0).cast_signed()),
+            sum: in_seconds(self.cells.value(0)),
             buckets: bounds_in_seconds
                 .chain([f64::INFINITY])
                 .zip(counts)
@@ -214,7 +207,7 @@ impl Histogram {
 }
 
 /// The first bucket whose bound is not below a value.
-fn bucket_of(bounds: &[i64], value: i64) -> usize {
+fn bucket_of(bounds: &[u64], value: u64) -> usize {
     bounds.partition_point(|bound| *bound < value)
 }
 

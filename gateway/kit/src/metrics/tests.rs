@@ -31,13 +31,13 @@ impl Source for Example {
 }
 
 const SHORT: Buckets = Buckets {
-    bounds: &[-1_000, 1_000],
+    bounds: &[500, 1_000],
     units_per_second: 1e3,
 };
 
 fn scraped(accept: &'static str) -> (String, String) {
     let histogram = Histogram::new(SHORT);
-    for value in [-1_001, -1_000, 1_000, 4_000] {
+    for value in [499, 500, 1_000, 4_000] {
         histogram.observe(value);
     }
     let mut headers = HeaderMap::new();
@@ -62,9 +62,9 @@ fn a_scraper_without_a_preference_gets_prometheus_text() {
                     # TYPE empty gauge\n\
                     # HELP seconds What it says\n\
                     # TYPE seconds histogram\n\
-                    seconds_sum 2.999\n\
+                    seconds_sum 5.999\n\
                     seconds_count 4\n\
-                    seconds_bucket{le=\"-1.0\"} 2\n\
+                    seconds_bucket{le=\"0.5\"} 2\n\
                     seconds_bucket{le=\"1.0\"} 3\n\
                     seconds_bucket{le=\"+Inf\"} 4\n\
                     # HELP build_info What it says\n\
@@ -130,10 +130,10 @@ fn every_value_is_in_the_first_bucket_that_reaches_it() {
         units_per_second: 1.0,
     };
     for buckets in [Buckets::DURATION, SHORT, ONE] {
-        let powers = (0..63).map(|digits| 1_i64 << digits);
-        let near = |one: i64| [one - 1, one, one + 1, -one];
+        let powers = (0..64).map(|digits| 1_u64 << digits);
+        let near = |one: u64| [one.saturating_sub(1), one, one + 1];
         let values = powers.chain(buckets.bounds.iter().copied()).flat_map(near);
-        for value in values.chain([i64::MIN, i64::MAX]) {
+        for value in values.chain([u64::MAX]) {
             let histogram = Histogram::new(buckets);
             histogram.observe(value);
             let observed = histogram.observed();

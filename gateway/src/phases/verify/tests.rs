@@ -327,12 +327,13 @@ fn the_clock_of_a_client_is_observed() {
     let mut case = Case::new();
     case.verifier = case.verifier.observing(Some(Arc::clone(&clock_skew)));
     case.app = app(ReplayPolicy::Reject, None);
-    let counts = || [true, false].map(|is_verified| clock_skew.observed(is_verified).count());
+    let count = |is_verified, is_behind| clock_skew.observed(is_verified, is_behind).count();
+    let counts = || [true, false].map(|one| count(one, true) + count(one, false));
     let signed = |time: u64| signed_with(KEY, &format!("a=1&time={time}"));
     let good = signed(NOW + 2000);
     assert!(case.post(&good).is_ok());
     assert_eq!(counts(), [1, 0]);
-    assert!((clock_skew.observed(true).sum - 2.0).abs() < 1e-9);
+    assert!((clock_skew.observed(true, false).sum - 2.0).abs() < 1e-9);
     // Its signature is right, too.
     let replayed = case.post(&good);
     assert!(matches!(replayed, Err(Rejection::RequestReplayed)));
@@ -358,8 +359,8 @@ fn the_clock_of_a_client_is_observed() {
         assert!(case.post(unverified).is_err());
         assert_eq!(counts(), [2, number as u64 + 1]);
     }
-    let sum = clock_skew.observed(false).sum;
-    assert!((sum + 31.0).abs() < 1e-9, "{sum}");
+    let sum = clock_skew.observed(false, true).sum;
+    assert!((sum - 31.0).abs() < 1e-9, "{sum}");
     // Another configuration is told anew whether to observe.
     let later = SignTime::from_millis(NOW);
     case.verifier = case

@@ -120,7 +120,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Check(arguments) => check(&arguments),
         Command::Reload(file) => send_command(&file.config, Verb::Reload),
         Command::Upgrade(file) => send_command(&file.config, Verb::Upgrade),
-        Command::Health(file) => print_health(&file.config, || Ok(file.load()?.management)),
+        Command::Health(file) => print_health(&file.config, || Ok(file.load()?.management.listen)),
         Command::App { command } => wait_for(app::run(command)),
         Command::Versions { command } => wait_for(versions::run(command)),
         Command::Store { command } => wait_for(store::run(command)),

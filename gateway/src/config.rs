@@ -34,11 +34,7 @@ pub use self::{
     versions::Versions,
 };
 
-use std::{
-    net::{IpAddr, SocketAddr},
-    path::Path,
-    sync::Arc,
-};
+use std::{net::IpAddr, path::Path, sync::Arc};
 
 use gateway_protocol::header::HeaderNames;
 use ipnet::IpNet;
@@ -48,6 +44,7 @@ use signpost_kit::{
         self as engine, ConfigError, Invalid, Loaded, Read, Section,
         shared_keys::{self, Log, TracingSettings},
     },
+    management::ManagementSettings,
     origin::Origin,
     secret::Secret,
     shutdown::ShutdownSettings,
@@ -68,8 +65,8 @@ pub struct Config {
     pub(crate) connections: ConnectionLimits,
     /// The origin under which browsers reach the first listener, through any proxies in front.
     pub(crate) public_url: Origin,
-    /// The address of `/healthz` and `/readyz`.
-    pub(crate) management: SocketAddr,
+    /// The listener of `/healthz`, `/readyz` and `/metrics`.
+    pub(crate) management: ManagementSettings,
     /// The store of applications, and the settings of its Postgres connections.
     pub(crate) store: StoreSettings,
     /// A single application, or many in the store.
@@ -129,7 +126,8 @@ impl Config {
         let management = root.section("management", |section| {
             shared_keys::management(section, DEFAULT_MANAGEMENT, &own)
         });
-        let own: Vec<_> = own.into_iter().chain(management.ok()).collect();
+        let addresses = management.iter().map(|one| one.listen);
+        let own: Vec<_> = own.into_iter().chain(addresses).collect();
         let connections = root.section("connections", ConnectionLimits::read);
         let store = shared_keys::store(root);
         let sign = root.section("sign", SignConfig::read);

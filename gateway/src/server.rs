@@ -19,7 +19,7 @@ use signpost_kit::{
     config::{Loaded, Settings},
     descriptors::Descriptors,
     logging::{Logging, log_warnings},
-    management::Management,
+    management::{Management, ManagementSettings},
     reload::{ReloadSignals, Reloader},
     service_manager::notify_service_manager,
     shutdown::Phase,
@@ -76,8 +76,11 @@ pub(crate) fn run(
         probe_addresses(&config)?;
     }
     let addresses: Vec<_> = config.listeners.iter().map(|one| one.address).collect();
-    let (management, threads) = (config.management, config.threads);
-    let listening = Listening::open(&addresses, management, threads, taken)?;
+    let ManagementSettings {
+        listen: management,
+        hosts,
+    } = config.management.clone();
+    let listening = Listening::open(&addresses, management, config.threads, taken)?;
     // Holds the store's change watch, which must live as long as the process.
     let apps = open_apps(&config)?;
     let store = apps
@@ -104,6 +107,7 @@ pub(crate) fn run(
     let clients = Arc::new(Clients::new(&current, descriptors, Arc::clone(&sockets)));
     let (management_phase, management_phases) = watch::channel(Phase::Serving);
     let health = Management {
+        hosts,
         readiness: GatewayReadiness {
             listen: addresses[0],
             store: store.as_ref().map(|(_, store)| store.clone()),
@@ -234,7 +238,7 @@ fn probe_addresses(config: &Config) -> anyhow::Result<()> {
     };
     let listeners = config.listeners.iter().map(|one| (one.address, "listen"));
     listeners
-        .chain([(config.management, "management.listen")])
+        .chain([(config.management.listen, "management.listen")])
         .map(listen)
         .collect::<Result<Vec<_>, _>>()
         .map(drop)

@@ -289,3 +289,28 @@ async fn a_backend_that_answers_before_a_late_body_announces_the_close() {
         );
     }
 }
+
+#[tokio::test]
+async fn management_answers_under_addresses_localhost_and_configured_names_only() {
+    let named = |name: &str| format!("[management]\nlisten = '$MANAGEMENT'\nhosts = ['{name}']\n");
+    let builder = Stack::builder().gateway(&named("gateway-a"));
+    let stack = builder.program(Program::V1, &named("v1-a")).start().await;
+    for (program, name) in [(Program::Gateway, "gateway-a"), (Program::V1, "v1-a")] {
+        let management = stack.addresses().management_of(program);
+        let status = async |path: &str, host: &str| {
+            let call = http_client().get(format!("http://{management}{path}"));
+            let answer = call.header("host", host).send().await.unwrap();
+            (answer.status().as_u16(), answer.text().await.unwrap())
+        };
+        for path in ["/healthz", "/readyz", "/metrics"] {
+            for host in [&*management.to_string(), "localhost", name, "10.0.0.1:80"] {
+                assert_eq!(status(path, host).await.0, 200, "{program} {path} {host}");
+            }
+            for host in ["attacker.example", "localhost.attacker.example:8081"] {
+                let (status, text) = status(path, host).await;
+                assert_eq!(status, 421, "{program} {path} {host}");
+                assert!(text.contains("management.hosts"), "{text}");
+            }
+        }
+    }
+}

@@ -19,6 +19,7 @@ use signpost_kit::{
         self as engine, ConfigError, Loaded, Read, Section,
         shared_keys::{self, Log, TracingSettings},
     },
+    management::ManagementSettings,
     shutdown::ShutdownSettings,
 };
 use signpost_store::StoreSettings;
@@ -46,7 +47,7 @@ const ORIGIN: &str =
 pub struct Config {
     headers: HeaderNames,
     listen: SocketAddr,
-    management: Option<SocketAddr>,
+    management: Option<ManagementSettings>,
     public_url: PublicUrl,
     store: StoreSettings,
     gateway: Gateway,
@@ -153,7 +154,7 @@ impl Config {
         };
         Self {
             listen: running.listen,
-            management: running.management,
+            management: running.management.clone(),
             threads: running.threads,
             store: running.store.clone(),
             gateway,
@@ -184,10 +185,10 @@ impl Config {
         self.listen
     }
 
-    /// The address of `/healthz`, `/readyz` and `/metrics` for operators, if there is one.
+    /// The listener of `/healthz`, `/readyz` and `/metrics` for operators, if there is one.
     #[must_use]
-    pub fn management(&self) -> Option<SocketAddr> {
-        self.management
+    pub fn management(&self) -> Option<&ManagementSettings> {
+        self.management.as_ref()
     }
 
     /// The gateway's origin as browsers see it.

@@ -3,13 +3,13 @@
 //! It has its own thread and reserved file descriptors, so that it answers under any client load.
 
 use std::{
-    net::{SocketAddr, TcpListener},
+    net::{IpAddr, SocketAddr, TcpListener},
     sync::{Arc, mpsc},
     thread,
 };
 
 use anyhow::Context;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header, uri::Authority};
 use tokio::sync::watch;
 
 use crate::{
@@ -22,6 +22,38 @@ use crate::{
 /// Limit of connections: orchestrators, load balancers and monitors open a few each. At most half of the descriptor
 /// reserve, which the store and the backends need, too.
 const MAX_CONNECTIONS: usize = 256;
+
+/// Settings of a management listener.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ManagementSettings {
+    /// The address to listen on.
+    pub listen: SocketAddr,
+    /// The names under which it answers.
+    pub hosts: Hosts,
+}
+
+/// Names under which a management listener answers, besides IP addresses and `localhost`.
+///
+/// A page that an operator opens can give its own name the listener's address (DNS rebinding), and then read what the
+/// listener answers. But the browser still sends the page's name as `Host`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hosts(pub Vec<String>);
+
+impl Hosts {
+    /// Whether a request may be answered. Without `Host` it may: browsers always send one, simple health checks do not.
+    fn allow(&self, headers: &HeaderMap) -> bool {
+        let mut given = headers.get_all(header::HOST).into_iter();
+        given.all(|host| {
+            let Ok(authority) = Authority::try_from(host.as_bytes()) else {
+                return false;
+            };
+            let host = authority.host();
+            let address = host.trim_start_matches('[').trim_end_matches(']');
+            let mut names = self.0.iter().map(String::as_str).chain(["localhost"]);
+            address.parse::<IpAddr>().is_ok() || names.any(|name| host.eq_ignore_ascii_case(name))
+        })
+    }
+}
 
 /// What a program reports of itself.
 pub trait Readiness: Send + Sync + 'static {
@@ -40,6 +72,8 @@ pub trait Readiness: Send + Sync + 'static {
 /// A management listener to start.
 #[derive(Debug)]
 pub struct Management<R> {
+    /// The names under which it answers.
+    pub hosts: Hosts,
     /// What `/readyz` shows.
     pub readiness: R,
     /// What `/metrics` shows.
@@ -124,6 +158,10 @@ impl<R: Readiness> Management<R> {
         headers: &HeaderMap,
         phase: &watch::Receiver<Phase>,
     ) -> Response<String> {
+        if !self.hosts.allow(headers) {
+            let text = "this Host is not allowed: call an IP address or localhost, or name it in management.hosts\n";
+            return self::text(StatusCode::MISDIRECTED_REQUEST, text);
+        }
         match (method == Method::GET, path) {
             (true, "/healthz") => text(StatusCode::OK, "alive\n"),
             (true, "/readyz") => {
@@ -154,4 +192,57 @@ pub fn text(status: StatusCode, body: impl Into<String>) -> Response<String> {
     headers.insert(header::CONTENT_TYPE, plain);
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allows(hosts: &[&str]) -> bool {
+        let names = ["gateway-a", "Signpost.example"].map(str::to_owned);
+        let given = hosts
+            .iter()
+            .map(|host| (header::HOST, HeaderValue::from_str(host).unwrap()));
+        Hosts(names.into()).allow(&given.collect())
+    }
+
+    #[test]
+    fn addresses_localhost_and_configured_names_are_allowed() {
+        for host in [
+            "127.0.0.1",
+            "127.0.0.1:8081",
+            "10.1.2.3:1",
+            "[::1]",
+            "[2001:db8::1]:8081",
+            "localhost",
+            "LocalHost:8081",
+            "gateway-a:8081",
+            "GATEWAY-A",
+            "signpost.example",
+        ] {
+            assert!(allows(&[host]), "{host}");
+        }
+        assert!(allows(&[]));
+        assert!(allows(&["localhost", "gateway-a"]));
+    }
+
+    #[test]
+    fn any_other_host_is_rejected() {
+        for host in [
+            "",
+            "attacker.example",
+            "attacker.example:8081",
+            "localhost.attacker.example",
+            "127.0.0.1.attacker.example",
+            "gateway-a.attacker.example",
+            "2130706433",
+            "0x7f000001",
+            "127.1",
+            "localhost:x y",
+            "\u{e9}.example",
+        ] {
+            assert!(!allows(&[host]), "{host}");
+        }
+        assert!(!allows(&["localhost", "attacker.example"]));
+    }
 }

@@ -50,7 +50,7 @@ pub(crate) fn problems(toml: &str) -> String {
 fn a_minimal_file_has_the_contracts_defaults() {
     let config = load(MINIMAL).unwrap();
     assert_eq!(config.listeners[0].address.to_string(), "127.0.0.1:8080");
-    assert_eq!(config.management.to_string(), "127.0.0.1:8081");
+    assert_eq!(config.management.listen.to_string(), "127.0.0.1:8081");
     assert_eq!(config.public_url.to_string(), "http://127.0.0.1:8080");
     assert_eq!(
         config.store.address,
@@ -355,6 +355,10 @@ fn management_must_listen_on_loopback_unless_insecure() {
     let open = format!("{MINIMAL}[management]\nlisten = '0.0.0.0:8081'\n");
     assert!(problems(&open).contains("management.listen"));
     assert!(load(&format!("{open}insecure = true\n")).is_ok());
+    for hosts in ["'a'", "['']", "['a:8081']", "['*']", "[1]"] {
+        let wrong = format!("{MINIMAL}[management]\nhosts = {hosts}\n");
+        assert!(problems(&wrong).contains("management.hosts"), "{hosts}");
+    }
 }
 
 #[test]

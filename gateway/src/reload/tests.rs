@@ -30,7 +30,7 @@ fn reload(first: Config) -> GatewayReload {
     };
     let apps = AppDirectory::single(key.clone());
     let addresses = first.listeners.iter().map(|one| one.address).collect();
-    let (management, store_settings) = (first.management, first.store.clone());
+    let (management, store_settings) = (first.management.listen, first.store.clone());
     let gateway = Gateway::new(first, apps, Arc::new(Drain::new()), None).unwrap();
     GatewayReload {
         current: Arc::new(ArcSwap::from_pointee(gateway)),

@@ -47,6 +47,11 @@ fn the_programs_open_their_management_listener_to_prometheus() {
         let listen = format!("0.0.0.0:{port}");
         assert_eq!(management["listen"].as_str(), Some(&*listen), "{name}");
         assert_eq!(management["insecure"].as_bool(), Some(true), "{name}");
+        let hosts = management["hosts"].clone().try_into::<Vec<String>>();
+        assert_eq!(
+            hosts.unwrap(),
+            ["a", "b"].map(|one| format!("{name}-{one}"))
+        );
     }
 }
 

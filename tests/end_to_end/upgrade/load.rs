@@ -11,12 +11,8 @@ use std::{
 };
 
 use end_to_end::{
-    certificates::Authority,
-    http2_client::Http2Client,
-    raw_connection::{RawConnection, request},
-    signed_client::SignedClient,
-    stack::Stack,
-    waiting::until,
+    certificates::Authority, http2_client::Http2Client, raw_connection::RawConnection,
+    signed_client::SignedClient, stack::Stack, waiting::until,
 };
 use tokio::{net::TcpStream, task::JoinSet};
 
@@ -241,13 +237,13 @@ impl Client {
 /// Calls `/readyz` over a new connection each time, as a balancer does.
 async fn check_readiness(management: SocketAddr, shared: Arc<Shared>) {
     let source = IpAddr::V4(Ipv4Addr::LOCALHOST);
-    let check = request("GET", "/readyz", &["Connection: close"], b"");
+    let check = b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     while !shared.is_stopping() {
         let mut connection = match RawConnection::try_open_from(source, management).await {
             Ok(connection) => connection,
             Err(cause) => return shared.fail(format!("/readyz: {cause}")),
         };
-        connection.send(&check).await;
+        connection.send(check).await;
         match connection.answer().await {
             Some(answer) if answer.status == 200 => *shared.checks.lock().unwrap() += 1,
             Some(answer) if answer.status == 503 && shared.expects_stop.load(Ordering::SeqCst) => {

@@ -1,16 +1,13 @@
 //! The management listener: what `/readyz` says, and the metrics of the program. CONTRACT 10.
 
-use std::{
-    net::{SocketAddr, TcpListener},
-    sync::Arc,
-};
+use std::{net::TcpListener, sync::Arc};
 
 use anyhow::Context;
 use http::{Response, StatusCode};
 use signpost_kit::{
     http_server::HttpTimeouts,
     log_writer::DroppedLines,
-    management::{Management, Readiness, text},
+    management::{Management, ManagementSettings, Readiness, text},
     metrics::{
         Metrics, log::LogMetrics, process::ProcessMetrics, spans::SpanMetrics, store::StoreMetrics,
     },
@@ -27,7 +24,7 @@ use crate::{
 
 /// The bound address of `management.listen`.
 pub(super) struct BoundManagement {
-    address: SocketAddr,
+    settings: ManagementSettings,
     listener: TcpListener,
 }
 
@@ -48,13 +45,14 @@ pub(super) struct RunningManagement {
 ///
 /// The address is in use.
 pub(super) fn bind(service: &Service) -> anyhow::Result<Option<BoundManagement>> {
-    let Some(address) = service.config().management() else {
+    let Some(settings) = service.config().management().cloned() else {
         return Ok(None);
     };
+    let address = settings.listen;
     let listener = TcpListener::bind(address).with_context(|| {
         format!("cannot listen on {address} (management.listen): is the port in use by another program, or by another instance of this one?")
     })?;
-    Ok(Some(BoundManagement { address, listener }))
+    Ok(Some(BoundManagement { settings, listener }))
 }
 
 impl BoundManagement {
@@ -69,14 +67,15 @@ impl BoundManagement {
         running: &Running,
         counts: ProcessCounts,
     ) -> anyhow::Result<RunningManagement> {
+        let ManagementSettings { listen, hosts } = self.settings;
         let management = Management {
+            hosts,
             readiness: LoginReadiness(running.clone()),
             metrics: metrics(program, running.state(), counts),
         };
         let (phase, phases) = watch::channel(Phase::Serving);
         management.start(self.listener, running.descriptors(), phases)?;
-        let address = self.address;
-        tracing::info!(management = %address, "management is listening on {{management}}");
+        tracing::info!(management = %listen, "management is listening on {{management}}");
         Ok(RunningManagement { _phase: phase })
     }
 }

@@ -18,6 +18,7 @@ pub use self::{
 };
 use super::{ADDRESS, Read, Section};
 use crate::{
+    management::{Hosts, ManagementSettings},
     secret::Secret,
     shutdown::{self, ShutdownSettings},
 };
@@ -169,20 +170,23 @@ pub fn gateway_secret(root: &mut Section<'_>) -> Read<Option<Secret>> {
     Ok(secret)
 }
 
-/// Reads `[management]`: the address of `/healthz`, `/readyz` and `/metrics`, by default `default`. `own` are the
+/// Reads `[management]`: the listener of `/healthz`, `/readyz` and `/metrics`, by default at `default`. `own` are the
 /// program's other addresses.
 ///
 /// # Errors
 ///
-/// The address is invalid or one of `own`, or it is not a loopback address and `insecure` is not set.
+/// The address is invalid or one of `own`, or it is not a loopback address and `insecure` is not set; or `hosts` has
+/// something else than names.
 pub fn management(
     section: &mut Section<'_>,
     default: &str,
     own: &[SocketAddr],
-) -> Read<SocketAddr> {
-    let insecure = section.flag(INSECURE, false);
-    let address = section.address(LISTEN, default)?;
-    management_address(section, address, insecure?, own)
+) -> Read<ManagementSettings> {
+    let (insecure, hosts) = (section.flag(INSECURE, false), hosts(section));
+    let listen = section.address(LISTEN, default)?;
+    check_management(section, listen, insecure?, own)?;
+    let hosts = hosts?;
+    Ok(ManagementSettings { listen, hosts })
 }
 
 /// As [`management`], without a default: `None` if the file has no address.
@@ -193,30 +197,42 @@ pub fn management(
 pub fn optional_management(
     section: &mut Section<'_>,
     own: &[SocketAddr],
-) -> Read<Option<SocketAddr>> {
-    let insecure = section.flag(INSECURE, false);
-    match section.optional(LISTEN, ADDRESS)? {
-        Some(address) => management_address(section, address, insecure?, own).map(Some),
-        None => insecure.map(|_| None),
+) -> Read<Option<ManagementSettings>> {
+    let (insecure, hosts) = (section.flag(INSECURE, false), hosts(section));
+    let listen = section.optional(LISTEN, ADDRESS)?;
+    let (insecure, hosts) = (insecure?, hosts?);
+    if let Some(listen) = listen {
+        check_management(section, listen, insecure, own)?;
     }
+    Ok(listen.map(|listen| ManagementSettings { listen, hosts }))
 }
 
 const LISTEN: &str = "listen";
 const INSECURE: &str = "insecure";
 
-fn management_address(
+fn hosts(section: &mut Section<'_>) -> Read<Hosts> {
+    let allowed = "host names without a port, for example \"gateway-a\"";
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    let name = |text: &str| {
+        let is_name = !text.is_empty() && text.len() <= 253 && text.bytes().all(is_allowed);
+        is_name.then(|| text.to_owned())
+    };
+    section.list("hosts", &[], allowed, name).map(Hosts)
+}
+
+fn check_management(
     section: &Section<'_>,
     address: SocketAddr,
     insecure: bool,
     own: &[SocketAddr],
-) -> Read<SocketAddr> {
+) -> Read<()> {
     let found = address.to_string();
     if own.contains(&address) {
         let allowed = "an address other than listen";
         return Err(section.problem(LISTEN, &found, allowed));
     }
     if address.ip().is_loopback() || insecure {
-        return Ok(address);
+        return Ok(());
     }
     let allowed = "a loopback address, or insecure = true in [management]";
     Err(section.problem(LISTEN, &found, allowed))

@@ -71,6 +71,8 @@ mod balancing;
 mod redirect_login;
 // Login by polling.
 mod polling_login;
+// Requests that wait for the outcome of a polling login.
+mod waiting_checks;
 // The page of a polling login.
 mod polling_page;
 // Login and error pages in a real browser.

@@ -7,6 +7,7 @@ use std::{
 };
 
 use end_to_end::{
+    logins::log_in_by_redirect,
     program::Program,
     raw_connection::{RawConnection, request},
     signed_client::http_client_without_keep_alive,
@@ -126,31 +127,57 @@ async fn connections_to_management_are_limited() {
         .await;
 }
 
-/// Opens connections until one is closed immediately, which must be at the limit. Those before it are served, and once
-/// they are closed, new ones are accepted.
+/// Opens as many connections as are allowed, none of which is idle. Further ones are closed, but for health checks.
 async fn assert_connection_limit(address: SocketAddr, limit: usize) {
-    // Connections of the readiness checks before the test count, too.
     let mut open = Vec::new();
-    let opened = loop {
+    for _ in 0..limit {
         let mut connection = RawConnection::open(address).await;
-        connection.send(&health_check("/healthz")).await;
-        match connection.answer().await {
-            Some(answer) => assert_eq!(answer.status, 200),
-            None => break open.len(),
-        }
+        connection.send(b"GET /x HTTP/1.1\r\n").await;
         open.push(connection);
+    }
+    let answer = async |path: &str| {
+        let mut connection = RawConnection::open(address).await;
+        connection.send(&health_check(path)).await;
+        connection.answer().await.map(|answer| answer.status)
     };
-    assert!(opened <= limit && opened + 3 > limit, "{opened} were open");
-    for _ in 0..5 {
-        assert!(RawConnection::open(address).await.is_closed().await);
+    let mut closed = Vec::new();
+    for _ in 0..20 {
+        let mut connection = RawConnection::open(address).await;
+        connection.send(&request("GET", "/x", &[], b"")).await;
+        closed.push(connection);
+    }
+    for path in ["/healthz", "/readyz"] {
+        assert_eq!(answer(path).await, Some(200), "{path}");
+    }
+    for _ in 0..50 {
+        closed.push(RawConnection::open(address).await);
+    }
+    for mut connection in closed {
+        assert!(connection.is_closed().await);
     }
     drop(open);
-    until("room for a connection", || async {
-        let mut connection = RawConnection::open(address).await;
-        connection.send(&health_check("/healthz")).await;
-        connection.answer().await.map(drop)
-    })
-    .await;
+    until("room for a connection", || async { answer("/x").await }).await;
+}
+
+/// Connections in the pools of a gateway's threads could otherwise use up the limit, while other threads have none. #22
+#[tokio::test]
+async fn the_longest_idle_connection_makes_room_for_a_new_one() {
+    let stack = Stack::builder()
+        .program(Program::V1, "[limits]\nconnections = 4")
+        .start()
+        .await;
+    let mut idle = Vec::new();
+    for _ in 0..40 {
+        let mut connection = RawConnection::open(stack.addresses().v1).await;
+        connection.send(&request("GET", "/healthz", &[], b"")).await;
+        assert_eq!(connection.answer().await.unwrap().status, 200);
+        idle.push(connection);
+    }
+    for mut closed in idle.drain(..36) {
+        assert!(closed.is_closed().await);
+    }
+    log_in_by_redirect(&stack.client(), "ada").await;
+    assert!(!stack.log(Program::V1).contains("connections are in use"));
 }
 
 /// `ulimit -n`.

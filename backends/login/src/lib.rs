@@ -101,6 +101,7 @@ pub mod error;
 pub mod events;
 mod flow;
 mod handlers;
+mod held;
 mod limits;
 pub mod logins;
 mod metrics;

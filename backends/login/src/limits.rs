@@ -7,14 +7,15 @@
 //! | failed redirect logins that are stored | number in total for each `login_ttl` |
 //! | polling logins, which are signed | rate for each application |
 //!
+//! Requests that wait for a login are limited by [`crate::logins::Waiters`].
+//!
 //! Each process counts for itself, in a fixed amount of memory. A flood from some addresses does not affect others. The
 //! counts outlive a reload, also if it changes the limits.
 
 use std::{
-    collections::HashMap,
     net::IpAddr,
     num::NonZeroU32,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -24,7 +25,11 @@ use signpost_kit::rate_limit::{
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::{config::LoginLimits, error::LoginError};
+use crate::{
+    config::LoginLimits,
+    error::LoginError,
+    held::{Held, HeldValues},
+};
 
 /// An IPv6 /48 has this many times the rate of a /64.
 const SITE_FACTOR: NonZeroU32 = NonZeroU32::new(4).expect("not zero");
@@ -131,12 +136,9 @@ struct ProviderCalls {
     limit: usize,
     total: Arc<Semaphore>,
     site_limit: usize,
-    sites: Arc<Sites>,
+    /// The permits of each site that has a call in flight or waiting.
+    sites: HeldValues<Network, Semaphore>,
 }
-
-/// The permits of each site that has a call in flight or waiting.
-#[derive(Default)]
-struct Sites(Mutex<HashMap<Network, Arc<Semaphore>>>);
 
 impl ProviderCalls {
     fn new(limit: usize) -> Self {
@@ -144,65 +146,31 @@ impl ProviderCalls {
             limit,
             total: Arc::new(Semaphore::new(limit)),
             site_limit: limit.div_ceil(SITE_SHARE),
-            sites: Arc::default(),
+            sites: HeldValues::default(),
         }
     }
 
     /// Waits for a permit; `None` after the timeout.
     async fn begin(&self, site: Network) -> Option<ProviderPermit> {
-        let entry = self.sites.enter(site, self.site_limit);
+        let permits = || Semaphore::new(self.site_limit);
+        let site = self.sites.hold(site, usize::MAX, permits)?;
         let permits = async {
-            let of_site = Arc::clone(&entry.permits).acquire_owned().await.ok()?;
+            let of_site = Arc::clone(site.value()).acquire_owned().await.ok()?;
             let total = Arc::clone(&self.total).acquire_owned().await.ok()?;
             Some((of_site, total))
         };
         let permits = tokio::time::timeout(PERMIT_TIMEOUT, permits).await;
         Some(ProviderPermit {
             _permits: permits.ok()??,
-            _entry: entry,
+            _site: site,
         })
-    }
-}
-
-impl Sites {
-    fn enter(self: &Arc<Self>, site: Network, limit: usize) -> SiteEntry {
-        let mut sites = self.lock();
-        let permits = sites
-            .entry(site)
-            .or_insert_with(|| Arc::new(Semaphore::new(limit)));
-        SiteEntry {
-            permits: Arc::clone(permits),
-            site,
-            sites: Arc::clone(self),
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Network, Arc<Semaphore>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A call of a site, in flight or waiting. When the last one is dropped, it removes the site's entry.
-struct SiteEntry {
-    permits: Arc<Semaphore>,
-    site: Network,
-    sites: Arc<Sites>,
-}
-
-impl Drop for SiteEntry {
-    fn drop(&mut self) {
-        let mut sites = self.sites.lock();
-        // Only the map and this entry hold the semaphore: the permits, which hold it too, were dropped before.
-        if Arc::strong_count(&self.permits) == 2 {
-            sites.remove(&self.site);
-        }
     }
 }
 
 /// Permits one call to a provider; dropping it returns the permit.
 pub(crate) struct ProviderPermit {
     _permits: (OwnedSemaphorePermit, OwnedSemaphorePermit),
-    _entry: SiteEntry,
+    _site: Held<Network, Semaphore>,
 }
 
 #[cfg(test)]
@@ -255,7 +223,7 @@ mod tests {
         let more = old.reloaded(settings(1000, 2), LOGIN_TTL);
         let first = more.count_callback(address, now).await.unwrap();
         drop((in_flight, first));
-        assert!(old.provider_calls.sites.lock().is_empty());
+        assert_eq!(old.provider_calls.sites.len(), 0);
     }
 
     #[tokio::test]
@@ -306,7 +274,7 @@ mod tests {
         let (waiting, ()) = tokio::join!(begin(hers), async { drop(one) });
         assert!(waiting.is_ok());
         drop((waiting, other, others));
-        assert!(limits.provider_calls.sites.lock().is_empty());
+        assert_eq!(limits.provider_calls.sites.len(), 0);
     }
 
     #[test]

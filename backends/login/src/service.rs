@@ -105,6 +105,12 @@ impl Service {
         &self.state
     }
 
+    /// The limit on open connections: the configured one, or what the process' open files allow.
+    pub(crate) fn connection_limit(&self) -> usize {
+        let wanted = self.config.limits().connections;
+        self.state.descriptors.connection_limit(wanted)
+    }
+
     /// Exports the spans that are queued; blocks for at most [`signpost_kit::spans::FLUSH_TIMEOUT`].
     pub(crate) fn flush_spans(&self) {
         if let Some(tracer) = &self.tracer {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use signpost_kit::{
     clock::{Clock, Timestamp},
+    descriptors::Descriptors,
     shutdown::{Phase, wait_for_phase},
     spans::SpanCounters,
 };
@@ -83,6 +84,8 @@ pub struct State {
     /// Counts spans.
     pub(crate) spans: Arc<SpanCounters>,
     pub(crate) metrics: Arc<LoginMetrics>,
+    /// The limit on the process' open files.
+    pub(crate) descriptors: Descriptors,
     clock: Arc<dyn Clock>,
     /// Read from the store at first use, which is at the start of a program.
     seal: OnceCell<LoginSeal>,
@@ -101,6 +104,7 @@ impl State {
             logins: Logins::new(stores.logins),
             spans: Arc::default(),
             metrics: Arc::default(),
+            descriptors: Descriptors::raise_limit(),
             clock,
             seal: OnceCell::new(),
             phase: watch::Sender::new(Phase::Serving),

@@ -4,10 +4,11 @@
 //! head's first byte, so it would have to be as long as the idle timeout. So this module watches the stream itself.
 
 mod connection;
+mod places;
 mod progress;
 mod watched;
 
-use std::{error::Error, io, net::SocketAddr, time::Duration, time::Instant};
+use std::{error::Error, io, net::SocketAddr, sync::Arc, time::Duration, time::Instant};
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -19,18 +20,26 @@ use tokio::{
 };
 use tokio_util::task::TaskTracker;
 
-use self::connection::serve_connection;
+use self::{
+    connection::serve_connection,
+    places::{Place, Places},
+};
 use crate::{once_a_minute::OnceAMinute, shutdown::Phase};
 
 /// Pause after a failed accept. The usual cause is a lack of descriptors, so the next one would fail immediately.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Connections above the limit: for health checks, and for those that wait for a place.
+const SPARE_CONNECTIONS: usize = 64;
+/// How long a connection above the limit waits for a place: longer than most requests take.
+const PLACE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Settings of a listener.
 #[derive(Clone, Debug)]
 pub struct HttpSettings {
     /// The listener's name in the log.
     pub name: &'static str,
-    /// Limit on open connections. A connection above it is closed immediately.
+    /// Limit on open connections. A connection above it takes the place of the longest idle one. If none becomes idle in
+    /// time, it is closed. Health checks are served at once.
     pub max_connections: usize,
     /// Timeouts of a connection.
     pub timeouts: HttpTimeouts,
@@ -65,7 +74,8 @@ pub async fn serve<H, F, B>(
     let mut closing = phase.clone();
     let closing = closing.wait_for(|phase| *phase >= Phase::Closing);
     tokio::pin!(closing);
-    let (full, failed) = (OnceAMinute::new(), OnceAMinute::new());
+    let (full, failed) = (Arc::new(OnceAMinute::new()), OnceAMinute::new());
+    let places = Arc::new(Places::default());
     loop {
         let accepted = tokio::select! {
             _ = &mut closing => break,
@@ -81,19 +91,27 @@ pub async fn serve<H, F, B>(
         };
         let now = settings();
         // No race: only this loop adds connections.
-        if connections.len() >= now.max_connections {
+        if connections.len() >= now.max_connections + SPARE_CONNECTIONS {
             drop(stream);
             log_closed(&now, &full);
             continue;
         }
         disable_delay(&stream);
+        let place = places.take(now.max_connections);
         let (handler, settings, phase) = (handler.clone(), settings.clone(), phase.clone());
+        let (places, full) = (Arc::clone(&places), Arc::clone(&full));
         let timeouts = move || settings().timeouts;
         connections.spawn(async move {
-            serve_connection(stream, timeouts, phase, move |request| {
-                handler(request, peer)
-            })
-            .await;
+            let place = match place {
+                Some(place) => Some(place),
+                None => wait_for_place(&stream, &places, now.max_connections).await,
+            };
+            let Some(place) = place else {
+                log_closed(&now, &full);
+                return;
+            };
+            let handle = move |request| handler(request, peer);
+            serve_connection(stream, timeouts, place, phase, handle).await;
         });
     }
     drop(listener);
@@ -106,6 +124,26 @@ fn disable_delay(stream: &TcpStream) {
     if let Err(cause) = stream.set_nodelay(true) {
         tracing::debug!(%cause, "cannot set TCP_NODELAY");
     }
+}
+
+/// Waits until a connection is idle or closed, and takes its place; `None` after a timeout. A health check does not wait.
+async fn wait_for_place(stream: &TcpStream, places: &Arc<Places>, max: usize) -> Option<Place> {
+    let place = async {
+        if begins_with_health_check(stream).await {
+            Place::beyond_limit()
+        } else {
+            places.wait(max).await
+        }
+    };
+    tokio::time::timeout(PLACE_TIMEOUT, place).await.ok()
+}
+
+/// Waits for the first bytes; whether they ask if the program is up or ready.
+async fn begins_with_health_check(stream: &TcpStream) -> bool {
+    let mut first = [0; b"GET /healthz ".len()];
+    let length = stream.peek(&mut first).await.unwrap_or_default();
+    let first = &first[..length];
+    first.starts_with(b"GET /healthz ") || first.starts_with(b"GET /readyz ")
 }
 
 fn log_closed(settings: &HttpSettings, full: &OnceAMinute) {

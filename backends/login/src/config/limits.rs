@@ -17,7 +17,8 @@ const CALLBACKS_PER_SECOND: u32 = 2;
 const CALLBACKS_BURST: u32 = 200;
 /// Calls to providers in flight. A healthy provider answers within half a second, so this allows 500 logins a second.
 const PROVIDER_CALLS: usize = 256;
-/// More than several gateways open to a healthy backend, and few enough for memory and file descriptors.
+/// More than several gateways open to a healthy backend, and few enough for memory and file descriptors. Half of them for
+/// requests that wait are 4,096, an eighth 1,024.
 const CONNECTIONS: usize = 8192;
 
 /// Settings of polling logins.
@@ -45,7 +46,7 @@ impl Polling {
 pub struct LoginLimits {
     /// Polling logins started by one application; default 100 per second, bursts of 1,000.
     pub starts: Rate,
-    /// Callbacks of one client address that call a provider; default 2 per second, bursts of 200. For IPv6, one /64
+    /// Callbacks of one client address that call a provider; default 20 per second, bursts of 200. For IPv6, one /64
     /// counts as an address, and one /48 has four times the limit.
     pub callbacks: Rate,
     /// Calls to providers in flight, 1 to 10,000, default 256. One client address (IPv6: one /48) gets at most an

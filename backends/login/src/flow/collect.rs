@@ -11,7 +11,7 @@ use crate::{
     error::LoginError,
     logins::{
         Completion, FailureReason, Login, LoginToken, Mode, Progress, Redemption, Ticket,
-        TicketCredential,
+        TicketCredential, Waiter,
     },
     service::Service,
 };
@@ -35,7 +35,8 @@ pub(crate) enum CheckedStatus {
     Expired,
 }
 
-/// Returns the status of the login of `token`. While it is pending, waits up to `wait` for it to change.
+/// Returns the status of the login of `token`. While it is pending, waits up to `wait` for it to change, unless too many
+/// requests wait already.
 pub(crate) async fn check(
     service: &Service,
     token: &str,
@@ -43,19 +44,25 @@ pub(crate) async fn check(
     wait: Duration,
 ) -> Result<Checked, LoginError> {
     let token: LoginToken = token.parse().map_err(|_| LoginError::LoginUnknown)?;
-    let waiter = service.state.logins.subscribe(token.hash());
+    let subscribe = || {
+        let (logins, connections) = (&service.state.logins, service.connection_limit());
+        logins.subscribe(token.hash(), application, connections)
+    };
+    let waiter = (!wait.is_zero()).then(subscribe).flatten();
     let mut deadline = tokio::time::Instant::now() + wait;
     loop {
         // Subscribed before the store is read, so that no change in between is missed.
-        let woken = waiter.woken();
+        let woken = waiter.as_ref().map(Waiter::woken);
         let login = find_polling_login(service, &token, application).await?;
         let now = service.now();
         let answers_until = login.answers_until();
-        let status_end = match login.progress(now) {
-            Progress::Pending { until } if tokio::time::Instant::now() < deadline => {
-                tokio::time::Instant::now() + until.since(now)
+        let (woken, status_end) = match (login.progress(now), woken) {
+            (Progress::Pending { until }, Some(woken))
+                if tokio::time::Instant::now() < deadline =>
+            {
+                (woken, tokio::time::Instant::now() + until.since(now))
             }
-            progress => {
+            (progress, _) => {
                 let status = status(service, &token, &login, progress).await?;
                 return Ok(Checked {
                     status,

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use gateway_protocol::app::AppId;
 use signpost_store::StoreError;
 
 use super::{FinishTimes, LoginStore, Outcome, StateHash, Waiter, Waiters};
@@ -47,8 +48,13 @@ impl Logins {
 
     /// As [`Waiters::subscribe`].
     #[must_use]
-    pub fn subscribe(&self, state: StateHash) -> Waiter {
-        self.waiters.subscribe(state)
+    pub fn subscribe(
+        &self,
+        state: StateHash,
+        application: AppId,
+        connections: usize,
+    ) -> Option<Waiter> {
+        self.waiters.subscribe(state, application, connections)
     }
 
     /// Wakes the requests that wait for this login, so that they read it again.

@@ -1,80 +1,70 @@
 //! Requests that wait for a login to change.
 //!
-//! They are woken when the login is finished: in the same process at once, in others through the change feed.
+//! They are woken when the login is finished: in the same process at once, in others through the change feed. Each holds
+//! a connection of the service, so their number is limited. CONTRACT 8.
 
-use std::{
-    collections::HashMap,
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-};
-
+use gateway_protocol::app::AppId;
 use tokio::sync::Notify;
 
 use super::StateHash;
+use crate::held::{Held, HeldValues};
 
-/// The waiting requests of each login. Cheap to clone; clones share their contents.
+/// Requests that wait for one login at a time.
+const MAX_WAITS_OF_LOGIN: usize = 4;
+/// Requests of one application that wait hold at most one part in this many of the connections.
+const APPLICATION_SHARE: usize = 8;
+/// All requests that wait hold at most one part in this many of the connections. The others are for requests that do not
+/// wait.
+const TOTAL_SHARE: usize = 2;
+
+/// The waiting requests: by login, by application, and all of them. Cheap to clone; clones share their contents.
 #[derive(Clone, Default)]
-pub struct Waiters(Arc<Mutex<HashMap<StateHash, Arc<Notify>>>>);
+pub struct Waiters {
+    logins: HeldValues<StateHash, Notify>,
+    applications: HeldValues<AppId, ()>,
+    all: HeldValues<(), ()>,
+}
 
 impl Waiters {
-    /// Subscribes to changes of this login. Read the login afterwards only, so that no change is missed.
+    /// Subscribes to changes of this login; `None` if too many requests wait already, of which `connections` is the
+    /// measure. Read the login afterwards only, so that no change is missed.
     #[must_use]
-    pub fn subscribe(&self, login: StateHash) -> Waiter {
-        let notify = Arc::clone(self.lock().entry(login).or_default());
-        Waiter {
-            waiters: self.clone(),
-            login,
-            notify,
-        }
+    pub fn subscribe(
+        &self,
+        login: StateHash,
+        application: AppId,
+        connections: usize,
+    ) -> Option<Waiter> {
+        let of_application = (connections / APPLICATION_SHARE).max(1);
+        Some(Waiter {
+            _all: self.all.hold((), connections / TOTAL_SHARE, || ())?,
+            _application: self.applications.hold(application, of_application, || ())?,
+            login: self.logins.hold(login, MAX_WAITS_OF_LOGIN, Notify::new)?,
+        })
     }
 
     /// Wakes all requests that wait for this login.
     pub fn wake(&self, login: &StateHash) {
-        if let Some(notify) = self.lock().get(login) {
-            notify.notify_waiters();
-        }
+        self.logins.with(login, Notify::notify_waiters);
     }
 
     /// Wakes all waiting requests, since changes may have been missed.
     pub fn wake_all(&self) {
-        self.lock()
-            .values()
-            .for_each(|notify| notify.notify_waiters());
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<StateHash, Arc<Notify>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.logins.for_each(Notify::notify_waiters);
     }
 }
 
-impl fmt::Debug for Waiters {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "Waiters({})", self.lock().len())
-    }
-}
-
-/// A waiting request. When the last one of a login is dropped, it removes the login's entry.
-#[derive(Debug)]
+/// A waiting request.
 pub struct Waiter {
-    waiters: Waiters,
-    login: StateHash,
-    notify: Arc<Notify>,
+    login: Held<StateHash, Notify>,
+    _application: Held<AppId, ()>,
+    _all: Held<(), ()>,
 }
 
 impl Waiter {
     /// Waits for the next [`Waiters::wake`]. Calls count from the creation of the future, not from its first poll.
     pub fn woken(&self) -> impl Future<Output = ()> + '_ {
-        self.notify.notified()
-    }
-}
-
-impl Drop for Waiter {
-    fn drop(&mut self) {
-        let mut waiters = self.waiters.lock();
-        // Only the map and this waiter hold it: no other request waits, and none can subscribe while the map is locked.
-        if Arc::strong_count(&self.notify) == 2 {
-            waiters.remove(&self.login);
-        }
+        self.login.value().notified()
     }
 }
 
@@ -82,26 +72,64 @@ impl Drop for Waiter {
 mod tests {
     use super::*;
 
-    const LOGIN: StateHash = StateHash::from_bytes([1; 32]);
+    const CONNECTIONS: usize = 80;
+
+    fn login(number: usize) -> StateHash {
+        StateHash::from_bytes([u8::try_from(number).unwrap(); 32])
+    }
 
     #[tokio::test]
     async fn waking_reaches_all_subscribed_requests() {
         let waiters = Waiters::default();
-        let (one, two) = (waiters.subscribe(LOGIN), waiters.subscribe(LOGIN));
+        let subscribe = || waiters.subscribe(login(1), AppId::SINGLE, CONNECTIONS);
+        let (one, two) = (subscribe().unwrap(), subscribe().unwrap());
         let (first, second) = (one.woken(), two.woken());
-        waiters.wake(&LOGIN);
+        waiters.wake(&login(1));
+        first.await;
+        second.await;
+        let (first, second) = (one.woken(), two.woken());
+        waiters.wake_all();
         first.await;
         second.await;
     }
 
     #[test]
-    fn the_last_waiter_removes_the_entry() {
+    fn a_login_an_application_and_all_have_a_limit() {
         let waiters = Waiters::default();
-        let (one, two) = (waiters.subscribe(LOGIN), waiters.subscribe(LOGIN));
-        drop(one);
-        assert_eq!(waiters.lock().len(), 1);
-        drop(two);
-        assert_eq!(waiters.lock().len(), 0);
-        waiters.wake(&LOGIN);
+        let subscribe =
+            |login, application| waiters.subscribe(login, AppId::new(application), CONNECTIONS);
+        let of_login: Vec<_> = (0..9).filter_map(|_| subscribe(login(1), 1)).collect();
+        assert_eq!(of_login.len(), 4);
+        let others = (2..99).filter_map(|number| subscribe(login(number), 1));
+        let of_application: Vec<_> = of_login.into_iter().chain(others).collect();
+        assert_eq!(of_application.len(), 10);
+        let others = (2..99).flat_map(|application| {
+            let number = usize::try_from(application).unwrap();
+            (0..9).filter_map(move |_| subscribe(login(100 + number), application))
+        });
+        let mut all: Vec<_> = of_application.into_iter().chain(others).collect();
+        assert_eq!(all.len(), 40);
+        // One that ends makes room for one, and a refused one has held nothing.
+        assert!(subscribe(login(250), 1).is_none());
+        all.pop();
+        all.push(subscribe(login(250), 100).unwrap());
+        assert!(subscribe(login(250), 101).is_none());
+        drop(all);
+        let Waiters {
+            logins,
+            applications,
+            all,
+        } = &waiters;
+        assert_eq!((logins.len(), applications.len(), all.len()), (0, 0, 0));
+    }
+
+    #[test]
+    fn few_connections_leave_one_for_requests_that_do_not_wait() {
+        let waiters = Waiters::default();
+        let number = |connections| {
+            let subscribe = |number| waiters.subscribe(login(number), AppId::SINGLE, connections);
+            (1..9).filter_map(subscribe).collect::<Vec<_>>().len()
+        };
+        assert_eq!([0, 1, 2, 7, 16].map(number), [0, 0, 1, 1, 2]);
     }
 }

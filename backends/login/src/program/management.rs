@@ -74,7 +74,7 @@ impl BoundManagement {
             metrics: metrics(program, running.state(), counts),
         };
         let (phase, phases) = watch::channel(Phase::Serving);
-        management.start(self.listener, running.descriptors(), phases)?;
+        management.start(self.listener, running.state().descriptors, phases)?;
         tracing::info!(management = %listen, "management is listening on {{management}}");
         Ok(RunningManagement { _phase: phase })
     }

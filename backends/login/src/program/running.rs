@@ -5,7 +5,6 @@ use std::{net::SocketAddr, path::Path, sync::Arc};
 use arc_swap::ArcSwap;
 use signpost_kit::{
     config::{ConfigError, Loaded},
-    descriptors::Descriptors,
     http_server::HttpSettings,
     logging::{Logging, log_warnings},
     reload::Reload,
@@ -24,7 +23,6 @@ use crate::{
 pub(super) struct Running {
     name: &'static str,
     router: fn(Arc<Service>) -> Result<Routes, EndpointsError>,
-    descriptors: Descriptors,
     snapshot: Arc<ArcSwap<Snapshot>>,
 }
 
@@ -40,7 +38,6 @@ impl Running {
         let running = Self {
             name: program.name,
             router: program.router,
-            descriptors: Descriptors::raise_limit(),
             snapshot: Arc::new(ArcSwap::from_pointee(snapshot)),
         };
         running.warn_of_descriptors();
@@ -65,13 +62,11 @@ impl Running {
     /// The settings of new connections.
     pub(super) fn http_settings(&self) -> HttpSettings {
         let snapshot = self.snapshot.load();
-        let config = snapshot.service.config();
+        let service = &snapshot.service;
         HttpSettings {
             name: self.name,
-            max_connections: self
-                .descriptors
-                .connection_limit(config.limits().connections),
-            timeouts: config.timeouts().connection,
+            max_connections: service.connection_limit(),
+            timeouts: service.config().timeouts().connection,
         }
     }
 
@@ -85,18 +80,14 @@ impl Running {
         Ok(())
     }
 
-    /// The limit on the process' open files.
-    pub(super) const fn descriptors(&self) -> Descriptors {
-        self.descriptors
-    }
-
     fn warn_of_descriptors(&self) {
-        let wanted = self.service().config().limits().connections;
-        let possible = self.descriptors.connection_limit(wanted);
+        let service = self.service();
+        let wanted = service.config().limits().connections;
+        let possible = service.connection_limit();
         if possible < wanted {
             tracing::warn!(
                 wanted,
-                descriptors = self.descriptors.limit(),
+                descriptors = service.state().descriptors.limit(),
                 possible,
                 "limits.connections is {{wanted}}, but the limit of {{descriptors}} file descriptors allows only {{possible}} connections"
             );

@@ -24,6 +24,7 @@ use tokio::{
 
 use super::{
     HttpTimeouts,
+    places::Place,
     progress::{Progress, Stage},
     watched::{WatchedBody, WatchedStream},
 };
@@ -48,8 +49,8 @@ enum Ended {
     Closed,
     /// A timeout expired.
     TimedOut,
-    /// The program stops, and no request is in flight.
-    Stopped,
+    /// No request is in flight, and the program stops, or a new connection needs the place.
+    WhileIdle,
 }
 
 /// How far a stop of the program has come on one connection.
@@ -65,6 +66,7 @@ enum Stop {
 pub(super) async fn serve_connection<H, F, B>(
     stream: TcpStream,
     timeouts: impl Fn() -> HttpTimeouts + Send + Sync + 'static,
+    place: Place,
     phase: watch::Receiver<Phase>,
     handler: H,
 ) where
@@ -73,7 +75,7 @@ pub(super) async fn serve_connection<H, F, B>(
     B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + 'static,
 {
     let first_deadline = Instant::now() + timeouts().head;
-    let progress = Arc::new(Progress::new(timeouts));
+    let progress = Arc::new(Progress::new(timeouts, place));
     let stream = WatchedStream {
         stream,
         progress: Arc::clone(&progress),
@@ -98,18 +100,22 @@ pub(super) async fn serve_connection<H, F, B>(
     let mut closing = pin!(closing.wait_for(|phase| *phase >= Phase::Closing));
     let mut stop = Stop::NotYet;
     let mut alarm = pin!(sleep_until(first_deadline));
+    let mut is_place_needed = pin!(progress.place().is_needed());
     let ended = poll_fn(|context| {
         // Polled first: a request that has arrived is served before a stop closes idle connections.
         if Pin::new(&mut connection).poll(context).is_ready() {
             return Poll::Ready(Ended::Closed);
         }
+        let is_idle = matches!(progress.stage(), Stage::Idle { .. });
+        if is_idle && progress.has_begun() && is_place_needed.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Ended::WhileIdle);
+        }
         if matches!(stop, Stop::NotYet) && closing.as_mut().poll(context).is_ready() {
             stop = Stop::Settling(Box::pin(sleep(SETTLE_TIME)));
         }
         if let Stop::Settling(settled) = &mut stop {
-            let is_idle = matches!(progress.stage(), Stage::Idle { .. });
             if is_idle && (progress.has_begun() || settled.as_mut().poll(context).is_ready()) {
-                return Poll::Ready(Ended::Stopped);
+                return Poll::Ready(Ended::WhileIdle);
             }
             if !is_idle {
                 stop = Stop::Begun;

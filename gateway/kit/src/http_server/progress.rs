@@ -4,11 +4,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::time::Instant;
 
-use super::HttpTimeouts;
+use super::{
+    HttpTimeouts,
+    places::{IdleEntry, Place},
+};
 
 /// Shared by the stream, the service and the response body of one connection, which all run in the same task.
 pub(super) struct Progress {
     timeouts: Box<dyn Fn() -> HttpTimeouts + Send + Sync>,
+    place: Place,
     state: Mutex<State>,
 }
 
@@ -19,6 +23,8 @@ struct State {
     send_deadline: Option<Instant>,
     saw_end: bool,
     has_begun: bool,
+    /// While the connection is idle after a request.
+    idle: Option<IdleEntry>,
 }
 
 /// What the connection waits for.
@@ -34,15 +40,20 @@ pub(super) enum Stage {
 
 impl Progress {
     /// A new connection: the head timeout applies to its first byte. `timeouts` is called at each use.
-    pub(super) fn new(timeouts: impl Fn() -> HttpTimeouts + Send + Sync + 'static) -> Self {
+    pub(super) fn new(
+        timeouts: impl Fn() -> HttpTimeouts + Send + Sync + 'static,
+        place: Place,
+    ) -> Self {
         let until = Instant::now() + timeouts().head;
         Self {
             timeouts: Box::new(timeouts),
+            place,
             state: Mutex::new(State {
                 stage: Stage::Idle { until },
                 send_deadline: None,
                 saw_end: false,
                 has_begun: false,
+                idle: None,
             }),
         }
     }
@@ -59,6 +70,10 @@ impl Progress {
     /// Whether a request has begun.
     pub(super) fn has_begun(&self) -> bool {
         self.state().has_begun
+    }
+
+    pub(super) fn place(&self) -> &Place {
+        &self.place
     }
 
     /// When the connection must be closed unless it makes progress.
@@ -79,6 +94,7 @@ impl Progress {
         } else if let Stage::Idle { .. } = state.stage {
             let until = Instant::now() + (self.timeouts)().head;
             state.stage = Stage::Head { until };
+            state.idle = None;
         }
     }
 
@@ -87,6 +103,7 @@ impl Progress {
         let mut state = self.state();
         state.stage = Stage::Serving;
         state.has_begun = true;
+        state.idle = None;
     }
 
     /// Records that a response is complete.
@@ -95,6 +112,7 @@ impl Progress {
         if state.stage == Stage::Serving {
             let until = Instant::now() + (self.timeouts)().idle;
             state.stage = Stage::Idle { until };
+            state.idle = self.place.offer();
         }
     }
 

@@ -173,25 +173,91 @@ async fn a_response_that_the_client_does_not_read_times_out() {
     drop(stream);
 }
 
+const PATIENT: HttpTimeouts = HttpTimeouts {
+    head: LONG,
+    idle: LONG,
+    send: LONG,
+};
+
 #[tokio::test]
-async fn a_connection_above_the_limit_is_closed_immediately() {
-    let server = Server::start(
-        2,
-        HttpTimeouts {
-            head: LONG,
-            idle: LONG,
-            send: LONG,
-        },
-    )
-    .await;
+async fn a_connection_above_the_limit_is_closed_unless_it_is_a_health_check() {
+    let server = Server::start(2, PATIENT).await;
     let mut open = [server.connect().await, server.connect().await];
     for stream in &mut open {
+        send(stream, &GET[..20]).await;
+    }
+    // All at once: some wait for a place, and are closed as well, since none becomes free in time.
+    let mut closed = Vec::new();
+    for _ in 0..SPARE_CONNECTIONS - 4 {
+        let mut stream = server.connect().await;
+        send(&mut stream, GET).await;
+        closed.push(stream);
+    }
+    for path in ["/healthz", "/readyz"] {
+        let mut stream = server.connect().await;
+        // The connection ends with it, although the request does not ask for that.
+        let check = format!("GET {path} HTTP/1.1\r\nHost: test\r\n\r\n");
+        send(&mut stream, check.as_bytes()).await;
+        let answer = read_to_end(&mut stream).await;
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    }
+    // Above the spare connections, they are closed at once; silent ones like others.
+    for _ in 0..2 * SPARE_CONNECTIONS {
+        closed.push(server.connect().await);
+    }
+    for mut stream in closed {
+        assert_eq!(read_to_end(&mut stream).await, "");
+    }
+    drop(open);
+    wait_until_served(&server).await;
+}
+
+#[tokio::test]
+async fn a_connection_above_the_limit_gets_the_next_place() {
+    let server = Server::start(2, PATIENT).await;
+    let mut streams = [server.connect().await, server.connect().await];
+    for stream in &mut streams {
+        send(stream, b"GET /slow HTTP/1.1\r\nHost: test\r\n\r\n").await;
+    }
+    let mut waiting = Vec::new();
+    for _ in 0..SPARE_CONNECTIONS / 2 {
+        let mut stream = server.connect().await;
+        send(&mut stream, GET).await;
+        waiting.push(stream);
+    }
+    for stream in streams.iter_mut().chain(&mut waiting) {
+        assert!(read_head(stream).await.starts_with("HTTP/1.1 200 "));
+    }
+}
+
+#[tokio::test]
+async fn the_longest_idle_connection_makes_room() {
+    let server = Server::start(2, PATIENT).await;
+    let mut first = server.connect().await;
+    let mut second = server.connect().await;
+    for stream in [&mut first, &mut second] {
         send(stream, GET).await;
         assert!(read_head(stream).await.starts_with("HTTP/1.1 200 "));
     }
-    assert_eq!(read_to_end(&mut server.connect().await).await, "");
-    drop(open);
-    wait_until_served(&server).await;
+    send(&mut first, &GET[..20]).await;
+    let mut third = server.connect().await;
+    send(&mut third, GET).await;
+    assert!(read_head(&mut third).await.starts_with("HTTP/1.1 200 "));
+    assert_eq!(read_to_end(&mut second).await, "");
+    // Any number of them, one after the other.
+    let mut open = vec![third];
+    for _ in 0..2 * SPARE_CONNECTIONS {
+        let mut next = server.connect().await;
+        send(&mut next, GET).await;
+        assert!(read_head(&mut next).await.starts_with("HTTP/1.1 200 "));
+        open.push(next);
+    }
+    for mut closed in open.drain(..2 * SPARE_CONNECTIONS) {
+        assert_eq!(read_to_end(&mut closed).await, "");
+    }
+    // A connection with a request is never closed for another one.
+    send(&mut first, &GET[20..]).await;
+    assert!(read_head(&mut first).await.starts_with("HTTP/1.1 200 "));
 }
 
 /// Connects until a connection is served.

@@ -2,7 +2,9 @@
 
 use end_to_end::{
     browser::{Browser, Decision},
+    program::Program,
     stack::Stack,
+    waiting::until,
 };
 
 /// Addresses that a careless comparison with `https://app.example` would accept, and some that are plainly wrong.
@@ -103,4 +105,61 @@ async fn an_unusual_return_to_leads_to_the_allowed_origin() {
             .count();
         assert!(tickets >= 1, "{unusual}: {url}");
     }
+}
+
+/// #22
+#[tokio::test]
+async fn an_origin_that_the_application_has_lost_is_not_returned_to() {
+    let stack = Stack::builder().multi().start().await;
+    let origin = ["--return-to", "https://app.example"];
+    let application = stack.create_application("one", &origin);
+    let client = stack.client_of(&application);
+    let target = ("return_to", "https://app.example/");
+    let mut begun = Vec::new();
+    for decision in [Decision::Allow, Decision::Deny] {
+        let mut browser = Browser::default();
+        let provider = browser.open(&client.login_url(&[target])).await;
+        let back = browser.decide(&provider, "ada", decision).await;
+        begun.push((browser, back));
+    }
+    let update = ["app", "update", &application.ident, "--no-return-to"];
+    assert!(stack.command(&update).status.success());
+    until("the origin to be gone", || async {
+        let answer = client.get("/login").param(target.0, target.1).send().await;
+        (answer.status == 403).then_some(())
+    })
+    .await;
+    for (mut browser, back) in begun {
+        let answer = browser.follow(back).await.answer;
+        answer.rejected(403, "return_to_not_allowed");
+        assert_eq!(answer.header("location"), None);
+    }
+    let exchanges = stack.provider_counts().await["token"].as_u64();
+    assert_eq!(exchanges.unwrap_or(0), 0);
+    let rows = stack.store().query("SELECT count(*) FROM logins").number();
+    assert_eq!(rows, 0);
+}
+
+/// #22
+#[tokio::test]
+async fn an_origin_that_a_reload_removed_is_not_returned_to() {
+    let origins = |origins: &str| format!("[application]\nreturn_to = [{origins}]");
+    let both = origins("\"https://app.example\", \"https://other.example\"");
+    let stack = Stack::builder().backends(&both).start().await;
+    let client = stack.client();
+    let mut begun = Vec::new();
+    for target in ["https://app.example/", "https://other.example/"] {
+        let mut browser = Browser::default();
+        let url = client.login_url(&[("return_to", target)]);
+        let provider = browser.open(&url).await;
+        let back = browser.decide(&provider, "ada", Decision::Allow).await;
+        begun.push((browser, back));
+    }
+    stack.configure(Program::V1, &origins("\"https://other.example\""));
+    assert!(stack.reload(Program::V1).status.success());
+    let [(mut removed, back_removed), (mut other, back_other)] = begun.try_into().unwrap();
+    let answer = removed.follow(back_removed).await.answer;
+    answer.rejected(403, "return_to_not_allowed");
+    let back = other.follow(back_other).await;
+    assert!(back.redirect_param("ticket").is_some(), "{}", back.text());
 }

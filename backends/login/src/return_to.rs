@@ -43,9 +43,8 @@ impl ReturnTo {
             .any(|(name, _)| OUTCOMES.contains(&&*name));
         // The parser may have percent-encoded characters, so the URL can be longer than the text.
         let is_short = url.as_str().len() <= MAX_BYTES;
-        let is_allowed =
-            is_short && !has_outcome && allowed.iter().any(|origin| origin.contains(&url));
-        is_allowed.then_some(Self(url))
+        let is_valid = is_short && !has_outcome && is_allowed(&url, allowed);
+        is_valid.then_some(Self(url))
     }
 
     /// Returns the URL.
@@ -53,6 +52,12 @@ impl ReturnTo {
     pub fn into_url(self) -> Url {
         self.0
     }
+}
+
+/// Whether the URL has one of the `allowed` origins.
+#[must_use]
+pub fn is_allowed(url: &Url, allowed: &[Origin]) -> bool {
+    allowed.iter().any(|origin| origin.contains(url))
 }
 
 /// Adds the ticket to the query.

@@ -23,7 +23,7 @@ use crate::{
     },
     metrics::providers::{LoginMode, LoginOutcome},
     oauth::ProviderFault,
-    return_to::{with_error, with_ticket},
+    return_to::{is_allowed, with_error, with_ticket},
     service::Service,
     trace::carried,
 };
@@ -70,6 +70,7 @@ pub(crate) async fn finish_login(
     callback: &Callback<'_>,
 ) -> Result<CallbackResponse, LoginError> {
     let found = find_callback_login(service, request).await?;
+    ensure_return_to_allowed(&found)?;
     let provider = service.providers.find(&found.login.provider);
     let is_issuer = |iss: &str| provider.is_some_and(|provider| provider.is_issuer(iss));
     if !callback.iss.is_none_or(is_issuer) {
@@ -125,6 +126,16 @@ async fn find_callback_login(
     match seal.expiry_of(&state) {
         Some(expires_at) => find_redirect_login(service, request, seal, state, expires_at).await,
         None => find_polling_login(service, request).await,
+    }
+}
+
+/// Checks the origin that the login returns to again: the application may have lost it since the login began.
+fn ensure_return_to_allowed(found: &CallbackLogin) -> Result<(), LoginError> {
+    match &found.login.mode {
+        Mode::Redirect {
+            return_to: Some(url),
+        } if !is_allowed(url, &found.application.return_to) => Err(LoginError::ReturnToNotAllowed),
+        Mode::Redirect { .. } | Mode::Polling { .. } => Ok(()),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! | what | limit |
 //! | --- | --- |
-//! | callbacks that call a provider | rate for each client network; an IPv6 /48 has a higher one |
+//! | callbacks that call a provider, of browsers with the login's cookie | rate for each client network; an IPv6 /48 has a higher one |
 //! | calls to providers in flight | number in total, and for each site |
 //! | failed redirect logins that are stored | number in total for each `login_ttl` |
 //! | polling logins, which are signed | rate for each application |

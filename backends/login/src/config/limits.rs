@@ -12,8 +12,8 @@ const INTERVAL_SECONDS: u64 = 2;
 /// Polling logins of one application: the peak of a busy game. Each leaves a row for `login_ttl` and an hour.
 const STARTS_PER_SECOND: u32 = 100;
 const STARTS_BURST: u32 = 1_000;
-/// Callbacks of one address: an office where a thousand users log in within ten minutes.
-const CALLBACKS_PER_SECOND: u32 = 2;
+/// Callbacks of one address: a company where a thousand users log in within a minute.
+const CALLBACKS_PER_SECOND: u32 = 20;
 const CALLBACKS_BURST: u32 = 200;
 /// Calls to providers in flight. A healthy provider answers within half a second, so this allows 500 logins a second.
 const PROVIDER_CALLS: usize = 256;

@@ -2,7 +2,7 @@
 
 use std::{path::Path, time::Duration};
 
-use signpost_kit::shutdown::ShutdownSettings;
+use signpost_kit::{rate_limit::Rate, shutdown::ShutdownSettings};
 
 use super::*;
 use crate::testing::config_text_with_provider;
@@ -42,6 +42,7 @@ fn a_provider_is_enough_and_the_defaults_are_the_contracts() {
     );
     assert!(config.polling().confirm);
     assert_eq!(config.limits().connections, 8192);
+    assert_eq!(config.limits().callbacks, Rate::new(20, 200).unwrap());
     assert_eq!(config.timeouts().connection.head.as_secs(), 10);
     assert_eq!(config.timeouts().connection.idle.as_secs(), 120);
     assert_eq!(config.timeouts().body.as_secs(), 10);

@@ -63,7 +63,7 @@ pub(crate) enum BrowserOutcome {
 }
 
 /// Completes or fails the login of a callback. Callbacks from another browser or provider, and second ones, are
-/// rejected and change nothing.
+/// rejected and change nothing. Only callbacks of the login's own browser count against the limit.
 pub(crate) async fn finish_login(
     service: &Arc<Service>,
     request: &BrowserRequest<'_>,

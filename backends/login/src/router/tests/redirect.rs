@@ -318,6 +318,17 @@ async fn beginning_stores_nothing_and_callbacks_are_limited_by_address() {
         setup.call("GET", "/login", &[]).await.state();
     }
     assert_eq!(setup.store.count("logins").await, 0);
+    // Without the login's own cookie, a callback does not count.
+    let target = format!("/login?state={}&code=me", begun.state());
+    let others = setup.call("GET", "/login", &[]).await.cookie();
+    let own = begun.cookie();
+    let (name, _) = own.split_once('=').unwrap();
+    let forged = format!("{name}=forged");
+    for cookie in ["", &others, &forged].repeat(5) {
+        let headers = [("x-forwarded-for", "192.0.2.1"), ("cookie", cookie)];
+        let mismatch = setup.raw("GET", &target, &headers).await;
+        mismatch.assert_problem(400, "login_mismatch");
+    }
     for _ in 0..2 {
         let other = setup.call("GET", "/login", &[]).await;
         let made_up = callback(&other, "192.0.2.1", "code=fail").await;

@@ -2,7 +2,7 @@
 
 use end_to_end::{
     program::Program,
-    raw_connection::{RawAnswer, request},
+    raw_connection::{RawAnswer, RawConnection, request},
     recording_backend::Behaviour,
     stack::Stack,
 };
@@ -93,4 +93,67 @@ async fn the_connection_header_cannot_remove_the_content_type_of_a_form() {
         Some("application/x-www-form-urlencoded")
     );
     assert_eq!(arrived.body, form.as_bytes());
+}
+
+/// Thereby a gateway recognises an answer to another request. CONTRACT 9, #22
+#[tokio::test]
+async fn every_answer_of_the_login_service_has_the_id_of_its_request() {
+    let secret =
+        "gateway_secret = \"8b1a9953c4611296a827abf8c47804d7\"\n[timeouts]\nbody_seconds = 1";
+    let stack = Stack::builder().gateway(secret.lines().next().unwrap());
+    let stack = stack.backends(secret).start().await;
+    let large = vec![b'x'; 64 * 1024 + 1];
+    let form = "Content-Type: application/x-www-form-urlencoded";
+    let unfinished = "Content-Length: 9";
+    let secret = "X-Gateway-Secret: 8b1a9953c4611296a827abf8c47804d7";
+    let of_client = [secret, "X-Gateway-Version: v1", "X-Gateway-App-Id: 0"];
+    let calls: [(u16, &str, &str, &[&str], &[u8]); 14] = [
+        (200, "GET", "/healthz", &[], b""),
+        (200, "GET", "/readyz", &[], b""),
+        (404, "GET", "/healthz", &of_client, b""),
+        (405, "POST", "/healthz", &[], b""),
+        (403, "GET", "/user", &[], b""),
+        (403, "GET", "/x", &[], b""),
+        (302, "GET", "/login", &of_client, b""),
+        (404, "GET", "/login?state=v1.x&code=c", &[secret], b""),
+        (404, "GET", "/x", &of_client, b""),
+        (401, "GET", "/user", &of_client, b""),
+        (405, "DELETE", "/user", &of_client, b""),
+        (
+            400,
+            "POST",
+            "/check",
+            &[&of_client[..], &[form]].concat(),
+            b"a=%",
+        ),
+        (
+            413,
+            "POST",
+            "/login",
+            &[&of_client[..], &[form]].concat(),
+            &large,
+        ),
+        (
+            408,
+            "POST",
+            "/login",
+            &[&of_client[..], &[form, unfinished]].concat(),
+            b"",
+        ),
+    ];
+    for (number, (status, method, target, headers, body)) in calls.into_iter().enumerate() {
+        let id = format!("request-{number}");
+        let named = format!("X-Request-Id: {id}");
+        let length = format!("Content-Length: {}", body.len());
+        let mut headers = [headers, &[&*named]].concat();
+        if !body.is_empty() {
+            headers.push(&length);
+        }
+        let mut connection = RawConnection::open(stack.addresses().v1).await;
+        let bytes = request(method, target, &headers, body);
+        connection.send(&bytes).await;
+        let answer = connection.answer().await.unwrap();
+        assert_eq!(answer.status, status, "{method} {target}: {}", answer.head);
+        assert_eq!(answer.header("x-request-id"), Some(&*id), "{target}");
+    }
 }

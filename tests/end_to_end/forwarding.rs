@@ -125,7 +125,7 @@ async fn a_form_of_the_maximum_size_arrives_whole() {
 }
 
 /// Lines that a client may send and that must not reach a backend with this value.
-const UNWANTED: [&str; 26] = [
+const UNWANTED: [&str; 33] = [
     "X-Gateway-Secret: guess",
     "X-Gateway-App: another",
     "X-Gateway-App-Id: 1",
@@ -152,6 +152,13 @@ const UNWANTED: [&str; 26] = [
     "TE: trailers",
     "Upgrade: websocket",
     "X-Method-Override: DELETE",
+    "b3: 0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-1",
+    "X-B3-Sampled: 1",
+    "baggage: a=b",
+    "X-Cloud-Trace-Context: 105445aa7843bc8bf206b12000100000/1;o=1",
+    "uber-trace-id: 1:2:0:1",
+    "X-Datadog-Trace-Id: 1",
+    "x_amzn_trace_id: Root=1",
 ];
 
 #[tokio::test]
@@ -472,7 +479,7 @@ async fn a_request_whose_answer_began_is_not_retried() {
 }
 
 #[tokio::test]
-async fn headers_that_name_another_client_or_target_are_always_removed() {
+async fn headers_that_name_another_client_user_or_target_are_always_removed() {
     let removed = [
         "X-Override-URL: /admin",
         "X-Envoy-Original-Path: /admin",
@@ -486,6 +493,33 @@ async fn headers_that_name_another_client_or_target_are_always_removed() {
         "X-Cluster-Client-IP: 203.0.113.9",
         "X-Method: DELETE",
         "X_Method: DELETE",
+        "X-Scheme: https",
+        "Front-End-Https: on",
+        "Client-Cert: :MIIB:",
+        "Client-Cert-Chain: :MIIB:",
+        "X-SSL-Client-Verify: SUCCESS",
+        "SSL_CLIENT_S_DN: CN=admin",
+        "ssl-client-verify: SUCCESS",
+        "X-Client-Cert: MIIB",
+        "X-Forwarded-Client-Cert: Subject=admin",
+        "X-Forwarded-Tls-Client-Cert-Info: Subject=admin",
+        "X-ARR-ClientCert: MIIB",
+        "X-Amzn-Mtls-Clientcert: MIIB",
+        "Remote-User: admin",
+        "Remote_User: admin",
+        "X-Remote-Group: system:masters",
+        "X-Remote-Extra-Scopes: all",
+        "X-Forwarded-User: admin",
+        "X-Forwarded-Access-Token: guess",
+        "X-Auth-Request-Email: admin@acme.example",
+        "X-WEBAUTH-USER: admin",
+        "X-Goog-Authenticated-User-Email: admin",
+        "X-Goog-IAP-JWT-Assertion: guess",
+        "X-Amzn-Oidc-Identity: admin",
+        "X-MS-CLIENT-PRINCIPAL-NAME: admin",
+        "Cf-Access-Authenticated-User-Email: admin",
+        "Tailscale-User-Login: admin",
+        "$WSRU: admin",
     ];
     for trusted in ["", "trusted_proxies = [\"127.0.0.1\"]"] {
         let backend = RecordingBackend::start().await;
@@ -496,6 +530,27 @@ async fn headers_that_name_another_client_or_target_are_always_removed() {
             let (name, _) = line.split_once(':').unwrap();
             let name = name.to_lowercase();
             assert_eq!(arrived.value(&name), None, "{name} {trusted}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn further_headers_of_traces_are_passed_on_from_a_trusted_proxy_only() {
+    let lines = [
+        "b3: 0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-1",
+        "baggage: a=b",
+        "X-Amzn-Trace-Id: Root=1",
+        "X-Datadog-Trace-Id: 1",
+    ];
+    for (trusted, passes) in [("", false), ("trusted_proxies = [\"127.0.0.1\"]", true)] {
+        let backend = RecordingBackend::start().await;
+        let stack = Stack::builder().in_front_of(&backend).gateway(trusted);
+        let stack = stack.start().await;
+        let arrived = pass(&stack, &backend, &request("GET", "/x", &lines, b"")).await;
+        for line in lines {
+            let (name, value) = line.split_once(": ").unwrap();
+            let expected = passes.then_some(value);
+            assert_eq!(arrived.value(&name.to_lowercase()), expected, "{name}");
         }
     }
 }

@@ -45,8 +45,6 @@ pub const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-p
 pub const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 /// W3C Trace Context.
 pub const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
-/// W3C Trace Context, the vendors' part.
-const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
 /// What a rate limit leaves (draft-ietf-httpapi-ratelimit-headers-10).
 pub const RATELIMIT: HeaderName = HeaderName::from_static("ratelimit");
@@ -61,82 +59,240 @@ pub const SUNSET: HeaderName = HeaderName::from_static("sunset");
 /// Prefix (in lower case) of the gateway's internal headers, in both directions.
 pub const INTERNAL_PREFIX: &str = "x-gateway-";
 
-/// Headers about the origin of a request: passed from a trusted proxy, removed from any other client. CONTRACT 1.
-const PROXY_HEADERS: [&str; 9] = [
-    "forwarded",
-    "x-forwarded",
-    "x-forwarded-for",
-    "x-forwarded-proto",
-    "x-forwarded-host",
-    "x-real-ip",
-    "x-request-id",
-    "traceparent",
-    "tracestate",
-];
-
-/// Prefix of further headers like [`PROXY_HEADERS`].
-const FORWARDED_PREFIX: &str = "x-forwarded-";
-
-/// Further headers in which some proxies and CDNs send the client's address; always removed.
+/// The role of each known header, in lower case; `*` at the end of a name stands for any rest. Of two entries for a name
+/// the first one counts. CONTRACT 1 has the same names.
 ///
-/// Also from a trusted proxy: one that does not set such a header passes on its client's. The address to use is in
-/// `X-Forwarded-For`, of which the gateway keeps only the entries of trusted proxies.
-const CLIENT_ADDRESS_HEADERS: [&str; 22] = [
-    "cf-connecting-ip",
-    "cf-connecting-ipv6",
-    "cf-pseudo-ipv4",
-    "client-ip",
-    "cluster-client-ip",
-    "fastly-client-ip",
-    "forwarded-for",
-    "http-client-ip",
-    "http-x-forwarded-for",
-    "proxy-client-ip",
-    "remote-addr",
-    "true-client-ip",
-    "wl-proxy-client-ip",
-    "x-azure-clientip",
-    "x-azure-socketip",
-    "x-client-ip",
-    "x-cluster-client-ip",
-    "x-envoy-external-address",
-    "x-originating-ip",
-    "x-proxyuser-ip",
-    "x-remote-addr",
-    "x-remote-ip",
-];
-
-/// Headers that could make a backend see another request than the one that was verified; always removed. CONTRACT 1.
-const OVERRIDE_HEADERS: [&str; 10] = [
-    "x-host",
-    "x-http-host-override",
-    "x-http-method",
-    "x-http-method-override",
-    "x-http-path-override",
-    "x-method",
-    "x-method-override",
-    "x-override-method",
-    "x-override-uri",
-    "x-override-url",
-];
-
-/// Prefixes of such headers, and of those in which a proxy keeps replaced values: `X-Original-URL`,
-/// `X-Original-Forwarded-For`, `X-Rewrite-URL`, `X-Envoy-Original-Path`. Always removed, too.
-const OVERRIDE_PREFIXES: [&str; 3] = ["x-original-", "x-rewrite-", "x-envoy-original-"];
-
-/// Headers of one connection only (RFC 9110 section 7.6.1), and those that end at the gateway. CONTRACT 1 and 2.
-const HOP_BY_HOP_HEADERS: [&str; 11] = [
-    "connection",
-    "keep-alive",
-    "proxy-connection",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-    "http2-settings",
-    "expect",
+/// Client addresses, schemes and identities are removed from a trusted proxy's requests, too: a proxy that does not set
+/// such a header passes on its client's. The client's address is in `X-Forwarded-For`, its scheme in
+/// `X-Forwarded-Proto`, its certificate in `X-Gateway-Client-Cert-Subject`.
+const KNOWN: [(HeaderRole, &[&str]); 24] = [
+    (HeaderRole::Host, &["host"]),
+    (HeaderRole::ContentType, &["content-type"]),
+    (HeaderRole::ContentLength, &["content-length"]),
+    (HeaderRole::ContentEncoding, &["content-encoding"]),
+    (HeaderRole::Connection, &["connection"]),
+    (HeaderRole::Expect, &["expect"]),
+    (HeaderRole::RequestId, &["x-request-id"]),
+    (HeaderRole::Traceparent, &["traceparent"]),
+    (HeaderRole::Tracestate, &["tracestate"]),
+    (HeaderRole::ForwardedFor, &["x-forwarded-for"]),
+    (HeaderRole::ForwardedProto, &["x-forwarded-proto"]),
+    (HeaderRole::ForwardedHost, &["x-forwarded-host"]),
+    (HeaderRole::Forwarded, &["forwarded"]),
+    // The gateway's own: `INTERNAL_PREFIX`.
+    (HeaderRole::Removed, &["x-gateway-*"]),
+    // Headers of one connection only (RFC 9110 section 7.6.1), and those that end at the gateway.
+    (
+        HeaderRole::Removed,
+        &[
+            "keep-alive",
+            "proxy-connection",
+            "proxy-authenticate",
+            "proxy-authorization",
+            "te",
+            "trailer",
+            "transfer-encoding",
+            "upgrade",
+            "http2-settings",
+        ],
+    ),
+    // What could make a backend see another request than the one that was verified, or a proxy before it handle the
+    // request in another way.
+    (
+        HeaderRole::Removed,
+        &[
+            "l5d-*",
+            "proxy",
+            "x-envoy-*",
+            "x-host",
+            "x-http-host-override",
+            "x-http-method",
+            "x-http-method-override",
+            "x-http-path-override",
+            "x-method",
+            "x-method-override",
+            "x-original-*",
+            "x-override-method",
+            "x-override-uri",
+            "x-override-url",
+            "x-rewrite-*",
+        ],
+    ),
+    // The client's address.
+    (
+        HeaderRole::Removed,
+        &[
+            "ali-cdn-real-ip",
+            "cdn-src-ip",
+            "cf-connecting-ip",
+            "cf-connecting-ipv6",
+            "cf-pseudo-ipv4",
+            "client-ip",
+            "cloudfront-viewer-address",
+            "cluster-client-ip",
+            "coming-from",
+            "do-connecting-ip",
+            "eo-connecting-ip",
+            "fastly-client-ip",
+            "fly-client-ip",
+            "forwarded-for",
+            "http-client-ip",
+            "http-x-forwarded-for",
+            "incap-client-ip",
+            "proxy-client-ip",
+            "true-client-ip",
+            "x-azure-clientip",
+            "x-azure-socketip",
+            "x-client-ip",
+            "x-cluster-client-ip",
+            "x-coming-from",
+            "x-forwarded-client-ip",
+            "x-nf-client-connection-ip",
+            "x-originating-ip",
+            "x-proxyuser-ip",
+            "x-real-client-ip",
+            "x-sucuri-clientip",
+            "x-true-client-ip",
+            "x-vercel-forwarded-for",
+            "x-vercel-proxied-for",
+        ],
+    ),
+    // The client's scheme.
+    (
+        HeaderRole::Removed,
+        &[
+            "cloudfront-forwarded-proto",
+            "fastly-ssl",
+            "front-end-https",
+            "x-arr-ssl",
+            "x-scheme",
+            "x-url-scheme",
+        ],
+    ),
+    // The client's certificate: RFC 9440, and the headers of servers that end TLS.
+    (
+        HeaderRole::Removed,
+        &[
+            "cf-cert-*",
+            "cf-client-cert-*",
+            "client-cert",
+            "client-cert-chain",
+            "ssl-client-*",
+            "x-amzn-mtls-*",
+            "x-arr-clientcert",
+            "x-client-cert*",
+            "x-client-cn",
+            "x-client-dn",
+            "x-client-issuer",
+            "x-client-san",
+            "x-client-subject",
+            "x-client-verified",
+            "x-client-verify",
+            "x-forwarded-client-cert*",
+            "x-forwarded-ssl-client-*",
+            "x-forwarded-tls-client-*",
+            "x-ssl",
+            "x-ssl-*",
+            "x-tls-client-*",
+        ],
+    ),
+    // The user, as servers that authenticate requests report it.
+    (
+        HeaderRole::Removed,
+        &[
+            "cf-access-*",
+            "iv-creds",
+            "iv-groups",
+            "iv-user",
+            "mellon-*",
+            "ngrok-auth-*",
+            "oidc-*",
+            "shib-*",
+            "sm-universalid",
+            "sm-user",
+            "sm-userdn",
+            "tailscale-*",
+            "teleport-jwt-assertion",
+            "x-amzn-ava-*",
+            "x-amzn-oidc-*",
+            "x-anonymous-consumer",
+            "x-apigateway-api-*",
+            "x-auth-email",
+            "x-auth-groups",
+            "x-auth-request-*",
+            "x-auth-roles",
+            "x-auth-subject",
+            "x-auth-user",
+            "x-auth-userid",
+            "x-auth-username",
+            "x-authenticated-*",
+            "x-authentik-*",
+            "x-consumer-*",
+            "x-credential-*",
+            "x-endpoint-api-*",
+            "x-forwarded-access-token",
+            "x-forwarded-email",
+            "x-forwarded-groups",
+            "x-forwarded-preferred-username",
+            "x-forwarded-user",
+            "x-goog-authenticated-*",
+            "x-goog-iap-*",
+            "x-id-token",
+            "x-ms-client-principal*",
+            "x-ms-token-*",
+            "x-pomerium-*",
+            "x-userinfo",
+            "x-vouch-*",
+            "x-webauth-*",
+        ],
+    ),
+    // Several of these: address, user, certificate, scheme.
+    (
+        HeaderRole::Removed,
+        &[
+            "$ws*",
+            "proxy-remote-user",
+            "remote-*",
+            "wl-proxy-*",
+            "x-appengine-*",
+            "x-remote-*",
+        ],
+    ),
+    // Where a request comes from, beside the headers above.
+    (
+        HeaderRole::Proxy,
+        &["x-forwarded", "x-forwarded-*", "x-real-ip"],
+    ),
+    // The trace that a request belongs to, beside `traceparent`.
+    (
+        HeaderRole::Proxy,
+        &[
+            "b3",
+            "baggage",
+            "correlation-context",
+            "eagleeye-*",
+            "elastic-apm-traceparent",
+            "grpc-trace-bin",
+            "newrelic",
+            "ot-tracer-*",
+            "sentry-trace",
+            "sw8",
+            "sw8-*",
+            "uber-trace-id",
+            "uberctx-*",
+            "x-amzn-trace-id",
+            "x-b3-*",
+            "x-client-trace-id",
+            "x-cloud-trace-context",
+            "x-datadog-*",
+            "x-dynatrace",
+            "x-honeycomb-trace",
+            "x-instana-*",
+            "x-newrelic-*",
+            "x-ot-span-context",
+        ],
+    ),
+    (HeaderRole::Cookie, &["cookie"]),
 ];
 
 /// The prefix of the convention headers: `Acme` in `Acme-X-App`. `[A-Za-z][A-Za-z0-9-]{0,31}`.
@@ -215,10 +371,17 @@ impl HeaderNames {
             language: name(&overrides.language, "Language"),
             version: name(&overrides.version, "Version"),
             version_source: derive(prefix, "Version-Source"),
-            roles: Roles::default(),
+            roles: Roles::known(),
         };
         names.check()?;
-        names.roles = Roles::new(&names);
+        for (name, role) in [
+            (&names.authorization, HeaderRole::Authorization),
+            (&names.app, HeaderRole::App),
+            (&names.language, HeaderRole::Language),
+            (&names.version, HeaderRole::Version),
+        ] {
+            names.roles.add(name.as_str(), role);
+        }
         Ok(names)
     }
 
@@ -239,7 +402,7 @@ impl HeaderNames {
                     why: "used for another of these headers",
                 });
             }
-            if is_reserved(name.as_str()) {
+            if self.is_reserved(name.as_str()) {
                 let why = "used by HTTP, proxies or the gateway itself";
                 return Err(HeaderNamesError {
                     key,
@@ -249,6 +412,16 @@ impl HeaderNames {
             }
         }
         Ok(())
+    }
+
+    /// Whether a name (in lower case) has a meaning already, or looks like one that has.
+    fn is_reserved(&self, name: &str) -> bool {
+        const OTHERS: [&str; 5] = ["set-cookie", "origin", "referer", "user-agent", "date"];
+        name.contains('_')
+            || name.starts_with("content-")
+            || name.starts_with("accept")
+            || OTHERS.contains(&name)
+            || self.role_of(name.as_bytes()) != HeaderRole::Ordinary
     }
 
     /// The user's credential.
@@ -345,9 +518,12 @@ pub enum HeaderRole {
     ForwardedHost,
     /// `Forwarded` (RFC 7239); the gateway extends a trusted proxy's.
     Forwarded,
-    /// Another header about the origin of a request: passed only from a trusted proxy.
+    /// Another header about the origin of a request or its trace: passed only from a trusted proxy.
     Proxy,
-    /// Always removed: internal, hop-by-hop, an override of what was verified, or a look-alike with `_`.
+    /// `Cookie`; on a route without the cookies of logins.
+    Cookie,
+    /// Always removed: internal, hop-by-hop, an override of what was verified, an address, a scheme or an identity by
+    /// another server, or a look-alike with `_`.
     Removed,
     /// Any other: passed unchanged.
     Ordinary,
@@ -364,6 +540,7 @@ impl HeaderRole {
             | Self::Version
             | Self::ContentType
             | Self::ContentEncoding
+            | Self::Cookie
             | Self::Ordinary => true,
             Self::Proxy => from_trusted_proxy,
             Self::Host
@@ -382,113 +559,93 @@ impl HeaderRole {
     }
 }
 
-/// The names with a role, by length: few have the same one, so a lookup compares two or three.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// The names with a role, by their first and third letters: few have the same ones, so a lookup compares one or two.
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Roles {
-    by_length: Vec<Vec<(Box<str>, HeaderRole)>>,
+    by_letters: Vec<Vec<KnownName>>,
+}
+
+/// A name with a role, or the beginning of such names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct KnownName {
+    text: Box<str>,
+    is_beginning: bool,
+    role: HeaderRole,
 }
 
 /// Names up to this length cost no allocation.
 const INLINE_NAME: usize = 64;
 
 impl Roles {
-    fn new(names: &HeaderNames) -> Self {
-        let mut roles = Self::default();
-        for (name, role) in [
-            (names.authorization.as_str(), HeaderRole::Authorization),
-            (names.app.as_str(), HeaderRole::App),
-            (names.language.as_str(), HeaderRole::Language),
-            (names.version.as_str(), HeaderRole::Version),
-            ("host", HeaderRole::Host),
-            ("content-type", HeaderRole::ContentType),
-            ("content-length", HeaderRole::ContentLength),
-            ("content-encoding", HeaderRole::ContentEncoding),
-            ("connection", HeaderRole::Connection),
-            ("expect", HeaderRole::Expect),
-            (X_REQUEST_ID.as_str(), HeaderRole::RequestId),
-            (TRACEPARENT.as_str(), HeaderRole::Traceparent),
-            (TRACESTATE.as_str(), HeaderRole::Tracestate),
-            (X_FORWARDED_FOR.as_str(), HeaderRole::ForwardedFor),
-            (X_FORWARDED_PROTO.as_str(), HeaderRole::ForwardedProto),
-            (X_FORWARDED_HOST.as_str(), HeaderRole::ForwardedHost),
-            ("forwarded", HeaderRole::Forwarded),
-        ] {
-            roles.add(name, role);
-        }
-        // The first role of a name counts, so the roles above precede those of the lists.
-        for name in PROXY_HEADERS {
-            roles.add(name, HeaderRole::Proxy);
-        }
-        for name in HOP_BY_HOP_HEADERS
-            .iter()
-            .chain(&OVERRIDE_HEADERS)
-            .chain(&CLIENT_ADDRESS_HEADERS)
-        {
-            roles.add(name, HeaderRole::Removed);
+    /// The roles of all [`KNOWN`] names.
+    fn known() -> Self {
+        let mut roles = Self {
+            by_letters: vec![Vec::new(); 1 << 10],
+        };
+        for (role, names) in KNOWN {
+            for name in names {
+                roles.add(name, role);
+            }
         }
         roles
     }
 
     fn add(&mut self, name: &str, role: HeaderRole) {
-        if self.by_length.len() <= name.len() {
-            self.by_length.resize(name.len() + 1, Vec::new());
-        }
-        let alike = &mut self.by_length[name.len()];
-        if !alike.iter().any(|(known, _)| **known == *name) {
-            alike.push((name.into(), role));
-        }
+        let (text, is_beginning) = match name.strip_suffix('*') {
+            Some(beginning) => (beginning, true),
+            None => (name, false),
+        };
+        self.by_letters[place(text.as_bytes())].push(KnownName {
+            text: text.into(),
+            is_beginning,
+            role,
+        });
     }
 
     fn role_of(&self, name: &[u8]) -> HeaderRole {
-        let mut normal: SmallVec<[u8; INLINE_NAME]> = SmallVec::from_slice(name);
-        normal.make_ascii_lowercase();
-        if !normal.contains(&b'_') {
-            return self.role_of_lower_case(&normal);
+        if !name.contains(&b'_') {
+            return self.role_of_spelled(name);
         }
         // Some servers read `_` as `-`: the look-alike of a name with a role must not pass.
+        let mut normal: SmallVec<[u8; INLINE_NAME]> = SmallVec::from_slice(name);
         for byte in &mut normal {
             if *byte == b'_' {
                 *byte = b'-';
             }
         }
-        let is_framing = FRAMING_HEADERS
-            .iter()
-            .any(|name| name.as_bytes() == &normal[..]);
-        if is_framing || self.role_of_lower_case(&normal) != HeaderRole::Ordinary {
-            HeaderRole::Removed
-        } else {
-            HeaderRole::Ordinary
+        match self.role_of_spelled(&normal) {
+            HeaderRole::Ordinary => HeaderRole::Ordinary,
+            _ => HeaderRole::Removed,
         }
     }
 
-    /// The role of a name in lower case.
-    fn role_of_lower_case(&self, name: &[u8]) -> HeaderRole {
-        let alike = self
-            .by_length
-            .get(name.len())
-            .map_or(&[][..], Vec::as_slice);
-        if let Some((_, role)) = alike.iter().find(|(known, _)| known.as_bytes() == name) {
-            *role
-        } else if name.starts_with(INTERNAL_PREFIX.as_bytes()) || is_override(name) {
-            HeaderRole::Removed
-        } else if name.starts_with(FORWARDED_PREFIX.as_bytes()) {
-            HeaderRole::Proxy
+    /// The role of a name as it is spelled, in any letter case.
+    fn role_of_spelled(&self, name: &[u8]) -> HeaderRole {
+        let alike = self.by_letters[place(name)].iter();
+        let mut alike = alike.filter(|known| known.includes(name));
+        alike
+            .next()
+            .map_or(HeaderRole::Ordinary, |known| known.role)
+    }
+}
+
+impl KnownName {
+    fn includes(&self, name: &[u8]) -> bool {
+        let text = self.text.as_bytes();
+        if self.is_beginning {
+            name.len() >= text.len() && name[..text.len()].eq_ignore_ascii_case(text)
         } else {
-            HeaderRole::Ordinary
+            name.eq_ignore_ascii_case(text)
         }
     }
 }
 
-/// Further headers whose look-alikes with `_` are removed: they frame a request or define its meaning.
-const FRAMING_HEADERS: [&str; 7] = [
-    "host",
-    "content-length",
-    "content-type",
-    "content-encoding",
-    "transfer-encoding",
-    "authorization",
-    "cookie",
-];
+/// The place of a name in [`Roles`], the same in any letter case. Every beginning has the three letters that it depends
+/// on.
+fn place(name: &[u8]) -> usize {
+    let letter = |index: usize| usize::from(name.get(index).copied().unwrap_or_default() & 31);
+    letter(0) << 5 | letter(2)
+}
 
 /// The name is not possible for a convention header.
 #[derive(Debug, thiserror::Error)]
@@ -505,37 +662,6 @@ impl HeaderNamesError {
     pub fn key(&self) -> &'static str {
         self.key
     }
-}
-
-/// Whether a name (in lower case) has one of the [`OVERRIDE_PREFIXES`].
-fn is_override(name: &[u8]) -> bool {
-    OVERRIDE_PREFIXES
-        .iter()
-        .any(|prefix| name.starts_with(prefix.as_bytes()))
-}
-
-/// Whether a name (in lower case) has a meaning already, or looks like one that has.
-fn is_reserved(name: &str) -> bool {
-    name.contains('_')
-        || name.starts_with(INTERNAL_PREFIX)
-        || name.starts_with(FORWARDED_PREFIX)
-        || name.starts_with("content-")
-        || name.starts_with("accept")
-        || [
-            "host",
-            "cookie",
-            "set-cookie",
-            "origin",
-            "referer",
-            "user-agent",
-            "date",
-        ]
-        .contains(&name)
-        || PROXY_HEADERS.contains(&name)
-        || HOP_BY_HOP_HEADERS.contains(&name)
-        || OVERRIDE_HEADERS.contains(&name)
-        || CLIENT_ADDRESS_HEADERS.contains(&name)
-        || is_override(name.as_bytes())
 }
 
 impl fmt::Display for Prefix {
@@ -575,6 +701,48 @@ mod tests {
     }
 
     #[test]
+    fn the_contract_names_every_known_header() {
+        let contract = include_str!("../CONTRACT.md").to_lowercase();
+        let names = KNOWN.iter().flat_map(|(_, names)| *names);
+        let missing: Vec<_> = names
+            .filter(|name| !contract.contains(&format!("`{name}`")))
+            .collect();
+        assert_eq!(missing, [&""; 0]);
+    }
+
+    #[test]
+    fn the_first_entry_for_a_name_counts() {
+        let roles = Roles::known();
+        for (name, role) in [
+            ("X-Forwarded-For", HeaderRole::ForwardedFor),
+            ("x-forwarded-email", HeaderRole::Removed),
+            ("X-FORWARDED-TLS-CLIENT-CERT-INFO", HeaderRole::Removed),
+            ("x-forwarded-port", HeaderRole::Proxy),
+            ("x-forwarded-", HeaderRole::Proxy),
+            ("x-gateway-", HeaderRole::Removed),
+            ("$WSRU", HeaderRole::Removed),
+            ("b3", HeaderRole::Proxy),
+            ("B3", HeaderRole::Proxy),
+            ("X_B3_TraceId", HeaderRole::Removed),
+            ("SSL_CLIENT_S_DN", HeaderRole::Removed),
+            ("content_length", HeaderRole::Removed),
+            ("x-client-version", HeaderRole::Ordinary),
+            ("x-auth-token", HeaderRole::Ordinary),
+            ("x-b3", HeaderRole::Ordinary),
+            ("x", HeaderRole::Ordinary),
+            ("", HeaderRole::Ordinary),
+        ] {
+            assert_eq!(roles.role_of(name.as_bytes()), role, "{name}");
+        }
+        for (role, names) in KNOWN {
+            for name in names {
+                let name = name.replace('*', "any");
+                assert_eq!(roles.role_of(name.as_bytes()), role, "{name}");
+            }
+        }
+    }
+
+    #[test]
     fn a_reserved_name_is_rejected() {
         for bad in [
             "x-gateway-app-id",
@@ -588,6 +756,8 @@ mod tests {
             "x-original-url",
             "cf-connecting-ip",
             "x-method",
+            "remote-user",
+            "x-b3-traceid",
             "acme-x-version",
             "acme-x-version-source",
             "accept-language",

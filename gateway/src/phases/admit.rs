@@ -251,6 +251,7 @@ impl<'a> CollectedHeaders<'a> {
             | HeaderRole::Connection
             | HeaderRole::Tracestate
             | HeaderRole::Proxy
+            | HeaderRole::Cookie
             | HeaderRole::Removed
             | HeaderRole::Ordinary => {}
         }

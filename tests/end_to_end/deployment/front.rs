@@ -114,6 +114,11 @@ async fn address_trace_and_target_headers_of_clients_are_removed() {
         "X-Request-Id: made-up",
         "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
         "tracestate: a=b",
+        "b3: 0",
+        "X-B3-TraceId: 0af7651916cd43dd8448eb211c80319c",
+        "Baggage: a=b",
+        "sw8-correlation: a",
+        "X-Cloud-Trace-Context: a",
         "Acme-X-Language: ja",
     ];
     let arrived = front.pass(&forged).await;

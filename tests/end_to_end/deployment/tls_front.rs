@@ -199,6 +199,10 @@ async fn passes_signed_requests_and_no_claimed_address(kind: Kind) {
         "X-Original-URL: /admin",
         "X-Request-Id: claimed",
         "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        "b3: claimed",
+        "X-B3-TraceId: claimed",
+        "baggage: claimed",
+        "Remote-User: claimed",
         "X-Gateway-App-Id: 1",
     ];
     let mut connection = front.open(CLIENT).await;

@@ -119,6 +119,64 @@ async fn nothing_unverified_reaches_a_route() {
 }
 
 #[tokio::test]
+async fn a_route_neither_gets_nor_sets_the_cookies_of_logins() {
+    const LOGIN: &str = "login-0123456789abcdef";
+    let (own, other) = tokio::join!(RecordingBackend::start(), RecordingBackend::start());
+    let toml = routes(&[route("/orders", other.address())]);
+    let stack = Stack::builder()
+        .in_front_of(&own)
+        .gateway(&toml)
+        .start()
+        .await;
+    let sets = [
+        "a=1; Path=/".to_owned(),
+        format!("{LOGIN}=forged; Path=/login"),
+        format!("  __Host-{LOGIN} =forged; Secure; Path=/"),
+        format!("={LOGIN}=forged"),
+        format!("b={LOGIN}=kept"),
+    ];
+    let lines: String = sets
+        .iter()
+        .map(|set| format!("Set-Cookie: {set}\r\n"))
+        .collect();
+    let behaviour = Behaviour {
+        head: format!("HTTP/1.1 200 OK\r\n{lines}"),
+        ..Behaviour::default()
+    };
+    own.behave(behaviour.clone());
+    other.behave(behaviour);
+    let both = format!("Cookie: a=\"1\"; {LOGIN}=v; __Host-{LOGIN}=w;b=2");
+    let alone = format!("Cookie: {LOGIN}=v");
+    let mut connection = stack.raw().await;
+    for (target, expected) in [
+        ("/orders", [Some("a=\"1\";b=2"), None]),
+        (
+            "/x",
+            [
+                both.strip_prefix("Cookie: "),
+                alone.strip_prefix("Cookie: "),
+            ],
+        ),
+    ] {
+        for (line, cookie) in [&both, &alone].into_iter().zip(expected) {
+            connection.send(&request("GET", target, &[line], b"")).await;
+            let answer = connection.answer().await.unwrap();
+            let is_set = |set: &&String| answer.head.contains(set.trim());
+            let set: Vec<_> = sets.iter().filter(is_set).collect();
+            if target == "/x" {
+                assert_eq!(set.len(), sets.len(), "{}", answer.head);
+            } else {
+                assert_eq!(set, [&sets[0], &sets[4]], "{}", answer.head);
+                assert!(!answer.head.contains("forged"), "{}", answer.head);
+            }
+            let backend = if target == "/x" { &own } else { &other };
+            let arrived = backend.requests().pop().unwrap();
+            assert_eq!(arrived.value("cookie"), cookie, "{target} {line}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_route_has_its_own_balancing_and_health() {
     let (own, one, other) = tokio::join!(
         RecordingBackend::start(),

@@ -13,6 +13,7 @@
 //! | [`credential`] | the credential of a logged-in user, and its hash |
 //! | [`version`] | version names, and the source of a version |
 //! | [`login_state`] | the version that issued a login's token or `state` |
+//! | [`login_cookie`] | the cookies that bind a login to a browser |
 //! | [`language`] | the five languages, and how one is selected |
 //! | [`text`] | every text that a user may see, one Fluent file per language |
 //! | [`problem`] | error codes, their status, and RFC 9457 problem details |
@@ -25,6 +26,7 @@ pub mod form;
 pub mod header;
 pub mod language;
 pub mod log_text;
+pub mod login_cookie;
 pub mod login_state;
 pub mod param;
 pub mod problem;

@@ -18,7 +18,7 @@ use crate::{
     config::Backend,
     phases::{
         cors::is_of_cors,
-        response::{own_fields, passes_to_client},
+        response::{is_of_login, own_fields, passes_to_client},
         route::Route,
     },
     rejection::Rejection,
@@ -50,9 +50,11 @@ impl Gateway {
         if nominated.is_too_many() {
             return Err(Failure::Malformed("too many names in its Connection").into());
         }
+        let is_of_route = route.backend.name.is_of_route();
         let passed = head
             .fields(bytes)
             .filter(|(name, _)| passes_to_client(name, &nominated, names))
+            .filter(|field| !(is_of_route && is_of_login(field)))
             .filter(|(name, _)| self.cors.is_none() || !is_of_cors(name))
             .filter(|(name, _)| life_cycle.is_none_or(|one| !one.replaces(name)));
         let response = ResponseHead {

@@ -55,6 +55,8 @@ pub(crate) struct Admitted<'a> {
     /// The `traceparent` for the backend: a trusted proxy's, or that of the backend's span; `None` if the gateway begins a
     /// trace that is not recorded.
     pub traceparent: Option<HeaderValue>,
+    /// Whether it has a `Cookie`.
+    pub has_cookies: bool,
     /// The client's address, scheme and host, as reported by trusted proxies.
     pub origin: Origin,
     /// The headers that are passed to the backend unchanged, by their index in the head.
@@ -123,6 +125,7 @@ pub(crate) fn admit<'a>(
         authorization: found.authorization.map(|_| found.authorization_index),
         request_id: trusted(found.request_id).and_then(|id| id.parse().ok()),
         traceparent,
+        has_cookies: found.has_cookies,
         origin: Origin::new(
             peer,
             &found.proxy,
@@ -171,6 +174,7 @@ struct CollectedHeaders<'a> {
     request_id: Option<&'a [u8]>,
     traceparent: Option<&'a [u8]>,
     traceparents: u32,
+    has_cookies: bool,
     /// The indices of `tracestate` headers that could pass.
     tracestates: SmallVec<[u16; 1]>,
     proxy: ProxyHeaders<'a>,
@@ -243,6 +247,7 @@ impl<'a> CollectedHeaders<'a> {
                 self.traceparents += 1;
             }
             HeaderRole::RequestId => self.request_id = Some(value),
+            HeaderRole::Cookie => self.has_cookies = true,
             HeaderRole::ForwardedFor => self.proxy.forwarded_for.push(value),
             HeaderRole::Forwarded => self.proxy.forwarded.push(value),
             HeaderRole::ForwardedHost => self.proxy.host = u16::try_from(index).ok(),
@@ -251,7 +256,6 @@ impl<'a> CollectedHeaders<'a> {
             | HeaderRole::Connection
             | HeaderRole::Tracestate
             | HeaderRole::Proxy
-            | HeaderRole::Cookie
             | HeaderRole::Removed
             | HeaderRole::Ordinary => {}
         }

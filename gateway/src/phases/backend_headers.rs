@@ -11,12 +11,20 @@ use gateway_protocol::{
         X_GATEWAY_APP_ID, X_GATEWAY_CLIENT_CERT_SUBJECT, X_GATEWAY_SECRET, X_GATEWAY_VERSION,
         X_GATEWAY_VERSION_SOURCE, X_REQUEST_ID,
     },
+    login_cookie::without_login_cookies,
     request_id::RequestId,
 };
-use http::{HeaderName, HeaderValue, header::FORWARDED};
+use http::{
+    HeaderName, HeaderValue,
+    header::{COOKIE, FORWARDED},
+};
 
 use super::{admit::Admitted, identify_account::RequestAccount, route::RoutedRequest};
-use crate::{request::Head, request_ids::RequestIds, syntax::field::write_line};
+use crate::{
+    request::{Head, is_named},
+    request_ids::RequestIds,
+    syntax::field::write_line,
+};
 
 /// Settings of the phase; built once for each configuration.
 #[derive(Debug)]
@@ -65,8 +73,16 @@ pub(crate) fn write_backend_headers(
     lines: &mut Vec<u8>,
 ) {
     // The parser has checked that names and values contain no line ends.
+    let hides_logins = admitted.has_cookies && routed.route().backend.name.is_of_route();
     for (name, value) in head.at(&admitted.passed_fields) {
-        write_line(lines, name, value);
+        if hides_logins && is_named(name, &COOKIE) {
+            let others = without_login_cookies(value);
+            if !others.is_empty() || value.is_empty() {
+                write_line(lines, name, &others);
+            }
+        } else {
+            write_line(lines, name, value);
+        }
     }
     let mut own = |name: HeaderName, value: &[u8]| {
         write_line(lines, name.as_str().as_bytes(), value);

@@ -2,14 +2,16 @@
 
 use gateway_protocol::{
     header::{HeaderNames, INTERNAL_PREFIX, X_REQUEST_ID},
+    login_cookie::sets_login_cookie,
     request_id::RequestId,
 };
-use http::HeaderName;
+use http::{HeaderName, header::SET_COOKIE};
 
 use super::route::Route;
 use crate::{
     config::LifeCycle,
     rate_limits::QuotaFields,
+    request::is_named,
     syntax::field::{ConnectionOptions, NameAndValue},
 };
 
@@ -69,6 +71,12 @@ pub(crate) fn passes_to_client(
         || ours.iter().any(|known| is(known.as_str().as_bytes()))
         || is_internal(name)
         || nominated.includes(name))
+}
+
+/// Whether a field sets the cookie of a login, which the backend of a route may not.
+#[must_use]
+pub(crate) fn is_of_login((name, value): &NameAndValue<'_>) -> bool {
+    is_named(name, &SET_COOKIE) && sets_login_cookie(value)
 }
 
 /// Whether a field is internal (`X-Gateway-*`) or imitates that with `_` for `-`.

@@ -7,6 +7,7 @@
 
 use std::fmt;
 
+use gateway_protocol::login_cookie::{HOST_PREFIX, ID_BYTES, NAME, is_login_cookie};
 use http::{HeaderMap, HeaderValue, header::COOKIE};
 use signpost_kit::clock::Timestamp;
 
@@ -154,9 +155,7 @@ const MAX_LOGIN_COOKIES: usize = 8;
 pub(crate) fn remove_oldest(headers: &HeaderMap, public_url: &PublicUrl) -> Vec<HeaderValue> {
     let (prefix, _) = name_and_scope(public_url);
     let is_ours = |name: &&str| {
-        let id = name.strip_prefix(prefix);
-        let id = id.and_then(|name| name.strip_prefix("login-"));
-        id.is_some_and(|id| id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit()))
+        is_login_cookie(name.as_bytes()) && name.starts_with(HOST_PREFIX) != prefix.is_empty()
     };
     let names: Vec<&str> = pairs(headers)
         .map(|(name, _)| name)
@@ -178,16 +177,16 @@ fn pairs(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
 
 /// The cookie's name: derived from the `state`, but does not reveal it, since names of cookies may be logged.
 fn name(state: &LoginState, public_url: &PublicUrl) -> String {
-    let id = hex::encode(&sha256(state.hash().as_bytes())[..8]);
+    let id = hex::encode(&sha256(state.hash().as_bytes())[..ID_BYTES]);
     let (prefix, _) = name_and_scope(public_url);
-    format!("{prefix}login-{id}")
+    format!("{prefix}{NAME}{id}")
 }
 
 /// The prefix of a login cookie's name, and its `Path` and `Secure`. Browsers accept the prefix `__Host-` only with
 /// `Secure` and `Path=/`, and not from a subdomain.
 fn name_and_scope(public_url: &PublicUrl) -> (&'static str, &'static str) {
     if public_url.is_https() {
-        ("__Host-", "Path=/; Secure")
+        (HOST_PREFIX, "Path=/; Secure")
     } else {
         ("", "Path=/login")
     }

@@ -62,9 +62,15 @@ pub(crate) enum AccountCheck {
     Required,
 }
 
-#[cfg(test)]
 impl BackendName {
+    /// Whether it is the backend of a route: not a login service, so it neither gets nor sets the cookies of logins.
+    #[must_use]
+    pub(crate) const fn is_of_route(&self) -> bool {
+        matches!(self.part, Part::Route(_))
+    }
+
     /// The name of the version's own backend.
+    #[cfg(test)]
     #[must_use]
     pub(crate) fn own(version: Version) -> Self {
         Self {

@@ -10,7 +10,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use end_to_end::{
     raw_connection::{RawAnswer, RawConnection, request},
-    scripted_backend::{Arrival, Pace, Script, ScriptedBackend, Start},
+    scripted_backend::{Arrival, Ending, Pace, Script, ScriptedBackend, Start},
     signed_client::SignedClient,
     stack::Stack,
     waiting::until,
@@ -137,6 +137,89 @@ async fn bytes_on_an_idle_connection_answer_no_request() {
             setup.wait_for_close(used).await;
         }
     }
+}
+
+/// An answer that names a request, with the name as its body.
+fn answer_for(id: &str) -> Script {
+    let length = id.len();
+    Script {
+        bytes: format!(
+            "HTTP/1.1 200 OK\r\nX-Request-ID: {id}\r\nContent-Length: {length}\r\n\r\n{id}"
+        )
+        .into_bytes(),
+        pace: Pace::AtOnce,
+        start: Start::AfterRequest,
+        ending: Ending::Open,
+    }
+}
+
+/// Sends a request by this id; the gateway trusts it.
+async fn ask(connection: &mut RawConnection, method: &str, target: &str, id: &str) -> RawAnswer {
+    let id = format!("X-Request-Id: {id}");
+    connection.send(&request(method, target, &[&id], b"")).await;
+    connection.answer().await.unwrap()
+}
+
+#[tokio::test]
+async fn an_answer_to_another_request_is_not_passed_on_if_the_backend_echoes_ids() {
+    let backend = ScriptedBackend::start().await;
+    let stack = Stack::builder().in_front_of_address(backend.address());
+    let stack = stack.gateway("threads = 1\ntrusted_proxies = [\"127.0.0.1\"]");
+    let stack = stack.start().await;
+    let mut connection = stack.raw().await;
+    for method in ["GET", "POST"] {
+        // The backend answers the first request twice, so each later answer is that of the request before.
+        for (target, answered) in [("/one", "one"), ("/two", "one"), ("/three", "three")] {
+            backend.script(target, answer_for(answered));
+        }
+        let before = backend.arrivals().len();
+        assert_eq!(
+            ask(&mut connection, method, "/one", "one").await.body,
+            b"one"
+        );
+        let shifted = ask(&mut connection, method, "/two", "two").await;
+        assert_eq!(shifted.status, 502, "{}", shifted.head);
+        assert_eq!(shifted.code().as_deref(), Some("backend_unreachable"));
+        assert_eq!(
+            ask(&mut connection, method, "/three", "three").await.body,
+            b"three"
+        );
+        let used: Vec<_> = backend.arrivals()[before..]
+            .iter()
+            .map(|one| one.connection)
+            .collect();
+        assert_eq!(used.len(), 3, "none is retried");
+        assert_eq!(used[0], used[1]);
+        assert_ne!(used[1], used[2]);
+        until("the connection to be closed", || async {
+            (!backend.is_open(used[0])).then_some(())
+        })
+        .await;
+        // Answers without the header pass, on the same connection.
+        assert_eq!(
+            ask(&mut connection, method, "/plain", "four").await.body,
+            b"/plain"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_backend_with_request_ids_of_its_own_is_not_checked() {
+    let backend = ScriptedBackend::start().await;
+    let stack = Stack::builder().in_front_of_address(backend.address());
+    let stack = stack.gateway("threads = 1").start().await;
+    let mut connection = stack.raw().await;
+    for number in 0..5 {
+        backend.script("/x", answer_for(&format!("own-{number}")));
+        connection.send(&request("GET", "/x", &[], b"")).await;
+        let answer = connection.answer().await.unwrap();
+        assert_eq!(answer.status, 200);
+        assert_ne!(
+            answer.header("x-request-id"),
+            Some(&*format!("own-{number}"))
+        );
+    }
+    assert!(backend.arrivals().iter().all(|one| one.connection == 0));
 }
 
 fn is_after_the_request(case: &Case) -> bool {

@@ -6,6 +6,8 @@ use std::ops::Range;
 
 use memchr::memchr;
 
+use gateway_protocol::header::X_REQUEST_ID;
+
 use crate::syntax::{
     bytes::has_control_but_tabs,
     field::{FieldFault, Fields, NameAndValue, Span, read_fields},
@@ -56,6 +58,8 @@ pub struct AnswerHead {
     pub body: AnswerBody,
     /// Whether the connection can be reused once the body is read.
     pub keeps_alive: bool,
+    /// Whether it has `X-Request-Id`.
+    pub(crate) has_request_id: bool,
     reason: Span,
     fields: Fields,
 }
@@ -104,7 +108,9 @@ impl AnswerHead {
             reason,
         } = status_line(&bytes[..line_end])?;
         let (mut framing, mut fields) = (FramingFields::default(), Fields::new());
+        let mut has_request_id = false;
         read_fields(bytes, line_end + 2, &mut fields, |_, parts| {
+            has_request_id |= is_request_id(parts.0);
             framing.take(parts)
         })?;
         if fields.len() > MAX_FIELDS {
@@ -120,6 +126,7 @@ impl AnswerHead {
                 && !framing.closes
                 && body != AnswerBody::UntilClose
                 && !announces_forbidden_body(&framing, status),
+            has_request_id,
             reason: Span::new(reason.start, reason.end).ok_or(too_large)?,
             fields,
         })
@@ -144,6 +151,13 @@ impl AnswerHead {
             .map(move |field| field.name_and_value(bytes))
     }
 
+    /// Whether one of its `X-Request-Id` is this id.
+    #[must_use]
+    pub(crate) fn echoes(&self, bytes: &[u8], id: &[u8]) -> bool {
+        self.fields(bytes)
+            .any(|(name, value)| is_request_id(name) && value == id)
+    }
+
     /// The value of the first field with this name.
     #[must_use]
     pub(crate) fn value<'b>(&self, bytes: &'b [u8], wanted: &str) -> Option<&'b [u8]> {
@@ -151,6 +165,10 @@ impl AnswerHead {
             .find(|(name, _)| name.eq_ignore_ascii_case(wanted.as_bytes()))
             .map(|(_, value)| value)
     }
+}
+
+fn is_request_id(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(X_REQUEST_ID.as_str().as_bytes())
 }
 
 struct StatusLine {

@@ -74,7 +74,7 @@ impl Connector {
     pub(crate) async fn connect(&self, endpoint: &Endpoint) -> Result<BackendStream, Failure> {
         let Some(tls) = &endpoint.tls else {
             let connected = self.connect_tcp(endpoint.address).await;
-            return connected.map(BackendStream::Plain);
+            return connected.map(BackendStream::plain);
         };
         let deadline = Instant::now() + self.timeout;
         let stream = self.connect_tcp(endpoint.address).await?;
@@ -102,7 +102,7 @@ async fn handshake(
     let connected = timeout_at(deadline, tls.handshake(stream)).await;
     let timed_out = |_| Err("TLS: the handshake timed out".to_owned());
     match connected.unwrap_or_else(timed_out) {
-        Ok(stream) => Ok(BackendStream::Tls(Box::new(stream))),
+        Ok(stream) => Ok(BackendStream::tls(stream)),
         Err(why) => Err(Failure::NotConnected {
             is_backend_fault: true,
             is_tls: true,

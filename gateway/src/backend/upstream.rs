@@ -100,12 +100,18 @@ impl BackendClient {
                                 if is_reused {
                                     destination.restore();
                                 }
-                                return Ok(Answer {
-                                    received,
-                                    stream,
-                                    endpoint,
-                                    timeout: self.timeouts.receive,
-                                });
+                                let (head, bytes) = (&received.head, &received.bytes);
+                                match stream.check_id(head, bytes, request.id) {
+                                    Ok(()) => {
+                                        return Ok(Answer {
+                                            received,
+                                            stream,
+                                            endpoint,
+                                            timeout: self.timeouts.receive,
+                                        });
+                                    }
+                                    Err(failure) => (failure, is_reused, true),
+                                }
                             }
                             Err(ExchangeFailure {
                                 failure,

@@ -75,7 +75,11 @@ impl Gateway {
     ) -> Result<Answer, Rejection> {
         let head = accepted.backend_head(&request.id, &self.backend_headers, &self.state.ids);
         self.backends
-            .send(accepted.backend_request(&head), destination, client)
+            .send(
+                accepted.backend_request(&head, &request.id),
+                destination,
+                client,
+            )
             .await
     }
 }

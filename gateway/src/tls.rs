@@ -6,6 +6,7 @@
 
 mod certificate;
 mod client_certificates;
+mod client_session;
 mod server_names;
 
 pub(crate) use self::{
@@ -20,7 +21,7 @@ use http::HeaderValue;
 use rustls::{
     ServerConfig, ServerConnection,
     crypto::ring,
-    server::{NoServerSessionStorage, ProducesTickets},
+    server::{NoServerSessionStorage, ProducesTickets, danger::ClientCertVerifier},
 };
 use signpost_kit::config::ReadFile;
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
@@ -28,6 +29,7 @@ use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use self::{
     certificate::{certificates, read_file},
     client_certificates::{subject, verifier},
+    client_session::ClientSession,
     server_names::ServerNames,
 };
 use crate::io::Stream;
@@ -55,7 +57,10 @@ pub(crate) struct LoadedTls {
     pub certificates: Vec<LoadedCertificate>,
     /// The files that were read.
     pub files: Vec<ReadFile>,
+    /// The settings of a connection. If clients have certificates, each connection has a copy: [`Self::server`].
     server: Arc<ServerConfig>,
+    /// What checks the certificates of clients.
+    verifier: Option<Arc<dyn ClientCertVerifier>>,
     /// What a session ticket vouches for: whether and by whom clients are authenticated.
     clients: Option<(ReadFile, ClientAuth)>,
 }
@@ -109,11 +114,8 @@ impl LoadedTls {
         };
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
-            .expect("ring has cipher suites for TLS 1.2 and 1.3");
-        let builder = match verifier {
-            Some(verifier) => builder.with_client_cert_verifier(verifier),
-            None => builder.with_no_client_auth(),
-        };
+            .expect("ring has cipher suites for TLS 1.2 and 1.3")
+            .with_no_client_auth();
         let names = ServerNames::new(&loaded).expect("a listener with TLS has a certificate");
         let mut server = builder.with_cert_resolver(Arc::new(names));
         server.alpn_protocols = settings.protocols.iter().map(|one| one.to_vec()).collect();
@@ -126,12 +128,32 @@ impl LoadedTls {
             certificates: loaded,
             files: files.clone(),
             server: Arc::new(server),
+            verifier,
             clients,
         })
     }
 
-    /// Accepts the session tickets of `before`, unless other clients are accepted now: a resumed session skips the
-    /// check of the client's certificate.
+    /// The settings of a new connection.
+    fn server(&self) -> Arc<ServerConfig> {
+        let Some(verifier) = &self.verifier else {
+            return Arc::clone(&self.server);
+        };
+        let shared = &self.server;
+        let session = ClientSession::new(Arc::clone(verifier), Arc::clone(&shared.ticketer));
+        let session = Arc::new(session);
+        let mut server = ServerConfig::builder_with_provider(Arc::clone(shared.crypto_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("the shared settings have the same")
+            .with_client_cert_verifier(Arc::clone(&session) as _)
+            .with_cert_resolver(Arc::clone(&shared.cert_resolver));
+        server.alpn_protocols.clone_from(&shared.alpn_protocols);
+        server.session_storage = Arc::clone(&shared.session_storage);
+        server.ticketer = session;
+        Arc::new(server)
+    }
+
+    /// Accepts the session tickets of `before`, unless other clients are accepted now: of the client's certificate, a
+    /// resumed session checks the dates only.
     fn with_tickets_of(mut self, before: &Self) -> Self {
         if self.clients == before.clients {
             let mut server = (*self.server).clone();
@@ -189,7 +211,7 @@ impl Tls {
     ///
     /// The handshake failed.
     pub(crate) async fn accept<S: Stream>(&self, stream: S) -> io::Result<TlsStream<S>> {
-        let server = Arc::clone(&self.loaded.load().server);
+        let server = self.loaded.load().server();
         TlsAcceptor::from(server).accept(stream).await
     }
 }

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use rustls::pki_types::ServerName;
+use rustls::{HandshakeKind, pki_types::ServerName};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::{TcpSocket, TcpStream},
@@ -21,6 +21,7 @@ use tokio_rustls::TlsConnector;
 #[derive(Debug)]
 pub struct RawConnection {
     stream: Box<dyn Stream>,
+    handshake: Option<HandshakeKind>,
     read: Vec<u8>,
 }
 
@@ -111,10 +112,18 @@ impl RawConnection {
         let stream = timeout(ANSWER_TIMEOUT, handshake)
             .await
             .expect("the handshake ends")?;
+        let handshake = stream.get_ref().1.handshake_kind();
         Ok(Self {
             stream: Box::new(stream),
+            handshake,
             read: Vec::new(),
         })
+    }
+
+    /// Whether its TLS session was resumed; `None` without TLS.
+    #[must_use]
+    pub const fn handshake_kind(&self) -> Option<HandshakeKind> {
+        self.handshake
     }
 
     fn from_stream(stream: TcpStream) -> Self {
@@ -123,6 +132,7 @@ impl RawConnection {
             .expect("a connection has this option");
         Self {
             stream: Box::new(stream),
+            handshake: None,
             read: Vec::new(),
         }
     }

@@ -107,6 +107,8 @@ mod every_key;
 mod reload_gateway;
 // Reload of a backend's configuration.
 mod reload_backend;
+// Another user's process at the socket of the commands.
+mod control_socket;
 // Traces: spans of gateway and backend, at a collector that works, stalls, refuses or is gone.
 mod tracing;
 // A log whose reader stalls.

@@ -4,6 +4,7 @@ use std::{
     env, fmt,
     fs::{self, File},
     io::{PipeReader, pipe},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Output, Stdio},
     sync::mpsc,
@@ -81,6 +82,31 @@ impl Program {
         let script = format!("ulimit -n {limit}; exec \"$0\" \"$@\"");
         command.args(["-c", &script]).arg(self.path());
         Self::in_folder(command, folder)
+    }
+
+    /// The same, as another user (a number) of one more group. `None` if this process is not root's, so that there is no
+    /// other user to test with, or if that user cannot open the folder of the build.
+    ///
+    /// # Panics
+    ///
+    /// When `setpriv` is missing.
+    #[must_use]
+    pub fn command_as(self, user: u32, group: u32, folder: &Path) -> Option<Command> {
+        let is_root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
+        let as_user = || {
+            let mut command = Command::new("setpriv");
+            let (user, group) = (user.to_string(), group.to_string());
+            command.args(["--reuid", &user, "--regid", &user, "--groups", &group]);
+            command
+        };
+        let mut test = as_user();
+        test.args(["test", "-x"]).arg(self.path());
+        if !is_root || !test.status().expect("util-linux has it").success() {
+            return None;
+        }
+        let mut command = as_user();
+        command.arg(self.path());
+        Some(Self::in_folder(command, folder))
     }
 
     fn in_folder(mut command: Command, folder: &Path) -> Command {

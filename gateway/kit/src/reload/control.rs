@@ -1,8 +1,10 @@
 //! The control socket, through which the `reload` command reaches the running program.
 //!
 //! It is a Unix socket in Linux's abstract namespace: it needs no folder and leaves no file behind. Its name is derived
-//! from the path of the configuration file, so that the command finds the program by the same `--config`. The program
-//! accepts commands only from its own user and root, as the kernel reports them (`SO_PEERCRED`).
+//! from the path of the configuration file, so that the command finds the program by the same `--config`. Any user of the
+//! machine can take a free name, so each side asks the kernel for the other's user (`SO_PEERCRED`). The program accepts
+//! commands only from its own user and root. A command trusts only a program of its own user, root's included: root cannot
+//! know as which user the program runs, so the operator says it, by running the command as that user.
 
 use std::{
     io::{self, Read, Write},
@@ -16,7 +18,13 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use rustix::{net::sockopt::socket_peercred, process::geteuid};
+use rustix::{
+    net::{
+        AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect as connect_to, socket_with,
+        sockopt::socket_peercred,
+    },
+    process::{Uid, geteuid},
+};
 use sha2::{Digest, Sha256};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -133,7 +141,7 @@ pub(super) fn commands(file: &Path) -> mpsc::Receiver<Command> {
 
 /// Binds the socket as soon as the process that has it ends.
 async fn listen_later(file: &Path, cause: &io::Error) -> UnixListener {
-    tracing::warn!(%cause, "the reload command is not available yet ({{cause}}); use SIGHUP instead");
+    report_holder(file, cause);
     loop {
         tokio::time::sleep(BIND_INTERVAL).await;
         if let Ok(listener) = listen(file) {
@@ -143,13 +151,29 @@ async fn listen_later(file: &Path, cause: &io::Error) -> UnixListener {
     }
 }
 
+/// Logs why the socket cannot be bound. During an upgrade, the old process of the same user still has it.
+fn report_holder(file: &Path, cause: &io::Error) {
+    let holder = match holder(file) {
+        Ok(user) if user == geteuid() => {
+            tracing::warn!(%cause, "the reload command is not available yet ({{cause}}); use SIGHUP instead");
+            return;
+        }
+        Ok(user) => format!("a process of user {}", user.as_raw()),
+        Err(_) => "a process that does not answer".to_owned(),
+    };
+    tracing::error!(
+        holder,
+        "the reload command is not available: {{holder}} has taken its socket; end that process, or use SIGHUP"
+    );
+}
+
 /// Waits until another process accepts commands. This one must have stopped: its receiver is dropped.
 pub(super) async fn wait_for_successor(file: &Path) {
     let bound = async {
         loop {
             // First, so that this process' own socket is closed.
             tokio::time::sleep(BIND_INTERVAL).await;
-            if connect(file).is_ok() {
+            if holder(file).is_ok_and(|user| user == geteuid()) {
                 return;
             }
         }
@@ -159,13 +183,32 @@ pub(super) async fn wait_for_successor(file: &Path) {
 }
 
 pub(super) fn listen(file: &Path) -> io::Result<UnixListener> {
-    let listener = StdListener::bind_addr(&address(file)?)?;
+    let listener = StdListener::bind_addr(&SocketAddr::from_abstract_name(name(file)?)?)?;
     listener.set_nonblocking(true)?;
     UnixListener::from_std(listener)
 }
 
+/// Connects to the socket. Does not block: the process that has it may accept nothing.
 pub(super) fn connect(file: &Path) -> io::Result<StdStream> {
-    StdStream::connect_addr(&address(file)?)
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    connect_to(
+        &socket,
+        &SocketAddrUnix::new_abstract_name(name(file)?.as_bytes())?,
+    )?;
+    let stream = StdStream::from(socket);
+    stream.set_nonblocking(false)?;
+    Ok(stream)
+}
+
+/// The user of the process that has the socket.
+fn holder(file: &Path) -> io::Result<Uid> {
+    peer(&connect(file)?)
+}
+
+/// The user of the process at the other end.
+fn peer(stream: &StdStream) -> io::Result<Uid> {
+    Ok(socket_peercred(stream)?.uid)
 }
 
 /// Whether the peer is this process' user, or root.
@@ -210,12 +253,13 @@ pub(crate) fn send_within(file: &Path, verb: Verb, timeout: Duration) -> anyhow:
             file.display()
         )
     })?;
-    let own = geteuid();
-    let user = socket_peercred(&stream)?.uid;
-    if user != own && !own.is_root() {
+    let user = peer(&stream)?;
+    if user != geteuid() {
         bail!(
-            "the program that runs with {} belongs to another user",
-            file.display()
+            "the process that answers for {} belongs to user {}, not to this command's: if that is the user of the \
+             program, run the command as that user, otherwise end the process",
+            file.display(),
+            user.as_raw()
         );
     }
     let deadline = Instant::now() + timeout;
@@ -253,7 +297,7 @@ fn without_control_characters(text: &str) -> String {
 }
 
 /// The socket's name: unique for a configuration file and a container.
-fn address(file: &Path) -> io::Result<SocketAddr> {
+fn name(file: &Path) -> io::Result<String> {
     let file = std::path::absolute(file)?;
     // Containers that share a network namespace also share the names of abstract sockets.
     let container = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
@@ -261,6 +305,5 @@ fn address(file: &Path) -> io::Result<SocketAddr> {
     hash.update(container.as_os_str().as_encoded_bytes());
     hash.update([0]);
     hash.update(file.as_os_str().as_encoded_bytes());
-    let name = format!("signpost-{}", hex::encode(&hash.finalize()[..16]));
-    SocketAddr::from_abstract_name(name)
+    Ok(format!("signpost-{}", hex::encode(&hash.finalize()[..16])))
 }

@@ -97,6 +97,8 @@ pub struct Config {
     pub(crate) log: Log,
     /// Sampled requests, and where their spans go.
     pub(crate) tracing: TracingSettings,
+    /// Warnings about files with secrets that other users may read.
+    secret_warnings: Vec<String>,
 }
 
 impl Config {
@@ -167,6 +169,7 @@ impl Config {
             metrics: metrics?,
             log: log?,
             tracing: tracing?,
+            secret_warnings: root.secret_warnings(),
         })
     }
 
@@ -218,6 +221,7 @@ impl Config {
         warnings.extend(self.rate_limits.warnings(has_store));
         warnings.extend(self.listener_warnings());
         warnings.extend(self.tracing.warnings());
+        warnings.extend(self.secret_warnings.iter().cloned());
         warnings
     }
 

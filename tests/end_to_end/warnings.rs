@@ -1,11 +1,16 @@
 //! Warnings and errors of both programs before they serve, which `check` reports without a start.
 //! Issue 9, rows 9, 14 and 19.
 
-use std::process::Output;
+use std::{
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt,
+    process::Output,
+};
 
 use end_to_end::{
+    certificates::Authority,
     program::{Program, output_text},
-    stack::{Files, Stack},
+    stack::{APP_KEY, Files, Stack, StackBuilder},
 };
 
 fn check(files: &Files, program: Program) -> Output {
@@ -84,15 +89,15 @@ async fn check_finds_a_wrong_master_key_and_changes_nothing() {
         stack.kill(program);
     }
     let key = stack.folder().join("master.key");
-    let content = std::fs::read_to_string(&key).unwrap();
+    let content = fs::read_to_string(&key).unwrap();
     for (written, word) in [
         (Some("ab".repeat(32)), "wrong master key"),
         (Some("\n".to_owned()), "is empty"),
         (None, "is missing"),
     ] {
         match written {
-            Some(written) => std::fs::write(&key, written).unwrap(),
-            None => std::fs::remove_file(&key).unwrap(),
+            Some(written) => fs::write(&key, written).unwrap(),
+            None => fs::remove_file(&key).unwrap(),
         }
         let wrong = stack.command(&["check"]);
         let text = output_text(&wrong);
@@ -100,7 +105,7 @@ async fn check_finds_a_wrong_master_key_and_changes_nothing() {
         assert!(text.contains("master key") && text.contains(word), "{text}");
         assert_eq!(key.exists(), word != "is missing");
     }
-    std::fs::write(&key, content).unwrap();
+    fs::write(&key, content).unwrap();
     stack.store().make_unavailable();
     let unavailable = stack.command(&["check"]);
     assert!(
@@ -119,7 +124,7 @@ fn check_creates_neither_store_nor_key() {
     let key = files.path().join("master.key");
     let had_key = key.exists();
     let names = || {
-        let folder = std::fs::read_dir(files.path()).unwrap();
+        let folder = fs::read_dir(files.path()).unwrap();
         let mut names: Vec<_> = folder.map(|file| file.unwrap().file_name()).collect();
         names.sort();
         names
@@ -134,7 +139,7 @@ fn check_creates_neither_store_nor_key() {
 #[test]
 fn an_empty_master_key_is_reported_with_a_remedy() {
     let files = Stack::builder().multi().write_files();
-    std::fs::write(files.path().join("master.key"), "").unwrap();
+    fs::write(files.path().join("master.key"), "").unwrap();
     let config = files.config(Program::Gateway);
     for command in ["run", "check"] {
         let refused = Program::Gateway.run(files.path(), &[command, "--config", &config]);
@@ -145,4 +150,117 @@ fn an_empty_master_key_is_reported_with_a_remedy() {
             "{text}"
         );
     }
+}
+
+/// Programs whose secrets are in files, one in the configuration itself, and those files with the keys that name them.
+fn with_secret_files() -> (StackBuilder, Vec<(Program, &'static str, &'static str)>) {
+    let certificate = Authority::new("Test authority").issue(&["api.example.com"]);
+    let gateway = "gateway_secret = 'file:$FOLDER/secret'
+        [application]
+        key = 'file:$FOLDER/app.key'
+        [[listen]]
+        address = '$LISTEN'
+        tls.certificates = [{ certificate = '$FOLDER/api.pem', key = '$FOLDER/api.key' }]
+        [versions.v2]
+        backend = 'https://127.0.0.1:1'
+        tls = { ca = '$FOLDER/api.pem', certificate = '$FOLDER/api.pem', key = '$FOLDER/client.key' }
+        [tracing]
+        endpoint = 'http://127.0.0.1:1/v1/traces'
+        authorization = 'inline'";
+    let backend = "gateway_secret = 'file:$FOLDER/secret'
+        [postgres]
+        password = 'file:$FOLDER/password'
+        [providers.bitbucket]
+        client_secret = 'file:$FOLDER/provider'";
+    let builder = Stack::builder()
+        .program(Program::Gateway, gateway)
+        .program(Program::V1, backend)
+        .file("secret", APP_KEY)
+        .file("app.key", APP_KEY)
+        .file("api.pem", &certificate.certificate)
+        .file("api.key", &certificate.key)
+        .file("client.key", &certificate.key)
+        .file("password", "hush")
+        .file("provider", "hush");
+    let files = vec![
+        (Program::Gateway, "gateway_secret", "secret"),
+        (Program::Gateway, "application.key", "app.key"),
+        (
+            Program::Gateway,
+            "listen[0].tls.certificates[0].key",
+            "api.key",
+        ),
+        (Program::Gateway, "versions.v2.tls.key", "client.key"),
+        (Program::Gateway, "tracing.authorization", "signpost.toml"),
+        (Program::V1, "gateway_secret", "secret"),
+        (Program::V1, "postgres.password", "password"),
+        (Program::V1, "providers.bitbucket.client_secret", "provider"),
+    ];
+    (builder, files)
+}
+
+/// Issue 22, row 18.
+#[test]
+fn each_file_with_a_secret_that_others_may_read_is_warned_of() {
+    let (builder, all) = with_secret_files();
+    let files = builder.write_files();
+    let path = |name: &str| files.path().join(name);
+    let set_mode = |mode: u32| {
+        for (_, _, name) in &all {
+            fs::set_permissions(path(name), Permissions::from_mode(mode)).unwrap();
+        }
+    };
+    for mode in [0o644, 0o604, 0o444, 0o600, 0o400] {
+        set_mode(mode);
+        let mut expected: Vec<_> = all
+            .iter()
+            .map(|(program, key, name)| {
+                let path = path(name).display().to_string();
+                let line = format!(
+                    "warning: {key}: other users may read {path} (mode {mode:04o}); run chmod 600 {path}"
+                );
+                (*program, line)
+            })
+            .collect();
+        if mode & 0o077 == 0 {
+            expected.clear();
+        }
+        for program in [Program::Gateway, Program::V1] {
+            let checked = check(&files, program);
+            let text = output_text(&checked);
+            assert!(checked.status.success(), "{text}");
+            let is_of_files = |line: &&str| line.contains("other users");
+            let mut found: Vec<_> = text.lines().filter(is_of_files).collect();
+            let of_program = expected.iter().filter(|(one, _)| *one == program);
+            let mut lines: Vec<_> = of_program.map(|(_, line)| &**line).collect();
+            found.sort_unstable();
+            lines.sort_unstable();
+            assert_eq!(found, lines, "{program} {mode:o}");
+        }
+    }
+}
+
+/// The program reads it, too, and tells how to keep it from others only: by the file's owner.
+#[tokio::test]
+async fn the_start_and_a_reload_warn_of_readable_secrets() {
+    let stack = Stack::builder()
+        .gateway("[application]\nkey = 'file:$FOLDER/app.key'")
+        .file("app.key", APP_KEY)
+        .start()
+        .await;
+    let key = stack.folder().join("app.key");
+    let warnings = || {
+        let log = stack.log(Program::Gateway);
+        let is_warning = |line: &&str| line.contains("WARN application.key: other users may read");
+        log.lines().filter(is_warning).count()
+    };
+    let before = warnings();
+    assert_eq!(before, 1, "{}", stack.log(Program::Gateway));
+    fs::set_permissions(&key, Permissions::from_mode(0o600)).unwrap();
+    assert!(stack.command(&["reload"]).status.success());
+    assert_eq!(warnings(), 1);
+    fs::set_permissions(&key, Permissions::from_mode(0o604)).unwrap();
+    assert!(stack.command(&["reload"]).status.success());
+    stack.log_with(Program::Gateway, "(mode 0604)").await;
+    assert_eq!(warnings(), 2);
 }

@@ -61,6 +61,7 @@ pub struct Config {
     shutdown: ShutdownSettings,
     log: Log,
     tracing: TracingSettings,
+    secret_warnings: Vec<String>,
 }
 
 impl Config {
@@ -128,6 +129,7 @@ impl Config {
             shutdown: shutdown?,
             log: log?,
             tracing: tracing?,
+            secret_warnings: root.secret_warnings(),
         })
     }
 
@@ -170,6 +172,7 @@ impl Config {
             .into_iter()
             .chain(self.providers.warnings())
             .chain(self.tracing.warnings())
+            .chain(self.secret_warnings.clone())
             .collect()
     }
 

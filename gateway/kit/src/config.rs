@@ -11,12 +11,14 @@
 //! | `value` | one value, as written |
 //! | `settings` | the values of a file, and the changes from one file to the next |
 //! | `error` | the problems of a file |
+//! | `secret_files` | warnings about files with secrets that other users may read |
 //! | [`shared_keys`] | the keys that all programs share |
 //!
 //! Messages show a value as it is written, unless it may hold a secret. Secrets are never shown.
 
 mod document;
 mod error;
+mod secret_files;
 mod section;
 mod settings;
 pub mod shared_keys;
@@ -81,7 +83,7 @@ pub fn parse<T>(
     if !problems.is_empty() {
         return Err(invalid(problems, vec![file]));
     }
-    let document = Document::new(text);
+    let document = Document::new(path, text);
     document.add_file(file);
     let config = {
         let mut root = Section::root(&document, table.get_ref());

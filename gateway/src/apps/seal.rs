@@ -7,7 +7,7 @@
 use std::{
     fs::{self, File},
     io::{self, Write},
-    os::unix::fs::{MetadataExt, PermissionsExt},
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
 
@@ -19,7 +19,6 @@ use ring::{
     aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey},
     hmac,
 };
-use rustix::process::geteuid;
 use zeroize::Zeroizing;
 
 use crate::config::MasterKey;
@@ -114,14 +113,6 @@ impl Sealer {
     }
 
     fn from_file(path: &Path, seals_something: bool) -> Result<Self, MasterKeyError> {
-        let file = fs::metadata(path);
-        let user = geteuid().as_raw();
-        if let Some(advice) = file
-            .ok()
-            .and_then(|file| advice(file.mode(), file.uid(), user))
-        {
-            tracing::warn!(path = %path.display(), advice, "other users may read the master key; {{advice}}");
-        }
         let read = fs::read_to_string(path).map(Zeroizing::new);
         let text = read.map_err(|cause| MasterKeyError::Unreadable {
             path: path.to_owned(),
@@ -372,16 +363,6 @@ pub fn new_app_ident() -> Result<AppIdent, SealError> {
     }
 }
 
-/// What to do about a file that other users may read, `None` if they may not. The gateway's user must still be able to
-/// read it: a container's file often belongs to another user.
-fn advice(mode: u32, owner: u32, user: u32) -> Option<String> {
-    match mode & 0o077 {
-        0 => None,
-        _ if owner == user => Some("run chmod 600 on it".to_owned()),
-        _ => Some(format!("as root, run chown {user} and chmod 400 on it")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -395,22 +376,6 @@ mod tests {
     fn previous(until: u64) -> Slot {
         let until = SignTime::from_millis(until);
         Slot::Previous { until }
-    }
-
-    #[test]
-    fn the_gateways_user_can_read_a_file_that_was_changed_as_advised() {
-        for (mode, owner, expected) in [
-            (0o100_600, 7, None),
-            (0o100_400, 7, None),
-            (0o100_644, 7, Some("run chmod 600 on it")),
-            (
-                0o100_444,
-                0,
-                Some("as root, run chown 7 and chmod 400 on it"),
-            ),
-        ] {
-            assert_eq!(advice(mode, owner, 7).as_deref(), expected, "{mode:o}");
-        }
     }
 
     #[test]

@@ -119,6 +119,7 @@ impl MasterKey {
         match source {
             SecretSource::File(path) => {
                 section.set(KEY, format!("\"file:{}\"", path.display()));
+                section.note_secret(KEY, Some(&path));
                 let is_shared = store.is_some_and(|store| store.address.file().is_none());
                 Ok(if is_shared {
                     Self::SharedFile(path)
@@ -134,11 +135,13 @@ impl MasterKey {
     /// The default: a file beside the SQLite database. A Postgres has none: all gateways there share one key.
     fn default_for(section: &Section<'_>, store: &StoreSettings) -> Read<Self> {
         let file = store.address.file();
-        let beside = file.map(|file| Self::File(file.with_extension("key")));
-        beside.ok_or_else(|| {
+        let beside = file.map(|file| file.with_extension("key"));
+        let beside = beside.ok_or_else(|| {
             let allowed =
                 "\"env:NAME\" or \"file:PATH\", the same key for every gateway on this store";
             section.missing("master_key", allowed)
-        })
+        })?;
+        section.note_secret("master_key", Some(&beside));
+        Ok(Self::File(beside))
     }
 }

@@ -250,10 +250,11 @@ fn certificate_files(item: &Value<'_>) -> Read<CertificateFiles> {
             path.ok_or_else(|| section.missing(key, "the path of a PEM file"))
         };
         let certificate = path("certificate");
-        let key = path("key");
+        let key = path("key")?;
+        section.note_secret("key", Some(&key));
         Ok(CertificateFiles {
             certificate: certificate?,
-            key: key?,
+            key,
         })
     })
 }

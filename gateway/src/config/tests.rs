@@ -1,6 +1,10 @@
 //! Valid configurations, and every problem of invalid ones.
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt,
+    path::PathBuf,
+};
 
 use signpost_kit::config::uncommented;
 
@@ -17,6 +21,7 @@ pub(crate) fn load(toml: &str) -> Result<Config, ConfigError> {
     let name = format!("signpost-config-{}-{count}.toml", std::process::id());
     let path: PathBuf = std::env::temp_dir().join(name);
     fs::write(&path, toml).unwrap();
+    fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
     let config = Config::load(&path);
     fs::remove_file(&path).unwrap();
     config

@@ -41,6 +41,12 @@ impl StoreAddress {
         }
     }
 
+    /// Whether the address itself has a password.
+    #[must_use]
+    pub fn has_password(&self) -> bool {
+        matches!(self, Self::Postgres(address) if address.config.get_password().is_some())
+    }
+
     /// Adds a password that is configured separately. SQLite ignores it.
     #[must_use]
     pub fn with_password(mut self, password: &str) -> Self {

@@ -141,15 +141,21 @@ impl Files {
             .fill_in(&text, instance)
             .replace("$FOLDER", &self.path().display().to_string())
             .replace("$STORE", &self.store.address());
-        self.folder.write(&format!("{instance}.toml"), &text);
+        let path = self.folder.write(&format!("{instance}.toml"), &text);
+        // It has secrets.
+        make_private(&path);
     }
 
     /// Writes the master key that all gateways on a Postgres server share: none of them creates it.
     pub(super) fn write_master_key(&self) {
         let path = self.folder.write(MASTER_KEY, &"5a".repeat(32));
-        fs::set_permissions(path, fs::Permissions::from_mode(0o600))
-            .expect("the owner of a file may change its mode");
+        make_private(&path);
     }
+}
+
+fn make_private(path: &Path) {
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600))
+        .expect("the owner of a file may change its mode");
 }
 
 /// A program's default file, with placeholders.

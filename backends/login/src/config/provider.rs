@@ -143,6 +143,9 @@ impl ProviderConfig {
         let client_secret = section.required_secret("client_secret");
         let allow_sandbox = section.flag("allow_sandbox", false);
         let is_sandbox = client_secret.as_ref().is_ok_and(is_sandbox_secret);
+        if is_sandbox {
+            section.note_public("client_secret");
+        }
         let addresses = [("auth_url", &auth_url), ("api_url", &api_url)];
         let may_be_anywhere = !is_sandbox || allow_sandbox == Ok(true);
         let mut sandbox_address = Ok(());

@@ -1,11 +1,12 @@
 //! A file while it is read: its lines, the problems found so far, and its settings.
 
-use std::{cell::RefCell, ops::Range};
+use std::{cell::RefCell, ops::Range, path::Path};
 
 use toml::{Spanned, de::DeTable};
 
 use super::{
     error::Problem,
+    secret_files::SecretFiles,
     settings::{ReadFile, Settings},
 };
 use crate::secret::Secret;
@@ -15,9 +16,11 @@ const LETTERS_PER_TYPO: usize = 3;
 
 /// A file that is being read.
 pub(super) struct Document<'d> {
+    path: &'d Path,
     text: &'d str,
     problems: RefCell<Vec<Problem>>,
     settings: RefCell<Settings>,
+    secrets: RefCell<SecretFiles>,
     /// Every key that a reader asked for.
     known: RefCell<Vec<Key>>,
     unknown: RefCell<Vec<(Key, usize)>>,
@@ -64,11 +67,13 @@ fn line_of(text: &str, span: &Range<usize>) -> usize {
 }
 
 impl<'d> Document<'d> {
-    pub(super) fn new(text: &'d str) -> Self {
+    pub(super) fn new(path: &'d Path, text: &'d str) -> Self {
         Self {
+            path,
             text,
             problems: RefCell::default(),
             settings: RefCell::default(),
+            secrets: RefCell::default(),
             known: RefCell::default(),
             unknown: RefCell::default(),
         }
@@ -125,6 +130,20 @@ impl<'d> Document<'d> {
     /// Adds a file whose content is part of the configuration.
     pub(super) fn add_file(&self, file: ReadFile) {
         self.settings.borrow_mut().files.push(file);
+    }
+
+    /// Notes the file that holds the secret of a key; `None` if this file does.
+    pub(super) fn add_secret(&self, key: String, file: Option<&Path>) {
+        let file = file.unwrap_or(self.path);
+        self.secrets.borrow_mut().add(file, key);
+    }
+
+    pub(super) fn remove_secret(&self, key: &str) {
+        self.secrets.borrow_mut().remove(key);
+    }
+
+    pub(super) fn secret_warnings(&self) -> Vec<String> {
+        self.secrets.borrow().warnings()
     }
 
     /// Returns the settings; or all problems, and the files that were read.

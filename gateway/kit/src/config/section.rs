@@ -1,7 +1,12 @@
 //! A table of a file, and the readers of its keys.
 
 use std::{
-    fmt::Display, net::SocketAddr, ops::RangeInclusive, path::PathBuf, str::FromStr, time::Duration,
+    fmt::Display,
+    net::SocketAddr,
+    ops::RangeInclusive,
+    path::{Path, PathBuf},
+    str::FromStr,
+    time::Duration,
 };
 
 use toml::de::DeTable;
@@ -479,15 +484,34 @@ impl<'d> Section<'d> {
         Ok(Some(SecretSource::from(text)))
     }
 
-    /// Fetches a secret, lists it as a setting, and records the file that it comes from.
+    /// Fetches a secret, lists it as a setting, and records the file that holds it.
     ///
     /// # Errors
     ///
     /// The source has no secret.
     pub fn fetch(&mut self, key: &str, source: SecretSource, allowed: &str) -> Read<Secret> {
+        if let SecretSource::Literal(_) = source {
+            self.note_secret(key, None);
+        }
         let secret = self.read_source(key, source, allowed)?;
         self.set_hidden(key, "(secret)", secret.clone());
         Ok(secret)
+    }
+
+    /// Notes that `file`, or without one the configuration file, holds a secret: [`Self::secret_warnings`].
+    pub fn note_secret(&self, key: &str, file: Option<&Path>) {
+        self.document.add_secret(self.key(key), file);
+    }
+
+    /// Notes that the value of a key is known to everyone, so that its file need not be kept from other users.
+    pub fn note_public(&self, key: &str) {
+        self.document.remove_secret(&self.key(key));
+    }
+
+    /// A warning for each file that other users may read, and that holds a secret read so far. Blocks.
+    #[must_use]
+    pub fn secret_warnings(&self) -> Vec<String> {
+        self.document.secret_warnings()
     }
 
     /// Reads a secret from its source, and records the file that it comes from.
@@ -501,6 +525,9 @@ impl<'d> Section<'d> {
             SecretSource::File(path) => Some(path.clone()),
             SecretSource::Env(_) | SecretSource::Literal(_) => None,
         };
+        if let Some(path) = &path {
+            self.note_secret(key, Some(path));
+        }
         let secret = source.read_with(|content| {
             if let Some(path) = &path {
                 self.document.add_file(ReadFile::new(path, content));

@@ -1,6 +1,6 @@
 //! TLS to a version's backend: whom the gateway trusts, and its own certificate. CONTRACT 9.
 
-use std::{fs, os::unix::fs::PermissionsExt, sync::Arc};
+use std::sync::Arc;
 
 use rustls::{
     Error as TlsError, InconsistentKeys, RootCertStore,
@@ -34,17 +34,15 @@ struct TlsFiles {
     key: Option<NamedFile>,
 }
 
-/// Reads the `tls` table of a version, and adds TLS to its addresses if they are https. Adds a warning if other users
-/// may read the key.
+/// Reads the `tls` table of a version, and adds TLS to its addresses if they are https.
 pub(super) fn with_tls(
     section: &mut Section<'_>,
     addresses: Read<Vec<WrittenAddress>>,
-    warnings: &mut Vec<String>,
 ) -> Read<Vec<BackendAddress>> {
     let has_table = section.has("tls");
     let is_https = |addresses: &Vec<WrittenAddress>| addresses.iter().any(|one| one.is_https);
     let is_https = addresses.as_ref().is_ok_and(is_https);
-    let keys = section.section("tls", |tls| TlsKeys::read(tls, is_https, warnings));
+    let keys = section.section("tls", |tls| TlsKeys::read(tls, is_https));
     let addresses = addresses?;
     if has_table && !is_https {
         let allowed = "tls only beside addresses that begin with https://";
@@ -68,18 +66,16 @@ pub(super) fn with_tls(
 
 impl TlsKeys {
     /// Reads the table; `None` if the addresses have no TLS.
-    fn read(
-        section: &mut Section<'_>,
-        is_https: bool,
-        warnings: &mut Vec<String>,
-    ) -> Read<Option<Self>> {
+    fn read(section: &mut Section<'_>, is_https: bool) -> Read<Option<Self>> {
         let server_name = section.optional_by(SERVER_NAME, ALLOWED_NAME, server_name);
         let files = TlsFiles::read(section);
         if !is_https {
             return files.map(|_| None);
         }
         let files = files?;
-        warnings.extend(files.key.as_ref().and_then(readable_key_warning));
+        if let Some(key) = &files.key {
+            section.note_secret(KEY, Some(&key.path));
+        }
         let authorities = authorities(section, files.ca.as_ref());
         let certificate = client_certificate(section, &files);
         let settings = TlsSettings::new(authorities?, certificate?);
@@ -177,15 +173,6 @@ fn unusable_certificate(section: &Section<'_>, error: &TlsError) -> Invalid {
             section.problem(CERTIFICATE, &found, ALLOWED_CERTIFICATES)
         }
     }
-}
-
-/// A warning if other users may read the key's file.
-fn readable_key_warning(file: &NamedFile) -> Option<String> {
-    let mode = fs::metadata(&file.path).ok()?.permissions().mode();
-    (mode & 0o007 != 0).then(|| {
-        let path = shown(file);
-        format!("{path}, the key of a client certificate, can be read by other users; run chmod 640 on it")
-    })
 }
 
 fn shown(file: &NamedFile) -> String {

@@ -70,7 +70,7 @@ impl Upstream {
     ) -> Read<Self> {
         let mut keys = UnusedKeys::new(section);
         let addresses = addresses(section, own);
-        let addresses = with_tls(section, addresses, warnings);
+        let addresses = with_tls(section, addresses);
         let modes = [
             ("round-robin", Balance::RoundRobin),
             ("least-connections", Balance::LeastConnections),

@@ -54,6 +54,9 @@ fn address(root: &mut Section<'_>) -> Read<StoreAddress> {
         };
         root.problem(KEY, &found, &allowed(&error.to_string()))
     })?;
+    if origin.is_none() && address.has_password() {
+        root.note_secret(KEY, None);
+    }
     root.set_hidden(
         KEY,
         &format!("\"{address}\""),

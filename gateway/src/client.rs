@@ -71,7 +71,7 @@ pub trait Client: Send {
     ///
     /// # Errors
     ///
-    /// The client disconnected, or the send timeout passed.
+    /// The client disconnected, or takes the response too slowly.
     fn send(&mut self, piece: &[u8]) -> impl Future<Output = Result<(), Disconnected>> + Send;
 
     /// Sends the last piece of the body, which may be empty, and finishes the response.
@@ -107,6 +107,6 @@ pub struct ResponseHead<'a> {
     pub(crate) body: BodyLength,
 }
 
-/// The client disconnected, or accepted no bytes of a response within the send timeout.
+/// The client disconnected, or took a response too slowly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Disconnected;

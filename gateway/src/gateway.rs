@@ -26,6 +26,7 @@ use crate::{
     client::Client,
     config::{Backend, ConnectionLimits, Limits, ListenerSettings, Timeouts, Versions},
     drain::Drain,
+    io::SendLimits,
     observe::{
         access_log::AccessLog,
         metrics::{RequestCells, RequestMetrics},
@@ -157,6 +158,15 @@ impl Gateway {
                 request.client = client_address(peer, head, trusted_proxies);
                 self.reject(&request, None, &rejection, client).await;
             }
+        }
+    }
+
+    /// The limits of sending responses.
+    #[must_use]
+    pub const fn send_limits(&self) -> SendLimits {
+        SendLimits {
+            timeout: self.timeouts.send,
+            min_rate: self.connections.min_rate,
         }
     }
 

@@ -32,6 +32,47 @@ pub(crate) fn arrival_deadline(
     started + timeout.min(RATE_GRACE + Duration::from_millis(millis))
 }
 
+/// How a client must take a response: some bytes within `timeout`, and all of them at `min_rate` or more, apart from that
+/// time. Only waits for the client count, not those for the backend.
+#[derive(Clone, Copy, Debug)]
+pub struct SendLimits {
+    /// Timeout of a wait; also the time by which all waits may exceed those of the smallest rate.
+    pub(crate) timeout: Duration,
+    /// Smallest rate, in bytes per second.
+    pub(crate) min_rate: NonZeroU32,
+}
+
+/// How long a client has made the gateway wait.
+///
+/// Bytes pay for waits before them, not for later ones: what the kernel's buffers take at once would otherwise allow
+/// hours.
+#[derive(Debug, Default)]
+pub(crate) struct SendPace {
+    /// The waits that no bytes have paid for.
+    waited: Duration,
+    /// When the current wait began.
+    since: Option<Instant>,
+}
+
+impl SendPace {
+    /// When the current wait, which may begin with this call, must have ended.
+    pub(crate) fn deadline(&mut self, limits: SendLimits) -> Instant {
+        let since = *self.since.get_or_insert_with(Instant::now);
+        since + limits.timeout.saturating_sub(self.waited)
+    }
+
+    /// The client has taken bytes.
+    pub(crate) fn take(&mut self, bytes: usize, limits: SendLimits) {
+        if let Some(since) = self.since.take() {
+            self.waited += since.elapsed();
+        }
+        if !self.waited.is_zero() {
+            let millis = (bytes as u64).saturating_mul(1000) / u64::from(limits.min_rate.get());
+            self.waited = self.waited.saturating_sub(Duration::from_millis(millis));
+        }
+    }
+}
+
 /// A connection's stream.
 pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 

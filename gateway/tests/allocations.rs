@@ -78,7 +78,7 @@ impl Phases {
     /// The allocations for the second of two such requests.
     fn cost(&self, request: &str) -> AllocationInfo {
         let (here, mut there) = tokio::io::duplex(4096);
-        let mut connection = ClientConnection::new(here, self.gateway.timeouts.send);
+        let mut connection = ClientConnection::new(here, self.gateway.send_limits());
         let mut serve = || {
             let request = request.as_bytes();
             let context = &mut Context::from_waker(Waker::noop());

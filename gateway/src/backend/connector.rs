@@ -14,15 +14,14 @@ use pingora::{
 };
 use tokio::time::{Instant, timeout_at};
 
-use super::{failure::Failure, stream::BackendStream};
+use super::{
+    failure::Failure,
+    stream::{BackendStream, limit_receive_buffer},
+};
 use crate::{
     backend_tls::{Endpoint, TlsPeer},
     routing::error_summary,
 };
-
-/// Receive buffer of a backend connection, in bytes. Without a limit, Linux lets it grow to 6 MiB or more, and a client
-/// that reads nothing could keep it full. With half this size, a large answer costs a quarter more.
-const RECEIVE_BUFFER: usize = 512 * 1024;
 
 /// Establishes connections to backends.
 pub(crate) struct Connector {
@@ -39,7 +38,6 @@ impl Connector {
     pub(crate) fn new(timeout: Duration) -> Self {
         let mut peer = HttpPeer::new((Ipv4Addr::UNSPECIFIED, 0), false, String::new());
         peer.options.total_connection_timeout = Some(timeout);
-        peer.options.tcp_recv_buf = Some(RECEIVE_BUFFER);
         peer.options.tcp_keepalive = Some(TcpKeepalive {
             idle: Duration::from_secs(60),
             interval: Duration::from_secs(5),
@@ -85,6 +83,7 @@ impl Connector {
         let mut peer = self.peer.clone();
         peer._address = socket::SocketAddr::Inet(address);
         let connected = self.transport.new_stream(&peer).await;
+        let connected = connected.inspect(limit_receive_buffer);
         connected.map_err(|error| Failure::NotConnected {
             is_backend_fault: is_backend_fault(error.etype()),
             is_tls: false,

@@ -19,9 +19,6 @@ use crate::{
     syntax::chunked::{ChunkDecoder, MalformedChunks},
 };
 
-/// Limit of a piece, in bytes. With 64 KiB, a large answer costs a fifth more.
-const MAX_PIECE: usize = 256 * 1024;
-
 /// Relays the body of an answer whose head was passed to the client's side.
 pub(crate) struct Relay<S> {
     stream: S,
@@ -33,6 +30,8 @@ pub(crate) struct Relay<S> {
     keeps_alive: bool,
     body: Body,
     timeout: Duration,
+    /// Limit of the next read of a body whose length is known.
+    max_piece: usize,
     /// Whether the head still waits to be sent with the first piece.
     head_waits: bool,
 }
@@ -69,12 +68,13 @@ impl<S: Stream> Relay<S> {
             decoded: Vec::new(),
             keeps_alive: head.keeps_alive,
             timeout,
+            max_piece: 0,
             head_waits: true,
         }
     }
 
-    /// Relays the whole body and counts its bytes in `passed`. If the connection can be reused, `release` gets it
-    /// before the last piece is sent.
+    /// Relays the whole body and counts its bytes in `passed`. Before each read, `piece_limit` gets the stream and that
+    /// number. If the connection can be reused, `release` gets it before the last piece is sent.
     ///
     /// # Errors
     ///
@@ -83,6 +83,7 @@ impl<S: Stream> Relay<S> {
         mut self,
         client: &mut C,
         passed: &mut u64,
+        piece_limit: impl Fn(&mut S, u64) -> usize,
         release: impl FnOnce(S),
     ) -> Result<(), Failure> {
         loop {
@@ -107,6 +108,7 @@ impl<S: Stream> Relay<S> {
             }
             self.received.clear();
             self.start = 0;
+            self.max_piece = piece_limit(&mut self.stream, *passed);
             if !self.receive(client).await? {
                 return match self.body {
                     Body::UntilClose => client.finish(b"").await.map_err(client_disconnected),
@@ -149,7 +151,8 @@ impl<S: Stream> Relay<S> {
     fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         match self.body {
             Body::Length { left } if left > USUAL_READ as u64 => {
-                let wanted = usize::try_from(left).unwrap_or(MAX_PIECE).min(MAX_PIECE);
+                let wanted =
+                    usize::try_from(left).map_or(self.max_piece, |left| left.min(self.max_piece));
                 self.received.reserve(wanted);
                 pin!(self.stream.read_buf(&mut self.received)).poll(context)
             }

@@ -3,25 +3,74 @@
 use std::{
     io::{self, IoSlice},
     pin::Pin,
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
     task::{Context, Poll},
 };
 
-use pingora::protocols::Stream as TcpStream;
+use pingora::protocols::{Stream as TcpStream, l4::ext::set_recv_buf};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::client::TlsStream;
 
 use super::{answer_head::AnswerHead, failure::Failure};
 
+/// Usual receive buffer, in bytes; Linux counts twice. A client that reads nothing can keep it full, and without a limit
+/// Linux lets it grow to 6 MiB or more.
+const RECEIVE_BUFFER: usize = 64 * 1024;
+/// Usual limit of a read, in bytes.
+pub(super) const PIECE: usize = 64 * 1024;
+
+/// Receive buffer for large responses, whose clients take them. With the usual one, they cost up to a quarter more.
+const LARGE_RECEIVE_BUFFER: usize = 512 * 1024;
+/// Limit of a read from that buffer.
+pub(super) const LARGE_PIECE: usize = 256 * 1024;
+/// Bytes of a response that a client must have taken before the buffers become large.
+const USUAL_RESPONSE: u64 = 64 * 1024;
+/// Limit of connections with large buffers: 320 MiB in all. Responses on further ones cost more, and arrive as well.
+const MAX_LARGE: usize = 256;
+
+/// The connections with large buffers.
+static LARGE: LargeBuffers = LargeBuffers(AtomicUsize::new(0));
+
 /// A connection to a backend. Plain ones cost a branch more than the stream itself.
 pub(crate) struct BackendStream {
     transport: Transport,
     ids: AnswerIds,
+    /// Kept to the connection's end: a reused one needs no further system call.
+    large: Option<LargeBuffer<'static>>,
 }
 
 enum Transport {
     Plain(TcpStream),
     /// Boxed, to keep the futures of plain requests small.
     Tls(Box<TlsStream<TcpStream>>),
+}
+
+/// Counts connections with large buffers.
+struct LargeBuffers(AtomicUsize);
+
+/// One of them, until this is dropped.
+struct LargeBuffer<'l>(&'l LargeBuffers);
+
+impl LargeBuffers {
+    fn begin(&self) -> Option<LargeBuffer<'_>> {
+        let buffer = LargeBuffer(self);
+        // Beyond the limit, the drop takes it back.
+        (self.0.fetch_add(1, Relaxed) < MAX_LARGE).then_some(buffer)
+    }
+}
+
+impl Drop for LargeBuffer<'_> {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Relaxed);
+    }
+}
+
+/// Limits the receive buffer of a new connection.
+///
+/// Not before it is established: then Linux would never let its window grow beyond that buffer.
+pub(super) fn limit_receive_buffer(stream: &TcpStream) {
+    // If the option cannot be set, Linux chooses the size.
+    let _ = set_recv_buf(stream.id(), RECEIVE_BUFFER);
 }
 
 /// Whose ids the answers of a connection have in `X-Request-Id`, by the first one that has it.
@@ -49,6 +98,7 @@ impl BackendStream {
         Self {
             transport,
             ids: AnswerIds::Unknown,
+            large: None,
         }
     }
 
@@ -76,6 +126,28 @@ impl BackendStream {
             (AnswerIds::Own, _) | (AnswerIds::Echoed, true) => {}
         }
         Ok(())
+    }
+
+    /// Limit of the next read of a response of which the client has taken `passed` bytes. Enlarges the receive buffer if
+    /// the response is large.
+    pub(super) fn piece_limit(&mut self, passed: u64) -> usize {
+        if self.large.is_none() && passed >= USUAL_RESPONSE {
+            self.large = LARGE.begin();
+            if self.large.is_some() {
+                let _ = set_recv_buf(self.tcp().id(), LARGE_RECEIVE_BUFFER);
+            }
+        }
+        match self.large {
+            None => PIECE,
+            Some(_) => LARGE_PIECE,
+        }
+    }
+
+    fn tcp(&self) -> &TcpStream {
+        match &self.transport {
+            Transport::Plain(stream) => stream,
+            Transport::Tls(stream) => stream.get_ref().0,
+        }
     }
 }
 
@@ -134,5 +206,22 @@ impl AsyncWrite for BackendStream {
             Transport::Plain(stream) => Pin::new(stream).poll_shutdown(context),
             Transport::Tls(stream) => Pin::new(stream).poll_shutdown(context),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_buffers_are_limited_and_given_back() {
+        let all = LargeBuffers(AtomicUsize::new(0));
+        let mut open: Vec<_> = (0..MAX_LARGE + 9).filter_map(|_| all.begin()).collect();
+        assert_eq!(open.len(), MAX_LARGE);
+        assert!(all.begin().is_none());
+        open.pop();
+        assert!(all.begin().is_some());
+        drop(open);
+        assert_eq!(all.0.load(Relaxed), 0);
     }
 }

@@ -206,14 +206,15 @@ impl Answer {
     /// # Errors
     ///
     /// The body is incomplete or malformed, or the client disconnected.
-    pub(crate) async fn relay<C: Client>(
+    pub(crate) fn relay<C: Client>(
         self,
         client: &mut C,
         passed: &mut u64,
-    ) -> Result<(), Failure> {
+    ) -> impl Future<Output = Result<(), Failure>> {
+        // Not async itself: the future of every request would have room for this answer twice.
         let endpoint = self.endpoint;
         let release = |stream| pool::put(endpoint, stream);
         let relay = Relay::new(self.stream, self.received, self.timeout);
-        relay.run(client, passed, release).await
+        relay.run(client, passed, BackendStream::piece_limit, release)
     }
 }

@@ -14,7 +14,8 @@ const DEFAULT_PER_ADDRESS: usize = 1000;
 /// get to distribute long-lived clients anew.
 const DEFAULT_REQUESTS: u64 = 10_000;
 
-/// Default of `min_bytes_per_second`: less than the slowest modem, more than a client that sends single bytes.
+/// Default of `min_bytes_per_second`: less than the slowest modem, more than a client that sends or takes single
+/// bytes.
 const DEFAULT_MIN_RATE: u32 = 100;
 
 /// Limits of clients' connections.
@@ -27,7 +28,8 @@ pub(crate) struct ConnectionLimits {
     pub per_address: usize,
     /// Requests of one connection. 1 to 1,000,000,000, default 10,000.
     pub requests: u64,
-    /// Smallest rate at which heads and forms must arrive, in bytes per second. 1 to 1,000,000, default 100.
+    /// Smallest rate at which heads and forms must arrive, and responses be taken, in bytes per second. 1 to 1,000,000,
+    /// default 100.
     pub min_rate: NonZeroU32,
 }
 

@@ -47,7 +47,7 @@ impl Http1Connections {
         let mut current = Current::new(&self.current, client);
         let (gateway, _) = current.get();
         let state = Arc::clone(&gateway.state);
-        let mut connection = ClientConnection::new(stream, gateway.timeouts.send);
+        let mut connection = ClientConnection::new(stream, gateway.send_limits());
         let closing = pin!(state.drain.closing());
         let mut closing = ClosingWatch::new(&state.drain, closing);
         let mut is_first = true;
@@ -109,7 +109,7 @@ async fn read<'r, S: Stream>(
         }
         let (gateway, _) = current.get();
         if let Some(head) = take_head(gateway, connection, &mut reading)? {
-            connection.set_send_timeout(gateway.timeouts.send);
+            connection.set_send_limits(gateway.send_limits());
             let (gateway, peer) = current.get();
             return Ok(Some((head, gateway, peer)));
         }
@@ -121,7 +121,7 @@ async fn read<'r, S: Stream>(
     let (gateway, peer) = current.get();
     // Only of a head that arrives in pieces: otherwise the connection is served at once.
     let _receiving = gateway.state.open_connections.begin_head();
-    connection.set_send_timeout(gateway.timeouts.send);
+    connection.set_send_limits(gateway.send_limits());
     let limit = gateway.timeouts.head;
     let started = Instant::now();
     loop {

@@ -15,7 +15,7 @@ use tokio::{
 use crate::{
     client::Disconnected,
     drain::ClosingWatch,
-    io::{PartsWriter, Stream, Timer, USUAL_READ, poll_receive},
+    io::{PartsWriter, SendLimits, SendPace, Stream, Timer, USUAL_READ, poll_receive},
 };
 
 /// Limit of bytes read ahead while a request is served; further ones stay in the socket.
@@ -29,7 +29,8 @@ pub struct ClientConnection<S> {
     stream: S,
     ahead: Vec<u8>,
     timer: Timer,
-    send_timeout: Duration,
+    send_limits: SendLimits,
+    pace: SendPace,
 }
 
 /// The result of waiting for bytes.
@@ -44,19 +45,20 @@ pub enum ReceiveOutcome {
 }
 
 impl<S: Stream> ClientConnection<S> {
-    /// Wraps a new connection. `send_timeout` limits each wait until the client accepts bytes of a response.
-    pub fn new(stream: S, send_timeout: Duration) -> Self {
+    /// Wraps a new connection. `send_limits` are those of its responses.
+    pub fn new(stream: S, send_limits: SendLimits) -> Self {
         Self {
             stream,
             ahead: Vec::new(),
             timer: Timer::default(),
-            send_timeout,
+            send_limits,
+            pace: SendPace::default(),
         }
     }
 
-    /// Sets the limit of each wait until the client accepts bytes of a response.
-    pub(crate) const fn set_send_timeout(&mut self, timeout: Duration) {
-        self.send_timeout = timeout;
+    /// Sets the limits of the next response.
+    pub(crate) const fn set_send_limits(&mut self, limits: SendLimits) {
+        self.send_limits = limits;
     }
 
     /// The bytes read ahead.
@@ -169,22 +171,24 @@ impl<S: Stream> ClientConnection<S> {
     ///
     /// # Errors
     ///
-    /// The client disconnected, or the send timeout passed.
+    /// The client disconnected, or takes the response too slowly.
     pub(crate) async fn send<const PARTS: usize>(
         &mut self,
         parts: [&[u8]; PARTS],
     ) -> Result<(), Disconnected> {
         let mut writer = PartsWriter::new(parts);
-        let mut deadline = None;
         poll_fn(|context| {
             loop {
                 match writer.poll_write(&mut self.stream, context) {
-                    Poll::Ready(Ok(0)) => return Poll::Ready(Ok(())),
-                    Poll::Ready(Ok(_)) => deadline = None,
+                    Poll::Ready(Ok(bytes)) => {
+                        self.pace.take(bytes, self.send_limits);
+                        if bytes == 0 {
+                            return Poll::Ready(Ok(()));
+                        }
+                    }
                     Poll::Ready(Err(_)) => return Poll::Ready(Err(Disconnected)),
                     Poll::Pending => {
-                        let deadline =
-                            *deadline.get_or_insert_with(|| Instant::now() + self.send_timeout);
+                        let deadline = self.pace.deadline(self.send_limits);
                         return self
                             .timer
                             .poll(context, deadline)

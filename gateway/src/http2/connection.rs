@@ -144,11 +144,11 @@ async fn serve_stream<'d>(
         respond,
     } = stream;
     let limits = &gateway.limits.head;
-    let timeout = gateway.timeouts.send;
+    let send = gateway.send_limits();
     let exchange = |method: &[u8], length| {
         let is_head = method == b"HEAD";
         let facts = RequestFacts { length, is_head };
-        Http2Exchange::new(respond, body, facts, timeout, timer, meter)
+        Http2Exchange::new(respond, body, facts, send, timer, meter)
     };
     let client = match head.judge(limits) {
         Ok(JudgedHead { head, body }) => {

@@ -3,7 +3,6 @@
 use std::{
     future::poll_fn,
     task::{Context, Poll},
-    time::Duration,
 };
 
 use bytes::Bytes;
@@ -14,7 +13,7 @@ use tokio::time::Instant;
 use super::{bounds::ANSWER_CREDIT, meter::Meter, response::response_head};
 use crate::{
     client::{BodyLimits, Client, Disconnected, ResponseHead},
-    io::{Timer, arrival_deadline},
+    io::{SendLimits, SendPace, Timer, arrival_deadline},
     rejection::Rejection,
     request::BodyLength,
     syntax::field::NameAndValue,
@@ -36,7 +35,8 @@ pub(crate) struct Http2Exchange<'c> {
     /// Whether the response can have a body.
     has_body: bool,
     progress: Progress,
-    send_timeout: Duration,
+    send_limits: SendLimits,
+    pace: SendPace,
     timer: Timer,
     meter: &'c Meter,
 }
@@ -62,13 +62,12 @@ pub(crate) struct RequestFacts {
 }
 
 impl<'c> Http2Exchange<'c> {
-    /// Creates the exchange of a stream whose head was read. `send_timeout` limits each wait until the client accepts
-    /// bytes of the response. `timer` may have been used by another stream.
-    pub(crate) const fn new(
+    /// Creates the exchange of a stream whose head was read. `timer` may have been used by another stream.
+    pub(crate) fn new(
         respond: SendResponse<Bytes>,
         body: RecvStream,
         request: RequestFacts,
-        send_timeout: Duration,
+        send_limits: SendLimits,
         timer: Timer,
         meter: &'c Meter,
     ) -> Self {
@@ -81,7 +80,8 @@ impl<'c> Http2Exchange<'c> {
             is_head: request.is_head,
             has_body: false,
             progress: Progress::Unanswered,
-            send_timeout,
+            send_limits,
+            pace: SendPace::default(),
             timer,
             meter,
         }
@@ -109,8 +109,10 @@ impl<'c> Http2Exchange<'c> {
         self.meter.credit_piece(piece.len());
         while !piece.is_empty() {
             let stream = self.stream.as_mut().ok_or(Disconnected)?;
-            let capacity = capacity(stream, piece.len(), &mut self.timer, self.send_timeout);
-            let (now, later) = piece.split_at(capacity.await?);
+            let (pace, limits) = (&mut self.pace, self.send_limits);
+            let capacity = capacity(stream, piece.len(), &mut self.timer, pace, limits).await?;
+            self.pace.take(capacity, limits);
+            let (now, later) = piece.split_at(capacity);
             let ends = is_last && later.is_empty();
             let sent = stream.send_data(Bytes::copy_from_slice(now), ends);
             sent.map_err(|_| Disconnected)?;
@@ -140,10 +142,10 @@ async fn capacity(
     stream: &mut SendStream<Bytes>,
     length: usize,
     timer: &mut Timer,
-    timeout: Duration,
+    pace: &mut SendPace,
+    limits: SendLimits,
 ) -> Result<usize, Disconnected> {
     stream.reserve_capacity(length);
-    let mut deadline = None;
     poll_fn(|context| {
         loop {
             let capacity = stream.capacity().min(length);
@@ -154,7 +156,7 @@ async fn capacity(
                 Poll::Ready(Some(Ok(_))) => {}
                 Poll::Ready(None | Some(Err(_))) => return Poll::Ready(Err(Disconnected)),
                 Poll::Pending => {
-                    let deadline = *deadline.get_or_insert_with(|| Instant::now() + timeout);
+                    let deadline = pace.deadline(limits);
                     return timer.poll(context, deadline).map(|()| Err(Disconnected));
                 }
             }

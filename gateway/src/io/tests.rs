@@ -61,3 +61,54 @@ async fn a_later_deadline_does_not_reset_the_timer() {
     let armed = timer.sleep.as_ref().unwrap().deadline();
     assert_eq!(armed, start + Duration::from_secs(1));
 }
+
+const LIMITS: SendLimits = SendLimits {
+    timeout: Duration::from_secs(10),
+    min_rate: NonZeroU32::new(100).unwrap(),
+};
+
+/// How long a client that takes `bytes` every `interval` is served, up to an hour.
+async fn served_for(bytes: usize, interval: Duration, pace: &mut SendPace) -> Duration {
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(3600) {
+        let next = Instant::now() + interval;
+        let deadline = pace.deadline(LIMITS);
+        sleep_until(deadline.min(next)).await;
+        if deadline < next {
+            break;
+        }
+        pace.take(bytes, LIMITS);
+    }
+    start.elapsed()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_below_the_smallest_rate_is_served_for_the_timeout_and_what_its_bytes_pay() {
+    let second = Duration::from_secs(1);
+    for (bytes, interval, seconds) in [
+        (100, second, 3600),
+        (1000, 9 * second, 3600),
+        (1_000_000, 11 * second, 10),
+        (0, 60 * second, 10),
+        (1, second, 10),
+        (50, second, 19),
+        (90, second, 91),
+    ] {
+        let served = served_for(bytes, interval, &mut SendPace::default()).await;
+        let seconds = seconds * second;
+        assert!(
+            served >= seconds && served <= seconds + interval,
+            "{bytes} in {interval:?}: {served:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_waits_count_and_no_bytes_pay_for_later_ones() {
+    let mut pace = SendPace::default();
+    // What the buffers take at once, and an hour in which the backend sends nothing.
+    pace.take(10_000_000, LIMITS);
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    let served = served_for(1, Duration::from_secs(2), &mut pace).await;
+    assert!(served <= Duration::from_secs(12), "{served:?}");
+}

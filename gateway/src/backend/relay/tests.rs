@@ -7,6 +7,7 @@ use crate::{
 };
 
 const TIMEOUT: Duration = Duration::from_secs(60);
+const MAX_PIECE: usize = 256 * 1024;
 
 /// The result of a relay.
 #[derive(Debug)]
@@ -44,7 +45,12 @@ async fn relayed_to(
     let relay = Relay::new(Script::new(steps), received(head, arrived), TIMEOUT);
     let (mut passed, mut is_released) = (0, false);
     let outcome = relay
-        .run(&mut client, &mut passed, |_| is_released = true)
+        .run(
+            &mut client,
+            &mut passed,
+            |_, _| MAX_PIECE,
+            |_| is_released = true,
+        )
         .await;
     Relayed {
         outcome,

@@ -118,11 +118,11 @@ impl Store {
     }
 }
 
-/// Counts what the change feed reports. That it is lost or restored is no change.
+/// Counts what the change feed reports. That it is lost is no change.
 fn count(change: &Change, statistics: &Statistics) {
     match change {
-        Change::Item { .. } | Change::Everything => statistics.count_change(),
-        Change::Lost | Change::Restored => {}
+        Change::Item { .. } | Change::Restored | Change::Everything => statistics.count_change(),
+        Change::Lost => {}
     }
 }
 

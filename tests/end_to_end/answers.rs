@@ -106,46 +106,30 @@ async fn every_answer_of_the_login_service_has_the_id_of_its_request() {
     let form = "Content-Type: application/x-www-form-urlencoded";
     let unfinished = "Content-Length: 9";
     let secret = "X-Gateway-Secret: 8b1a9953c4611296a827abf8c47804d7";
-    let of_client = [secret, "X-Gateway-Version: v1", "X-Gateway-App-Id: 0"];
-    let calls: [(u16, &str, &str, &[&str], &[u8]); 14] = [
-        (200, "GET", "/healthz", &[], b""),
-        (200, "GET", "/readyz", &[], b""),
-        (404, "GET", "/healthz", &of_client, b""),
-        (405, "POST", "/healthz", &[], b""),
-        (403, "GET", "/user", &[], b""),
-        (403, "GET", "/x", &[], b""),
-        (302, "GET", "/login", &of_client, b""),
-        (404, "GET", "/login?state=v1.x&code=c", &[secret], b""),
-        (404, "GET", "/x", &of_client, b""),
-        (401, "GET", "/user", &of_client, b""),
-        (405, "DELETE", "/user", &of_client, b""),
-        (
-            400,
-            "POST",
-            "/check",
-            &[&of_client[..], &[form]].concat(),
-            b"a=%",
-        ),
-        (
-            413,
-            "POST",
-            "/login",
-            &[&of_client[..], &[form]].concat(),
-            &large,
-        ),
-        (
-            408,
-            "POST",
-            "/login",
-            &[&of_client[..], &[form, unfinished]].concat(),
-            b"",
-        ),
+    let of_client = vec![secret, "X-Gateway-Version: v1", "X-Gateway-App-Id: 0"];
+    let of_form = |further: &[&'static str]| [&of_client[..], &[form], further].concat();
+    let (none, of_client) = (Vec::new, || of_client.clone());
+    let calls = [
+        (200, "GET", "/healthz", none(), &b""[..]),
+        (200, "GET", "/readyz", none(), b""),
+        (404, "GET", "/healthz", of_client(), b""),
+        (405, "POST", "/healthz", none(), b""),
+        (403, "GET", "/user", none(), b""),
+        (403, "GET", "/x", none(), b""),
+        (302, "GET", "/login", of_client(), b""),
+        (404, "GET", "/login?state=v1.x&code=c", vec![secret], b""),
+        (404, "GET", "/x", of_client(), b""),
+        (401, "GET", "/user", of_client(), b""),
+        (405, "DELETE", "/user", of_client(), b""),
+        (400, "POST", "/check", of_form(&[]), b"a=%"),
+        (413, "POST", "/login", of_form(&[]), &large),
+        (408, "POST", "/login", of_form(&[unfinished]), b""),
     ];
     for (number, (status, method, target, headers, body)) in calls.into_iter().enumerate() {
         let id = format!("request-{number}");
         let named = format!("X-Request-Id: {id}");
         let length = format!("Content-Length: {}", body.len());
-        let mut headers = [headers, &[&*named]].concat();
+        let mut headers = [&headers[..], &[&*named]].concat();
         if !body.is_empty() {
             headers.push(&length);
         }

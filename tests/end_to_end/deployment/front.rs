@@ -24,6 +24,10 @@ use super::{installation::start_front, read_replaced};
 const MAX_CONNECTIONS: usize = 20;
 const MAX_REQUESTS: usize = 50;
 
+/// The same of an IPv6 /48.
+const MAX_SITE_CONNECTIONS: usize = 4 * MAX_CONNECTIONS;
+const MAX_SITE_REQUESTS: usize = 4 * MAX_REQUESTS;
+
 /// Another client address.
 const OTHER_CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 
@@ -37,6 +41,21 @@ struct Front {
 
 impl Front {
     async fn start() -> Self {
+        Self::start_with(|text| text).await
+    }
+
+    /// Clients name an address of their own in a PROXY header: this machine has one address of IPv6.
+    async fn start_with_proxy_headers() -> Self {
+        Self::start_with(|text| {
+            // Only then is the header read before the rules apply.
+            let text = text.replace("tcp-request connection", "tcp-request session");
+            let bind = text.lines().find(|line| line.contains(" bind ")).unwrap();
+            text.replacen(bind, &format!("{bind} accept-proxy"), 1)
+        })
+        .await
+    }
+
+    async fn start_with(change: impl FnOnce(String) -> String) -> Self {
         let (folder, backend) = (Folder::create(), RecordingBackend::start().await);
         let (address, health) = (free_address(), free_address());
         let gateway = backend.address().to_string();
@@ -50,9 +69,17 @@ impl Front {
                 format!("conn_cur gt {MAX_CONNECTIONS} "),
             ),
             ("req_rate gt 5000 ", format!("req_rate gt {MAX_REQUESTS} ")),
+            (
+                "conn_cur gt 2000 ",
+                format!("conn_cur gt {MAX_SITE_CONNECTIONS} "),
+            ),
+            (
+                "req_rate gt 20000 ",
+                format!("req_rate gt {MAX_SITE_REQUESTS} "),
+            ),
         ];
         let text = read_replaced("conf/compose/haproxy.cfg", &replacements);
-        fs::write(folder.path().join("haproxy.cfg"), text).unwrap();
+        fs::write(folder.path().join("haproxy.cfg"), change(text)).unwrap();
         let front = Self {
             process: start_front(folder.path()),
             address,
@@ -190,4 +217,50 @@ async fn connections_are_limited_for_each_client_address() {
     let mut other = RawConnection::open_from(OTHER_CLIENT, front.address).await;
     other.send(&bytes).await;
     assert_eq!(other.answer().await.unwrap().status, 200);
+}
+
+/// A PROXY header of a client in one of the networks of an IPv6 /48.
+fn header(site: u16, network: usize) -> String {
+    format!("PROXY TCP6 2001:db8:{site:x}:{network:x}::1 2001:db8::1 1 443\r\n")
+}
+
+/// Issue 22, row 1: a home line has 256 /64s.
+#[tokio::test]
+async fn connections_are_limited_for_each_ipv6_site() {
+    let front = Front::start_with_proxy_headers().await;
+    let get = request("GET", "/x", &[], b"");
+    let from = |site, network| [header(site, network).as_bytes(), &get].concat();
+    let mut open = Vec::new();
+    for network in 0..17 {
+        for _ in 0..MAX_CONNECTIONS / 2 {
+            open.extend(served(front.address, &from(1, network)).await.ok());
+        }
+    }
+    assert_eq!(open.len(), MAX_SITE_CONNECTIONS);
+    served(front.address, &from(2, 0)).await.unwrap();
+    // What was refused holds nothing.
+    drop(open);
+    until("the site to be served again", || async {
+        served(front.address, &from(1, 40)).await.ok()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_request_rate_is_limited_for_each_ipv6_site() {
+    let front = Front::start_with_proxy_headers().await;
+    let get = request("GET", "/x", &[], b"");
+    let mut accepted = 0;
+    for network in 0..17 {
+        let mut connection = front.open().await;
+        connection.send(header(1, network).as_bytes()).await;
+        for _ in 0..MAX_REQUESTS / 2 {
+            connection.send(&get).await;
+            accepted += usize::from(connection.answer().await.unwrap().status == 200);
+        }
+    }
+    assert_eq!(accepted, MAX_SITE_REQUESTS);
+    served(front.address, &[header(2, 0).as_bytes(), &get].concat())
+        .await
+        .unwrap();
 }

@@ -21,7 +21,7 @@ use rustls::{
     crypto::ring,
     pki_types::{CertificateDer, pem::PemObject},
 };
-use tokio::net::TcpStream;
+use tokio::{io::AsyncWriteExt, net::TcpStream};
 
 use super::{output, read_replaced, start_proxy};
 
@@ -94,6 +94,14 @@ impl Front {
         })
         .await;
         front
+    }
+
+    /// Opens a connection that names an IPv6 address of its own in a PROXY header.
+    async fn try_open_as(&self, address: &str) -> std::io::Result<RawConnection> {
+        let mut stream = TcpStream::connect(self.address).await?;
+        let header = format!("PROXY TCP6 {address} 2001:db8::1 1 443\r\n");
+        stream.write_all(header.as_bytes()).await?;
+        RawConnection::begin_tls(stream, NAME, Arc::clone(&self.tls)).await
     }
 
     async fn open(&self, source: IpAddr) -> RawConnection {
@@ -278,4 +286,62 @@ async fn nginx_limits_requests_of_each_client() {
 async fn haproxy_limits_requests_of_each_client() {
     let limits = [("http_req_rate gt 5000 ", "http_req_rate gt 20 ")];
     limits_requests_of_each_client(Kind::Haproxy, &limits).await;
+}
+
+/// Issue 22, row 1: a home line has 256 /64s. Addresses come by PROXY headers: this machine has one address of IPv6.
+async fn limits_requests_of_each_ipv6_site(kind: Kind, limits: &[(&str, &str)]) {
+    let front = Front::start(kind, limits).await;
+    let get = request("GET", "/x", &[], b"");
+    let statuses = async |address: String, count: usize| {
+        let mut connection = front.try_open_as(&address).await.unwrap();
+        let mut statuses = Vec::new();
+        for _ in 0..count {
+            connection.send(&get).await;
+            statuses.push(connection.answer().await.unwrap().status);
+        }
+        statuses
+    };
+    // All three ways in which an address of the site can be written.
+    for site in ["2001:db8:5", "2001:db8:0", "2001:db8"] {
+        let mut accepted = 0;
+        for network in 1..=17 {
+            let address = match site {
+                "2001:db8" if network == 1 => "2001:db8::1".to_owned(),
+                "2001:db8" => format!("2001:db8:0:{network:x}::1"),
+                site => format!("{site}:{network:x}::1"),
+            };
+            let statuses = statuses(address, 10).await;
+            accepted += statuses.iter().filter(|status| **status == 200).count();
+        }
+        // The second and the third are one site.
+        let expected = if site == "2001:db8" { 0..=5 } else { 80..=95 };
+        assert!(expected.contains(&accepted), "{site}: {accepted}");
+    }
+    assert_eq!(statuses("2001:db8:6::1".to_owned(), 1).await, [200]);
+}
+
+#[tokio::test]
+async fn nginx_limits_requests_of_each_ipv6_site() {
+    let limits = [
+        ("rate=2000r/s", "rate=1r/m"),
+        ("burst=20000", "burst=80"),
+        ("rate=500r/s", "rate=1r/m"),
+        ("burst=5000", "burst=20"),
+        (" ssl http2;", " ssl http2 proxy_protocol;"),
+        (
+            "server_tokens off;",
+            "server_tokens off; set_real_ip_from 127.0.0.1; real_ip_header proxy_protocol;",
+        ),
+    ];
+    limits_requests_of_each_ipv6_site(Kind::Nginx, &limits).await;
+}
+
+#[tokio::test]
+async fn haproxy_limits_requests_of_each_ipv6_site() {
+    let limits = [
+        ("http_req_rate gt 20000 ", "http_req_rate gt 80 "),
+        ("tcp-request connection", "tcp-request session"),
+        (" ssl crt", " accept-proxy ssl crt"),
+    ];
+    limits_requests_of_each_ipv6_site(Kind::Haproxy, &limits).await;
 }

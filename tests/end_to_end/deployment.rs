@@ -12,6 +12,7 @@ mod local_config;
 mod observe;
 mod tls_front;
 mod units;
+mod users;
 
 use std::{
     fs::{self, File},

@@ -1,9 +1,9 @@
 //! Opening and migrating a SQLite file, and calling it from async code without blocking a worker.
 
 use std::{
-    fs::{DirBuilder, File, OpenOptions},
+    fs::{self, DirBuilder, File, OpenOptions, Permissions},
     io,
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -167,19 +167,37 @@ impl SqliteDatabase {
     }
 }
 
-/// Options for files with mode 0600: accounts are personal. SQLite gives its other files the same mode.
-fn private_file() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.write(true).mode(0o600);
-    options
+/// A folder that hands its group down (setgid), and that the group may write.
+const SHARED_FOLDER: u32 = 0o2020;
+
+/// The mode of new files: for their owner alone, since accounts are personal. In a shared folder also for its group:
+/// there, programs with users of their own share the database. SQLite gives its other files the mode of the database.
+fn mode_of_files(folder: &Path) -> u32 {
+    let folder = fs::metadata(folder).map_or(0, |folder| folder.mode());
+    if folder & SHARED_FOLDER == SHARED_FOLDER {
+        0o660
+    } else {
+        0o600
+    }
 }
 
-/// Creates the file, but never opens an existing one: closing it would release the locks that SQLite holds on it
-/// elsewhere in the process (POSIX locks).
-fn create_if_missing(path: &Path) -> io::Result<()> {
-    match private_file().create_new(true).open(path) {
-        Err(cause) if cause.kind() != io::ErrorKind::AlreadyExists => Err(cause),
-        _ => Ok(()),
+/// Creates a file if it is missing; `None` if it exists. An existing database is never opened here: closing it would release
+/// the locks that SQLite holds on it elsewhere in the process (POSIX locks).
+fn create_if_missing(path: &Path) -> io::Result<Option<File>> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let mode = mode_of_files(folder);
+    let mut options = OpenOptions::new();
+    match options.write(true).create_new(true).mode(mode).open(path) {
+        Ok(file) => {
+            // The umask does not count.
+            file.set_permissions(Permissions::from_mode(mode))?;
+            Ok(Some(file))
+        }
+        Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => Ok(None),
+        Err(cause) => Err(cause),
     }
 }
 
@@ -191,7 +209,10 @@ fn take_startup_lock(path: &Path) -> Result<File, OpenError> {
     name.push(".lock");
     let path = PathBuf::from(name);
     let lock = || {
-        let file = private_file().create(true).truncate(false).open(&path)?;
+        let file = match create_if_missing(&path)? {
+            Some(created) => created,
+            None => OpenOptions::new().write(true).open(&path)?,
+        };
         file.lock()?;
         Ok(file)
     };

@@ -69,6 +69,49 @@ fn compose_reads_the_file_and_finds_every_service() {
     assert_eq!(services, expected, "{printed}");
 }
 
+/// Issue 22, row 19: a container that is out of bounds ends alone.
+#[test]
+fn every_container_has_limits_of_memory_and_processes() {
+    let mut command = parser();
+    let file = project("docker-compose.yml");
+    let command = command.arg("--file").arg(file).args(PROFILES);
+    let services = output(
+        Command::new(command.get_program())
+            .args(command.get_args())
+            .args(["config", "--services"]),
+    );
+    let services = services.lines().filter(|line| !line.contains(' ')).count();
+    let printed = output(command.arg("config"));
+    for limit in ["mem_limit: ", "pids_limit: "] {
+        assert_eq!(
+            printed.matches(limit).count(),
+            services,
+            "{limit}: {printed}"
+        );
+    }
+    // As in the units.
+    let limits = |text: &str, memory: &str, tasks: &str| {
+        let value = |key: &str| {
+            let line = text.lines().find_map(|line| line.trim().strip_prefix(key));
+            line.unwrap().trim().to_lowercase()
+        };
+        (value(memory), value(tasks))
+    };
+    let compose = read("docker-compose.yml");
+    for (service, unit) in [
+        ("gateway-a:", "signpost"),
+        ("v1-a:", "login@"),
+        ("v2-a:", "login@"),
+    ] {
+        let (_, service) = compose.split_once(&format!("\n  {service}")).unwrap();
+        let unit = read(&format!("conf/systemd/{unit}.service"));
+        assert_eq!(
+            limits(service, "mem_limit:", "pids_limit:"),
+            limits(&unit, "MemoryMax=", "TasksMax=")
+        );
+    }
+}
+
 #[test]
 fn nothing_is_published_beyond_this_machine() {
     let file = read("docker-compose.yml");

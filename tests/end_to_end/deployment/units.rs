@@ -1,6 +1,6 @@
 //! The units, read by systemd's own tool, which needs no running systemd.
 
-use std::{fs, process::Command};
+use std::process::Command;
 
 use end_to_end::{folder::Folder, program::Program, versions::versions};
 
@@ -50,16 +50,33 @@ fn a_unit_has_few_privileges() {
     }
 }
 
+/// Issue 22, row 19: a process of the gateway's user can share its port.
 #[test]
-fn the_user_of_the_units_is_created() {
-    let user = read("conf/systemd/signpost.sysusers");
-    let created: Vec<_> = user
-        .lines()
-        .filter(|line| line.starts_with("u signpost "))
-        .collect();
-    assert_eq!(created.len(), 1);
-    for name in ["signpost.service", "login@.service"] {
-        let unit = fs::read_to_string(project(&format!("conf/systemd/{name}"))).unwrap();
-        assert!(unit.lines().any(|line| line == "User=signpost"), "{name}");
+fn each_program_has_a_user_of_its_own_and_limits() {
+    let users = read("conf/systemd/signpost.sysusers");
+    let has = |line: &str| users.lines().any(|one| one == line);
+    let group = "signpost-shared";
+    assert!(has(&format!("m signpost {group}")), "{users}");
+    for version in versions() {
+        assert!(has(&format!("m signpost-{} {group}", version.name)));
+    }
+    for (name, user) in [
+        ("signpost.service", "signpost"),
+        ("login@.service", "signpost-%i"),
+    ] {
+        let unit = read(&format!("conf/systemd/{name}"));
+        let value = |key: &str| {
+            let values = unit.lines().filter_map(|line| line.strip_prefix(key));
+            let values: Vec<_> = values.collect();
+            assert_eq!(values.len(), 1, "{name}: {key}");
+            values[0]
+        };
+        assert_eq!(value("User="), user);
+        assert!(value("MemoryMax=").ends_with('G'));
+        assert!(value("TasksMax=").parse::<u32>().is_ok());
+        // systemd would give these folders to the user of the unit that starts last.
+        assert!(!unit.contains("\nStateDirectory="));
+        assert_eq!(value("ReadWritePaths="), value("WorkingDirectory="));
+        assert_ne!(value("LogsDirectory="), "signpost");
     }
 }

@@ -208,7 +208,7 @@ async fn the_signal_does_nothing_without_files_also_early_in_the_start() {
 /// commands.
 fn logrotate_files(folder: &Path, running: &Running) -> (PathBuf, PathBuf) {
     let example = fs::read_to_string(root().join("conf/observe/logrotate")).unwrap();
-    let logs = "/var/log/signpost/*.log {";
+    let logs = "/var/log/signpost/*/*.log {";
     assert!(example.contains(logs), "{example}");
     let own = example.replace(logs, &format!("{}/*.access {{", folder.display()));
     let config = folder.join("logrotate.conf");

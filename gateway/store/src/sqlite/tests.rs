@@ -12,8 +12,8 @@ impl Folder {
     pub(crate) fn new(name: &str) -> Self {
         let path =
             std::env::temp_dir().join(format!("signpost-store-{}-{name}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).unwrap();
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
         Self(path)
     }
 
@@ -24,7 +24,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -85,23 +85,29 @@ async fn writers_wait_for_each_other() {
 }
 
 #[test]
-fn only_the_owner_can_read_the_files() {
-    use std::os::unix::fs::PermissionsExt;
-    let folder = Folder::new("modes");
-    let database = SqliteDatabase::open(&folder.file()).unwrap();
-    database
-        .call_blocking(|connection| connection.execute("DELETE FROM changes", []))
-        .unwrap();
-    let files = std::fs::read_dir(folder.file().parent().unwrap()).unwrap();
-    let files: Vec<_> = files.map(|file| file.unwrap()).collect();
-    assert!(files.len() >= 2);
-    for file in files {
-        assert_eq!(
-            file.metadata().unwrap().permissions().mode() & 0o777,
-            0o600,
-            "{:?}",
-            file.path()
-        );
+fn only_the_owner_can_read_the_files_unless_the_folder_is_shared() {
+    for (folder_mode, file_mode) in [
+        (0o700, 0o600),
+        (0o770, 0o600),
+        (0o2750, 0o600),
+        (0o2770, 0o660),
+        (0o3770, 0o660),
+    ] {
+        let folder = Folder::new(&format!("modes-{folder_mode:o}"));
+        let path = folder.file().parent().unwrap().to_owned();
+        fs::create_dir_all(&path).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(folder_mode)).unwrap();
+        let database = SqliteDatabase::open(&folder.file()).unwrap();
+        database
+            .call_blocking(|connection| connection.execute("DELETE FROM changes", []))
+            .unwrap();
+        let files: Vec<_> = fs::read_dir(&path).unwrap().map(Result::unwrap).collect();
+        // The database, its lock at the start, and the two of the write-ahead log.
+        assert_eq!(files.len(), 4, "{files:?}");
+        for file in files {
+            let mode = file.metadata().unwrap().permissions().mode() & 0o777;
+            assert_eq!(mode, file_mode, "{:?} in {folder_mode:o}", file.path());
+        }
     }
 }
 
@@ -109,8 +115,8 @@ fn only_the_owner_can_read_the_files() {
 fn a_file_that_is_not_a_database_is_reported() {
     let folder = Folder::new("garbage");
     let file = folder.file();
-    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-    std::fs::write(
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(
         &file,
         "this is a text, and a long enough one to be no database header",
     )

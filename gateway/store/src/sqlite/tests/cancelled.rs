@@ -31,8 +31,8 @@ impl Gauge {
 
 /// How many descriptors of this process have the file open: one per connection.
 fn open_connections(file: &Path) -> usize {
-    let descriptors = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
-    let targets = descriptors.filter_map(|entry| std::fs::read_link(entry.path()).ok());
+    let descriptors = fs::read_dir("/proc/self/fd").unwrap().flatten();
+    let targets = descriptors.filter_map(|entry| fs::read_link(entry.path()).ok());
     targets.filter(|target| target == file).count()
 }
 

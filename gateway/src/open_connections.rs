@@ -1,59 +1,60 @@
 //! Counts clients' open connections and HTTP/2 streams, in all and by address, within the configured limits. CONTRACT 2.
 
 mod counts;
+mod networks;
 
 use std::{
-    collections::HashMap,
-    hash::{BuildHasher, RandomState},
     net::IpAddr,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::Instant,
 };
 
-use signpost_kit::{descriptors::Descriptors, once_a_minute::OnceAMinute, rate_limit::Network};
+use signpost_kit::{descriptors::Descriptors, once_a_minute::OnceAMinute};
 
 pub(crate) use self::counts::RefusalCause;
-use self::counts::{ConnectionCounts, Held};
+use self::{
+    counts::{ConnectionCounts, Held},
+    networks::{Client, Max, Networks, Refusals},
+};
 use crate::config::ConnectionLimits;
-
-/// Number of maps, each with its own lock.
-const SHARDS: usize = 16;
 
 /// At most this part of all connections is of one address, whatever is configured.
 const SHARE: usize = 4;
+/// At most this part of all connections is of one IPv6 /48.
+const SITE_SHARE: usize = 2;
+/// The limits of an IPv6 /48, as a multiple of those of one of its 65,536 networks: a home line has up to 256 of them, or
+/// all.
+const SITE_FACTOR: usize = 4;
 
-/// Streams that a connection takes at once, so that it seldom needs the lock.
-const STREAM_STEP: usize = 10;
-
-/// Counts open connections. Memory is bounded by their number: only addresses with a connection are stored.
+/// Counts open connections. Memory is bounded by their number: only networks with a connection are stored.
 #[derive(Debug)]
 pub(crate) struct OpenConnections {
     open: AtomicUsize,
-    connections: Counts,
-    /// Streams beyond the first of each connection.
-    streams: Counts,
+    networks: Networks,
     counts: ConnectionCounts,
     descriptors: Descriptors,
     refused: OnceAMinute,
-    refused_of_address: OnceAMinute,
-    refused_streams: OnceAMinute,
+    refused_of_client: Refusals,
+    refused_streams: Refusals,
 }
 
 /// An open connection, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct OpenConnection {
     all: Arc<OpenConnections>,
-    network: Option<Network>,
+    client: Option<Client>,
 }
 
-/// The streams of an HTTP/2 connection. Those beyond its first one count as its address' until this is dropped.
+/// The streams of an HTTP/2 connection. Those beyond its first one count as its address' until they have ended, or this
+/// is dropped.
 #[derive(Debug)]
 pub(crate) struct OpenStreams {
     all: Arc<OpenConnections>,
-    network: Option<Network>,
+    client: Option<Client>,
+    /// The streams that count as the address'.
     taken: usize,
     open: usize,
     /// Whether the connection counts as active.
@@ -78,54 +79,6 @@ pub(crate) struct ConnectionStates {
     pub idle: u64,
 }
 
-/// Numbers by network. A network without any is not stored.
-#[derive(Debug)]
-struct Counts {
-    shards: [Mutex<HashMap<Network, usize>>; SHARDS],
-    hasher: RandomState,
-}
-
-impl Counts {
-    fn new() -> Self {
-        Self {
-            shards: Default::default(),
-            hasher: RandomState::new(),
-        }
-    }
-
-    /// Adds `number`, unless more than `max` would result.
-    fn add(&self, network: Network, number: usize, max: usize) -> bool {
-        let mut counts = self.shard(&network);
-        let count = counts.get(&network).copied().unwrap_or_default() + number;
-        let fits = count <= max;
-        if fits {
-            counts.insert(network, count);
-        }
-        fits
-    }
-
-    fn remove(&self, network: Network, number: usize) {
-        let mut counts = self.shard(&network);
-        if let Some(count) = counts.get_mut(&network) {
-            *count = count.saturating_sub(number);
-            if *count == 0 {
-                counts.remove(&network);
-            }
-        }
-    }
-
-    fn shard(&self, network: &Network) -> MutexGuard<'_, HashMap<Network, usize>> {
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "the lower bits of a hash are as good as any"
-        )]
-        let index = self.hasher.hash_one(network) as usize % SHARDS;
-        self.shards[index]
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl OpenConnections {
     /// No connections of this number of listeners; `descriptors` limits the number of connections, too.
     #[must_use]
@@ -133,12 +86,11 @@ impl OpenConnections {
         Self {
             counts: ConnectionCounts::new(listeners),
             open: AtomicUsize::new(0),
-            connections: Counts::new(),
-            streams: Counts::new(),
+            networks: Networks::new(),
             descriptors,
             refused: OnceAMinute::new(),
-            refused_of_address: OnceAMinute::new(),
-            refused_streams: OnceAMinute::new(),
+            refused_of_client: Refusals::default(),
+            refused_streams: Refusals::default(),
         }
     }
 
@@ -160,7 +112,7 @@ impl OpenConnections {
         }
         Some(OpenConnection {
             all: Arc::clone(self),
-            network: None,
+            client: None,
         })
     }
 
@@ -225,38 +177,43 @@ impl OpenConnections {
         self.counts.held(Held::Stream)
     }
 
-    /// Connections of one address that are allowed.
-    fn max_of_address(&self, limits: &ConnectionLimits) -> usize {
-        let share = self.descriptors.connection_limit(limits.max) / SHARE;
-        limits.per_address.min(share.max(1))
+    /// Connections of one address and of one IPv6 /48 that are allowed.
+    fn max_of(&self, limits: &ConnectionLimits) -> Max {
+        let max = self.descriptors.connection_limit(limits.max);
+        let network = limits.per_address.min((max / SHARE).max(1));
+        let site = (network * SITE_FACTOR).min((max / SITE_SHARE).max(1));
+        Max { network, site }
     }
 }
 
 impl OpenConnection {
     /// Counts the connection for the address of its client; `None` if there are too many of it.
     pub(crate) fn of(mut self, client: IpAddr, limits: &ConnectionLimits) -> Option<Self> {
-        let max = self.all.max_of_address(limits);
-        let network = Network::from_client(client);
-        if !self.all.connections.add(network, 1, max) {
-            self.all.counts.refuse(RefusalCause::PerAddress);
-            if let Some(refused) = self.all.refused_of_address.count(Instant::now()) {
-                tracing::warn!(
-                    refused,
-                    max,
-                    "closed {{refused}} new connections: {{max}} of one address are open (connections.per_address)"
-                );
+        match self.all.networks.add(client, self.all.max_of(limits)) {
+            Ok(client) => {
+                self.client = Some(client);
+                Some(self)
             }
-            return None;
+            Err(full) => {
+                self.all.counts.refuse(RefusalCause::PerAddress);
+                if let Some(refused) = self.all.refused_of_client.count(full) {
+                    let (max, limit) = (full.max, full.limit());
+                    tracing::warn!(
+                        refused,
+                        max,
+                        "closed {{refused}} new connections: {{max}} {limit}"
+                    );
+                }
+                None
+            }
         }
-        self.network = Some(network);
-        Some(self)
     }
 
     /// Counts the connection's streams.
     pub(crate) fn streams(&self) -> OpenStreams {
         OpenStreams {
             all: Arc::clone(&self.all),
-            network: self.network,
+            client: self.client.clone(),
             taken: 0,
             open: 0,
             is_active: false,
@@ -273,8 +230,8 @@ impl Drop for ConnectionPhase {
 impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.all.open.fetch_sub(1, Ordering::Relaxed);
-        if let Some(network) = self.network {
-            self.all.connections.remove(network, 1);
+        if let Some(client) = &self.client {
+            self.all.networks.remove(client);
         }
     }
 }
@@ -283,23 +240,19 @@ impl OpenStreams {
     /// Whether a stream may be open beside `open` others. An address may have as many streams, beyond the first of each
     /// connection, as connections. The streams of proxies and balancers are not limited by address.
     pub(crate) fn has_room(&mut self, open: usize, limits: &ConnectionLimits) -> bool {
-        let Some(network) = self.network.filter(|_| open > self.taken) else {
+        let Some(client) = self.client.as_ref().filter(|_| open > self.taken) else {
             return true;
         };
-        let max = self.all.max_of_address(limits);
-        if self
-            .all
-            .streams
-            .add(network, STREAM_STEP, max.max(STREAM_STEP))
-        {
-            self.taken += STREAM_STEP;
+        let Err(full) = client.add_stream(self.all.max_of(limits)) else {
+            self.taken += 1;
             return true;
-        }
-        if let Some(refused) = self.all.refused_streams.count(Instant::now()) {
+        };
+        if let Some(refused) = self.all.refused_streams.count(full) {
+            let (max, limit) = (full.max, full.limit());
             tracing::warn!(
                 refused,
                 max,
-                "refused {{refused}} HTTP/2 streams: {{max}} of one address are open (connections.per_address)"
+                "refused {{refused}} HTTP/2 streams: {{max}} {limit}"
             );
         }
         false
@@ -320,14 +273,15 @@ impl OpenStreams {
         self.all.counts.end(Held::Stream, 1);
     }
 
-    /// The connection is idle: it counts no streams.
-    pub(crate) fn clear(&mut self) {
-        if std::mem::take(&mut self.is_active) {
+    /// All but `open` streams have ended, and their answers do not wait for the client any more.
+    pub(crate) fn release(&mut self, open: usize) {
+        if open == 0 && std::mem::take(&mut self.is_active) {
             self.all.counts.end(Held::ActiveHttp2, 1);
         }
-        let taken = std::mem::take(&mut self.taken);
-        if let Some(network) = self.network.filter(|_| taken > 0) {
-            self.all.streams.remove(network, taken);
+        let ended = self.taken.saturating_sub(open.saturating_sub(1));
+        if let Some(client) = self.client.as_ref().filter(|_| ended > 0) {
+            client.remove_streams(ended);
+            self.taken -= ended;
         }
     }
 }
@@ -335,7 +289,7 @@ impl OpenStreams {
 impl Drop for OpenStreams {
     fn drop(&mut self) {
         self.all.counts.end(Held::Stream, self.open);
-        self.clear();
+        self.release(0);
     }
 }
 
@@ -360,11 +314,7 @@ mod tests {
     fn one_address_cannot_use_up_all() {
         let connections = connections();
         let limits = limits(12, 100);
-        let open = |client: &str| {
-            connections
-                .begin(&limits)?
-                .of(client.parse().unwrap(), &limits)
-        };
+        let open = |client: &str| open_of(&connections, client, &limits);
         let first: Vec<_> = (0..9).filter_map(|_| open("192.0.2.1")).collect();
         assert_eq!(first.len(), 3);
         // Addresses of one /64 count as one.
@@ -383,13 +333,138 @@ mod tests {
         assert!(open("192.0.2.1").is_some());
         drop(second);
         assert_eq!(connections.open.load(Ordering::Relaxed), 0);
-        let shards = connections.connections.shards.iter();
-        assert!(
-            shards
-                .map(|shard| shard.lock().unwrap().len())
-                .sum::<usize>()
-                <= 1
-        );
+        assert_eq!(connections.networks.len(), 0);
+    }
+
+    fn open_of(
+        connections: &Arc<OpenConnections>,
+        client: &str,
+        limits: &ConnectionLimits,
+    ) -> Option<OpenConnection> {
+        let open = connections.begin(limits)?;
+        open.of(client.parse().unwrap(), limits)
+    }
+
+    #[test]
+    fn an_ipv6_48_has_four_times_as_many_and_half_of_all() {
+        for (max, per_address, of_network, of_site) in
+            [(1000, 5, 5, 20), (32, 100, 8, 16), (32, 3, 3, 12)]
+        {
+            let connections = connections();
+            let limits = limits(max, per_address);
+            let mut open = Vec::new();
+            for network in 0..17 {
+                let client = format!("2001:db8:0:{network:x}::1");
+                open.extend((0..10).filter_map(|_| open_of(&connections, &client, &limits)));
+                assert!(open.len() <= of_network * (network + 1), "{client}");
+            }
+            assert_eq!(open.len(), of_site);
+            // Refused connections count nowhere: each network but those that are full has its own share left.
+            let other = "2001:db8:1::1";
+            assert!(open_of(&connections, other, &limits).is_some());
+            assert_eq!(connections.open.load(Ordering::Relaxed), of_site);
+            open.clear();
+            assert_eq!(connections.networks.len(), 0);
+            let again = (0..20).filter_map(|_| open_of(&connections, "2001:db8:0:10::1", &limits));
+            assert_eq!(again.collect::<Vec<_>>().len(), of_network);
+        }
+    }
+
+    #[test]
+    fn streams_beyond_the_first_of_a_connection_count_exactly() {
+        let connections = connections();
+        let limits = limits(1000, 10);
+        // The most that an address and a /48 may have: ten connections each, with two streams each.
+        let mut all = Vec::new();
+        for network in 0..4 {
+            for _ in 0..10 {
+                let client = format!("2001:db8:0:{network}::1");
+                let open = open_of(&connections, &client, &limits).unwrap();
+                let mut streams = open.streams();
+                for others in 0..2 {
+                    assert!(streams.has_room(others, &limits));
+                    streams.begin();
+                }
+                all.push((open, streams));
+            }
+        }
+        let (_, streams) = &mut all[0];
+        assert!(!streams.has_room(2, &limits));
+        // A stream that ends makes room for another one, of any connection of the network, and no more.
+        streams.end();
+        streams.release(1);
+        let (_, other) = &mut all[9];
+        assert!(other.has_room(2, &limits));
+        assert!(!other.has_room(3, &limits));
+        other.release(2);
+        // A connection that breaks off gives back what it had.
+        all.remove(9);
+        let (_, streams) = &mut all[0];
+        assert!(streams.has_room(1, &limits) && streams.has_room(2, &limits));
+        assert!(!streams.has_room(3, &limits));
+        // The first stream of each connection counts nowhere.
+        let open = open_of(&connections, "2001:db8:0:0::1", &limits).unwrap();
+        assert!(open.streams().has_room(0, &limits));
+        assert!(!open.streams().has_room(1, &limits));
+    }
+
+    #[test]
+    fn a_stream_refused_for_a_48_does_not_count_for_its_network() {
+        let connections = connections();
+        // A network may have 2, the /48 around it 4.
+        let limits = limits(8, 2);
+        let of = |network: u32| {
+            let client = format!("2001:db8:0:{network}::1");
+            open_of(&connections, &client, &limits).unwrap()
+        };
+        let open: Vec<_> = (0..3).map(of).collect();
+        let mut streams: Vec<_> = open.iter().map(OpenConnection::streams).collect();
+        for (connection, others, has_room) in [
+            (0, 1, true),
+            (0, 2, true),
+            (0, 3, false),
+            (1, 1, true),
+            (1, 2, true),
+            (2, 1, false),
+        ] {
+            let found = streams[connection].has_room(others, &limits);
+            assert_eq!(found, has_room, "{connection} {others}");
+        }
+        streams[0].release(0);
+        assert!(streams[2].has_room(1, &limits) && streams[2].has_room(2, &limits));
+        assert!(!streams[0].has_room(1, &limits));
+    }
+
+    #[test]
+    fn what_threads_open_and_drop_at_once_leaves_nothing() {
+        let connections = connections();
+        let limits = limits(1000, 3);
+        std::thread::scope(|scope| {
+            for thread in 0..8 {
+                let (connections, limits) = (&connections, &limits);
+                scope.spawn(move || {
+                    for round in 0..500 {
+                        let client = format!("2001:db8:0:{}::1", (thread + round) % 5);
+                        let Some(open) = open_of(connections, &client, limits) else {
+                            continue;
+                        };
+                        let mut streams = open.streams();
+                        for others in 0..4 {
+                            if streams.has_room(others, limits) {
+                                streams.begin();
+                            }
+                        }
+                        // In either order.
+                        if round % 2 == 0 {
+                            drop(open);
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(connections.networks.len(), 0);
+        assert_eq!(connections.open.load(Ordering::Relaxed), 0);
+        assert_eq!(connections.open_streams(), 0);
     }
 
     #[test]
@@ -430,7 +505,7 @@ mod tests {
         streams.end();
         assert_eq!(connections.open_streams(), 0);
         assert_eq!(connections.states(0), states(0, 1, 3));
-        streams.clear();
+        streams.release(0);
         assert_eq!(connections.states(0), states(0, 0, 4));
         // A connection that breaks off with an open stream.
         streams.begin();

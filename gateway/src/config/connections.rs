@@ -24,7 +24,7 @@ pub(crate) struct ConnectionLimits {
     /// Open connections in all. 1 to 1,000,000, default 50,000; in force at most what the file descriptors allow.
     pub max: usize,
     /// Open connections of one IPv4 address or IPv6 /64. 1 to 1,000,000, default 1,000; in force at most a quarter of
-    /// all.
+    /// all. An IPv6 /48 has four times as many, at most half of all.
     pub per_address: usize,
     /// Requests of one connection. 1 to 1,000,000,000, default 10,000.
     pub requests: u64,

@@ -391,9 +391,7 @@ impl<'d, S: Stream, F: Future<Output = Served<'d>>> Serving<'d, S, F> {
             (None, _) => {
                 self.deadlines.blocked = None;
                 self.served.clear();
-                if self.streams.is_empty() {
-                    self.open_streams.clear();
-                }
+                self.open_streams.release(self.streams.len());
             }
             (Some(written), Some((_, before))) if written == before => {}
             (Some(written), _) => {

@@ -337,7 +337,7 @@ async fn many_answered_requests_use_up_no_budget() {
 
 #[tokio::test(start_paused = true)]
 async fn the_streams_of_an_address_are_limited() {
-    // An address has 20 streams beyond the first, in steps of 10.
+    // An address has 20 streams beyond the first.
     let config = format!("{CONFIG}\n[connections]\nper_address = 20");
     let Served { stream, task, .. } = serve(&config);
     let (mut client, driver) = client(stream).await;

@@ -99,7 +99,6 @@ pub(super) fn decode(string: &[u8], out: &mut Vec<u8>) -> Result<(), InvalidCode
             bits |= u64::from(byte) << (56 - count);
             count += 8;
         }
-        #[expect(clippy::cast_possible_truncation, reason = "the upper byte")]
         let (byte, length) = CODES.short[usize::from((bits >> 56) as u8)];
         let (byte, length) = if (1..=count).contains(&usize::from(length)) {
             (byte, usize::from(length))

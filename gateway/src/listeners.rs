@@ -12,7 +12,7 @@ pub(crate) use self::socket::{bound_socket, start_listening};
 
 use std::{
     io,
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -35,7 +35,7 @@ use self::{
 };
 use crate::{
     client::ConnectionInfo,
-    config::{ListenerSettings, Protocols},
+    config::{ConnectionLimits, ListenerSettings, Protocols},
     drain::{Drain, SETTLE_TIME},
     gateway::{Gateway, State},
     http1::connection::Http1Connections,
@@ -172,7 +172,7 @@ impl Clients {
         let open = if is_proxy {
             open
         } else {
-            open.and_then(|open| open.of(address, limits))
+            open.and_then(|open| count_client(open, address, limits, settings))
         };
         let Some(open) = open else {
             return refuse(stream);
@@ -253,7 +253,9 @@ impl Clients {
                 let gateway = self.current.load();
                 let trusted_proxies = &gateway.admission.trusted_proxies;
                 if !is_in(trusted_proxies, client.address) {
-                    let Some(counted) = open.of(client.address, &gateway.connections) else {
+                    let limits = &gateway.connections;
+                    let counted = count_client(open, client.address, limits, settings);
+                    let Some(counted) = counted else {
                         refuse(stream);
                         return Ok(());
                     };
@@ -373,6 +375,20 @@ fn is_probe(cause: &NotEstablished) -> bool {
             )
         }
         _ => false,
+    }
+}
+
+/// Counts a connection for its client, by what is open and by the rate of handshakes; `None` if that is too much.
+fn count_client(
+    open: OpenConnection,
+    client: IpAddr,
+    limits: &ConnectionLimits,
+    settings: &ListenerSettings,
+) -> Option<OpenConnection> {
+    let open = open.of(client, limits)?;
+    match settings.tls {
+        Some(_) => open.handshake(client, limits),
+        None => Some(open),
     }
 }
 

@@ -6,13 +6,13 @@ mod networks;
 use std::{
     net::IpAddr,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicUsize, Ordering},
     },
     time::Instant,
 };
 
-use signpost_kit::{descriptors::Descriptors, once_a_minute::OnceAMinute};
+use signpost_kit::{descriptors::Descriptors, once_a_minute::OnceAMinute, rate_limit::KeyedDebts};
 
 pub(crate) use self::counts::RefusalCause;
 use self::{
@@ -20,6 +20,9 @@ use self::{
     networks::{Client, Max, Networks, Refusals},
 };
 use crate::config::ConnectionLimits;
+
+/// The number of the only rule of handshakes.
+const HANDSHAKE_RULE: u64 = 0;
 
 /// At most this part of all connections is of one address, whatever is configured.
 const SHARE: usize = 4;
@@ -39,6 +42,9 @@ pub(crate) struct OpenConnections {
     refused: OnceAMinute,
     refused_of_client: Refusals,
     refused_streams: Refusals,
+    /// What networks have used of the rate of handshakes. Created with the first one.
+    handshakes: OnceLock<KeyedDebts>,
+    refused_handshakes: OnceAMinute,
 }
 
 /// An open connection, until this is dropped.
@@ -91,6 +97,8 @@ impl OpenConnections {
             refused: OnceAMinute::new(),
             refused_of_client: Refusals::default(),
             refused_streams: Refusals::default(),
+            handshakes: OnceLock::new(),
+            refused_handshakes: OnceAMinute::new(),
         }
     }
 
@@ -209,6 +217,28 @@ impl OpenConnection {
         }
     }
 
+    /// Counts a TLS handshake of the client; `None` if its network, or the IPv6 /48 around it, begins too many.
+    pub(crate) fn handshake(self, client: IpAddr, limits: &ConnectionLimits) -> Option<Self> {
+        let (now, rate) = (Instant::now(), limits.handshakes);
+        let debts = self.all.handshakes.get_or_init(|| KeyedDebts::new(now));
+        if debts
+            .count_client(HANDSHAKE_RULE, client, rate, now)
+            .is_ok()
+        {
+            return Some(self);
+        }
+        self.all.counts.refuse(RefusalCause::HandshakeRate);
+        if let Some(refused) = self.all.refused_handshakes.count(now) {
+            tracing::warn!(
+                refused,
+                per_second = rate.per_second,
+                "closed {{refused}} new connections: one network begins more than {{per_second}} TLS handshakes a second \
+                 (connections.handshakes_per_second)"
+            );
+        }
+        None
+    }
+
     /// Counts the connection's streams.
     pub(crate) fn streams(&self) -> OpenStreams {
         OpenStreams {
@@ -295,6 +325,8 @@ impl Drop for OpenStreams {
 
 #[cfg(test)]
 mod tests {
+    use signpost_kit::rate_limit::Rate;
+
     use super::*;
 
     fn limits(max: usize, per_address: usize) -> ConnectionLimits {
@@ -303,6 +335,7 @@ mod tests {
             per_address,
             requests: 1,
             min_rate: 1.try_into().unwrap(),
+            handshakes: Rate::new(2, 5).unwrap(),
         }
     }
 
@@ -433,6 +466,35 @@ mod tests {
         streams[0].release(0);
         assert!(streams[2].has_room(1, &limits) && streams[2].has_room(2, &limits));
         assert!(!streams[0].has_room(1, &limits));
+    }
+
+    #[test]
+    fn a_network_and_a_48_have_a_rate_of_handshakes() {
+        let connections = connections();
+        let limits = limits(1000, 1000);
+        let begun = |client: &str, number: usize| {
+            let begin = |_| {
+                let open = open_of(&connections, client, &limits)?;
+                open.handshake(client.parse().unwrap(), &limits)
+            };
+            (0..number).filter_map(begin).count()
+        };
+        assert_eq!(begun("192.0.2.1", 9), 5);
+        assert_eq!(begun("192.0.2.2", 9), 5);
+        let networks = (0..9).map(|network| begun(&format!("2001:db8:0:{network}::1"), 9));
+        assert_eq!(networks.sum::<usize>(), 20);
+        assert_eq!(connections.refused(RefusalCause::HandshakeRate), 8 + 61);
+        // A refused connection is open no more.
+        assert_eq!(connections.networks.len(), 0);
+        // A higher rate of another configuration holds at once.
+        let limits = ConnectionLimits {
+            handshakes: Rate::new(2, 8).unwrap(),
+            ..limits
+        };
+        let client = "192.0.2.1";
+        let open =
+            || open_of(&connections, client, &limits)?.handshake(client.parse().unwrap(), &limits);
+        assert_eq!((0..9).filter_map(|_| open()).count(), 3);
     }
 
     #[test]

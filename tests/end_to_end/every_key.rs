@@ -121,6 +121,7 @@ const GATEWAY_KEYS: &[(&str, &str)] = &[
     ("connections.per_address", "900"),
     ("connections.requests", "9000"),
     ("connections.min_bytes_per_second", "101"),
+    ("connections.handshakes_per_second", "51"),
     ("timeouts.head_seconds", "11"),
     ("timeouts.body_seconds", "11"),
     ("timeouts.handshake_seconds", "11"),

@@ -2,7 +2,12 @@
 
 use std::num::NonZeroU32;
 
-use signpost_kit::config::{Invalid, Read, Section};
+use signpost_kit::{
+    config::{Invalid, Read, Section},
+    rate_limit::Rate,
+};
+
+use super::limits::MAX_PER_SECOND;
 
 /// Default of `max`: what a machine with 16 GiB can hold if each connection has a request of the largest size.
 const DEFAULT_MAX: usize = 50_000;
@@ -18,6 +23,13 @@ const DEFAULT_REQUESTS: u64 = 10_000;
 /// bytes.
 const DEFAULT_MIN_RATE: u32 = 100;
 
+/// Default of `handshakes_per_second`: a tenth of what makes other clients of two cores wait several times as long. An
+/// office of 1,000 people behind one address needs a few, except when all of them connect again.
+const DEFAULT_HANDSHAKES: u32 = 50;
+
+/// Handshakes of an address at once, as a multiple of those of a second.
+const HANDSHAKE_BURST: NonZeroU32 = NonZeroU32::new(10).expect("it is not 0");
+
 /// Limits of clients' connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ConnectionLimits {
@@ -31,6 +43,9 @@ pub(crate) struct ConnectionLimits {
     /// Smallest rate at which heads and forms must arrive, and responses be taken, in bytes per second. 1 to 1,000,000,
     /// default 100.
     pub min_rate: NonZeroU32,
+    /// TLS handshakes of one IPv4 address or IPv6 /64, per second: 1 to 1,000,000, default 50. At once ten times as many. An
+    /// IPv6 /48 has four times as many.
+    pub handshakes: Rate,
 }
 
 impl ConnectionLimits {
@@ -39,11 +54,21 @@ impl ConnectionLimits {
         let per_address = section.number("per_address", 1..=1_000_000, DEFAULT_PER_ADDRESS);
         let requests = section.number("requests", 1..=1_000_000_000, DEFAULT_REQUESTS);
         let min_rate = section.number("min_bytes_per_second", 1..=1_000_000, DEFAULT_MIN_RATE);
+        let handshakes = section.number(
+            "handshakes_per_second",
+            1..=MAX_PER_SECOND,
+            DEFAULT_HANDSHAKES,
+        );
+        let handshakes = NonZeroU32::new(handshakes?).ok_or(Invalid)?;
         Ok(Self {
             max: max?,
             per_address: per_address?,
             requests: requests?,
             min_rate: NonZeroU32::new(min_rate?).ok_or(Invalid)?,
+            handshakes: Rate {
+                per_second: handshakes,
+                burst: handshakes.saturating_mul(HANDSHAKE_BURST),
+            },
         })
     }
 }

@@ -9,6 +9,8 @@ label_enum! {
         Max = "max",
         /// `connections.per_address`.
         PerAddress = "per_address",
+        /// `connections.handshakes_per_second`.
+        HandshakeRate = "handshake_rate",
         /// The PROXY header is missing, malformed or incomplete.
         ProxyHeader = "proxy_header",
         /// The TLS handshake failed.

@@ -1,10 +1,11 @@
 //! Handshakes: names, versions, resumption, and what is not TLS.
 
-use std::process::Command;
+use std::{process::Command, time::Instant};
 
 use end_to_end::{
     certificates::Authority,
     folder::Folder,
+    metrics::Scrape,
     port::free_address,
     program::{Program, output_text},
     raw_connection::{RawConnection, request},
@@ -13,7 +14,10 @@ use end_to_end::{
     waiting::until,
 };
 use rustls::{HandshakeKind, pki_types::ServerName};
-use tokio::{io::AsyncReadExt, net::TcpStream};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
 use tokio_rustls::TlsConnector;
 
 use super::{TlsStack, assert_serves, certificates, listen, write};
@@ -80,9 +84,7 @@ async fn the_second_handshake_resumes_the_session() {
         kinds.push(stream.get_ref().1.handshake_kind());
         // The tickets arrive with the first answer.
         let get = request("GET", "/x", &["Connection: close"], b"");
-        tokio::io::AsyncWriteExt::write_all(&mut stream, &get)
-            .await
-            .unwrap();
+        stream.write_all(&get).await.unwrap();
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).await.unwrap();
     }
@@ -231,4 +233,85 @@ async fn a_plain_listener_redirects_to_https() {
     })
     .await;
     assert!(backend.requests().is_empty());
+}
+
+/// Whether this client, whom a PROXY header names, completes a handshake.
+async fn begins(tls: &TlsStack, client: &str) -> bool {
+    let mut stream = TcpStream::connect(tls.stack.addresses().gateway)
+        .await
+        .unwrap();
+    let kind = if client.contains(':') { "TCP6" } else { "TCP4" };
+    let header = format!("PROXY {kind} {client} {client} 1 2\r\n");
+    stream.write_all(header.as_bytes()).await.unwrap();
+    let client = tls.authority.client(&["http/1.1"], None);
+    let begun = RawConnection::begin_tls(stream, "api.example.com", client).await;
+    begun.is_ok()
+}
+
+#[tokio::test]
+async fn handshakes_of_one_address_have_a_rate_that_others_do_not_feel() {
+    let further = "proxy_protocol = ['127.0.0.1']\n[connections]\nhandshakes_per_second = 2\n";
+    let tls = TlsStack::start(further).await;
+    let flood = |client: &'static str| {
+        let tls = &tls;
+        async move {
+            let start = Instant::now();
+            let mut begun = 0;
+            for _ in 0..100 {
+                begun += u64::from(begins(tls, client).await);
+            }
+            (begun, start.elapsed().as_secs())
+        }
+    };
+    let others = async {
+        for number in 1..=40 {
+            assert!(
+                begins(&tls, &format!("198.51.100.{number}")).await,
+                "{number}"
+            );
+        }
+    };
+    // At once ten times the rate of a second.
+    let (first, second, ()) = tokio::join!(flood("192.0.2.1"), flood("2001:db8:0:1::1"), others);
+    for (begun, seconds) in [first, second] {
+        assert!(
+            (20..=20 + 2 * (seconds + 1)).contains(&begun),
+            "{begun} in {seconds} s"
+        );
+    }
+    // A /48 has four times the rate.
+    let (start, mut begun) = (Instant::now(), 0);
+    for network in 2..12 {
+        for _ in 0..10 {
+            begun += u64::from(begins(&tls, &format!("2001:db8:0:{network}::1")).await);
+        }
+    }
+    let max = 80 + 8 * (start.elapsed().as_secs() + 1);
+    assert!((50..=max).contains(&begun), "{begun} of at most {max}");
+    let log = tls
+        .stack
+        .log_with(Program::Gateway, "TLS handshakes a second")
+        .await;
+    assert_eq!(log.matches("TLS handshakes a second").count(), 1, "{log}");
+    // A reload keeps what was used.
+    assert!(!begins(&tls, "192.0.2.1").await || !begins(&tls, "192.0.2.1").await);
+    tls.stack
+        .configure(Program::Gateway, "[connections]\nhandshakes_per_second = 1");
+    assert!(tls.stack.reload(Program::Gateway).status.success());
+    assert!(!begins(&tls, "192.0.2.1").await);
+    let name = "signpost_connections_refused_total";
+    let scrape = Scrape::of(tls.stack.addresses().management).await;
+    let refused = scrape.value(name, &[("cause", "handshake_rate")]);
+    assert!(refused > Some(100.0), "{refused:?}");
+    // With time, and for those who are listed as proxies.
+    until("the rate to allow a handshake", || async {
+        begins(&tls, "192.0.2.1").await.then_some(())
+    })
+    .await;
+    tls.stack
+        .configure(Program::Gateway, "trusted_proxies = ['192.0.2.1']");
+    assert!(tls.stack.reload(Program::Gateway).status.success());
+    for _ in 0..20 {
+        assert!(begins(&tls, "192.0.2.1").await);
+    }
 }

@@ -59,6 +59,7 @@ const VALUES: [(&str, &str, &[&str]); 30] = [
         &[
             "max",
             "per_address",
+            "handshake_rate",
             "proxy_header",
             "tls",
             "certificate_subject",

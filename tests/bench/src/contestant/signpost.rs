@@ -18,7 +18,7 @@ const REPLAY_ENTRIES: u64 = 10_000_000;
 
 /// The section that raises limits on clients: the load sends any number of requests on each connection, and opens
 /// thousands from one address.
-const CLIENT_LIMITS: &str = "[connections]\nper_address = 20000\nrequests = 1000000000\n\n";
+const CLIENT_LIMITS: &str = "[connections]\nper_address = 20000\nrequests = 1000000000\nhandshakes_per_second = 1000000\n\n";
 
 /// Writes the configuration into a folder, and returns the command line.
 ///

@@ -41,8 +41,6 @@ pub(crate) struct BackendRequest<'r> {
     pub head: &'r [u8],
     /// The form; empty if the request has none.
     pub form: &'r [u8],
-    /// Its id, which some backends echo.
-    pub id: &'r [u8],
     /// Whether it is a GET.
     pub is_get: bool,
 }

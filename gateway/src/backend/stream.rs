@@ -31,8 +31,12 @@ const MAX_LARGE: usize = 256;
 /// The connections with large buffers.
 static LARGE: LargeBuffers = LargeBuffers(AtomicUsize::new(0));
 
-/// A connection to a backend. Plain ones cost a branch more than the stream itself.
-pub(crate) struct BackendStream {
+/// A connection to a backend. Plain ones cost a load and a branch more than the stream itself.
+///
+/// Boxed, to keep the futures of requests small.
+pub(crate) struct BackendStream(Box<Established>);
+
+struct Established {
     transport: Transport,
     ids: AnswerIds,
     /// Kept to the connection's end: a reused one needs no further system call.
@@ -41,7 +45,7 @@ pub(crate) struct BackendStream {
 
 enum Transport {
     Plain(TcpStream),
-    /// Boxed, to keep the futures of plain requests small.
+    /// Boxed again: most connections are plain ones, and need no such space.
     Tls(Box<TlsStream<TcpStream>>),
 }
 
@@ -85,7 +89,7 @@ enum AnswerIds {
 
 impl BackendStream {
     /// A connection with plain HTTP.
-    pub(super) const fn plain(stream: TcpStream) -> Self {
+    pub(super) fn plain(stream: TcpStream) -> Self {
         Self::new(Transport::Plain(stream))
     }
 
@@ -94,12 +98,12 @@ impl BackendStream {
         Self::new(Transport::Tls(Box::new(stream)))
     }
 
-    const fn new(transport: Transport) -> Self {
-        Self {
+    fn new(transport: Transport) -> Self {
+        Self(Box::new(Established {
             transport,
             ids: AnswerIds::Unknown,
             large: None,
-        }
+        }))
     }
 
     /// Checks that an answer belongs to the request of this id: a backend that answers a request twice shifts all later
@@ -117,12 +121,12 @@ impl BackendStream {
         if !answer.has_request_id {
             return Ok(());
         }
-        match (self.ids, answer.echoes(bytes, id)) {
+        match (self.0.ids, answer.echoes(bytes, id)) {
             (AnswerIds::Echoed, false) => {
                 return Err(Failure::Malformed("it has another request's X-Request-Id"));
             }
-            (AnswerIds::Unknown, true) => self.ids = AnswerIds::Echoed,
-            (AnswerIds::Unknown, false) => self.ids = AnswerIds::Own,
+            (AnswerIds::Unknown, true) => self.0.ids = AnswerIds::Echoed,
+            (AnswerIds::Unknown, false) => self.0.ids = AnswerIds::Own,
             (AnswerIds::Own, _) | (AnswerIds::Echoed, true) => {}
         }
         Ok(())
@@ -131,22 +135,27 @@ impl BackendStream {
     /// Limit of the next read of a response of which the client has taken `passed` bytes. Enlarges the receive buffer if
     /// the response is large.
     pub(super) fn piece_limit(&mut self, passed: u64) -> usize {
-        if self.large.is_none() && passed >= USUAL_RESPONSE {
-            self.large = LARGE.begin();
-            if self.large.is_some() {
-                let _ = set_recv_buf(self.tcp().id(), LARGE_RECEIVE_BUFFER);
+        let Established {
+            transport, large, ..
+        } = &mut *self.0;
+        if large.is_none() && passed >= USUAL_RESPONSE {
+            *large = LARGE.begin();
+            if large.is_some() {
+                let _ = set_recv_buf(transport.tcp().id(), LARGE_RECEIVE_BUFFER);
             }
         }
-        match self.large {
+        match large {
             None => PIECE,
             Some(_) => LARGE_PIECE,
         }
     }
+}
 
+impl Transport {
     fn tcp(&self) -> &TcpStream {
-        match &self.transport {
-            Transport::Plain(stream) => stream,
-            Transport::Tls(stream) => stream.get_ref().0,
+        match self {
+            Self::Plain(stream) => stream,
+            Self::Tls(stream) => stream.get_ref().0,
         }
     }
 }
@@ -157,7 +166,7 @@ impl AsyncRead for BackendStream {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match &mut self.get_mut().transport {
+        match &mut self.get_mut().0.transport {
             Transport::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
             Transport::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
         }
@@ -170,7 +179,7 @@ impl AsyncWrite for BackendStream {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        match &mut self.get_mut().transport {
+        match &mut self.get_mut().0.transport {
             Transport::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
             Transport::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
         }
@@ -181,28 +190,28 @@ impl AsyncWrite for BackendStream {
         context: &mut Context<'_>,
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match &mut self.get_mut().transport {
+        match &mut self.get_mut().0.transport {
             Transport::Plain(stream) => Pin::new(stream).poll_write_vectored(context, parts),
             Transport::Tls(stream) => Pin::new(stream).poll_write_vectored(context, parts),
         }
     }
 
     fn is_write_vectored(&self) -> bool {
-        match &self.transport {
+        match &self.0.transport {
             Transport::Plain(stream) => stream.is_write_vectored(),
             Transport::Tls(stream) => stream.is_write_vectored(),
         }
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.get_mut().transport {
+        match &mut self.get_mut().0.transport {
             Transport::Plain(stream) => Pin::new(stream).poll_flush(context),
             Transport::Tls(stream) => Pin::new(stream).poll_flush(context),
         }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.get_mut().transport {
+        match &mut self.get_mut().0.transport {
             Transport::Plain(stream) => Pin::new(stream).poll_shutdown(context),
             Transport::Tls(stream) => Pin::new(stream).poll_shutdown(context),
         }

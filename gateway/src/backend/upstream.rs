@@ -2,6 +2,8 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
+use gateway_protocol::request_id::RequestId;
+
 use super::{
     answer_head::AnswerHead,
     connector::Connector,
@@ -100,18 +102,12 @@ impl BackendClient {
                                 if is_reused {
                                     destination.restore();
                                 }
-                                let (head, bytes) = (&received.head, &received.bytes);
-                                match stream.check_id(head, bytes, request.id) {
-                                    Ok(()) => {
-                                        return Ok(Answer {
-                                            received,
-                                            stream,
-                                            endpoint,
-                                            timeout: self.timeouts.receive,
-                                        });
-                                    }
-                                    Err(failure) => (failure, is_reused, true),
-                                }
+                                return Ok(Answer {
+                                    received,
+                                    stream,
+                                    endpoint,
+                                    timeout: self.timeouts.receive,
+                                });
                             }
                             Err(ExchangeFailure {
                                 failure,
@@ -199,6 +195,16 @@ impl Answer {
     #[must_use]
     pub(crate) const fn address(&self) -> SocketAddr {
         self.endpoint.address
+    }
+
+    /// Checks that it belongs to the request of this id, as [`BackendStream::check_id`] does.
+    ///
+    /// # Errors
+    ///
+    /// It belongs to another one.
+    pub(crate) fn check_id(&mut self, id: &RequestId) -> Result<(), Failure> {
+        let ReceivedHead { head, bytes, .. } = &self.received;
+        self.stream.check_id(head, bytes, id.as_bytes())
     }
 
     /// Relays the body to the client and counts its bytes in `passed`.

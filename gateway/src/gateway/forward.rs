@@ -75,11 +75,7 @@ impl Gateway {
     ) -> Result<Answer, Rejection> {
         let head = accepted.backend_head(&request.id, &self.backend_headers, &self.state.ids);
         self.backends
-            .send(
-                accepted.backend_request(&head, &request.id),
-                destination,
-                client,
-            )
+            .send(accepted.backend_request(&head), destination, client)
             .await
     }
 }

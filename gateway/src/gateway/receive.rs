@@ -237,15 +237,10 @@ impl Accepted<'_> {
         &self.routed
     }
 
-    /// The request to its backend, with this head and id.
-    pub(super) fn backend_request<'a>(
-        &'a self,
-        head: &'a [u8],
-        id: &'a RequestId,
-    ) -> BackendRequest<'a> {
+    /// The request to its backend, with this head.
+    pub(super) fn backend_request<'a>(&'a self, head: &'a [u8]) -> BackendRequest<'a> {
         BackendRequest {
             head,
-            id: id.as_bytes(),
             form: &self.form,
             is_get: self.admitted.method == Method::Get,
         }

@@ -35,12 +35,13 @@ impl Gateway {
         &self,
         request: &ReceivedRequest<'_, Head>,
         route: &Route,
-        answer: Answer,
+        mut answer: Answer,
         client: &mut C,
         forwarded: &mut ForwardOutcome,
     ) -> Result<(), FailedAnswer> {
         let quotas = request.quotas.to_fields();
         forwarded.answered_at = request.step_time();
+        answer.check_id(&request.id)?;
         let (head, bytes) = answer.head();
         self.note_secret_rejected(route, &answer)?;
         forwarded.problem = backend_problem(head, bytes);

@@ -21,7 +21,6 @@ async fn run(
     drain: &Drain,
 ) -> Result<ReceivedHead, ExchangeFailure> {
     let request = BackendRequest {
-        id: b"",
         head: HEAD,
         form: FORM,
         is_get: false,

@@ -111,6 +111,41 @@ fn an_invalid_prefix_is_rejected() {
 }
 
 #[test]
+fn a_path_that_no_request_can_have_is_rejected() {
+    for bad in [
+        "/%zz", "/%4", "/a b", "/a?b", "/a#b", "/a|b", "/[a]", "/ä", "a", "",
+    ] {
+        for (key, toml) in [
+            (
+                "callback_paths",
+                format!("[sign]\ncallback_paths = ['{bad}']"),
+            ),
+            (
+                "browser_paths",
+                format!("[sign]\nbrowser_paths = ['{bad}']"),
+            ),
+            (
+                "always_signed",
+                format!("[sign]\nalways_signed = ['GET {bad}']"),
+            ),
+            (
+                "rate_limits.paths",
+                format!(
+                    "[[rate_limits.paths]]\npath = '{bad}'\nby = 'address'\nper_second = 1\nburst = 1"
+                ),
+            ),
+            (
+                "routes",
+                format!("[versions.v1]\nroutes = [{{ path = '{bad}', backend = '127.0.0.1:1' }}]"),
+            ),
+        ] {
+            let builder = Stack::builder().gateway(&toml);
+            explains(&run(Program::Gateway, &builder), &[key, "for example"]);
+        }
+    }
+}
+
+#[test]
 fn a_missing_secret_is_named() {
     let builder = Stack::builder().gateway("[application]\nkey = \"env:SIGNPOST_TEST_UNSET\"");
     explains(

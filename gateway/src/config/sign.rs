@@ -6,6 +6,8 @@ use gateway_protocol::sign::{
 
 use signpost_kit::config::{Invalid, Read, Section};
 
+use crate::syntax::bytes::{PATH, is_made_of};
+
 /// Default of `replay_entries`: 500 requests per second for two minutes.
 const DEFAULT_REPLAY_ENTRIES: usize = 60_000;
 
@@ -173,8 +175,8 @@ fn always_signed(text: &str) -> Option<AlwaysSigned> {
     })
 }
 
+/// A path that a request can have. CONTRACT 2.
 pub(super) fn path(text: &str) -> Option<String> {
-    let is_visible = text.bytes().all(|byte| byte.is_ascii_graphic());
-    let is_path = text.starts_with('/') && is_visible && !text.contains(['?', '#']);
+    let is_path = text.starts_with('/') && is_made_of(text.as_bytes(), PATH);
     is_path.then(|| text.to_owned())
 }

@@ -40,9 +40,9 @@ use crate::{
 pub const ACCESS_TARGET: &str = "signpost::access";
 
 /// Levels below which these libraries log little of use. rustls warns of each client's illegal server name, of up to
-/// 64 KiB. The configured filter can lower them.
+/// 64 KiB; h2 warns of frames of which a client can send any number. The configured filter can lower them.
 const LIBRARY_LEVELS: &str =
-    "pingora_core=warn,pingora_load_balancing=error,deadpool=error,rustls=error";
+    "pingora_core=warn,pingora_load_balancing=error,deadpool=error,rustls=error,h2=error";
 
 /// Timeout of a reload for opening files: one may be on a server that does not answer.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(10);

@@ -26,6 +26,37 @@ const MAX_TIME: Duration = Duration::from_secs(30);
 /// Growth of the process' memory that one connection may cause.
 const MAX_GROWTH_KIB: u64 = 24 * 1024;
 
+/// Hostile connections of the test that counts log lines.
+const HOSTILE: usize = 200;
+
+#[tokio::test]
+async fn hostile_connections_leave_few_log_lines() {
+    let (stack, _backend) = stack("").await;
+    let before = stack.log(Program::Gateway).lines().count();
+    // Acknowledges pings that the gateway never sent, then resets more streams than are allowed.
+    let mut bytes = frame(kind::PING, END_STREAM, 0, &[7; 8]).repeat(10);
+    for number in 0..150 {
+        bytes.extend(frame(
+            kind::HEADERS,
+            END_HEADERS,
+            2 * number + 1,
+            &[0xff; 4],
+        ));
+    }
+    for _ in 0..HOSTILE {
+        let mut connection = RawHttp2::open(stack.addresses().gateway).await;
+        connection.send(&bytes).await;
+        while connection.frame().await.is_some() {}
+    }
+    let client = client(&stack).await;
+    let answer = client.send(&stack.client().get("/last")).await.unwrap();
+    assert_eq!(answer.status, 200);
+    stack.log_with(Program::Gateway, "/last").await;
+    let log = stack.log(Program::Gateway);
+    let written = log.lines().count() - before;
+    assert!(written < 20, "{written} lines:\n{log}");
+}
+
 /// A flood: what begins it, and what is repeated.
 struct Flood {
     name: &'static str,

@@ -70,6 +70,32 @@ async fn a_backend_learns_that_the_client_used_https() {
 }
 
 #[tokio::test]
+async fn hostile_handshakes_leave_few_log_lines() {
+    let tls = TlsStack::start("").await;
+    let gateway = tls.stack.addresses().gateway;
+    let before = tls.stack.log(Program::Gateway).lines().count();
+    // No TLS; an alert; a record of TLS 1.0 that is no handshake; the beginning of a ClientHello.
+    let hostile: [&[u8]; 4] = [
+        b"GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+        &[21, 3, 3, 0, 2, 2, 40],
+        &[22, 3, 1, 0, 4, 1, 0, 0, 0],
+        &[22, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3],
+    ];
+    for number in 0..200 {
+        let mut stream = TcpStream::connect(gateway).await.unwrap();
+        // The gateway may have closed it before.
+        let _ = stream.write_all(hostile[number % hostile.len()]).await;
+        let _ = stream.shutdown().await;
+        let _ = stream.read_to_end(&mut Vec::new()).await;
+    }
+    let mut connection = tls.connect("api.example.com").await.unwrap();
+    assert_serves(&mut connection).await;
+    let log = tls.stack.log(Program::Gateway);
+    let written = log.lines().count() - before;
+    assert!(written < 20, "{written} lines:\n{log}");
+}
+
+#[tokio::test]
 async fn the_second_handshake_resumes_the_session() {
     let tls = TlsStack::start("").await;
     let config = tls.authority.client(&["http/1.1"], None);

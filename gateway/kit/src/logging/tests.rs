@@ -98,6 +98,7 @@ fn libraries_are_quiet_unless_the_filter_names_them() {
         ),
         ("deadpool.postgres", log::Level::Warn, log::Level::Error),
         ("rustls::msgs", log::Level::Warn, log::Level::Error),
+        ("h2::proto::ping_pong", log::Level::Warn, log::Level::Error),
     ] {
         assert_eq!(of("debug", target, quiet), "", "{target}");
         assert!(of("info", target, loud).contains("said"), "{target}");

@@ -12,6 +12,7 @@ use gateway_protocol::{
 };
 use signpost_kit::clock::{Clock, SystemClock, Timestamp};
 pub(crate) use signpost_kit::origin::Origin;
+use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
 
 use super::{
     import::{ImportError, Problem, Problems, read_apps},
@@ -21,6 +22,7 @@ use super::{
         RotationOutcome, UnusableDefault,
     },
 };
+
 use crate::config::{Config, OwnRate, Versions, weaknesses};
 
 /// Maximum time for which the old key stays valid after a rotation: 30 days. CONTRACT 4.
@@ -382,7 +384,10 @@ impl ProfileChoice {
     }
 }
 
-/// An application's display name: 1 to 64 characters, no control characters, no white space at either end.
+/// An application's display name: 1 to 64 characters that can be seen, no white space at either end.
+///
+/// Unicode's control and format characters, and its line separators, would make one name look like another, or reverse
+/// the text around it on a login page. That excludes the joiners of some emoji and scripts, too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AppName(String);
 
@@ -392,7 +397,7 @@ impl FromStr for AppName {
     fn from_str(name: &str) -> Result<Self, Self::Err> {
         let name = name.trim();
         let is_long = name.chars().count() > MAX_NAME_LENGTH;
-        if name.is_empty() || is_long || name.chars().any(char::is_control) {
+        if name.is_empty() || is_long || name.chars().any(is_invisible) {
             Err(ParseAppNameError)
         } else {
             Ok(Self(name.to_owned()))
@@ -406,9 +411,19 @@ impl From<AppName> for String {
     }
 }
 
+fn is_invisible(character: char) -> bool {
+    matches!(
+        character.general_category(),
+        GeneralCategory::Control
+            | GeneralCategory::Format
+            | GeneralCategory::LineSeparator
+            | GeneralCategory::ParagraphSeparator
+    )
+}
+
 /// The text is not a name.
 #[derive(Debug, thiserror::Error)]
-#[error("1 to 64 characters, none of them a control character")]
+#[error("1 to 64 characters, none of them a control or format character")]
 pub struct ParseAppNameError;
 
 pub(super) fn texts(origins: Vec<Origin>) -> Vec<String> {

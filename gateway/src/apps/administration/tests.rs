@@ -134,7 +134,26 @@ fn names_and_origins_are_validated() {
     for good in [" a ", &longest] {
         assert_eq!(good.parse::<AppName>().unwrap().0, good.trim());
     }
-    for bad in ["", "  ", "a\nb", "a\0b", &"x".repeat(65)] {
+    for good in ["店舗 2・ギャラリー", "한국어 가게", "Łódź (1) 😀", "שלום"] {
+        good.parse::<AppName>().unwrap();
+    }
+    for bad in [
+        "",
+        "  ",
+        "a\nb",
+        "a\0b",
+        "a\u{85}b",
+        "a\u{202e}b",
+        "a\u{2066}b",
+        "a\u{200b}b",
+        "a\u{200d}b",
+        "a\u{ad}b",
+        "\u{feff}a",
+        "a\u{2028}b",
+        "a\u{2029}b",
+        "a\u{e0041}b",
+        &"x".repeat(65),
+    ] {
         assert!(bad.parse::<AppName>().is_err(), "{bad:?}");
     }
     let origin = |text: &str| text.parse::<Origin>().map(|origin| origin.to_string());

@@ -567,14 +567,17 @@ async fn a_trusted_proxys_trace_is_continued_only_if_it_is_valid() {
         ("00", trace, parent, true),
         ("00", &no_trace, parent, false),
         ("00", trace, &no_parent, false),
+        ("01", trace, parent, true),
         ("ff", trace, parent, false),
     ] {
-        let given = format!("{version}-{trace}-{parent}-01");
+        let appended = if version == "01" { "-more" } else { "" };
+        let given = format!("{version}-{trace}-{parent}-01{appended}");
         let line = format!("traceparent: {given}");
         let bytes = request("GET", "/x", &[&line, "tracestate: a=b"], b"");
         let arrived = pass(&stack, &backend, &bytes).await;
         let forwarded = arrived.value("traceparent").unwrap();
-        assert_eq!(forwarded == given, is_continued, "{given}");
+        let continued = format!("00-{trace}-{parent}-01");
+        assert_eq!(forwarded == continued, is_continued, "{given}");
         assert!(!forwarded.contains(&*no_parent), "{forwarded}");
         let state = is_continued.then_some("a=b");
         assert_eq!(arrived.value("tracestate"), state, "{given}");

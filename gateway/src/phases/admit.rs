@@ -109,9 +109,13 @@ pub(crate) fn admit<'a>(
     let traceparent = found
         .traceparent
         .filter(|_| peer.is_trusted && found.traceparents == 1);
-    let traceparent = traceparent
-        .filter(|given| TraceContext::parse(given).is_some())
-        .and_then(|given| HeaderValue::from_bytes(given).ok());
+    let traceparent = traceparent.and_then(|given| {
+        let context = TraceContext::parse(given)?;
+        // Of a later version, only what this one has is known: W3C Trace Context section 4.3.
+        let is_known = given.starts_with(b"00");
+        let known = context.to_header();
+        HeaderValue::from_bytes(if is_known { given } else { &known }).ok()
+    });
     let mut passed_fields = found.passed_fields;
     // W3C Trace Context section 3.3: `tracestate` is meaningless without its `traceparent`.
     if traceparent.is_some() {

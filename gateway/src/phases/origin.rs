@@ -175,6 +175,8 @@ fn hops(forwarded_for: &[&[u8]], trusted: &[IpNet]) -> SmallVec<[IpAddr; 4]> {
     for hop in lines
         .flat_map(|line| line.rsplit(|&byte| byte == b','))
         .map(<[u8]>::trim_ascii)
+        // RFC 9110 section 5.6.1: empty elements of a list do not count.
+        .filter(|hop| !hop.is_empty())
         .take(MAX_HOPS)
     {
         let Some(hop) = std::str::from_utf8(hop).ok().and_then(address) else {
@@ -249,6 +251,12 @@ mod tests {
                 &["unknown, 10.0.0.2"],
                 "10.0.0.2",
                 "10.0.0.2, 10.0.0.1",
+            ),
+            (
+                "10.0.0.1",
+                &["198.51.100.7, ,10.0.0.2 ,", "", ",, "],
+                "198.51.100.7",
+                "198.51.100.7, 10.0.0.2, 10.0.0.1",
             ),
             (
                 "10.0.0.1",

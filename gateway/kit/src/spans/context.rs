@@ -2,7 +2,7 @@
 
 use crate::id_numbers;
 
-/// Length of a `traceparent`: all of the versions that are read have it.
+/// Length of a `traceparent` of version 00; later versions may append to it.
 const LENGTH: usize = 55;
 
 /// The flag that says that the caller records the trace.
@@ -27,16 +27,19 @@ pub struct TraceContext {
 
 impl TraceContext {
     /// Reads a `traceparent`: `version-trace_id-parent_id-flags`, section 3.2. `None` if it is malformed; version `ff`
-    /// and ids of only zeros are invalid. Versions after the first are read if they have its form.
+    /// and ids of only zeros are invalid. Of later versions the same parts are read; what they append begins with `-`
+    /// (section 4.3).
     #[must_use]
     pub fn parse(given: &[u8]) -> Option<Self> {
-        let given: &[u8; LENGTH] = given.try_into().ok()?;
+        let (given, appended) = given.split_first_chunk::<LENGTH>()?;
         let is_separated = [2, 35, 52].iter().all(|at| given[*at] == b'-');
         let [version] = digits(&given[..2])?;
         let trace_id = digits(&given[3..35])?;
         let span_id = digits(&given[36..52])?;
         let [flags] = digits(&given[53..])?;
-        let is_valid = is_separated && version != 0xff && trace_id != [0; 16] && span_id != [0; 8];
+        let is_whole = appended.is_empty() || (version > 0 && appended[0] == b'-');
+        let is_valid =
+            is_separated && is_whole && version != 0xff && trace_id != [0; 16] && span_id != [0; 8];
         is_valid.then_some(Self {
             trace_id,
             span_id,
@@ -101,7 +104,17 @@ mod tests {
         assert_eq!(context.to_header(), unsampled.as_bytes());
         let other_flags = TraceContext::parse(TRACE.replace("-01", "-fe").as_bytes());
         assert!(!other_flags.unwrap().is_sampled);
-        assert!(TraceContext::parse(TRACE.replacen("00", "01", 1).as_bytes()).is_some());
+        for later in ["01", "cc", "fe"] {
+            let later = TRACE.replacen("00", later, 1);
+            for later in [
+                later.clone(),
+                format!("{later}-"),
+                format!("{later}-what.is,new"),
+            ] {
+                let context = TraceContext::parse(later.as_bytes()).unwrap();
+                assert_eq!(context.to_header(), TRACE.as_bytes(), "{later}");
+            }
+        }
     }
 
     #[test]
@@ -111,6 +124,9 @@ mod tests {
             "00",
             &TRACE[1..],
             &format!("{TRACE}-"),
+            &format!("{TRACE}-x"),
+            &format!("{TRACE}0").replacen("00", "01", 1),
+            &format!("{TRACE}-x").replacen("00", "ff", 1),
             &TRACE.to_uppercase(),
             &TRACE.replacen("00", "ff", 1),
             &TRACE.replacen('-', "_", 1),

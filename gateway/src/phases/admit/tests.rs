@@ -183,11 +183,34 @@ fn ids_are_accepted_from_trusted_proxies_only() {
         &TRACE.replace("0af7651916cd43dd8448eb211c80319c", &"0".repeat(32)),
         &TRACE.replace("b7ad6b7169203331", &"0".repeat(16)),
         &TRACE.replacen("00", "ff", 1),
+        &format!("{TRACE}0").replacen("00", "01", 1),
     ] {
         let headers = [("traceparent", bad)];
         let rules = rules(&["127.0.0.0/8"]);
         let admitted = admit_with("GET", &headers, BodyLength::None, &rules).unwrap();
         assert!(admitted.traceparent.is_none(), "{bad}");
+    }
+}
+
+#[test]
+fn a_traceparent_of_a_later_version_is_passed_on_in_the_known_one() {
+    let rules = rules(&["127.0.0.0/8"]);
+    for (given, passed) in [
+        (TRACE.to_owned(), TRACE.to_owned()),
+        (TRACE.replace("-01", "-03"), TRACE.replace("-01", "-03")),
+        (TRACE.replacen("00", "01", 1), TRACE.to_owned()),
+        (
+            format!("{TRACE}-more").replacen("00", "cc", 1),
+            TRACE.to_owned(),
+        ),
+        (
+            TRACE.replacen("00", "01", 1).replace("-01", "-fe"),
+            TRACE.replace("-01", "-00"),
+        ),
+    ] {
+        let headers = [("traceparent", &*given)];
+        let admitted = admit_with("GET", &headers, BodyLength::None, &rules).unwrap();
+        assert_eq!(admitted.traceparent.unwrap(), passed, "{given}");
     }
 }
 

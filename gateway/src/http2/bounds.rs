@@ -57,8 +57,8 @@ pub(crate) const BYTES_PER_CREDIT: u64 = 16;
 
 /// What each stream in flight adds to the budget of a trusted proxy: eight requests that its client resets.
 pub(crate) const PROXY_STREAM: u64 = 8 * REQUEST_COST;
-/// What each request that was served adds to it: two such requests.
-pub(crate) const PROXY_REQUEST: u64 = 2 * REQUEST_COST;
+/// What each answered request adds to it: four such requests. With [`ANSWER_CREDIT`], an answer never shrinks the budget.
+pub(crate) const PROXY_REQUEST: u64 = 4 * REQUEST_COST;
 
 /// Timeout for the client's answer to a GOAWAY: until then, requests that it sent before are accepted.
 pub(crate) const GOAWAY_TIMEOUT: Duration = Duration::from_secs(1);

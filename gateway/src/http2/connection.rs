@@ -76,7 +76,6 @@ impl Http2Connections {
             timers: Vec::new(),
             requests: 0,
             late_requests: 0,
-            served_requests: 0,
             is_proxy,
             open_streams,
             drain: &state.drain,
@@ -180,8 +179,6 @@ struct Serving<'d, S: Stream, F> {
     requests: u64,
     /// Those after a GOAWAY.
     late_requests: u64,
-    /// Those whose streams have ended.
-    served_requests: u64,
     /// Whether the peer is a trusted proxy.
     is_proxy: bool,
     open_streams: OpenStreams,
@@ -259,10 +256,11 @@ impl<'d, S: Stream, F: Future<Output = Served<'d>>> Serving<'d, S, F> {
         let mut has_accepted = false;
         while let Some(connection) = &mut self.connection {
             match connection.poll_accept(context) {
-                Poll::Ready(Some(Ok((request, respond)))) => {
+                Poll::Ready(Some(Ok((request, mut respond)))) => {
                     has_accepted = true;
                     self.requests += 1;
-                    self.begin(request.into_body(), respond, begin);
+                    let is_reset = respond.poll_reset(context).is_ready();
+                    self.begin(request.into_body(), respond, is_reset, begin);
                     self.late_requests += u64::from(self.is_going_away);
                     if self.late_requests > MAX_LATE_REQUESTS {
                         self.meter.close();
@@ -278,14 +276,23 @@ impl<'d, S: Stream, F: Future<Output = Served<'d>>> Serving<'d, S, F> {
         has_accepted
     }
 
-    /// Begins a stream, or refuses it: the client may then send the request on another connection.
-    fn begin<B>(&mut self, body: RecvStream, mut respond: SendResponse<Bytes>, begin: &mut B)
-    where
+    /// Begins a stream, or refuses it: the client may then send the request on another connection. A stream that the
+    /// client has reset is not begun.
+    fn begin<B>(
+        &mut self,
+        body: RecvStream,
+        mut respond: SendResponse<Bytes>,
+        is_reset: bool,
+        begin: &mut B,
+    ) where
         B: FnMut(NewStream, Timer, InFlight<'d>) -> Begun<F>,
     {
         // Also those whose answers still wait for the client.
         let open = self.streams.len() + self.served.len();
         let head = self.meter.take_head(respond.stream_id().as_u32());
+        if is_reset {
+            return;
+        }
         let head = head.filter(|_| self.open_streams.has_room(open, &self.limits));
         let Some(head) = head else {
             respond.send_reset(Reason::REFUSED_STREAM);
@@ -305,11 +312,10 @@ impl<'d, S: Stream, F: Future<Output = Served<'d>>> Serving<'d, S, F> {
         self.allow_proxy();
     }
 
-    /// The budget of a trusted proxy grows with the streams in flight, and with what it was served.
+    /// The budget of a trusted proxy grows with its streams in flight and its answered requests.
     fn allow_proxy(&self) {
         if self.is_proxy {
-            let in_flight = self.streams.len();
-            self.meter.allow_proxy(in_flight, self.served_requests);
+            self.meter.allow_proxy(self.streams.len());
         }
     }
 
@@ -321,7 +327,6 @@ impl<'d, S: Stream, F: Future<Output = Served<'d>>> Serving<'d, S, F> {
         {
             has_served = true;
             self.open_streams.end();
-            self.served_requests += 1;
             self.served.push(in_flight);
             if self.timers.len() < MAX_IDLE_TIMERS {
                 self.timers.push(timer);

@@ -10,7 +10,7 @@ use h2::{Reason, RecvStream, SendStream, server::SendResponse};
 use http::{Response, StatusCode};
 use tokio::time::Instant;
 
-use super::{bounds::ANSWER_CREDIT, meter::Meter, response::response_head};
+use super::{meter::Meter, response::response_head};
 use crate::{
     client::{BodyLimits, Client, Disconnected, ResponseHead},
     io::{SendLimits, SendPace, Timer, arrival_deadline},
@@ -133,7 +133,7 @@ impl<'c> Http2Exchange<'c> {
 
     fn set_finished(&mut self) {
         self.progress = Progress::Finished;
-        self.meter.credit(ANSWER_CREDIT);
+        self.meter.credit_answer();
     }
 }
 

@@ -26,8 +26,8 @@ use tokio::{
 
 use super::{
     bounds::{
-        BUDGET, BUDGET_PER_SECOND, BYTES_PER_CREDIT, MAX_LINGER_BYTES, MAX_STREAMS, PIECE_CREDIT,
-        PROXY_REQUEST, PROXY_STREAM,
+        ANSWER_CREDIT, BUDGET, BUDGET_PER_SECOND, BYTES_PER_CREDIT, MAX_LINGER_BYTES, MAX_STREAMS,
+        PIECE_CREDIT, PROXY_REQUEST, PROXY_STREAM,
     },
     frames::{Frames, Output},
     head::{StreamFault, StreamHead},
@@ -42,6 +42,8 @@ use crate::{
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     spent: AtomicU64,
+    /// Requests that were answered.
+    answered: AtomicU64,
     /// What is added to the budget of a trusted proxy.
     allowance: AtomicU64,
     /// Whether no new streams are taken.
@@ -81,8 +83,9 @@ impl Meter {
     }
 
     /// Sets what is added to the budget of a trusted proxy, which carries the requests of many clients.
-    pub(crate) fn allow_proxy(&self, in_flight: usize, served: u64) {
-        let allowance = PROXY_STREAM * in_flight as u64 + PROXY_REQUEST * served;
+    pub(crate) fn allow_proxy(&self, in_flight: usize) {
+        let answered = self.answered.load(Relaxed);
+        let allowance = PROXY_STREAM * in_flight as u64 + PROXY_REQUEST * answered;
         self.allowance.store(allowance, Relaxed);
     }
 
@@ -166,10 +169,17 @@ impl Meter {
         self.received().failure
     }
 
-    /// Counts an answered request, or a piece of an answer.
+    /// Returns a part of the budget.
     pub(crate) fn credit(&self, credit: u64) {
         let spent = self.spent.load(Relaxed);
         self.spent.store(spent.saturating_sub(credit), Relaxed);
+    }
+
+    /// Counts an answered request.
+    pub(crate) fn credit_answer(&self) {
+        self.answered
+            .store(self.answered.load(Relaxed) + 1, Relaxed);
+        self.credit(ANSWER_CREDIT);
     }
 
     /// Counts a piece of an answer.

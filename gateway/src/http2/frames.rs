@@ -398,29 +398,33 @@ fn decode(
     decoder: &mut Decoder,
     writer: &mut HeadWriter,
 ) -> Result<(), Reason> {
-    block.encoded += fragment.len();
-    let mut rest = std::mem::take(&mut block.rest);
-    let input = if rest.is_empty() {
-        fragment
-    } else {
+    let Block {
+        is_new,
+        rest,
+        retry_at,
+        encoded,
+        ..
+    } = block;
+    *encoded += fragment.len();
+    if !rest.is_empty() {
         rest.extend_from_slice(fragment);
-        &rest
-    };
+    }
+    let input = if rest.is_empty() { fragment } else { &**rest };
     let mut decoded = 0;
-    if is_last || input.len() >= block.retry_at {
-        let is_new = block.is_new;
+    if is_last || input.len() >= *retry_at {
         let result = decoder.decode(input, |name, value| {
-            if is_new {
+            if *is_new {
                 writer.field(name, value);
             }
         });
         decoded = result.map_err(|_| Reason::COMPRESSION_ERROR)?;
-        block.retry_at = 2 * (input.len() - decoded);
+        *retry_at = 2 * (input.len() - decoded);
     }
-    match (&input[decoded..], is_last) {
-        ([], true) => {}
-        (_, true) => return Err(Reason::COMPRESSION_ERROR),
-        (left, false) => block.rest = left.to_vec(),
+    match (input.len() > decoded, is_last) {
+        (true, true) => return Err(Reason::COMPRESSION_ERROR),
+        (_, true) => {}
+        (_, false) if rest.is_empty() => rest.extend_from_slice(&fragment[decoded..]),
+        (_, false) => drop(rest.drain(..decoded)),
     }
     Ok(())
 }

@@ -9,6 +9,9 @@ use crate::request::HeadLimits;
 /// Streams open at a time. RFC 9113 section 6.5.2 recommends at least 100.
 pub(crate) const MAX_STREAMS: u32 = 100;
 
+/// Heads that wait for the connection loop before the next read. One read can bring more.
+pub(crate) const MAX_WAITING_HEADS: usize = 16;
+
 /// Receive window of a stream, in bytes: the largest form that can be configured.
 pub(crate) const STREAM_WINDOW: u32 = 64 * 1024;
 
@@ -20,15 +23,15 @@ pub(crate) const CONNECTION_WINDOW: u32 = 1024 * 1024;
 pub(crate) const SEND_BUFFER: usize = 64 * 1024;
 
 /// What RFC 9113 section 6.5.2 counts for each field beside its bytes.
-const FIELD_OVERHEAD: usize = 32;
+pub(crate) const FIELD_OVERHEAD: usize = 32;
 
 /// How much larger than the configured limits a header list may be, in bytes, for clients that obey
 /// `SETTINGS_MAX_HEADER_LIST_SIZE`: the gateway then rejects the request, with its usual response.
 const LIST_MARGIN: usize = 16 * 1024;
 
-/// Encoded bytes of a header block, as a multiple of the header list that a head can have. Beyond that its request is
-/// rejected, and the connection takes no more streams.
-pub(crate) const MAX_BLOCK_FACTOR: usize = 4;
+/// The header list that is decoded, as a multiple of the one that a head can have. Beyond that, as beyond one such list
+/// in a single field, the request is rejected, and the connection takes no more streams.
+pub(crate) const MAX_LIST_FACTOR: usize = 4;
 
 /// Streams that the client reset before the gateway took them up; one read may bring that many. The budget ends a
 /// connection earlier, and gracefully (CVE-2023-44487).
@@ -39,6 +42,10 @@ const MAX_RESET_STREAMS: usize = 50;
 /// Time for which such frames are ignored.
 const RESET_STREAM_TIME: Duration = Duration::from_secs(10);
 
+/// What small DATA frames may cost by the count of the `h2` crate, in bytes. It would end the streams of all, and those of
+/// requests that were rejected early return nothing, so it is out of reach: [`SMALL_PIECE_COST`] limits their number.
+const DATA_FRAME_BUDGET: usize = 1024 * 1024 * 1024;
+
 /// Cost of all frames without progress that a connection can send at once; see [`meter`](super::meter).
 pub(crate) const BUDGET: u64 = 64 * 1024;
 /// How much of the budget returns each second: some 60 PINGs.
@@ -48,6 +55,10 @@ pub(crate) const BUDGET_PER_SECOND: u64 = 1024;
 pub(crate) const REQUEST_COST: u64 = 128;
 /// Cost of a DATA or CONTINUATION frame. Other limits apply to their bytes.
 pub(crate) const PIECE_COST: u64 = 16;
+/// Cost of a DATA frame below [`SMALL_PIECE`]: until it is read, it holds some 9 KiB.
+pub(crate) const SMALL_PIECE_COST: u64 = 32;
+/// See [`SMALL_PIECE_COST`].
+pub(crate) const SMALL_PIECE: usize = 256;
 /// What an answered request returns to the budget: its own cost, that of trailers, and some other frames.
 pub(crate) const ANSWER_CREDIT: u64 = 512;
 /// What a piece of a response returns to the budget: some `WINDOW_UPDATE`; and more for its length.
@@ -92,6 +103,7 @@ pub(crate) fn settings(limits: &HeadLimits) -> Builder {
         .max_send_buffer_size(SEND_BUFFER)
         .max_header_list_size(u32::try_from(list).unwrap_or(u32::MAX))
         .max_pending_accept_reset_streams(MAX_RESET_BEFORE_START)
+        .data_frame_budget(DATA_FRAME_BUDGET)
         // The budget bounds them: a request that is not answered returns nothing (CVE-2025-8671).
         .max_local_error_reset_streams(None)
         .max_concurrent_reset_streams(MAX_RESET_STREAMS)

@@ -248,7 +248,7 @@ impl<'d, S: Stream, F: Future<Output = Served<'d>>> Serving<'d, S, F> {
         }
     }
 
-    /// Advances the connection, and begins its new streams. Returns whether there were any.
+    /// Advances the connection, and begins its new streams. Returns whether there were any, or there is room for more.
     fn accept<B>(&mut self, context: &mut Context<'_>, begin: &mut B) -> bool
     where
         B: FnMut(NewStream, Timer, InFlight<'d>) -> Begun<F>,
@@ -270,7 +270,10 @@ impl<'d, S: Stream, F: Future<Output = Served<'d>>> Serving<'d, S, F> {
                     }
                 }
                 Poll::Ready(Some(Err(_)) | None) => self.connection = None,
-                Poll::Pending => break,
+                Poll::Pending => {
+                    has_accepted |= self.meter.drop_heads();
+                    break;
+                }
             }
         }
         has_accepted
@@ -357,11 +360,16 @@ impl<'d, S: Stream, F: Future<Output = Served<'d>>> Serving<'d, S, F> {
                 self.end_now(reason);
                 return true;
             }
+            let was_paused = self.meter.take_pause();
             if self.meter.is_over() && !self.meter.is_closing() {
                 self.meter.refill(&mut self.refilled);
                 if self.meter.is_over() {
                     self.meter.close();
                 }
+                return true;
+            }
+            if was_paused && !self.meter.is_closing() {
+                // What was sent meanwhile has returned a part of the budget.
                 return true;
             }
             if self.meter.is_closing() && !self.is_going_away {

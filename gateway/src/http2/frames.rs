@@ -17,7 +17,10 @@ use h2::Reason;
 
 use super::{
     PREFACE,
-    bounds::{MAX_BLOCK_FACTOR, PIECE_COST, REQUEST_COST, max_list},
+    bounds::{
+        FIELD_OVERHEAD, MAX_LIST_FACTOR, PIECE_COST, REQUEST_COST, SMALL_PIECE, SMALL_PIECE_COST,
+        max_list,
+    },
     head::{HeadWriter, StreamFault, StreamHead},
     hpack::Decoder,
     meter::Meter,
@@ -83,6 +86,7 @@ impl FrameHead {
     const fn cost(self) -> u64 {
         match self.kind {
             kind::HEADERS => REQUEST_COST,
+            kind::DATA if self.length < SMALL_PIECE => SMALL_PIECE_COST,
             kind::DATA | kind::CONTINUATION => PIECE_COST,
             _ => (FRAME_HEAD + self.length) as u64,
         }
@@ -115,10 +119,18 @@ struct Block {
     rest: Vec<u8>,
     /// Length of `rest` at which decoding is tried again. So a field in many frames is not decoded with each of them.
     retry_at: usize,
-    /// Encoded bytes so far.
-    encoded: usize,
+    /// Bytes of the fields so far, as `SETTINGS_MAX_HEADER_LIST_SIZE` counts them: an entry of the table is one byte of
+    /// the block.
+    listed: usize,
     /// Whether its request was rejected already, or its stream is not served: the rest is dropped.
     is_dropped: bool,
+}
+
+impl Block {
+    /// Whether so much of it arrived that its request is rejected before its end.
+    const fn is_too_large(&self, max_list: usize) -> bool {
+        self.rest.len() > max_list || self.listed > MAX_LIST_FACTOR * max_list
+    }
 }
 
 /// The frames of a client.
@@ -131,8 +143,8 @@ pub(super) struct Frames {
     block: Option<Block>,
     decoder: Decoder,
     writer: HeadWriter,
-    /// Limit of the encoded bytes of a header block.
-    max_block: usize,
+    /// The header list that a head can have.
+    max_list: usize,
     /// The newest stream that was passed on.
     newest: u32,
 }
@@ -150,14 +162,16 @@ impl Frames {
             block: None,
             decoder: Decoder::default(),
             writer: HeadWriter::new(limits.bytes),
-            max_block: MAX_BLOCK_FACTOR * max_list(limits),
+            max_list: max_list(limits),
             newest: 0,
         }
     }
 
-    /// Takes bytes of the client. Stops at a connection error, which the meter then has.
-    pub(super) fn take(&mut self, mut bytes: &[u8], meter: &Meter, out: &mut impl Output) {
+    /// Takes bytes of the client. Stops at a connection error, which the meter then has. Returns how many were those of
+    /// DATA that was passed on: the windows limit them.
+    pub(super) fn take(&mut self, mut bytes: &[u8], meter: &Meter, out: &mut impl Output) -> usize {
         let length = bytes.len();
+        let mut data = 0;
         while !bytes.is_empty() {
             let taken = match self.place {
                 Place::Head(filled) => self.take_head(filled, bytes, meter, out),
@@ -165,6 +179,7 @@ impl Frames {
                     let taken = left.min(bytes.len());
                     if passes {
                         out.put(&bytes[..taken]);
+                        data += if self.head[3] == kind::DATA { taken } else { 0 };
                     }
                     self.place = match left - taken {
                         0 => Place::Head(0),
@@ -176,11 +191,15 @@ impl Frames {
             };
             match taken {
                 Ok(taken) => bytes = &bytes[taken..],
-                Err(reason) => return meter.fail(reason),
+                Err(reason) => {
+                    meter.fail(reason);
+                    return data;
+                }
             }
         }
         let is_receiving = self.block.as_ref().is_some_and(|block| !block.is_dropped);
         meter.note_head(is_receiving.then_some(length));
+        data
     }
 
     fn take_head(
@@ -206,18 +225,26 @@ impl Frames {
         meter: &Meter,
         out: &mut impl Output,
     ) -> Result<(), Reason> {
-        meter.spend(frame.cost());
+        let is_closing = meter.is_closing();
+        let passes = !is_closing || self.passes_while_closing(frame);
+        if passes {
+            meter.spend(frame.cost());
+        }
         if let Some(block) = &self.block
             && (frame.kind, frame.stream) != (kind::CONTINUATION, block.stream)
         {
             // RFC 9113 section 6.10.
             return Err(Reason::PROTOCOL_ERROR);
         }
-        let is_closing = meter.is_closing();
         let is_of_block = frame.kind == kind::HEADERS || self.block.is_some();
         // The `h2` crate rejects what is too large, and CONTINUATIONs without HEADERS.
         if !is_of_block || frame.length > MAX_FRAME {
-            let passes = !is_closing || self.passes_while_closing(frame);
+            // An empty DATA frame has no effect, but the `h2` crate allows a connection only 100 of them.
+            let is_empty = frame.kind == kind::DATA
+                && frame.length == 0
+                && !frame.has(flag::END_STREAM)
+                && (1..=self.newest).contains(&frame.stream);
+            let passes = passes && !is_empty;
             if passes {
                 out.put(&self.head);
             }
@@ -236,7 +263,7 @@ impl Frames {
                 ends_stream: frame.has(flag::END_STREAM),
                 rest: Vec::new(),
                 retry_at: 0,
-                encoded: 0,
+                listed: 0,
                 is_dropped: is_closing && is_new,
             });
         }
@@ -302,7 +329,7 @@ impl Frames {
                 &mut self.decoder,
                 &mut self.writer,
             )?;
-            if !is_last && block.encoded > self.max_block {
+            if block.is_too_large(self.max_list) {
                 self.abandon(StreamFault::Head(HeadFault::TooLarge), meter, out);
             }
         }
@@ -317,7 +344,6 @@ impl Frames {
         let Some(block) = self.block.take() else {
             return;
         };
-        self.decoder.end();
         let is_dropped = block.is_dropped || (block.is_new && meter.is_closing());
         match (is_dropped, block.is_new, block.ends_stream) {
             (true, ..) => {}
@@ -342,10 +368,10 @@ impl Frames {
         };
         block.is_dropped = true;
         block.rest = Vec::new();
-        let (stream, is_new) = (block.stream, block.is_new);
+        let (stream, is_new, ends_stream) = (block.stream, block.is_new, block.ends_stream);
         if is_new {
             let head = self.writer.abandon(fault);
-            self.pass(stream, head, true, meter, out);
+            self.pass(stream, head, ends_stream, meter, out);
         }
     }
 
@@ -402,10 +428,9 @@ fn decode(
         is_new,
         rest,
         retry_at,
-        encoded,
+        listed,
         ..
     } = block;
-    *encoded += fragment.len();
     if !rest.is_empty() {
         rest.extend_from_slice(fragment);
     }
@@ -413,12 +438,14 @@ fn decode(
     let mut decoded = 0;
     if is_last || input.len() >= *retry_at {
         let result = decoder.decode(input, |name, value| {
+            *listed += name.len() + value.len() + FIELD_OVERHEAD;
             if *is_new {
                 writer.field(name, value);
             }
         });
         decoded = result.map_err(|_| Reason::COMPRESSION_ERROR)?;
         *retry_at = 2 * (input.len() - decoded);
+        decoder.free();
     }
     match (input.len() > decoded, is_last) {
         (true, true) => return Err(Reason::COMPRESSION_ERROR),

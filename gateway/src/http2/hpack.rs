@@ -56,8 +56,8 @@ impl Decoder {
         self.has_decoded = false;
     }
 
-    /// Ends a header block, and frees its buffers.
-    pub(crate) fn end(&mut self) {
+    /// Frees the buffers.
+    pub(crate) fn free(&mut self) {
         (self.name, self.value) = (Vec::new(), Vec::new());
     }
 

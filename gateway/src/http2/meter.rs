@@ -27,7 +27,7 @@ use tokio::{
 use super::{
     bounds::{
         ANSWER_CREDIT, BUDGET, BUDGET_PER_SECOND, BYTES_PER_CREDIT, MAX_LINGER_BYTES, MAX_STREAMS,
-        PIECE_CREDIT, PROXY_REQUEST, PROXY_STREAM,
+        MAX_WAITING_HEADS, PIECE_CREDIT, PROXY_REQUEST, PROXY_STREAM,
     },
     frames::{Frames, Output},
     head::{StreamFault, StreamHead},
@@ -48,6 +48,8 @@ pub(crate) struct Meter {
     allowance: AtomicU64,
     /// Whether no new streams are taken.
     is_closing: AtomicBool,
+    /// Whether a read stopped for the budget.
+    is_paused: AtomicBool,
     received: Mutex<Received>,
     written: AtomicU64,
     is_blocked: AtomicBool,
@@ -79,7 +81,16 @@ pub(crate) struct UnfinishedHead {
 impl Meter {
     /// Whether the budget is used up.
     pub(crate) fn is_over(&self) -> bool {
-        self.spent.load(Relaxed) > BUDGET + self.allowance.load(Relaxed)
+        self.is_over_by(0)
+    }
+
+    /// Whether a closing connection has used up another budget: the requests in flight get no more time.
+    fn is_exhausted(&self) -> bool {
+        self.is_over_by(BUDGET)
+    }
+
+    fn is_over_by(&self, more: u64) -> bool {
+        self.spent.load(Relaxed) > BUDGET + self.allowance.load(Relaxed) + more
     }
 
     /// Sets what is added to the budget of a trusted proxy, which carries the requests of many clients.
@@ -99,15 +110,32 @@ impl Meter {
         self.is_closing.load(Relaxed)
     }
 
+    /// Whether a read stopped for the budget since the last call. No waker of it is registered.
+    pub(crate) fn take_pause(&self) -> bool {
+        self.is_paused.swap(false, Relaxed)
+    }
+
     fn received(&self) -> MutexGuard<'_, Received> {
         // Not poisoned: no code panics while it holds the lock.
         self.received.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Drops the heads that wait although no stream does: the `h2` crate has refused theirs. Returns whether that makes
+    /// room, so that the stream must be read again.
+    pub(super) fn drop_heads(&self) -> bool {
+        let heads = std::mem::take(&mut self.received().heads);
+        heads.len() >= MAX_WAITING_HEADS
+    }
+
+    /// Whether so many heads wait that no more are read for now.
+    fn has_enough_heads(&self) -> bool {
+        self.received().heads.len() >= MAX_WAITING_HEADS
+    }
+
     /// Stores the head of a new stream.
     pub(super) fn receive(&self, stream: u32, head: StreamHead) {
         let heads = &mut self.received().heads;
-        // Of more, the `h2` crate refuses the stream, or the connection loop does, if others were reset meanwhile.
+        // One read brings more only if the `h2` crate refuses streams, or others were reset: then the loop refuses them.
         if heads.len() < MAX_STREAMS as usize {
             heads.push_back((stream, head));
         }
@@ -301,7 +329,10 @@ impl<S: Stream> AsyncRead for MeteredStream<S> {
             } else {
                 !meter.is_over()
             };
-            if !may_read || meter.failure().is_some() {
+            if !may_read {
+                meter.is_paused.store(true, Relaxed);
+            }
+            if !may_read || meter.failure().is_some() || meter.has_enough_heads() {
                 // The connection loop notices it, and continues or ends the connection.
                 return Poll::Pending;
             }
@@ -311,13 +342,13 @@ impl<S: Stream> AsyncRead for MeteredStream<S> {
             if piece.filled().is_empty() {
                 return Poll::Ready(Ok(()));
             }
+            let passed = frames.take(piece.filled(), meter, &mut Passed { buffer, rest });
             if meter.is_closing() {
-                *lingered += piece.filled().len();
-                if *lingered >= MAX_LINGER_BYTES {
+                *lingered += piece.filled().len() - passed;
+                if *lingered >= MAX_LINGER_BYTES || meter.is_exhausted() {
                     meter.fail(Reason::ENHANCE_YOUR_CALM);
                 }
             }
-            frames.take(piece.filled(), meter, &mut Passed { buffer, rest });
         }
         Poll::Ready(Ok(()))
     }

@@ -147,6 +147,22 @@ async fn aborted_requests_in_one_write_end_no_others() {
 }
 
 #[tokio::test]
+async fn tiny_bodies_of_rejected_requests_end_no_others() {
+    let (_stack, _backend, mut connection) = with_others(TRUSTED, "").await;
+    // Rejected before their bodies, which arrive in pieces of a byte, and of none.
+    for number in 0..30 {
+        let stream = 101 + 2 * number;
+        let put = headers(stream, 0, &fields("PUT", "/rejected", &[]));
+        let piece = frame(kind::DATA, 0, stream, b"a").repeat(90);
+        let empty = frame(kind::DATA, 0, stream, b"").repeat(10);
+        connection.send(&[put, piece, empty].concat()).await;
+    }
+    assert_others_are_served(&mut connection).await;
+    connection.send(&get(1001, "/good")).await;
+    assert_eq!(connection.reaction(1001).await, Reaction::Answer(200, None));
+}
+
+#[tokio::test]
 async fn a_used_up_budget_takes_no_new_streams_and_serves_the_others() {
     // Twice the budget of a stranger, or more.
     let floods = [

@@ -101,7 +101,7 @@ fn the_cost_does_not_depend_on_the_pieces() {
     let frames = [
         (kind::SETTINGS, 12, 21),
         (kind::DATA, 16_384, PIECE_COST),
-        (kind::DATA, 0, PIECE_COST),
+        (kind::DATA, 0, SMALL_PIECE_COST),
         (kind::PING, 8, 17),
         (3, 4, 13),
         (0xfa, 70_000, 70_009),
@@ -195,8 +195,10 @@ fn a_head_without_end_is_rejected_and_its_rest_dropped() {
         sent += 16_000;
         assert!(sent < 10 * max_list(&LIMITS), "no end");
     }
-    let end = flag::END_STREAM | flag::END_HEADERS;
-    assert_eq!(out, frame(kind::HEADERS, end, 1, &FIXED_BLOCK));
+    assert_eq!(
+        out,
+        frame(kind::HEADERS, flag::END_HEADERS, 1, &FIXED_BLOCK)
+    );
     let (fault, _) = meter.take_head(1).unwrap().judge(&LIMITS).unwrap_err();
     assert_eq!(fault, StreamFault::Head(HeadFault::TooLarge));
     assert!(meter.unfinished_head().is_none());
@@ -223,6 +225,47 @@ fn a_head_without_end_is_rejected_and_its_rest_dropped() {
         frames.take(&passed, &meter, &mut out);
         assert_eq!(out, passed);
     }
+}
+
+#[test]
+fn a_head_of_references_is_rejected_and_its_body_follows() {
+    let (mut frames, meter, mut out) = (Frames::new(&LIMITS), Meter::default(), Vec::new());
+    frames.take(PREFACE, &meter, &mut out);
+    // An authority of 3,000 bytes, which becomes entry 62, and is referred to as the same `host` again and again.
+    let authority = [&[0x41, 0x7f, 0xb9, 0x16][..], &[b'a'; 3000]].concat();
+    let host = [&[0x66, 0x7f, 0xb9, 0x16][..], &[b'a'; 3000]].concat();
+    let block = [&[0x82, 0x86, 0x84][..], &authority, &host, &[0xbe; 100]].concat();
+    out.clear();
+    frames.take(
+        &frame(kind::HEADERS, flag::END_HEADERS, 1, &block),
+        &meter,
+        &mut out,
+    );
+    let data = frame(kind::DATA, flag::END_STREAM, 1, b"a=1");
+    frames.take(&data, &meter, &mut out);
+    let head = frame(kind::HEADERS, flag::END_HEADERS, 1, &FIXED_BLOCK);
+    assert_eq!(out, [head, data].concat());
+    let (fault, _) = meter.take_head(1).unwrap().judge(&LIMITS).unwrap_err();
+    assert_eq!(fault, StreamFault::Head(HeadFault::TooLarge));
+    assert!(meter.is_closing());
+}
+
+#[test]
+fn empty_data_is_dropped_unless_it_ends_its_stream() {
+    let end = flag::END_HEADERS;
+    let head = frame(kind::HEADERS, end, 1, &block("x-a"));
+    let ending = frame(kind::DATA, flag::END_STREAM, 1, b"");
+    let bytes = [
+        head,
+        frame(kind::DATA, 0, 1, b"").repeat(200),
+        ending.clone(),
+    ]
+    .concat();
+    let (out, _) = passed(&bytes, 4096);
+    assert_eq!(
+        out,
+        [frame(kind::HEADERS, end, 1, &FIXED_BLOCK), ending].concat()
+    );
 }
 
 #[test]

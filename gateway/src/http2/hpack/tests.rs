@@ -13,7 +13,7 @@ fn block(decoder: &mut Decoder, bytes: &[u8]) -> Result<Fields, CompressionError
     let mut fields = Vec::new();
     decoder.begin();
     let decoded = decoder.decode(bytes, |name, value| fields.push((text(name), text(value))))?;
-    decoder.end();
+    decoder.free();
     if decoded == bytes.len() {
         Ok(fields)
     } else {

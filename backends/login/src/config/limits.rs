@@ -18,7 +18,7 @@ const CALLBACKS_BURST: u32 = 200;
 /// Calls to providers in flight. A healthy provider answers within half a second, so this allows 500 logins a second.
 const PROVIDER_CALLS: usize = 256;
 /// More than several gateways open to a healthy backend, and few enough for memory and file descriptors. Half of them for
-/// requests that wait are 4,096, an eighth 1,024.
+/// requests that wait are 4,096, an eighth for an application 1,024.
 const CONNECTIONS: usize = 8192;
 
 /// Settings of polling logins.

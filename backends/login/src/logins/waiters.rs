@@ -11,7 +11,8 @@ use crate::held::{Held, HeldValues};
 
 /// Requests that wait for one login at a time.
 const MAX_WAITS_OF_LOGIN: usize = 4;
-/// Requests of one application that wait hold at most one part in this many of the connections.
+/// Requests of one application that wait hold at most one part in this many of the connections. The application of
+/// single-application mode has no share: its requests are all.
 const APPLICATION_SHARE: usize = 8;
 /// All requests that wait hold at most one part in this many of the connections. The others are for requests that do not
 /// wait.
@@ -35,10 +36,16 @@ impl Waiters {
         application: AppId,
         connections: usize,
     ) -> Option<Waiter> {
-        let of_application = (connections / APPLICATION_SHARE).max(1);
+        let all = self.all.hold((), connections / TOTAL_SHARE, || ())?;
+        let application = if application == AppId::SINGLE {
+            None
+        } else {
+            let limit = (connections / APPLICATION_SHARE).max(1);
+            Some(self.applications.hold(application, limit, || ())?)
+        };
         Some(Waiter {
-            _all: self.all.hold((), connections / TOTAL_SHARE, || ())?,
-            _application: self.applications.hold(application, of_application, || ())?,
+            _all: all,
+            _application: application,
             login: self.logins.hold(login, MAX_WAITS_OF_LOGIN, Notify::new)?,
         })
     }
@@ -57,7 +64,7 @@ impl Waiters {
 /// A waiting request.
 pub struct Waiter {
     login: Held<StateHash, Notify>,
-    _application: Held<AppId, ()>,
+    _application: Option<Held<AppId, ()>>,
     _all: Held<(), ()>,
 }
 
@@ -124,10 +131,18 @@ mod tests {
     }
 
     #[test]
+    fn the_single_application_has_the_half_of_all() {
+        let waiters = Waiters::default();
+        let subscribe = |number| waiters.subscribe(login(number), AppId::SINGLE, CONNECTIONS);
+        let all: Vec<_> = (0..99).filter_map(subscribe).collect();
+        assert_eq!(all.len(), 40);
+    }
+
+    #[test]
     fn few_connections_leave_one_for_requests_that_do_not_wait() {
         let waiters = Waiters::default();
         let number = |connections| {
-            let subscribe = |number| waiters.subscribe(login(number), AppId::SINGLE, connections);
+            let subscribe = |number| waiters.subscribe(login(number), AppId::new(1), connections);
             (1..9).filter_map(subscribe).collect::<Vec<_>>().len()
         };
         assert_eq!([0, 1, 2, 7, 16].map(number), [0, 0, 1, 1, 2]);

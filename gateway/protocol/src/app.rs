@@ -2,6 +2,8 @@
 
 use std::{fmt, str::FromStr};
 
+use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
+
 /// Maximum length of an ident, in bytes.
 const MAX_IDENT_LENGTH: usize = 64;
 /// Length of a generated ident: about 142 random bits.
@@ -118,6 +120,26 @@ impl fmt::Debug for AppId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("AppId(…)")
     }
+}
+
+/// A name as users see it, without white space at its ends: 1 to `max_length` characters. `None` if it has another length,
+/// or a character that is invisible, and so can make it look like another one.
+#[must_use]
+pub fn shown_name(name: &str, max_length: usize) -> Option<&str> {
+    let name = name.trim();
+    let is_name =
+        (1..=max_length).contains(&name.chars().count()) && !name.chars().any(is_invisible);
+    is_name.then_some(name)
+}
+
+fn is_invisible(character: char) -> bool {
+    matches!(
+        character.general_category(),
+        GeneralCategory::Control
+            | GeneralCategory::Format
+            | GeneralCategory::LineSeparator
+            | GeneralCategory::ParagraphSeparator
+    )
 }
 
 #[cfg(test)]

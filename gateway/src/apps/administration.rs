@@ -6,13 +6,12 @@
 use std::{collections::BTreeMap, fmt, str::FromStr, sync::Arc, time::Duration};
 
 use gateway_protocol::{
-    app::AppIdent,
+    app::{AppIdent, shown_name},
     sign::{AppKey, ReplayPolicy, SignAlgorithm, SignCover, SignProfile, TIME},
     version::Version,
 };
 use signpost_kit::clock::{Clock, SystemClock, Timestamp};
 pub(crate) use signpost_kit::origin::Origin;
-use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
 
 use super::{
     import::{ImportError, Problem, Problems, read_apps},
@@ -395,13 +394,8 @@ impl FromStr for AppName {
     type Err = ParseAppNameError;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let name = name.trim();
-        let is_long = name.chars().count() > MAX_NAME_LENGTH;
-        if name.is_empty() || is_long || name.chars().any(is_invisible) {
-            Err(ParseAppNameError)
-        } else {
-            Ok(Self(name.to_owned()))
-        }
+        let name = shown_name(name, MAX_NAME_LENGTH).ok_or(ParseAppNameError)?;
+        Ok(Self(name.to_owned()))
     }
 }
 
@@ -409,16 +403,6 @@ impl From<AppName> for String {
     fn from(name: AppName) -> Self {
         name.0
     }
-}
-
-fn is_invisible(character: char) -> bool {
-    matches!(
-        character.general_category(),
-        GeneralCategory::Control
-            | GeneralCategory::Format
-            | GeneralCategory::LineSeparator
-            | GeneralCategory::ParagraphSeparator
-    )
 }
 
 /// The text is not a name.

@@ -470,3 +470,13 @@ fn an_unencrypted_provider_on_another_machine_causes_a_warning() {
         "{warning}"
     );
 }
+
+#[test]
+fn an_applications_name_has_only_visible_characters() {
+    let with_name = |name: &str| parse(&format!("{}\n[application]\nname = \"{name}\"\n", good()));
+    let name = |name| with_name(name).unwrap().application().name.clone();
+    assert_eq!(name(" 한국어 가게 (2) "), "한국어 가게 (2)");
+    for bad in [" ", "a\\u202Eb", "a\\u0007b", "a\\u2028b", &"x".repeat(101)] {
+        assert!(with_name(bad).is_err(), "{bad}");
+    }
+}

@@ -23,7 +23,8 @@ pub(super) const PIECE: usize = 64 * 1024;
 const LARGE_RECEIVE_BUFFER: usize = 512 * 1024;
 /// Limit of a read from that buffer.
 pub(super) const LARGE_PIECE: usize = 256 * 1024;
-/// Bytes of a response that a client must have taken before the buffers become large.
+/// Bytes of a response that the client's connection, with its send buffer, must have taken before the buffers become
+/// large.
 const USUAL_RESPONSE: u64 = 64 * 1024;
 /// Limit of connections with large buffers: 320 MiB in all. Responses on further ones cost more, and arrive as well.
 const MAX_LARGE: usize = 256;

@@ -6,7 +6,7 @@
 //!
 //! | frame | passed on as |
 //! | --- | --- |
-//! | HEADERS of a new stream, with its CONTINUATIONs | HEADERS of a fixed request. The head itself is decoded here, and waits in [`Received`](super::meter::Received) |
+//! | HEADERS of a new stream, with its CONTINUATIONs | HEADERS of a fixed request. The head itself is decoded here, and waits in the [`Meter`] |
 //! | trailers | an empty DATA frame that ends the stream: trailers end here |
 //! | any other | itself |
 //!

@@ -322,9 +322,32 @@ impl Running {
     /// When the process has exited.
     #[must_use]
     pub fn resident_kib(&self) -> u64 {
+        self.memory_kib("VmRSS:")
+    }
+
+    /// Largest resident memory since the last [`Self::reset_peak`], in KiB (`VmHWM`, proc(5)).
+    ///
+    /// # Panics
+    ///
+    /// When the process has exited.
+    #[must_use]
+    pub fn peak_kib(&self) -> u64 {
+        self.memory_kib("VmHWM:")
+    }
+
+    /// Sets [`Self::peak_kib`] to the resident memory of now.
+    ///
+    /// # Panics
+    ///
+    /// When the process has exited.
+    pub fn reset_peak(&self) {
+        fs::write(format!("/proc/{}/clear_refs", self.id()), "5").expect("a running process");
+    }
+
+    fn memory_kib(&self, name: &str) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.id()));
         let status = status.expect("a running process has a status");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
         let number = line.and_then(|line| line.trim().strip_suffix("kB"));
         number
             .and_then(|number| number.trim().parse().ok())

@@ -42,7 +42,7 @@ use crate::{
         redirect::came_by_https,
         verify::Verifier,
     },
-    rate_limits::LimitedRequests,
+    quotas::LimitedRequests,
     request::Head,
     request_ids::RequestIds,
     routing::{

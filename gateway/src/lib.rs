@@ -28,7 +28,8 @@
 //! | [`apps`] | applications: store, cache, keys at rest |
 //! | [`replay`] | the replay memory |
 //! | [`request_ids`] | request ids and trace ids |
-//! | [`rate_limits`] | the debts of the rate limits, and what these leave to a request |
+//! | [`quotas`] | what the rate limits leave to a request |
+//! | [`rate_limits`] | the debts of the rate limits |
 //! | [`rate_sharing`] | adds up the debts of all gateways in the store |
 //! | [`rejection`] | every reason to reject a request |
 //! | [`secret_rejections`] | backends that reject the gateway's secret |
@@ -38,6 +39,7 @@
 //! | [`reload`] | reloading the configuration |
 //! | [`server`] | starts and runs the server |
 //! | [`drain`] | requests in flight, and the phase of a shutdown |
+//! | [`sockets`] | the listening sockets |
 //! | [`upgrade`] | handing the listening sockets to a new process |
 //! | [`stop`] | the graceful shutdown |
 //! | [`cli`] | the commands |
@@ -71,6 +73,7 @@ mod observe;
 mod open_connections;
 mod per_thread;
 mod phases;
+mod quotas;
 mod rate_limits;
 mod rate_sharing;
 mod rejection;
@@ -83,6 +86,7 @@ mod routing;
 mod scripted;
 mod secret_rejections;
 mod server;
+mod sockets;
 mod stop;
 mod syntax;
 mod tls;

@@ -43,8 +43,8 @@ use crate::{
     io::Stream,
     open_connections::{OpenConnection, RefusalCause},
     phases::origin::is_in,
+    sockets::ListeningSockets,
     tls::{ALPN_HTTP_2, UnusableSubject, client_subject},
-    upgrade::ListeningSockets,
 };
 
 /// Serves the connections of all listeners.

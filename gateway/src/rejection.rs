@@ -9,7 +9,7 @@ use gateway_protocol::{
 };
 use signpost_kit::rate_limit::QuotaExceeded;
 
-use crate::rate_limits::{Policy, RequestLimit};
+use crate::quotas::{Policy, RequestLimit};
 
 type Cause = Box<dyn StdError + Send + Sync>;
 

@@ -24,7 +24,8 @@ use crate::{
         monitor::{BackendMonitor, resolve_all},
         status::BackendStatus,
     },
-    upgrade::{ListeningSockets, NewProcess, terminate},
+    sockets::ListeningSockets,
+    upgrade::{NewProcess, terminate},
 };
 
 /// Keys that need a restart: listeners, threads and the store. A dot at the end means all keys of the table.

@@ -42,8 +42,9 @@ use crate::{
     rate_sharing::RateSharing,
     reload::{GatewayReload, Upgrade},
     routing::monitor::resolve_all,
+    sockets::ListeningSockets,
     stop::Stop,
-    upgrade::{ListeningSockets, NewProcess, TakenOver},
+    upgrade::{NewProcess, TakenOver},
     usage::writer::{UsageFlush, UsageWriter},
 };
 

@@ -28,6 +28,8 @@ use rustix::{
     process::{Pid, Signal, kill_process},
 };
 
+use crate::sockets::ListeningSockets;
+
 /// The hidden option of `signpost run` by which the new process knows that it takes over.
 pub(crate) const TAKE_OVER: &str = "take-over";
 /// Timeout of the new process' start. A gateway starts within a second, unless a name server or the store is slow.
@@ -40,33 +42,6 @@ const MAX_MESSAGE: usize = 4096;
 const END: &[u8] = b"end";
 /// Sent by the new process once it serves.
 const READY: &[u8] = b"ready";
-
-/// The listening sockets of this process, to hand them over. Closed when a stop closes the listeners: otherwise new
-/// connections would wait in a socket that nothing accepts from.
-#[derive(Debug, Default)]
-pub(crate) struct ListeningSockets(Mutex<Vec<(SocketAddr, TcpListener)>>);
-
-impl ListeningSockets {
-    /// Remembers a socket.
-    ///
-    /// # Errors
-    ///
-    /// The process is out of file descriptors.
-    pub(crate) fn add(&self, address: SocketAddr, socket: &TcpListener) -> io::Result<()> {
-        let socket = socket.try_clone()?;
-        self.lock().push((address, socket));
-        Ok(())
-    }
-
-    /// Closes all.
-    pub(crate) fn close(&self) {
-        self.lock().clear();
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<(SocketAddr, TcpListener)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// How to start this program again.
 #[derive(Clone, Debug)]

@@ -26,7 +26,7 @@ use crate::{
         admit::AdmissionRules, backend_headers::BackendHeaderRules, cors::CorsRules,
         error_format::ErrorFormatRules, limit::RequestLimiter, verify::Verifier,
     },
-    rate_limits::LimitedRequests,
+    quotas::LimitedRequests,
     request_ids::RequestIds,
     routing::{Balancer, counts::BackendCounts},
     secret_rejections::SecretRejections,

@@ -18,7 +18,7 @@ use crate::{
         spans::{RequestSpans, Step},
     },
     phases::{origin::Peer, route::Route},
-    rate_limits::Quotas,
+    quotas::Quotas,
     request::Headers,
 };
 

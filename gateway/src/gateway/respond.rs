@@ -19,7 +19,7 @@ use crate::{
         response::own_fields,
         route::Route,
     },
-    rate_limits::Quotas,
+    quotas::Quotas,
     rejection::Rejection,
     request::{BodyLength, Head, Headers, RawHeaders},
     syntax::field::NameAndValue,

@@ -9,7 +9,7 @@ use signpost_kit::{
 
 use crate::{
     gateway::Gateway,
-    rate_limits::{Policy, RequestLimit},
+    quotas::{Policy, RequestLimit},
 };
 
 const SIGNATURES: Family = Family {

@@ -10,7 +10,7 @@ use crate::{
         tests::{MINIMAL, load},
     },
     drain::Drain,
-    rate_limits::RequestLimit,
+    quotas::RequestLimit,
     routing::counts::FailureCause,
 };
 

@@ -12,7 +12,8 @@ use signpost_kit::rate_limit::{Key, QuotaExceeded, Rate, Subject};
 use crate::{
     apps::App,
     config::{ADDRESS_RULE, APPLICATION_RULE, OwnRate, PathLimit, RateLimits, SignConfig},
-    rate_limits::{Policy, Quotas, RateDebts},
+    quotas::{Policy, Quotas},
+    rate_limits::RateDebts,
     rejection::Rejection,
     request::{Method, Target},
 };

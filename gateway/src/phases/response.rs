@@ -10,7 +10,7 @@ use http::{HeaderName, header::SET_COOKIE};
 use super::route::Route;
 use crate::{
     config::LifeCycle,
-    rate_limits::QuotaFields,
+    quotas::QuotaFields,
     request::is_named,
     syntax::field::{ConnectionOptions, NameAndValue},
 };

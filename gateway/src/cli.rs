@@ -24,13 +24,15 @@ use signpost_kit::{
 
 pub use self::parse::parse;
 use crate::{
-    apps::{
+    config::{Applications, Config},
+    directory::apps::{
         administration::default_version_warnings,
         inspect::{InspectionOutcome, inspect},
     },
-    config::{Applications, Config},
-    server,
-    upgrade::{TAKE_OVER, TakenOver},
+    process::{
+        server,
+        upgrade::{TAKE_OVER, TakenOver},
+    },
 };
 
 /// A gateway that verifies signed requests and routes them by version.

@@ -11,7 +11,7 @@ mod listen;
 mod metrics;
 mod rate_limits;
 mod sign;
-mod versions;
+mod version;
 
 pub(crate) use self::{
     applications::MultiApplications,
@@ -22,7 +22,7 @@ pub(crate) use self::{
     metrics::MetricsSettings,
     rate_limits::{ADDRESS_RULE, APPLICATION_RULE, PathLimit, RateLimits},
     sign::{AlwaysSigned, SignConfig, weaknesses},
-    versions::{
+    version::{
         AccountCheck, AfterSunset, Backend, BackendAddress, BackendName, Balance, Balancing,
         HealthChecks, HostPort, LifeCycle, Part, ServedVersion, Stage, StickyBy, UnknownVersion,
         Upstream, rfc3339,
@@ -31,7 +31,7 @@ pub(crate) use self::{
 pub use self::{
     applications::{Applications, MasterKey},
     rate_limits::OwnRate,
-    versions::Versions,
+    version::Versions,
 };
 
 use std::{net::IpAddr, path::Path, sync::Arc};

@@ -20,18 +20,14 @@ use signpost_kit::{
 
 pub(crate) use self::respond::UnparsedHead;
 use crate::{
-    accounts::open::OpenAccounts,
-    apps::directory::AppDirectory,
-    backend::upstream::BackendClient,
-    client::Client,
     config::{Backend, ConnectionLimits, Limits, ListenerSettings, Timeouts, Versions},
-    drain::Drain,
-    io::SendLimits,
+    directory::{accounts::open::OpenAccounts, apps::directory::AppDirectory},
+    limits::connections::OpenConnections,
     observe::{
         access_log::AccessLog,
         metrics::{RequestCells, RequestMetrics},
+        usage::Usage,
     },
-    open_connections::OpenConnections,
     phases::{
         admit::AdmissionRules,
         backend_headers::BackendHeaderRules,
@@ -42,16 +38,17 @@ use crate::{
         redirect::came_by_https,
         verify::Verifier,
     },
-    quotas::LimitedRequests,
-    request::Head,
-    request_ids::RequestIds,
-    routing::{
-        Balancer,
-        counts::BackendCounts,
-        status::{AddressHealth, AddressStatus},
+    request::{Head, client::Client, drain::Drain, ids::RequestIds, quotas::LimitedRequests},
+    upstream::{
+        backend::upstream::BackendClient,
+        routing::{
+            Balancer,
+            counts::BackendCounts,
+            status::{AddressHealth, AddressStatus},
+        },
+        secret_rejections::SecretRejections,
     },
-    secret_rejections::SecretRejections,
-    usage::Usage,
+    wire::io::SendLimits,
 };
 
 /// Serves requests by one configuration. It is immutable: a reload creates another one, and a request uses to its end

@@ -10,12 +10,14 @@
 pub(crate) mod access_log;
 pub(crate) mod metrics;
 pub(crate) mod outcome;
+pub(crate) mod per_thread;
 pub(crate) mod spans;
+pub(crate) mod usage;
 
 use gateway_protocol::log_text;
 
 use self::{access_log::AccessLog, outcome::Outcome};
-use crate::rejection::Rejection;
+use crate::request::rejection::Rejection;
 
 /// Writes the access line, if there is an access log, and logs the cause of a failure of the gateway or a backend.
 pub(crate) fn record(outcome: &Outcome<'_>, log: Option<&AccessLog>) {

@@ -9,14 +9,14 @@
 //! | [`admit`] | method and headers | [`Admitted`](admit::Admitted) |
 //! | [`origin`] | proxy headers | [`Origin`](origin::Origin): the client's address |
 //! | [`callback`] | method and target | whether it is the callback, which is unsigned |
-//! | [`identify_app`] | the application header | the [`App`](crate::apps::App) |
+//! | [`identify_app`] | the application header | the [`App`](crate::directory::apps::App) |
 //! | [`read_params`] | target and body | the parameters |
 //! | [`verify`] | application and parameters | a [`VerifiedRequest`](verify::VerifiedRequest) |
 //! | [`route`] | a verified request | the [`RoutedRequest`](route::RoutedRequest) |
 //! | [`identify_account`] | a routed request, and its credential | the [`RequestAccount`](identify_account::RequestAccount) |
 //! | [`backend_headers`] | a routed request | the head that the backend receives |
 //! | [`response`] | the backend's answer | the headers that the client receives |
-//! | [`error_response`] | a [`Rejection`](crate::rejection::Rejection) | the problem or page for the client |
+//! | [`error_response`] | a [`Rejection`](crate::request::rejection::Rejection) | the problem or page for the client |
 
 pub(crate) mod admit;
 pub(crate) mod backend_headers;

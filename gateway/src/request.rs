@@ -1,10 +1,18 @@
 //! A request as the phases see it, independent of HTTP version and framework.
 
+pub(crate) mod client;
+pub(crate) mod drain;
+pub(crate) mod ids;
+pub(crate) mod quotas;
+pub(crate) mod rejection;
+#[cfg(test)]
+pub(crate) mod scripted;
+
 use std::fmt;
 
 use http::HeaderName;
 
-use crate::syntax::field::{Fields, NameAndValue, Span};
+use crate::wire::syntax::field::{Fields, NameAndValue, Span};
 
 /// Limits of a request's head.
 #[derive(Clone, Copy, Debug)]

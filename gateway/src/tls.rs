@@ -4,6 +4,7 @@
 //! What was loaded is replaced as a whole, when the configuration is reloaded or a file has changed. A connection keeps
 //! what it began with. If new files are invalid, the old ones stay.
 
+pub(crate) mod backend;
 mod certificate;
 mod client_certificates;
 mod client_session;
@@ -32,7 +33,7 @@ use self::{
     client_session::ClientSession,
     server_names::ServerNames,
 };
-use crate::io::Stream;
+use crate::wire::io::Stream;
 
 /// Application protocols by ALPN (RFC 7301).
 pub(crate) const ALPN_HTTP_2: &[u8] = b"h2";

@@ -24,7 +24,8 @@ use signpost_kit::clock::{Clock, SystemClock};
 
 use super::{print_error, print_line, sign::SignRules, table::table_lines};
 use crate::{
-    apps::{
+    config::{Applications, Config, OwnRate, weaknesses},
+    directory::apps::{
         AppState,
         administration::{
             Administration, AppChanges, AppName, MAX_OVERLAP, NewAppSettings, NewKey, Origin, Rules,
@@ -33,7 +34,6 @@ use crate::{
         open::{open_store, raise_statement_timeout},
         store::{AppStore, AppSummary, Edit},
     },
-    config::{Applications, Config, OwnRate, weaknesses},
 };
 
 const MAX_OVERLAP_HOURS: u64 = MAX_OVERLAP.as_secs() / 3600;

@@ -20,7 +20,7 @@ use gateway_protocol::{
 use signpost_kit::clock::{Clock, SystemClock};
 
 use super::{key::KeySource, print_error, print_line};
-use crate::apps::administration::ProfileChoice;
+use crate::directory::apps::administration::ProfileChoice;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct SignArguments {

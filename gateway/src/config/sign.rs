@@ -6,7 +6,7 @@ use gateway_protocol::sign::{
 
 use signpost_kit::config::{Invalid, Read, Section};
 
-use crate::syntax::bytes::{PATH, is_made_of};
+use crate::wire::syntax::bytes::{PATH, is_made_of};
 
 /// Default of `replay_entries`: 500 requests per second for two minutes.
 const DEFAULT_REPLAY_ENTRIES: usize = 60_000;

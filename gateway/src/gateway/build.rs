@@ -16,20 +16,20 @@ use signpost_kit::{
 
 use super::{Gateway, State};
 use crate::{
-    apps::directory::AppDirectory,
-    backend::upstream::BackendClient,
     config::{Applications, Backend, Config, ListenerSettings},
-    drain::Drain,
+    directory::apps::directory::AppDirectory,
+    limits::connections::OpenConnections,
     observe::{access_log::AccessLog, metrics::RequestCells},
-    open_connections::OpenConnections,
     phases::{
         admit::AdmissionRules, backend_headers::BackendHeaderRules, cors::CorsRules,
         error_format::ErrorFormatRules, limit::RequestLimiter, verify::Verifier,
     },
-    quotas::LimitedRequests,
-    request_ids::RequestIds,
-    routing::{Balancer, counts::BackendCounts},
-    secret_rejections::SecretRejections,
+    request::{drain::Drain, ids::RequestIds, quotas::LimitedRequests},
+    upstream::{
+        backend::upstream::BackendClient,
+        routing::{Balancer, counts::BackendCounts},
+        secret_rejections::SecretRejections,
+    },
 };
 
 /// Limit of a reload's duration after backend names are resolved.

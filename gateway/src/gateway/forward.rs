@@ -7,8 +7,9 @@ use super::{
     respond::FailedForward,
 };
 use crate::{
-    backend::upstream::Answer, client::Client, observe::outcome::Outcome, rejection::Rejection,
-    request::Head, routing::destination::Destination,
+    observe::outcome::Outcome,
+    request::{Head, client::Client, rejection::Rejection},
+    upstream::{backend::upstream::Answer, routing::destination::Destination},
 };
 
 impl Gateway {

@@ -7,10 +7,8 @@ use signpost_kit::{clock::Timestamp, rate_limit::RateExceeded};
 
 use super::{Gateway, received::ReceivedRequest};
 use crate::{
-    apps::App,
-    backend::exchange::BackendRequest,
-    client::{BodyLimits, Client},
     config::{AccountCheck, Backend},
+    directory::apps::App,
     observe::spans::{RequestSpans, Step, samples},
     phases::{
         admit::{Admitted, admit},
@@ -26,9 +24,13 @@ use crate::{
         route::{RoutedRequest, Unrouted, Wanted, route},
         verify::VerifiedRequest,
     },
-    rejection::Rejection,
-    request::{Head, Method, Target},
-    request_ids::RequestIds,
+    request::{
+        Head, Method, Target,
+        client::{BodyLimits, Client},
+        ids::RequestIds,
+        rejection::Rejection,
+    },
+    upstream::backend::exchange::BackendRequest,
 };
 
 impl Gateway {

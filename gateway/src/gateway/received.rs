@@ -12,14 +12,13 @@ use gateway_protocol::request_id::RequestId;
 
 use super::Gateway;
 use crate::{
-    apps::App,
+    directory::apps::App,
     observe::{
         outcome::{Outcome, Times},
         spans::{RequestSpans, Step},
     },
     phases::{origin::Peer, route::Route},
-    quotas::Quotas,
-    request::Headers,
+    request::{Headers, quotas::Quotas},
 };
 
 /// A request whose head was received: the data that its outcome needs, served or rejected.

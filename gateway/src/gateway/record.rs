@@ -7,7 +7,7 @@ use super::{Gateway, received::ReceivedRequest};
 use crate::{
     observe::{access_log::AccessLog, outcome::Outcome, record},
     request::{Headers, is_named},
-    syntax::field::NameAndValue,
+    wire::syntax::field::NameAndValue,
 };
 
 impl Gateway {

@@ -9,21 +9,23 @@ use super::{
     received::{ForwardOutcome, ReceivedRequest},
 };
 use crate::{
-    backend::{
-        answer_head::{AnswerBody, AnswerHead},
-        failure::Failure,
-        upstream::Answer,
-    },
-    client::{Client, ResponseHead},
     config::Backend,
     phases::{
         cors::is_of_cors,
         response::{is_of_login, own_fields, passes_to_client},
         route::Route,
     },
-    rejection::Rejection,
-    request::{BodyLength, Head},
-    syntax::field::ConnectionOptions,
+    request::{
+        BodyLength, Head,
+        client::{Client, ResponseHead},
+        rejection::Rejection,
+    },
+    upstream::backend::{
+        answer_head::{AnswerBody, AnswerHead},
+        failure::Failure,
+        upstream::Answer,
+    },
+    wire::syntax::field::ConnectionOptions,
 };
 
 /// Limit of a problem code of a backend that is logged, in bytes.

@@ -8,7 +8,6 @@ use super::{
     received::{ForwardOutcome, ReceivedRequest},
 };
 use crate::{
-    client::{Client, ResponseHead},
     observe::outcome::Outcome,
     phases::{
         cors::CorsRules,
@@ -19,10 +18,13 @@ use crate::{
         response::own_fields,
         route::Route,
     },
-    quotas::Quotas,
-    rejection::Rejection,
-    request::{BodyLength, Head, Headers, RawHeaders},
-    syntax::field::NameAndValue,
+    request::{
+        BodyLength, Head, Headers, RawHeaders,
+        client::{Client, ResponseHead},
+        quotas::Quotas,
+        rejection::Rejection,
+    },
+    wire::syntax::field::NameAndValue,
 };
 
 impl Gateway {

@@ -10,11 +10,11 @@ use signpost_kit::clock::ManualClock;
 
 use super::*;
 use crate::{
-    apps::directory::AppDirectory,
-    client::ConnectionInfo,
     config::{Applications, tests::load},
-    http1::connection::Http1Connections,
-    scripted::{Script, Step},
+    directory::apps::directory::AppDirectory,
+    downstream::http1::connection::Http1Connections,
+    request::client::ConnectionInfo,
+    request::scripted::{Script, Step},
 };
 
 /// The clock begins at 2023-11-14T22:13:20Z. Nothing listens at the backend.

@@ -22,7 +22,7 @@ use signpost_kit::{
 };
 
 use super::outcome::Outcome;
-use crate::{apps::App, phases::route::Route, rejection::Rejection};
+use crate::{directory::apps::App, phases::route::Route, request::rejection::Rejection};
 
 /// Limit of queued lines: some megabytes, a fraction of a second of a busy gateway's lines.
 const MAX_QUEUED_LINES: usize = 8192;

@@ -9,7 +9,7 @@ use std::{
 
 use gateway_protocol::{problem::ProblemCode, request_id::RequestId};
 
-use crate::{apps::App, phases::route::Route, rejection::Rejection};
+use crate::{directory::apps::App, phases::route::Route, request::rejection::Rejection};
 
 /// The outcome of a request, for the access log and the error log.
 #[derive(Clone, Copy, Debug)]

@@ -19,7 +19,10 @@ use signpost_kit::{
 use smallvec::SmallVec;
 
 use super::outcome::{Outcome, Times};
-use crate::{phases::admit::Admitted, rejection::Rejection, request_ids::RequestIds};
+use crate::{
+    phases::admit::Admitted,
+    request::{ids::RequestIds, rejection::Rejection},
+};
 
 /// Attributes of a request's span, at most.
 const MAX_ATTRIBUTES: usize = 9;

@@ -17,9 +17,8 @@ use smallvec::SmallVec;
 
 use super::origin::{Origin, Peer, ProxyHeaders};
 use crate::{
-    rejection::Rejection,
-    request::{BodyLength, HeadLimits, Headers, Method},
-    syntax::field::ConnectionOptions,
+    request::{BodyLength, HeadLimits, Headers, Method, rejection::Rejection},
+    wire::syntax::field::ConnectionOptions,
 };
 
 /// Rules for [`admit`]; built once for each configuration.

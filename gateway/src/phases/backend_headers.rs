@@ -21,9 +21,8 @@ use http::{
 
 use super::{admit::Admitted, identify_account::RequestAccount, route::RoutedRequest};
 use crate::{
-    request::{Head, is_named},
-    request_ids::RequestIds,
-    syntax::field::write_line,
+    request::{Head, ids::RequestIds, is_named},
+    wire::syntax::field::write_line,
 };
 
 /// Settings of the phase; built once for each configuration.
@@ -128,7 +127,7 @@ pub(crate) fn write_backend_headers(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{request::BodyLength, syntax::field::Span};
+    use crate::{request::BodyLength, wire::syntax::field::Span};
 
     #[test]
     fn a_head_begins_with_request_line_host_and_length() {

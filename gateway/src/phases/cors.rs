@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use crate::{
     config::{AllowedOrigins, Cors, OriginPattern},
     request::{BodyLength, Headers, is_named},
-    syntax::field::NameAndValue,
+    wire::syntax::field::NameAndValue,
 };
 
 /// Request headers of a page, beside those of the convention.

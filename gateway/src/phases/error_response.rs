@@ -18,7 +18,7 @@ use signpost_kit::{
 };
 
 use super::error_format::ErrorFormat;
-use crate::{rejection::Rejection, syntax::field::NameAndValue};
+use crate::{request::rejection::Rejection, wire::syntax::field::NameAndValue};
 
 /// An error response of the gateway, ready to be written.
 #[derive(Debug)]
@@ -302,7 +302,7 @@ mod tests {
 
     fn brownout(link: Option<&str>, versions: &str) -> Rejection {
         Rejection::VersionBrownout {
-            migration: crate::rejection::Migration {
+            migration: crate::request::rejection::Migration {
                 versions: versions.to_owned(),
                 link: link.map(Into::into),
             },

@@ -7,10 +7,9 @@ use signpost_kit::clock::Timestamp;
 
 use super::{admit::Admitted, route::RoutedRequest};
 use crate::{
-    accounts::{Account, CredentialClaims, directory::AccountDirectory},
     config::AccountCheck,
-    rejection::Rejection,
-    request::Headers,
+    directory::accounts::{Account, CredentialClaims, directory::AccountDirectory},
+    request::{Headers, rejection::Rejection},
 };
 
 /// The account of a request, if the gateway has checked one; only [`identify_account`] creates one.

@@ -6,9 +6,8 @@ use gateway_protocol::{app::AppIdent, header::HeaderNames, param::Params};
 
 use super::admit::AppHeader;
 use crate::{
-    apps::{App, AppState, directory::AppDirectory},
-    rejection::Rejection,
-    request::Target,
+    directory::apps::{App, AppState, directory::AppDirectory},
+    request::{Target, rejection::Rejection},
 };
 
 /// The parameter that replaces the application header for browsers, which cannot set one.

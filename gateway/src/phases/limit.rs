@@ -10,12 +10,14 @@ use gateway_protocol::{param::Params, sign::SIGN};
 use signpost_kit::rate_limit::{Key, QuotaExceeded, Rate, Subject};
 
 use crate::{
-    apps::App,
     config::{ADDRESS_RULE, APPLICATION_RULE, OwnRate, PathLimit, RateLimits, SignConfig},
-    quotas::{Policy, Quotas},
-    rate_limits::RateDebts,
-    rejection::Rejection,
-    request::{Method, Target},
+    directory::apps::App,
+    limits::rates::RateDebts,
+    request::{
+        Method, Target,
+        quotas::{Policy, Quotas},
+        rejection::Rejection,
+    },
 };
 
 /// Counts requests by the rate limits of one configuration. The debts outlive it.
@@ -183,8 +185,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        apps::directory::AppDirectory,
         config::tests::{MINIMAL, load, sign_config},
+        directory::apps::directory::AppDirectory,
     };
 
     fn limits(toml: &str) -> RateLimits {

@@ -10,10 +10,7 @@ use http::HeaderValue;
 use ipnet::IpNet;
 use smallvec::SmallVec;
 
-use crate::{
-    client::ConnectionInfo,
-    request::{Headers, is_named},
-};
+use crate::request::{Headers, client::ConnectionInfo, is_named};
 
 /// Limit of addresses read from `X-Forwarded-For`, from its end. If all of them are trusted proxies, the leftmost of
 /// them is the client, and earlier ones are dropped. No real chain of proxies has a tenth of this length.

@@ -2,7 +2,10 @@
 
 use gateway_protocol::param::{Params, ParamsError};
 
-use crate::{config::Limits, rejection::Rejection, request::Target};
+use crate::{
+    config::Limits,
+    request::{Target, rejection::Rejection},
+};
 
 /// Parses the parameters of target and body.
 ///

@@ -10,9 +10,8 @@ use http::{HeaderName, header::SET_COOKIE};
 use super::route::Route;
 use crate::{
     config::LifeCycle,
-    quotas::QuotaFields,
-    request::is_named,
-    syntax::field::{ConnectionOptions, NameAndValue},
+    request::{is_named, quotas::QuotaFields},
+    wire::syntax::field::{ConnectionOptions, NameAndValue},
 };
 
 /// The fields that the gateway sets in every response: the request id; if the request has a route, the version, why it

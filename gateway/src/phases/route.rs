@@ -8,9 +8,9 @@ use signpost_kit::{clock::Timestamp, rate_limit::Network};
 
 use super::verify::VerifiedRequest;
 use crate::{
-    apps::App,
     config::{Backend, LifeCycle, ServedVersion, Stage, StickyBy, UnknownVersion, Versions},
-    rejection::{Migration, Rejection},
+    directory::apps::App,
+    request::rejection::{Migration, Rejection},
 };
 
 /// A verified request with its route; only [`route`] creates one.
@@ -206,8 +206,8 @@ fn sha256(bytes: &[u8]) -> digest::Digest {
 mod tests {
     use super::*;
     use crate::{
-        apps::directory::AppDirectory,
         config::tests::{sign_config, versions},
+        directory::apps::directory::AppDirectory,
         phases::{callback::match_callback, verify::Verifier},
         request::{BodyLength, Method, Target},
     };

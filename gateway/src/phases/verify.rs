@@ -18,11 +18,10 @@ use gateway_protocol::{
 use self::{clock_skew::ClockSkew, explanation::ExplanationLimit, transition::Transition};
 use super::callback::Callback;
 use crate::{
-    apps::App,
     config::SignConfig,
-    rejection::Rejection,
-    replay::{ReplayInsertError, ReplayLimits, ReplayMemory},
-    request::{Method, Target},
+    directory::apps::App,
+    limits::replay::{ReplayInsertError, ReplayLimits, ReplayMemory},
+    request::{Method, Target, rejection::Rejection},
 };
 
 /// A request that may reach a backend; only this module creates one.

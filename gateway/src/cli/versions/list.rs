@@ -22,7 +22,7 @@ use crate::{
     config::{
         AfterSunset, Backend, Config, Part, ServedVersion, Stage, Upstream, Versions, rfc3339,
     },
-    routing::status::{AddressHealth, AddressStatus, BackendStatus},
+    upstream::routing::status::{AddressHealth, AddressStatus, BackendStatus},
 };
 
 #[derive(Debug, clap::Args)]

@@ -24,10 +24,10 @@ use self::{
     text::lines,
 };
 use crate::{
-    apps::open::raise_statement_timeout,
     cli::print_line,
     config::{Applications, Config},
-    usage::{KEEP_DAYS, day::Day, stored},
+    directory::apps::open::raise_statement_timeout,
+    observe::usage::{KEEP_DAYS, day::Day, stored},
 };
 
 #[derive(Debug, Args)]

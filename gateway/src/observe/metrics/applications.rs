@@ -20,8 +20,8 @@ use super::{
     labels::{ClassCounts, STATUS_CLASSES},
 };
 use crate::{
-    apps::App,
-    per_thread::{KeyMap, PerThread},
+    directory::apps::App,
+    observe::per_thread::{KeyMap, PerThread},
 };
 
 /// Limit of the applications in a table between two collections; half of it for unsigned requests, so that a flood of

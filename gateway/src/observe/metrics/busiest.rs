@@ -16,7 +16,7 @@ use super::{
     applications::{Slot, add},
     labels::ClassCounts,
 };
-use crate::per_thread::KeyMap;
+use crate::observe::per_thread::KeyMap;
 
 /// Time in which an application's weight halves.
 const HALF_LIFE: Duration = Duration::from_secs(600);

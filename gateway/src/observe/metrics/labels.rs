@@ -7,7 +7,7 @@ use gateway_protocol::{
 };
 pub(crate) use signpost_kit::metrics::labels::{STATUS_CLASSES, status_class};
 
-use crate::rejection::{HINT_MICROSECONDS, HINT_SECONDS, Rejection};
+use crate::request::rejection::{HINT_MICROSECONDS, HINT_SECONDS, Rejection};
 
 /// The sources of a version, in the order of their numbers.
 pub(super) static SOURCES: [&str; VersionSource::ALL.len()] = {

@@ -16,12 +16,11 @@ use super::{
     *,
 };
 use crate::{
-    apps::App,
     config::{Versions, tests::versions},
+    directory::apps::App,
     observe::outcome::Times,
     phases::route::Route,
-    rejection::Rejection,
-    request_ids::RequestIds,
+    request::{ids::RequestIds, rejection::Rejection},
 };
 
 const TWO: &str =

@@ -3,7 +3,7 @@
 use gateway_protocol::header::HeaderOverrides;
 
 use super::*;
-use crate::client::ConnectionInfo;
+use crate::request::client::ConnectionInfo;
 
 const PEER: std::net::IpAddr = std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 

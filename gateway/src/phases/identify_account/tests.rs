@@ -6,17 +6,18 @@ use gateway_protocol::{app::AppId, header::HeaderNames, param::Params, sign::Sig
 
 use super::*;
 use crate::{
-    accounts::tests::{FakeStore, NOW, credential},
-    apps::directory::AppDirectory,
-    client::ConnectionInfo,
     config::tests::{sign_config, versions},
+    directory::{
+        accounts::tests::{FakeStore, NOW, credential},
+        apps::directory::AppDirectory,
+    },
     phases::{
         admit::{AdmissionRules, admit},
         origin::Peer,
         route::{Wanted, route},
         verify::Verifier,
     },
-    request::{BodyLength, HeadLimits, Method, Target},
+    request::{BodyLength, HeadLimits, Method, Target, client::ConnectionInfo},
 };
 
 const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);

@@ -12,7 +12,7 @@ use gateway_protocol::{
 
 use super::Verifier;
 use crate::{
-    apps::App,
+    directory::apps::App,
     request::{Method, Target},
 };
 

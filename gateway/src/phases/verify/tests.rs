@@ -4,8 +4,8 @@ use gateway_protocol::sign::explain::Slip;
 
 use super::{explanation::MAX_EXPLANATIONS_PER_SECOND, *};
 use crate::{
-    apps::{PreviousKey, directory::AppDirectory},
     config::tests::sign_config,
+    directory::apps::{PreviousKey, directory::AppDirectory},
 };
 
 const NOW: u64 = 1_732_104_000_000;

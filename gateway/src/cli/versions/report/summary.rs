@@ -7,7 +7,7 @@ use signpost_kit::clock::Timestamp;
 
 use crate::{
     config::{UnknownVersion, Versions},
-    usage::{
+    observe::usage::{
         Counts, NO_APPLICATION, OTHER_APPLICATIONS, SOURCES,
         day::Day,
         stored::{StoredApp, StoredClient, StoredUsage},

@@ -4,7 +4,7 @@ use serde_json::json;
 use signpost_kit::clock::Timestamp;
 
 use super::*;
-use crate::{cli::versions::report::text::lines, usage::stored::StoredCount};
+use crate::{cli::versions::report::text::lines, observe::usage::stored::StoredCount};
 
 /// 2026-11-22.
 const TODAY: Timestamp = Timestamp::from_millis(1_795_375_509_000);

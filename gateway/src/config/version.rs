@@ -1,0 +1,182 @@
+//! The versions and their backends. CONTRACT 5.
+
+mod backend;
+mod canaries;
+mod life_cycle;
+mod routes;
+mod served;
+mod unused_keys;
+
+use std::{net::SocketAddr, sync::Arc};
+
+use gateway_protocol::version::Version;
+use http::HeaderName;
+use signpost_kit::{
+    clock::Timestamp,
+    config::{Invalid, Read, Section},
+};
+
+use self::served::WrittenVersion;
+pub(crate) use self::{
+    backend::{
+        AccountCheck, Backend, BackendAddress, BackendName, Balance, Balancing, HealthChecks,
+        HostPort, Part, Upstream,
+    },
+    canaries::StickyBy,
+    life_cycle::{AfterSunset, LifeCycle, Stage, rfc3339},
+    served::ServedVersion,
+};
+
+/// The configured versions, and the routing of requests that name none of them.
+#[derive(Clone, Debug)]
+pub struct Versions {
+    /// Ordered by name.
+    all: Vec<ServedVersion>,
+    /// The backends of all versions, by their numbers.
+    backends: Vec<Arc<Backend>>,
+    default: usize,
+    /// How requests for an unknown version are handled.
+    pub(crate) unknown: UnknownVersion,
+    /// Warnings about keys without effect, and keys that other users may read.
+    warnings: Vec<String>,
+}
+
+/// How requests for an unknown version are handled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UnknownVersion {
+    /// Sends it on the default route. CONTRACT 5.
+    Default,
+    /// Rejects it: 400 `version_unknown`.
+    Reject,
+}
+
+impl Versions {
+    /// Reads the versions in `root`. `own` are the addresses that the gateway listens on.
+    pub(super) fn read(root: &mut Section<'_>, own: &[SocketAddr]) -> Read<Self> {
+        let mut warnings = Vec::new();
+        let unknown = [
+            ("default", UnknownVersion::Default),
+            ("reject", UnknownVersion::Reject),
+        ];
+        let unknown = root.choice("unknown", &unknown, UnknownVersion::Default);
+        let default: Read<Version> = root.parsed("default_version", "v1", "a version's name");
+        let tables = root.sections("versions", |_, section| {
+            WrittenVersion::read(section, own, &mut warnings)
+        })?;
+        let mut found = Vec::new();
+        // Includes tables with an invalid address: that is reported on its own.
+        let mut named = Vec::new();
+        for (name, written) in tables {
+            match name.parse() {
+                Ok(version) => {
+                    named.push(Version::clone(&version));
+                    found.push(written.map(|written| (version, written)));
+                }
+                Err(error) => {
+                    found.push(None);
+                    let error: gateway_protocol::version::ParseVersionError = error;
+                    let _ = root.problem(
+                        "versions",
+                        &format!("[versions.{name}]"),
+                        &error.to_string(),
+                    );
+                }
+            }
+        }
+        let default = default?;
+        if !named.contains(&default) {
+            let known: Vec<_> = named.iter().map(Version::as_str).collect();
+            let allowed = if known.is_empty() {
+                "a version with a [versions.NAME] table that has a backend".to_owned()
+            } else {
+                known.join(", ")
+            };
+            let found = format!("\"{default}\", which has no [versions.{default}]");
+            return Err(root.problem("default_version", &found, &allowed));
+        }
+        let found: Option<Vec<_>> = found.into_iter().collect();
+        let mut found = found.ok_or(Invalid)?;
+        found.sort_by(|(one, _), (other, _)| one.cmp(other));
+        let mut backends = Vec::new();
+        let all: Vec<_> = found
+            .into_iter()
+            .map(|(version, written)| ServedVersion::new(version, written, &mut backends))
+            .collect();
+        let default = all.iter().position(|version| *version.name() == default);
+        Ok(Self {
+            all,
+            backends,
+            default: default.ok_or(Invalid)?,
+            unknown: unknown?,
+            warnings,
+        })
+    }
+
+    /// Warnings about keys without effect, and about files.
+    pub(super) fn warnings(&self) -> impl Iterator<Item = &str> {
+        self.warnings.iter().map(String::as_str)
+    }
+
+    /// The version of the default route.
+    #[must_use]
+    pub fn default(&self) -> &ServedVersion {
+        &self.all[self.default]
+    }
+
+    /// The version that `name` names. Versions are few: no map is faster than this loop.
+    #[must_use]
+    pub(crate) fn named(&self, name: &[u8]) -> Option<&ServedVersion> {
+        self.all
+            .iter()
+            .find(|version| version.name().is_named_by(name))
+    }
+
+    /// All versions, ordered by name.
+    pub(crate) fn iter(&self) -> std::slice::Iter<'_, ServedVersion> {
+        self.all.iter()
+    }
+
+    /// The names of the versions that are not retired at this time.
+    #[must_use]
+    pub(crate) fn names_in_service(&self, now: Timestamp) -> Vec<Version> {
+        let versions = self.in_service(now);
+        versions.map(|version| version.name().clone()).collect()
+    }
+
+    /// The versions that are not retired at this time.
+    pub(crate) fn in_service(&self, now: Timestamp) -> impl Iterator<Item = &ServedVersion> {
+        let versions = self.iter();
+        versions.filter(move |version| version.stage(now) != Stage::Retired)
+    }
+
+    /// The header fields that the life cycle of any version adds to answers.
+    #[must_use]
+    pub(crate) fn life_cycle_fields(&self) -> Vec<HeaderName> {
+        let cycles = self.iter().filter_map(ServedVersion::life_cycle);
+        let mut names: Vec<HeaderName> = cycles.flat_map(LifeCycle::field_names).cloned().collect();
+        names.sort_by(|one, other| one.as_str().cmp(other.as_str()));
+        names.dedup();
+        names
+    }
+
+    /// The backends of all versions, by their numbers.
+    pub(crate) fn backends(&self) -> std::slice::Iter<'_, Arc<Backend>> {
+        self.backends.iter()
+    }
+
+    /// Whether a route asks for accounts.
+    #[must_use]
+    pub(crate) fn check_accounts(&self) -> bool {
+        let mut backends = self.backends();
+        backends.any(|backend| backend.account.check != AccountCheck::None)
+    }
+
+    /// The backend of this name.
+    #[must_use]
+    pub(crate) fn backend(&self, name: &BackendName) -> Option<&Arc<Backend>> {
+        self.backends.iter().find(|backend| backend.name == *name)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,179 @@
+//! The address or addresses of a backend, and how one is chosen.
+
+use std::{net::SocketAddr, time::Duration};
+
+use signpost_kit::config::{Read, Section};
+
+use super::{
+    address::{BackendAddress, HostPort, addresses},
+    health::HealthChecks,
+    tls::with_tls,
+};
+use crate::config::version::unused_keys::UnusedKeys;
+use crate::tls::backend::Endpoint;
+
+/// Default of `health.out_seconds`, the longest ejection after a failed connect. Then a request tests the address, and
+/// may have to wait for the connect timeout.
+const DEFAULT_OUT_SECONDS: u64 = 2;
+
+/// Which health checks a backend has if the file says nothing of them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DefaultChecks {
+    /// Checks if there may be several addresses.
+    IfSeveral,
+    /// Checks always.
+    Always,
+}
+
+/// The address or addresses of a backend.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Upstream {
+    /// One address without health checks: nothing to choose from.
+    Fixed(Endpoint),
+    /// Several addresses, a host name, or one address with health checks.
+    Balanced(Balancing),
+}
+
+/// Load balancing of a backend.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Balancing {
+    /// The addresses: at least one, without duplicates.
+    pub addresses: Vec<BackendAddress>,
+    /// How an address is chosen for a request.
+    pub balance: Balance,
+    /// Settings of health checks; `None`: no checks.
+    pub checks: Option<HealthChecks>,
+    /// Longest ejection of an address after a failed connect. 1 s to 3600 s, default 2 s.
+    pub out: Duration,
+}
+
+/// How an address is chosen for a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Balance {
+    /// One after the other.
+    RoundRobin,
+    /// The address with the fewest requests in flight.
+    LeastConnections,
+    /// The same address for an application, as long as it is available.
+    HashApp,
+    /// The same address for a client IP, as long as it is available.
+    HashClient,
+}
+
+impl Upstream {
+    /// Reads the keys of a backend in the table of a version, of a route or of a canary.
+    pub(crate) fn read(
+        section: &mut Section<'_>,
+        own: &[SocketAddr],
+        default_checks: DefaultChecks,
+        warnings: &mut Vec<String>,
+    ) -> Read<Self> {
+        let mut keys = UnusedKeys::new(section);
+        let addresses = addresses(section, own);
+        let addresses = with_tls(section, addresses);
+        let modes = [
+            ("round-robin", Balance::RoundRobin),
+            ("least-connections", Balance::LeastConnections),
+            ("hash-app", Balance::HashApp),
+            ("hash-client", Balance::HashClient),
+        ];
+        let balance = section.choice("balance", &modes, Balance::RoundRobin);
+        let is_wanted = default_checks == DefaultChecks::Always
+            || section.has("health")
+            || addresses
+                .as_ref()
+                .is_ok_and(|addresses| may_have_several(addresses));
+        let health = section.section("health", |health| {
+            keys.record_health(health);
+            let out = health.seconds("out_seconds", 1..=3600, DEFAULT_OUT_SECONDS);
+            let checks = HealthChecks::read(health, is_wanted);
+            Ok((out?, checks?))
+        });
+        let (addresses, balance, (out, checks)) = (addresses?, balance?, health?);
+        let upstream = match (&*addresses, &checks) {
+            (
+                [
+                    BackendAddress {
+                        host_port: HostPort::Address(address),
+                        tls,
+                        ..
+                    },
+                ],
+                None,
+            ) => Self::Fixed(Endpoint {
+                address: *address,
+                tls: tls.clone(),
+            }),
+            _ => Self::Balanced(Balancing {
+                addresses,
+                balance,
+                checks,
+                out,
+            }),
+        };
+        warnings.extend(keys.warnings(&upstream));
+        Ok(upstream)
+    }
+
+    /// The endpoint of an [`Upstream::Fixed`].
+    #[must_use]
+    pub(crate) const fn fixed(&self) -> Option<&Endpoint> {
+        match self {
+            Self::Fixed(endpoint) => Some(endpoint),
+            Self::Balanced(_) => None,
+        }
+    }
+
+    /// Whether one of its addresses is in `own`, addresses of this machine.
+    #[must_use]
+    pub(crate) fn is_at(&self, own: &[SocketAddr]) -> bool {
+        match self {
+            Self::Fixed(endpoint) => HostPort::Address(endpoint.address).is_one_of(own),
+            Self::Balanced(balancing) => {
+                let mut addresses = balancing.addresses.iter();
+                addresses.any(|address| address.host_port.is_one_of(own))
+            }
+        }
+    }
+
+    /// Whether one of its addresses is, or may be, on another machine.
+    #[must_use]
+    pub(crate) fn is_remote(&self) -> bool {
+        match self {
+            Self::Fixed(endpoint) => !endpoint.address.ip().is_loopback(),
+            Self::Balanced(balancing) => {
+                balancing
+                    .addresses
+                    .iter()
+                    .any(|address| match &address.host_port {
+                        HostPort::Address(address) => !address.ip().is_loopback(),
+                        HostPort::Name(host, _) => host != "localhost",
+                    })
+            }
+        }
+    }
+
+    /// Whether requests reach it through TLS.
+    #[must_use]
+    pub(crate) fn has_tls(&self) -> bool {
+        match self {
+            Self::Fixed(endpoint) => endpoint.tls.is_some(),
+            // All addresses of a version have the same scheme.
+            Self::Balanced(balancing) => balancing.addresses.iter().any(|one| one.tls.is_some()),
+        }
+    }
+
+    /// Whether the address is chosen by application.
+    #[must_use]
+    pub(crate) fn balances_by_app(&self) -> bool {
+        matches!(self, Self::Balanced(balancing) if balancing.balance == Balance::HashApp)
+    }
+}
+
+/// Whether the backend may have several addresses: a name may resolve to several at any time.
+pub(crate) fn may_have_several(addresses: &[BackendAddress]) -> bool {
+    addresses.len() > 1
+        || addresses
+            .iter()
+            .any(|address| matches!(address.host_port, HostPort::Name(..)))
+}

@@ -1,0 +1,211 @@
+//! The rules, tested over a real store.
+
+use signpost_store::{Store, testing::TestStore};
+
+use super::*;
+use crate::{
+    config::MasterKey,
+    directory::apps::{postgres::PostgresAppStore, seal::Sealer, sqlite::SqliteAppStore},
+};
+
+/// The administration of a gateway with v1 and v2 that rejects replays.
+pub(crate) fn administration(store: Arc<dyn AppStore>) -> Administration {
+    let rules = Rules {
+        versions: ["v1", "v2"].map(|name| name.parse().unwrap()).to_vec(),
+        gateway_profile: SignProfile {
+            replay: ReplayPolicy::Reject,
+            ..SignProfile::default()
+        },
+        allows_weak_keys: false,
+    };
+    Administration::new(store, rules)
+}
+
+/// The same, over a new store.
+pub(crate) async fn empty(test_store: &TestStore) -> Administration {
+    let key = signpost_kit::secret::SecretSource::from(&*"ab".repeat(32))
+        .read()
+        .unwrap();
+    let sealer = Sealer::from_config(&MasterKey::Given(key), false).unwrap();
+    administration(match test_store.open().await {
+        Store::Sqlite(database) => Arc::new(SqliteAppStore::new(database, sealer)),
+        Store::Postgres(database) => Arc::new(PostgresAppStore::new(database, sealer)),
+    })
+}
+
+fn described(name: &str) -> NewAppSettings {
+    NewAppSettings {
+        name: name.parse().unwrap(),
+        return_to: Vec::new(),
+        profile: ProfileChoice::default(),
+        default_version: None,
+    }
+}
+
+const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
+#[tokio::test]
+async fn a_default_version_must_be_one_of_the_gateways() {
+    let test_store = TestStore::chosen();
+    let apps = empty(&test_store).await;
+    let unknown = NewAppSettings {
+        default_version: Some("v3".parse().unwrap()),
+        ..described("one")
+    };
+    let refused = apps.create(unknown, NOW).await.unwrap_err();
+    assert!(refused.to_string().contains("v1, v2"), "{refused}");
+    assert!(apps.store().list().await.unwrap().is_empty());
+    let ident = apps.create(described("one"), NOW).await.unwrap().ident;
+    let default = |name: &str| AppChanges {
+        default_version: Edit::Set(name.parse().unwrap()),
+        ..AppChanges::default()
+    };
+    let updated = apps.update(ident, default("V2")).await.unwrap();
+    assert_eq!(updated.default_version.as_deref(), Some("v2"));
+    let refused = apps.update(ident, default("v3")).await.unwrap_err();
+    assert!(matches!(
+        refused,
+        AdministrationError::UnknownVersion { .. }
+    ));
+    let unset = AppChanges {
+        default_version: Edit::Unset,
+        ..AppChanges::default()
+    };
+    assert_eq!(
+        apps.update(ident, unset).await.unwrap().default_version,
+        None
+    );
+}
+
+#[tokio::test]
+async fn unchosen_profile_settings_keep_the_applications_values() {
+    let test_store = TestStore::chosen();
+    let apps = empty(&test_store).await;
+    let ident = apps.create(described("one"), NOW).await.unwrap().ident;
+    let update = async |choice: ProfileChoice| {
+        let edit = AppChanges {
+            profile: Edit::Set(choice),
+            ..AppChanges::default()
+        };
+        apps.update(ident, edit)
+            .await
+            .unwrap()
+            .sign_profile
+            .unwrap()
+    };
+    let wechat = SignProfile::preset("wechat").unwrap();
+    let first = update(ProfileChoice::from_preset(wechat.clone())).await;
+    let expected = SignProfile {
+        replay: ReplayPolicy::Reject,
+        ..wechat
+    };
+    assert_eq!(first, expected, "the gateway's strength stays");
+    let second = update(ProfileChoice {
+        algorithm: Some(SignAlgorithm::HmacSha256),
+        ..ProfileChoice::default()
+    })
+    .await;
+    let expected = SignProfile {
+        algorithm: SignAlgorithm::HmacSha256,
+        ..expected
+    };
+    assert_eq!(second, expected);
+}
+
+#[tokio::test]
+async fn an_update_needs_a_change_and_a_known_application() {
+    let test_store = TestStore::chosen();
+    let apps = empty(&test_store).await;
+    let ident = apps.create(described("one"), NOW).await.unwrap().ident;
+    let nothing = apps.update(ident, AppChanges::default()).await.unwrap_err();
+    assert!(matches!(nothing, AdministrationError::NothingToChange));
+    let renaming = AppChanges {
+        name: Some("two".parse().unwrap()),
+        ..AppChanges::default()
+    };
+    let unknown_ident = "nobody".parse().unwrap();
+    let unknown = apps.update(unknown_ident, renaming).await.unwrap_err();
+    assert!(matches!(unknown, AdministrationError::Unknown { .. }));
+}
+
+#[test]
+fn names_and_origins_are_validated() {
+    let longest = "é".repeat(64);
+    for good in [" a ", &longest] {
+        assert_eq!(good.parse::<AppName>().unwrap().0, good.trim());
+    }
+    for good in ["店舗 2・ギャラリー", "한국어 가게", "Łódź (1) 😀", "שלום"] {
+        good.parse::<AppName>().unwrap();
+    }
+    for bad in [
+        "",
+        "  ",
+        "a\nb",
+        "a\0b",
+        "a\u{85}b",
+        "a\u{202e}b",
+        "a\u{2066}b",
+        "a\u{200b}b",
+        "a\u{200d}b",
+        "a\u{ad}b",
+        "\u{feff}a",
+        "a\u{2028}b",
+        "a\u{2029}b",
+        "a\u{e0041}b",
+        &"x".repeat(65),
+    ] {
+        assert!(bad.parse::<AppName>().is_err(), "{bad:?}");
+    }
+    let origin = |text: &str| text.parse::<Origin>().map(|origin| origin.to_string());
+    assert_eq!(
+        origin("HTTPS://App.Example:443/").unwrap(),
+        "https://app.example"
+    );
+    for bad in [
+        "",
+        "app.example",
+        "https://a/b",
+        "https://u@a",
+        "ftp://a",
+        "https://a?x",
+    ] {
+        assert!(origin(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn a_warning_names_the_first_applications_and_mentions_more() {
+    let found = |count: u32| -> Vec<UnusableDefault> {
+        (0..count)
+            .map(|number| UnusableDefault {
+                ident: format!("app-{number}"),
+                version: "v9".to_owned(),
+            })
+            .collect()
+    };
+    let versions = crate::config::tests::versions("[versions.v1]\nbackend = '127.0.0.1:1'\n");
+    let warnings = |found: &[UnusableDefault]| default_version_warnings(found, &versions);
+    assert!(warnings(&[]).is_empty());
+    let one = &warnings(&found(1))[..];
+    assert!(
+        one[0].contains("app-0 (v9)") && !one[0].contains("more"),
+        "{one:?}"
+    );
+    let many = &warnings(&found(MAX_NAMED_DEFAULTS + 1))[..];
+    assert!(many[0].contains("app-9 (v9), and more"), "{many:?}");
+    let mut both = found(1);
+    // The store names it because it is retired.
+    both.push(UnusableDefault {
+        ident: "shop".to_owned(),
+        version: "v1".to_owned(),
+    });
+    let both = warnings(&both);
+    assert!(
+        both[0].contains("app-0 (v9)") && !both[0].contains("shop"),
+        "{both:?}"
+    );
+    assert!(
+        both[1].contains("is retired") && both[1].contains("shop (v1)"),
+        "{both:?}"
+    );
+}

@@ -1,0 +1,194 @@
+//! Valid files, and every problem of invalid ones.
+
+use signpost_store::testing::TestStore;
+
+use super::*;
+use crate::directory::apps::administration::tests::empty;
+
+const KEY: &str = "4283fefc63f0cd0e873a0000c6d07ef7";
+
+fn rules() -> Rules {
+    Rules {
+        versions: ["v1", "v2"].map(|name| name.parse().unwrap()).to_vec(),
+        gateway_profile: SignProfile::default(),
+        allows_weak_keys: false,
+    }
+}
+
+fn read(file: &str) -> (ParsedFile, Vec<Problem>) {
+    read_apps(file.as_bytes(), &rules(), Timestamp::from_millis(1)).unwrap()
+}
+
+fn good(file: &str) -> Vec<NewApp> {
+    let (read, problems) = read(file);
+    assert!(problems.is_empty(), "{}", Problems::new(problems));
+    read.apps
+}
+
+fn problems(file: &str) -> String {
+    Problems::new(read(file).1).to_string()
+}
+
+#[test]
+fn csv_and_json_lines_are_equivalent() {
+    let csv = format!(
+        "\u{feff}name, ident ,key,profile,origins,default_version\r\n\r\n\
+         \"One, \"\"first\"\"\",team-1,{KEY},alipay,https://a.example:443 http://b.example:8080,V2\r\n\
+         Two,a.b_c,{KEY}x,\"{{\"\"layout\"\":\"\"concat\"\"}}\",,\r\n"
+    );
+    let json = format!(
+        "{{\"ident\":\"team-1\",\"key\":\"{KEY}\",\"name\":\"One, \\\"first\\\"\",\"profile\":\"alipay\",\
+         \"return_to\":[\"https://a.example\",\"http://b.example:8080/\"],\"default_version\":\"v2\"}}\n\n\
+         {{\"ident\":\"a.b_c\",\"key\":\"{KEY}x\",\"name\":\"Two\",\"sign_profile\":{{\"layout\":\"concat\"}},\
+         \"origins\":null}}"
+    );
+    for file in [csv, json] {
+        let apps = good(&file);
+        assert_eq!(apps.len(), 2, "{file}");
+        let (one, two) = (&apps[0], &apps[1]);
+        assert_eq!(
+            (one.ident.as_str(), &*one.name),
+            ("team-1", "One, \"first\"")
+        );
+        assert_eq!(one.key.expose(), KEY);
+        assert_eq!(
+            one.return_to_origins,
+            ["https://a.example", "http://b.example:8080"]
+        );
+        assert_eq!(one.profile, SignProfile::preset("alipay"));
+        assert_eq!(one.default_version, "v2".parse().ok());
+        assert_eq!((two.ident.as_str(), &*two.name), ("a.b_c", "Two"));
+        let layout = two.profile.as_ref().unwrap().layout;
+        assert_eq!(layout, gateway_protocol::sign::SignLayout::Concat);
+        assert!(two.return_to_origins.is_empty() && two.default_version.is_none());
+    }
+}
+
+#[test]
+fn every_problem_is_reported_by_line_without_quoting_the_file() {
+    let file = format!(
+        "ident,key,name,origins,profile,default_version\r\n\
+         ok,{KEY},ok,,,\r\n\
+         \r\n\
+         hush hush,hush,\"a\nb\",hush:// nowhere,hush,hush\r\n\
+         ok,{KEY},again,,,\r\n\
+         short,{KEY}\r\n\
+         ,,,,,\r\n\
+         time,{KEY},n,,\"{{\"\"leave_out\"\":[\"\"time\"\"]}}\",v3 hush\r\n"
+    );
+    let report = problems(&file);
+    for expected in [
+        "line 4: ident: allowed: 1 to 64",
+        "line 4: key: a weak key: about",
+        "line 4: name: allowed: 1 to 64",
+        "line 4: origins: allowed: an origin",
+        "line 4: profile: allowed: a preset",
+        "line 4: default_version: unknown or retired default version; allowed: v1, v2",
+        "line 6: ident: duplicate of line 2",
+        "line 7: 2 fields; the header row has 6",
+        "line 8: ident: missing",
+        "line 8: key: missing",
+        "line 8: name: missing",
+        "line 9: profile: allowed: a preset",
+        "line 9: default_version: allowed:",
+    ] {
+        let is_reported = report.lines().any(|line| line.starts_with(expected));
+        assert!(is_reported, "{expected} in:\n{report}");
+    }
+    assert!(
+        !report.contains("hush") && !report.contains(KEY),
+        "{report}"
+    );
+}
+
+#[test]
+fn a_json_line_must_be_an_object_of_known_members() {
+    let report = problems(
+        "{\"ident\":7,\"hush\":1,\"origins\":[1],\"sign_profile\":{},\"profile\":\"hush\"}\n\
+         [\"hush\"]\n{\"hush\n",
+    );
+    for expected in [
+        "line 1: unknown member",
+        "line 1: ident: must be a string",
+        "line 1: origins: must be a list",
+        "line 1: profile: duplicate member",
+        "line 1: key: missing",
+        "line 2: not a JSON object",
+        "line 3: not a JSON object",
+    ] {
+        assert!(report.contains(expected), "{expected} in:\n{report}");
+    }
+    assert!(!report.contains("hush"), "{report}");
+}
+
+#[test]
+fn a_header_row_must_have_the_required_columns_and_no_unknown_or_duplicate_one() {
+    let report = problems(&format!("ident,{KEY},origins,return_to\n"));
+    for expected in [
+        "line 1: unknown column",
+        "line 1: origins: duplicate column",
+        "line 1: key: missing in the header",
+        "line 1: name: missing in the header",
+    ] {
+        assert!(report.contains(expected), "{expected} in:\n{report}");
+    }
+    assert!(!report.contains(KEY), "{report}");
+    assert!(problems("").contains("line 1: the file is empty"));
+    assert!(good("ident,key,name\n").is_empty());
+}
+
+#[test]
+fn a_file_that_is_not_utf_8_is_rejected_with_its_line() {
+    let file = b"ident,key,name\nx,y,\xff\n";
+    let refused = read_apps(file, &rules(), Timestamp::from_millis(1)).err();
+    assert_eq!(refused.unwrap().to_string(), "line 2: not UTF-8");
+}
+
+#[test]
+fn a_weak_key_is_accepted_if_that_is_allowed() {
+    let file = b"ident,key,name\nx,secret,n\n";
+    let allowing = Rules {
+        allows_weak_keys: true,
+        ..rules()
+    };
+    let (read, problems) = read_apps(file, &allowing, Timestamp::from_millis(1)).unwrap();
+    assert!(problems.is_empty() && read.apps.len() == 1);
+}
+
+#[test]
+fn the_number_of_reported_problems_is_limited() {
+    let file = format!("ident,key,name\n{}", "x,,\n".repeat(1000));
+    let report = problems(&file);
+    assert_eq!(report.lines().count(), MAX_SHOWN_PROBLEMS + 1, "{report}");
+    assert!(report.ends_with(" more problems"), "{report}");
+}
+
+#[test]
+fn the_size_of_a_file_is_limited() {
+    let endless = io::repeat(b'x');
+    assert!(matches!(read_file(endless, 0), Err(ImportError::TooLarge)));
+    assert_eq!(**read_file(&b"abc"[..], usize::MAX).unwrap(), *b"abc");
+}
+
+#[tokio::test]
+async fn one_problem_prevents_the_import_and_all_are_reported() {
+    let test_store = TestStore::chosen();
+    let apps = empty(&test_store).await;
+    let now = Timestamp::from_millis(1);
+    let file = format!("ident,key,name\none,{KEY},One\ntwo,{KEY},Two\n");
+    let imported = apps.import(file.as_bytes(), false, now).await.unwrap();
+    assert_eq!((imported.applications, imported.weak_keys), (2, 0));
+    // One problem of the file, and one with the store.
+    let file = format!("ident,key,name\nthree,{KEY},Three\ntwo,{KEY},Two\nfour,weak,Four\n");
+    let refused = apps.import(file.as_bytes(), false, now).await.unwrap_err();
+    let report = refused.to_string();
+    assert!(
+        report.contains("line 3: ident: the store already has"),
+        "{report}"
+    );
+    assert!(report.contains("line 4: key: a weak key"), "{report}");
+    assert_eq!(apps.store().list().await.unwrap().len(), 2);
+    let file = format!("ident,key,name\nthree,{KEY},Three\nfour,weak,Four\n");
+    let imported = apps.import(file.as_bytes(), true, now).await.unwrap();
+    assert_eq!((imported.applications, imported.weak_keys), (2, 1));
+}

@@ -1,0 +1,272 @@
+//! The connection loop: read a head, serve the request, read the next head.
+
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use arc_swap::ArcSwap;
+use tokio::time::Instant;
+
+use super::{
+    exchange::{AfterResponse, Http1Exchange},
+    head::{HeadFault, ReadHead, RequestScanner, peek_request_line, read_head},
+    response::Recipient,
+    stream::{ClientConnection, ReceiveOutcome},
+};
+use crate::{
+    config::Timeouts,
+    downstream::current::Current,
+    gateway::{Gateway, UnparsedHead},
+    phases::origin::Peer,
+    request::{
+        BodyLength, HeadLimits,
+        client::ConnectionInfo,
+        drain::{Beginning, ClosingWatch, SETTLE_TIME},
+        rejection::Rejection,
+    },
+    wire::io::{Stream, arrival_deadline},
+};
+
+/// Serves HTTP/1 connections.
+pub(crate) struct Http1Connections {
+    /// The gateway of the current configuration.
+    pub current: Arc<ArcSwap<Gateway>>,
+}
+
+/// A rejected head, and the bytes that arrived of it.
+struct BadHead {
+    rejection: Rejection,
+    received: Vec<u8>,
+}
+
+impl Http1Connections {
+    /// Serves a client's connection until it ends. `beginning` ends with the first head.
+    pub(crate) async fn serve<S: Stream>(
+        &self,
+        stream: S,
+        client: ConnectionInfo,
+        beginning: Beginning,
+    ) {
+        let mut beginning = Some(beginning);
+        let mut current = Current::new(&self.current, client);
+        let (gateway, _) = current.get();
+        let state = Arc::clone(&gateway.state);
+        let mut connection = ClientConnection::new(stream, gateway.send_limits());
+        let closing = pin!(state.drain.closing());
+        let mut closing = ClosingWatch::new(&state.drain, closing);
+        let mut is_first = true;
+        let mut requests = 0;
+        loop {
+            let read = read(&mut current, &mut connection, is_first, &mut closing).await;
+            // A stop waits until this is dropped: until the response is sent, and the connection closed if it is the
+            // last.
+            let _serving = state.drain.begin_serving();
+            drop(beginning.take());
+            let next = match read {
+                Ok(Some((mut read, gateway, peer))) => {
+                    requests += 1;
+                    read.is_last |= requests >= gateway.connections.requests;
+                    exchange(gateway, &mut connection, &read, peer).await
+                }
+                Ok(None) => return,
+                Err(bad_head) => {
+                    let (gateway, peer) = current.get();
+                    reject_bad_head(gateway, &mut connection, &bad_head, peer).await
+                }
+            };
+            match next {
+                AfterResponse::KeepAlive => is_first = false,
+                AfterResponse::Close => return connection.close().await,
+                AfterResponse::CloseLingering => return connection.close_lingering().await,
+                AfterResponse::Abort => return,
+            }
+        }
+    }
+}
+
+/// Reads the next head; it may already have arrived with the last request. `None` if the client disconnected or a
+/// timeout passed.
+///
+/// The request uses the configuration that was current when its first bytes arrived.
+async fn read<'r, S: Stream>(
+    current: &'r mut Current<'_>,
+    connection: &mut ClientConnection<S>,
+    is_first: bool,
+    closing: &mut ClosingWatch<'_>,
+) -> Result<Option<(ReadHead, &'r Gateway, &'r Peer)>, BadHead> {
+    let (gateway, _) = current.get();
+    let Timeouts { head, idle, .. } = gateway.timeouts;
+    let deadline = Instant::now() + if is_first { head } else { idle };
+    let mut reading = HeadProgress::default();
+    loop {
+        if connection.ahead().is_empty() {
+            // A connection accepted shortly before the close may still send its request.
+            let grace = if is_first {
+                SETTLE_TIME
+            } else {
+                Duration::ZERO
+            };
+            match connection.receive_next(deadline, closing, grace).await {
+                ReceiveOutcome::Received => {}
+                ReceiveOutcome::Ended | ReceiveOutcome::TimedOut => return Ok(None),
+            }
+        }
+        let (gateway, _) = current.get();
+        if let Some(head) = take_head(gateway, connection, &mut reading)? {
+            connection.set_send_limits(gateway.send_limits());
+            let (gateway, peer) = current.get();
+            return Ok(Some((head, gateway, peer)));
+        }
+        // A skipped empty line does not begin a head.
+        if !connection.ahead().is_empty() {
+            break;
+        }
+    }
+    let (gateway, peer) = current.get();
+    // Only of a head that arrives in pieces: otherwise the connection is served at once.
+    let _receiving = gateway.state.open_connections.begin_head();
+    connection.set_send_limits(gateway.send_limits());
+    let limit = gateway.timeouts.head;
+    let started = Instant::now();
+    loop {
+        let received = connection.ahead().len();
+        let deadline = arrival_deadline(started, limit, received, gateway.connections.min_rate);
+        match connection.receive(deadline).await {
+            ReceiveOutcome::Received => {}
+            ReceiveOutcome::TimedOut if !connection.ahead().is_empty() => {
+                let rejection = Rejection::RequestTimeout { limit };
+                return Err(bad_head(rejection, connection));
+            }
+            ReceiveOutcome::Ended | ReceiveOutcome::TimedOut => return Ok(None),
+        }
+        if let Some(head) = take_head(gateway, connection, &mut reading)? {
+            return Ok(Some((head, gateway, peer)));
+        }
+    }
+}
+
+/// Takes the head if it is complete.
+fn take_head<S: Stream>(
+    gateway: &Gateway,
+    connection: &mut ClientConnection<S>,
+    reading: &mut HeadProgress,
+) -> Result<Option<ReadHead>, BadHead> {
+    // One empty line before a request line is skipped (RFC 9112 section 2.2).
+    if !reading.skipped_line && connection.ahead().starts_with(b"\r\n") {
+        connection.skip(2);
+        *reading = HeadProgress {
+            skipped_line: true,
+            ..HeadProgress::default()
+        };
+    }
+    let limits = &gateway.limits.head;
+    match reading.scanner.scan(connection.ahead(), limits) {
+        Ok(None) => Ok(None),
+        Ok(Some(length)) => {
+            let bytes = connection.take(length);
+            let read = read_head(bytes, limits);
+            read.map(Some).map_err(|(fault, received)| BadHead {
+                rejection: rejection(limits, fault),
+                received,
+            })
+        }
+        Err(fault) => Err(bad_head(rejection(limits, fault), connection)),
+    }
+}
+
+/// Serves one request.
+async fn exchange<S: Stream>(
+    gateway: &Gateway,
+    connection: &mut ClientConnection<S>,
+    read: &ReadHead,
+    peer: &Peer,
+) -> AfterResponse {
+    let ReadHead {
+        head,
+        is_http_1_0,
+        is_last,
+    } = read;
+    let recipient = Recipient {
+        is_http_1_0: *is_http_1_0,
+        is_head: head.method() == b"HEAD",
+    };
+    let drain = &gateway.state.drain;
+    let mut client = Http1Exchange::new(connection, drain, recipient, head.body(), *is_last);
+    gateway.serve(head, peer, &mut client).await;
+    client.next()
+}
+
+/// Rejects a bad head; the connection closes.
+async fn reject_bad_head<S: Stream>(
+    gateway: &Gateway,
+    connection: &mut ClientConnection<S>,
+    bad_head: &BadHead,
+    peer: &Peer,
+) -> AfterResponse {
+    let BadHead {
+        rejection,
+        received,
+    } = bad_head;
+    let unparsed = unparsed_head(received);
+    let recipient = Recipient {
+        is_http_1_0: false,
+        is_head: unparsed.method == b"HEAD",
+    };
+    // Where the body ends is unknown.
+    let body = BodyLength::Unknown;
+    let mut client = Http1Exchange::new(connection, &gateway.state.drain, recipient, body, true);
+    gateway
+        .reject_bad_head(unparsed, rejection, peer, &mut client)
+        .await;
+    client.next()
+}
+
+/// What is known of a bad head, of which these bytes arrived.
+pub(crate) fn unparsed_head(received: &[u8]) -> UnparsedHead<'_> {
+    let line = peek_request_line(received);
+    UnparsedHead {
+        method: line.map_or(&b"-"[..], |line| line.method),
+        path: line.and_then(|line| path_of(line.target)).unwrap_or("-"),
+        received,
+    }
+}
+
+/// The rejection of a request whose head has a fault.
+pub(crate) fn rejection(limits: &HeadLimits, fault: HeadFault) -> Rejection {
+    match fault {
+        HeadFault::NotHttp(why) => Rejection::NotHttp(why),
+        HeadFault::Target => Rejection::TargetInvalid,
+        HeadFault::Query => Rejection::ParamsMalformed,
+        HeadFault::QueryTooLong => Rejection::QueryTooLong {
+            limit: limits.query,
+        },
+        HeadFault::TooLarge => Rejection::HeadTooLarge {
+            bytes: limits.bytes,
+            headers: limits.headers,
+        },
+    }
+}
+
+fn bad_head<S: Stream>(rejection: Rejection, connection: &mut ClientConnection<S>) -> BadHead {
+    let received = connection.take(connection.ahead().len());
+    BadHead {
+        rejection,
+        received,
+    }
+}
+
+/// Progress in reading a head.
+#[derive(Default)]
+struct HeadProgress {
+    scanner: RequestScanner,
+    skipped_line: bool,
+}
+
+/// The path of a possibly malformed target, for the log; `None` if it is not ASCII.
+fn path_of(target: &[u8]) -> Option<&str> {
+    let path = target.split(|&byte| byte == b'?').next()?;
+    std::str::from_utf8(path)
+        .ok()
+        .filter(|path| path.is_ascii())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,200 @@
+//! One request on a client's connection: its body, its response, and whether the connection is kept alive.
+
+use std::task::{Context, Poll};
+
+use tokio::time::Instant;
+
+use super::{
+    body::read_body,
+    response::{Framing, Recipient, write_chunk_size, write_head, write_length},
+    stream::ClientConnection,
+};
+use crate::{
+    request::{
+        BodyLength,
+        client::{BodyLimits, Client, Disconnected, ResponseHead},
+        drain::Drain,
+        rejection::Rejection,
+    },
+    wire::{io::Stream, syntax::field::NameAndValue},
+};
+
+/// Limit of a response that is buffered for an HTTP/1.0 client to determine its length, in bytes.
+const MAX_HELD: usize = 256 * 1024;
+/// The line end after a chunk's data.
+const CHUNK_END: &[u8] = b"\r\n";
+/// The line end after a chunk's data, and the last chunk.
+const LAST_CHUNK: &[u8] = b"\r\n0\r\n\r\n";
+/// The last chunk alone.
+const ONLY_CHUNK: &[u8] = b"0\r\n\r\n";
+
+/// One request on a client's connection.
+pub struct Http1Exchange<'c, S> {
+    connection: &'c mut ClientConnection<S>,
+    drain: &'c Drain,
+    recipient: Recipient,
+    body: BodyLength,
+    body_is_read: bool,
+    is_last: bool,
+    /// Whether the gateway decided to close the connection; the client may already be sending its next request.
+    ends_early: bool,
+    /// For HTTP/1.0: the beginning of a body whose length is not known yet.
+    held: Vec<u8>,
+    /// The response's head, or a chunk's size; it is sent with the next piece.
+    out: Vec<u8>,
+    framing: Framing,
+    progress: Progress,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    Unanswered,
+    Sending,
+    Finished,
+}
+
+/// What happens to the connection after a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AfterResponse {
+    /// It serves the next request.
+    KeepAlive,
+    /// It closes; the client has sent everything.
+    Close,
+    /// It closes with a lingering close: the client may still be sending.
+    CloseLingering,
+    /// It closes at once: the client disconnected, or must notice that its response is incomplete.
+    Abort,
+}
+
+impl<'c, S: Stream> Http1Exchange<'c, S> {
+    /// Creates the exchange of a request whose head was read. `is_last`: the head ends the connection after this
+    /// request.
+    pub fn new(
+        connection: &'c mut ClientConnection<S>,
+        drain: &'c Drain,
+        recipient: Recipient,
+        body: BodyLength,
+        is_last: bool,
+    ) -> Self {
+        Self {
+            connection,
+            drain,
+            recipient,
+            body,
+            body_is_read: body == BodyLength::None,
+            is_last,
+            ends_early: false,
+            held: Vec::new(),
+            out: Vec::new(),
+            framing: Framing::None,
+            progress: Progress::Unanswered,
+        }
+    }
+
+    /// What happens to the connection after this request.
+    #[must_use]
+    pub(crate) fn next(&self) -> AfterResponse {
+        match self.progress {
+            Progress::Finished if !self.body_is_read || self.ends_early => {
+                AfterResponse::CloseLingering
+            }
+            Progress::Finished if self.is_last => AfterResponse::Close,
+            Progress::Finished => AfterResponse::KeepAlive,
+            Progress::Unanswered | Progress::Sending => AfterResponse::Abort,
+        }
+    }
+}
+
+impl<S: Stream> Client for Http1Exchange<'_, S> {
+    async fn read_body(
+        &mut self,
+        expects_continue: bool,
+        limits: BodyLimits,
+    ) -> Result<Vec<u8>, Rejection> {
+        // RFC 9110 section 10.1.1: an HTTP/1.0 client does not understand a 100.
+        let expects_continue = expects_continue && !self.recipient.is_http_1_0;
+        let body = read_body(self.connection, self.body, expects_continue, limits).await?;
+        self.body_is_read = true;
+        Ok(body)
+    }
+
+    fn poll_disconnected(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        self.connection.poll_disconnected(context)
+    }
+
+    fn poll_deadline(&mut self, context: &mut Context<'_>, deadline: Instant) -> Poll<()> {
+        self.connection.poll_deadline(context, deadline)
+    }
+
+    fn has_begun_response(&self) -> bool {
+        self.progress != Progress::Unanswered
+    }
+
+    fn begin<'f>(
+        &mut self,
+        head: ResponseHead<'_>,
+        fields: impl Iterator<Item = NameAndValue<'f>>,
+    ) {
+        self.framing = self.recipient.framing(head.body);
+        self.ends_early = !self.is_last && self.drain.is_draining();
+        self.is_last |= !self.body_is_read || self.ends_early;
+        self.out.clear();
+        self.held.clear();
+        write_head(&mut self.out, head, fields, self.framing, !self.is_last);
+    }
+
+    async fn send(&mut self, piece: &[u8]) -> Result<(), Disconnected> {
+        if self.framing == Framing::Held {
+            self.held.extend_from_slice(piece);
+            if self.held.len() <= MAX_HELD {
+                return Ok(());
+            }
+            self.framing = Framing::UntilClose;
+            self.out.extend_from_slice(b"\r\n");
+            let held = std::mem::take(&mut self.held);
+            self.progress = Progress::Sending;
+            self.connection.send([&self.out, &held]).await?;
+            self.out.clear();
+            return Ok(());
+        }
+        let (piece, end) = match self.framing {
+            Framing::None => (&b""[..], &b""[..]),
+            Framing::Chunked if !piece.is_empty() => {
+                write_chunk_size(&mut self.out, piece.len());
+                (piece, CHUNK_END)
+            }
+            Framing::Chunked | Framing::Length | Framing::UntilClose | Framing::Held => {
+                (piece, &b""[..])
+            }
+        };
+        self.progress = Progress::Sending;
+        self.connection.send([&self.out, piece, end]).await?;
+        self.out.clear();
+        Ok(())
+    }
+
+    async fn finish(&mut self, last_piece: &[u8]) -> Result<(), Disconnected> {
+        if self.framing == Framing::Held {
+            write_length(&mut self.out, (self.held.len() + last_piece.len()) as u64);
+            self.out.extend_from_slice(b"\r\n");
+            self.progress = Progress::Sending;
+            let parts = [&*self.out, &self.held, last_piece];
+            self.connection.send(parts).await?;
+            self.progress = Progress::Finished;
+            return Ok(());
+        }
+        let (piece, end) = match self.framing {
+            Framing::None => (&b""[..], &b""[..]),
+            Framing::Chunked if last_piece.is_empty() => (last_piece, ONLY_CHUNK),
+            Framing::Chunked => {
+                write_chunk_size(&mut self.out, last_piece.len());
+                (last_piece, LAST_CHUNK)
+            }
+            Framing::Length | Framing::UntilClose | Framing::Held => (last_piece, &b""[..]),
+        };
+        self.progress = Progress::Sending;
+        self.connection.send([&self.out, piece, end]).await?;
+        self.progress = Progress::Finished;
+        Ok(())
+    }
+}

@@ -1,0 +1,467 @@
+//! Reads the client's frames before the `h2` crate does, and takes the heads of requests out of them.
+//!
+//! For the `h2` crate, a field that HTTP does not allow ends the connection, and so does a number of requests that the
+//! client resets before they are served. Behind a proxy, a connection carries the requests of many clients, so one of
+//! them could end those of all others. RFC 9113 section 8.1.1 says that a malformed request ends its stream.
+//!
+//! | frame | passed on as |
+//! | --- | --- |
+//! | HEADERS of a new stream, with its CONTINUATIONs | HEADERS of a fixed request. The head itself is decoded here, and waits in the [`Meter`] |
+//! | trailers | an empty DATA frame that ends the stream: trailers end here |
+//! | any other | itself |
+//!
+//! A connection that is closing takes no new streams: their frames are dropped, and those in flight are served to their
+//! end.
+
+use h2::Reason;
+
+use super::{
+    PREFACE,
+    bounds::{
+        FIELD_OVERHEAD, MAX_LIST_FACTOR, PIECE_COST, REQUEST_COST, SMALL_PIECE, SMALL_PIECE_COST,
+        max_list,
+    },
+    head::{HeadWriter, StreamFault, StreamHead},
+    hpack::Decoder,
+    meter::Meter,
+};
+use crate::{downstream::http1::head::HeadFault, request::HeadLimits};
+
+/// Length of a frame's head. RFC 9113 section 4.1.
+const FRAME_HEAD: usize = 9;
+/// Largest payload of a frame: the default of `SETTINGS_MAX_FRAME_SIZE`, which the gateway does not change.
+const MAX_FRAME: usize = 16_384;
+
+/// Kinds of frames. RFC 9113 section 6.
+mod kind {
+    pub(super) const DATA: u8 = 0;
+    pub(super) const HEADERS: u8 = 1;
+    pub(super) const SETTINGS: u8 = 4;
+    pub(super) const PING: u8 = 6;
+    pub(super) const GOAWAY: u8 = 7;
+    pub(super) const WINDOW_UPDATE: u8 = 8;
+    pub(super) const CONTINUATION: u8 = 9;
+}
+
+/// Flags of frames.
+mod flag {
+    pub(super) const ACK: u8 = 1;
+    pub(super) const END_STREAM: u8 = 1;
+    pub(super) const END_HEADERS: u8 = 4;
+    pub(super) const PADDED: u8 = 8;
+    pub(super) const PRIORITY: u8 = 0x20;
+}
+
+/// The header block of the fixed request: `GET http /`, as entries of the static table.
+const FIXED_BLOCK: [u8; 3] = [0x82, 0x86, 0x84];
+
+/// Where bytes for the `h2` crate go.
+pub(super) trait Output {
+    /// Appends bytes.
+    fn put(&mut self, bytes: &[u8]);
+}
+
+/// The head of a frame.
+#[derive(Clone, Copy, Debug)]
+struct FrameHead {
+    length: usize,
+    kind: u8,
+    flags: u8,
+    stream: u32,
+}
+
+impl FrameHead {
+    const fn parse(bytes: [u8; FRAME_HEAD]) -> Self {
+        let [a, b, c, kind, flags, d, e, f, g] = bytes;
+        Self {
+            length: (a as usize) << 16 | (b as usize) << 8 | c as usize,
+            kind,
+            flags,
+            // The highest bit is reserved.
+            stream: u32::from_be_bytes([d & 0x7f, e, f, g]),
+        }
+    }
+
+    /// What the frame costs. Those of requests have a fixed cost, since other limits apply to their bytes.
+    const fn cost(self) -> u64 {
+        match self.kind {
+            kind::HEADERS => REQUEST_COST,
+            kind::DATA if self.length < SMALL_PIECE => SMALL_PIECE_COST,
+            kind::DATA | kind::CONTINUATION => PIECE_COST,
+            _ => (FRAME_HEAD + self.length) as u64,
+        }
+    }
+
+    const fn has(self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+}
+
+/// What the next bytes are.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    /// The head of a frame, of which this many bytes have arrived.
+    Head(usize),
+    /// So many bytes of a payload, or of the preface, which are passed on or dropped.
+    Payload { left: usize, passes: bool },
+    /// A part of a header block: the payload of this frame.
+    Block(FrameHead),
+}
+
+/// The head of a stream, or its trailers, until its last frame.
+#[derive(Debug)]
+struct Block {
+    stream: u32,
+    /// Whether a request begins.
+    is_new: bool,
+    ends_stream: bool,
+    /// What could not be decoded yet.
+    rest: Vec<u8>,
+    /// Length of `rest` at which decoding is tried again. So a field in many frames is not decoded with each of them.
+    retry_at: usize,
+    /// Bytes of the fields so far, as `SETTINGS_MAX_HEADER_LIST_SIZE` counts them: an entry of the table is one byte of
+    /// the block.
+    listed: usize,
+    /// Whether its request was rejected already, or its stream is not served: the rest is dropped.
+    is_dropped: bool,
+}
+
+impl Block {
+    /// Whether so much of it arrived that its request is rejected before its end.
+    const fn is_too_large(&self, max_list: usize) -> bool {
+        self.rest.len() > max_list || self.listed > MAX_LIST_FACTOR * max_list
+    }
+}
+
+/// The frames of a client.
+#[derive(Debug)]
+pub(super) struct Frames {
+    place: Place,
+    head: [u8; FRAME_HEAD],
+    /// The payload of a header frame, until it is complete.
+    payload: Vec<u8>,
+    block: Option<Block>,
+    decoder: Decoder,
+    writer: HeadWriter,
+    /// The header list that a head can have.
+    max_list: usize,
+    /// The newest stream that was passed on.
+    newest: u32,
+}
+
+impl Frames {
+    /// The frames of a connection of which nothing was read.
+    pub(super) fn new(limits: &HeadLimits) -> Self {
+        Self {
+            place: Place::Payload {
+                left: PREFACE.len(),
+                passes: true,
+            },
+            head: [0; FRAME_HEAD],
+            payload: Vec::new(),
+            block: None,
+            decoder: Decoder::default(),
+            writer: HeadWriter::new(limits.bytes),
+            max_list: max_list(limits),
+            newest: 0,
+        }
+    }
+
+    /// Takes bytes of the client. Stops at a connection error, which the meter then has. Returns how many were those of
+    /// DATA that was passed on: the windows limit them.
+    pub(super) fn take(&mut self, mut bytes: &[u8], meter: &Meter, out: &mut impl Output) -> usize {
+        let length = bytes.len();
+        let mut data = 0;
+        while !bytes.is_empty() {
+            let taken = match self.place {
+                Place::Head(filled) => self.take_head(filled, bytes, meter, out),
+                Place::Payload { left, passes } => {
+                    let taken = left.min(bytes.len());
+                    if passes {
+                        out.put(&bytes[..taken]);
+                        data += if self.head[3] == kind::DATA { taken } else { 0 };
+                    }
+                    self.place = match left - taken {
+                        0 => Place::Head(0),
+                        left => Place::Payload { left, passes },
+                    };
+                    Ok(taken)
+                }
+                Place::Block(frame) => self.take_payload(frame, bytes, meter, out),
+            };
+            match taken {
+                Ok(taken) => bytes = &bytes[taken..],
+                Err(reason) => {
+                    meter.fail(reason);
+                    return data;
+                }
+            }
+        }
+        let is_receiving = self.block.as_ref().is_some_and(|block| !block.is_dropped);
+        meter.note_head(is_receiving.then_some(length));
+        data
+    }
+
+    fn take_head(
+        &mut self,
+        filled: usize,
+        bytes: &[u8],
+        meter: &Meter,
+        out: &mut impl Output,
+    ) -> Result<usize, Reason> {
+        let taken = (FRAME_HEAD - filled).min(bytes.len());
+        self.head[filled..filled + taken].copy_from_slice(&bytes[..taken]);
+        self.place = Place::Head(filled + taken);
+        if filled + taken == FRAME_HEAD {
+            self.begin(FrameHead::parse(self.head), meter, out)?;
+        }
+        Ok(taken)
+    }
+
+    /// Begins a frame whose head has arrived.
+    fn begin(
+        &mut self,
+        frame: FrameHead,
+        meter: &Meter,
+        out: &mut impl Output,
+    ) -> Result<(), Reason> {
+        let is_closing = meter.is_closing();
+        let passes = !is_closing || self.passes_while_closing(frame);
+        if passes {
+            meter.spend(frame.cost());
+        }
+        if let Some(block) = &self.block
+            && (frame.kind, frame.stream) != (kind::CONTINUATION, block.stream)
+        {
+            // RFC 9113 section 6.10.
+            return Err(Reason::PROTOCOL_ERROR);
+        }
+        let is_of_block = frame.kind == kind::HEADERS || self.block.is_some();
+        // The `h2` crate rejects what is too large, and CONTINUATIONs without HEADERS.
+        if !is_of_block || frame.length > MAX_FRAME {
+            // An empty DATA frame has no effect, but the `h2` crate allows a connection only 100 of them.
+            let is_empty = frame.kind == kind::DATA
+                && frame.length == 0
+                && !frame.has(flag::END_STREAM)
+                && (1..=self.newest).contains(&frame.stream);
+            let passes = passes && !is_empty;
+            if passes {
+                out.put(&self.head);
+            }
+            self.place = match frame.length {
+                0 => Place::Head(0),
+                left => Place::Payload { left, passes },
+            };
+            return Ok(());
+        }
+        if self.block.is_none() {
+            let is_new = frame.stream > self.newest && frame.stream % 2 == 1;
+            self.decoder.begin();
+            self.block = Some(Block {
+                stream: frame.stream,
+                is_new,
+                ends_stream: frame.has(flag::END_STREAM),
+                rest: Vec::new(),
+                retry_at: 0,
+                listed: 0,
+                is_dropped: is_closing && is_new,
+            });
+        }
+        self.place = Place::Block(frame);
+        if frame.length == 0 {
+            self.take_payload(frame, b"", meter, out)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a closing connection needs the frame: those of streams in flight, and those that end it.
+    const fn passes_while_closing(&self, frame: FrameHead) -> bool {
+        match frame.stream {
+            0 => match frame.kind {
+                kind::WINDOW_UPDATE | kind::GOAWAY => true,
+                kind::SETTINGS | kind::PING => frame.has(flag::ACK),
+                _ => false,
+            },
+            stream => stream <= self.newest,
+        }
+    }
+
+    /// Takes bytes of a header frame's payload. Once it is complete, decodes it.
+    fn take_payload(
+        &mut self,
+        frame: FrameHead,
+        bytes: &[u8],
+        meter: &Meter,
+        out: &mut impl Output,
+    ) -> Result<usize, Reason> {
+        let taken = (frame.length - self.payload.len()).min(bytes.len());
+        if taken == frame.length {
+            self.read_payload(frame, &bytes[..taken], meter, out)?;
+            return Ok(taken);
+        }
+        self.payload.extend_from_slice(&bytes[..taken]);
+        if self.payload.len() == frame.length {
+            let payload = std::mem::take(&mut self.payload);
+            self.read_payload(frame, &payload, meter, out)?;
+        }
+        Ok(taken)
+    }
+
+    fn read_payload(
+        &mut self,
+        frame: FrameHead,
+        payload: &[u8],
+        meter: &Meter,
+        out: &mut impl Output,
+    ) -> Result<(), Reason> {
+        self.place = Place::Head(0);
+        let fragment = fragment(frame, payload)?;
+        let Some(block) = &mut self.block else {
+            return Ok(());
+        };
+        let is_last = frame.has(flag::END_HEADERS);
+        // A closing connection decodes nothing: no later head needs the state.
+        if !block.is_dropped && !meter.is_closing() {
+            decode(
+                block,
+                fragment,
+                is_last,
+                &mut self.decoder,
+                &mut self.writer,
+            )?;
+            if block.is_too_large(self.max_list) {
+                self.abandon(StreamFault::Head(HeadFault::TooLarge), meter, out);
+            }
+        }
+        if is_last {
+            self.end_block(meter, out);
+        }
+        Ok(())
+    }
+
+    /// Ends a header block.
+    fn end_block(&mut self, meter: &Meter, out: &mut impl Output) {
+        let Some(block) = self.block.take() else {
+            return;
+        };
+        let is_dropped = block.is_dropped || (block.is_new && meter.is_closing());
+        match (is_dropped, block.is_new, block.ends_stream) {
+            (true, ..) => {}
+            (false, true, ends_stream) => {
+                let head = self.writer.finish(!ends_stream);
+                self.pass(block.stream, head, ends_stream, meter, out);
+            }
+            (false, false, true) => put_frame(out, kind::DATA, flag::END_STREAM, block.stream, b""),
+            // Malformed: the `h2` crate resets the stream.
+            (false, false, false) => {
+                put_frame(out, kind::HEADERS, flag::END_HEADERS, block.stream, b"")
+            }
+        }
+    }
+
+    /// Rejects the request whose head is being received, and closes the connection: until its client has sent the rest, it
+    /// can send nothing else.
+    pub(super) fn abandon(&mut self, fault: StreamFault, meter: &Meter, out: &mut impl Output) {
+        meter.close();
+        let Some(block) = &mut self.block else {
+            return;
+        };
+        block.is_dropped = true;
+        block.rest = Vec::new();
+        let (stream, is_new, ends_stream) = (block.stream, block.is_new, block.ends_stream);
+        if is_new {
+            let head = self.writer.abandon(fault);
+            self.pass(stream, head, ends_stream, meter, out);
+        }
+    }
+
+    /// Passes a new stream on.
+    fn pass(
+        &mut self,
+        stream: u32,
+        head: StreamHead,
+        ends_stream: bool,
+        meter: &Meter,
+        out: &mut impl Output,
+    ) {
+        self.newest = stream;
+        meter.receive(stream, head);
+        let end = if ends_stream { flag::END_STREAM } else { 0 };
+        put_frame(
+            out,
+            kind::HEADERS,
+            flag::END_HEADERS | end,
+            stream,
+            &FIXED_BLOCK,
+        );
+    }
+}
+
+/// The part of the header block in a frame. RFC 9113 section 6.2.
+fn fragment(frame: FrameHead, payload: &[u8]) -> Result<&[u8], Reason> {
+    if frame.kind == kind::CONTINUATION {
+        return Ok(payload);
+    }
+    let mut fragment = payload;
+    let mut padding = 0;
+    if frame.has(flag::PADDED) {
+        let (&length, rest) = fragment.split_first().ok_or(Reason::FRAME_SIZE_ERROR)?;
+        (padding, fragment) = (usize::from(length), rest);
+    }
+    if frame.has(flag::PRIORITY) {
+        // RFC 9113 section 5.3.2: ignored.
+        fragment = fragment.get(5..).ok_or(Reason::FRAME_SIZE_ERROR)?;
+    }
+    let end = fragment.len().checked_sub(padding);
+    Ok(&fragment[..end.ok_or(Reason::PROTOCOL_ERROR)?])
+}
+
+/// Decodes the next part of a block.
+fn decode(
+    block: &mut Block,
+    fragment: &[u8],
+    is_last: bool,
+    decoder: &mut Decoder,
+    writer: &mut HeadWriter,
+) -> Result<(), Reason> {
+    let Block {
+        is_new,
+        rest,
+        retry_at,
+        listed,
+        ..
+    } = block;
+    if !rest.is_empty() {
+        rest.extend_from_slice(fragment);
+    }
+    let input = if rest.is_empty() { fragment } else { &**rest };
+    let mut decoded = 0;
+    if is_last || input.len() >= *retry_at {
+        let result = decoder.decode(input, |name, value| {
+            *listed += name.len() + value.len() + FIELD_OVERHEAD;
+            if *is_new {
+                writer.field(name, value);
+            }
+        });
+        decoded = result.map_err(|_| Reason::COMPRESSION_ERROR)?;
+        *retry_at = 2 * (input.len() - decoded);
+        decoder.free();
+    }
+    match (input.len() > decoded, is_last) {
+        (true, true) => return Err(Reason::COMPRESSION_ERROR),
+        (_, true) => {}
+        (_, false) if rest.is_empty() => rest.extend_from_slice(&fragment[decoded..]),
+        (_, false) => drop(rest.drain(..decoded)),
+    }
+    Ok(())
+}
+
+fn put_frame(out: &mut impl Output, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
+    let [_, a, b, c] = (payload.len() as u32).to_be_bytes();
+    let [d, e, f, g] = stream.to_be_bytes();
+    out.put(&[a, b, c, kind, flags, d, e, f, g]);
+    out.put(payload);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,403 @@
+//! The clients' listeners: they accept connections, and read what comes before HTTP: the PROXY header and the TLS
+//! handshake.
+//!
+//! Each worker thread has a socket for each listener. A connection stays on the thread that accepted it.
+
+mod pause;
+mod prefixed;
+mod proxy_protocol;
+mod socket;
+
+pub(crate) use self::socket::{bound_socket, start_listening};
+
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use arc_swap::ArcSwap;
+use futures_util::FutureExt;
+use rustix::net::sockopt::set_socket_linger;
+use signpost_kit::{descriptors::Descriptors, once_a_minute::OnceAMinute};
+use tokio::{
+    io::AsyncReadExt,
+    net::{TcpListener, TcpStream},
+    time::timeout,
+};
+
+use self::{
+    pause::AcceptPause,
+    prefixed::Prefixed,
+    proxy_protocol::{ProxyHeaderError, read_header},
+    socket::BACKLOG,
+};
+use crate::{
+    config::{ConnectionLimits, ListenerSettings, Protocols},
+    downstream::{
+        http1::connection::Http1Connections,
+        http2::{Preface, connection::Http2Connections, is_preface},
+        sockets::ListeningSockets,
+    },
+    gateway::{Gateway, State},
+    limits::connections::{OpenConnection, RefusalCause},
+    phases::origin::is_in,
+    request::{
+        client::ConnectionInfo,
+        drain::{Drain, SETTLE_TIME},
+    },
+    tls::{ALPN_HTTP_2, UnusableSubject, client_subject},
+    wire::io::Stream,
+};
+
+/// Serves the connections of all listeners.
+pub(crate) struct Clients {
+    current: Arc<ArcSwap<Gateway>>,
+    http_1: Http1Connections,
+    http_2: Http2Connections,
+    pause: AcceptPause,
+    failures: OnceAMinute,
+    sockets: Arc<ListeningSockets>,
+    drain: Arc<Drain>,
+}
+
+/// A connection that was accepted.
+struct Accepted {
+    stream: TcpStream,
+    client: ConnectionInfo,
+    open: OpenConnection,
+    /// Whether it begins with a PROXY header.
+    has_proxy_header: bool,
+}
+
+/// Why a connection ended before its first request.
+#[derive(Debug, thiserror::Error)]
+enum NotEstablished {
+    #[error(transparent)]
+    ProxyHeader(#[from] ProxyHeaderError),
+    #[error("the TLS handshake failed: {0}")]
+    Tls(#[from] io::Error),
+    #[error(transparent)]
+    Subject(#[from] UnusableSubject),
+    #[error("the client offers no common HTTP version by ALPN")]
+    NoProtocol,
+    #[error("the handshake took too long")]
+    TimedOut,
+}
+
+impl NotEstablished {
+    /// The same for the metrics.
+    const fn as_refusal(&self) -> RefusalCause {
+        match self {
+            Self::ProxyHeader(_) => RefusalCause::ProxyHeader,
+            Self::Tls(_) => RefusalCause::Tls,
+            Self::Subject(_) => RefusalCause::CertificateSubject,
+            Self::NoProtocol => RefusalCause::NoProtocol,
+            Self::TimedOut => RefusalCause::Timeout,
+        }
+    }
+}
+
+impl Clients {
+    /// Serves with the current configuration. `sockets` close with the listeners.
+    #[must_use]
+    pub(crate) fn new(
+        current: &Arc<ArcSwap<Gateway>>,
+        descriptors: Descriptors,
+        sockets: Arc<ListeningSockets>,
+    ) -> Self {
+        Self {
+            http_1: Http1Connections {
+                current: Arc::clone(current),
+            },
+            http_2: Http2Connections {
+                current: Arc::clone(current),
+            },
+            current: Arc::clone(current),
+            pause: AcceptPause::new(descriptors),
+            failures: OnceAMinute::new(),
+            sockets,
+            drain: Arc::clone(&current.load().state.drain),
+        }
+    }
+
+    /// Accepts connections of listener `number` until a stop closes the listeners.
+    pub(crate) async fn accept(self: Arc<Self>, socket: std::net::TcpListener, number: usize) {
+        let listener = match TcpListener::from_std(socket) {
+            Ok(listener) => listener,
+            Err(cause) => return tracing::error!(%cause, "a listener cannot be used"),
+        };
+        let state = Arc::clone(&self.current.load().state);
+        let closing = state.drain.closing();
+        tokio::pin!(closing);
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = &mut closing => break,
+                accepted = listener.accept() => accepted,
+            };
+            match accepted {
+                Ok((stream, peer)) => {
+                    let is_closing = tokio::select! {
+                        biased;
+                        () = self.pause.wait_for_room() => false,
+                        () = &mut closing => true,
+                    };
+                    self.begin(stream, peer, number);
+                    if is_closing {
+                        break;
+                    }
+                }
+                Err(cause) => self.pause.failed(&cause).await,
+            }
+        }
+        self.sockets.close();
+        // For their clients, the connections in the backlog are established.
+        for _ in 0..BACKLOG {
+            match listener.accept().now_or_never() {
+                Some(Ok((stream, peer))) => self.begin(stream, peer, number),
+                _ => break,
+            }
+        }
+    }
+
+    /// Begins to serve a connection, or refuses it.
+    fn begin(self: &Arc<Self>, stream: TcpStream, peer: SocketAddr, number: usize) {
+        let gateway = self.current.load();
+        let settings = &gateway.listeners[number];
+        let address = peer.ip().to_canonical();
+        let has_proxy_header = is_in(&settings.proxy_protocol, address);
+        let limits = &gateway.connections;
+        gateway.state.open_connections.accept(number);
+        let open = gateway.state.open_connections.begin(limits);
+        // The connections of a proxy are those of many clients.
+        let is_proxy = has_proxy_header || is_in(&gateway.admission.trusted_proxies, address);
+        let open = if is_proxy {
+            open
+        } else {
+            open.and_then(|open| count_client(open, address, limits, settings))
+        };
+        let Some(open) = open else {
+            return refuse(stream);
+        };
+        let accepted = Accepted {
+            stream,
+            client: ConnectionInfo {
+                redirects_to_https: settings.redirects_to_https,
+                ..ConnectionInfo::plain(address)
+            },
+            open,
+            has_proxy_header,
+        };
+        let clients = Arc::clone(self);
+        if settings.is_plain_http_1() {
+            let Accepted {
+                stream,
+                client,
+                open,
+                ..
+            } = accepted;
+            clients.serve_http_1(stream, client, open);
+        } else {
+            let (settings, state) = (Arc::clone(settings), Arc::clone(&gateway.state));
+            let limit = gateway.timeouts.handshake;
+            tokio::spawn(async move {
+                clients.negotiate(accepted, &settings, &state, limit).await;
+            });
+        }
+    }
+
+    /// Reads what comes before HTTP, within `limit`. Ends with a new task for the connection, since this one has room
+    /// for a handshake, which an established connection does not need.
+    async fn negotiate(
+        self: Arc<Self>,
+        accepted: Accepted,
+        settings: &ListenerSettings,
+        state: &State,
+        limit: Duration,
+    ) {
+        // A stop waits for it, as for a request.
+        let _in_flight = state.drain.begin();
+        let _negotiating = state.open_connections.begin_negotiation();
+        let established = timeout(limit, self.establish(accepted, settings));
+        let result = established.await.unwrap_or(Err(NotEstablished::TimedOut));
+        let Err(cause) = result else {
+            return;
+        };
+        if is_probe(&cause) {
+            return;
+        }
+        state.open_connections.refuse(cause.as_refusal());
+        if let Some(connections) = self.failures.count(Instant::now()) {
+            tracing::info!(
+                connections, %cause,
+                "{{connections}} connections ended before their first request, the last one because {{cause}}"
+            );
+        }
+    }
+
+    async fn establish(
+        self: &Arc<Self>,
+        accepted: Accepted,
+        settings: &ListenerSettings,
+    ) -> Result<(), NotEstablished> {
+        let Accepted {
+            mut stream,
+            mut client,
+            mut open,
+            has_proxy_header,
+        } = accepted;
+        if has_proxy_header {
+            let header = read_header(&mut stream).await?;
+            client.is_tls = header.is_tls;
+            client.redirects_to_https &= !header.is_tls;
+            if let Some(address) = header.client {
+                client.address = address.to_canonical();
+                let gateway = self.current.load();
+                let trusted_proxies = &gateway.admission.trusted_proxies;
+                if !is_in(trusted_proxies, client.address) {
+                    let limits = &gateway.connections;
+                    let counted = count_client(open, client.address, limits, settings);
+                    let Some(counted) = counted else {
+                        refuse(stream);
+                        return Ok(());
+                    };
+                    open = counted;
+                }
+            }
+        }
+        let Some(tls) = &settings.tls else {
+            match settings.protocols {
+                Protocols::Http1 => self.serve_http_1(stream, client, open),
+                Protocols::Http2 => self.serve_http_2(stream, client, open),
+                Protocols::Both => self.serve_either(stream, client, open),
+            }
+            return Ok(());
+        };
+        let stream = tls.accept(stream).await?;
+        let (_, connection) = stream.get_ref();
+        client.is_tls = true;
+        client.certificate_subject = client_subject(connection)?.map(Arc::new);
+        match (connection.alpn_protocol(), settings.protocols) {
+            (Some(ALPN_HTTP_2), _) => self.serve_http_2(stream, client, open),
+            (None, Protocols::Http2) => return Err(NotEstablished::NoProtocol),
+            _ => self.serve_http_1(stream, client, open),
+        }
+        Ok(())
+    }
+
+    fn serve_http_1<S: Stream + 'static>(
+        self: &Arc<Self>,
+        stream: S,
+        client: ConnectionInfo,
+        open: OpenConnection,
+    ) {
+        let clients = Arc::clone(self);
+        let beginning = self.drain.begin_connection();
+        tokio::spawn(async move {
+            let _open = open;
+            clients.http_1.serve(stream, client, beginning).await;
+        });
+    }
+
+    fn serve_http_2<S: Stream + 'static>(
+        self: &Arc<Self>,
+        stream: S,
+        client: ConnectionInfo,
+        open: OpenConnection,
+    ) {
+        let clients = Arc::clone(self);
+        let beginning = self.drain.begin_connection();
+        tokio::spawn(async move {
+            let streams = open.streams();
+            clients
+                .http_2
+                .serve(stream, client, streams, beginning)
+                .await;
+            drop(open);
+        });
+    }
+
+    /// Serves HTTP/2 if the connection begins with its preface (RFC 9113 section 3.3), otherwise HTTP/1.
+    fn serve_either(
+        self: &Arc<Self>,
+        mut stream: TcpStream,
+        client: ConnectionInfo,
+        open: OpenConnection,
+    ) {
+        let clients = Arc::clone(self);
+        let beginning = self.drain.begin_connection();
+        tokio::spawn(async move {
+            let _beginning = beginning;
+            let gateway = clients.current.load_full();
+            let closing = async {
+                gateway.state.drain.closing().await;
+                tokio::time::sleep(SETTLE_TIME).await;
+            };
+            let begun = tokio::select! {
+                begun = timeout(gateway.timeouts.head, read_preface(&mut stream)) => begun,
+                () = closing => return,
+            };
+            let Ok(Ok((prefix, is_http_2))) = begun else {
+                return;
+            };
+            let stream = Prefixed::new(prefix, stream);
+            if is_http_2 {
+                clients.serve_http_2(stream, client, open);
+            } else {
+                clients.serve_http_1(stream, client, open);
+            }
+        });
+    }
+}
+
+/// Reads until it is certain whether the connection begins with the preface of HTTP/2. Returns what was read.
+async fn read_preface(stream: &mut TcpStream) -> io::Result<(Vec<u8>, bool)> {
+    let mut prefix = Vec::new();
+    loop {
+        match is_preface(&prefix) {
+            Preface::Yes => return Ok((prefix, true)),
+            Preface::No => return Ok((prefix, false)),
+            Preface::Maybe => {
+                if stream.read_buf(&mut prefix).await? == 0 {
+                    return Ok((prefix, false));
+                }
+            }
+        }
+    }
+}
+
+/// Whether the peer left at once, as a balancer's check of a port does.
+fn is_probe(cause: &NotEstablished) -> bool {
+    match cause {
+        NotEstablished::Tls(cause)
+        | NotEstablished::ProxyHeader(ProxyHeaderError::Ended(cause)) => {
+            matches!(
+                cause.kind(),
+                io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset
+            )
+        }
+        _ => false,
+    }
+}
+
+/// Counts a connection for its client, by what is open and by the rate of handshakes; `None` if that is too much.
+fn count_client(
+    open: OpenConnection,
+    client: IpAddr,
+    limits: &ConnectionLimits,
+    settings: &ListenerSettings,
+) -> Option<OpenConnection> {
+    let open = open.of(client, limits)?;
+    match settings.tls {
+        Some(_) => open.handshake(client, limits),
+        None => Some(open),
+    }
+}
+
+/// Closes a connection with a reset: nothing of it stays, here or in the kernel.
+fn refuse(stream: TcpStream) {
+    // If the option cannot be set, the connection is closed with a FIN.
+    let _ = set_socket_linger(&stream, Some(Duration::ZERO));
+}

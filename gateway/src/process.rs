@@ -1,0 +1,10 @@
+//! The running program: its start, reload, upgrade and stop, and what it shows of its state.
+
+pub(crate) mod certificate_watch;
+pub(crate) mod rate_sharing;
+pub(crate) mod readiness;
+pub(crate) mod reload;
+pub(crate) mod scrape;
+pub(crate) mod server;
+pub(crate) mod stop;
+pub(crate) mod upgrade;

@@ -1,0 +1,151 @@
+//! Adds up the debts of rate limits over all gateways on one store. CONTRACT 8.
+//!
+//! Once a second, each gateway reports what its keys have used, and learns their debts in all gateways together. Requests
+//! never wait for it: between two reports each gateway decides by the debts that it knows. If the store is unavailable, each
+//! gateway counts by itself.
+
+mod store;
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use arc_swap::ArcSwap;
+use ring::hmac;
+use signpost_kit::rate_limit::{Key, KeyedDebts, Subject, Used};
+use signpost_store::{Store, StoreError};
+use tokio::time::{MissedTickBehavior, interval};
+
+use self::store::{Added, HASH_BYTES, add_debts, delete_paid};
+use crate::{gateway::Gateway, process::reload::GatewayReload};
+
+/// Interval of reports. With G gateways, a key is served at most G - 1 times its burst, and as often two intervals of its
+/// rate, more often than by one gateway. CONTRACT 8.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Limit of the keys in a report, those with the highest debts: a flood of keys writes no more rows a second.
+const MAX_KEYS: usize = 4096;
+
+/// Reports from one deletion of paid debts to the next. A gateway adds at most [`MAX_KEYS`] rows with each report.
+const REPORTS_PER_DELETION: u32 = 10;
+
+/// Shares the debts of the current gateway with other processes.
+pub(crate) struct RateSharing {
+    current: Arc<ArcSwap<Gateway>>,
+    store: Store,
+    key: hmac::Key,
+    is_failing: bool,
+}
+
+impl RateSharing {
+    /// `None` in single-application mode, which has no store.
+    #[must_use]
+    pub(crate) fn new(reload: &GatewayReload, key: hmac::Key) -> Option<Self> {
+        let (_, store) = reload.store.as_ref()?;
+        Some(Self {
+            current: Arc::clone(&reload.current),
+            store: store.clone(),
+            key,
+            is_failing: false,
+        })
+    }
+
+    /// Reports until the process ends. While the debts are not shared, this does nothing.
+    pub(crate) async fn run(mut self) {
+        let mut turns = interval(INTERVAL);
+        turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut reports = 0_u32;
+        loop {
+            turns.tick().await;
+            let gateway = self.current.load_full();
+            let Some(debts) = gateway.rate_limits.shared_debts() else {
+                continue;
+            };
+            let mut outcome = self.report(debts.all(Instant::now())).await;
+            reports = reports.wrapping_add(1);
+            if reports.is_multiple_of(REPORTS_PER_DELETION) && !matches!(outcome, Some(Err(_))) {
+                outcome = Some(delete_paid(&self.store).await);
+            }
+            if let Some(outcome) = outcome {
+                self.log(outcome);
+            }
+        }
+    }
+
+    /// Reports what the keys have used, and applies their debts. `None` if there was nothing to report: that says nothing
+    /// about the store.
+    async fn report(&self, tables: [&KeyedDebts; 3]) -> Option<Result<(), StoreError>> {
+        let now = Instant::now();
+        let unreported = tables.map(|table| table.unreported(MAX_KEYS, now));
+        let mut all: Vec<(usize, Used)> = unreported
+            .into_iter()
+            .enumerate()
+            .flat_map(|(table, found)| found.into_iter().map(move |used| (table, used)))
+            .collect();
+        all.sort_unstable_by_key(|(_, used)| std::cmp::Reverse(used.fullness));
+        all.truncate(MAX_KEYS);
+        if all.is_empty() {
+            return None;
+        }
+        let added = all.iter().map(|(_, used)| Added {
+            hash: self.hash(used),
+            cost: used.cost(),
+        });
+        let added: Vec<_> = added.collect();
+        let debts = add_debts(&self.store, added.clone()).await;
+        let now = Instant::now();
+        for ((table, used), Added { hash, .. }) in all.iter().zip(&added) {
+            match &debts {
+                Ok(debts) => {
+                    if let Some(debt) = debts.get(hash) {
+                        tables[*table].reported(used, *debt, now);
+                    }
+                }
+                Err(_) => tables[*table].not_reported(used, now),
+            }
+        }
+        Some(debts.map(drop))
+    }
+
+    /// The key in the store: the same at all gateways, and without the master key it does not tell an address.
+    fn hash(&self, used: &Used) -> [u8; HASH_BYTES] {
+        let Used { key, rate, .. } = used;
+        let Key { rule, subject } = key;
+        let mut context = hmac::Context::with_key(&self.key);
+        context.update(&rule.to_be_bytes());
+        // A debt is of no use for another rate.
+        context.update(&rate.per_second.get().to_be_bytes());
+        context.update(&rate.burst.get().to_be_bytes());
+        match subject {
+            Subject::Application(id) => {
+                context.update(b"a");
+                context.update(&id.to_be_bytes());
+            }
+            Subject::Network(network) => {
+                context.update(b"n");
+                context.update(network.to_string().as_bytes());
+            }
+        }
+        let mut hash = [0; HASH_BYTES];
+        hash.copy_from_slice(context.sign().as_ref());
+        hash
+    }
+
+    fn log(&mut self, outcome: Result<(), StoreError>) {
+        match outcome {
+            Err(error) if !self.is_failing => {
+                self.is_failing = true;
+                tracing::warn!(
+                    cause = %format_args!("{:#}", anyhow::Error::new(error)),
+                    "rate limits cannot be shared, so this gateway counts by itself: {{cause}}"
+                );
+            }
+            Ok(()) if self.is_failing => {
+                self.is_failing = false;
+                tracing::info!("rate limits are shared again");
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! What `/readyz` of the gateway's management listener says. CONTRACT 10. The listener is
+//! `signpost_kit::management`.
+
+use std::{
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use arc_swap::ArcSwap;
+use http::{Response, StatusCode};
+use signpost_kit::{
+    http_server::HttpTimeouts,
+    management::{Readiness, text},
+    shutdown::Phase,
+};
+use signpost_store::Store;
+use tokio::net::TcpStream;
+
+use crate::{config::Timeouts, gateway::Gateway, process::certificate_watch::certificates};
+
+/// Timeout of the readiness check's connection to `listen`: a local connect is immediate, unless the port is not
+/// served.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// What decides whether the gateway is ready.
+pub(crate) struct GatewayReadiness {
+    /// The address that clients call.
+    pub listen: SocketAddr,
+    /// The store of applications; `None` in single-application mode.
+    pub store: Option<Store>,
+    /// The gateway with the current configuration.
+    pub current: Arc<ArcSwap<Gateway>>,
+}
+
+impl GatewayReadiness {
+    /// The store that requests need, if any.
+    fn store_of<'a>(&'a self, gateway: &'a Gateway) -> Option<&'a Store> {
+        let accounts = || gateway.state.accounts.get().map(|accounts| &accounts.store);
+        let needs_accounts = gateway.versions.check_accounts();
+        let of_accounts = || needs_accounts.then(accounts).flatten();
+        self.store.as_ref().or_else(of_accounts)
+    }
+}
+
+impl Readiness for GatewayReadiness {
+    fn has_metrics(&self) -> bool {
+        self.current.load().metrics.is_some()
+    }
+
+    fn timeouts(&self) -> HttpTimeouts {
+        let Timeouts {
+            head, idle, send, ..
+        } = self.current.load().timeouts;
+        HttpTimeouts { head, idle, send }
+    }
+
+    async fn readiness(&self, phase: Phase) -> Response<String> {
+        let gateway = self.current.load_full();
+        if gateway.state.drain.is_draining() {
+            // After a hand-over a new process serves here. This one answers on connections that it had accepted.
+            if phase >= Phase::Closing {
+                return text(StatusCode::OK, "ready\n");
+            }
+            return text(StatusCode::SERVICE_UNAVAILABLE, "stopping\n");
+        }
+        // The management listener may be up before the clients' listener.
+        let accepts = tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(self.listen)).await;
+        if !matches!(accepts, Ok(Ok(_))) {
+            return text(StatusCode::SERVICE_UNAVAILABLE, "not listening yet\n");
+        }
+        if let Some(store) = self.store_of(&gateway)
+            && store.probe().await.is_err()
+        {
+            return text(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "the store is unavailable\n",
+            );
+        }
+        // Routes and canaries are reported, too, but do not decide: logins need the versions' own backends.
+        let backends = gateway.versions.iter().map(|version| {
+            let backend = version.own();
+            let balancer = gateway.balancers[backend.number].as_ref();
+            let addresses = balancer.map_or(1, |balancer| balancer.len());
+            (&backend.name, addresses)
+        });
+        let rejections = &gateway.state.secret_rejections;
+        let report = rejections.report(Instant::now(), backends);
+        if let Some(report) = report.as_ref().filter(|report| report.is_down) {
+            return text(
+                StatusCode::SERVICE_UNAVAILABLE,
+                format!("{}\n", report.text),
+            );
+        }
+        let now = gateway.state.clock.now();
+        let expiring = certificates(&gateway).filter_map(|one| one.expiry_warning(now));
+        let details: Vec<_> = report
+            .map(|report| report.text)
+            .into_iter()
+            .chain(expiring)
+            .collect();
+        if details.is_empty() {
+            return text(StatusCode::OK, "ready\n");
+        }
+        text(
+            StatusCode::OK,
+            format!("ready, but {}\n", details.join("; ")),
+        )
+    }
+}

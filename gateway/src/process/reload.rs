@@ -1,0 +1,216 @@
+//! Reloading the configuration: a new gateway replaces the current one, and takes over its state.
+
+use std::{net::SocketAddr, path::Path, sync::Arc};
+
+use anyhow::bail;
+use arc_swap::ArcSwap;
+use sd_notify::NotifyState;
+use signpost_kit::{
+    config::{ConfigError, Loaded},
+    logging::{Logging, log_warnings},
+    reload::Reload,
+    service_manager::notify_service_manager,
+    shutdown::Phase,
+};
+use signpost_store::{Store, StoreSettings};
+use tokio::sync::{Mutex, Notify, watch};
+
+use crate::{
+    config::{Applications, Backend, Config},
+    directory::{
+        accounts::open::open_accounts,
+        apps::{directory::AppDirectory, open::warn_of_unusable_defaults},
+    },
+    downstream::sockets::ListeningSockets,
+    gateway::Gateway,
+    process::upgrade::{NewProcess, terminate},
+    upstream::routing::{
+        monitor::{BackendMonitor, resolve_all},
+        status::BackendStatus,
+    },
+};
+
+/// Keys that need a restart: listeners, threads and the store. A dot at the end means all keys of the table.
+const NEED_RESTART: [&str; 7] = [
+    "listen",
+    "management.",
+    "threads",
+    "store",
+    "postgres.",
+    "applications",
+    "applications.master_key",
+];
+
+/// The parts of a running gateway that a reload replaces or needs.
+pub(crate) struct GatewayReload {
+    /// The gateway with the current configuration.
+    pub(crate) current: Arc<ArcSwap<Gateway>>,
+    /// Monitors the addresses of its versions.
+    pub(crate) monitor: Mutex<BackendMonitor>,
+    /// The process' log.
+    pub(crate) log: Logging,
+    /// The addresses of the clients' listeners, fixed until a restart.
+    pub(crate) addresses: Vec<SocketAddr>,
+    /// The management listener, fixed until a restart.
+    pub(crate) management: SocketAddr,
+    /// The store of applications; `None` in single-application mode.
+    pub(crate) store: Option<(StoreSettings, Store)>,
+    /// The settings of the store, fixed until a restart.
+    pub(crate) store_settings: StoreSettings,
+    /// What an upgrade hands over.
+    pub(crate) upgrade: Upgrade,
+}
+
+/// What an upgrade hands over, and whom it tells.
+pub(crate) struct Upgrade {
+    /// Starts the program's new file.
+    pub(crate) new_process: NewProcess,
+    /// The listening sockets.
+    pub(crate) sockets: Arc<ListeningSockets>,
+    /// The phase of the management listener.
+    pub(crate) management: watch::Sender<Phase>,
+    /// Begins the stop of this process.
+    pub(crate) handed_over: Arc<Notify>,
+}
+
+impl Reload for GatewayReload {
+    type Config = Config;
+
+    fn load(&self, file: &Path) -> Result<Loaded<Config>, ConfigError> {
+        Config::load_settings(file)
+    }
+
+    fn needs_restart(&self, key: &str, changed: &[&str]) -> bool {
+        let is_below = |section: &str| section.ends_with('.') && key.starts_with(section);
+        // A change between one application and many: the store is only opened at start.
+        let is_of_mode = key.starts_with("application") && changed.contains(&"applications");
+        // The address of a [[listen]] table; its other keys are reloaded.
+        let is_listener = key.starts_with("listen[") && key.ends_with("].address");
+        is_of_mode
+            || is_listener
+            || NEED_RESTART
+                .iter()
+                .any(|known| *known == key || is_below(known))
+    }
+
+    async fn apply(&self, config: Config) -> anyhow::Result<()> {
+        self.reject_own_addresses(&config)?;
+        let before = self.current.load_full();
+        let apps = reloaded_apps(&before.apps, &config.applications).await?;
+        if config.versions.check_accounts() {
+            self.open_accounts(&before).await?;
+        }
+        let log = self.log.prepare(&config.log).await?;
+        log_warnings(&config.warnings());
+        let gateway = Arc::new(before.with_config(config, apps)?);
+        let is_new = |one: &Arc<_>| !before.balancers().any(|known| Arc::ptr_eq(&known, one));
+        let new: Vec<_> = gateway.balancers().filter(is_new).collect();
+        // Resolves names before the first request needs them.
+        resolve_all(&new).await;
+        log.apply();
+        self.monitor.lock().await.follow(gateway.balancers());
+        self.current.store(Arc::clone(&gateway));
+        before.apps.retire(&gateway.apps);
+        if let Some((settings, store)) = &self.store {
+            warn_of_unusable_defaults(settings, &gateway.versions, store);
+        }
+        Ok(())
+    }
+
+    async fn upgrade(&self) -> anyhow::Result<String> {
+        let state = Arc::clone(&self.current.load().state);
+        if state.drain.is_draining() {
+            bail!("the gateway is stopping");
+        }
+        let Upgrade {
+            new_process,
+            sockets,
+            management,
+            handed_over,
+        } = &self.upgrade;
+        let (new_process, sockets) = (new_process.clone(), Arc::clone(sockets));
+        let started = tokio::task::spawn_blocking(move || new_process.start(&sockets));
+        let new = started.await?.inspect_err(|error| {
+            tracing::error!(
+                cause = %format_args!("{error:#}"),
+                "not upgraded, this process goes on: {{cause}}"
+            );
+        })?;
+        if state.drain.is_draining() {
+            terminate(new);
+            bail!("the gateway is stopping");
+        }
+        notify_service_manager(&[NotifyState::MainPid(new)]);
+        // Two processes must not answer on it: one is ready, the other is stopping.
+        management.send_replace(Phase::Closing);
+        handed_over.notify_one();
+        Ok(format!(
+            "process {new} serves; process {} finishes its requests, then it ends",
+            std::process::id()
+        ))
+    }
+
+    fn status(&self) -> anyhow::Result<String> {
+        let gateway = self.current.load();
+        let status = |backend: &Arc<Backend>| BackendStatus {
+            backend: backend.name.to_string(),
+            addresses: gateway.address_status(backend),
+        };
+        let backends: Vec<_> = gateway.versions.backends().map(status).collect();
+        Ok(serde_json::to_string(&backends)?)
+    }
+
+    fn health_address(&self) -> SocketAddr {
+        self.management
+    }
+}
+
+impl GatewayReload {
+    /// Opens the store of accounts if this is the first configuration that needs it.
+    async fn open_accounts(&self, gateway: &Gateway) -> anyhow::Result<()> {
+        if gateway.state.accounts.get().is_none() {
+            let settings = self.store_settings.clone();
+            let opened = tokio::task::spawn_blocking(move || open_accounts(&settings)).await??;
+            // Reloads run one after the other, so nothing else has set it.
+            let _ = gateway.state.accounts.set(opened);
+        }
+        Ok(())
+    }
+
+    /// Refuses a backend at an address that the gateway listens on now. The file was only checked against its own
+    /// `listen`, which may take effect after a restart.
+    fn reject_own_addresses(&self, config: &Config) -> anyhow::Result<()> {
+        let mut own = self.addresses.clone();
+        own.push(self.management);
+        match config
+            .versions
+            .backends()
+            .find(|one| one.upstream.is_at(&own))
+        {
+            Some(backend) => bail!(
+                "versions.{}: until a restart, the gateway itself listens on this backend's address",
+                backend.name
+            ),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The applications of the new configuration: its single key, or those of the store, which stays open.
+async fn reloaded_apps(
+    before: &AppDirectory,
+    config: &Applications,
+) -> anyhow::Result<AppDirectory> {
+    Ok(match (before, config) {
+        (AppDirectory::Single(_), Applications::Single(key)) => AppDirectory::single(key.clone()),
+        (AppDirectory::Multi(apps), Applications::Multi(multi)) => {
+            let (apps, entries) = (Arc::clone(apps), multi.cache_entries);
+            let sized = tokio::task::spawn_blocking(move || apps.resized(entries));
+            AppDirectory::Multi(sized.await?)
+        }
+        (before, _) => before.clone(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,96 @@
+//! What a reload frees, keeps and refuses.
+
+use std::sync::Weak;
+
+use super::*;
+use crate::{
+    config::tests::{MINIMAL, load},
+    request::drain::Drain,
+    upstream::routing::Balancer,
+};
+
+/// A configuration with two versions; each number gives another one.
+fn config(number: usize) -> Config {
+    let backends = format!(
+        "backends = ['127.0.0.1:{}', '127.0.0.2:7001', 'localhost:{}']\nhealth = {{ interval_seconds = 3600 }}",
+        7000 + number,
+        7000 + number
+    );
+    let text = MINIMAL.replace("backend = '127.0.0.1:7001'", &backends);
+    let more = format!(
+        "[versions.v2]\nbackends = ['127.0.0.1:1', '127.0.0.1:2']\n[limits]\nparams = {}\n",
+        100 + number
+    );
+    load(&format!("{text}{more}")).unwrap()
+}
+
+fn reload(first: Config) -> GatewayReload {
+    let Applications::Single(key) = &first.applications else {
+        unreachable!("the configuration has one application")
+    };
+    let apps = AppDirectory::single(key.clone());
+    let addresses = first.listeners.iter().map(|one| one.address).collect();
+    let (management, store_settings) = (first.management.listen, first.store.clone());
+    let gateway = Gateway::new(first, apps, Arc::new(Drain::new()), None).unwrap();
+    GatewayReload {
+        current: Arc::new(ArcSwap::from_pointee(gateway)),
+        monitor: Mutex::default(),
+        log: Logging::unused(),
+        addresses,
+        management,
+        store: None,
+        store_settings,
+        upgrade: Upgrade {
+            new_process: NewProcess::new(Path::new("gateway.toml")).unwrap(),
+            sockets: Arc::default(),
+            management: watch::Sender::new(Phase::Serving),
+            handed_over: Arc::default(),
+        },
+    }
+}
+
+/// The balancer of the version with this number.
+fn balancer(reload: &GatewayReload, number: usize) -> Arc<Balancer> {
+    let gateway = reload.current.load();
+    Arc::clone(gateway.balancers[number].as_ref().unwrap())
+}
+
+#[tokio::test]
+async fn what_a_reload_replaces_is_freed() {
+    let reload = reload(config(0));
+    let mut gateways: Vec<Weak<Gateway>> = Vec::new();
+    let mut balancers: Vec<Weak<Balancer>> = Vec::new();
+    let unchanged = Arc::downgrade(&balancer(&reload, 1));
+    for number in 1..=50 {
+        gateways.push(Arc::downgrade(&reload.current.load_full()));
+        balancers.push(Arc::downgrade(&balancer(&reload, 0)));
+        reload.apply(config(number)).await.unwrap();
+    }
+    // Tasks that were aborted end at their next turn.
+    tokio::task::yield_now().await;
+    let left = gateways.iter().filter(|one| one.strong_count() > 0).count();
+    assert_eq!(left, 0, "of the old gateways");
+    let left = balancers
+        .iter()
+        .filter(|one| one.strong_count() > 0)
+        .count();
+    assert_eq!(left, 0, "of the old balancers");
+    // The unchanged balancer is still in use, and monitored once.
+    let unchanged = unchanged.upgrade().unwrap();
+    assert!(Arc::ptr_eq(&unchanged, &balancer(&reload, 1)));
+    assert_eq!(reload.current.load().generation, 50);
+}
+
+#[tokio::test]
+async fn a_backend_is_refused_at_an_address_that_the_gateway_still_listens_on() {
+    let reload = reload(config(0));
+    let mut next = config(1);
+    // The file changes `listen`, which takes effect after a restart.
+    next.listeners[0].address = "127.0.0.1:9".parse().unwrap();
+    let moved = MINIMAL.replace("127.0.0.1:7001", "127.0.0.1:8080");
+    let moved = load(&format!("listen = '127.0.0.1:9'\n{moved}")).unwrap();
+    next.versions = moved.versions;
+    let error = reload.apply(next).await.unwrap_err();
+    assert!(error.to_string().contains("versions.v1"), "{error}");
+    assert_eq!(reload.current.load().generation, 0);
+}

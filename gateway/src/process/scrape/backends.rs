@@ -1,0 +1,167 @@
+//! Backends: the state of their addresses, failures and retries, and the connections to them.
+
+use std::{fmt, time::Instant};
+
+use signpost_kit::metrics::{Family, Scrape};
+
+use crate::{
+    gateway::Gateway,
+    upstream::{
+        backend::{
+            pool,
+            taken::{Taken, TakenConnections},
+        },
+        routing::{
+            counts::{BackendCounts, FailureCause},
+            status::{AddressHealth, AddressStatus},
+        },
+    },
+};
+
+/// Limit of addresses of one backend that the metrics show: a name may resolve to any number. The first ones in their
+/// order are shown.
+pub(super) const MAX_SHOWN_ADDRESSES: usize = 256;
+
+const HEALTHY: Family = Family {
+    name: "signpost_backend_healthy",
+    help: "1 if the address gets requests, 0 if it is unhealthy or ejected",
+};
+const AVAILABLE: Family = Family {
+    name: "signpost_backend_available",
+    help: "1 if requests to the backend can be forwarded, 0 if no address is healthy or known",
+};
+const IN_FLIGHT: Family = Family {
+    name: "signpost_backend_in_flight",
+    help: "Requests in flight, where the balancer counts them",
+};
+const EJECTIONS: Family = Family {
+    name: "signpost_backend_ejections",
+    help: "Ejections of addresses",
+};
+const CHECKS: Family = Family {
+    name: "signpost_backend_health_checks",
+    help: "Health checks",
+};
+const RETRIES: Family = Family {
+    name: "signpost_backend_retries",
+    help: "Requests that were sent to another address, or once more",
+};
+const FAILURES: Family = Family {
+    name: "signpost_backend_failures",
+    help: "Failed attempts, each once",
+};
+const CONNECTIONS: Family = Family {
+    name: "signpost_backend_connections",
+    help: "Connections taken for a request: reused, new, failed",
+};
+const IDLE: Family = Family {
+    name: "signpost_backend_idle_connections",
+    help: "Idle connections in the pools of all threads",
+};
+const SECRET_REJECTIONS: Family = Family {
+    name: "signpost_secret_rejections",
+    help: "Backends that reject the gateway's secret",
+};
+
+/// A backend of the current configuration.
+struct ShownBackend<'g> {
+    name: String,
+    is_available: bool,
+    addresses: Vec<AddressStatus>,
+    counts: &'g BackendCounts,
+}
+
+/// Writes the families.
+pub(super) fn write(gateway: &Gateway, scrape: &mut Scrape<'_>) -> fmt::Result {
+    let backends = gateway.versions.backends().map(|backend| {
+        let mut addresses = gateway.address_status(backend);
+        addresses.truncate(MAX_SHOWN_ADDRESSES);
+        ShownBackend {
+            name: backend.name.to_string(),
+            is_available: gateway.is_available(backend),
+            addresses,
+            counts: &gateway.backend_counts[backend.number],
+        }
+    });
+    let backends: Vec<_> = backends.collect();
+    write_addresses(&backends, scrape)?;
+    write_counts(&backends, scrape)?;
+    write_connections(gateway.backends.taken(), scrape)?;
+    scrape.gauge(SECRET_REJECTIONS, |add| {
+        let rejections = gateway.state.secret_rejections.current(Instant::now());
+        add(&[], rejections.len() as u64)
+    })
+}
+
+/// The state of the addresses. One that the configuration or the name has no more is not shown.
+fn write_addresses(backends: &[ShownBackend<'_>], scrape: &mut Scrape<'_>) -> fmt::Result {
+    let each = || {
+        backends.iter().flat_map(|backend| {
+            let addresses = backend.addresses.iter();
+            addresses.map(|address| (backend.name.as_str(), address))
+        })
+    };
+    scrape.gauge(HEALTHY, |add| {
+        each().try_for_each(|(backend, status)| {
+            let labels = [("backend", backend), ("address", &*status.address)];
+            let is_healthy = gets_requests(status.health);
+            add(&labels, u64::from(is_healthy))
+        })
+    })?;
+    scrape.gauge(AVAILABLE, |add| {
+        let mut backends = backends.iter();
+        backends.try_for_each(|one| add(&[("backend", &one.name)], u64::from(one.is_available)))
+    })?;
+    scrape.gauge(IN_FLIGHT, |add| {
+        each().try_for_each(|(backend, status)| {
+            let labels = [("backend", backend), ("address", &*status.address)];
+            let in_flight = status.in_flight;
+            in_flight.map_or(Ok(()), |in_flight| add(&labels, in_flight as u64))
+        })
+    })
+}
+
+/// Whether an address gets requests.
+const fn gets_requests(health: AddressHealth) -> bool {
+    match health {
+        AddressHealth::Healthy | AddressHealth::Unchecked => true,
+        AddressHealth::Unhealthy | AddressHealth::Ejected | AddressHealth::Unknown => false,
+    }
+}
+
+/// What was counted of each backend.
+fn write_counts(backends: &[ShownBackend<'_>], scrape: &mut Scrape<'_>) -> fmt::Result {
+    scrape.counter(EJECTIONS, |add| {
+        let mut backends = backends.iter();
+        backends.try_for_each(|one| add(&[("backend", &one.name)], one.counts.ejections()))
+    })?;
+    scrape.counter(CHECKS, |add| {
+        backends.iter().try_for_each(|one| {
+            let (passed, failed) = one.counts.checks();
+            add(&[("backend", &one.name), ("result", "passed")], passed)?;
+            add(&[("backend", &one.name), ("result", "failed")], failed)
+        })
+    })?;
+    scrape.counter(RETRIES, |add| {
+        let mut backends = backends.iter();
+        backends.try_for_each(|one| add(&[("backend", &one.name)], one.counts.retries()))
+    })?;
+    scrape.counter(FAILURES, |add| {
+        backends.iter().try_for_each(|one| {
+            let mut causes = FailureCause::ALL.into_iter();
+            causes.try_for_each(|cause| {
+                let labels = [("backend", &*one.name), ("cause", cause.as_str())];
+                add(&labels, one.counts.failures(cause))
+            })
+        })
+    })
+}
+
+/// The connections to all backends.
+fn write_connections(taken: &TakenConnections, scrape: &mut Scrape<'_>) -> fmt::Result {
+    scrape.counter(CONNECTIONS, |add| {
+        let mut results = Taken::ALL.into_iter();
+        results.try_for_each(|result| add(&[("result", result.as_str())], taken.value(result)))
+    })?;
+    scrape.gauge(IDLE, |add| add(&[], pool::idle_connections() as u64))
+}

@@ -1,0 +1,57 @@
+//! Clients' connections, and HTTP/2 streams.
+
+use std::fmt;
+
+use signpost_kit::metrics::{Family, Scrape};
+
+use crate::{
+    gateway::Gateway,
+    limits::connections::{ConnectionStates, RefusalCause},
+};
+
+const CONNECTIONS: Family = Family {
+    name: "signpost_connections",
+    help: "Open connections of clients, by state: negotiating, active, idle",
+};
+const ACCEPTED: Family = Family {
+    name: "signpost_connections_accepted",
+    help: "Accepted connections, by the listener's address; those that are refused afterwards, too",
+};
+const REFUSED: Family = Family {
+    name: "signpost_connections_refused",
+    help: "Connections that a limit closed with a reset, and failed handshakes",
+};
+const STREAMS: Family = Family {
+    name: "signpost_http2_streams",
+    help: "Open HTTP/2 streams",
+};
+
+/// Writes the families.
+pub(super) fn write(gateway: &Gateway, scrape: &mut Scrape<'_>) -> fmt::Result {
+    let connections = &gateway.state.open_connections;
+    scrape.gauge(CONNECTIONS, |add| {
+        let ConnectionStates {
+            negotiating,
+            active,
+            idle,
+        } = connections.states(gateway.state.drain.serving());
+        add(&[("state", "negotiating")], negotiating)?;
+        add(&[("state", "active")], active)?;
+        add(&[("state", "idle")], idle)
+    })?;
+    scrape.counter(ACCEPTED, |add| {
+        let mut listeners = gateway.listeners.iter().enumerate();
+        listeners.try_for_each(|(number, listener)| {
+            let address = listener.address.to_string();
+            add(&[("listener", &address)], connections.accepted(number))
+        })
+    })?;
+    scrape.counter(REFUSED, |add| {
+        let mut causes = RefusalCause::ALL.into_iter();
+        causes.try_for_each(|cause| {
+            let refused = connections.refused(cause);
+            add(&[("cause", cause.as_str())], refused)
+        })
+    })?;
+    scrape.gauge(STREAMS, |add| add(&[], connections.open_streams()))
+}

@@ -1,0 +1,332 @@
+//! The reasons to reject a request: one closed list, with whose error each is.
+
+use std::{borrow::Cow, error::Error as StdError, time::Duration};
+
+use gateway_protocol::{
+    log_text,
+    problem::ProblemCode,
+    sign::{SignTime, Window, explain::Slip},
+};
+use signpost_kit::rate_limit::QuotaExceeded;
+
+use crate::request::quotas::{Policy, RequestLimit};
+
+type Cause = Box<dyn StdError + Send + Sync>;
+
+/// The key of the hint for a `time` in seconds.
+pub(crate) const HINT_SECONDS: &str = "hint_seconds";
+
+/// The key of the hint for a `time` in microseconds.
+pub(crate) const HINT_MICROSECONDS: &str = "hint_microseconds";
+
+/// Why a request is rejected.
+#[derive(Debug, thiserror::Error)]
+pub enum Rejection {
+    /// Client error: not HTTP, or framed so that two parsers could read it differently. A bare 400.
+    #[error("not HTTP: {0}")]
+    NotHttp(&'static str),
+    /// Client error: the path or `Host` is malformed.
+    #[error("the target is malformed")]
+    TargetInvalid,
+    /// Client error: an invalid escape, an unescaped character, or not UTF-8.
+    #[error("the parameters are malformed")]
+    ParamsMalformed,
+    /// Client error: too many parameters.
+    #[error("more than {limit} parameters")]
+    ParamsTooMany {
+        /// The limit.
+        limit: usize,
+    },
+    /// Client error: `time`, `sign` or `app` appears twice.
+    #[error("the parameter {name} appears twice")]
+    ParamDuplicated {
+        /// The parameter.
+        name: &'static str,
+    },
+    /// Client error: the query is too long.
+    #[error("the query is longer than {limit} bytes")]
+    QueryTooLong {
+        /// The limit, in bytes.
+        limit: usize,
+    },
+    /// Client error: the head is too large.
+    #[error("the head has more than {bytes} bytes or {headers} headers")]
+    HeadTooLarge {
+        /// The limit of bytes.
+        bytes: usize,
+        /// The limit of headers.
+        headers: usize,
+    },
+    /// Client error, or a slow network: head or body did not arrive in time.
+    #[error("head or body was not received within {} s", limit.as_secs())]
+    RequestTimeout {
+        /// The timeout of the head or the body.
+        limit: Duration,
+    },
+    /// Client error: the method is not allowed.
+    #[error("the method is neither GET nor POST")]
+    MethodNotAllowed,
+    /// Client error: a convention header appears twice.
+    #[error("the header {name} appears twice")]
+    HeaderDuplicated {
+        /// The header.
+        name: String,
+    },
+    /// Client error: a GET with a body.
+    #[error("a GET with a body")]
+    BodyNotAllowed,
+    /// Client error: not a form, another charset, or a content encoding.
+    #[error("the body is not a UTF-8 form")]
+    ContentTypeUnsupported,
+    /// Client error: the body is too large.
+    #[error("the body is larger than {limit} bytes")]
+    BodyTooLarge {
+        /// The limit, in bytes.
+        limit: usize,
+    },
+    /// Client error: the application header is missing.
+    #[error("the application is missing")]
+    AppMissing {
+        /// The missing header.
+        header: String,
+    },
+    /// Client error: no application has the ident.
+    #[error("unknown application")]
+    AppNotFound {
+        /// The ident as sent, made safe for the log.
+        sent: Box<str>,
+    },
+    /// An operator disabled the application.
+    #[error("the application is disabled")]
+    AppDisabled {
+        /// Its ident.
+        ident: Box<str>,
+    },
+    /// Client error: parameters without `time`.
+    #[error("the time is missing")]
+    TimeMissing,
+    /// Client error: `time` is not in milliseconds since the epoch.
+    #[error("the time is malformed")]
+    TimeInvalid {
+        /// Whether it looks like seconds.
+        looks_like_seconds: bool,
+    },
+    /// Client error: its clock is wrong, or an old request was sent again.
+    #[error("time {time} is outside the window around {now}")]
+    TimeOutOfWindow {
+        /// The request's time.
+        time: SignTime,
+        /// The gateway's time.
+        now: SignTime,
+        /// The allowed deviation.
+        window: Window,
+    },
+    /// Client error: parameters without `sign`.
+    #[error("the signature is missing")]
+    SignMissing,
+    /// Client error: another key, another sign profile, or changed parameters.
+    #[error("the signature does not match ({slip:?})")]
+    SignMismatch {
+        /// The mistake that explains it, if found.
+        slip: Option<Slip>,
+    },
+    /// Client error: the same signature a second time.
+    #[error("the request was replayed")]
+    RequestReplayed,
+    /// Client error: the replay memory has no room for another of the application's signatures.
+    #[error("the application's replay memory is full")]
+    RateLimited {
+        /// Time until the memory has room again, at the latest.
+        retry_after: Duration,
+    },
+    /// Error of the client or others in its network: too many unsigned requests.
+    #[error("too many unsigned requests from the client's network")]
+    AddressRateLimited {
+        /// Time until the next one is served.
+        retry_after: Duration,
+    },
+    /// Client error: too many requests of an application, or error of a client address or others in its network.
+    #[error("the rate limit is exceeded: {}", policy.as_str())]
+    QuotaExceeded {
+        /// The limit.
+        policy: Policy,
+        /// Time until a request is served again, and what the limit leaves.
+        exceeded: QuotaExceeded,
+    },
+    /// Client error: an unknown version.
+    #[error("unknown version")]
+    VersionUnknown {
+        /// The configured versions.
+        known: String,
+    },
+    /// Client error: the version is past its sunset.
+    #[error("the version is retired")]
+    VersionRetired {
+        /// What to do instead.
+        migration: Migration,
+    },
+    /// An operator switched the version off for a while, before its sunset.
+    #[error("the version has a brown-out")]
+    VersionBrownout {
+        /// What to do instead.
+        migration: Migration,
+        /// Time until the version is served again.
+        retry_after: Duration,
+    },
+    /// Client error: the route needs an account, and the request has no credential.
+    #[error("the credential is missing")]
+    AuthorizationMissing,
+    /// Client error: the credential is malformed, unknown, expired, revoked, or another application's.
+    #[error("the credential is invalid")]
+    AuthorizationInvalid,
+    /// Server error: the store does not respond.
+    #[error("the store is unavailable")]
+    StoreUnavailable(#[source] Cause),
+    /// Server error: the backend refused or closed the connection, or its answer is malformed.
+    #[error("the backend failed: {why}")]
+    BackendUnreachable {
+        /// The cause, for the log. It contains nothing of the request.
+        why: String,
+    },
+    /// Server error: every address of the backend is ejected or unhealthy, or none is known.
+    #[error("no address of {backend} is healthy")]
+    NoHealthyBackend {
+        /// The backend's name.
+        backend: String,
+    },
+    /// Operator error: the backend rejects the gateway's secret.
+    #[error("the backend rejects this gateway's gateway_secret")]
+    GatewaySecretRejected,
+    /// Server error: a timeout of the backend passed.
+    #[error("the backend did not answer in time")]
+    BackendTimeout,
+    /// No error: the client disconnected, and gets no response.
+    #[error("the client disconnected")]
+    ClientDisconnected,
+    /// Server error: a bug.
+    #[error("internal: {0}")]
+    Internal(Cow<'static, str>),
+}
+
+/// Where the clients of a version should go.
+#[derive(Debug)]
+pub struct Migration {
+    /// The versions that are neither deprecated nor ended; empty if there is none.
+    pub(crate) versions: String,
+    /// A page about the migration.
+    pub(crate) link: Option<Box<str>>,
+}
+
+impl Rejection {
+    /// The problem code of the response; `None` for a bare 400, or if the client has disconnected.
+    #[must_use]
+    pub(crate) fn code(&self) -> Option<ProblemCode> {
+        Some(match self {
+            Self::NotHttp(_) | Self::ClientDisconnected => return None,
+            Self::TargetInvalid => ProblemCode::TargetInvalid,
+            Self::ParamsMalformed => ProblemCode::ParamsMalformed,
+            Self::ParamsTooMany { .. } => ProblemCode::ParamsTooMany,
+            Self::ParamDuplicated { .. } => ProblemCode::ParamDuplicated,
+            Self::QueryTooLong { .. } => ProblemCode::UriTooLong,
+            Self::HeadTooLarge { .. } => ProblemCode::HeadersTooLarge,
+            Self::RequestTimeout { .. } => ProblemCode::RequestTimeout,
+            Self::MethodNotAllowed => ProblemCode::MethodNotAllowed,
+            Self::HeaderDuplicated { .. } => ProblemCode::HeaderDuplicated,
+            Self::BodyNotAllowed => ProblemCode::BodyNotAllowed,
+            Self::ContentTypeUnsupported => ProblemCode::ContentTypeUnsupported,
+            Self::BodyTooLarge { .. } => ProblemCode::BodyTooLarge,
+            Self::AppMissing { .. } => ProblemCode::AppMissing,
+            Self::AppNotFound { .. } => ProblemCode::AppNotFound,
+            Self::AppDisabled { .. } => ProblemCode::AppDisabled,
+            Self::TimeMissing => ProblemCode::TimeMissing,
+            Self::TimeInvalid { .. } => ProblemCode::TimeInvalid,
+            Self::TimeOutOfWindow { .. } => ProblemCode::TimeOutOfWindow,
+            Self::SignMissing => ProblemCode::SignMissing,
+            Self::SignMismatch { .. } => ProblemCode::SignMismatch,
+            Self::RequestReplayed => ProblemCode::RequestReplayed,
+            Self::RateLimited { .. }
+            | Self::AddressRateLimited { .. }
+            | Self::QuotaExceeded { .. } => ProblemCode::RateLimited,
+            Self::VersionUnknown { .. } => ProblemCode::VersionUnknown,
+            Self::VersionRetired { .. } => ProblemCode::VersionRetired,
+            Self::VersionBrownout { .. } => ProblemCode::VersionBrownout,
+            Self::AuthorizationMissing => ProblemCode::AuthorizationMissing,
+            Self::AuthorizationInvalid => ProblemCode::AuthorizationInvalid,
+            Self::StoreUnavailable(_) => ProblemCode::StoreUnavailable,
+            Self::BackendUnreachable { .. } | Self::GatewaySecretRejected => {
+                ProblemCode::BackendUnreachable
+            }
+            Self::NoHealthyBackend { .. } => ProblemCode::NoHealthyBackend,
+            Self::BackendTimeout => ProblemCode::BackendTimeout,
+            Self::Internal(_) => ProblemCode::Internal,
+        })
+    }
+
+    /// Creates [`Self::AppNotFound`] from the ident as sent.
+    #[must_use]
+    pub(crate) fn app_not_found(sent: &[u8]) -> Self {
+        Self::AppNotFound {
+            sent: log_text::ident(sent).into(),
+        }
+    }
+
+    /// The limit that the request exceeds.
+    #[must_use]
+    pub(crate) fn limit(&self) -> Option<RequestLimit> {
+        match self {
+            Self::RateLimited { .. } => Some(RequestLimit::ReplayMemory),
+            Self::AddressRateLimited { .. } => Some(RequestLimit::Unsigned),
+            Self::QuotaExceeded { policy, .. } => Some((*policy).into()),
+            _ => None,
+        }
+    }
+
+    /// The ident in the request, if its application is unknown or disabled.
+    #[must_use]
+    pub(crate) fn app_ident(&self) -> Option<&str> {
+        match self {
+            Self::AppNotFound { sent: ident } | Self::AppDisabled { ident } => Some(ident),
+            _ => None,
+        }
+    }
+
+    /// The key of the response's hint in the language files, if it has one. CONTRACT 3.
+    #[must_use]
+    pub(crate) fn hint_key(&self) -> Option<&'static str> {
+        match self {
+            Self::TimeInvalid {
+                looks_like_seconds: true,
+            } => Some(HINT_SECONDS),
+            Self::TimeOutOfWindow { time, .. } if time.looks_like_microseconds() => {
+                Some(HINT_MICROSECONDS)
+            }
+            Self::SignMismatch { slip } => slip.map(Slip::text_id),
+            _ => None,
+        }
+    }
+
+    /// The name of the response's hint, if any: its key, and the preset that matched.
+    #[must_use]
+    pub(crate) fn hint(&self) -> Option<Cow<'static, str>> {
+        let key = self.hint_key()?;
+        Some(match self {
+            Self::SignMismatch {
+                slip: Some(Slip::Preset(name)),
+            } => format!("{key}:{name}").into(),
+            _ => key.into(),
+        })
+    }
+
+    /// Whether it is logged as an error each time. Other server errors are logged elsewhere: by the balancer once if no
+    /// address is healthy, by [`SecretRejections`](crate::upstream::secret_rejections::SecretRejections) once a minute.
+    #[must_use]
+    pub(crate) fn is_logged_as_error(&self) -> bool {
+        matches!(
+            self,
+            Self::StoreUnavailable(_)
+                | Self::BackendUnreachable { .. }
+                | Self::BackendTimeout
+                | Self::Internal(_)
+        )
+    }
+}

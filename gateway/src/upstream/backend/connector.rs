@@ -1,0 +1,123 @@
+//! New connections to backends.
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
+
+use pingora::{
+    ErrorType,
+    connectors::TransportConnector,
+    protocols::{Stream as TcpStream, TcpKeepalive, l4::socket},
+    upstreams::peer::HttpPeer,
+};
+use tokio::time::{Instant, timeout_at};
+
+use super::{
+    failure::Failure,
+    stream::{BackendStream, limit_receive_buffer},
+};
+use crate::{
+    tls::backend::{Endpoint, TlsPeer},
+    upstream::routing::error_summary,
+};
+
+/// Establishes connections to backends.
+pub(crate) struct Connector {
+    transport: Arc<TransportConnector>,
+    /// The options of every connection; the address is set for each.
+    peer: HttpPeer,
+    /// For a whole connection, TLS handshake included.
+    timeout: Duration,
+}
+
+impl Connector {
+    /// Creates a connector; `timeout` is for establishing a connection.
+    #[must_use]
+    pub(crate) fn new(timeout: Duration) -> Self {
+        let mut peer = HttpPeer::new((Ipv4Addr::UNSPECIFIED, 0), false, String::new());
+        peer.options.total_connection_timeout = Some(timeout);
+        peer.options.tcp_keepalive = Some(TcpKeepalive {
+            idle: Duration::from_secs(60),
+            interval: Duration::from_secs(5),
+            count: 5,
+            #[cfg(target_os = "linux")]
+            user_timeout: Duration::ZERO,
+        });
+        Self {
+            transport: Arc::new(TransportConnector::new(None)),
+            peer,
+            timeout,
+        }
+    }
+
+    /// Returns the same connector with another timeout.
+    #[must_use]
+    pub(crate) fn with_timeout(&self, timeout: Duration) -> Self {
+        let mut peer = self.peer.clone();
+        peer.options.total_connection_timeout = Some(timeout);
+        Self {
+            transport: Arc::clone(&self.transport),
+            peer,
+            timeout,
+        }
+    }
+
+    /// Establishes a connection to `endpoint`, with the TLS handshake if it has TLS.
+    ///
+    /// # Errors
+    ///
+    /// The connection cannot be established, or the handshake fails.
+    pub(crate) async fn connect(&self, endpoint: &Endpoint) -> Result<BackendStream, Failure> {
+        let Some(tls) = &endpoint.tls else {
+            let connected = self.connect_tcp(endpoint.address).await;
+            return connected.map(BackendStream::plain);
+        };
+        let deadline = Instant::now() + self.timeout;
+        let stream = self.connect_tcp(endpoint.address).await?;
+        handshake(tls, stream, deadline).await
+    }
+
+    async fn connect_tcp(&self, address: SocketAddr) -> Result<TcpStream, Failure> {
+        let mut peer = self.peer.clone();
+        peer._address = socket::SocketAddr::Inet(address);
+        let connected = self.transport.new_stream(&peer).await;
+        let connected = connected.inspect(limit_receive_buffer);
+        connected.map_err(|error| Failure::NotConnected {
+            is_backend_fault: is_backend_fault(error.etype()),
+            is_tls: false,
+            why: error_summary(&error),
+        })
+    }
+}
+
+/// A failed handshake counts as a connection that could not be established: nothing of the request was sent.
+async fn handshake(
+    tls: &TlsPeer,
+    stream: TcpStream,
+    deadline: Instant,
+) -> Result<BackendStream, Failure> {
+    let connected = timeout_at(deadline, tls.handshake(stream)).await;
+    let timed_out = |_| Err("TLS: the handshake timed out".to_owned());
+    match connected.unwrap_or_else(timed_out) {
+        Ok(stream) => Ok(BackendStream::tls(stream)),
+        Err(why) => Err(Failure::NotConnected {
+            is_backend_fault: true,
+            is_tls: true,
+            why,
+        }),
+    }
+}
+
+/// Whether the backend refused the connection, could not be reached or did not respond. Otherwise the cause is on this
+/// machine.
+const fn is_backend_fault(kind: &ErrorType) -> bool {
+    matches!(
+        kind,
+        ErrorType::ConnectTimedout
+            | ErrorType::ConnectRefused
+            | ErrorType::ConnectNoRoute
+            | ErrorType::ConnectError
+    )
+}

@@ -1,0 +1,246 @@
+//! Writes a request to a backend and reads the head of its answer.
+
+use std::{
+    fmt,
+    future::poll_fn,
+    io,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use super::{
+    answer_head::{AnswerHead, AnswerScanner, MalformedAnswer},
+    failure::Failure,
+};
+use crate::{
+    request::{client::Client, drain::Drain},
+    wire::io::{PartsWriter, Stream, poll_receive},
+};
+
+/// Limit of interim answers (1xx) for each request.
+const MAX_INTERIM: usize = 32;
+/// How often a request that waits for its backend checks whether a stop is about to abort it.
+const GIVE_UP_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Timeouts of an exchange with a backend.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ExchangeTimeouts {
+    /// Each wait until the backend accepts bytes of the request.
+    pub send: Duration,
+    /// The head of the answer, and each interim answer before it.
+    pub receive: Duration,
+}
+
+/// A request to a backend; head and form are sent in one write.
+#[derive(Clone, Copy)]
+pub(crate) struct BackendRequest<'r> {
+    /// The head, with its closing empty line.
+    pub head: &'r [u8],
+    /// The form; empty if the request has none.
+    pub form: &'r [u8],
+    /// Whether it is a GET.
+    pub is_get: bool,
+}
+
+/// The head of an answer, and the bytes that arrived with it.
+pub(crate) struct ReceivedHead {
+    /// The offsets of its parts in `bytes`.
+    pub head: AnswerHead,
+    /// The head's length in `bytes`; the beginning of the body follows.
+    pub length: usize,
+    /// The head, and what arrived of the body.
+    pub bytes: Vec<u8>,
+    /// Whether the connection can be reused after the body: the request was sent whole, and the answer allows it.
+    pub keeps_alive: bool,
+}
+
+/// An exchange that failed before the head of an answer was complete.
+#[derive(Debug)]
+pub(crate) struct ExchangeFailure {
+    /// The cause.
+    pub failure: Failure,
+    /// Whether any byte of an answer arrived.
+    pub is_answered: bool,
+}
+
+/// Prints no content, which may include credentials.
+impl fmt::Debug for ReceivedHead {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("ReceivedHead(…)")
+    }
+}
+
+/// Sends a request and reads the head of its answer. Skips interim answers; a 101 is an error.
+///
+/// If the answer arrives before the request was sent whole, it is used. If the client disconnects, the exchange ends.
+///
+/// # Errors
+///
+/// The connection ended, a timeout passed, the answer is malformed, or the client disconnected.
+pub(crate) async fn exchange<S: Stream, C: Client>(
+    stream: &mut S,
+    request: BackendRequest<'_>,
+    client: &mut C,
+    timeouts: ExchangeTimeouts,
+    drain: &Drain,
+) -> Result<ReceivedHead, ExchangeFailure> {
+    let mut exchange = Exchange {
+        stream,
+        client,
+        writer: PartsWriter::new([request.head, request.form]),
+        sending: SendState::InFlight,
+        received: Vec::new(),
+        timeouts,
+        drain,
+        deadline: None,
+        next_check: None,
+    };
+    let head = exchange.receive_head().await;
+    let Exchange {
+        received, sending, ..
+    } = exchange;
+    match head {
+        Ok((head, length)) => Ok(ReceivedHead {
+            keeps_alive: head.keeps_alive && matches!(sending, SendState::Done),
+            head,
+            length,
+            bytes: received,
+        }),
+        Err(failure) => Err(ExchangeFailure {
+            failure: failure.0,
+            is_answered: failure.1,
+        }),
+    }
+}
+
+struct Exchange<'e, S, C> {
+    stream: &'e mut S,
+    client: &'e mut C,
+    writer: PartsWriter<'e, 2>,
+    sending: SendState,
+    received: Vec<u8>,
+    timeouts: ExchangeTimeouts,
+    drain: &'e Drain,
+    /// For the current wait: until the backend accepts bytes, or until the head of an answer is complete.
+    deadline: Option<Instant>,
+    /// When to check next whether a stop is about to abort requests.
+    next_check: Option<Instant>,
+}
+
+enum SendState {
+    InFlight,
+    Done,
+    /// The backend accepts no more bytes. It may have answered before.
+    Failed(io::Error),
+}
+
+impl<S: Stream, C: Client> Exchange<'_, S, C> {
+    /// Waits for the head of the answer. An error has the failure, and whether any byte of an answer arrived.
+    async fn receive_head(&mut self) -> Result<(AnswerHead, usize), (Failure, bool)> {
+        let mut is_answered = false;
+        let mut interim = 0;
+        let mut scanner = AnswerScanner::default();
+        loop {
+            let received = poll_fn(|context| self.poll_receive(context, is_answered)).await;
+            received.map_err(|failure| (failure, is_answered))?;
+            is_answered = true;
+            let malformed = |MalformedAnswer(why)| (Failure::Malformed(why), true);
+            while let Some(length) = scanner.scan(&self.received).map_err(malformed)? {
+                let head = AnswerHead::read(&self.received[..length]).map_err(malformed)?;
+                if head.status == 101 {
+                    // The gateway never forwards `Upgrade`.
+                    let why = "a 101 without an upgrade request";
+                    return Err((Failure::Malformed(why), true));
+                }
+                if head.is_interim() && !head.keeps_alive {
+                    return Err((Failure::Malformed("an interim answer with a body"), true));
+                }
+                if !head.is_interim() {
+                    return Ok((head, length));
+                }
+                interim += 1;
+                if interim > MAX_INTERIM {
+                    return Err((Failure::Malformed("too many interim answers"), true));
+                }
+                self.received.drain(..length);
+                scanner = AnswerScanner::default();
+                self.deadline = None;
+            }
+        }
+    }
+
+    /// Sends what the backend accepts, until bytes of an answer arrive.
+    fn poll_receive(
+        &mut self,
+        context: &mut Context<'_>,
+        is_answered: bool,
+    ) -> Poll<Result<(), Failure>> {
+        while matches!(self.sending, SendState::InFlight) {
+            match self.writer.poll_write(self.stream, context) {
+                Poll::Ready(Ok(0)) => (self.sending, self.deadline) = (SendState::Done, None),
+                Poll::Ready(Ok(_)) => self.deadline = None,
+                Poll::Ready(Err(error)) => {
+                    (self.sending, self.deadline) = (SendState::Failed(error), None);
+                }
+                Poll::Pending => break,
+            }
+        }
+        match poll_receive(self.stream, context, &mut self.received) {
+            Poll::Ready(Ok(1..)) => return Poll::Ready(Ok(())),
+            Poll::Ready(Ok(0)) => return Poll::Ready(Err(self.ended())),
+            Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
+            Poll::Pending => {}
+        }
+        if self.client.poll_disconnected(context).is_ready() {
+            return Poll::Ready(Err(Failure::ClientDisconnected));
+        }
+        self.poll_timeout(context, is_answered)
+    }
+
+    fn ended(&self) -> Failure {
+        match &self.sending {
+            SendState::Failed(error) => Failure::ended(&error.to_string()),
+            SendState::InFlight | SendState::Done => Failure::ended("closed without an answer"),
+        }
+    }
+
+    fn poll_timeout(
+        &mut self,
+        context: &mut Context<'_>,
+        is_answered: bool,
+    ) -> Poll<Result<(), Failure>> {
+        let timeout = match self.sending {
+            SendState::InFlight => self.timeouts.send,
+            SendState::Done | SendState::Failed(_) => self.timeouts.receive,
+        };
+        let (deadline, mut check) = match (self.deadline, self.next_check) {
+            (Some(deadline), Some(check)) => (deadline, check),
+            (deadline, check) => {
+                // Read once for both: every request waits for its answer.
+                let now = Instant::now();
+                let deadline = deadline.unwrap_or_else(|| now + timeout);
+                (deadline, check.unwrap_or_else(|| now + GIVE_UP_INTERVAL))
+            }
+        };
+        self.deadline = Some(deadline);
+        while self
+            .client
+            .poll_deadline(context, deadline.min(check))
+            .is_ready()
+        {
+            let gives_up = !is_answered && self.drain.is_giving_up();
+            let now = Instant::now();
+            if gives_up || now >= deadline {
+                return Poll::Ready(Err(Failure::TimedOut));
+            }
+            check = now + GIVE_UP_INTERVAL;
+        }
+        self.next_check = Some(check);
+        Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,76 @@
+//! Failures between the gateway and a backend, by cause.
+
+use std::io;
+
+use crate::{request::rejection::Rejection, upstream::routing::counts::FailureCause};
+
+/// Why a request got no answer or an incomplete one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// No connection could be established. Nothing was sent.
+    NotConnected {
+        /// Whether the backend refused it or did not respond; otherwise the cause is on this machine.
+        is_backend_fault: bool,
+        /// Whether it was the TLS handshake that failed.
+        is_tls: bool,
+        /// The cause, as the system reports it. It contains nothing of the request.
+        why: String,
+    },
+    /// The connection was closed or reset.
+    Ended {
+        /// The cause, as the system reports it. It contains nothing of the request.
+        why: String,
+    },
+    /// A timeout passed while the request was sent or the answer was read.
+    TimedOut,
+    /// The answer is malformed, or two parsers could read it differently.
+    Malformed(&'static str),
+    /// The client disconnected.
+    ClientDisconnected,
+}
+
+impl Failure {
+    /// Creates [`Self::Ended`]: the connection ended before the answer did.
+    #[must_use]
+    pub(crate) fn ended(why: &str) -> Self {
+        Self::Ended {
+            why: why.to_owned(),
+        }
+    }
+
+    /// The cause, for the metrics; `None` if it was the client.
+    #[must_use]
+    pub(crate) const fn cause(&self) -> Option<FailureCause> {
+        Some(match self {
+            Self::NotConnected { is_tls: true, .. } => FailureCause::Tls,
+            Self::NotConnected { .. } => FailureCause::Connect,
+            Self::Ended { .. } => FailureCause::Reset,
+            Self::TimedOut => FailureCause::Timeout,
+            Self::Malformed(_) => FailureCause::Malformed,
+            Self::ClientDisconnected => return None,
+        })
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Ended {
+            why: error.to_string(),
+        }
+    }
+}
+
+impl From<Failure> for Rejection {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::NotConnected { why, .. } | Failure::Ended { why } => {
+                Self::BackendUnreachable { why }
+            }
+            Failure::TimedOut => Self::BackendTimeout,
+            Failure::Malformed(why) => Self::BackendUnreachable {
+                why: format!("malformed answer: {why}"),
+            },
+            Failure::ClientDisconnected => Self::ClientDisconnected,
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! Sends one request, with retries on other addresses, and returns the head of its answer.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use gateway_protocol::request_id::RequestId;
+
+use super::{
+    answer_head::AnswerHead,
+    connector::Connector,
+    exchange::{BackendRequest, ExchangeFailure, ExchangeTimeouts, ReceivedHead, exchange},
+    failure::Failure,
+    pool,
+    relay::Relay,
+    retry::{Attempt, Retry, retry},
+    stream::BackendStream,
+    taken::{Taken, TakenConnections},
+};
+use crate::{
+    config::Timeouts,
+    request::{client::Client, drain::Drain, rejection::Rejection},
+    tls::backend::Endpoint,
+    upstream::routing::destination::Destination,
+};
+
+/// Sends requests to backends.
+pub(crate) struct BackendClient {
+    connector: Connector,
+    timeouts: ExchangeTimeouts,
+    drain: Arc<Drain>,
+    taken: Arc<TakenConnections>,
+}
+
+/// A backend's answer whose head was read; the body follows.
+pub(crate) struct Answer {
+    received: ReceivedHead,
+    stream: BackendStream,
+    endpoint: Endpoint,
+    timeout: Duration,
+}
+
+/// A connection for a request.
+struct Connection {
+    stream: BackendStream,
+    is_reused: bool,
+}
+
+impl BackendClient {
+    /// Creates a client with these timeouts.
+    #[must_use]
+    pub(crate) fn new(timeouts: &Timeouts, drain: Arc<Drain>) -> Self {
+        Self {
+            connector: Connector::new(timeouts.connect),
+            timeouts: exchange_timeouts(timeouts),
+            drain,
+            taken: Arc::default(),
+        }
+    }
+
+    /// Returns the same client with other timeouts.
+    #[must_use]
+    pub(crate) fn with_timeouts(&self, timeouts: &Timeouts) -> Self {
+        Self {
+            connector: self.connector.with_timeout(timeouts.connect),
+            timeouts: exchange_timeouts(timeouts),
+            drain: Arc::clone(&self.drain),
+            taken: Arc::clone(&self.taken),
+        }
+    }
+
+    /// The connections that were taken for requests so far.
+    #[must_use]
+    pub(crate) fn taken(&self) -> &TakenConnections {
+        &self.taken
+    }
+
+    /// Sends a request, retries it if allowed, and waits for the head of its answer.
+    ///
+    /// # Errors
+    ///
+    /// No address is healthy, the last attempt failed, or the client disconnected.
+    pub(crate) async fn send<C: Client>(
+        &self,
+        request: BackendRequest<'_>,
+        destination: &mut Destination<'_>,
+        client: &mut C,
+    ) -> Result<Answer, Rejection> {
+        let mut endpoint = destination.choose()?;
+        let mut was_repeated = false;
+        loop {
+            let (failure, is_reused, is_answered) =
+                match self.connect(&endpoint, request.is_get, was_repeated).await {
+                    Ok(Connection {
+                        mut stream,
+                        is_reused,
+                    }) => {
+                        // An idle connection shows that the address is healthy only once it brings an answer.
+                        if !is_reused {
+                            destination.restore();
+                        }
+                        let answer =
+                            exchange(&mut stream, request, client, self.timeouts, &self.drain);
+                        match answer.await {
+                            Ok(received) => {
+                                if is_reused {
+                                    destination.restore();
+                                }
+                                return Ok(Answer {
+                                    received,
+                                    stream,
+                                    endpoint,
+                                    timeout: self.timeouts.receive,
+                                });
+                            }
+                            Err(ExchangeFailure {
+                                failure,
+                                is_answered,
+                            }) => (failure, is_reused, is_answered),
+                        }
+                    }
+                    Err(failure) => (failure, false, false),
+                };
+            destination.count_failure(failure.cause());
+            if let Failure::NotConnected {
+                is_backend_fault: true,
+                why,
+                ..
+            } = &failure
+            {
+                destination.eject(why);
+            }
+            let attempt = Attempt {
+                is_get: request.is_get,
+                is_reused,
+                is_answered,
+                has_another: destination.has_another(),
+                was_repeated,
+                is_giving_up: self.drain.is_giving_up(),
+            };
+            match retry(&failure, attempt) {
+                Retry::No => return Err(failure.into()),
+                Retry::OtherAddress => endpoint = destination.choose()?,
+                Retry::SameAddress => was_repeated = true,
+            }
+            destination.count_retry();
+        }
+    }
+
+    /// Takes an idle connection, or establishes a new one. A repeated request always gets a new one.
+    ///
+    /// If the client disconnects, the attempt continues: its result shows whether the address is healthy.
+    async fn connect(
+        &self,
+        endpoint: &Endpoint,
+        is_get: bool,
+        is_repeated: bool,
+    ) -> Result<Connection, Failure> {
+        let idle = match (is_repeated, is_get) {
+            (true, _) => None,
+            (false, true) => pool::take(endpoint),
+            (false, false) => pool::take_checked(endpoint).await,
+        };
+        if let Some(stream) = idle {
+            self.taken.count(Taken::Reused);
+            return Ok(Connection {
+                stream,
+                is_reused: true,
+            });
+        }
+        // Boxed to keep the future of every request small: most need no new connection.
+        let connected = Box::pin(self.connector.connect(endpoint)).await;
+        self.taken.count(match connected {
+            Ok(_) => Taken::New,
+            Err(_) => Taken::Failed,
+        });
+        Ok(Connection {
+            stream: connected?,
+            is_reused: false,
+        })
+    }
+}
+
+const fn exchange_timeouts(timeouts: &Timeouts) -> ExchangeTimeouts {
+    ExchangeTimeouts {
+        send: timeouts.forward,
+        receive: timeouts.answer,
+    }
+}
+
+impl Answer {
+    /// The head, and the bytes that it was parsed from.
+    #[must_use]
+    pub(crate) fn head(&self) -> (&AnswerHead, &[u8]) {
+        (&self.received.head, &self.received.bytes)
+    }
+
+    /// The address that answered.
+    #[must_use]
+    pub(crate) const fn address(&self) -> SocketAddr {
+        self.endpoint.address
+    }
+
+    /// Checks that it belongs to the request of this id, as [`BackendStream::check_id`] does.
+    ///
+    /// # Errors
+    ///
+    /// It belongs to another one.
+    pub(crate) fn check_id(&mut self, id: &RequestId) -> Result<(), Failure> {
+        let ReceivedHead { head, bytes, .. } = &self.received;
+        self.stream.check_id(head, bytes, id.as_bytes())
+    }
+
+    /// Relays the body to the client and counts its bytes in `passed`.
+    ///
+    /// # Errors
+    ///
+    /// The body is incomplete or malformed, or the client disconnected.
+    pub(crate) fn relay<C: Client>(
+        self,
+        client: &mut C,
+        passed: &mut u64,
+    ) -> impl Future<Output = Result<(), Failure>> {
+        // Not async itself: the future of every request would have room for this answer twice.
+        let endpoint = self.endpoint;
+        let release = |stream| pool::put(endpoint, stream);
+        let relay = Relay::new(self.stream, self.received, self.timeout);
+        relay.run(client, passed, BackendStream::piece_limit, release)
+    }
+}

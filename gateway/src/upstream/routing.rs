@@ -1,0 +1,295 @@
+//! Chooses an address of a version for each request. CONTRACT 5.
+//!
+//! | module | subject |
+//! | --- | --- |
+//! | `discovery` | the addresses of a version: configured ones, and those that names resolve to |
+//! | [`address`] | one of them: its requests in flight, and whether it is ejected |
+//! | `selection` | the balancing rules |
+//! | [`destination`] | where a request is sent, and where it is retried |
+//! | [`attempts`] | the addresses that a request was sent to |
+//! | [`key`] | keys of the hash rules |
+//! | `check` | active health checks |
+//! | [`monitor`] | resolves names and checks addresses regularly |
+//! | [`status`] | what the commands and the metrics report of the addresses |
+//! | [`counts`] | what the metrics count of a backend |
+//!
+//! pingora-load-balancing provides the HTTP checks and the hash ring. The gateway chooses among addresses itself:
+//! pingora's choice costs one or two allocations per request, gives one address all its turns in a row, and has no
+//! least connections. The gateway also keeps the state of addresses itself, so that it survives a reload.
+//!
+//! An address gets no requests while it is unhealthy or ejected:
+//!
+//! - Unhealthy: after `unhealthy_after` failed health checks in a row, until `healthy_after` pass.
+//! - Ejected: after no connection could be established. After 200 ms, a single request tries it. If that fails, the
+//!   next ejection is twice as long, up to `out_seconds`. A new connection or a passed check ends it. So a short
+//!   failure costs little even at the last available address. If all addresses of a version are ejected, its requests
+//!   are rejected at once, except those that try. The only address of a version is never ejected.
+//!
+//! A name that cannot be resolved keeps its last addresses. Names are resolved every 10 s; every second while one was
+//! never resolved, or if requests find no healthy address.
+
+pub(crate) mod address;
+pub(crate) mod attempts;
+mod check;
+pub(crate) mod counts;
+pub(crate) mod destination;
+mod discovery;
+pub(crate) mod key;
+pub(crate) mod monitor;
+mod selection;
+pub(crate) mod status;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use arc_swap::ArcSwap;
+use futures_util::future::join_all;
+use tokio::sync::Notify;
+
+pub(crate) use self::check::error_summary;
+use self::{
+    address::Address, attempts::Attempts, check::Check, counts::BackendCounts,
+    discovery::Discovery, selection::Addresses,
+};
+use crate::{
+    config::{Backend, BackendName, Balance, Balancing, Upstream},
+    tls::backend::Endpoint,
+};
+
+/// The health check of addresses, and its interval.
+struct Checks {
+    check: Check,
+    interval: Duration,
+}
+
+/// Chooses among the addresses of one backend.
+pub struct Balancer {
+    name: BackendName,
+    balance: Balance,
+    discovery: Discovery,
+    addresses: ArcSwap<Addresses>,
+    checks: Option<Checks>,
+    /// Notified if a request finds no healthy address: names should be resolved early.
+    resolve_requested: Notify,
+    /// Whether the last request found no healthy address. Only a change is logged.
+    is_unavailable: AtomicBool,
+    /// Limit of an ejection, in milliseconds.
+    max_ejection_ms: u64,
+    started: Instant,
+    counts: Arc<BackendCounts>,
+}
+
+impl Balancer {
+    /// Creates the balancer of a backend; `None` if its address is fixed. Addresses that `before` has keep their state:
+    /// requests in flight, health, ejections. Others are known only after [`Self::resolve`].
+    #[must_use]
+    pub fn new(backend: &Backend, before: Option<&Self>) -> Option<Arc<Self>> {
+        let counts = before.map_or_else(Arc::default, |before| Arc::clone(&before.counts));
+        Self::counting(backend, before, &counts)
+    }
+
+    /// The same, and continues these counts of the backend.
+    #[must_use]
+    pub(crate) fn counting(
+        backend: &Backend,
+        before: Option<&Self>,
+        counts: &Arc<BackendCounts>,
+    ) -> Option<Arc<Self>> {
+        match &backend.upstream {
+            Upstream::Fixed(_) => None,
+            Upstream::Balanced(balancing) => {
+                let counts = Arc::clone(counts);
+                let balancer = Self::balanced(&backend.name, balancing, before, counts);
+                Some(Arc::new(balancer))
+            }
+        }
+    }
+
+    fn balanced(
+        name: &BackendName,
+        balancing: &Balancing,
+        before: Option<&Self>,
+        counts: Arc<BackendCounts>,
+    ) -> Self {
+        let discovery = before.map(|before| &before.discovery);
+        let discovery = Discovery::new(name, &balancing.addresses, discovery);
+        let addresses = match before {
+            Some(before) => Addresses::with_balance(balancing.balance, &before.addresses.load()),
+            None => Addresses::empty(balancing.balance),
+        };
+        let checks = balancing.checks.as_ref().map(|checks| Checks {
+            check: Check::new(name, checks),
+            interval: checks.interval,
+        });
+        let had_checks = before.is_some_and(|before| before.checks.is_some());
+        let started = before.map_or_else(Instant::now, |before| before.started);
+        let max_ejection_ms = millis(balancing.out);
+        for address in addresses.iter() {
+            // Results from before the checks were switched off are outdated.
+            if !had_checks {
+                address.state().health.reset();
+            }
+            address
+                .state()
+                .ejection
+                .limit(millis(started.elapsed()), max_ejection_ms);
+        }
+        let is_unavailable =
+            before.is_some_and(|before| before.is_unavailable.load(Ordering::Relaxed));
+        Self {
+            name: name.clone(),
+            balance: balancing.balance,
+            discovery,
+            addresses: ArcSwap::from_pointee(addresses),
+            checks,
+            resolve_requested: Notify::new(),
+            is_unavailable: AtomicBool::new(is_unavailable),
+            max_ejection_ms,
+            // The ends of ejections are relative to this.
+            started,
+            counts,
+        }
+    }
+
+    /// The balancing rule.
+    #[must_use]
+    pub(crate) const fn balance(&self) -> Balance {
+        self.balance
+    }
+
+    /// What is counted of its backend.
+    #[must_use]
+    pub(crate) fn counts(&self) -> &BackendCounts {
+        &self.counts
+    }
+
+    /// The number of addresses, healthy or not.
+    #[must_use]
+    pub(crate) fn len(&self) -> usize {
+        self.addresses.load().len()
+    }
+
+    /// Resolves the names and updates the addresses.
+    pub async fn resolve(&self) {
+        let found = self.discovery.discover().await;
+        let before = self.addresses.load();
+        if !before.matches(&found) {
+            let addresses = Addresses::new(self.balance, &found, &before);
+            self.addresses.store(Arc::new(addresses));
+        }
+    }
+
+    /// Checks all addresses once, concurrently.
+    async fn check(&self) {
+        let Some(Checks { check, .. }) = &self.checks else {
+            return;
+        };
+        let addresses = self.addresses.load_full();
+        let checked = addresses.iter().map(|address| check.run(address));
+        for has_passed in join_all(checked).await {
+            self.counts.count_check(has_passed);
+        }
+    }
+
+    /// Chooses the next address for a request, never one that it was already sent to. `key` is for the hash rules.
+    ///
+    /// Costs no allocation and no lock.
+    pub fn choose(&self, key: &[u8], attempts: &mut Attempts) -> Option<Endpoint> {
+        attempts.mark_failed();
+        let addresses = self.addresses.load();
+        loop {
+            let serves = |address: &Address| self.serves(address, attempts);
+            let chosen = match attempts.last() {
+                None => addresses.choose(key, serves),
+                Some(_) => addresses.choose_another(key, serves),
+            };
+            let Some(chosen) = chosen else {
+                self.note_unavailable(attempts);
+                return None;
+            };
+            // Another request may have been first to try an ejected address.
+            if chosen
+                .state()
+                .ejection
+                .admit_request(|| self.now_ms(), self.max_ejection_ms)
+            {
+                return Some(attempts.begin(chosen));
+            }
+        }
+    }
+
+    /// Whether an address is healthy, and not ejected.
+    #[must_use]
+    pub(crate) fn is_available(&self) -> bool {
+        self.has_another(&Attempts::default())
+    }
+
+    /// Whether a failed request could be retried on another address.
+    #[must_use]
+    pub(crate) fn has_another(&self, attempts: &Attempts) -> bool {
+        let addresses = self.addresses.load();
+        addresses
+            .iter()
+            .any(|address| self.serves(address, attempts))
+    }
+
+    /// Ejects the request's current address, after no connection could be established; unless it is the only address.
+    pub(crate) fn eject(&self, attempts: &Attempts, why: &str) {
+        let Some(address) = attempts.current() else {
+            return;
+        };
+        if self.addresses.load().len() > 1 && address.eject(&self.name, self.now_ms(), why) {
+            self.counts.count_ejection();
+        }
+        if !self.has_another(attempts) {
+            self.resolve_requested.notify_one();
+        }
+    }
+
+    /// Ends the ejection of the request's current address, after a connection was established.
+    pub(crate) fn restore(&self, attempts: &Attempts) {
+        if let Some(address) = attempts.current() {
+            address.restore(&self.name);
+        }
+        if self.is_unavailable.load(Ordering::Relaxed)
+            && self.is_unavailable.swap(false, Ordering::Relaxed)
+        {
+            let name = &self.name;
+            tracing::info!(backend = %name, version = %name.version, "{{backend}} has a healthy address again");
+        }
+    }
+
+    /// Logs that the version has no healthy address: once, since the access log has each request.
+    fn note_unavailable(&self, attempts: &Attempts) {
+        self.resolve_requested.notify_one();
+        if attempts.last().is_none() && !self.is_unavailable.swap(true, Ordering::Relaxed) {
+            let name = &self.name;
+            tracing::error!(
+                backend = %name, version = %name.version,
+                "no address of {{backend}} is healthy: its requests are rejected"
+            );
+        }
+    }
+
+    fn serves(&self, address: &Address, attempts: &Attempts) -> bool {
+        attempts.may_try(address)
+            && !address.state().ejection.is_active(|| self.now_ms())
+            && (self.checks.is_none() || address.state().health.is_healthy())
+    }
+
+    fn now_ms(&self) -> u64 {
+        millis(self.started.elapsed())
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

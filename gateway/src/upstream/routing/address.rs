@@ -1,0 +1,350 @@
+//! One address of a version: its requests in flight, and whether it is ejected.
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+};
+
+use pingora::{lb::Backend, protocols::l4::socket};
+
+use crate::{
+    config::BackendName,
+    tls::backend::{Endpoint, TlsPeer},
+};
+
+/// Duration of the first ejection, in milliseconds: short enough that a client's retry succeeds.
+const INITIAL_EJECTION_MS: u64 = 200;
+/// Time until a second request may try an ejected address, in milliseconds: most connections are established by then.
+const TRIAL_TIMEOUT_MS: u64 = 2000;
+
+/// One address of a version. The same object is used as long as discovery finds it with the same weight and TLS.
+#[derive(Debug)]
+pub(crate) struct Address {
+    /// The address and weight, for pingora.
+    pub(super) backend: Backend,
+    endpoint: Endpoint,
+    state: Arc<AddressState>,
+}
+
+/// The state of an address. It survives changes of the weight, the balancing rule and the health checks.
+#[derive(Debug, Default)]
+pub(super) struct AddressState {
+    in_flight: AtomicUsize,
+    /// Whether it is ejected.
+    pub(super) ejection: Ejection,
+    /// The result of its health checks.
+    pub(super) health: Health,
+}
+
+/// The result of an address's active health checks: healthy until enough of them have failed in a row.
+#[derive(Debug, Default)]
+pub(super) struct Health {
+    is_unhealthy: AtomicBool,
+    /// Consecutive checks that contradict the current state.
+    contradictions: AtomicUsize,
+}
+
+/// Counts a request as in flight to an address until this is dropped.
+#[derive(Debug)]
+pub(super) struct InFlightRequest(Arc<Address>);
+
+/// The ejection of an address to which no connection could be established.
+///
+/// When it expires, one request tries the address; for all others, the address stays ejected until that request has a
+/// connection. If it gets none, the next ejection is twice as long.
+#[derive(Debug, Default)]
+pub(super) struct Ejection {
+    /// End, in milliseconds since the start of the version's first balancer; 0 if the address is not ejected.
+    until_ms: AtomicU64,
+    /// Duration of the ejection after the next failure, in milliseconds.
+    duration_ms: AtomicU64,
+    is_logged: AtomicBool,
+}
+
+impl Address {
+    /// Creates an address; `None` if `backend` has no IP address.
+    ///
+    /// It shares the state of `before`, the same address with another weight or TLS. Otherwise it is healthy, without requests
+    /// in flight.
+    pub(super) fn new(backend: &Backend, before: Option<&Self>) -> Option<Arc<Self>> {
+        let socket::SocketAddr::Inet(socket) = backend.addr else {
+            return None;
+        };
+        Some(Arc::new(Self {
+            backend: backend.clone(),
+            endpoint: Endpoint {
+                address: socket,
+                tls: tls(backend).cloned(),
+            },
+            state: before.map_or_else(Arc::default, |before| Arc::clone(&before.state)),
+        }))
+    }
+
+    pub(super) fn state(&self) -> &AddressState {
+        &self.state
+    }
+
+    #[must_use]
+    pub(crate) const fn socket(&self) -> SocketAddr {
+        self.endpoint.address
+    }
+
+    /// The address, and its TLS.
+    pub(super) const fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// Whether discovery found exactly this: address, weight and TLS.
+    pub(super) fn is(&self, found: &Backend) -> bool {
+        // pingora compares address and weight only.
+        self.backend == *found && self.endpoint.tls.as_ref() == tls(found)
+    }
+
+    /// The number of requests in flight.
+    #[must_use]
+    pub(crate) fn in_flight(&self) -> usize {
+        self.state.in_flight.load(Ordering::Relaxed)
+    }
+
+    /// Ejects it, after no connection could be established. Only a change is logged. Returns whether it is one: it was
+    /// reachable before.
+    pub(super) fn eject(&self, name: &BackendName, now_ms: u64, why: &str) -> bool {
+        let is_changed = self.state.ejection.begin(now_ms);
+        if is_changed {
+            let address = self.socket();
+            tracing::warn!(
+                backend = %name, version = %name.version, backend.addr = %address, why,
+                "{{backend}} at {{backend.addr}} is unreachable and ejected: {{why}}"
+            );
+        }
+        is_changed
+    }
+
+    /// Ends its ejection, after a connection or check succeeded. Only a change is logged.
+    pub(super) fn restore(&self, name: &BackendName) {
+        if self.state.ejection.end() {
+            let address = self.socket();
+            tracing::info!(
+                backend = %name, version = %name.version, backend.addr = %address,
+                "{{backend}} at {{backend.addr}} is reachable again"
+            );
+        }
+    }
+
+    /// Whether its load, relative to its weight and with one more request, is lower than another's.
+    pub(super) fn is_lighter_than(&self, other: &Self) -> bool {
+        let load = |one: &Self, weight: usize| (one.in_flight() + 1).saturating_mul(weight);
+        load(self, other.backend.weight) < load(other, self.backend.weight)
+    }
+}
+
+/// The TLS of an address, which discovery attaches to it.
+fn tls(backend: &Backend) -> Option<&Arc<TlsPeer>> {
+    backend.ext.get()
+}
+
+impl InFlightRequest {
+    pub(super) fn begin(address: &Arc<Address>) -> Self {
+        address.state.in_flight.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(address))
+    }
+
+    pub(super) const fn address(&self) -> &Arc<Address> {
+        &self.0
+    }
+}
+
+impl Drop for InFlightRequest {
+    fn drop(&mut self) {
+        self.0.state.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Health {
+    /// Whether the address gets requests.
+    pub(super) fn is_healthy(&self) -> bool {
+        !self.is_unhealthy.load(Ordering::Relaxed)
+    }
+
+    /// Records a check. Returns whether the state changed: after `threshold` consecutive checks that contradict it.
+    pub(super) fn note(&self, has_passed: bool, threshold: usize) -> bool {
+        if has_passed == self.is_healthy() {
+            self.contradictions.store(0, Ordering::Relaxed);
+            return false;
+        }
+        let in_a_row = self.contradictions.fetch_add(1, Ordering::Relaxed) + 1;
+        let is_changed = in_a_row >= threshold;
+        if is_changed {
+            self.is_unhealthy.store(!has_passed, Ordering::Relaxed);
+            self.contradictions.store(0, Ordering::Relaxed);
+        }
+        is_changed
+    }
+
+    /// Resets the state to healthy: the address is not checked any more.
+    pub(super) fn reset(&self) {
+        self.is_unhealthy.store(false, Ordering::Relaxed);
+        self.contradictions.store(0, Ordering::Relaxed);
+    }
+}
+
+impl Ejection {
+    /// Whether the address is ejected. The clock is read only if needed.
+    pub(super) fn is_active(&self, now_ms: impl FnOnce() -> u64) -> bool {
+        match self.until_ms.load(Ordering::Relaxed) {
+            0 => false,
+            until => now_ms() < until,
+        }
+    }
+
+    /// Whether a request may use the address: any if it is not ejected, one when an ejection has expired. If that one
+    /// fails, the next ejection is twice as long, up to `max_ms`.
+    pub(super) fn admit_request(&self, now_ms: impl FnOnce() -> u64, max_ms: u64) -> bool {
+        let until = self.until_ms.load(Ordering::Relaxed);
+        if until == 0 {
+            return true;
+        }
+        let now_ms = now_ms();
+        let trial_ms = now_ms.saturating_add(TRIAL_TIMEOUT_MS.min(max_ms));
+        let is_first = now_ms >= until
+            && self
+                .until_ms
+                .compare_exchange(until, trial_ms, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok();
+        if is_first {
+            let duration_ms = self.duration_ms.load(Ordering::Relaxed).saturating_mul(2);
+            self.duration_ms
+                .store(duration_ms.min(max_ms), Ordering::Relaxed);
+        }
+        is_first
+    }
+
+    /// Ejects the address. Returns whether to log it.
+    pub(super) fn begin(&self, now_ms: u64) -> bool {
+        if self.until_ms.load(Ordering::Relaxed) == 0 {
+            self.duration_ms
+                .store(INITIAL_EJECTION_MS, Ordering::Relaxed);
+        }
+        let until_ms = now_ms.saturating_add(self.duration_ms.load(Ordering::Relaxed));
+        self.until_ms.store(until_ms, Ordering::Relaxed);
+        !self.is_logged.swap(true, Ordering::Relaxed)
+    }
+
+    /// Shortens the ejection to a lower limit.
+    pub(super) fn limit(&self, now_ms: u64, max_ms: u64) {
+        self.duration_ms.fetch_min(max_ms, Ordering::Relaxed);
+        // 0 stays 0: it is not ejected.
+        let end = now_ms.saturating_add(max_ms);
+        self.until_ms.fetch_min(end, Ordering::Relaxed);
+    }
+
+    /// Ends the ejection. Returns whether to log it.
+    pub(super) fn end(&self) -> bool {
+        if self.until_ms.load(Ordering::Relaxed) == 0 {
+            return false;
+        }
+        self.until_ms.store(0, Ordering::Relaxed);
+        self.is_logged.swap(false, Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_an_ejection_one_request_tries_the_address() {
+        let ejection = Ejection::default();
+        assert!(!ejection.is_active(|| unreachable!("without an ejection, the clock is not read")));
+        assert!(ejection.begin(1000));
+        assert!(ejection.is_active(|| 1199) && !ejection.admit_request(|| 1199, 5000));
+        assert!(!ejection.is_active(|| 1200));
+        assert!(ejection.admit_request(|| 1200, 5000));
+        assert!(!ejection.admit_request(|| 1201, 5000));
+        // That request has no result yet, so another may try after the timeout.
+        assert!(ejection.is_active(|| 3199));
+        assert!(ejection.admit_request(|| 3200, 5000));
+        // A repeated ejection is not logged until the address was restored.
+        assert!(!ejection.begin(3300));
+        assert!(ejection.end() && !ejection.end());
+        assert!(!ejection.is_active(|| 0));
+        assert!(ejection.begin(1));
+    }
+
+    #[test]
+    fn ejections_grow_with_each_failed_try() {
+        let ejection = Ejection::default();
+        for _ in 0..2 {
+            let mut now = 7;
+            let mut lengths = Vec::new();
+            ejection.begin(now);
+            for _ in 0..5 {
+                let length = (0..)
+                    .find(|length| !ejection.is_active(|| now + length))
+                    .unwrap();
+                lengths.push(length);
+                now += length;
+                assert!(ejection.admit_request(|| now, 1500));
+                // Two failures: the try, and a request that was in flight before.
+                ejection.begin(now);
+                ejection.begin(now);
+            }
+            assert_eq!(lengths, [200, 400, 800, 1500, 1500]);
+            ejection.end();
+        }
+    }
+
+    #[test]
+    fn enough_checks_in_a_row_change_the_health() {
+        let health = Health::default();
+        for (has_passed, is_changed, is_healthy) in [
+            (false, false, true),
+            (false, false, true),
+            (true, false, true),
+            (false, false, true),
+            (false, false, true),
+            (false, true, false),
+            (false, false, false),
+        ] {
+            assert_eq!(health.note(has_passed, 3), is_changed);
+            assert_eq!(health.is_healthy(), is_healthy);
+        }
+        assert!(!health.note(true, 2) && !health.is_healthy());
+        assert!(!health.note(false, 3) && !health.is_healthy());
+        assert!(!health.note(true, 2) && health.note(true, 2) && health.is_healthy());
+        assert!(health.note(false, 1));
+        health.reset();
+        assert!(health.is_healthy());
+    }
+
+    #[test]
+    fn the_state_of_an_address_survives_a_change_of_weight() {
+        let backend = |weight| Backend::new_with_weight("127.0.0.1:1", weight).unwrap();
+        let before = Address::new(&backend(1), None).unwrap();
+        let in_flight = InFlightRequest::begin(&before);
+        before.state().health.note(false, 1);
+        let after = Address::new(&backend(2), Some(&before)).unwrap();
+        assert_eq!(after.in_flight(), 1);
+        assert!(!after.state().health.is_healthy());
+        drop(in_flight);
+        assert_eq!(after.in_flight(), 0);
+    }
+
+    #[test]
+    fn load_is_relative_to_weight() {
+        let address = |weight| {
+            let backend = Backend::new_with_weight("127.0.0.1:1", weight).unwrap();
+            Address::new(&backend, None).unwrap()
+        };
+        let (light, heavy) = (address(1), address(3));
+        assert!(heavy.is_lighter_than(&light) && !light.is_lighter_than(&heavy));
+        let in_flight: Vec<_> = (0..3).map(|_| InFlightRequest::begin(&heavy)).collect();
+        assert!(light.is_lighter_than(&heavy) && !heavy.is_lighter_than(&light));
+        drop(in_flight);
+        assert_eq!(heavy.in_flight(), 0);
+        assert!(!light.is_lighter_than(&light));
+    }
+}

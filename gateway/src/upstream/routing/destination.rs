@@ -1,0 +1,147 @@
+//! Where a request is sent, and where it is retried. CONTRACT 5.
+
+use std::net::{IpAddr, SocketAddr};
+
+use super::{
+    Balancer,
+    attempts::Attempts,
+    counts::{BackendCounts, FailureCause},
+    key::Key,
+};
+use crate::{
+    config::Backend, directory::apps::App, request::rejection::Rejection, tls::backend::Endpoint,
+};
+
+/// The address or addresses for one request.
+pub(crate) struct Destination<'g> {
+    backend: &'g Backend,
+    choice: Choice<'g>,
+}
+
+enum Choice<'g> {
+    /// The version has one fixed address.
+    Fixed(&'g Endpoint, &'g BackendCounts),
+    /// A balancer chooses.
+    Balanced {
+        balancer: &'g Balancer,
+        key: Key<'g>,
+        attempts: Attempts,
+    },
+}
+
+impl<'g> Destination<'g> {
+    /// Creates the destination of a request to `backend`. `balancer` is that of the backend, unless its address is
+    /// fixed; the choice may depend on `app` and `client`. `counts` are those of the backend.
+    ///
+    /// # Errors
+    ///
+    /// Neither a fixed address nor a balancer: a bug.
+    pub(crate) fn new(
+        backend: &'g Backend,
+        balancer: Option<&'g Balancer>,
+        counts: &'g BackendCounts,
+        app: Option<&'g App>,
+        client: IpAddr,
+    ) -> Result<Self, Rejection> {
+        let choice = match (backend.upstream.fixed(), balancer) {
+            (Some(endpoint), _) => Choice::Fixed(endpoint, counts),
+            (None, Some(balancer)) => Choice::Balanced {
+                balancer,
+                key: Key::new(balancer.balance(), app, client),
+                attempts: Attempts::default(),
+            },
+            (None, None) => return Err(Rejection::Internal("a version without a balancer".into())),
+        };
+        Ok(Self { backend, choice })
+    }
+
+    /// Chooses the next address: one that the request was not sent to before, unless the address is fixed.
+    ///
+    /// # Errors
+    ///
+    /// No address is healthy, or none is left.
+    pub(crate) fn choose(&mut self) -> Result<Endpoint, Rejection> {
+        let (balancer, key, attempts) = match &mut self.choice {
+            Choice::Fixed(endpoint, _) => return Ok((*endpoint).clone()),
+            Choice::Balanced {
+                balancer,
+                key,
+                attempts,
+            } => (balancer, key, attempts),
+        };
+        let is_first = attempts.last().is_none();
+        let none_left = || {
+            if is_first {
+                let backend = self.backend.name.to_string();
+                Rejection::NoHealthyBackend { backend }
+            } else {
+                // Another address was available when the last attempt failed, but is not any more.
+                let why = "no other address is left".to_owned();
+                Rejection::BackendUnreachable { why }
+            }
+        };
+        balancer
+            .choose(key.as_bytes(), attempts)
+            .ok_or_else(none_left)
+    }
+
+    /// Counts an attempt that failed, unless it was the client's doing.
+    pub(crate) fn count_failure(&self, cause: Option<FailureCause>) {
+        if let Some(cause) = cause {
+            self.counts().count_failure(cause);
+        }
+    }
+
+    /// Counts a retry.
+    pub(crate) fn count_retry(&self) {
+        self.counts().count_retry();
+    }
+
+    /// What is counted of the backend. A balancer has it, too: a request needs no space for both.
+    fn counts(&self) -> &BackendCounts {
+        match &self.choice {
+            Choice::Fixed(_, counts) => counts,
+            Choice::Balanced { balancer, .. } => balancer.counts(),
+        }
+    }
+
+    /// Whether a failed request could be retried on another address.
+    #[must_use]
+    pub(crate) fn has_another(&self) -> bool {
+        match &self.choice {
+            Choice::Fixed(..) => false,
+            Choice::Balanced {
+                balancer, attempts, ..
+            } => balancer.has_another(attempts),
+        }
+    }
+
+    /// Ejects the current address, after no connection to it could be established.
+    pub(crate) fn eject(&self, why: &str) {
+        if let Choice::Balanced {
+            balancer, attempts, ..
+        } = &self.choice
+        {
+            balancer.eject(attempts, why);
+        }
+    }
+
+    /// Ends the ejection of the current address, after a connection to it was established.
+    pub(crate) fn restore(&self) {
+        if let Choice::Balanced {
+            balancer, attempts, ..
+        } = &self.choice
+        {
+            balancer.restore(attempts);
+        }
+    }
+
+    /// The address of the last attempt; `None` before the first.
+    #[must_use]
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        match &self.choice {
+            Choice::Fixed(endpoint, _) => Some(endpoint.address),
+            Choice::Balanced { attempts, .. } => attempts.last().map(|address| address.socket()),
+        }
+    }
+}

@@ -17,8 +17,7 @@ use clap::{Parser, Subcommand};
 use signpost_kit::{
     command::{print_health, print_line, send_command},
     config::ConfigError,
-    log_writer::write_final_line,
-    logging::{Logging, ReopenSignals},
+    log::{Logging, ReopenSignals, writer::write_final_line},
     reload::control::Verb,
 };
 

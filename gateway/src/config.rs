@@ -42,12 +42,11 @@ use signpost_kit::{
     clock::{Clock, SystemClock},
     config::{
         self as engine, ConfigError, Invalid, Loaded, Read, Section,
+        origin::Origin,
         shared_keys::{self, Log, TracingSettings},
     },
-    management::ManagementSettings,
-    origin::Origin,
     secret::Secret,
-    shutdown::ShutdownSettings,
+    server::{management::ManagementSettings, shutdown::ShutdownSettings},
 };
 use signpost_store::StoreSettings;
 

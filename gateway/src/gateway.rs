@@ -12,10 +12,10 @@ use std::sync::{Arc, OnceLock};
 
 use signpost_kit::{
     clock::Clock,
-    rate_limit::NetworkLimiter,
+    limits::NetworkLimiter,
     reload::ReloadCounts,
-    shutdown::ShutdownSettings,
-    spans::{SpanCounters, Tracer},
+    server::shutdown::ShutdownSettings,
+    trace::{SpanCounters, Tracer},
 };
 
 pub(crate) use self::respond::UnparsedHead;

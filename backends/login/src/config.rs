@@ -19,8 +19,7 @@ use signpost_kit::{
         self as engine, ConfigError, Loaded, Read, Section,
         shared_keys::{self, Log, TracingSettings},
     },
-    management::ManagementSettings,
-    shutdown::ShutdownSettings,
+    server::{management::ManagementSettings, shutdown::ShutdownSettings},
 };
 use signpost_store::StoreSettings;
 

@@ -1,12 +1,14 @@
 //! All errors of a request, grouped by who causes them, and their problem codes.
 
+pub mod problem;
+
 use std::{sync::Arc, time::Duration};
 
 use gateway_protocol::problem::ProblemCode;
 use http::StatusCode;
 use signpost_store::StoreError;
 
-use crate::{logins::FailureReason, problem::OwnProblem};
+use crate::{error::problem::OwnProblem, records::logins::FailureReason};
 
 /// An error that is returned as a problem. The message is for the log; clients get the text of the code.
 #[derive(Debug, thiserror::Error)]

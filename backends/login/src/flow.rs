@@ -12,6 +12,7 @@ mod browser;
 mod collect;
 mod finish;
 mod outcome;
+pub(crate) mod return_to;
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -27,11 +28,13 @@ pub(crate) use self::{
     finish::{BrowserOutcome, Callback, Grant, finish_login},
 };
 use crate::{
-    accounts::Account,
-    applications::Application,
-    credentials::Credential,
     error::LoginError,
-    logins::{Login, LoginState, Status},
+    records::{
+        accounts::Account,
+        applications::Application,
+        credentials::Credential,
+        logins::{Login, LoginState, Status},
+    },
     service::Service,
 };
 

@@ -92,35 +92,20 @@
 //! assert!(Endpoints::new().post("/user", async || "mine").check::<V9>().is_err());
 //! ```
 
-pub mod accounts;
-pub mod applications;
 pub mod config;
-pub mod credentials;
-pub mod endpoints;
-pub mod error;
-pub mod events;
+mod error;
 mod flow;
-mod handlers;
-mod held;
+mod http;
 mod limits;
-pub mod logins;
 mod metrics;
-mod middleware;
-pub mod oauth;
-mod pages;
-pub mod problem;
 pub mod program;
-pub mod request;
-pub mod return_to;
-pub mod router;
-pub mod routes;
+mod provider;
+mod records;
 mod secret;
-pub mod service;
-mod state;
+mod service;
 #[cfg(test)]
 mod testing;
 mod trace;
-pub mod views;
 
 pub use gateway_protocol::{
     app::{AppId, AppIdent},
@@ -130,11 +115,17 @@ pub use gateway_protocol::{
 pub use signpost_kit::clock::Timestamp;
 
 pub use self::{
-    accounts::Account,
-    endpoints::{Endpoints, EndpointsError},
-    error::{LoginError, ParamRule},
-    router::router,
-    routes::Routes,
+    error::{LoginError, ParamRule, problem},
+    http::{
+        endpoints::{Endpoints, EndpointsError},
+        request,
+        router::router,
+        routes::Routes,
+        views::Views,
+    },
+    records::{
+        accounts::{self, Account},
+        events,
+    },
     service::{HandlerContext, Service},
-    views::Views,
 };

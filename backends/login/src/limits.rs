@@ -7,7 +7,7 @@
 //! | failed redirect logins that are stored | number in total for each `login_ttl` |
 //! | polling logins, which are signed | rate for each application |
 //!
-//! Requests that wait for a login are limited by [`crate::logins::Waiters`].
+//! Requests that wait for a login are limited by [`crate::records::logins::Waiters`].
 //!
 //! Each process counts for itself, in a fixed amount of memory. A flood from some addresses does not affect others. The
 //! counts outlive a reload, also if it changes the limits.
@@ -20,7 +20,7 @@ use std::{
 };
 
 use gateway_protocol::app::AppId;
-use signpost_kit::rate_limit::{
+use signpost_kit::limits::{
     Network, NetworkLimiter, Rate, RateExceeded, RateLimiter, retry_after_seconds,
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -28,7 +28,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::{
     config::LoginLimits,
     error::LoginError,
-    held::{Held, HeldValues},
+    records::held::{Held, HeldValues},
 };
 
 /// An IPv6 /48 has this many times the rate of a /64.

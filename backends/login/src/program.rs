@@ -13,8 +13,7 @@ use signpost_kit::{
     clock::{Clock, SystemClock},
     command::{print_health, print_line, send_command},
     config::Loaded,
-    log_writer::write_final_line,
-    logging::{Logging, ReopenSignals, log_warnings},
+    log::{Logging, ReopenSignals, log_warnings, writer::write_final_line},
     reload::{ReloadSignals, Reloader, control::Verb},
 };
 use signpost_store::{Store, changes::Watch};
@@ -25,8 +24,7 @@ use self::{
 };
 use crate::{
     config::Config,
-    endpoints::EndpointsError,
-    routes::Routes,
+    http::{endpoints::EndpointsError, routes::Routes},
     service::{Service, Stores},
 };
 

@@ -2,24 +2,28 @@
 //!
 //! A reload creates a new snapshot ([`Service::reloaded`]). A request uses the snapshot that it began with.
 
+mod state;
+
 use std::sync::Arc;
 
 use gateway_protocol::{app::AppId, version::Version};
 use signpost_kit::{
     clock::{Clock, Timestamp},
-    spans::Tracer,
+    trace::Tracer,
 };
 use signpost_store::StoreError;
 
-pub use crate::state::{State, Stores};
+pub(crate) use crate::service::state::{State, Stores};
 use crate::{
-    applications::Application,
     config::Config,
     error::LoginError,
-    events::{EventCursor, EventPage, EventQuery},
+    http::request::AuthenticatedUser,
     limits::Limits,
-    oauth::ProviderClients,
-    request::AuthenticatedUser,
+    provider::ProviderClients,
+    records::{
+        applications::Application,
+        events::{EventCursor, EventPage, EventQuery},
+    },
     trace,
 };
 
@@ -37,7 +41,7 @@ pub struct Service {
 
 /// The shared state of handlers: the service, and the version that the router serves.
 ///
-/// Extractors read it ([`crate::request`]). A version's own handler gets the service as `State<Arc<Service>>`.
+/// Extractors read it ([`crate::http::request`]). A version's own handler gets the service as `State<Arc<Service>>`.
 #[derive(Clone)]
 pub struct HandlerContext {
     pub(crate) service: Arc<Service>,
@@ -111,7 +115,7 @@ impl Service {
         self.state.descriptors.connection_limit(wanted)
     }
 
-    /// Exports the spans that are queued; blocks for at most [`signpost_kit::spans::FLUSH_TIMEOUT`].
+    /// Exports the spans that are queued; blocks for at most [`signpost_kit::trace::FLUSH_TIMEOUT`].
     pub(crate) fn flush_spans(&self) {
         if let Some(tracer) = &self.tracer {
             tracer.flush();

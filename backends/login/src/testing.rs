@@ -7,8 +7,8 @@ use signpost_kit::clock::Timestamp;
 use signpost_store::{Store, testing};
 
 use crate::{
-    accounts::{Account, Username},
     config::Config,
+    records::accounts::{Account, Username},
     service::Stores,
 };
 

@@ -12,14 +12,14 @@ use gateway_protocol::{
     header::{TRACEPARENT, X_GATEWAY_APP, X_GATEWAY_VERSION_SOURCE},
     log_text,
 };
-use signpost_kit::spans::{
+use signpost_kit::trace::{
     ServiceName, Tracer,
     context::{TraceContext, TraceId, new_span_id, new_trace_id},
     recording::Recording,
     span::{Attributes, Kind, Span},
 };
 
-use crate::{request::RequestInfo, service::HandlerContext};
+use crate::{http::request::RequestInfo, service::HandlerContext};
 
 /// The login service, in its spans.
 pub(crate) const SERVICE: ServiceName = ServiceName {

@@ -8,9 +8,9 @@ use std::{
 };
 
 use crate::{
-    health,
-    log_writer::write_final_line,
+    log::writer::write_final_line,
     reload::control::{self, Verb},
+    server::health,
 };
 
 /// Prints a line of a command's output.

@@ -18,6 +18,7 @@
 
 mod document;
 mod error;
+pub mod origin;
 mod secret_files;
 mod section;
 mod settings;

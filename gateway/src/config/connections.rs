@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use signpost_kit::{
     config::{Invalid, Read, Section},
-    rate_limit::Rate,
+    limits::Rate,
 };
 
 use super::limits::MAX_PER_SECOND;

@@ -3,10 +3,7 @@
 use std::time::Duration;
 
 use http::HeaderName;
-use signpost_kit::{
-    config::{Read, Section, Value},
-    origin::Origin,
-};
+use signpost_kit::config::{Read, Section, Value, origin::Origin};
 
 const ALLOWED_ORIGIN: &str =
     "\"https://app.example.com\", \"https://*.example.com\", or \"*\" alone";

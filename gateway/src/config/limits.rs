@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use signpost_kit::{
     config::{Invalid, Read, Section},
-    rate_limit::Rate,
+    limits::Rate,
 };
 
 use crate::request::HeadLimits;

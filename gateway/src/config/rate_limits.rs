@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use ring::digest;
 use signpost_kit::{
     config::{Read, Section},
-    rate_limit::Rate,
+    limits::Rate,
 };
 
 use super::{

@@ -20,7 +20,7 @@ use std::{
 use arc_swap::ArcSwap;
 use futures_util::FutureExt;
 use rustix::net::sockopt::set_socket_linger;
-use signpost_kit::{descriptors::Descriptors, once_a_minute::OnceAMinute};
+use signpost_kit::{log::once_a_minute::OnceAMinute, server::descriptors::Descriptors};
 use tokio::{
     io::AsyncReadExt,
     net::{TcpListener, TcpStream},

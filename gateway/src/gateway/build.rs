@@ -8,10 +8,10 @@ use std::{
 use http::HeaderValue;
 use signpost_kit::{
     clock::SystemClock,
-    descriptors::Descriptors,
-    rate_limit::NetworkLimiter,
+    limits::NetworkLimiter,
     secret::Secret,
-    spans::{ServiceName, SpanCounters, Tracer},
+    server::descriptors::Descriptors,
+    trace::{ServiceName, SpanCounters, Tracer},
 };
 
 use super::{Gateway, State};

@@ -3,7 +3,7 @@
 use std::{net::IpAddr, pin::pin, sync::Arc, time::Instant};
 
 use gateway_protocol::request_id::RequestId;
-use signpost_kit::{clock::Timestamp, rate_limit::RateExceeded};
+use signpost_kit::{clock::Timestamp, limits::RateExceeded};
 
 use super::{Gateway, received::ReceivedRequest};
 use crate::{

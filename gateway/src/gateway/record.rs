@@ -1,7 +1,7 @@
 //! Hands a request's outcome to all that read it.
 
 use http::header::USER_AGENT;
-use signpost_kit::logging::is_sampled;
+use signpost_kit::log::is_sampled;
 
 use super::{Gateway, received::ReceivedRequest};
 use crate::{

@@ -1,7 +1,7 @@
 //! Responds without a backend: redirects to https, preflights, rejections.
 
 use http::{StatusCode, header::LOCATION};
-use signpost_kit::rate_limit::QuotaExceeded;
+use signpost_kit::limits::QuotaExceeded;
 
 use super::{
     Gateway,

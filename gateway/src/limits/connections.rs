@@ -12,7 +12,9 @@ use std::{
     time::Instant,
 };
 
-use signpost_kit::{descriptors::Descriptors, once_a_minute::OnceAMinute, rate_limit::KeyedDebts};
+use signpost_kit::{
+    limits::KeyedDebts, log::once_a_minute::OnceAMinute, server::descriptors::Descriptors,
+};
 
 pub(crate) use self::counts::RefusalCause;
 use self::{
@@ -325,7 +327,7 @@ impl Drop for OpenStreams {
 
 #[cfg(test)]
 mod tests {
-    use signpost_kit::rate_limit::Rate;
+    use signpost_kit::limits::Rate;
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::{sync::OnceLock, time::Instant};
 
-use signpost_kit::rate_limit::KeyedDebts;
+use signpost_kit::limits::KeyedDebts;
 
 use crate::request::quotas::Policy;
 

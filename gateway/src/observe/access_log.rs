@@ -15,10 +15,10 @@ use std::{
 };
 
 use gateway_protocol::{log_text, request_id::RequestId};
-use signpost_kit::{
+use signpost_kit::log::{
+    ACCESS_TARGET,
     flush::flush,
-    log_writer::{DroppedLines, FLUSH_TIMEOUT, LogWriter},
-    logging::ACCESS_TARGET,
+    writer::{DroppedLines, FLUSH_TIMEOUT, LogWriter},
 };
 
 use super::outcome::Outcome;

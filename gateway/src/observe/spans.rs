@@ -9,7 +9,7 @@ use gateway_protocol::{log_text, request_id::RequestId};
 use http::HeaderValue;
 use signpost_kit::{
     clock::Clock,
-    spans::{
+    trace::{
         Tracer,
         context::{SpanId, TraceContext, new_span_id},
         recording::Recording,

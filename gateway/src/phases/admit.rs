@@ -12,7 +12,7 @@ use gateway_protocol::{
 };
 use http::{HeaderName, HeaderValue};
 use ipnet::IpNet;
-use signpost_kit::spans::context::TraceContext;
+use signpost_kit::trace::context::TraceContext;
 use smallvec::SmallVec;
 
 use super::origin::{Origin, Peer, ProxyHeaders};

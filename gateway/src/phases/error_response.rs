@@ -13,8 +13,8 @@ use gateway_protocol::{
 };
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use signpost_kit::{
+    limits::{QuotaExceeded, retry_after_seconds},
     page,
-    rate_limit::{QuotaExceeded, retry_after_seconds},
 };
 
 use super::error_format::ErrorFormat;

@@ -7,7 +7,7 @@
 use std::{net::IpAddr, sync::Arc, time::Instant};
 
 use gateway_protocol::{param::Params, sign::SIGN};
-use signpost_kit::rate_limit::{Key, QuotaExceeded, Rate, Subject};
+use signpost_kit::limits::{Key, QuotaExceeded, Rate, Subject};
 
 use crate::{
     config::{ADDRESS_RULE, APPLICATION_RULE, OwnRate, PathLimit, RateLimits, SignConfig},

@@ -4,7 +4,7 @@ use std::{net::IpAddr, sync::Arc};
 
 use gateway_protocol::version::VersionSource;
 use ring::digest;
-use signpost_kit::{clock::Timestamp, rate_limit::Network};
+use signpost_kit::{clock::Timestamp, limits::Network};
 
 use super::verify::VerifiedRequest;
 use crate::{

@@ -13,7 +13,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use ring::hmac;
-use signpost_kit::rate_limit::{Key, KeyedDebts, Subject, Used};
+use signpost_kit::limits::{Key, KeyedDebts, Subject, Used};
 use signpost_store::{Store, StoreError};
 use tokio::time::{MissedTickBehavior, interval};
 

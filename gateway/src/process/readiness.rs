@@ -1,5 +1,5 @@
 //! What `/readyz` of the gateway's management listener says. CONTRACT 10. The listener is
-//! `signpost_kit::management`.
+//! `signpost_kit::server::management`.
 
 use std::{
     net::SocketAddr,
@@ -9,8 +9,8 @@ use std::{
 
 use arc_swap::ArcSwap;
 use http::{Response, StatusCode};
-use signpost_kit::{
-    http_server::HttpTimeouts,
+use signpost_kit::server::{
+    listener::HttpTimeouts,
     management::{Readiness, text},
     shutdown::Phase,
 };

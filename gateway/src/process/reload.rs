@@ -7,10 +7,9 @@ use arc_swap::ArcSwap;
 use sd_notify::NotifyState;
 use signpost_kit::{
     config::{ConfigError, Loaded},
-    logging::{Logging, log_warnings},
+    log::{Logging, log_warnings},
     reload::Reload,
-    service_manager::notify_service_manager,
-    shutdown::Phase,
+    server::{service_manager::notify_service_manager, shutdown::Phase},
 };
 use signpost_store::{Store, StoreSettings};
 use tokio::sync::{Mutex, Notify, watch};

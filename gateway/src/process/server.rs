@@ -17,12 +17,14 @@ use pingora::{
 use sd_notify::NotifyState;
 use signpost_kit::{
     config::{Loaded, Settings},
-    descriptors::Descriptors,
-    logging::{Logging, log_warnings},
-    management::{Management, ManagementSettings},
+    log::{Logging, log_warnings},
     reload::{ReloadSignals, Reloader},
-    service_manager::notify_service_manager,
-    shutdown::Phase,
+    server::{
+        descriptors::Descriptors,
+        management::{Management, ManagementSettings},
+        service_manager::notify_service_manager,
+        shutdown::Phase,
+    },
 };
 use tokio::{
     runtime::Runtime,

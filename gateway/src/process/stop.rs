@@ -12,9 +12,11 @@ use async_trait::async_trait;
 use pingora::server::{ShutdownSignal, ShutdownSignalWatch};
 use sd_notify::NotifyState;
 use signpost_kit::{
-    log_writer::LogWriter,
-    service_manager::notify_service_manager,
-    shutdown::{Phase, ShutdownSettings, StopSignals},
+    log::writer::LogWriter,
+    server::{
+        service_manager::notify_service_manager,
+        shutdown::{Phase, ShutdownSettings, StopSignals},
+    },
 };
 use tokio::{
     sync::Notify,

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use signpost_kit::shutdown::Phase;
+use signpost_kit::server::shutdown::Phase;
 use tokio::sync::Notify;
 
 /// Time for just accepted connections to send their first request, when idle connections are closed.

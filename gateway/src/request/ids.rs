@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 
 use gateway_protocol::request_id::RequestId;
-use signpost_kit::{id_numbers, spans::context::TraceId};
+use signpost_kit::trace::{context::TraceId, id_numbers};
 
 /// Generates ids. One half is a random number of this process, the other a number of [`id_numbers`].
 #[derive(Debug)]

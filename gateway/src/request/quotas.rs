@@ -4,7 +4,7 @@ use std::fmt::{self, Write as _};
 
 use gateway_protocol::header::{RATELIMIT, RATELIMIT_POLICY};
 use http::HeaderName;
-use signpost_kit::{label_enum, metrics::cells::Counters, rate_limit::Quota};
+use signpost_kit::{label_enum, limits::Quota, metrics::cells::Counters};
 use smallvec::SmallVec;
 
 use crate::wire::syntax::field::NameAndValue;

@@ -7,7 +7,7 @@ use gateway_protocol::{
     problem::ProblemCode,
     sign::{SignTime, Window, explain::Slip},
 };
-use signpost_kit::rate_limit::QuotaExceeded;
+use signpost_kit::limits::QuotaExceeded;
 
 use crate::request::quotas::{Policy, RequestLimit};
 

@@ -2,10 +2,10 @@
 
 use std::str::FromStr;
 
-use signpost_kit::origin::{Origin, ParseOriginError};
+use signpost_kit::config::origin::{Origin, ParseOriginError};
 use url::Url;
 
-use crate::logins::LoginState;
+use crate::records::logins::LoginState;
 
 /// The gateway's origin as browsers see it. Determines the URLs sent to browsers, and the cookies' attributes.
 #[derive(Clone, Debug, PartialEq, Eq)]

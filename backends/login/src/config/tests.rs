@@ -2,7 +2,7 @@
 
 use std::{path::Path, time::Duration};
 
-use signpost_kit::{rate_limit::Rate, shutdown::ShutdownSettings};
+use signpost_kit::{limits::Rate, server::shutdown::ShutdownSettings};
 
 use super::*;
 use crate::testing::config_text_with_provider;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use signpost_kit::{
     config::{Read, Section},
-    http_server::HttpTimeouts,
+    server::listener::HttpTimeouts,
 };
 
 /// As the gateway's: enough for a head or a form of 64 KiB.

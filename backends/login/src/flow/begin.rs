@@ -5,12 +5,14 @@ use signpost_kit::clock::Timestamp;
 
 use super::ProviderRedirect;
 use crate::{
-    applications::Application,
     error::{LoginError, ParamRule},
-    logins::{LoginCookie, LoginToken, NewPollingLogin, SealedRedirect, UserCode, set_sealed},
+    flow::return_to::ReturnTo,
     metrics::providers::LoginMode,
-    oauth::Provider,
-    return_to::ReturnTo,
+    provider::Provider,
+    records::{
+        applications::Application,
+        logins::{LoginCookie, LoginToken, NewPollingLogin, SealedRedirect, UserCode, set_sealed},
+    },
     service::Service,
 };
 

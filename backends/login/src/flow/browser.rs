@@ -6,10 +6,12 @@ use http::HeaderValue;
 
 use super::{BrowserRequest, ProviderRedirect, ensure_pending, find_login};
 use crate::{
-    applications::Application,
     error::LoginError,
-    logins::{Login, LoginCookie, Mode, UserCode},
-    oauth::Provider,
+    provider::Provider,
+    records::{
+        applications::Application,
+        logins::{Login, LoginCookie, Mode, UserCode},
+    },
     service::Service,
 };
 

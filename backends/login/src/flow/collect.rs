@@ -7,11 +7,13 @@ use signpost_kit::clock::Timestamp;
 
 use super::{LoginResult, outcome::retry_store};
 use crate::{
-    credentials::{Credential, CredentialClaims, NewCredential, random_credential},
     error::LoginError,
-    logins::{
-        Completion, FailureReason, Login, LoginToken, Mode, Progress, Redemption, Ticket,
-        TicketCredential, Waiter,
+    records::{
+        credentials::{Credential, CredentialClaims, NewCredential, random_credential},
+        logins::{
+            Completion, FailureReason, Login, LoginToken, Mode, Progress, Redemption, Ticket,
+            TicketCredential, Waiter,
+        },
     },
     service::Service,
 };

@@ -14,16 +14,18 @@ use super::{
     outcome::{fail, retry_store, store_outcome},
 };
 use crate::{
-    accounts::Account,
-    applications::Application,
     error::LoginError,
-    logins::{
-        Claim, ClaimTimeouts, Completion, FailureReason, Login, LoginCookie, LoginSeal, LoginState,
-        Mode, Outcome, Status, Ticket, login_cookie_value,
-    },
+    flow::return_to::{is_allowed, with_error, with_ticket},
     metrics::providers::{LoginMode, LoginOutcome},
-    oauth::ProviderFault,
-    return_to::{is_allowed, with_error, with_ticket},
+    provider::ProviderFault,
+    records::{
+        accounts::Account,
+        applications::Application,
+        logins::{
+            Claim, ClaimTimeouts, Completion, FailureReason, Login, LoginCookie, LoginSeal,
+            LoginState, Mode, Outcome, Status, Ticket, login_cookie_value,
+        },
+    },
     service::Service,
     trace::carried,
 };

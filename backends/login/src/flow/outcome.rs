@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::{
     error::LoginError,
-    logins::{ClaimTimeouts, FailureReason, FinishTimes, Login, Mode, Outcome},
+    records::logins::{ClaimTimeouts, FailureReason, FinishTimes, Login, Mode, Outcome},
     service::Service,
 };
 

@@ -3,11 +3,11 @@
 use std::{fmt, sync::Arc};
 
 use signpost_kit::{
-    feed_cache::write_caches,
+    cache::write_caches,
     metrics::{Scrape, Source},
 };
 
-use crate::state::State;
+use crate::service::State;
 
 /// Writes the state of the caches as metrics.
 pub(crate) struct CacheMetrics(pub(crate) Arc<State>);

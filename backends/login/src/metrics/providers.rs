@@ -17,7 +17,7 @@ use signpost_kit::{
 use crate::{
     config::ProviderName,
     error::LoginError,
-    logins::{FailureReason, Mode},
+    records::logins::{FailureReason, Mode},
 };
 
 /// How logins end. Problem codes beyond these are `other`.

@@ -13,7 +13,7 @@ use super::{
     providers::{CallKind, LoginMode, LoginOutcome},
     *,
 };
-use crate::{config::ProviderName, error::LoginError, logins::FailureReason};
+use crate::{config::ProviderName, error::LoginError, records::logins::FailureReason};
 
 fn text(metrics: &Arc<LoginMetrics>) -> String {
     let families = LoginFamilies(Arc::clone(metrics));

@@ -5,14 +5,16 @@ use std::{net::TcpListener, sync::Arc};
 use anyhow::Context;
 use http::{Response, StatusCode};
 use signpost_kit::{
-    http_server::HttpTimeouts,
-    log_writer::DroppedLines,
-    management::{Management, ManagementSettings, Readiness, text},
+    log::writer::DroppedLines,
     metrics::{
         Metrics, log::LogMetrics, process::ProcessMetrics, spans::SpanMetrics, store::StoreMetrics,
     },
     reload::{ReloadCounts, ReloadMetrics},
-    shutdown::Phase,
+    server::{
+        listener::HttpTimeouts,
+        management::{Management, ManagementSettings, Readiness, text},
+        shutdown::Phase,
+    },
 };
 use tokio::sync::watch;
 

@@ -5,16 +5,15 @@ use std::{net::SocketAddr, path::Path, sync::Arc};
 use arc_swap::ArcSwap;
 use signpost_kit::{
     config::{ConfigError, Loaded},
-    http_server::HttpSettings,
-    logging::{Logging, log_warnings},
+    log::{Logging, log_warnings},
     reload::Reload,
+    server::listener::HttpSettings,
 };
 
 use super::Program;
 use crate::{
     config::Config,
-    endpoints::EndpointsError,
-    routes::Routes,
+    http::{endpoints::EndpointsError, routes::Routes},
     service::{Service, State},
 };
 

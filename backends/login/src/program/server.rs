@@ -8,8 +8,8 @@ use axum::{
     extract::{ConnectInfo, Request},
 };
 use hyper::body::Incoming;
-use signpost_kit::{
-    http_server,
+use signpost_kit::server::{
+    listener,
     shutdown::{Phase, ShutdownSettings, StopSignals},
 };
 use tokio::{
@@ -24,7 +24,7 @@ use super::{
     running::Running,
     sweeper::sweep_until_stopped,
 };
-use crate::routes::Routes;
+use crate::http::routes::Routes;
 
 /// Serves until SIGTERM or SIGINT.
 pub(super) async fn serve(
@@ -50,7 +50,7 @@ pub(super) async fn serve(
     let (settings, current) = (running.clone(), running.clone());
     let handler =
         move |request: hyper::Request<Incoming>, peer| answer(current.routes(), request, peer);
-    let server = http_server::serve(
+    let server = listener::serve(
         listener,
         move || settings.http_settings(),
         running.state().phases(),

@@ -18,9 +18,11 @@ pub use self::{
 };
 use super::{ADDRESS, Read, Section};
 use crate::{
-    management::{Hosts, ManagementSettings},
     secret::Secret,
-    shutdown::{self, ShutdownSettings},
+    server::{
+        management::{Hosts, ManagementSettings},
+        shutdown::{self, ShutdownSettings},
+    },
 };
 
 const PREFIX: &str = "a letter, then up to 31 letters, digits or hyphens";

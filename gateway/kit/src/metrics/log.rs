@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{Family, Scrape, Source};
-use crate::log_writer::{DroppedLines, LogKind};
+use crate::log::writer::{DroppedLines, LogKind};
 
 const DROPPED: Family = Family {
     name: "signpost_log_lines_dropped",
@@ -15,7 +15,7 @@ const DROPPED: Family = Family {
 pub struct LogMetrics(DroppedLines);
 
 impl LogMetrics {
-    /// `dropped` is the log's, see [`LogWriter::dropped_lines`](crate::log_writer::LogWriter::dropped_lines).
+    /// `dropped` is the log's, see [`LogWriter::dropped_lines`](crate::log::writer::LogWriter::dropped_lines).
     #[must_use]
     pub const fn new(dropped: DroppedLines) -> Self {
         Self(dropped)

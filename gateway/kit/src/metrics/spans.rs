@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use super::{Family, Scrape, Source};
-use crate::spans::{SpanCounters, SpanResult};
+use crate::trace::{SpanCounters, SpanResult};
 
 const SPANS: Family = Family {
     name: "signpost_spans",

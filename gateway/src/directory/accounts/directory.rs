@@ -8,8 +8,8 @@ use std::{
 
 use gateway_protocol::credential::{Credential, CredentialHash};
 use signpost_kit::{
+    cache::{CacheStatus, FeedCache, FeedCacheSettings, FreshValue, UnknownKeys},
     clock::{Clock, SystemClock, Timestamp},
-    feed_cache::{CacheStatus, FeedCache, FeedCacheSettings, FreshValue, UnknownKeys},
 };
 use signpost_store::{Change, Store, StoreError, Topic};
 

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use signpost_kit::rate_limit::Network;
+use signpost_kit::limits::Network;
 use signpost_store::StoreError;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},

@@ -10,7 +10,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use signpost_kit::feed_cache::FreshValue;
+use signpost_kit::cache::FreshValue;
 
 use super::CredentialClaims;
 

@@ -11,7 +11,7 @@ use gateway_protocol::{
     version::Version,
 };
 use signpost_kit::clock::{Clock, SystemClock, Timestamp};
-pub(crate) use signpost_kit::origin::Origin;
+pub(crate) use signpost_kit::config::origin::Origin;
 
 use super::{
     import::{ImportError, Problem, Problems, read_apps},

@@ -7,8 +7,8 @@ use std::{
 
 use gateway_protocol::{app::AppIdent, sign::AppKey};
 use signpost_kit::{
+    cache::{CacheStatus, FeedCache, FeedCacheSettings, LookupError, UnknownKeys},
     clock::{Clock, SystemClock},
-    feed_cache::{CacheStatus, FeedCache, FeedCacheSettings, LookupError, UnknownKeys},
 };
 use signpost_store::{Change, Topic};
 

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use signpost_kit::{descriptors::Descriptors, once_a_minute::OnceAMinute};
+use signpost_kit::{log::once_a_minute::OnceAMinute, server::descriptors::Descriptors};
 use tokio::time::sleep;
 
 /// How often a paused listener checks whether it can go on.

@@ -13,7 +13,7 @@ use std::{
     time::Instant,
 };
 
-use signpost_kit::{once_a_minute::OnceAMinute, rate_limit::Network};
+use signpost_kit::{limits::Network, log::once_a_minute::OnceAMinute};
 
 /// Number of maps, each with its own lock.
 const SHARDS: usize = 16;

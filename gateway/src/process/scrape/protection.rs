@@ -3,7 +3,7 @@
 use std::{fmt, time::Instant};
 
 use signpost_kit::{
-    feed_cache::write_caches,
+    cache::write_caches,
     metrics::{Family, Scrape},
 };
 

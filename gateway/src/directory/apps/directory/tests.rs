@@ -11,8 +11,8 @@ use std::{
 use async_trait::async_trait;
 use gateway_protocol::app::AppId;
 use signpost_kit::{
+    cache::BACK_OFF,
     clock::{ManualClock, Timestamp},
-    feed_cache::BACK_OFF,
 };
 use signpost_store::StoreError;
 use tokio::sync::Notify;

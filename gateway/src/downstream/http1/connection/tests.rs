@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use signpost_kit::shutdown::Phase;
+use signpost_kit::server::shutdown::Phase;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,

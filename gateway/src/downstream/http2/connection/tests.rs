@@ -7,7 +7,7 @@ use std::{
 
 use h2::client::{self, SendRequest};
 use http::{Request, Response};
-use signpost_kit::shutdown::Phase;
+use signpost_kit::server::shutdown::Phase;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWriteExt, DuplexStream},
     net::TcpListener,

@@ -1,6 +1,6 @@
 //! Exchanges with a backend that sends and accepts single bytes, stops half-way, and fails at every step.
 
-use signpost_kit::shutdown::Phase;
+use signpost_kit::server::shutdown::Phase;
 
 use super::*;
 use crate::request::scripted::{Script, ScriptedClient, Step};

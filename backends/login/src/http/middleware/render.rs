@@ -1,0 +1,103 @@
+//! Writes all problems: as JSON, or as a page for a browser. CONTRACT 7.
+
+use std::{any::Any, sync::Arc};
+
+use axum::{
+    extract::Request,
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use gateway_protocol::{
+    language::Language,
+    problem::{self, Problem, ProblemCode},
+};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
+
+use super::buffer_body::MAX_BODY_BYTES;
+use crate::{
+    error::{LoginError, ProblemKind},
+    http::{
+        pages,
+        request::{MAX_PARAMETERS, RequestInfo},
+    },
+};
+
+/// The error of a response whose problem is not written yet: handlers do not know the language and the format.
+#[derive(Clone)]
+pub(super) struct Unrendered(pub(super) Arc<LoginError>);
+
+impl IntoResponse for LoginError {
+    fn into_response(self) -> Response {
+        let mut response = self.status().into_response();
+        response.extensions_mut().insert(Unrendered(Arc::new(self)));
+        response
+    }
+}
+
+/// Writes the problem of a response that has one, and keeps the response's headers.
+pub(super) async fn render_problems(info: RequestInfo, request: Request, next: Next) -> Response {
+    let response = next.run(request).await;
+    let Some(Unrendered(error)) = response.extensions().get().cloned() else {
+        return response;
+    };
+    let language = if info.wants_page {
+        info.page_language
+    } else {
+        info.language
+    };
+    let rendered = match error.kind() {
+        ProblemKind::Shared(code) => {
+            let problem = problem(&error, code, language, &info);
+            if info.wants_page {
+                pages::problem(&problem)
+            } else {
+                json(problem.to_json())
+            }
+        }
+        // Never a page: only `/login` has pages, and that path is the library's.
+        ProblemKind::Own(own) => json(own.to_json(language, info.id.as_str())),
+    };
+    let (mut parts, _) = response.into_parts();
+    let (written, body) = rendered.into_parts();
+    parts.headers.remove(CONTENT_LENGTH);
+    parts.headers.extend(written.headers);
+    if let LoginError::RateLimited { retry_after } = *error {
+        parts.headers.insert(RETRY_AFTER, retry_after.into());
+    }
+    Response::from_parts(parts, body)
+}
+
+fn json(body: Vec<u8>) -> Response {
+    ([(CONTENT_TYPE, problem::MEDIA_TYPE)], body).into_response()
+}
+
+/// The response after a panic. The panic hook has logged the panic and its location.
+pub(super) fn panicked(_: Box<dyn Any + Send>) -> Response {
+    LoginError::Internal {
+        what: "a request panicked",
+    }
+    .into_response()
+}
+
+fn problem(
+    error: &LoginError,
+    code: ProblemCode,
+    language: Language,
+    info: &RequestInfo,
+) -> Problem {
+    let problem = Problem::new(code, language, info.id.as_str());
+    match error {
+        LoginError::ParamMissing { name } => problem.detail_args(&[("name", name)]),
+        LoginError::ParamInvalid { name, rule } => {
+            let (rule, allowed) = rule.text_args();
+            problem.detail_args(&[("name", name), ("rule", rule), ("allowed", &allowed)])
+        }
+        LoginError::HeaderDuplicated { name } => problem.detail_args(&[("name", name)]),
+        LoginError::BodyTooLarge => problem.detail_args(&[("limit", &MAX_BODY_BYTES.to_string())]),
+        LoginError::RequestTimeout { limit } => {
+            problem.detail_args(&[("seconds", &limit.as_secs().to_string())])
+        }
+        LoginError::ParamsTooMany => problem.detail_args(&[("limit", &MAX_PARAMETERS.to_string())]),
+        _ => problem,
+    }
+}

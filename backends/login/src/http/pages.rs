@@ -1,0 +1,122 @@
+//! The three HTML pages of the login service: confirm, done and problem.
+//!
+//! Layout, response headers and the problem page come from `signpost_kit::page`, which the gateway uses, too.
+
+use axum::response::{IntoResponse, Response};
+use gateway_protocol::{language::Language, problem::Problem, text::text};
+use maud::{Markup, html};
+use signpost_kit::page;
+
+use crate::flow::Page;
+
+/// The confirmation page of a polling login: the application, the user code and the button.
+pub(crate) fn confirm(page: &Page, language: Language) -> Response {
+    let application = page.application.name.as_str();
+    let args = [
+        ("application", application),
+        ("provider", page.provider.as_str()),
+    ];
+    // A link and not a form: `form-action` in the policy would have to allow the provider's origin.
+    // Both values are base64url with dots and need no escaping in a query.
+    let href = format!("?state={}&confirm={}", page.state, page.confirm);
+    let title = text(language, "page_confirm_title", &args);
+    let body = html! {
+        p { (text(language, "page_confirm_compare", &args)) }
+        p.code aria-label=(text(language, "page_confirm_code", &[])) { (page.user_code) }
+        p.warning { (text(language, "page_confirm_warning", &args)) }
+        a.button href=(href) rel="nofollow" { (text(language, "page_confirm_button", &args)) }
+    };
+    document(language, &title, &body)
+}
+
+/// The last page of a polling login: the window can be closed.
+pub(crate) fn done(application: &str, language: Language) -> Response {
+    let title = text(language, "page_done_title", &[]);
+    let body = html! { p { (text(language, "page_done_close", &[("application", application)])) } };
+    document(language, &title, &body)
+}
+
+/// The page of a problem, with the code that its JSON would have.
+pub(crate) fn problem(problem: &Problem) -> Response {
+    let headers = page::headers(problem.language());
+    (headers, page::problem(problem)).into_response()
+}
+
+fn document(language: Language, title: &str, body: &Markup) -> Response {
+    let page = page::document(language, title, body);
+    (page::headers(language), page).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use gateway_protocol::{app::AppId, problem::ProblemCode};
+    use http::HeaderValue;
+
+    use super::*;
+    use crate::records::{applications::Application, logins::UserCode};
+
+    async fn body(response: Response) -> String {
+        let body = axum::body::to_bytes(response.into_body(), 1 << 16)
+            .await
+            .unwrap();
+        String::from_utf8(body.to_vec()).unwrap()
+    }
+
+    fn page(application: &str) -> Page {
+        Page {
+            application: Arc::new(Application {
+                id: AppId::SINGLE,
+                name: application.to_owned(),
+                is_active: true,
+                return_to: Vec::new(),
+            }),
+            user_code: UserCode::generate(),
+            provider: "sandbox".to_owned(),
+            state: "v1.abc".to_owned(),
+            confirm: "def".to_owned(),
+            set_cookie: HeaderValue::from_static("x=y"),
+        }
+    }
+
+    #[tokio::test]
+    async fn the_confirm_page_shows_application_and_user_code_in_every_language() {
+        for language in Language::ALL {
+            let page = page("Shop & <Co>");
+            let html = body(confirm(&page, language)).await;
+            assert!(
+                html.contains(&format!("<html lang=\"{}\">", language.tag())),
+                "{html}"
+            );
+            assert!(
+                html.contains("Shop &amp; &lt;Co&gt;") && !html.contains("<Co>"),
+                "{html}"
+            );
+            assert!(html.contains(page.user_code.as_str()), "{html}");
+            assert!(
+                html.contains("href=\"?state=v1.abc&amp;confirm=def\""),
+                "{html}"
+            );
+            assert!(!html.contains("page_"), "a text is missing: {html}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_done_page_has_its_texts_in_every_language() {
+        for language in Language::ALL {
+            let html = body(done("Shop", language)).await;
+            assert!(html.contains("Shop") && !html.contains("page_"), "{html}");
+        }
+    }
+
+    #[test]
+    fn every_page_has_the_page_headers() {
+        let denied = Problem::new(ProblemCode::LoginDenied, Language::Ja, "r-1");
+        for response in [done("Shop", Language::Ja), problem(&denied)] {
+            for (name, value) in page::headers(Language::Ja) {
+                assert_eq!(response.headers()[name], value);
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! The logged-in user of a request.
+
+use std::sync::Arc;
+
+use axum::extract::{FromRequestParts, OptionalFromRequestParts};
+use gateway_protocol::app::AppId;
+use http::request::Parts;
+use signpost_kit::clock::Timestamp;
+use tracing::Span;
+
+use super::CallingApplication;
+use crate::{
+    error::LoginError,
+    records::{
+        accounts::Account,
+        credentials::{Credential, CredentialClaims},
+    },
+    service::HandlerContext,
+};
+
+/// A valid credential, and what it proves. Extraction, which checks the credential, is the only way to create one.
+///
+/// As `AuthenticatedUser` it is required: 401 `authorization_missing` without a credential, 401 `authorization_invalid`
+/// with one that is malformed, unknown, expired, revoked, or another application's. As `Option<AuthenticatedUser>` it is
+/// `None` without a credential only; an invalid one is the same 401. 503 `store_unavailable` if it cannot be checked.
+pub struct AuthenticatedUser {
+    pub(crate) logged_in: Arc<CredentialClaims>,
+    pub(crate) credential: Credential,
+}
+
+impl AuthenticatedUser {
+    /// The user's account.
+    #[must_use]
+    pub fn account(&self) -> &Account {
+        &self.logged_in.account
+    }
+
+    /// The application that the user logged in to, which is the request's. The credential proves it, even if the
+    /// request is unsigned.
+    #[must_use]
+    pub fn application(&self) -> AppId {
+        self.logged_in.application
+    }
+
+    /// When the login ends, unless a logout ends it before.
+    #[must_use]
+    pub fn expires_at(&self) -> Timestamp {
+        self.logged_in.expires_at
+    }
+}
+
+impl OptionalFromRequestParts<HandlerContext> for AuthenticatedUser {
+    type Rejection = LoginError;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        context: &HandlerContext,
+    ) -> Result<Option<Self>, LoginError> {
+        match <Self as FromRequestParts<_>>::from_request_parts(parts, context).await {
+            Ok(user) => Ok(Some(user)),
+            Err(LoginError::AuthorizationMissing) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl FromRequestParts<HandlerContext> for AuthenticatedUser {
+    type Rejection = LoginError;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        context: &HandlerContext,
+    ) -> Result<Self, LoginError> {
+        let CallingApplication(application) =
+            CallingApplication::from_request_parts(parts, context).await?;
+        let service = &context.service;
+        let name = service.config.headers().authorization();
+        let mut values = parts.headers.get_all(name).into_iter();
+        let value = match (values.next(), values.next()) {
+            (None, _) => return Err(LoginError::AuthorizationMissing),
+            (Some(value), None) => value,
+            (Some(_), Some(_)) => {
+                return Err(LoginError::HeaderDuplicated {
+                    name: service.config.headers().spelled(name),
+                });
+            }
+        };
+        let credential =
+            Credential::try_from(value.as_bytes()).map_err(|_| LoginError::AuthorizationInvalid)?;
+        let logged_in = service
+            .state
+            .credentials
+            .check(&credential, application.id, service.now())
+            .await?;
+        let logged_in = logged_in.ok_or(LoginError::AuthorizationInvalid)?;
+        Span::current().record("account.id", logged_in.account.id.get());
+        Ok(Self {
+            logged_in,
+            credential,
+        })
+    }
+}

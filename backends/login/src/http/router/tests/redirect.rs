@@ -1,0 +1,428 @@
+//! Redirect logins.
+
+use super::*;
+
+#[tokio::test]
+async fn without_return_to_the_response_is_the_result() {
+    let setup = Setup::new().await;
+    let begun = setup.call("GET", "/login", &[]).await;
+    let (state, cookie) = (begun.state(), begun.cookie());
+    let done = setup
+        .browse(&format!("/login?state={state}&code=me"), &cookie)
+        .await;
+    assert_eq!(done.status, StatusCode::OK);
+    assert_eq!(done.header(header::CACHE_CONTROL), "no-store");
+    assert_eq!(done.header(header::REFERRER_POLICY), "no-referrer");
+    assert!(done.header(header::SET_COOKIE).contains("Max-Age=0"));
+    let result = done.json();
+    assert_eq!(result["account"]["username"], "{me}");
+    assert_eq!(result["account"]["name_of_this_version"], "bitbucket");
+    assert_eq!(result["created"], true);
+    assert_eq!(result["expires_in"], 30 * 24 * 3600);
+    let authorization = result["authorization"].as_str().unwrap();
+    let user = setup
+        .call("GET", "/user", &[("acme-x-authorization", authorization)])
+        .await;
+    assert_eq!(user.json(), result["account"]);
+
+    let begun = setup.call("GET", "/login", &[]).await;
+    let again = setup
+        .browse(
+            &format!("/login?state={}&code=me", begun.state()),
+            &begun.cookie(),
+        )
+        .await;
+    assert_eq!(again.json()["created"], false);
+    assert_ne!(again.json()["authorization"], result["authorization"]);
+}
+
+#[tokio::test]
+async fn with_return_to_the_application_gets_a_ticket_that_works_once() {
+    let setup = Setup::new().await;
+    let begun = setup
+        .call(
+            "GET",
+            "/login?return_to=https://app.example/back%3Fx=1",
+            &[],
+        )
+        .await;
+    let done = setup
+        .browse(
+            &format!("/login?state={}&code=me", begun.state()),
+            &begun.cookie(),
+        )
+        .await;
+    assert_eq!(done.status, StatusCode::FOUND);
+    let ticket = done
+        .header(header::LOCATION)
+        .strip_prefix("https://app.example/back?x=1&ticket=")
+        .unwrap();
+    let target = format!("/user/login?ticket={ticket}");
+    setup
+        .raw("POST", &target, &[("x-gateway-app-id", "5")])
+        .await
+        .assert_problem(404, "app_not_found");
+    let result = setup.call("POST", &target, &[]).await;
+    assert_eq!(result.json()["account"]["username"], "{me}");
+    setup
+        .call("POST", &target, &[])
+        .await
+        .assert_problem(409, "login_used");
+}
+
+#[tokio::test]
+async fn a_ticket_expires_after_a_minute() {
+    let setup = Setup::new().await;
+    let begun = setup
+        .call("GET", "/login?return_to=https://app.example/", &[])
+        .await;
+    let done = setup
+        .browse(
+            &format!("/login?state={}&code=me", begun.state()),
+            &begun.cookie(),
+        )
+        .await;
+    let ticket = done
+        .header(header::LOCATION)
+        .strip_prefix("https://app.example/?ticket=")
+        .unwrap();
+    setup.later(60);
+    let late = setup
+        .call("POST", &format!("/user/login?ticket={ticket}"), &[])
+        .await;
+    late.assert_problem(410, "login_expired");
+}
+
+#[tokio::test]
+async fn a_denied_login_fails_in_the_browser_or_at_return_to() {
+    let setup = Setup::new().await;
+    let begun = setup.call("GET", "/login", &[]).await;
+    let target = format!("/login?state={}&error=access_denied", begun.state());
+    let denied = setup.browse(&target, &begun.cookie()).await;
+    denied.assert_problem(403, "login_denied");
+    assert!(denied.header(header::SET_COOKIE).contains("Max-Age=0"));
+    let begun = setup
+        .call("GET", "/login?return_to=https://app.example/", &[])
+        .await;
+    let target = format!("/login?state={}&error=access_denied", begun.state());
+    let denied = setup.browse(&target, &begun.cookie()).await;
+    assert_eq!(
+        denied.header(header::LOCATION),
+        "https://app.example/?error=access_denied"
+    );
+}
+
+#[tokio::test]
+async fn a_providers_fault_fails_the_login() {
+    let setup = Setup::new().await;
+    let begun = setup.call("GET", "/login", &[]).await;
+    let target = format!("/login?state={}&code=fail", begun.state());
+    setup
+        .browse(&target, &begun.cookie())
+        .await
+        .assert_problem(502, "provider_failed");
+    setup
+        .browse(&target, &begun.cookie())
+        .await
+        .assert_problem(409, "login_used");
+    let begun = setup
+        .call("GET", "/login?return_to=https://app.example/", &[])
+        .await;
+    let failed = setup
+        .browse(
+            &format!("/login?state={}&code=fail", begun.state()),
+            &begun.cookie(),
+        )
+        .await;
+    assert_eq!(
+        failed.header(header::LOCATION),
+        "https://app.example/?error=provider_failed"
+    );
+}
+
+#[tokio::test]
+async fn a_callback_of_another_browser_changes_nothing() {
+    let setup = Setup::new().await;
+    let begun = setup.call("GET", "/login", &[]).await;
+    let other = setup.call("GET", "/login", &[]).await;
+    let target = format!("/login?state={}&code=me", begun.state());
+    let error = format!("/login?state={}&error=access_denied", begun.state());
+    for cookie in ["", &other.cookie(), &begun.cookie().replace('=', "=A")] {
+        setup
+            .browse(&target, cookie)
+            .await
+            .assert_problem(400, "login_mismatch");
+        setup
+            .browse(&error, cookie)
+            .await
+            .assert_problem(400, "login_mismatch");
+    }
+    assert_eq!(
+        setup.browse(&target, &begun.cookie()).await.status,
+        StatusCode::OK
+    );
+}
+
+#[tokio::test]
+async fn iss_of_another_provider_changes_nothing() {
+    let setup = Setup::new().await;
+    let begun = setup.call("GET", "/login", &[]).await;
+    let target = format!("/login?state={}&code=me", begun.state());
+    let wrong = format!("{target}&iss=https://evil.example");
+    setup
+        .browse(&wrong, &begun.cookie())
+        .await
+        .assert_problem(400, "login_mismatch");
+    let issuer = setup
+        .service
+        .config()
+        .providers()
+        .iter()
+        .next()
+        .unwrap()
+        .issuer
+        .clone();
+    let right = format!("{target}&iss={issuer}");
+    assert_eq!(
+        setup.browse(&right, &begun.cookie()).await.status,
+        StatusCode::OK
+    );
+}
+
+#[tokio::test]
+async fn two_callbacks_at_once_have_one_outcome() {
+    let setup = Setup::new().await;
+    let begun = setup.call("GET", "/login", &[]).await;
+    let target = format!("/login?state={}&code=me", begun.state());
+    let cookie = begun.cookie();
+    let (one, two) = tokio::join!(
+        setup.browse(&target, &cookie),
+        setup.browse(&target, &cookie)
+    );
+    let mut statuses = [one.status.as_u16(), two.status.as_u16()];
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 409]);
+}
+
+#[tokio::test]
+async fn expired_logins_and_unknown_states_are_rejected() {
+    let setup = Setup::new().await;
+    let begun = setup.call("GET", "/login", &[]).await;
+    let (state, cookie) = (begun.state(), begun.cookie());
+    for unknown in [&state.replace("v1.", "v2."), "v1.x", "", "nothing"] {
+        let target = format!("/login?state={unknown}&code=me");
+        setup
+            .browse(&target, &cookie)
+            .await
+            .assert_problem(404, "login_unknown");
+    }
+    setup.later(600);
+    let late = setup
+        .browse(&format!("/login?state={state}&code=me"), &cookie)
+        .await;
+    late.assert_problem(410, "login_expired");
+}
+
+#[tokio::test]
+async fn invalid_parameters_are_rejected() {
+    let setup = Setup::new().await;
+    let accept = [("accept", "text/html"), ("accept-language", "zh-CN")];
+    let evil = setup
+        .call("GET", "/login?return_to=https://evil.example/", &accept)
+        .await;
+    evil.assert_problem(403, "return_to_not_allowed");
+    assert!(
+        evil.body
+            .starts_with("<!DOCTYPE html><html lang=\"zh-CN\">"),
+        "{}",
+        evil.body
+    );
+    setup
+        .call("GET", "/login?provider=other", &[])
+        .await
+        .assert_problem(400, "param_invalid");
+    let twice = setup
+        .call("GET", "/login?provider=sandbox&provider=sandbox", &[])
+        .await;
+    twice.assert_problem(400, "param_invalid");
+    let begun = setup.call("GET", "/login", &[]).await;
+    let both = format!("/login?state={}&code=c&error=e", begun.state());
+    setup
+        .call("GET", &both, &[])
+        .await
+        .assert_problem(400, "param_invalid");
+}
+
+#[tokio::test]
+async fn a_login_belongs_to_one_application() {
+    let setup = Setup::new().await;
+    let id = setup
+        .store
+        .application("Market", r#"["https://market.example"]"#)
+        .await
+        .get()
+        .to_string();
+    let app = ("x-gateway-app-id", id.as_str());
+    let elsewhere = setup
+        .raw("GET", "/login?return_to=https://app.example/", &[app])
+        .await;
+    elsewhere.assert_problem(403, "return_to_not_allowed");
+    let begun = setup
+        .raw("GET", "/login?return_to=https://market.example/", &[app])
+        .await;
+    let callback = format!("/login?state={}&code=me", begun.state());
+    let cookie = begun.cookie();
+    setup
+        .call("GET", &callback, &[("cookie", &cookie)])
+        .await
+        .assert_problem(404, "login_unknown");
+    let done = setup.browse(&callback, &cookie).await;
+    let ticket = done
+        .header(header::LOCATION)
+        .strip_prefix("https://market.example/?ticket=")
+        .unwrap();
+    let redeem = format!("/user/login?ticket={ticket}");
+    setup
+        .call("POST", &redeem, &[])
+        .await
+        .assert_problem(404, "login_unknown");
+    let result = setup.raw("POST", &redeem, &[app]).await.json();
+    let authorization = (
+        "acme-x-authorization",
+        result["authorization"].as_str().unwrap(),
+    );
+    setup
+        .call("GET", "/user", &[authorization])
+        .await
+        .assert_problem(401, "authorization_invalid");
+    assert_eq!(
+        setup
+            .raw("GET", "/user", &[app, authorization])
+            .await
+            .status,
+        StatusCode::OK
+    );
+}
+
+#[tokio::test]
+async fn beginning_stores_nothing_and_callbacks_are_limited_by_address() {
+    let limits = "limits.callbacks_per_second = 1\nlimits.callbacks_burst = 2";
+    let setup = Setup::with(limits).await;
+    let begun = setup.call("GET", "/login", &[]).await;
+    let callback = async |begun: &Answer, address: &str, grant: &str| {
+        let target = format!("/login?state={}&{grant}", begun.state());
+        let headers = [("x-forwarded-for", address), ("cookie", &*begun.cookie())];
+        setup.raw("GET", &target, &headers).await
+    };
+    for _ in 0..100 {
+        setup.call("GET", "/login", &[]).await.state();
+    }
+    assert_eq!(setup.store.count("logins").await, 0);
+    // Without the login's own cookie, a callback does not count.
+    let target = format!("/login?state={}&code=me", begun.state());
+    let others = setup.call("GET", "/login", &[]).await.cookie();
+    let own = begun.cookie();
+    let (name, _) = own.split_once('=').unwrap();
+    let forged = format!("{name}=forged");
+    for cookie in ["", &others, &forged].repeat(5) {
+        let headers = [("x-forwarded-for", "192.0.2.1"), ("cookie", cookie)];
+        let mismatch = setup.raw("GET", &target, &headers).await;
+        mismatch.assert_problem(400, "login_mismatch");
+    }
+    for _ in 0..2 {
+        let other = setup.call("GET", "/login", &[]).await;
+        let made_up = callback(&other, "192.0.2.1", "code=fail").await;
+        made_up.assert_problem(502, "provider_failed");
+    }
+    let refused = callback(&begun, "192.0.2.1, 10.0.0.1", "code=me").await;
+    refused.assert_problem(429, "rate_limited");
+    assert_eq!(refused.header(header::RETRY_AFTER), "1");
+    assert!(refused.header(header::SET_COOKIE).is_empty());
+    // The login is unchanged, and another address has its own limit.
+    let done = callback(&begun, "192.0.2.2", "code=me").await;
+    assert_eq!(done.status, StatusCode::OK, "{}", done.body);
+    assert_eq!(setup.store.count("logins").await, 3);
+}
+
+#[tokio::test]
+async fn a_return_to_that_does_not_fit_into_a_cookie_is_rejected() {
+    let setup = Setup::new().await;
+    let begin = async |length: usize| {
+        let origin = "https://app.example/";
+        let path = "x".repeat(length - origin.len());
+        let target = format!("/login?return_to={origin}{path}");
+        setup.call("GET", &target, &[]).await
+    };
+    begin(2048).await.state();
+    begin(2049)
+        .await
+        .assert_problem(403, "return_to_not_allowed");
+}
+
+#[tokio::test]
+async fn a_callback_without_its_cookie_gets_the_most_precise_error() {
+    let setup = Setup::new().await;
+    let begun = setup.call("GET", "/login", &[]).await;
+    let target = format!("/login?state={}&code=me", begun.state());
+    let other_key =
+        crate::records::logins::LoginSeal::new(crate::records::logins::SealKey::generate());
+    let never_issued = other_key.issue_state(&"v1".parse().unwrap(), setup.clock.now());
+    let unknown = format!("/login?state={}&code=me", never_issued.encode());
+    setup
+        .browse(&unknown, &begun.cookie())
+        .await
+        .assert_problem(404, "login_unknown");
+    setup
+        .browse(&target, "")
+        .await
+        .assert_problem(400, "login_mismatch");
+    assert_eq!(
+        setup.browse(&target, &begun.cookie()).await.status,
+        StatusCode::OK
+    );
+    setup
+        .browse(&target, "")
+        .await
+        .assert_problem(409, "login_used");
+    let late = setup.call("GET", "/login", &[]).await;
+    setup.later(600);
+    let target = format!("/login?state={}&code=me", late.state());
+    setup
+        .browse(&target, "")
+        .await
+        .assert_problem(410, "login_expired");
+}
+
+#[tokio::test]
+async fn a_login_that_an_older_release_began_completes() {
+    let setup = Setup::new().await;
+    let (state, cookie) = (
+        crate::records::logins::LoginToken::generate(&"v1".parse().unwrap()).state(),
+        crate::records::logins::LoginCookie::generate(),
+    );
+    let hex = |bytes: &[u8; 32]| match setup.store.store() {
+        signpost_store::Store::Sqlite(_) => format!("x'{}'", hex::encode(bytes)),
+        signpost_store::Store::Postgres(_) => format!("'\\x{}'", hex::encode(bytes)),
+    };
+    let now = setup.clock.now();
+    let insert = format!(
+        "INSERT INTO logins (state_hash, version, application_id, mode, provider, client_address, cookie_hash, \
+             cookie_stage, status, created_at, expires_at) \
+         VALUES ({}, 'v1', 0, 'redirect', 'sandbox', '192.0.2.1', {}, 'authorizing', 'pending', {}, {})",
+        hex(state.hash().as_bytes()),
+        hex(cookie.hash().as_bytes()),
+        now.as_millis(),
+        now.plus(Duration::from_secs(600)).as_millis(),
+    );
+    setup.store.execute(&insert).await;
+    let public_url = setup.service.config().public_url();
+    let set = cookie.set(&state, public_url, now, now.plus(Duration::from_secs(600)));
+    let pair = set.to_str().unwrap().split(';').next().unwrap().to_owned();
+    let target = format!("/login?state={}&code=me", state.encode());
+    let done = setup.browse(&target, &pair).await;
+    assert_eq!(done.json()["account"]["username"], "{me}");
+    setup
+        .browse(&target, &pair)
+        .await
+        .assert_problem(409, "login_used");
+}

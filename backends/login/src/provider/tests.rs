@@ -1,0 +1,273 @@
+//! Requests to a fake provider, and the results of its faults.
+
+use std::sync::{Arc, Mutex};
+
+use axum::{Router, body::Bytes, extract::Request, response::IntoResponse};
+
+use super::*;
+use crate::{
+    records::logins::{FailureReason, LoginToken},
+    testing,
+};
+
+/// Responds with `answer`, and records all requests.
+struct FakeProvider {
+    address: String,
+    requests: Arc<Mutex<Vec<(http::request::Parts, Bytes)>>>,
+}
+
+impl FakeProvider {
+    async fn start<R: IntoResponse>(
+        answer: impl Fn(&str) -> R + Clone + Send + Sync + 'static,
+    ) -> Self {
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&requests);
+        let app = Router::new().fallback(move |request: Request| {
+            let (answer, seen) = (answer.clone(), Arc::clone(&seen));
+            async move {
+                let (parts, body) = request.into_parts();
+                let body = axum::body::to_bytes(body, 1 << 16).await.unwrap();
+                let response = answer(parts.uri.path()).into_response();
+                seen.lock().unwrap().push((parts, body));
+                response
+            }
+        });
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move { axum::serve(listener, app).await });
+        Self { address, requests }
+    }
+
+    fn provider(&self, more: &str) -> Provider {
+        let provider = testing::config_text_with_provider(&self.address, more);
+        let text = format!("prefix = \"Acme\"\n{provider}");
+        let config = testing::parse(&text);
+        testing::install_tls();
+        let config = (
+            config.providers().iter().next().unwrap().clone(),
+            config.public_url().clone(),
+        );
+        Provider::new(
+            &config.0,
+            &config.1,
+            HttpClient::new().unwrap(),
+            Arc::default(),
+        )
+    }
+}
+
+const TOKEN: &str = r#"{"access_token":"at","token_type":"bearer","scopes":"account"}"#;
+
+fn json(body: &'static str) -> impl IntoResponse + use<> {
+    ([("content-type", "application/json")], body)
+}
+
+fn good(path: &str) -> impl IntoResponse + use<> {
+    json(if path == "/2.0/user" {
+        r#"{"uuid":"{me}","display_name":"Me"}"#
+    } else {
+        TOKEN
+    })
+}
+
+fn pairs(query: &[u8]) -> BTreeMap<String, String> {
+    url::form_urlencoded::parse(query).into_owned().collect()
+}
+
+#[tokio::test]
+async fn both_calls_have_the_parameters_of_the_contract() {
+    let fake = FakeProvider::start(good).await;
+    let provider = fake.provider("");
+    let (state, cookie) = (
+        LoginToken::generate(&"v1".parse().unwrap()).state(),
+        LoginCookie::generate(),
+    );
+    let url = provider.authorize_url(&state, &cookie);
+    assert!(
+        url.as_str()
+            .starts_with(&format!("{}/site/oauth2/authorize?", fake.address))
+    );
+    let query = pairs(url.query().unwrap().as_bytes());
+    let keys: Vec<&str> = query.keys().map(String::as_str).collect();
+    assert_eq!(
+        keys,
+        ["client_id", "redirect_uri", "response_type", "state"]
+    );
+    assert_eq!(query["state"], state.encode());
+    assert_eq!(query["redirect_uri"], "http://127.0.0.1:8080/login");
+
+    let username = provider
+        .identify("the-code".to_owned(), &cookie)
+        .await
+        .unwrap();
+    assert_eq!(username.as_str(), "{me}");
+    let requests = fake.requests.lock().unwrap();
+    let (token, form) = &requests[0];
+    assert_eq!(
+        (token.method.as_str(), token.uri.path()),
+        ("POST", "/site/oauth2/access_token")
+    );
+    assert!(
+        token.headers["authorization"]
+            .to_str()
+            .unwrap()
+            .starts_with("Basic ")
+    );
+    let form = pairs(form);
+    let keys: Vec<&str> = form.keys().map(String::as_str).collect();
+    assert_eq!(keys, ["code", "grant_type", "redirect_uri"]);
+    assert_eq!(form["redirect_uri"], query["redirect_uri"]);
+    let (user, _) = &requests[1];
+    assert_eq!(
+        (user.method.as_str(), user.uri.path()),
+        ("GET", "/2.0/user")
+    );
+    assert_eq!(user.headers["authorization"], "Bearer at");
+}
+
+#[tokio::test]
+async fn redirect_uri_and_pkce_apply_to_both_calls() {
+    let fake = FakeProvider::start(good).await;
+    let provider = fake.provider("redirect_uri = false\npkce = true");
+    let (state, cookie) = (
+        LoginToken::generate(&"v1".parse().unwrap()).state(),
+        LoginCookie::generate(),
+    );
+    let query = pairs(
+        provider
+            .authorize_url(&state, &cookie)
+            .query()
+            .unwrap()
+            .as_bytes(),
+    );
+    assert!(!query.contains_key("redirect_uri"));
+    assert_eq!(query["code_challenge_method"], "S256");
+    provider
+        .identify("the-code".to_owned(), &cookie)
+        .await
+        .unwrap();
+    let form = pairs(&fake.requests.lock().unwrap()[0].1);
+    assert!(!form.contains_key("redirect_uri"));
+    let verifier = PkceCodeVerifier::new(form["code_verifier"].clone());
+    let challenge = PkceCodeChallenge::from_code_verifier_sha256(&verifier);
+    assert_eq!(query["code_challenge"], challenge.as_str());
+}
+
+#[tokio::test]
+async fn every_fault_fails_the_login() {
+    use axum::response::{Redirect, Response};
+    use http::StatusCode;
+
+    type Answer = fn(&str) -> Response;
+    let answers: [(&str, Answer); 9] = [
+        ("token 500", |_| {
+            StatusCode::INTERNAL_SERVER_ERROR.into_response()
+        }),
+        ("token redirect", |_| {
+            Redirect::temporary("/elsewhere").into_response()
+        }),
+        ("token not json", |_| json("<html>").into_response()),
+        ("code refused", |_| {
+            (
+                StatusCode::BAD_REQUEST,
+                json(r#"{"error":"invalid_grant"}"#),
+            )
+                .into_response()
+        }),
+        ("profile 500", |path| match path {
+            "/2.0/user" => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+            _ => json(TOKEN).into_response(),
+        }),
+        ("profile redirect", |path| match path {
+            "/2.0/user" => Redirect::temporary("/elsewhere").into_response(),
+            _ => json(TOKEN).into_response(),
+        }),
+        ("profile not json", |path| match path {
+            "/2.0/user" => json("[]").into_response(),
+            _ => json(TOKEN).into_response(),
+        }),
+        ("no uuid", |path| match path {
+            "/2.0/user" => json(r#"{"name":"x"}"#).into_response(),
+            _ => json(TOKEN).into_response(),
+        }),
+        ("too large", |path| match path {
+            "/2.0/user" => vec![b' '; (1 << 20) + 1].into_response(),
+            _ => json(TOKEN).into_response(),
+        }),
+    ];
+    for (name, answer) in answers {
+        let fake = FakeProvider::start(answer).await;
+        let fault = fake
+            .provider("")
+            .identify("c".to_owned(), &LoginCookie::generate())
+            .await
+            .unwrap_err();
+        assert_eq!(
+            fault.reason(),
+            FailureReason::ProviderFailed,
+            "{name}: {fault}"
+        );
+        let followed = fake
+            .requests
+            .lock()
+            .unwrap()
+            .iter()
+            .any(|(parts, _)| parts.uri.path() == "/elsewhere");
+        assert!(!followed, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn an_unreachable_provider_fails_the_login() {
+    let fake = FakeProvider {
+        address: "http://127.0.0.1:1".to_owned(),
+        requests: Arc::default(),
+    };
+    let fault = fake
+        .provider("")
+        .identify("c".to_owned(), &LoginCookie::generate())
+        .await
+        .unwrap_err();
+    assert!(matches!(fault, ProviderFault::Unreachable(_)), "{fault}");
+}
+
+#[tokio::test]
+async fn a_provider_that_does_not_respond_times_out() {
+    // The system accepts connections for the listener, but nothing responds.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let fake = FakeProvider {
+        address,
+        requests: Arc::default(),
+    };
+    let mut provider = fake.provider("");
+    assert!(provider.timeout < Duration::from_secs(10));
+    provider.timeout = Duration::from_millis(50);
+    let fault = provider
+        .identify("c".to_owned(), &LoginCookie::generate())
+        .await
+        .unwrap_err();
+    assert_eq!(fault.reason(), FailureReason::ProviderTimeout, "{fault}");
+}
+
+#[tokio::test]
+async fn iss_is_compared_byte_by_byte() {
+    let fake = FakeProvider {
+        address: "http://127.0.0.1:1".to_owned(),
+        requests: Arc::default(),
+    };
+    let by_default = fake.provider("");
+    assert!(by_default.is_issuer("http://127.0.0.1:1"));
+    for other in [
+        "",
+        "http://127.0.0.1:1/",
+        "http://127.0.0.1:2",
+        "HTTP://127.0.0.1:1",
+    ] {
+        assert!(!by_default.is_issuer(other), "{other}");
+    }
+    assert!(
+        fake.provider("issuer = \"https://id.example\"")
+            .is_issuer("https://id.example")
+    );
+}

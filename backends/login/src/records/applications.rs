@@ -1,0 +1,138 @@
+//! Applications, as far as logins need them: the name for the page, and the origins that a login may return to.
+//!
+//! Keys and sign profiles are used by the gateway only.
+
+mod postgres;
+mod row;
+mod sqlite;
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use gateway_protocol::app::AppId;
+use signpost_kit::{
+    cache::{CacheStatus, FeedCache, FeedCacheSettings, UnknownKeys},
+    clock::Clock,
+};
+use signpost_store::{Change, StoreError, Topic};
+
+pub(crate) use self::{postgres::PostgresApplications, sqlite::SqliteApplications};
+use crate::config::{Origin, SingleApplication};
+
+/// Few installations have more active applications. Unknown ones need no cache: the gateway forwards none.
+const CACHE: FeedCacheSettings = FeedCacheSettings {
+    topic: Topic::Application,
+    entries: 10_000,
+    lifetime: Duration::from_secs(5 * 60),
+    unknown_keys: UnknownKeys::LookedUp,
+};
+
+/// One application.
+#[derive(Clone, Debug)]
+pub struct Application {
+    /// The internal id.
+    pub id: AppId,
+    /// Its name, shown to users.
+    pub name: String,
+    /// Whether it is enabled.
+    pub is_active: bool,
+    /// Origins that logins may return to.
+    pub return_to: Vec<Origin>,
+}
+
+impl Application {
+    /// Creates the application of single-application mode.
+    pub(crate) fn single(config: &SingleApplication) -> Self {
+        Self {
+            id: AppId::SINGLE,
+            name: config.name.clone(),
+            is_active: true,
+            return_to: config.return_to.clone(),
+        }
+    }
+}
+
+/// The stored applications; the gateway writes them.
+#[async_trait]
+pub trait ApplicationStore: Send + Sync {
+    /// Returns the application with this id.
+    ///
+    /// # Errors
+    ///
+    /// The store is unavailable.
+    async fn find(&self, id: AppId) -> Result<Option<Application>, StoreError>;
+}
+
+/// A read-through cache of the store's applications.
+pub(crate) struct Applications {
+    store: Arc<dyn ApplicationStore>,
+    cache: FeedCache<AppId, Arc<Application>, StoreError>,
+}
+
+impl Applications {
+    /// Creates an empty cache in front of `store`.
+    pub(crate) fn new(store: Arc<dyn ApplicationStore>, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            store,
+            cache: FeedCache::new(CACHE, clock),
+        }
+    }
+
+    /// Returns the application with this id.
+    ///
+    /// # Errors
+    ///
+    /// The store is unavailable.
+    pub(crate) async fn find(
+        &self,
+        id: AppId,
+    ) -> Result<Option<Arc<Application>>, Arc<StoreError>> {
+        let read = async { Ok(self.store.find(id).await?.map(Arc::new)) };
+        self.cache.find(id, read).await
+    }
+
+    /// The state of the cache.
+    pub(crate) fn cache_status(&self) -> CacheStatus {
+        self.cache.status()
+    }
+
+    /// Invalidates the cache if `change` may concern applications.
+    pub(crate) fn on_change(&self, change: &Change) {
+        // The change names an ident, but the cache is keyed by id. Changes are rare, so all entries are invalidated.
+        self.cache.on_change(change, |_| None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::TestStore;
+
+    #[tokio::test]
+    async fn an_application_is_found_with_its_origins() {
+        let store = TestStore::new().await;
+        let id = store
+            .application("Shop", r#"["https://shop.example"]"#)
+            .await;
+        let applications = store.stores().applications;
+        let found = applications.find(id).await.unwrap().unwrap();
+        assert_eq!(found.name, "Shop");
+        assert!(found.is_active);
+        assert_eq!(found.return_to, ["https://shop.example".parse().unwrap()]);
+    }
+
+    #[tokio::test]
+    async fn an_unknown_id_is_not_found() {
+        let store = TestStore::new().await;
+        let applications = store.stores().applications;
+        assert!(applications.find(AppId::new(99)).await.unwrap().is_none());
+    }
+
+    #[tokio::test]
+    async fn malformed_origins_are_an_error() {
+        let store = TestStore::new().await;
+        let id = store.application("Shop", "nonsense").await;
+        let applications = store.stores().applications;
+        applications.find(id).await.unwrap_err();
+    }
+}

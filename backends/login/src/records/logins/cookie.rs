@@ -1,0 +1,326 @@
+//! The cookie that binds a login to one browser. CONTRACT 8.
+//!
+//! Each login has one. A polling login's cookie is a random value, replaced at each step: when the page is shown, and
+//! when the browser is sent to the provider. The `confirm` of the page's button and PKCE's `code_verifier` are derived
+//! from it, so that neither is stored, and only the browser with the cookie can continue. A redirect login's cookie
+//! holds the whole login, sealed (`seal`), with such a random value in it.
+
+use std::fmt;
+
+use gateway_protocol::login_cookie::{HOST_PREFIX, ID_BYTES, NAME, is_login_cookie};
+use http::{HeaderMap, HeaderValue, header::COOKIE};
+use signpost_kit::clock::Timestamp;
+
+use crate::{
+    config::PublicUrl,
+    records::logins::LoginState,
+    secret::{LENGTH, Secret, hash_type, is_same, sha256},
+};
+
+hash_type! {
+    /// SHA-256 of a login cookie's value, which is what the store has.
+    CookieHash
+}
+
+impl CookieHash {
+    /// Whether this is the hash of `cookie`, in constant time.
+    #[must_use]
+    pub fn is_hash_of(&self, cookie: &LoginCookie) -> bool {
+        is_same(&self.0, cookie.hash().as_bytes())
+    }
+}
+
+/// A login cookie's value: 256 random bits.
+#[derive(Clone)]
+pub struct LoginCookie(Secret);
+
+impl LoginCookie {
+    /// Generates a random value.
+    #[must_use]
+    pub fn generate() -> Self {
+        Self(Secret::generate())
+    }
+
+    pub(super) const fn from_bytes(bytes: [u8; LENGTH]) -> Self {
+        Self(Secret::from_bytes(bytes))
+    }
+
+    pub(super) const fn as_bytes(&self) -> &[u8; LENGTH] {
+        self.0.as_bytes()
+    }
+
+    /// Reads the cookie that the browser sent for the polling login of `state`.
+    #[must_use]
+    pub fn from_request(
+        headers: &HeaderMap,
+        state: &LoginState,
+        public_url: &PublicUrl,
+    ) -> Option<Self> {
+        let value = login_cookie_value(headers, state, public_url)?;
+        Secret::decode(value).map(Self)
+    }
+
+    /// The hash that is stored.
+    #[must_use]
+    pub fn hash(&self) -> CookieHash {
+        CookieHash(self.0.sha256())
+    }
+
+    /// CSRF token of the page's button, derived from the cookie that was set with the page.
+    #[must_use]
+    pub fn confirm(&self) -> String {
+        self.0.derive("confirm").encode()
+    }
+
+    /// Whether `confirm` is the CSRF token of this cookie, in constant time.
+    #[must_use]
+    pub fn is_confirmed_by(&self, confirm: &str) -> bool {
+        is_same(self.confirm().as_bytes(), confirm.as_bytes())
+    }
+
+    /// PKCE's `code_verifier` (RFC 7636 section 4.1): 43 characters, derived from the cookie.
+    #[must_use]
+    pub fn code_verifier(&self) -> String {
+        self.0.derive("code_verifier").encode()
+    }
+
+    /// The `Set-Cookie` header that stores it in the browser until `expires_at`.
+    #[must_use]
+    pub fn set(
+        &self,
+        state: &LoginState,
+        public_url: &PublicUrl,
+        now: Timestamp,
+        expires_at: Timestamp,
+    ) -> HeaderValue {
+        header(
+            state,
+            public_url,
+            &self.0.encode(),
+            expires_at.seconds_from(now),
+        )
+    }
+
+    /// The `Set-Cookie` header that removes the login's cookie.
+    #[must_use]
+    pub fn remove(state: &LoginState, public_url: &PublicUrl) -> HeaderValue {
+        header(state, public_url, "", 0)
+    }
+}
+
+impl fmt::Debug for LoginCookie {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("LoginCookie(…)")
+    }
+}
+
+/// Returns the value of the cookie that the browser sent for the login of `state`.
+///
+/// `None` if there are several cookies of that name: an attacker on a subdomain can set one, and with its path
+/// determine which of them the browser sends first.
+#[must_use]
+pub(crate) fn login_cookie_value<'a>(
+    headers: &'a HeaderMap,
+    state: &LoginState,
+    public_url: &PublicUrl,
+) -> Option<&'a str> {
+    let name = name(state, public_url);
+    let mut values = pairs(headers)
+        .filter(|(given, _)| *given == name)
+        .map(|(_, value)| value);
+    match (values.next(), values.next()) {
+        (value, None) => value,
+        _ => None,
+    }
+}
+
+/// The `Set-Cookie` header that stores a sealed redirect login in the browser until `expires_at`.
+pub(crate) fn set_sealed(
+    state: &LoginState,
+    public_url: &PublicUrl,
+    sealed: &str,
+    now: Timestamp,
+    expires_at: Timestamp,
+) -> HeaderValue {
+    header(state, public_url, sealed, expires_at.seconds_from(now))
+}
+
+/// Login cookies in one browser; when a login begins, older ones are removed. Unfinished logins leave up to 3 KB each,
+/// and with too many of them a proxy would reject the browser's requests.
+const MAX_LOGIN_COOKIES: usize = 8;
+
+/// The `Set-Cookie` headers that remove the oldest login cookies of a browser that has too many. Browsers send older
+/// cookies first (RFC 6265 section 5.4).
+#[must_use]
+pub(crate) fn remove_oldest(headers: &HeaderMap, public_url: &PublicUrl) -> Vec<HeaderValue> {
+    let (prefix, _) = name_and_scope(public_url);
+    let is_ours = |name: &&str| {
+        is_login_cookie(name.as_bytes()) && name.starts_with(HOST_PREFIX) != prefix.is_empty()
+    };
+    let names: Vec<&str> = pairs(headers)
+        .map(|(name, _)| name)
+        .filter(is_ours)
+        .collect();
+    let too_many = (names.len() + 1).saturating_sub(MAX_LOGIN_COOKIES);
+    let remove = |name: &&str| set_cookie(name, public_url, "", 0);
+    names[..too_many].iter().map(remove).collect()
+}
+
+fn pairs(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
+    headers
+        .get_all(COOKIE)
+        .into_iter()
+        .filter_map(|header| header.to_str().ok())
+        .flat_map(|header| header.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='))
+}
+
+/// The cookie's name: derived from the `state`, but does not reveal it, since names of cookies may be logged.
+fn name(state: &LoginState, public_url: &PublicUrl) -> String {
+    let id = hex::encode(&sha256(state.hash().as_bytes())[..ID_BYTES]);
+    let (prefix, _) = name_and_scope(public_url);
+    format!("{prefix}{NAME}{id}")
+}
+
+/// The prefix of a login cookie's name, and its `Path` and `Secure`. Browsers accept the prefix `__Host-` only with
+/// `Secure` and `Path=/`, and not from a subdomain.
+fn name_and_scope(public_url: &PublicUrl) -> (&'static str, &'static str) {
+    if public_url.is_https() {
+        (HOST_PREFIX, "Path=/; Secure")
+    } else {
+        ("", "Path=/login")
+    }
+}
+
+fn header(state: &LoginState, public_url: &PublicUrl, value: &str, seconds: u64) -> HeaderValue {
+    set_cookie(&name(state, public_url), public_url, value, seconds)
+}
+
+fn set_cookie(name: &str, public_url: &PublicUrl, value: &str, seconds: u64) -> HeaderValue {
+    let (_, scope) = name_and_scope(public_url);
+    let cookie = format!("{name}={value}; Max-Age={seconds}; {scope}; HttpOnly; SameSite=Lax");
+    HeaderValue::try_from(cookie).expect("hex, base64url and our own words are header characters")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::records::logins::LoginToken;
+
+    fn state() -> LoginState {
+        LoginToken::generate(&"v1".parse().unwrap()).state()
+    }
+
+    fn plain() -> PublicUrl {
+        "http://127.0.0.1:8080".parse().unwrap()
+    }
+
+    fn sent(cookies: &[&str]) -> HeaderMap {
+        cookies
+            .iter()
+            .map(|cookie| (COOKIE, HeaderValue::from_str(cookie).unwrap()))
+            .collect()
+    }
+
+    fn pair(cookie: &LoginCookie, state: &LoginState, public_url: &PublicUrl) -> String {
+        let now = Timestamp::from_millis(0);
+        let set = cookie.set(state, public_url, now, now.plus(Duration::from_secs(600)));
+        set.to_str().unwrap().split(';').next().unwrap().to_owned()
+    }
+
+    #[test]
+    fn a_cookie_reads_back() {
+        let (state, cookie) = (state(), LoginCookie::generate());
+        let headers = sent(&[&format!(
+            "other=1; {}; more=2",
+            pair(&cookie, &state, &plain())
+        )]);
+        let back = LoginCookie::from_request(&headers, &state, &plain()).unwrap();
+        assert!(cookie.hash().is_hash_of(&back));
+    }
+
+    #[test]
+    fn another_logins_cookie_is_ignored() {
+        let cookie = LoginCookie::generate();
+        let headers = sent(&[&pair(&cookie, &state(), &plain())]);
+        assert!(LoginCookie::from_request(&headers, &state(), &plain()).is_none());
+    }
+
+    #[test]
+    fn two_cookies_of_one_name_are_ignored() {
+        let (state, cookie) = (state(), LoginCookie::generate());
+        let pair = pair(&cookie, &state, &plain());
+        for headers in [sent(&[&pair, &pair]), sent(&[&format!("{pair}; {pair}")])] {
+            assert!(LoginCookie::from_request(&headers, &state, &plain()).is_none());
+        }
+    }
+
+    #[test]
+    fn the_attributes_depend_on_the_scheme() {
+        let (state, cookie, now) = (state(), LoginCookie::generate(), Timestamp::from_millis(0));
+        let until = now.plus(Duration::from_secs(600));
+        let plain = cookie.set(&state, &plain(), now, until);
+        let plain = plain.to_str().unwrap();
+        assert!(plain.starts_with("login-"), "{plain}");
+        assert!(
+            plain.ends_with("; Max-Age=600; Path=/login; HttpOnly; SameSite=Lax"),
+            "{plain}"
+        );
+        let https = "https://login.example".parse().unwrap();
+        let secure = cookie.set(&state, &https, now, until);
+        let secure = secure.to_str().unwrap();
+        assert!(secure.starts_with("__Host-login-"), "{secure}");
+        assert!(
+            secure.ends_with("; Max-Age=600; Path=/; Secure; HttpOnly; SameSite=Lax"),
+            "{secure}"
+        );
+    }
+
+    #[test]
+    fn the_state_is_not_in_the_name() {
+        let state = state();
+        let hash = hex::encode(state.hash().as_bytes());
+        let name = name(&state, &plain());
+        assert!(!hash.contains(name.strip_prefix("login-").unwrap()));
+    }
+
+    #[test]
+    fn confirm_matches_its_own_cookie_only() {
+        let cookie = LoginCookie::generate();
+        assert!(cookie.is_confirmed_by(&cookie.confirm()));
+        assert!(!cookie.is_confirmed_by(&LoginCookie::generate().confirm()));
+        assert!(!cookie.is_confirmed_by(""));
+        assert_ne!(cookie.confirm(), cookie.code_verifier());
+    }
+
+    #[test]
+    fn the_oldest_of_too_many_login_cookies_are_removed() {
+        let public_url = plain();
+        let pairs: Vec<_> = (0..10)
+            .map(|_| pair(&LoginCookie::generate(), &state(), &public_url))
+            .collect();
+        let headers = sent(&["other=1; login-x=2", &pairs.join("; ")]);
+        let removed: Vec<_> = remove_oldest(&headers, &public_url)
+            .iter()
+            .map(|header| {
+                header
+                    .to_str()
+                    .unwrap()
+                    .split('=')
+                    .next()
+                    .unwrap()
+                    .to_owned()
+            })
+            .collect();
+        let oldest: Vec<_> = pairs[..3]
+            .iter()
+            .map(|pair| pair.split('=').next().unwrap())
+            .collect();
+        assert_eq!(removed, oldest);
+        assert!(remove_oldest(&sent(&[&pairs[..7].join("; ")]), &public_url).is_empty());
+        let https = "https://login.example".parse().unwrap();
+        assert!(remove_oldest(&headers, &https).is_empty());
+    }
+}

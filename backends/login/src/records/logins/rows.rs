@@ -1,0 +1,126 @@
+//! Reads logins from rows, and converts them for rows.
+
+use gateway_protocol::app::AppId;
+use signpost_kit::clock::StoredTime;
+use signpost_store::StoredRow;
+
+use super::{
+    Claim, Completion, CookieHash, Login, LoginState, Mode, Outcome, StateHash, Status, TicketHash,
+};
+use crate::records::accounts::account_from_row;
+
+/// The columns for [`login_from_row`], of `logins` joined with `accounts`. Claims of an older release have no end of
+/// their own: they end with the login.
+pub(super) const COLUMNS: &str = "state_hash, version, application_id, mode, logins.provider AS login_provider, \
+    user_code, return_to, cookie_hash, cookie_stage, status, coalesce(claimed_until, expires_at) AS claimed_until, \
+    reason, account_id, account_created, finished_at, coalesce(claimable_until, expires_at) AS claimable_until, \
+    expires_at, username, kind, accounts.created_at AS account_created_at";
+
+/// The columns for [`completion_from_row`], of the same tables.
+pub(super) const COMPLETION_COLUMNS: &str = "account_id, account_created, finished_at, claimable_until, username, \
+    kind, accounts.created_at AS account_created_at";
+
+/// The name of the row that holds the key of [`LoginSeal`](super::LoginSeal).
+pub(super) const SEAL_KEY: &str = "redirect_cookie";
+
+pub(super) fn login_from_row<R: StoredRow>(row: &R) -> Result<Login, R::Error> {
+    let hash = StateHash::from_bytes(row.array("state_hash")?);
+    Ok(Login {
+        state: LoginState::new(row.parsed("version")?, hash),
+        application: AppId::new(row.number("application_id")?),
+        mode: mode_from_row(row)?,
+        provider: row.parsed("login_provider")?,
+        cookie: cookie_from_row(row)?,
+        expires_at: row.time("expires_at")?,
+        status: status_from_row(row)?,
+    })
+}
+
+pub(super) fn completion_from_row<R: StoredRow>(row: &R) -> Result<Completion, R::Error> {
+    Ok(Completion {
+        account: account_from_row(row)?,
+        created: row.flag("account_created")?,
+        finished_at: row.time("finished_at")?,
+        claimable_until: row.time("claimable_until")?,
+    })
+}
+
+/// A redirect login's `return_to` as stored.
+pub(super) fn return_to(mode: &Mode) -> Option<&str> {
+    match mode {
+        Mode::Redirect { return_to } => return_to.as_ref().map(url::Url::as_str),
+        Mode::Polling { .. } => None,
+    }
+}
+
+/// An outcome as stored.
+pub(super) struct OutcomeValues<'a> {
+    pub(super) status: &'static str,
+    pub(super) reason: Option<&'static str>,
+    pub(super) account: Option<i64>,
+    pub(super) account_created: bool,
+    pub(super) ticket: Option<&'a TicketHash>,
+    pub(super) ticket_until: Option<i64>,
+}
+
+impl Outcome {
+    pub(super) fn values(&self) -> OutcomeValues<'_> {
+        match self {
+            Self::Complete {
+                account,
+                created,
+                ticket,
+            } => OutcomeValues {
+                status: "complete",
+                reason: None,
+                account: Some(account.get()),
+                account_created: *created,
+                ticket: ticket.as_ref().map(|(hash, _)| hash),
+                ticket_until: ticket.as_ref().map(|(_, until)| until.as_millis()),
+            },
+            Self::Failed(reason) => OutcomeValues {
+                status: "failed",
+                reason: Some(reason.as_str()),
+                account: None,
+                account_created: false,
+                ticket: None,
+                ticket_until: None,
+            },
+        }
+    }
+}
+
+fn mode_from_row<R: StoredRow>(row: &R) -> Result<Mode, R::Error> {
+    match row.text("mode")? {
+        "redirect" => Ok(Mode::Redirect {
+            return_to: row.optional_parsed("return_to")?,
+        }),
+        "polling" => Ok(Mode::Polling {
+            user_code: row.parsed("user_code")?,
+        }),
+        _ => Err(R::unknown("mode")),
+    }
+}
+
+/// Ignores the cookie of the page, which an older release stored: it does not permit a callback.
+fn cookie_from_row<R: StoredRow>(row: &R) -> Result<Option<CookieHash>, R::Error> {
+    let hash = row.optional_array("cookie_hash")?;
+    let is_authorizing = row.optional_text("cookie_stage")? == Some("authorizing");
+    Ok(hash.filter(|_| is_authorizing).map(CookieHash::from_bytes))
+}
+
+fn status_from_row<R: StoredRow>(row: &R) -> Result<Status, R::Error> {
+    match row.text("status")? {
+        "pending" => Ok(Status::Pending),
+        "exchanging" => Ok(Status::Exchanging(Claim {
+            until: row.time("claimed_until")?,
+            claimable_until: row.time("claimable_until")?,
+        })),
+        "complete" => completion_from_row(row).map(Status::Complete),
+        "failed" => Ok(Status::Failed {
+            reason: row.parsed("reason")?,
+            claimable_until: row.time("claimable_until")?,
+        }),
+        _ => Err(R::unknown("status")),
+    }
+}

@@ -1,0 +1,334 @@
+//! The state machine, on a real store.
+
+use std::{sync::Arc, time::Duration};
+
+use super::*;
+use crate::{records::credentials::random_credential, testing::TestStore};
+
+mod claims;
+mod plans;
+mod tickets;
+
+const APP: AppId = AppId::new(7);
+const NOW: Timestamp = Timestamp::from_millis(1_000_000);
+fn later(seconds: u64) -> Timestamp {
+    NOW.plus(Duration::from_secs(seconds))
+}
+
+fn polling() -> NewPollingLogin {
+    NewPollingLogin {
+        state: LoginToken::generate(&"v1".parse().unwrap()).state(),
+        application: APP,
+        user_code: UserCode::generate(),
+        provider: "sandbox".parse().unwrap(),
+        created_at: NOW,
+        expires_at: later(600),
+    }
+}
+
+/// A redirect login, as read from its cookie.
+fn redirect() -> Login {
+    let polling = polling();
+    Login {
+        state: polling.state,
+        application: APP,
+        mode: Mode::Redirect {
+            return_to: Some("https://app.example/".parse().unwrap()),
+        },
+        provider: polling.provider,
+        cookie: Some(LoginCookie::generate().hash()),
+        expires_at: later(600),
+        status: Status::Pending,
+    }
+}
+
+/// A polling login whose browser is at the provider, with this cookie.
+async fn begun(logins: &Arc<dyn LoginStore>, cookie: &LoginCookie) -> StateHash {
+    let login = polling();
+    let state = *login.state.hash();
+    logins.begin(login).await.unwrap();
+    assert!(logins.bind(&state, &cookie.hash(), NOW).await.unwrap());
+    state
+}
+
+fn claim_at(now: Timestamp) -> Claim {
+    let timeouts = ClaimTimeouts::for_store(crate::testing::config("").store());
+    timeouts.new_claim(now, later(600), Duration::from_secs(120))
+}
+
+/// Claims as a callback at `now`, for a login that expires after ten minutes.
+async fn claim(
+    logins: &Arc<dyn LoginStore>,
+    state: &StateHash,
+    cookie: &CookieHash,
+    now: Timestamp,
+) -> bool {
+    let claim = claim_at(now);
+    logins.claim(state, cookie, claim, now).await.unwrap()
+}
+
+/// As [`claim`], for a redirect login.
+async fn claim_redirect(logins: &Arc<dyn LoginStore>, login: &Login) -> bool {
+    let claim = claim_at(NOW);
+    logins.claim_redirect(login, claim, NOW).await.unwrap()
+}
+
+/// The times of an outcome that is stored at once.
+fn times(at: Timestamp, claimable_until: Timestamp) -> FinishTimes {
+    FinishTimes {
+        at,
+        deadline: at,
+        claimable_until,
+    }
+}
+
+/// A new credential for a ticket.
+fn credential() -> TicketCredential {
+    TicketCredential {
+        hash: random_credential().hash(),
+        lifetime: Duration::from_secs(1000),
+    }
+}
+
+#[tokio::test]
+async fn a_login_reads_back_as_it_was_begun() {
+    let store = TestStore::new().await;
+    let logins = store.stores().logins;
+    let cookie = LoginCookie::generate();
+    let state = begun(&logins, &cookie).await;
+    let found = logins.find(&state).await.unwrap().unwrap();
+    assert_eq!(*found.state.hash(), state);
+    assert_eq!(found.application, APP);
+    assert!(matches!(found.mode, Mode::Polling { .. }));
+    assert!(found.is_bound_to(&cookie));
+    assert!(!found.is_bound_to(&LoginCookie::generate()));
+    assert!(matches!(
+        found.progress(later(599)),
+        Progress::Pending { .. }
+    ));
+    assert!(matches!(found.progress(later(600)), Progress::Expired));
+}
+
+#[tokio::test]
+async fn a_redirect_login_is_stored_by_its_first_callback() {
+    let store = TestStore::new().await;
+    let logins = store.stores().logins;
+    let login = redirect();
+    let state = login.state.hash();
+    assert!(logins.find(state).await.unwrap().is_none());
+    assert!(claim_redirect(&logins, &login).await);
+    assert!(!claim_redirect(&logins, &login).await);
+    let found = logins.find(state).await.unwrap().unwrap();
+    assert_eq!(found.state, login.state);
+    assert_eq!(found.provider, login.provider);
+    assert!(matches!(found.mode, Mode::Redirect { return_to: Some(_) }));
+    assert!(matches!(found.status, Status::Exchanging(_)));
+    logins.unclaim_redirect(state).await.unwrap();
+    assert!(logins.find(state).await.unwrap().is_none());
+    assert!(claim_redirect(&logins, &login).await);
+    let failed = Outcome::Failed(FailureReason::ProviderFailed);
+    let finished = logins.finish(state, failed, times(NOW, later(120)));
+    assert!(finished.await.unwrap());
+    logins.unclaim_redirect(state).await.unwrap();
+    let found = logins.find(state).await.unwrap().unwrap();
+    assert!(matches!(found.status, Status::Failed { .. }));
+}
+
+#[tokio::test]
+async fn all_processes_share_one_seal_key() {
+    let store = TestStore::new().await;
+    let (one, other) = (
+        store.stores().logins,
+        store.of_another_process().await.logins,
+    );
+    let seal_key = async |logins: &Arc<dyn LoginStore>| {
+        let key = logins.seal_key(SealKey::generate(), NOW).await.unwrap();
+        *key.as_bytes()
+    };
+    let (first, second) = tokio::join!(seal_key(&one), seal_key(&other));
+    assert_eq!(first, second);
+    assert_eq!(seal_key(&one).await, first);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_of_many_concurrent_callbacks_claims_the_login() {
+    let store = TestStore::new().await;
+    let cookie = LoginCookie::generate();
+    let handles = [
+        store.stores().logins,
+        store.of_another_process().await.logins,
+    ];
+    let state = begun(&handles[0], &cookie).await;
+    let tasks: Vec<_> = (0..20)
+        .map(|index| {
+            let logins = Arc::clone(&handles[index % 2]);
+            let cookie = cookie.hash();
+            tokio::spawn(async move { claim(&logins, &state, &cookie, NOW).await })
+        })
+        .collect();
+    let mut claims = 0;
+    for task in tasks {
+        claims += usize::from(task.await.unwrap());
+    }
+    assert_eq!(claims, 1);
+}
+
+#[tokio::test]
+async fn only_the_last_cookie_can_claim() {
+    let store = TestStore::new().await;
+    let logins = store.stores().logins;
+    let [first, second] = std::array::from_fn(|_| LoginCookie::generate());
+    let state = begun(&logins, &first).await;
+    assert!(logins.bind(&state, &second.hash(), NOW).await.unwrap());
+    assert!(!claim(&logins, &state, &first.hash(), NOW).await);
+    assert!(claim(&logins, &state, &second.hash(), NOW).await);
+}
+
+#[tokio::test]
+async fn a_login_that_was_not_confirmed_cannot_be_claimed() {
+    let store = TestStore::new().await;
+    let logins = store.stores().logins;
+    let login = polling();
+    let state = *login.state.hash();
+    logins.begin(login).await.unwrap();
+    assert!(!claim(&logins, &state, &LoginCookie::generate().hash(), NOW).await);
+}
+
+#[tokio::test]
+async fn a_claimed_or_expired_login_cannot_be_bound() {
+    let store = TestStore::new().await;
+    let logins = store.stores().logins;
+    let cookie = LoginCookie::generate();
+    let state = begun(&logins, &cookie).await;
+    let other = LoginCookie::generate().hash();
+    assert!(!logins.bind(&state, &other, later(600)).await.unwrap());
+    assert!(!claim(&logins, &state, &cookie.hash(), later(600)).await);
+    assert!(claim(&logins, &state, &cookie.hash(), NOW).await);
+    assert!(!logins.bind(&state, &other, NOW).await.unwrap());
+}
+
+#[tokio::test]
+async fn the_first_outcome_is_final_and_claimable_for_a_while() {
+    let store = TestStore::new().await;
+    let logins = store.stores().logins;
+    let cookie = LoginCookie::generate();
+    let state = begun(&logins, &cookie).await;
+    let failed = Outcome::Failed(FailureReason::ProviderTimeout);
+    assert!(
+        !logins
+            .finish(&state, failed.clone(), times(NOW, later(120)))
+            .await
+            .unwrap(),
+        "not claimed yet"
+    );
+    assert!(claim(&logins, &state, &cookie.hash(), NOW).await);
+    assert!(
+        logins
+            .finish(&state, failed, times(NOW, later(120)))
+            .await
+            .unwrap()
+    );
+    let account = store.account("user").await;
+    let complete = Outcome::Complete {
+        account: account.id,
+        created: true,
+        ticket: None,
+    };
+    assert!(
+        !logins
+            .finish(&state, complete, times(NOW, later(120)))
+            .await
+            .unwrap()
+    );
+    let found = logins.find(&state).await.unwrap().unwrap();
+    assert!(matches!(
+        found.progress(later(119)),
+        Progress::Failed(FailureReason::ProviderTimeout)
+    ));
+    assert!(matches!(found.progress(later(120)), Progress::Expired));
+}
+
+#[tokio::test]
+async fn storing_the_same_outcome_again_succeeds() {
+    let store = TestStore::new().await;
+    let logins = store.stores().logins;
+    let cookie = LoginCookie::generate();
+    let state = begun(&logins, &cookie).await;
+    assert!(claim(&logins, &state, &cookie.hash(), NOW).await);
+    let account = store.account("user").await;
+    let ticket = Ticket::generate().hash();
+    let complete = |created| Outcome::Complete {
+        account: account.id,
+        created,
+        ticket: Some((ticket, later(60))),
+    };
+    let finish = |outcome, at| logins.finish(&state, outcome, times(later(at), later(at + 120)));
+    assert!(finish(complete(true), 0).await.unwrap());
+    assert!(matches!(
+        logins
+            .redeem(&ticket, APP, credential(), NOW)
+            .await
+            .unwrap(),
+        Redemption::Redeemed(_)
+    ));
+    // Even after the end of the claim, since the outcome was stored before.
+    assert!(finish(complete(true), 31).await.unwrap());
+    let failed = Outcome::Failed(FailureReason::ProviderFailed);
+    assert!(!finish(failed, 1).await.unwrap());
+    let found = logins.find(&state).await.unwrap().unwrap();
+    let Status::Complete(completion) = found.status else {
+        panic!("{:?}", found.status)
+    };
+    assert_eq!(completion.finished_at, NOW);
+    assert_eq!(completion.account, account);
+    let again = logins
+        .redeem(&ticket, APP, credential(), NOW)
+        .await
+        .unwrap();
+    assert!(
+        matches!(again, Redemption::AlreadyUsed),
+        "a spent ticket stays spent"
+    );
+}
+
+#[tokio::test]
+async fn expired_logins_are_swept_up_to_the_limit() {
+    let store = TestStore::new().await;
+    let logins = store.stores().logins;
+    for _ in 0..3 {
+        logins.begin(polling()).await.unwrap();
+    }
+    let sweep = |before, limit| logins.sweep(before, before, limit);
+    assert_eq!(sweep(later(600), 10).await.unwrap(), 0);
+    assert_eq!(sweep(later(601), 2).await.unwrap(), 2);
+    assert_eq!(sweep(later(601), 2).await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn a_redirect_login_that_was_not_completed_is_swept_when_it_expires() {
+    let store = TestStore::new().await;
+    let logins = store.stores().logins;
+    let [claimed, failed, complete] = std::array::from_fn(|_| redirect());
+    for login in [&claimed, &failed, &complete] {
+        assert!(claim_redirect(&logins, login).await);
+    }
+    let account = store.account("user").await;
+    let outcome = Outcome::Complete {
+        account: account.id,
+        created: true,
+        ticket: None,
+    };
+    for (login, outcome) in [
+        (&failed, Outcome::Failed(FailureReason::ProviderFailed)),
+        (&complete, outcome),
+    ] {
+        let finished = logins.finish(login.state.hash(), outcome, times(NOW, later(120)));
+        assert!(finished.await.unwrap());
+    }
+    assert_eq!(logins.sweep(NOW, later(600), 10).await.unwrap(), 0);
+    assert_eq!(logins.sweep(NOW, later(601), 10).await.unwrap(), 2);
+    for (login, is_stored) in [(claimed, false), (failed, false), (complete, true)] {
+        let found = logins.find(login.state.hash()).await.unwrap();
+        assert_eq!(found.is_some(), is_stored);
+    }
+}

@@ -1,0 +1,202 @@
+//! The state that outlives a configuration: stores, caches, waiting requests, metrics, and the phase of a shutdown.
+
+use std::sync::Arc;
+
+use signpost_kit::{
+    clock::{Clock, Timestamp},
+    server::{
+        descriptors::Descriptors,
+        shutdown::{Phase, wait_for_phase},
+    },
+    trace::SpanCounters,
+};
+use signpost_store::{Change, PostgresDatabase, SqliteDatabase, Store, StoreError, Topic};
+use tokio::{
+    sync::{OnceCell, watch},
+    task::JoinHandle,
+};
+use tokio_util::task::TaskTracker;
+
+use crate::{
+    metrics::LoginMetrics,
+    records::{
+        accounts::{AccountStore, PostgresAccounts, SqliteAccounts},
+        applications::{ApplicationStore, Applications, PostgresApplications, SqliteApplications},
+        credentials::{CredentialStore, Credentials, PostgresCredentials, SqliteCredentials},
+        events::{EventStore, PostgresEvents, SqliteEvents},
+        logins::{LoginSeal, LoginStore, Logins, PostgresLogins, SealKey, SqliteLogins, StateHash},
+    },
+};
+
+/// The stores.
+pub struct Stores {
+    /// The accounts.
+    pub accounts: Arc<dyn AccountStore>,
+    /// The applications, read only.
+    pub applications: Arc<dyn ApplicationStore>,
+    /// The credentials.
+    pub credentials: Arc<dyn CredentialStore>,
+    /// The events.
+    pub events: Arc<dyn EventStore>,
+    /// The logins in progress.
+    pub logins: Arc<dyn LoginStore>,
+    /// The database that has their tables.
+    pub database: Store,
+}
+
+impl Stores {
+    /// Creates all stores over one database.
+    #[must_use]
+    pub fn new(store: &Store) -> Self {
+        match store {
+            Store::Sqlite(database) => Self::sqlite(database),
+            Store::Postgres(database) => Self::postgres(database),
+        }
+    }
+
+    fn sqlite(database: &SqliteDatabase) -> Self {
+        Self {
+            accounts: Arc::new(SqliteAccounts::new(database.clone())),
+            applications: Arc::new(SqliteApplications::new(database.clone())),
+            credentials: Arc::new(SqliteCredentials::new(database.clone())),
+            events: Arc::new(SqliteEvents::new(database.clone())),
+            logins: Arc::new(SqliteLogins::new(database.clone())),
+            database: Store::Sqlite(database.clone()),
+        }
+    }
+
+    fn postgres(database: &PostgresDatabase) -> Self {
+        Self {
+            accounts: Arc::new(PostgresAccounts::new(database.clone())),
+            applications: Arc::new(PostgresApplications::new(database.clone())),
+            credentials: Arc::new(PostgresCredentials::new(database.clone())),
+            events: Arc::new(PostgresEvents::new(database.clone())),
+            logins: Arc::new(PostgresLogins::new(database.clone())),
+            database: Store::Postgres(database.clone()),
+        }
+    }
+}
+
+/// The state that all snapshots of the service share.
+pub struct State {
+    pub(crate) database: Store,
+    pub(crate) accounts: Arc<dyn AccountStore>,
+    pub(crate) applications: Applications,
+    pub(crate) credentials: Credentials,
+    pub(crate) events: Arc<dyn EventStore>,
+    pub(crate) logins: Logins,
+    /// Counts spans.
+    pub(crate) spans: Arc<SpanCounters>,
+    pub(crate) metrics: Arc<LoginMetrics>,
+    /// The limit on the process' open files.
+    pub(crate) descriptors: Descriptors,
+    clock: Arc<dyn Clock>,
+    /// Read from the store at first use, which is at the start of a program.
+    seal: OnceCell<LoginSeal>,
+    phase: watch::Sender<Phase>,
+    tasks: TaskTracker,
+}
+
+impl State {
+    pub(crate) fn new(stores: Stores, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            database: stores.database,
+            accounts: stores.accounts,
+            applications: Applications::new(stores.applications, Arc::clone(&clock)),
+            credentials: Credentials::new(stores.credentials, Arc::clone(&clock)),
+            events: stores.events,
+            logins: Logins::new(stores.logins),
+            spans: Arc::default(),
+            metrics: Arc::default(),
+            descriptors: Descriptors::raise_limit(),
+            clock,
+            seal: OnceCell::new(),
+            phase: watch::Sender::new(Phase::Serving),
+            tasks: TaskTracker::new(),
+        }
+    }
+
+    /// The current time.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// The clock.
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        &*self.clock
+    }
+
+    /// The current monotonic time, for limits.
+    pub(crate) fn instant(&self) -> std::time::Instant {
+        self.clock.instant()
+    }
+
+    /// The seal of redirect logins, whose key all processes share.
+    pub(crate) async fn seal(&self) -> Result<&LoginSeal, StoreError> {
+        let read = async || {
+            let key = SealKey::generate();
+            let key = self.logins.store().seal_key(key, self.now()).await?;
+            Ok(LoginSeal::new(key))
+        };
+        self.seal.get_or_try_init(read).await
+    }
+
+    /// Handles a change from the change feed: invalidates cache entries, and wakes requests that wait for a login.
+    pub fn on_change(&self, change: &Change) {
+        self.applications.on_change(change);
+        self.credentials.on_change(change);
+        match change {
+            Change::Item {
+                topic: Topic::Login,
+                key,
+            } => {
+                if let Ok(hash) = key[..].try_into() {
+                    self.logins.wake(&StateHash::from_bytes(hash));
+                }
+            }
+            Change::Restored | Change::Everything => self.logins.wake_all(),
+            Change::Item { .. } | Change::Lost => {}
+        }
+    }
+
+    /// Enters a phase of the shutdown, and notifies all subscribers.
+    pub fn enter_phase(&self, phase: Phase) {
+        self.phase.send_replace(phase);
+    }
+
+    /// Subscribes to the phases of the shutdown.
+    #[must_use]
+    pub fn phases(&self) -> watch::Receiver<Phase> {
+        self.phase.subscribe()
+    }
+
+    /// Whether a shutdown has begun, so that new requests should go to other backends.
+    pub(crate) fn is_draining(&self) -> bool {
+        *self.phase.borrow() >= Phase::Draining
+    }
+
+    /// Waits until no new connections are accepted. Long polls are answered then.
+    pub(crate) async fn wait_until_closing(&self) {
+        wait_for_phase(&self.phase, Phase::Closing).await;
+    }
+
+    /// Waits until shortly before the end of the grace period. Calls to providers are aborted then, so that there is
+    /// time to store the outcomes of their logins.
+    pub(crate) async fn wait_until_giving_up(&self) {
+        wait_for_phase(&self.phase, Phase::GivingUp).await;
+    }
+
+    /// Spawns a task that continues if its caller is cancelled. A shutdown waits for it during the grace period.
+    pub(crate) fn spawn_tracked<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> JoinHandle<T> {
+        self.tasks.spawn(work)
+    }
+
+    /// Waits for all tasks of [`Self::spawn_tracked`].
+    pub(crate) async fn wait_for_tasks(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+}

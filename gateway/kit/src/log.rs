@@ -1,0 +1,232 @@
+//! Log setup of all programs: one line per event, as plain text or JSON, to standard output or to files. Separate threads
+//! write, so that logging never blocks.
+//!
+//! Format, filter and outputs can change while the program runs.
+//!
+//! | module | subject |
+//! | --- | --- |
+//! | `lines` | the lines in both formats |
+//! | `fields` | the values of an event or a span |
+//! | `reopening` | files are reopened on SIGUSR1 |
+//! | `sampling` | which successes have an access line |
+
+mod fields;
+pub mod flush;
+mod lines;
+pub mod once_a_minute;
+mod reopening;
+mod sampling;
+pub mod writer;
+
+use std::{
+    error::Error,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use anyhow::{Chain, Context, anyhow};
+use tracing::Subscriber;
+use tracing_log::LogTracer;
+use tracing_subscriber::{EnvFilter, Registry, layer::SubscriberExt, reload};
+
+use self::lines::LineLayer;
+pub use self::{reopening::ReopenSignals, sampling::is_sampled};
+use crate::{
+    config::shared_keys::{Log, LogFormat},
+    log::writer::{LogWriter, Outputs, log_panics},
+};
+
+/// The tracing target of access lines: it is what filters name, and what chooses `log.access_output`.
+pub const ACCESS_TARGET: &str = "signpost::access";
+
+/// Levels below which these libraries log little of use. rustls warns of each client's illegal server name, of up to
+/// 64 KiB; h2 warns of frames of which a client can send any number. The configured filter can lower them.
+const LIBRARY_LEVELS: &str =
+    "pingora_core=warn,pingora_load_balancing=error,deadpool=error,rustls=error,h2=error";
+
+/// Timeout of a reload for opening files: one may be on a server that does not answer.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Logs the warnings about a valid configuration.
+pub fn log_warnings(warnings: &[String]) {
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
+}
+
+/// The text of an error and of all that caused it, separated by colons.
+#[must_use]
+pub fn with_causes(error: &(dyn Error + 'static)) -> String {
+    let causes: Vec<_> = Chain::new(error).map(ToString::to_string).collect();
+    causes.join(": ")
+}
+
+/// The running log. Clones share its state.
+#[derive(Clone)]
+pub struct Logging {
+    writer: LogWriter,
+    filter: reload::Handle<EnvFilter, Registry>,
+    format: Arc<Format>,
+}
+
+/// A changed configuration of the log whose files are open.
+pub struct PreparedLog<'l> {
+    logging: &'l Logging,
+    log: Log,
+    outputs: Outputs,
+}
+
+/// The current one of the two formats.
+#[derive(Debug)]
+struct Format {
+    is_json: AtomicBool,
+}
+
+impl Logging {
+    /// Starts the log for the whole process, including libraries that use the `log` crate. On the signals of `reopen` it
+    /// opens its files again.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be opened, the process has a logger already, or cannot get another descriptor or thread.
+    pub fn start(log: &Log, reopen: ReopenSignals) -> anyhow::Result<Self> {
+        // Below `info`, libraries log whole requests, responses and statements, with credentials, codes and tickets.
+        // The cap is here so that no configured filter can enable that.
+        let bridge = LogTracer::builder()
+            .with_max_level(tracing_log::log::LevelFilter::Info)
+            // Logs every start in detail, with or without migrations.
+            .ignore_crate("refinery_core");
+        bridge.init().context("cannot bridge log to tracing")?;
+        let writer = LogWriter::open(log)?;
+        let (subscriber, filter, format) = subscriber(log, &writer)?;
+        tracing::subscriber::set_global_default(subscriber).context("cannot start logging")?;
+        log_panics();
+        reopen
+            .start(writer.clone())
+            .context("cannot start the thread that reopens log files")?;
+        Ok(Self {
+            writer,
+            filter,
+            format,
+        })
+    }
+
+    /// A log without output, for tests.
+    ///
+    /// # Panics
+    ///
+    /// The process cannot get another descriptor or thread.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn unused() -> Self {
+        let log = Log {
+            format: LogFormat::Human,
+            filter: "info".to_owned(),
+            access: true,
+            output: crate::config::shared_keys::LogOutput::Stdout,
+            access_output: None,
+            access_sample: 1,
+        };
+        let writer = LogWriter::open(&log).expect("a test has a standard output");
+        let (_, filter, format) = subscriber(&log, &writer).expect("the filter is valid");
+        Self {
+            writer,
+            filter,
+            format,
+        }
+    }
+
+    /// The writer of the lines.
+    #[must_use]
+    pub const fn writer(&self) -> &LogWriter {
+        &self.writer
+    }
+
+    /// Opens the files of another configuration. Nothing changes until [`PreparedLog::apply`].
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be opened; the error names its key and path.
+    pub async fn prepare(&self, log: &Log) -> anyhow::Result<PreparedLog<'_>> {
+        let (writer, of_thread) = (self.writer.clone(), log.clone());
+        let opening = tokio::task::spawn_blocking(move || writer.prepare(&of_thread));
+        let opened = tokio::time::timeout(OPEN_TIMEOUT, opening).await;
+        let seconds = OPEN_TIMEOUT.as_secs();
+        let opened = opened.map_err(|_| {
+            anyhow!("log.output, log.access_output: a file cannot be opened within {seconds} s")
+        })?;
+        Ok(PreparedLog {
+            logging: self,
+            log: log.clone(),
+            outputs: opened??,
+        })
+    }
+}
+
+impl PreparedLog<'_> {
+    /// Changes format, filter and outputs, from the next line on.
+    pub fn apply(self) {
+        let Logging {
+            writer,
+            filter: handle,
+            format,
+        } = self.logging;
+        writer.replace(self.outputs);
+        format.set(self.log.format);
+        match filter(&self.log.filter) {
+            // Fails only if the subscriber was dropped, which never happens.
+            Ok(filter) => drop(handle.reload(filter)),
+            // Unexpected: the filter was checked when it was read.
+            Err(cause) => {
+                tracing::error!(%cause, "invalid log.filter: the old one stays in effect");
+            }
+        }
+    }
+}
+
+impl Format {
+    fn set(&self, format: LogFormat) {
+        let is_json = format == LogFormat::Json;
+        self.is_json.store(is_json, Ordering::Relaxed);
+    }
+
+    fn is_json(&self) -> bool {
+        self.is_json.load(Ordering::Relaxed)
+    }
+}
+
+type Parts = (
+    Box<dyn Subscriber + Send + Sync>,
+    reload::Handle<EnvFilter, Registry>,
+    Arc<Format>,
+);
+
+fn subscriber(log: &Log, writer: &LogWriter) -> anyhow::Result<Parts> {
+    let (filter, filter_handle) = reload::Layer::new(filter(&log.filter)?);
+    let format = Arc::new(Format {
+        is_json: AtomicBool::new(false),
+    });
+    format.set(log.format);
+    let lines = LineLayer::new(Arc::clone(&format), writer.clone());
+    let layered = tracing_subscriber::registry().with(filter).with(lines);
+    Ok((Box::new(layered), filter_handle, format))
+}
+
+fn filter(configured: &str) -> anyhow::Result<EnvFilter> {
+    EnvFilter::try_new(format!("{LIBRARY_LEVELS},{configured}")).context("log.filter")
+}
+
+/// A subscriber that writes plain lines, for the tests of the writer.
+#[cfg(test)]
+pub(crate) fn test_subscriber(writer: &LogWriter) -> impl Subscriber + Send + Sync + use<> {
+    let format = Arc::new(Format {
+        is_json: AtomicBool::new(false),
+    });
+    tracing_subscriber::registry().with(LineLayer::new(format, writer.clone()))
+}
+
+#[cfg(test)]
+mod tests;

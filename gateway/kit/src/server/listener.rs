@@ -1,0 +1,173 @@
+//! An HTTP/1.1 listener on hyper, with timeouts for heads, idle connections and stalled writes, and a connection limit.
+//!
+//! Timeouts for request bodies are up to the handler. hyper's own `header_read_timeout` also counts the time before the
+//! head's first byte, so it would have to be as long as the idle timeout. So this module watches the stream itself.
+
+mod connection;
+mod places;
+mod progress;
+mod watched;
+
+use std::{error::Error, io, net::SocketAddr, sync::Arc, time::Duration, time::Instant};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+use hyper::body::Incoming;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::watch,
+};
+use tokio_util::task::TaskTracker;
+
+use self::{
+    connection::serve_connection,
+    places::{Place, Places},
+};
+use crate::{log::once_a_minute::OnceAMinute, server::shutdown::Phase};
+
+/// Pause after a failed accept. The usual cause is a lack of descriptors, so the next one would fail immediately.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Connections above the limit: for health checks, and for those that wait for a place.
+const SPARE_CONNECTIONS: usize = 64;
+/// How long a connection above the limit waits for a place: longer than most requests take.
+const PLACE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Settings of a listener.
+#[derive(Clone, Debug)]
+pub struct HttpSettings {
+    /// The listener's name in the log.
+    pub name: &'static str,
+    /// Limit on open connections. A connection above it takes the place of the longest idle one. If none becomes idle in
+    /// time, it is closed. Health checks are served at once.
+    pub max_connections: usize,
+    /// Timeouts of a connection.
+    pub timeouts: HttpTimeouts,
+}
+
+/// Timeouts of a connection.
+#[derive(Clone, Copy, Debug)]
+pub struct HttpTimeouts {
+    /// For a whole head from its first byte; on a new connection also for that first byte.
+    pub head: Duration,
+    /// For an idle connection, between two requests.
+    pub idle: Duration,
+    /// For each wait until the client takes bytes of a response.
+    pub send: Duration,
+}
+
+/// Serves until `phase` is [`Phase::Closing`], then closes the listener and idle connections, and returns when the last
+/// connection has ended.
+///
+/// `settings` is called again for every connection and timeout, so that a reload takes effect immediately.
+pub async fn serve<H, F, B>(
+    listener: TcpListener,
+    settings: impl Fn() -> HttpSettings + Clone + Send + Sync + 'static,
+    phase: watch::Receiver<Phase>,
+    handler: H,
+) where
+    H: Fn(Request<Incoming>, SocketAddr) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Response<B>> + Send + 'static,
+    B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
+{
+    let connections = TaskTracker::new();
+    let mut closing = phase.clone();
+    let closing = closing.wait_for(|phase| *phase >= Phase::Closing);
+    tokio::pin!(closing);
+    let (full, failed) = (Arc::new(OnceAMinute::new()), OnceAMinute::new());
+    let places = Arc::new(Places::default());
+    loop {
+        let accepted = tokio::select! {
+            _ = &mut closing => break,
+            accepted = listener.accept() => accepted,
+        };
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                log_failure(&settings(), &error, &failed);
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        let now = settings();
+        // No race: only this loop adds connections.
+        if connections.len() >= now.max_connections + SPARE_CONNECTIONS {
+            drop(stream);
+            log_closed(&now, &full);
+            continue;
+        }
+        disable_delay(&stream);
+        let place = places.take(now.max_connections);
+        let (handler, settings, phase) = (handler.clone(), settings.clone(), phase.clone());
+        let (places, full) = (Arc::clone(&places), Arc::clone(&full));
+        let timeouts = move || settings().timeouts;
+        connections.spawn(async move {
+            let place = match place {
+                Some(place) => Some(place),
+                None => wait_for_place(&stream, &places, now.max_connections).await,
+            };
+            let Some(place) = place else {
+                log_closed(&now, &full);
+                return;
+            };
+            let handle = move |request| handler(request, peer);
+            serve_connection(stream, timeouts, place, phase, handle).await;
+        });
+    }
+    drop(listener);
+    connections.close();
+    connections.wait().await;
+}
+
+/// Sets `TCP_NODELAY`: responses are small and written in one piece, so waiting to fill a packet only delays them.
+fn disable_delay(stream: &TcpStream) {
+    if let Err(cause) = stream.set_nodelay(true) {
+        tracing::debug!(%cause, "cannot set TCP_NODELAY");
+    }
+}
+
+/// Waits until a connection is idle or closed, and takes its place; `None` after a timeout. A health check does not wait.
+async fn wait_for_place(stream: &TcpStream, places: &Arc<Places>, max: usize) -> Option<Place> {
+    let place = async {
+        if begins_with_health_check(stream).await {
+            Place::beyond_limit()
+        } else {
+            places.wait(max).await
+        }
+    };
+    tokio::time::timeout(PLACE_TIMEOUT, place).await.ok()
+}
+
+/// Waits for the first bytes; whether they ask if the program is up or ready.
+async fn begins_with_health_check(stream: &TcpStream) -> bool {
+    let mut first = [0; b"GET /healthz ".len()];
+    let length = stream.peek(&mut first).await.unwrap_or_default();
+    let first = &first[..length];
+    first.starts_with(b"GET /healthz ") || first.starts_with(b"GET /readyz ")
+}
+
+fn log_closed(settings: &HttpSettings, full: &OnceAMinute) {
+    if let Some(refused) = full.count(Instant::now()) {
+        let HttpSettings {
+            name,
+            max_connections,
+            ..
+        } = settings;
+        tracing::warn!(
+            listener = name,
+            refused,
+            max_connections,
+            "{{listener}}: all {{max_connections}} connections are in use: closed {{refused}} new ones"
+        );
+    }
+}
+
+fn log_failure(settings: &HttpSettings, cause: &io::Error, failed: &OnceAMinute) {
+    if let Some(times) = failed.count(Instant::now()) {
+        let name = settings.name;
+        tracing::warn!(listener = name, times, %cause, "{{listener}}: cannot accept connections");
+    }
+}
+
+#[cfg(test)]
+mod tests;

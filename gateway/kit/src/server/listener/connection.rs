@@ -1,0 +1,181 @@
+//! One connection, from its first byte to its close.
+
+use std::{
+    convert::Infallible,
+    error::Error,
+    future::poll_fn,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{HeaderValue, Request, Response, header::CONNECTION};
+use http_body::Body;
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::TokioIo;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    sync::watch,
+    time::{Instant, Sleep, sleep, sleep_until, timeout},
+};
+
+use super::{
+    HttpTimeouts,
+    places::Place,
+    progress::{Progress, Stage},
+    watched::{WatchedBody, WatchedStream},
+};
+use crate::server::shutdown::Phase;
+
+/// Lingering close: at most 1 s and 256 KiB. A close with unread bytes resets the connection, and the client may lose
+/// the response.
+const LINGER: Duration = Duration::from_secs(1);
+/// Size of the read buffer, and so the limit on a head: twice what the gateway sends.
+const MAX_BUFFER: usize = 128 * 1024;
+/// Time for a connection that was accepted just before a stop to send its first request.
+const SETTLE_TIME: Duration = Duration::from_millis(50);
+const MAX_LINGER_BYTES: usize = 256 * 1024;
+
+/// The response to a head that timed out. There is no request yet, so language and format of errors are unknown.
+const TIMED_OUT: &[u8] =
+    b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+
+/// How a connection ended.
+enum Ended {
+    /// Closed by HTTP on either side, or by an error.
+    Closed,
+    /// A timeout expired.
+    TimedOut,
+    /// No request is in flight, and the program stops, or a new connection needs the place.
+    WhileIdle,
+}
+
+/// How far a stop of the program has come on one connection.
+enum Stop {
+    NotYet,
+    /// The first request of a connection that was accepted just before may still arrive.
+    Settling(Pin<Box<Sleep>>),
+    /// The connection ends with its request.
+    Begun,
+}
+
+/// Serves the requests of a connection.
+pub(super) async fn serve_connection<H, F, B>(
+    stream: TcpStream,
+    timeouts: impl Fn() -> HttpTimeouts + Send + Sync + 'static,
+    place: Place,
+    phase: watch::Receiver<Phase>,
+    handler: H,
+) where
+    H: Fn(Request<Incoming>) -> F,
+    F: Future<Output = Response<B>>,
+    B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + 'static,
+{
+    let first_deadline = Instant::now() + timeouts().head;
+    let progress = Arc::new(Progress::new(timeouts, place));
+    let stream = WatchedStream {
+        stream,
+        progress: Arc::clone(&progress),
+    };
+    let mut closing = phase.clone();
+    let service = service_fn(|request| {
+        progress.begin_request();
+        let response = handler(request);
+        let (progress, phase) = (Arc::clone(&progress), phase.clone());
+        async move {
+            let mut response = response.await.map(|body| WatchedBody::new(body, progress));
+            if *phase.borrow() != Phase::Serving {
+                let close = HeaderValue::from_static("close");
+                response.headers_mut().insert(CONNECTION, close);
+            }
+            Ok::<_, Infallible>(response)
+        }
+    });
+    let mut connection = http1::Builder::new()
+        .max_buf_size(MAX_BUFFER)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut closing = pin!(closing.wait_for(|phase| *phase >= Phase::Closing));
+    let mut stop = Stop::NotYet;
+    let mut alarm = pin!(sleep_until(first_deadline));
+    let mut is_place_needed = pin!(progress.place().is_needed());
+    let ended = poll_fn(|context| {
+        // Polled first: a request that has arrived is served before a stop closes idle connections.
+        if Pin::new(&mut connection).poll(context).is_ready() {
+            return Poll::Ready(Ended::Closed);
+        }
+        let is_idle = matches!(progress.stage(), Stage::Idle { .. });
+        if is_idle && progress.has_begun() && is_place_needed.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Ended::WhileIdle);
+        }
+        if matches!(stop, Stop::NotYet) && closing.as_mut().poll(context).is_ready() {
+            stop = Stop::Settling(Box::pin(sleep(SETTLE_TIME)));
+        }
+        if let Stop::Settling(settled) = &mut stop {
+            if is_idle && (progress.has_begun() || settled.as_mut().poll(context).is_ready()) {
+                return Poll::Ready(Ended::WhileIdle);
+            }
+            if !is_idle {
+                stop = Stop::Begun;
+                Pin::new(&mut connection).graceful_shutdown();
+                if Pin::new(&mut connection).poll(context).is_ready() {
+                    return Poll::Ready(Ended::Closed);
+                }
+            }
+        }
+        poll_deadline(&progress, alarm.as_mut(), context).map(|()| Ended::TimedOut)
+    })
+    .await;
+    let stage = progress.stage();
+    let saw_end = progress.saw_end();
+    let stream = connection.into_parts().io.into_inner().stream;
+    match (ended, stage) {
+        (Ended::Closed, _) if !saw_end => linger(stream).await,
+        (Ended::TimedOut, Stage::Head { .. }) => send_timeout_response(stream).await,
+        _ => {}
+    }
+}
+
+/// Ready once the connection's deadline has passed. The timer is reset only if it would fire too late, so that a
+/// request that arrives in one piece costs no timer operation.
+fn poll_deadline(
+    progress: &Progress,
+    mut alarm: Pin<&mut Sleep>,
+    context: &mut Context<'_>,
+) -> Poll<()> {
+    let Some(deadline) = progress.deadline() else {
+        return Poll::Pending;
+    };
+    if alarm.deadline() > deadline || alarm.is_elapsed() {
+        alarm.as_mut().reset(deadline);
+    }
+    while alarm.as_mut().poll(context).is_ready() {
+        if Instant::now() >= deadline {
+            return Poll::Ready(());
+        }
+        alarm.as_mut().reset(deadline);
+    }
+    Poll::Pending
+}
+
+async fn linger(mut stream: TcpStream) {
+    let read_rest = async {
+        let mut piece = [0; 4096];
+        let mut rest = 0;
+        while rest < MAX_LINGER_BYTES {
+            match stream.read(&mut piece).await {
+                Ok(length) if length > 0 => rest += length,
+                _ => return,
+            }
+        }
+    };
+    // On timeout the client has had time to read the response.
+    let _ = timeout(LINGER, read_rest).await;
+}
+
+async fn send_timeout_response(mut stream: TcpStream) {
+    // The client may have disconnected.
+    let _ = timeout(LINGER, stream.write_all(TIMED_OUT)).await;
+}

@@ -1,0 +1,250 @@
+//! The management listener of a program: `/healthz`, `/readyz` and `/metrics`, in plain text. CONTRACT 10.
+//!
+//! It has its own thread and reserved file descriptors, so that it answers under any client load.
+
+use std::{
+    net::{IpAddr, SocketAddr, TcpListener},
+    sync::{Arc, mpsc},
+    thread,
+};
+
+use anyhow::Context;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header, uri::Authority};
+use tokio::sync::watch;
+
+use crate::{
+    metrics::Metrics,
+    server::{
+        descriptors::Descriptors,
+        listener::{self, HttpSettings, HttpTimeouts},
+        shutdown::Phase,
+    },
+};
+
+/// Limit of connections: orchestrators, load balancers and monitors open a few each. At most half of the descriptor
+/// reserve, which the store and the backends need, too.
+const MAX_CONNECTIONS: usize = 256;
+
+/// Settings of a management listener.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ManagementSettings {
+    /// The address to listen on.
+    pub listen: SocketAddr,
+    /// The names under which it answers.
+    pub hosts: Hosts,
+}
+
+/// Names under which a management listener answers, besides IP addresses and `localhost`.
+///
+/// A page that an operator opens can give its own name the listener's address (DNS rebinding), and then read what the
+/// listener answers. But the browser still sends the page's name as `Host`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hosts(pub Vec<String>);
+
+impl Hosts {
+    /// Whether a request may be answered. Without `Host` it may: browsers always send one, simple health checks do not.
+    fn allow(&self, headers: &HeaderMap) -> bool {
+        let mut given = headers.get_all(header::HOST).into_iter();
+        given.all(|host| {
+            let Ok(authority) = Authority::try_from(host.as_bytes()) else {
+                return false;
+            };
+            let host = authority.host();
+            let address = host.trim_start_matches('[').trim_end_matches(']');
+            let mut names = self.0.iter().map(String::as_str).chain(["localhost"]);
+            address.parse::<IpAddr>().is_ok() || names.any(|name| host.eq_ignore_ascii_case(name))
+        })
+    }
+}
+
+/// What a program reports of itself.
+pub trait Readiness: Send + Sync + 'static {
+    /// The answer to `/readyz`, made by [`text`]. `phase` is that of the listener, not of the program.
+    fn readiness(&self, phase: Phase) -> impl Future<Output = Response<String>> + Send;
+
+    /// Whether `/metrics` is served; otherwise it answers 404.
+    fn has_metrics(&self) -> bool {
+        true
+    }
+
+    /// The timeouts of connections under the current configuration.
+    fn timeouts(&self) -> HttpTimeouts;
+}
+
+/// A management listener to start.
+#[derive(Debug)]
+pub struct Management<R> {
+    /// The names under which it answers.
+    pub hosts: Hosts,
+    /// What `/readyz` shows.
+    pub readiness: R,
+    /// What `/metrics` shows.
+    pub metrics: Metrics,
+}
+
+impl<R: Readiness> Management<R> {
+    /// Starts a thread that serves until the process ends. During a graceful shutdown it goes on, so that monitors can
+    /// observe it, unless `phases` ends it: it is that of the listener alone.
+    ///
+    /// # Errors
+    ///
+    /// The process cannot get another descriptor or thread.
+    pub fn start(
+        self,
+        listener: TcpListener,
+        descriptors: Descriptors,
+        phases: watch::Receiver<Phase>,
+    ) -> anyhow::Result<()> {
+        let half = usize::try_from(descriptors.reserve() / 2).unwrap_or(MAX_CONNECTIONS);
+        let max_connections = MAX_CONNECTIONS.min(half);
+        listener
+            .set_nonblocking(true)
+            .context("cannot start management")?;
+        let (sender, started) = mpsc::sync_channel(1);
+        // The runtime is made within the thread: on an error it would be dropped here, at which tokio panics in
+        // asynchronous code.
+        let serve = move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build();
+            match runtime {
+                Ok(runtime) => {
+                    // The caller waits for it.
+                    let _ = sender.send(Ok(()));
+                    runtime.block_on(self.serve(listener, max_connections, phases));
+                }
+                Err(error) => drop(sender.send(Err(error))),
+            }
+        };
+        thread::Builder::new()
+            .name("management".to_owned())
+            .spawn(serve)
+            .context("cannot start management")?;
+        let started = started.recv().context("cannot start management")?;
+        started.context("cannot start management")
+    }
+
+    async fn serve(
+        self,
+        listener: TcpListener,
+        max_connections: usize,
+        phases: watch::Receiver<Phase>,
+    ) {
+        let listener = match tokio::net::TcpListener::from_std(listener) {
+            Ok(listener) => listener,
+            Err(cause) => return tracing::error!(%cause, "management cannot listen"),
+        };
+        let management = Arc::new(self);
+        let of_settings = Arc::clone(&management);
+        let settings = move || HttpSettings {
+            name: "management",
+            max_connections,
+            timeouts: of_settings.readiness.timeouts(),
+        };
+        let own_phase = phases.clone();
+        let answer = move |request: Request<_>, _: SocketAddr| {
+            let (management, phase) = (Arc::clone(&management), own_phase.clone());
+            async move {
+                let (path, headers) = (request.uri().path(), request.headers());
+                let method = request.method();
+                management.answer(method, path, headers, &phase).await
+            }
+        };
+        listener::serve(listener, settings, phases, answer).await;
+    }
+
+    async fn answer(
+        &self,
+        method: &Method,
+        path: &str,
+        headers: &HeaderMap,
+        phase: &watch::Receiver<Phase>,
+    ) -> Response<String> {
+        if !self.hosts.allow(headers) {
+            let text = "this Host is not allowed: call an IP address or localhost, or name it in management.hosts\n";
+            return self::text(StatusCode::MISDIRECTED_REQUEST, text);
+        }
+        match (method == Method::GET, path) {
+            (true, "/healthz") => text(StatusCode::OK, "alive\n"),
+            (true, "/readyz") => {
+                let phase = *phase.borrow();
+                self.readiness.readiness(phase).await
+            }
+            (true, "/metrics") if !self.readiness.has_metrics() => {
+                text(StatusCode::NOT_FOUND, "metrics.enabled is false\n")
+            }
+            (true, "/metrics") => self.metrics.answer(headers),
+            (false, "/healthz" | "/readyz" | "/metrics") => {
+                text(StatusCode::METHOD_NOT_ALLOWED, "use GET\n")
+            }
+            _ => text(
+                StatusCode::NOT_FOUND,
+                "not found; available: /healthz, /readyz, /metrics\n",
+            ),
+        }
+    }
+}
+
+/// An answer in plain text.
+pub fn text(status: StatusCode, body: impl Into<String>) -> Response<String> {
+    let mut response = Response::new(body.into());
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+    headers.insert(header::CONTENT_TYPE, plain);
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allows(hosts: &[&str]) -> bool {
+        let names = ["gateway-a", "Signpost.example"].map(str::to_owned);
+        let given = hosts
+            .iter()
+            .map(|host| (header::HOST, HeaderValue::from_str(host).unwrap()));
+        Hosts(names.into()).allow(&given.collect())
+    }
+
+    #[test]
+    fn addresses_localhost_and_configured_names_are_allowed() {
+        for host in [
+            "127.0.0.1",
+            "127.0.0.1:8081",
+            "10.1.2.3:1",
+            "[::1]",
+            "[2001:db8::1]:8081",
+            "localhost",
+            "LocalHost:8081",
+            "gateway-a:8081",
+            "GATEWAY-A",
+            "signpost.example",
+        ] {
+            assert!(allows(&[host]), "{host}");
+        }
+        assert!(allows(&[]));
+        assert!(allows(&["localhost", "gateway-a"]));
+    }
+
+    #[test]
+    fn any_other_host_is_rejected() {
+        for host in [
+            "",
+            "attacker.example",
+            "attacker.example:8081",
+            "localhost.attacker.example",
+            "127.0.0.1.attacker.example",
+            "gateway-a.attacker.example",
+            "2130706433",
+            "0x7f000001",
+            "127.1",
+            "localhost:x y",
+            "\u{e9}.example",
+        ] {
+            assert!(!allows(&[host]), "{host}");
+        }
+        assert!(!allows(&["localhost", "attacker.example"]));
+    }
+}

@@ -1,0 +1,143 @@
+//! Traces: which requests are sampled, the spans of a sampled request, and their export to a collector.
+//!
+//! The rules are those of W3C Trace Context level 1 and of OTLP over HTTP. The code that serves requests only hands
+//! over finished spans; a thread of its own sends them. No request waits for it: if its queue is full, spans are dropped
+//! and counted.
+//!
+//! | module | subject |
+//! | --- | --- |
+//! | [`context`] | `traceparent`: read and written |
+//! | [`span`] | a finished span and its attributes |
+//! | [`recording`] | the spans of a sampled request |
+//! | `sampler` | the decision without a parent |
+//! | `exporter` | the queue and the thread that exports |
+//! | `client` | its HTTP client |
+
+mod client;
+pub mod context;
+mod exporter;
+pub mod id_numbers;
+pub mod recording;
+mod sampler;
+pub mod span;
+
+use std::sync::Arc;
+
+pub use self::exporter::FLUSH_TIMEOUT;
+use self::{exporter::Exporter, sampler::Sampler};
+use crate::{
+    config::shared_keys::{Collector, TracingSettings},
+    metrics::cells::Counters,
+};
+
+/// The program, as its spans name it.
+#[derive(Clone, Copy, Debug)]
+pub struct ServiceName {
+    /// `service.name`.
+    pub name: &'static str,
+    /// `service.version`.
+    pub version: &'static str,
+}
+
+/// Decides which requests are sampled, and exports their spans, by one configuration.
+#[derive(Debug)]
+pub struct Tracer {
+    sampler: Sampler,
+    follows_parent: bool,
+    collector: Collector,
+    exporter: Exporter,
+    counters: Arc<SpanCounters>,
+}
+
+impl Tracer {
+    /// The tracer of a configuration; `None` if that has no collector. After a reload, `before` exports for it too, if
+    /// the collector is the same and its exporter is running.
+    ///
+    /// If the exporter cannot start, that is logged: traces are worth no outage. Without a thread there is no tracer.
+    #[must_use]
+    pub fn new(
+        settings: &TracingSettings,
+        service: ServiceName,
+        counters: &Arc<SpanCounters>,
+        before: Option<&Self>,
+    ) -> Option<Arc<Self>> {
+        let collector = settings.collector.clone()?;
+        let running =
+            before.filter(|before| before.collector == collector && before.exporter.is_running());
+        let exporter = match running {
+            Some(running) => Ok(running.exporter.clone()),
+            None => Exporter::start(&collector, service, counters),
+        };
+        let failed = |error: &anyhow::Error| {
+            tracing::error!(
+                cause = %format_args!("{error:#}"),
+                "no traces are exported: the exporter cannot start: {{cause}}"
+            );
+        };
+        Some(Arc::new(Self {
+            sampler: Sampler::new(settings.sampled_per_million),
+            follows_parent: settings.follows_parent,
+            exporter: exporter.inspect_err(failed).ok()?,
+            collector,
+            counters: Arc::clone(counters),
+        }))
+    }
+
+    /// Whether a request is sampled. `parent` is the decision of a trusted parent, if it has one; `digits` are 16 hex
+    /// digits in lower case that no client can choose, as the last ones of a generated trace id.
+    #[must_use]
+    pub fn samples(&self, parent: Option<bool>, digits: [u8; 16]) -> bool {
+        match parent {
+            Some(decision) if self.follows_parent => decision,
+            _ => self.sampler.samples(digits),
+        }
+    }
+
+    /// Whether the decision of a trusted parent holds.
+    #[must_use]
+    pub fn follows_parent(&self) -> bool {
+        self.follows_parent
+    }
+
+    /// Exports what is queued, for at most [`FLUSH_TIMEOUT`]; blocks meanwhile.
+    pub fn flush(&self) {
+        self.exporter.flush();
+    }
+}
+
+/// Counts spans by what became of them.
+#[derive(Debug)]
+pub struct SpanCounters(Counters);
+
+crate::label_enum! {
+    /// What became of a span: the label `result`.
+    pub enum SpanResult {
+        /// The collector took it.
+        Exported = "exported",
+        /// The collector did not take it, or the exporter could not start.
+        Failed = "failed",
+        /// The queue was full.
+        Dropped = "dropped",
+    }
+}
+
+impl Default for SpanCounters {
+    fn default() -> Self {
+        Self(Counters::new(SpanResult::ALL.len()))
+    }
+}
+
+impl SpanCounters {
+    fn add(&self, result: SpanResult, spans: usize) {
+        self.0.add(result as usize, spans as u64);
+    }
+
+    /// The number of spans.
+    #[must_use]
+    pub fn value(&self, result: SpanResult) -> u64 {
+        self.0.value(result as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -21,13 +21,13 @@ use gateway::measured::{
     NewApp, ReplayLimits, ReplayMemory, Rotation, RotationOutcome, Target, VerifiedRequest,
     Verifier, Versions, Wanted, route,
 };
-use gateway_protocol::{
+use signpost_kit::clock::{SystemClock, Timestamp};
+use signpost_protocol::{
     app::{AppId, AppIdent},
     credential::{Credential, CredentialHash},
     param::Params,
     sign::{Sign, SignTime, Window},
 };
-use signpost_kit::clock::{SystemClock, Timestamp};
 use signpost_store::StoreError;
 
 const NOW: u64 = 1_732_104_000_000;

@@ -36,7 +36,6 @@ pub use self::{
 
 use std::{net::IpAddr, path::Path, sync::Arc};
 
-use gateway_protocol::header::HeaderNames;
 use ipnet::IpNet;
 use signpost_kit::{
     clock::{Clock, SystemClock},
@@ -48,6 +47,7 @@ use signpost_kit::{
     secret::Secret,
     server::{management::ManagementSettings, shutdown::ShutdownSettings},
 };
+use signpost_protocol::header::HeaderNames;
 use signpost_store::StoreSettings;
 
 /// Default of `management.listen`. CONTRACT 10.

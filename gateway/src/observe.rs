@@ -14,7 +14,7 @@ pub(crate) mod per_thread;
 pub(crate) mod spans;
 pub(crate) mod usage;
 
-use gateway_protocol::log_text;
+use signpost_protocol::log_text;
 
 use self::{access_log::AccessLog, outcome::Outcome};
 use crate::request::rejection::Rejection;

@@ -16,7 +16,7 @@ use gateway::measured::{
     AppDirectory, Applications, Attempts, Balancer, ClientConnection, Config, ConnectionInfo,
     Drain, Gateway, Http1Exchange, Peer, ReceiveOutcome, Recipient, RequestScanner, read_head,
 };
-use gateway_protocol::{
+use signpost_protocol::{
     param::Params,
     sign::{SignProfile, sign},
 };

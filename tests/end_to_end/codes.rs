@@ -18,12 +18,12 @@ use end_to_end::{
     stack::{APP_KEY, Stack},
     waiting::until,
 };
-use gateway_protocol::{
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use reqwest::Method;
+use signpost_protocol::{
     language::Language,
     problem::{Problem, ProblemCode},
 };
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use reqwest::Method;
 
 /// The installations and clients that provoke the codes.
 struct World {

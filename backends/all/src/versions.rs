@@ -1,13 +1,13 @@
 //! Selects the version that serves a request. CONTRACT 5.
 
 use axum::response::Response;
-use gateway_protocol::{
+use http::{HeaderValue, Method, Request, Uri};
+use login::{EndpointsError, Routes};
+use signpost_protocol::{
     header::{HeaderNames, X_GATEWAY_VERSION},
     login_state::version_of,
     version::{Version, VersionSource},
 };
-use http::{HeaderValue, Method, Request, Uri};
-use login::{EndpointsError, Routes};
 
 /// All versions of this process, the default route first.
 #[derive(Clone)]
@@ -111,7 +111,7 @@ fn state_version(uri: &Uri) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use gateway_protocol::header::HeaderOverrides;
+    use signpost_protocol::header::HeaderOverrides;
 
     use super::*;
 

@@ -13,7 +13,6 @@ mod timeouts;
 
 use std::{net::SocketAddr, path::Path};
 
-use gateway_protocol::header::HeaderNames;
 use signpost_kit::{
     config::{
         self as engine, ConfigError, Loaded, Read, Section,
@@ -21,6 +20,7 @@ use signpost_kit::{
     },
     server::{management::ManagementSettings, shutdown::ShutdownSettings},
 };
+use signpost_protocol::header::HeaderNames;
 use signpost_store::StoreSettings;
 
 pub use self::{

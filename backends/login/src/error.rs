@@ -4,8 +4,8 @@ pub mod problem;
 
 use std::{sync::Arc, time::Duration};
 
-use gateway_protocol::problem::ProblemCode;
 use http::StatusCode;
+use signpost_protocol::problem::ProblemCode;
 use signpost_store::StoreError;
 
 use crate::{error::problem::OwnProblem, records::logins::FailureReason};
@@ -249,7 +249,7 @@ impl From<FailureReason> for LoginError {
 mod tests {
     use std::collections::BTreeSet;
 
-    use gateway_protocol::{language::Language, text::text};
+    use signpost_protocol::{language::Language, text::text};
 
     use super::*;
 

@@ -16,9 +16,9 @@ pub(crate) mod return_to;
 
 use std::{net::IpAddr, sync::Arc};
 
-use gateway_protocol::{app::AppId, version::Version};
 use http::HeaderValue;
 use signpost_kit::clock::Timestamp;
+use signpost_protocol::{app::AppId, version::Version};
 use url::Url;
 
 pub(crate) use self::{

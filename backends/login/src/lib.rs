@@ -3,20 +3,15 @@
 //! | module | subject |
 //! | --- | --- |
 //! | [`program`] | the `main` of every version: arguments, log, server, reload, shutdown |
-//! | [`config`] | the configuration, parsed |
-//! | [`service`] | a snapshot: one configuration, providers and limits; `state` outlives it: stores, caches, shutdown |
-//! | [`mod@router`], [`routes`] | all routes; `handlers` has one file for each endpoint, `middleware` the layers |
-//! | [`views`] | the part that differs by version: its name, and the JSON of an account |
-//! | [`endpoints`], [`request`], [`problem`] | a version's own endpoints: their list, extractors for their handlers, problems |
+//! | `http` | routes, layers, handlers, and what a version's own endpoints are made of |
 //! | `flow` | the login flow without HTTP |
-//! | [`logins`], [`accounts`], [`credentials`], [`events`], [`applications`] | a type each, with its store |
-//! | [`oauth`] | calls to providers |
-//! | `trace` | the spans of sampled requests |
+//! | `provider` | calls to providers |
+//! | `service` | a snapshot: one configuration, providers and limits; `service::state` outlives it: stores, caches, shutdown |
+//! | `records` | what the store holds: logins, accounts, credentials, events, applications |
+//! | [`config`] | the configuration, parsed |
 //! | `limits` | limits on what clients can start |
-//! | `metrics` | what is counted of requests, logins and providers |
-//! | [`return_to`] | where a finished login may redirect the browser to |
-//! | `pages` | the pages that users see in a browser |
-//! | [`error`] | all errors, and their problem codes |
+//! | `metrics`, `trace` | what is counted; the spans of sampled requests |
+//! | `error` | all errors, and their problem codes |
 //!
 //! Each version is a small crate: its views, its own endpoints if it has any, and a `main` that calls [`program::run`].
 //!
@@ -107,12 +102,12 @@ mod service;
 mod testing;
 mod trace;
 
-pub use gateway_protocol::{
+pub use signpost_kit::clock::Timestamp;
+pub use signpost_protocol::{
     app::{AppId, AppIdent},
     language::Language,
     request_id::RequestId,
 };
-pub use signpost_kit::clock::Timestamp;
 
 pub use self::{
     error::{LoginError, ParamRule, problem},

@@ -19,10 +19,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gateway_protocol::app::AppId;
 use signpost_kit::limits::{
     Network, NetworkLimiter, Rate, RateExceeded, RateLimiter, retry_after_seconds,
 };
+use signpost_protocol::app::AppId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{

@@ -6,11 +6,11 @@ mod state;
 
 use std::sync::Arc;
 
-use gateway_protocol::{app::AppId, version::Version};
 use signpost_kit::{
     clock::{Clock, Timestamp},
     trace::Tracer,
 };
+use signpost_protocol::{app::AppId, version::Version};
 use signpost_store::StoreError;
 
 pub(crate) use crate::service::state::{State, Stores};

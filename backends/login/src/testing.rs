@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use gateway_protocol::app::AppId;
 use signpost_kit::clock::Timestamp;
+use signpost_protocol::app::AppId;
 use signpost_store::{Store, testing};
 
 use crate::{

@@ -8,15 +8,15 @@ use std::{
 };
 
 use axum::extract::Request;
-use gateway_protocol::{
-    header::{TRACEPARENT, X_GATEWAY_APP, X_GATEWAY_VERSION_SOURCE},
-    log_text,
-};
 use signpost_kit::trace::{
     ServiceName, Tracer,
     context::{TraceContext, TraceId, new_span_id, new_trace_id},
     recording::Recording,
     span::{Attributes, Kind, Span},
+};
+use signpost_protocol::{
+    header::{TRACEPARENT, X_GATEWAY_APP, X_GATEWAY_VERSION_SOURCE},
+    log_text,
 };
 
 use crate::{http::request::RequestInfo, service::HandlerContext};

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use gateway_protocol::sign::SignTime;
+use signpost_protocol::sign::SignTime;
 use signpost_store::StoredRow;
 
 #[cfg(any(test, feature = "testing"))]

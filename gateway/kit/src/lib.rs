@@ -1,5 +1,5 @@
 //! What every program of Signpost needs, shared by the gateway and the login service. Depends on the contract
-//! (`gateway-protocol`) and the store, and on neither program.
+//! (`signpost-protocol`) and the store, and on neither program.
 //!
 //! | module | subject |
 //! | --- | --- |

@@ -6,7 +6,6 @@
 use std::sync::LazyLock;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use gateway_protocol::{language::Language, problem::Problem, text::text};
 use http::{
     HeaderName, HeaderValue,
     header::{
@@ -16,6 +15,7 @@ use http::{
 };
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
+use signpost_protocol::{language::Language, problem::Problem, text::text};
 
 const STYLE: &str = include_str!("page/style.css");
 
@@ -93,7 +93,7 @@ pub fn problem(problem: &Problem) -> String {
 
 #[cfg(test)]
 mod tests {
-    use gateway_protocol::problem::ProblemCode;
+    use signpost_protocol::problem::ProblemCode;
 
     use super::*;
 

@@ -1,10 +1,10 @@
 //! Cost of verifying a request without a network: parameters, canonical string and hash, the digits of the signature.
 //!
-//! Run `cargo bench -p gateway-protocol`; add `--profile dist` to measure the release build. Allocations are printed if
+//! Run `cargo bench -p signpost-protocol`; add `--profile dist` to measure the release build. Allocations are printed if
 //! there are any; an ordinary request has none.
 
 use divan::{AllocProfiler, Bencher, black_box};
-use gateway_protocol::{
+use signpost_protocol::{
     param::Params,
     sign::{AppKey, SIGN, Sign, SignAlgorithm, SignProfile, SignTime, SignValues, TIME, sign},
 };

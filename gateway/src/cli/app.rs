@@ -18,9 +18,9 @@ use std::{
 
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, Subcommand};
-use gateway_protocol::{app::AppIdent, sign::SignProfile, version::Version};
 use serde_json::{Value, json};
 use signpost_kit::clock::{Clock, SystemClock};
+use signpost_protocol::{app::AppIdent, sign::SignProfile, version::Version};
 
 use super::{print_error, print_line, sign::SignRules, table::table_lines};
 use crate::{

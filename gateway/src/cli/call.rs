@@ -10,12 +10,12 @@
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::{Context, bail};
-use gateway_protocol::{
+use reqwest::{Client, RequestBuilder, Response, header, redirect};
+use signpost_kit::secret::SecretSource;
+use signpost_protocol::{
     header::{HeaderNames, HeaderOverrides, Prefix},
     sign::{AppKey, SignProfile},
 };
-use reqwest::{Client, RequestBuilder, Response, header, redirect};
-use signpost_kit::secret::SecretSource;
 use url::Url;
 
 use super::{

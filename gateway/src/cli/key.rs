@@ -3,7 +3,7 @@
 use std::{convert::Infallible, str::FromStr};
 
 use anyhow::{Context, bail};
-use gateway_protocol::sign::AppKey;
+use signpost_protocol::sign::AppKey;
 
 use signpost_kit::secret::SecretSource;
 

@@ -11,13 +11,13 @@ use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
 use clap::ValueEnum;
-use gateway_protocol::{
+use signpost_kit::clock::{Clock, SystemClock};
+use signpost_protocol::{
     param::Params,
     sign::{
         AppKey, ReplayPolicy, SignAlgorithm, SignCover, SignProfile, canonical_for_display, sign,
     },
 };
-use signpost_kit::clock::{Clock, SystemClock};
 
 use super::{key::KeySource, print_error, print_line};
 use crate::directory::apps::administration::ProfileChoice;
@@ -132,12 +132,12 @@ pub(super) fn with_time(params: &[String]) -> anyhow::Result<String> {
         let (key, value) = param
             .split_once('=')
             .ok_or_else(|| anyhow!("'{param}': a parameter must be KEY=VALUE"))?;
-        has_time |= key == gateway_protocol::sign::TIME;
+        has_time |= key == signpost_protocol::sign::TIME;
         encoded.append_pair(key, value);
     }
     if !has_time {
         encoded.append_pair(
-            gateway_protocol::sign::TIME,
+            signpost_protocol::sign::TIME,
             &SystemClock.now().as_millis().to_string(),
         );
     }

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use gateway_protocol::sign::AppKey;
 use signpost_kit::{
     config::{Invalid, Read, Section},
     secret::{Secret, SecretSource},
 };
+use signpost_protocol::sign::AppKey;
 use signpost_store::StoreSettings;
 
 /// Default size of the application cache, in entries of about 1 KiB.

@@ -1,6 +1,6 @@
 //! Settings of signatures: profile, window, and paths with special rules. CONTRACT 3.
 
-use gateway_protocol::sign::{
+use signpost_protocol::sign::{
     ReplayPolicy, SignAlgorithm, SignCover, SignEmpty, SignLayout, SignProfile, SignValues, Window,
 };
 
@@ -152,7 +152,7 @@ fn profile(section: &mut Section<'_>) -> Read<SignProfile> {
     let preset_keys: Vec<_> = preset.leave_out.iter().map(String::as_str).collect();
     let leave_out = section.list("leave_out", &preset_keys, "keys", |key| {
         // If `time` were left out, an old request could be moved into the window.
-        (!key.is_empty() && key != gateway_protocol::sign::TIME).then(|| key.to_owned())
+        (!key.is_empty() && key != signpost_protocol::sign::TIME).then(|| key.to_owned())
     });
     let profile = SignProfile {
         values: values?,

@@ -337,7 +337,7 @@ fn weak_settings_are_warned_of() {
 fn single_settings_override_a_preset() {
     let profile = sign_config("preset = 'alipay'\ncover = 'request'").profile;
     assert_eq!(profile.leave_out, ["sign_type"]);
-    assert_eq!(profile.cover, gateway_protocol::sign::SignCover::Request);
+    assert_eq!(profile.cover, signpost_protocol::sign::SignCover::Request);
 }
 
 #[test]

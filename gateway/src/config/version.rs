@@ -9,12 +9,12 @@ mod unused_keys;
 
 use std::{net::SocketAddr, sync::Arc};
 
-use gateway_protocol::version::Version;
 use http::HeaderName;
 use signpost_kit::{
     clock::Timestamp,
     config::{Invalid, Read, Section},
 };
+use signpost_protocol::version::Version;
 
 use self::served::WrittenVersion;
 pub(crate) use self::{
@@ -74,7 +74,7 @@ impl Versions {
                 }
                 Err(error) => {
                     found.push(None);
-                    let error: gateway_protocol::version::ParseVersionError = error;
+                    let error: signpost_protocol::version::ParseVersionError = error;
                     let _ = root.problem(
                         "versions",
                         &format!("[versions.{name}]"),

@@ -17,8 +17,8 @@ mod recent;
 mod sqlite;
 pub(crate) mod store;
 
-use gateway_protocol::app::AppId;
 use signpost_kit::clock::{StoredTime, Timestamp};
+use signpost_protocol::app::AppId;
 use signpost_store::StoredRow;
 
 /// What a credential proves.

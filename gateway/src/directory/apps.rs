@@ -23,7 +23,7 @@ pub(crate) mod seal;
 pub(crate) mod sqlite;
 pub(crate) mod store;
 
-use gateway_protocol::{
+use signpost_protocol::{
     app::{AppId, AppIdent},
     sign::{AppKey, SignProfile, SignTime},
     version::Version,

@@ -2,8 +2,8 @@
 
 use std::{net::IpAddr, pin::pin, sync::Arc, time::Instant};
 
-use gateway_protocol::request_id::RequestId;
 use signpost_kit::{clock::Timestamp, limits::RateExceeded};
+use signpost_protocol::request_id::RequestId;
 
 use super::{Gateway, received::ReceivedRequest};
 use crate::{

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gateway_protocol::request_id::RequestId;
+use signpost_protocol::request_id::RequestId;
 
 use super::Gateway;
 use crate::{

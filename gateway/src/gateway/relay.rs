@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use gateway_protocol::header::{REFUSED_SECRET, X_GATEWAY_PROBLEM, X_GATEWAY_REFUSED};
+use signpost_protocol::header::{REFUSED_SECRET, X_GATEWAY_PROBLEM, X_GATEWAY_REFUSED};
 
 use super::{
     Gateway,

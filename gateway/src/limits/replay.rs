@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use gateway_protocol::{
+use signpost_protocol::{
     app::AppId,
     sign::{Sign, SignTime, Window},
 };

@@ -14,12 +14,12 @@ use std::{
     time::Duration,
 };
 
-use gateway_protocol::{log_text, request_id::RequestId};
 use signpost_kit::log::{
     ACCESS_TARGET,
     flush::flush,
     writer::{DroppedLines, FLUSH_TIMEOUT, LogWriter},
 };
+use signpost_protocol::{log_text, request_id::RequestId};
 
 use super::outcome::Outcome;
 use crate::{directory::apps::App, phases::route::Route, request::rejection::Rejection};

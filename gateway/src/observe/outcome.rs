@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gateway_protocol::{problem::ProblemCode, request_id::RequestId};
+use signpost_protocol::{problem::ProblemCode, request_id::RequestId};
 
 use crate::{directory::apps::App, phases::route::Route, request::rejection::Rejection};
 

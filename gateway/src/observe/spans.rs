@@ -5,7 +5,6 @@
 
 use std::{sync::Arc, time::Instant};
 
-use gateway_protocol::{log_text, request_id::RequestId};
 use http::HeaderValue;
 use signpost_kit::{
     clock::Clock,
@@ -16,6 +15,7 @@ use signpost_kit::{
         span::{Attributes, Kind, Span},
     },
 };
+use signpost_protocol::{log_text, request_id::RequestId};
 use smallvec::SmallVec;
 
 use super::outcome::{Outcome, Times};

@@ -22,7 +22,7 @@ pub(crate) mod stored;
 mod tests;
 pub(crate) mod writer;
 
-use gateway_protocol::version::VersionSource;
+use signpost_protocol::version::VersionSource;
 
 pub(crate) use self::counters::Usage;
 

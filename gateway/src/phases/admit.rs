@@ -4,15 +4,15 @@
 
 use std::sync::Arc;
 
-use gateway_protocol::{
+use http::{HeaderName, HeaderValue};
+use ipnet::IpNet;
+use signpost_kit::trace::context::TraceContext;
+use signpost_protocol::{
     app::AppIdent,
     form::BodyType,
     header::{HeaderNames, HeaderRole},
     request_id::RequestId,
 };
-use http::{HeaderName, HeaderValue};
-use ipnet::IpNet;
-use signpost_kit::trace::context::TraceContext;
 use smallvec::SmallVec;
 
 use super::origin::{Origin, Peer, ProxyHeaders};

@@ -4,7 +4,11 @@
 
 use std::{io::Write, sync::Arc};
 
-use gateway_protocol::{
+use http::{
+    HeaderName, HeaderValue,
+    header::{COOKIE, FORWARDED},
+};
+use signpost_protocol::{
     header::{
         HeaderNames, TRACEPARENT, X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO,
         X_GATEWAY_ACCOUNT_ID, X_GATEWAY_ACCOUNT_TYPE, X_GATEWAY_ACCOUNT_USERNAME, X_GATEWAY_APP,
@@ -13,10 +17,6 @@ use gateway_protocol::{
     },
     login_cookie::without_login_cookies,
     request_id::RequestId,
-};
-use http::{
-    HeaderName, HeaderValue,
-    header::{COOKIE, FORWARDED},
 };
 
 use super::{admit::Admitted, identify_account::RequestAccount, route::RoutedRequest};

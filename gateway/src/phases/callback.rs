@@ -2,7 +2,7 @@
 //!
 //! It is recognised as narrowly as possible; everything else is an ordinary request.
 
-use gateway_protocol::{
+use signpost_protocol::{
     login_state::version_of,
     param::Params,
     sign::{SIGN, TIME},

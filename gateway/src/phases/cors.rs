@@ -2,8 +2,8 @@
 //!
 //! Off, it costs a branch. On, an answer costs no allocation: all values except the origin are built with the gateway.
 
-use gateway_protocol::header::HeaderNames;
 use http::{HeaderName, header};
+use signpost_protocol::header::HeaderNames;
 use smallvec::SmallVec;
 
 use crate::{
@@ -184,7 +184,7 @@ fn field<'a>(name: &'static str, value: &'a [u8]) -> NameAndValue<'a> {
 mod tests {
     use std::time::Duration;
 
-    use gateway_protocol::header::HeaderOverrides;
+    use signpost_protocol::header::HeaderOverrides;
 
     use super::*;
 

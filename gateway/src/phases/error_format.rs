@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use gateway_protocol::{header::HeaderNames, language::Language};
 use http::header;
+use signpost_protocol::{header::HeaderNames, language::Language};
 
 use super::admit::is_connection_option;
 use crate::request::{Headers, is_named};
@@ -63,7 +63,7 @@ pub(crate) fn error_format(
 
 #[cfg(test)]
 mod tests {
-    use gateway_protocol::header::HeaderOverrides;
+    use signpost_protocol::header::HeaderOverrides;
 
     use super::*;
 

@@ -4,17 +4,17 @@
 //! bare 400 if the request was not HTTP. The client's side of the connection writes it.
 
 use bytes::Bytes;
-use gateway_protocol::{
+use http::{HeaderName, HeaderValue, StatusCode, header};
+use signpost_kit::{
+    limits::{QuotaExceeded, retry_after_seconds},
+    page,
+};
+use signpost_protocol::{
     language::Language,
     problem::{self, Problem, ProblemCode},
     request_id::RequestId,
     sign::explain::Slip,
     text::text,
-};
-use http::{HeaderName, HeaderValue, StatusCode, header};
-use signpost_kit::{
-    limits::{QuotaExceeded, retry_after_seconds},
-    page,
 };
 
 use super::error_format::ErrorFormat;
@@ -207,7 +207,7 @@ fn value(text: &str) -> HeaderValue {
 
 #[cfg(test)]
 mod tests {
-    use gateway_protocol::sign::SignTime;
+    use signpost_protocol::sign::SignTime;
 
     use super::*;
 

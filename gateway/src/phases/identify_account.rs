@@ -2,8 +2,8 @@
 
 use std::{net::IpAddr, sync::Arc};
 
-use gateway_protocol::credential::{Credential, CredentialHash};
 use signpost_kit::clock::Timestamp;
+use signpost_protocol::credential::{Credential, CredentialHash};
 
 use super::{admit::Admitted, route::RoutedRequest};
 use crate::{

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gateway_protocol::{app::AppIdent, header::HeaderNames, param::Params};
+use signpost_protocol::{app::AppIdent, header::HeaderNames, param::Params};
 
 use super::admit::AppHeader;
 use crate::{

@@ -6,8 +6,8 @@
 
 use std::{net::IpAddr, sync::Arc, time::Instant};
 
-use gateway_protocol::{param::Params, sign::SIGN};
 use signpost_kit::limits::{Key, QuotaExceeded, Rate, Subject};
+use signpost_protocol::{param::Params, sign::SIGN};
 
 use crate::{
     config::{ADDRESS_RULE, APPLICATION_RULE, OwnRate, PathLimit, RateLimits, SignConfig},
@@ -203,7 +203,7 @@ mod tests {
             unreachable!()
         };
         App {
-            id: gateway_protocol::app::AppId::new(id),
+            id: signpost_protocol::app::AppId::new(id),
             rate_limit: own.map(|own| own.parse().unwrap()),
             ..(*app).clone()
         }

@@ -5,9 +5,9 @@ use std::{
     sync::Arc,
 };
 
-use gateway_protocol::header::X_FORWARDED_FOR;
 use http::HeaderValue;
 use ipnet::IpNet;
+use signpost_protocol::header::X_FORWARDED_FOR;
 use smallvec::SmallVec;
 
 use crate::request::{Headers, client::ConnectionInfo, is_named};

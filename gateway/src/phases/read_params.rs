@@ -1,6 +1,6 @@
 //! Parses the parameters of target and body. CONTRACT 2.
 
-use gateway_protocol::param::{Params, ParamsError};
+use signpost_protocol::param::{Params, ParamsError};
 
 use crate::{
     config::Limits,

@@ -1,6 +1,6 @@
 //! Redirects a plain request to https. CONTRACT 10.
 
-use gateway_protocol::header::X_FORWARDED_PROTO;
+use signpost_protocol::header::X_FORWARDED_PROTO;
 
 use super::origin::Peer;
 use crate::request::{Head, Headers, is_named};

@@ -1,11 +1,11 @@
 //! The headers of a response to the client. CONTRACT 1 and 5.
 
-use gateway_protocol::{
+use http::{HeaderName, header::SET_COOKIE};
+use signpost_protocol::{
     header::{HeaderNames, INTERNAL_PREFIX, X_REQUEST_ID},
     login_cookie::sets_login_cookie,
     request_id::RequestId,
 };
-use http::{HeaderName, header::SET_COOKIE};
 
 use super::route::Route;
 use crate::{
@@ -89,7 +89,7 @@ fn is_internal(name: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use gateway_protocol::header::HeaderOverrides;
+    use signpost_protocol::header::HeaderOverrides;
 
     use super::*;
 

@@ -2,9 +2,9 @@
 
 use std::{net::IpAddr, sync::Arc};
 
-use gateway_protocol::version::VersionSource;
 use ring::digest;
 use signpost_kit::{clock::Timestamp, limits::Network};
+use signpost_protocol::version::VersionSource;
 
 use super::verify::VerifiedRequest;
 use crate::{
@@ -229,7 +229,7 @@ mod tests {
             path: "/",
             query: "",
         };
-        let now = gateway_protocol::sign::SignTime::from_millis(0);
+        let now = signpost_protocol::sign::SignTime::from_millis(0);
         Verifier::new(sign_config(""))
             .verify(app, Method::Get, target, &Default::default(), now)
             .unwrap()

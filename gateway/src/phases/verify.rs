@@ -6,7 +6,7 @@ mod transition;
 
 use std::{sync::Arc, time::Duration};
 
-use gateway_protocol::{
+use signpost_protocol::{
     app::AppId,
     param::{DuplicatedParam, Param, Params},
     sign::{

@@ -2,8 +2,8 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-use gateway_protocol::request_id::RequestId;
 use signpost_kit::trace::{context::TraceId, id_numbers};
+use signpost_protocol::request_id::RequestId;
 
 /// Generates ids. One half is a random number of this process, the other a number of [`id_numbers`].
 #[derive(Debug)]

@@ -2,9 +2,9 @@
 
 use std::fmt::{self, Write as _};
 
-use gateway_protocol::header::{RATELIMIT, RATELIMIT_POLICY};
 use http::HeaderName;
 use signpost_kit::{label_enum, limits::Quota, metrics::cells::Counters};
+use signpost_protocol::header::{RATELIMIT, RATELIMIT_POLICY};
 use smallvec::SmallVec;
 
 use crate::wire::syntax::field::NameAndValue;

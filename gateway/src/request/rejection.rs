@@ -2,12 +2,12 @@
 
 use std::{borrow::Cow, error::Error as StdError, time::Duration};
 
-use gateway_protocol::{
+use signpost_kit::limits::QuotaExceeded;
+use signpost_protocol::{
     log_text,
     problem::ProblemCode,
     sign::{SignTime, Window, explain::Slip},
 };
-use signpost_kit::limits::QuotaExceeded;
 
 use crate::request::quotas::{Policy, RequestLimit};
 

@@ -5,8 +5,8 @@ use std::{fs, path::Path};
 use anyhow::Context;
 use end_to_end::clock::now_ms;
 use gateway::measured::{Applications, Config, NewApp, new_app_ident, new_app_key, open_store};
-use gateway_protocol::{app::AppIdent, sign::AppKey};
 use signpost_kit::clock::Timestamp;
+use signpost_protocol::{app::AppIdent, sign::AppKey};
 
 use crate::tls::Tls;
 

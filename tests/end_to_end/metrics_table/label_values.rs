@@ -7,7 +7,7 @@ use end_to_end::observe::{
     promql::{Matcher, uses},
     rules,
 };
-use gateway_protocol::problem::ProblemCode;
+use signpost_protocol::problem::ProblemCode;
 
 use super::unsuffixed;
 

@@ -1,9 +1,9 @@
 //! Canonical strings, signatures, and the search for a client's mistake in signing.
 
-use gateway_protocol::param::Params;
-use gateway_protocol::sign::explain::{GivenSign, MAX_CANONICAL_BYTES, Slip, explain};
-use gateway_protocol::sign::{AppKey, ReplayPolicy, Sign, canonical_for_display, sign};
-use gateway_protocol::sign::{
+use signpost_protocol::param::Params;
+use signpost_protocol::sign::explain::{GivenSign, MAX_CANONICAL_BYTES, Slip, explain};
+use signpost_protocol::sign::{AppKey, ReplayPolicy, Sign, canonical_for_display, sign};
+use signpost_protocol::sign::{
     SignAlgorithm, SignCover, SignEmpty, SignLayout, SignProfile, SignValues,
 };
 

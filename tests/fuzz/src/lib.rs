@@ -8,8 +8,8 @@
 //! | --- | --- | --- |
 //! | [`head()`] | `gateway`: request heads | a head, and what follows it |
 //! | [`chunked()`] | `gateway`: chunked bodies | a body, and what follows it |
-//! | [`params()`] | `gateway_protocol::param` | a line with the query, then the form body |
-//! | [`canonical()`] | `gateway_protocol::sign` | a line with the sign profile, then as for `params` |
+//! | [`params()`] | `signpost_protocol::param` | a line with the query, then the form body |
+//! | [`canonical()`] | `signpost_protocol::sign` | a line with the sign profile, then as for `params` |
 //! | [`answer()`] | `gateway`: heads of backends' answers | a head, and what follows it |
 
 mod answer;

@@ -1,7 +1,7 @@
 //! Parameters, and the values of `time` and `sign`.
 
-use gateway_protocol::param::{Param, Params, ParamsError};
-use gateway_protocol::sign::{ParseSignTimeError, Sign, SignTime};
+use signpost_protocol::param::{Param, Params, ParamsError};
+use signpost_protocol::sign::{ParseSignTimeError, Sign, SignTime};
 
 use crate::{
     naive::params::{self as naive, Pair},

@@ -1,8 +1,8 @@
 //! The application of single-application mode.
 
-use gateway_protocol::app::shown_name;
 pub use signpost_kit::config::origin::Origin;
 use signpost_kit::config::{Read, Section};
+use signpost_protocol::app::shown_name;
 
 /// Limit of a name's length in characters.
 const MAX_NAME_LENGTH: usize = 100;

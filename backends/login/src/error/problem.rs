@@ -1,8 +1,8 @@
 //! Problems of a version's own: a code, a status, and texts in all languages.
 
-use gateway_protocol::{language::Language, problem::ProblemCode};
 use http::StatusCode;
 use serde::Serialize;
+use signpost_protocol::{language::Language, problem::ProblemCode};
 
 /// A problem that only one version has. Define it as a constant; a handler returns it as
 /// [`LoginError`](crate::LoginError).
@@ -124,7 +124,7 @@ impl OwnProblem {
         self.texts.of(language)
     }
 
-    /// The response body: the members of [`gateway_protocol::problem::Problem`], in the same order. CONTRACT 7.
+    /// The response body: the members of [`signpost_protocol::problem::Problem`], in the same order. CONTRACT 7.
     pub(crate) fn to_json(&self, language: Language, request_id: &str) -> Vec<u8> {
         #[derive(Serialize)]
         struct Body<'a> {
@@ -201,7 +201,7 @@ const fn is_equal(one: &[u8], other: &[u8]) -> bool {
 mod tests {
     use std::panic::catch_unwind;
 
-    use gateway_protocol::problem::Problem;
+    use signpost_protocol::problem::Problem;
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! Begins a login: a redirect login for a browser, or a polling login for a client.
 
-use gateway_protocol::version::Version;
 use signpost_kit::clock::Timestamp;
+use signpost_protocol::version::Version;
 
 use super::ProviderRedirect;
 use crate::{

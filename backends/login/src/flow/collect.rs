@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use gateway_protocol::app::AppId;
 use signpost_kit::clock::Timestamp;
+use signpost_protocol::app::AppId;
 
 use super::{LoginResult, outcome::retry_store};
 use crate::{

@@ -1,6 +1,6 @@
 //! The endpoints that a version has beyond those of the library.
 //!
-//! They are declared, not routed: [`crate::http::router()`] puts them inside all layers, beside the library's own routes.
+//! They are declared, not routed: [`crate::router()`] puts them inside all layers, beside the library's own routes.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -10,8 +10,8 @@ use axum::{
     handler::Handler,
     routing::{MethodRouter, get, post},
 };
-use gateway_protocol::version::ParseVersionError;
 use http::Method;
+use signpost_protocol::version::ParseVersionError;
 
 use crate::{
     http::{

@@ -3,9 +3,9 @@
 //! Layout, response headers and the problem page come from `signpost_kit::page`, which the gateway uses, too.
 
 use axum::response::{IntoResponse, Response};
-use gateway_protocol::{language::Language, problem::Problem, text::text};
 use maud::{Markup, html};
 use signpost_kit::page;
+use signpost_protocol::{language::Language, problem::Problem, text::text};
 
 use crate::flow::Page;
 
@@ -51,8 +51,8 @@ fn document(language: Language, title: &str, body: &Markup) -> Response {
 mod tests {
     use std::sync::Arc;
 
-    use gateway_protocol::{app::AppId, problem::ProblemCode};
     use http::HeaderValue;
+    use signpost_protocol::{app::AppId, problem::ProblemCode};
 
     use super::*;
     use crate::records::{applications::Application, logins::UserCode};

@@ -3,7 +3,7 @@
 use axum::{Router, extract::Request, response::Response};
 use tower::ServiceExt;
 
-/// Routes with all layers around them. [`crate::http::router()`] creates them, [`crate::program::Program`] serves them.
+/// Routes with all layers around them. [`crate::router()`] creates them, [`crate::program::Program`] serves them.
 ///
 /// This is not an axum router on purpose: a route that were added to one would run outside the layers, without the
 /// check of the gateway's secret, without limits, and without an access line.

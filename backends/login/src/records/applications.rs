@@ -9,11 +9,11 @@ mod sqlite;
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use gateway_protocol::app::AppId;
 use signpost_kit::{
     cache::{CacheStatus, FeedCache, FeedCacheSettings, UnknownKeys},
     clock::Clock,
 };
+use signpost_protocol::app::AppId;
 use signpost_store::{Change, StoreError, Topic};
 
 pub(crate) use self::{postgres::PostgresApplications, sqlite::SqliteApplications};

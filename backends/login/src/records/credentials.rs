@@ -8,12 +8,12 @@ mod sqlite;
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use gateway_protocol::app::AppId;
-pub(crate) use gateway_protocol::credential::{Credential, CredentialHash};
 use signpost_kit::{
     cache::{CacheStatus, FeedCache, FeedCacheSettings, UnknownKeys},
     clock::{Clock, Timestamp},
 };
+use signpost_protocol::app::AppId;
+pub(crate) use signpost_protocol::credential::{Credential, CredentialHash};
 use signpost_store::{Change, StoreError, Topic};
 
 pub(crate) use self::credential::{credential_from, random_credential};

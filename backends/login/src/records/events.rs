@@ -9,8 +9,8 @@ mod sqlite;
 use std::str::FromStr;
 
 use async_trait::async_trait;
-use gateway_protocol::app::AppId;
 use signpost_kit::clock::Timestamp;
+use signpost_protocol::app::AppId;
 use signpost_store::StoreError;
 
 pub use self::{

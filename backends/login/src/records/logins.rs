@@ -27,8 +27,8 @@ mod waiters;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use gateway_protocol::app::AppId;
 use signpost_kit::clock::Timestamp;
+use signpost_protocol::app::AppId;
 use signpost_store::StoreError;
 use url::Url;
 

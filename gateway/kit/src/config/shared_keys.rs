@@ -5,11 +5,11 @@ mod tracing;
 
 use std::{fmt, net::SocketAddr, num::NonZero, path::PathBuf};
 
-use gateway_protocol::{
+use http::HeaderValue;
+use signpost_protocol::{
     header::{HeaderNames, HeaderOverrides, Prefix},
     sign::KeyStrength,
 };
-use http::HeaderValue;
 use tracing_subscriber::EnvFilter;
 
 pub use self::{

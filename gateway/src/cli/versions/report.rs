@@ -14,9 +14,9 @@ use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::bail;
 use clap::Args;
-use gateway_protocol::version::Version;
 use serde_json::json;
 use signpost_kit::clock::{Clock, SystemClock};
+use signpost_protocol::version::Version;
 use signpost_store::Store;
 
 use self::{

@@ -7,8 +7,8 @@ pub(super) mod upstream;
 
 use std::{fmt, sync::Arc};
 
-use gateway_protocol::version::Version;
 use signpost_kit::config::{Read, Section};
+use signpost_protocol::version::Version;
 
 pub(crate) use self::{
     address::{BackendAddress, HostPort},

@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use gateway_protocol::version::Version;
 use signpost_kit::config::{Read, Section};
+use signpost_protocol::version::Version;
 
 use crate::config::version::backend::upstream::{DefaultChecks, Upstream};
 

@@ -7,9 +7,9 @@ pub(super) mod warnings;
 
 use std::time::Duration;
 
-use gateway_protocol::header::{DEPRECATION, SUNSET};
 use http::{HeaderName, HeaderValue, header::LINK};
 use signpost_kit::clock::Timestamp;
+use signpost_protocol::header::{DEPRECATION, SUNSET};
 
 pub(crate) use self::dates::rfc3339;
 use self::dates::{http_date, structured_date};

@@ -2,11 +2,11 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
-use gateway_protocol::version::Version;
 use signpost_kit::{
     clock::Timestamp,
     config::{Read, Section},
 };
+use signpost_protocol::version::Version;
 
 use super::{
     backend::{AccountRules, Backend, BackendName, Part},

@@ -6,11 +6,11 @@ use std::{
     time::Duration,
 };
 
-use gateway_protocol::credential::{Credential, CredentialHash};
 use signpost_kit::{
     cache::{CacheStatus, FeedCache, FeedCacheSettings, FreshValue, UnknownKeys},
     clock::{Clock, SystemClock, Timestamp},
 };
+use signpost_protocol::credential::{Credential, CredentialHash};
 use signpost_store::{Change, Store, StoreError, Topic};
 
 use super::{

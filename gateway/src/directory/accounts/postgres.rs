@@ -1,8 +1,8 @@
 //! Credentials and accounts in Postgres.
 
 use async_trait::async_trait;
-use gateway_protocol::credential::CredentialHash;
 use signpost_kit::clock::Timestamp;
+use signpost_protocol::credential::CredentialHash;
 use signpost_store::{PostgresDatabase, StoreError};
 
 use super::{COLUMNS, CredentialClaims, claims_from_row, store::AccountStore};

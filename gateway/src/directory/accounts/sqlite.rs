@@ -1,9 +1,9 @@
 //! Credentials and accounts in SQLite.
 
 use async_trait::async_trait;
-use gateway_protocol::credential::CredentialHash;
 use rusqlite::{OptionalExtension, params};
 use signpost_kit::clock::Timestamp;
+use signpost_protocol::credential::CredentialHash;
 use signpost_store::{SqliteDatabase, StoreError};
 
 use super::{COLUMNS, CredentialClaims, claims_from_row, store::AccountStore};

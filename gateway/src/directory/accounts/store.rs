@@ -1,8 +1,8 @@
 //! The interface of a store of credentials and accounts. The login service writes them, the gateway reads them.
 
 use async_trait::async_trait;
-use gateway_protocol::credential::CredentialHash;
 use signpost_kit::clock::Timestamp;
+use signpost_protocol::credential::CredentialHash;
 use signpost_store::StoreError;
 
 use super::CredentialClaims;

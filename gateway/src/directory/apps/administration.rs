@@ -5,13 +5,13 @@
 
 use std::{collections::BTreeMap, fmt, str::FromStr, sync::Arc, time::Duration};
 
-use gateway_protocol::{
+use signpost_kit::clock::{Clock, SystemClock, Timestamp};
+pub(crate) use signpost_kit::config::origin::Origin;
+use signpost_protocol::{
     app::{AppIdent, shown_name},
     sign::{AppKey, ReplayPolicy, SignAlgorithm, SignCover, SignProfile, TIME},
     version::Version,
 };
-use signpost_kit::clock::{Clock, SystemClock, Timestamp};
-pub(crate) use signpost_kit::config::origin::Origin;
 
 use super::{
     import::{ImportError, Problem, Problems, read_apps},

@@ -5,11 +5,11 @@ use std::{
     time::Duration,
 };
 
-use gateway_protocol::{app::AppIdent, sign::AppKey};
 use signpost_kit::{
     cache::{CacheStatus, FeedCache, FeedCacheSettings, LookupError, UnknownKeys},
     clock::{Clock, SystemClock},
 };
+use signpost_protocol::{app::AppIdent, sign::AppKey};
 use signpost_store::{Change, Topic};
 
 use super::{

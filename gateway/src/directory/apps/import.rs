@@ -10,12 +10,12 @@ use std::{
     io::{self, Read},
 };
 
-use gateway_protocol::{
+use serde_json::{Map, Value};
+use signpost_kit::clock::Timestamp;
+use signpost_protocol::{
     app::AppIdent,
     sign::{AppKey, SignProfile},
 };
-use serde_json::{Map, Value};
-use signpost_kit::clock::Timestamp;
 use zeroize::{Zeroize, Zeroizing};
 
 use super::{

@@ -4,9 +4,9 @@
 use std::path::Path;
 
 use anyhow::Context;
-use gateway_protocol::{app::AppIdent, version::Version};
 use rusqlite::{Connection, OpenFlags};
 use signpost_kit::clock::{Clock, SystemClock};
+use signpost_protocol::{app::AppIdent, version::Version};
 use signpost_store::{PostgresDatabase, Store, StoreAddress, StoreError, StoreSettings};
 use tokio_postgres::error::SqlState;
 

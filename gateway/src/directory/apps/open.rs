@@ -3,9 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use anyhow::Context;
-use gateway_protocol::app::AppIdent;
 use ring::hmac;
 use signpost_kit::clock::{Clock, SystemClock};
+use signpost_protocol::app::AppIdent;
 use signpost_store::{Store, StoreSettings, changes::Watch};
 
 use super::{

@@ -6,8 +6,8 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use gateway_protocol::{app::AppIdent, version::Version};
 use signpost_kit::clock::Timestamp;
+use signpost_protocol::{app::AppIdent, version::Version};
 use signpost_store::{
     PostgresDatabase, StoreError, StoredRow, Topic,
     postgres::{

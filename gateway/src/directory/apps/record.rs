@@ -1,10 +1,10 @@
 //! Conversion between applications and rows of the table `applications`, for both databases.
 
-use gateway_protocol::{
+use signpost_kit::clock::{StoredTime, Timestamp};
+use signpost_protocol::{
     app::{AppId, AppIdent},
     sign::{AppKey, SignProfile},
 };
-use signpost_kit::clock::{StoredTime, Timestamp};
 use signpost_store::StoredRow;
 
 use super::{

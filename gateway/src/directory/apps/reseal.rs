@@ -5,7 +5,7 @@
 //! write access to the database could put an old record back at any time. What remains possible: replacing all
 //! applications with those of an old backup, before a start.
 
-use gateway_protocol::app::AppIdent;
+use signpost_protocol::app::AppIdent;
 
 use super::{
     record::previous_slot,

@@ -11,13 +11,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use gateway_protocol::{
-    app::AppIdent,
-    sign::{AppKey, SignTime},
-};
 use ring::{
     aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey},
     hmac,
+};
+use signpost_protocol::{
+    app::AppIdent,
+    sign::{AppKey, SignTime},
 };
 use zeroize::Zeroizing;
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gateway_protocol::{app::AppIdent, version::Version};
 use rusqlite::{Connection, OptionalExtension, Transaction, named_params, params};
 use signpost_kit::clock::Timestamp;
+use signpost_protocol::{app::AppIdent, version::Version};
 use signpost_store::{SqliteDatabase, Topic, sqlite::changes};
 
 use super::{

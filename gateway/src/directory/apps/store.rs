@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use gateway_protocol::{
+use signpost_kit::clock::Timestamp;
+use signpost_protocol::{
     app::AppIdent,
     sign::{AppKey, SignProfile},
     version::Version,
 };
-use signpost_kit::clock::Timestamp;
 
 use super::{App, AppState, seal::SealError};
 use crate::config::OwnRate;

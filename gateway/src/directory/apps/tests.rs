@@ -5,8 +5,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gateway_protocol::{app::AppIdent, sign::SignProfile};
 use signpost_kit::clock::Timestamp;
+use signpost_protocol::{app::AppIdent, sign::SignProfile};
 use signpost_store::{Change, Store, Topic, testing::TestStore};
 
 use super::{
@@ -543,7 +543,7 @@ async fn put_unbound(
     store: &Store,
     column: &str,
     app: &NewApp,
-    key: &gateway_protocol::sign::AppKey,
+    key: &signpost_protocol::sign::AppKey,
 ) {
     let digits = hex::encode(sealer().seal_unbound(key, app.ident));
     let bytes = match store {

@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use gateway_protocol::sign::Sign;
+use signpost_protocol::sign::Sign;
 
 use super::ReplayInsertError;
 

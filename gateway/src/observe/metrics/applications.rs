@@ -11,8 +11,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gateway_protocol::app::{AppId, AppIdent};
 use signpost_kit::metrics::cells::Counters;
+use signpost_protocol::app::{AppId, AppIdent};
 
 use super::{
     RequestMetrics,

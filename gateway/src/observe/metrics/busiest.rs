@@ -10,7 +10,7 @@
 
 use std::time::Duration;
 
-use gateway_protocol::app::{AppId, AppIdent};
+use signpost_protocol::app::{AppId, AppIdent};
 
 use super::{
     applications::{Slot, add},

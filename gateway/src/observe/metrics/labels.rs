@@ -1,11 +1,11 @@
 //! The values of labels, from fixed lists, and their indices in the cells.
 
-use gateway_protocol::{
+pub(crate) use signpost_kit::metrics::labels::{STATUS_CLASSES, status_class};
+use signpost_protocol::{
     problem::ProblemCode,
     sign::{SIGN, TIME, explain::Slip},
     version::VersionSource,
 };
-pub(crate) use signpost_kit::metrics::labels::{STATUS_CLASSES, status_class};
 
 use crate::request::rejection::{HINT_MICROSECONDS, HINT_SECONDS, Rejection};
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use gateway_protocol::{
+use signpost_protocol::{
     app::AppId,
     problem::ProblemCode,
     request_id::RequestId,

@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeMap, net::IpAddr};
 
-use gateway_protocol::{app::AppIdent, version::Version};
 use signpost_kit::clock::Timestamp;
+use signpost_protocol::{app::AppIdent, version::Version};
 
 use super::{Counts, NO_APPLICATION, OTHER_APPLICATIONS, day::Day};
 

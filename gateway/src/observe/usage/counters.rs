@@ -9,8 +9,8 @@ use std::{
     sync::Arc,
 };
 
-use gateway_protocol::{app::AppIdent, version::Version};
 use signpost_kit::clock::Timestamp;
+use signpost_protocol::{app::AppIdent, version::Version};
 
 use super::{
     Counts, NO_APPLICATION, OTHER_APPLICATIONS, SOURCES,

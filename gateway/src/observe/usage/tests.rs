@@ -6,8 +6,8 @@ use std::{
     time::Duration,
 };
 
-use gateway_protocol::{app::AppId, request_id::RequestId};
 use signpost_kit::clock::{Clock, ManualClock};
+use signpost_protocol::{app::AppId, request_id::RequestId};
 use signpost_store::{Store, testing::TestStore};
 
 use super::{

@@ -1,6 +1,6 @@
 //! Which requests are admitted, and which headers are passed on.
 
-use gateway_protocol::header::HeaderOverrides;
+use signpost_protocol::header::HeaderOverrides;
 
 use super::*;
 use crate::request::client::ConnectionInfo;

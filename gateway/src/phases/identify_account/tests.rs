@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gateway_protocol::{app::AppId, header::HeaderNames, param::Params, sign::SignTime};
+use signpost_protocol::{app::AppId, header::HeaderNames, param::Params, sign::SignTime};
 
 use super::*;
 use crate::{

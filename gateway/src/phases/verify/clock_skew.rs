@@ -1,7 +1,7 @@
 //! How far the clocks of clients are from the gateway's: the first thing to look at when clients fail.
 
-use gateway_protocol::sign::SignTime;
 use signpost_kit::metrics::cells::{Buckets, Histogram, Observed};
+use signpost_protocol::sign::SignTime;
 
 /// Up to the largest window, in milliseconds. Above 0: in OpenMetrics, a histogram with negative bounds has no sum.
 const BUCKETS: Buckets = Buckets {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use gateway_protocol::{
+use signpost_protocol::{
     param::Params,
     sign::{
         AppKey, SignTime,

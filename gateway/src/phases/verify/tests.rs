@@ -1,6 +1,6 @@
 //! Time, signature and replay, in the contract's order.
 
-use gateway_protocol::sign::explain::Slip;
+use signpost_protocol::sign::explain::Slip;
 
 use super::{explanation::MAX_EXPLANATIONS_PER_SECOND, *};
 use crate::{

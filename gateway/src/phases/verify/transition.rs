@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gateway_protocol::sign::{SignTime, Window};
+use signpost_protocol::sign::{SignTime, Window};
 
 /// Limit of `sign.window_seconds`.
 const MAX_WINDOW: Duration = Duration::from_secs(300);

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use memchr::memchr;
 
-use gateway_protocol::header::X_REQUEST_ID;
+use signpost_protocol::header::X_REQUEST_ID;
 
 use crate::wire::syntax::{
     bytes::has_control_but_tabs,

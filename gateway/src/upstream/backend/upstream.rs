@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use gateway_protocol::request_id::RequestId;
+use signpost_protocol::request_id::RequestId;
 
 use super::{
     answer_head::AnswerHead,

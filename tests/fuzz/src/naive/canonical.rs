@@ -1,11 +1,11 @@
 //! The canonical string and the signature. Source: CONTRACT 3.
 
-use gateway_protocol::sign::{
-    SignAlgorithm, SignCover, SignEmpty, SignLayout, SignProfile, SignValues,
-};
 use hmac::{Hmac, KeyInit, Mac};
 use md5::{Digest, Md5};
 use sha2::Sha256;
+use signpost_protocol::sign::{
+    SignAlgorithm, SignCover, SignEmpty, SignLayout, SignProfile, SignValues,
+};
 
 use super::params::Pair;
 

@@ -1,8 +1,8 @@
 //! `GET /login` (`provider`, `return_to`): begins a redirect login. CONTRACT 8.
 
 use axum::response::Response;
-use gateway_protocol::app::AppId;
 use http::{HeaderMap, header::SET_COOKIE};
+use signpost_protocol::app::AppId;
 
 use super::redirect_to_provider;
 use crate::{

@@ -5,7 +5,7 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use gateway_protocol::header::X_GATEWAY_VERSION;
+use signpost_protocol::header::X_GATEWAY_VERSION;
 
 use crate::error::LoginError;
 

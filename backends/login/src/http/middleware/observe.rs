@@ -7,10 +7,6 @@ use axum::{
     middleware::Next,
     response::Response,
 };
-use gateway_protocol::{
-    header::{X_GATEWAY_APP, X_GATEWAY_PROBLEM, X_REQUEST_ID},
-    log_text,
-};
 use http::{
     HeaderName, HeaderValue, StatusCode,
     header::{CACHE_CONTROL, CONTENT_LANGUAGE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS},
@@ -18,6 +14,10 @@ use http::{
 use signpost_kit::{
     config::shared_keys::Log,
     log::{ACCESS_TARGET, is_sampled, with_causes},
+};
+use signpost_protocol::{
+    header::{X_GATEWAY_APP, X_GATEWAY_PROBLEM, X_REQUEST_ID},
+    log_text,
 };
 use tracing::{Instrument, Span, field};
 

@@ -7,11 +7,11 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use gateway_protocol::{
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
+use signpost_protocol::{
     language::Language,
     problem::{self, Problem, ProblemCode},
 };
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 
 use super::buffer_body::MAX_BODY_BYTES;
 use crate::{

@@ -5,8 +5,8 @@ use axum::{
     middleware::Next,
     response::Response,
 };
-use gateway_protocol::header::{REFUSED_SECRET, X_GATEWAY_REFUSED, X_GATEWAY_SECRET};
 use http::HeaderValue;
+use signpost_protocol::header::{REFUSED_SECRET, X_GATEWAY_REFUSED, X_GATEWAY_SECRET};
 
 use super::buffer_body::closing_response;
 use crate::{config::Gateway, error::LoginError, service::HandlerContext};

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, OptionalFromRequestParts};
-use gateway_protocol::app::AppId;
 use http::request::Parts;
 use signpost_kit::clock::Timestamp;
+use signpost_protocol::app::AppId;
 use tracing::Span;
 
 use super::CallingApplication;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
-use gateway_protocol::{app::AppId, header::X_GATEWAY_APP_ID};
 use http::request::Parts;
+use signpost_protocol::{app::AppId, header::X_GATEWAY_APP_ID};
 
 use crate::{
     config::Gateway, error::LoginError, records::applications::Application, service::HandlerContext,

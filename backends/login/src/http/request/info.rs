@@ -3,15 +3,15 @@
 use std::net::{IpAddr, SocketAddr};
 
 use axum::extract::{ConnectInfo, FromRequestParts};
-use gateway_protocol::{
-    header::{HeaderNames, X_FORWARDED_FOR, X_REQUEST_ID},
-    language::Language,
-    request_id::RequestId,
-};
 use http::{
     HeaderMap, Method,
     header::{ACCEPT, ACCEPT_LANGUAGE},
     request::Parts,
+};
+use signpost_protocol::{
+    header::{HeaderNames, X_FORWARDED_FOR, X_REQUEST_ID},
+    language::Language,
+    request_id::RequestId,
 };
 
 use crate::{error::LoginError, secret::random};
@@ -105,8 +105,8 @@ fn text<'a>(headers: &'a HeaderMap, name: &http::HeaderName) -> Option<&'a str> 
 
 #[cfg(test)]
 mod tests {
-    use gateway_protocol::header::HeaderOverrides;
     use http::Request;
+    use signpost_protocol::header::HeaderOverrides;
 
     use super::*;
 

@@ -3,11 +3,11 @@
 use std::{ops::Deref, sync::Arc};
 
 use axum::extract::FromRequestParts;
-use gateway_protocol::{
+use http::request::Parts;
+use signpost_protocol::{
     app::{AppId, AppIdent},
     header::X_GATEWAY_APP,
 };
-use http::request::Parts;
 
 use super::{CallingApplication, Parameters};
 use crate::{

@@ -5,14 +5,14 @@
 use std::ops::RangeInclusive;
 
 use axum::{body::Bytes, extract::FromRequestParts};
-use gateway_protocol::{
-    form::BodyType,
-    param::{Params, ParamsError},
-};
 use http::{
     HeaderMap, Method,
     header::{CONTENT_ENCODING, CONTENT_TYPE},
     request::Parts,
+};
+use signpost_protocol::{
+    form::BodyType,
+    param::{Params, ParamsError},
 };
 
 use crate::error::{LoginError, ParamRule};

@@ -1,7 +1,7 @@
 //! Applications in Postgres.
 
 use async_trait::async_trait;
-use gateway_protocol::app::AppId;
+use signpost_protocol::app::AppId;
 use signpost_store::{PostgresDatabase, StoreError};
 
 use super::{

@@ -1,6 +1,6 @@
 //! Reads applications from rows.
 
-use gateway_protocol::app::AppId;
+use signpost_protocol::app::AppId;
 use signpost_store::StoredRow;
 
 use super::Application;

@@ -1,8 +1,8 @@
 //! Applications in SQLite.
 
 use async_trait::async_trait;
-use gateway_protocol::app::AppId;
 use rusqlite::OptionalExtension;
+use signpost_protocol::app::AppId;
 use signpost_store::{SqliteDatabase, StoreError};
 
 use super::{

@@ -1,6 +1,6 @@
 //! Creates credentials; the contract's crate reads and hashes them.
 
-use gateway_protocol::credential::Credential;
+use signpost_protocol::credential::Credential;
 
 use crate::secret::{Secret, random};
 

@@ -1,6 +1,6 @@
 //! A page of an account's events.
 
-use gateway_protocol::app::AppId;
+use signpost_protocol::app::AppId;
 use signpost_store::StoreError;
 
 use super::{Event, EventCursor, EventStore};

@@ -7,9 +7,9 @@
 
 use std::fmt;
 
-use gateway_protocol::login_cookie::{HOST_PREFIX, ID_BYTES, NAME, is_login_cookie};
 use http::{HeaderMap, HeaderValue, header::COOKIE};
 use signpost_kit::clock::Timestamp;
+use signpost_protocol::login_cookie::{HOST_PREFIX, ID_BYTES, NAME, is_login_cookie};
 
 use crate::{
     config::PublicUrl,

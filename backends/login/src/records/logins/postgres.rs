@@ -3,8 +3,8 @@
 pub(super) mod statements;
 
 use async_trait::async_trait;
-use gateway_protocol::app::AppId;
 use signpost_kit::clock::{StoredTime, Timestamp, millis};
+use signpost_protocol::app::AppId;
 use signpost_store::{PostgresDatabase, StoreError, StoredRow, postgres::row_count};
 
 use self::statements::{BEGIN, BIND, CLAIM, CLAIM_REDIRECT, Statements, UNCLAIM_REDIRECT};

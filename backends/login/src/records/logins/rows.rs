@@ -1,7 +1,7 @@
 //! Reads logins from rows, and converts them for rows.
 
-use gateway_protocol::app::AppId;
 use signpost_kit::clock::StoredTime;
+use signpost_protocol::app::AppId;
 use signpost_store::StoredRow;
 
 use super::{

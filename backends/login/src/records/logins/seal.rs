@@ -12,11 +12,11 @@
 //! the signature that `return_to` requires. They cannot collect the login of another browser.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use gateway_protocol::{app::AppId, version::Version};
 use hmac::{Hmac, KeyInit, Mac};
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use sha2::Sha256;
 use signpost_kit::clock::Timestamp;
+use signpost_protocol::{app::AppId, version::Version};
 use url::Url;
 use zeroize::Zeroizing;
 

@@ -3,9 +3,9 @@
 use std::time::Instant;
 
 use async_trait::async_trait;
-use gateway_protocol::app::AppId;
 use rusqlite::{OptionalExtension, Transaction, params};
 use signpost_kit::clock::{StoredTime, Timestamp};
+use signpost_protocol::app::AppId;
 use signpost_store::{SqliteDatabase, StoreError, StoredRow, Topic, sqlite::changes};
 
 use super::{

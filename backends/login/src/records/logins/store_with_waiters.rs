@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use gateway_protocol::app::AppId;
+use signpost_protocol::app::AppId;
 use signpost_store::StoreError;
 
 use super::{FinishTimes, LoginStore, Outcome, StateHash, Waiter, Waiters};

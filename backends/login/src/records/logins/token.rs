@@ -5,7 +5,7 @@
 
 use std::{fmt, str::FromStr};
 
-use gateway_protocol::{login_state::version_of, version::Version};
+use signpost_protocol::{login_state::version_of, version::Version};
 use zeroize::Zeroizing;
 
 use crate::{

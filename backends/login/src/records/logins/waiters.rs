@@ -3,7 +3,7 @@
 //! They are woken when the login is finished: in the same process at once, in others through the change feed. Each holds
 //! a connection of the service, so their number is limited. CONTRACT 8.
 
-use gateway_protocol::app::AppId;
+use signpost_protocol::app::AppId;
 use tokio::sync::Notify;
 
 use super::StateHash;

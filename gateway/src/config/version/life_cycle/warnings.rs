@@ -1,7 +1,7 @@
 //! Warnings about the life cycles of versions. They depend on the time.
 
-use gateway_protocol::version::Version;
 use signpost_kit::clock::Timestamp;
+use signpost_protocol::version::Version;
 
 use crate::config::version::{
     Versions,

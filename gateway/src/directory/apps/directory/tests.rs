@@ -9,11 +9,11 @@ use std::{
 };
 
 use async_trait::async_trait;
-use gateway_protocol::app::AppId;
 use signpost_kit::{
     cache::BACK_OFF,
     clock::{ManualClock, Timestamp},
 };
+use signpost_protocol::app::AppId;
 use signpost_store::StoreError;
 use tokio::sync::Notify;
 

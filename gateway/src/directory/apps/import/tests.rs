@@ -59,7 +59,7 @@ fn csv_and_json_lines_are_equivalent() {
         assert_eq!(one.default_version, "v2".parse().ok());
         assert_eq!((two.ident.as_str(), &*two.name), ("a.b_c", "Two"));
         let layout = two.profile.as_ref().unwrap().layout;
-        assert_eq!(layout, gateway_protocol::sign::SignLayout::Concat);
+        assert_eq!(layout, signpost_protocol::sign::SignLayout::Concat);
         assert!(two.return_to_origins.is_empty() && two.default_version.is_none());
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use async_trait::async_trait;
-use gateway_protocol::app::AppId;
+use signpost_protocol::app::AppId;
 use signpost_store::StoreError;
 
 use super::{

@@ -1,8 +1,8 @@
 //! Endpoints of a version's own: their extractors and problems, inside the same layers as the library's endpoints.
 
 use axum::{Json, extract::State};
-use gateway_protocol::{app::AppId, header::X_GATEWAY_PROBLEM};
 use serde_json::json;
+use signpost_protocol::{app::AppId, header::X_GATEWAY_PROBLEM};
 
 use super::{users::log_in, *};
 use crate::{

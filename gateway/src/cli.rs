@@ -72,7 +72,7 @@ enum Command {
     },
     /// Sign parameters and print them as a query or form body.
     Sign(sign::SignArguments),
-    /// Sign a request, send it, and print the answer.
+    /// Sign a request, send it, and print the response.
     Call(Box<call::CallArguments>),
 }
 

@@ -78,7 +78,9 @@ pub mod measured {
             drain::Drain,
         },
         upstream::{
-            backend::answer_head::{AnswerBody, AnswerHead, AnswerScanner, MalformedAnswer},
+            backend::backend_head::{
+                BackendHead, MalformedResponse, ResponseBody, ResponseScanner,
+            },
             routing::{Balancer, attempts::Attempts},
         },
         wire::syntax::chunked::ChunkDecoder,

@@ -4,7 +4,7 @@
 //! | --- | --- | --- |
 //! | [`error_format`] | method, path and headers | the language of errors, and whether they are pages |
 //! | [`redirect`] | a head | where a plain request is redirected to |
-//! | [`cors`] | method and headers | whether it is a preflight; the headers that let other origins read an answer |
+//! | [`cors`] | method and headers | whether it is a preflight; the headers that let other origins read a response |
 //! | [`limit`] | method and target | whether the request counts against the limit of unsigned requests |
 //! | [`admit`] | method and headers | [`Admitted`](admit::Admitted) |
 //! | [`origin`] | proxy headers | [`Origin`](origin::Origin): the client's address |
@@ -15,7 +15,7 @@
 //! | [`route`] | a verified request | the [`RoutedRequest`](route::RoutedRequest) |
 //! | [`identify_account`] | a routed request, and its credential | the [`RequestAccount`](identify_account::RequestAccount) |
 //! | [`backend_headers`] | a routed request | the head that the backend receives |
-//! | [`response`] | the backend's answer | the headers that the client receives |
+//! | [`response`] | the backend's response | the headers that the client receives |
 //! | [`error_response`] | a [`Rejection`](crate::request::rejection::Rejection) | the problem or page for the client |
 
 pub(crate) mod admit;

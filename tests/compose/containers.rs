@@ -55,8 +55,8 @@ pub(super) fn services() -> Vec<String> {
 pub(super) fn scraped() -> Vec<String> {
     let url = "http://127.0.0.1:9090/api/v1/query?query=up%20%3D%3D%201";
     let command = ["exec", "-T", "prometheus", "wget", "-q", "-O", "-", url];
-    let answer: Value = serde_json::from_str(&compose(&command)).unwrap();
-    let series = answer["data"]["result"].as_array().unwrap();
+    let response: Value = serde_json::from_str(&compose(&command)).unwrap();
+    let series = response["data"]["result"].as_array().unwrap();
     let hosts = series.iter().map(|one| {
         let instance = one["metric"]["instance"].as_str().unwrap();
         instance.split(':').next().unwrap().to_owned()

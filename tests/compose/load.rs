@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 /// Clients that call at the same time.
 pub(super) const CLIENTS: usize = 8;
 
-/// Pause of a client after an answer: all of them together stay below the front's 500 requests a second for one address.
+/// Pause of a client after a response: all of them together stay below the front's 500 requests a second for one address.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Requests of each client until [`Load::more`] returns.
@@ -53,8 +53,11 @@ impl Load {
                     let version = ["v1", "v2"][(number + sent.requests) % 2];
                     let call = client.get("/user").version(version).param("n", "1");
                     let start = Instant::now();
-                    let answer = call.authorization(&credential).try_send().await;
-                    sent.add(start.elapsed(), answer.map(|answer| answer.status.as_u16()));
+                    let response = call.authorization(&credential).try_send().await;
+                    sent.add(
+                        start.elapsed(),
+                        response.map(|response| response.status.as_u16()),
+                    );
                     count.fetch_add(1, Ordering::Relaxed);
                     tokio::time::sleep(PAUSE).await;
                 }
@@ -67,7 +70,7 @@ impl Load {
     /// Waits until many more requests have been answered.
     pub(super) async fn more(&self) {
         let enough = self.count.load(Ordering::Relaxed) + CLIENTS * REQUESTS;
-        until("more answers", || async {
+        until("more responses", || async {
             (self.count.load(Ordering::Relaxed) > enough).then_some(())
         })
         .await;

@@ -75,7 +75,7 @@ async fn the_stack_serves_logins_and_survives_the_loss_of_its_parts() {
     // The store is killed. Nobody is logged out, and nothing needs a restart.
     compose(&["kill", "postgres"]);
     recreate(&["postgres"]);
-    until("an answer from the new store", || async {
+    until("a response from the new store", || async {
         is_logged_in(&client, credential).await.then_some(())
     })
     .await;
@@ -118,9 +118,9 @@ async fn log_in_everywhere(client: &SignedClient, name: &str) -> Value {
     let login = log_in_by_polling(client, &format!("any:{name}-polling")).await;
     for version in containers::versions() {
         let call = client.get("/user").version(&version);
-        let answer = call.authorization(credential(&login)).send().await;
-        answer.ok();
-        assert_eq!(answer.header("acme-x-version"), Some(&*version));
+        let response = call.authorization(credential(&login)).send().await;
+        response.ok();
+        assert_eq!(response.header("acme-x-version"), Some(&*version));
     }
     login
 }
@@ -129,10 +129,10 @@ async fn is_logged_in(client: &SignedClient, credential: &str) -> bool {
     let call = client.get("/user").authorization(credential);
     call.try_send()
         .await
-        .is_ok_and(|answer| answer.status == 200)
+        .is_ok_and(|response| response.status == 200)
 }
 
-/// Prometheus scrapes every gateway and every backend; each answers.
+/// Prometheus scrapes every gateway and every backend; each responses.
 async fn assert_prometheus_scrapes_all() {
     let is_program = |name: &String| name.ends_with("-a") || name.ends_with("-b");
     let mut expected: Vec<_> = containers::services()

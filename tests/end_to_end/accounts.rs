@@ -10,10 +10,10 @@ use std::{
 };
 
 use end_to_end::{
-    answer::Answer,
     logins::{credential, log_in_by_polling, log_in_by_redirect},
     program::{Program, output_text},
     recording_backend::{Behaviour, RecordedRequest, RecordingBackend},
+    response::Response,
     signed_client::{Call, SignedClient, fetch},
     stack::{Stack, StackBuilder},
     waiting::{until, within},
@@ -58,8 +58,8 @@ async fn with_routes(builder: StackBuilder) -> (Stack, RecordingBackend) {
 /// The request that the backend gets for a call that is served.
 async fn forwarded(backend: &RecordingBackend, call: Call<'_>) -> RecordedRequest {
     let before = backend.requests().len();
-    let answer = call.send().await;
-    assert_eq!(answer.status, 200, "{}", answer.summary());
+    let response = call.send().await;
+    assert_eq!(response.status, 200, "{}", response.summary());
     let requests = backend.requests();
     assert_eq!(requests.len(), before + 1);
     requests[before].clone()
@@ -197,8 +197,8 @@ async fn a_credential_is_rejected_as_by_the_login_service() {
 }
 
 /// Both are the same problem, but for the request's id.
-fn assert_same(gateway: Answer, login: &Answer, code: &str) {
-    let [mut one, mut other] = [&gateway, login].map(|answer| answer.problem(401, code));
+fn assert_same(gateway: Response, login: &Response, code: &str) {
+    let [mut one, mut other] = [&gateway, login].map(|response| response.problem(401, code));
     for problem in [&mut one, &mut other] {
         problem["request_id"] = Value::Null;
     }
@@ -262,11 +262,11 @@ async fn an_expired_credential_is_rejected_although_it_is_cached() {
     let call = || client.get("/required").authorization(credential(&login));
     call().send().await.ok();
     // It is cached now: without the clock, it would be accepted for minutes.
-    let answer = until("the credential to expire", || async {
-        let answer = call().send().await;
-        (answer.status != 200).then_some(answer)
+    let response = until("the credential to expire", || async {
+        let response = call().send().await;
+        (response.status != 200).then_some(response)
     });
-    answer.await.problem(401, "authorization_invalid");
+    response.await.problem(401, "authorization_invalid");
 }
 
 #[tokio::test]
@@ -281,10 +281,10 @@ async fn a_credential_is_valid_for_its_application_only() {
             client.get("/required"),
             client.get("/optional").param("a", "1"),
         ] {
-            let answer = call.authorization(credential(&login)).send().await;
+            let response = call.authorization(credential(&login)).send().await;
             match client.app == one.app {
-                true => drop(answer.ok()),
-                false => drop(answer.problem(401, "authorization_invalid")),
+                true => drop(response.ok()),
+                false => drop(response.problem(401, "authorization_invalid")),
             }
         }
     }
@@ -329,11 +329,11 @@ async fn nobody_else_can_set_the_headers_of_an_account() {
         );
     }
     let call = spoofed(client.get("/required").authorization(credential(&login)));
-    let answer = call.send().await;
+    let response = call.send().await;
     assert!(
-        !format!("{:?}", answer.headers).contains("4711"),
+        !format!("{:?}", response.headers).contains("4711"),
         "{:?}",
-        answer.headers
+        response.headers
     );
     let request = backend.requests().pop().unwrap();
     assert!(
@@ -387,9 +387,9 @@ async fn while_the_store_is_down_cached_credentials_are_valid_and_others_are_503
     let call_of_none = client.get("/none").authorization(credential(&other));
     call_of_none.send().await.ok();
     assert_eq!(backend.requests().len(), before + 2);
-    let answer = fetch(&ready).await;
+    let response = fetch(&ready).await;
     assert_eq!(
-        (answer.status.as_u16(), &*answer.text()),
+        (response.status.as_u16(), &*response.text()),
         (503, "the store is unavailable\n")
     );
     call(&login).send().await.ok();
@@ -422,12 +422,12 @@ async fn a_flood_of_random_credentials_delays_nobody_else() {
             while !is_over.load(Ordering::Relaxed) {
                 let number = number.fetch_add(1, Ordering::Relaxed);
                 let random = format!("{number:A>42}A");
-                let answer = client.get("/optional").authorization(&random).send().await;
+                let response = client.get("/optional").authorization(&random).send().await;
                 // 503: it waited too long for its turn.
                 assert!(
-                    [401, 503].contains(&answer.status.as_u16()),
+                    [401, 503].contains(&response.status.as_u16()),
                     "{}",
-                    answer.summary()
+                    response.summary()
                 );
             }
         });

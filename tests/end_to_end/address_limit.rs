@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use end_to_end::{
     program::Program,
-    raw_connection::{RawAnswer, RawConnection, request},
+    raw_connection::{RawConnection, RawResponse, request},
     recording_backend::RecordingBackend,
     stack::{Stack, StackBuilder},
 };
@@ -19,15 +19,15 @@ const FLOOD: usize = 300;
 const OTHER_CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 
 /// Sends the same request until it is rejected, and returns the rejection.
-async fn flood(connection: &mut RawConnection, bytes: &[u8]) -> RawAnswer {
+async fn flood(connection: &mut RawConnection, bytes: &[u8]) -> RawResponse {
     for _ in 0..FLOOD {
         connection.send(bytes).await;
-        let answer = connection
-            .answer()
+        let response = connection
+            .response()
             .await
             .expect("the connection stays open");
-        if answer.status == 429 {
-            return answer;
+        if response.status == 429 {
+            return response;
         }
     }
     panic!("{FLOOD} requests were served");
@@ -36,7 +36,7 @@ async fn flood(connection: &mut RawConnection, bytes: &[u8]) -> RawAnswer {
 /// Sends one request and returns the status.
 async fn status(connection: &mut RawConnection, bytes: &[u8]) -> u16 {
     connection.send(bytes).await;
-    connection.answer().await.unwrap().status
+    connection.response().await.unwrap().status
 }
 
 #[tokio::test]
@@ -140,7 +140,7 @@ async fn a_limit_applies_by_default_and_can_be_disabled() {
         connection.send(&bytes).await;
         let mut statuses = Vec::new();
         for _ in 0..MANY {
-            statuses.push(connection.answer().await.unwrap().status);
+            statuses.push(connection.response().await.unwrap().status);
         }
         assert_eq!(statuses.contains(&429), is_limited);
         // The burst suffices for an office behind one address.

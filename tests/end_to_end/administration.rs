@@ -30,8 +30,8 @@ fn application(ident: &str, key: &str) -> Application {
 /// The version that serves an application's requests without a version header, and its source.
 async fn served_by(stack: &Stack, application: &Application) -> Option<(String, String)> {
     let client = stack.client_of(application);
-    let answer = client.get("/x").param("a", "1").send().await;
-    let header = |name| answer.header(name).map(str::to_owned);
+    let response = client.get("/x").param("a", "1").send().await;
+    let header = |name| response.header(name).map(str::to_owned);
     Some((header("acme-x-version")?, header("acme-x-version-source")?))
 }
 
@@ -83,8 +83,8 @@ async fn an_update_reaches_a_running_gateway_within_a_second() {
     let status = |expected: u16| {
         let (stack, app) = (&stack, &app);
         within(PROPAGATION_TIMEOUT, move || async move {
-            let answer = stack.client_of(app).get("/x").param("a", "1").send().await;
-            (answer.status == expected).then_some(())
+            let response = stack.client_of(app).get("/x").param("a", "1").send().await;
+            (response.status == expected).then_some(())
         })
     };
     assert!(status(403).await.is_some(), "signed with another profile");
@@ -133,8 +133,8 @@ async fn applications_are_imported_with_their_idents_and_keys() {
     // These requests make the gateway cache that the idents are unknown.
     for app in [&one, &two] {
         let client = stack.client_of(app);
-        let answer = client.get("/x").param("a", "1").send().await;
-        answer.problem(404, "app_not_found");
+        let response = client.get("/x").param("a", "1").send().await;
+        response.problem(404, "app_not_found");
     }
     let file = stack.folder().join("apps.csv");
     let content = format!(

@@ -29,13 +29,13 @@ async fn a_token_is_unknown_to_another_application() {
         .decide_and_follow(&provider, "ada", Decision::Allow)
         .await;
     for version in ["v1", "v2"] {
-        let answer = two
+        let response = two
             .post("/check")
             .version(version)
             .param("token", &begun.token)
             .send()
             .await;
-        answer.problem(404, "login_unknown");
+        response.problem(404, "login_unknown");
         let call = two
             .post("/user/login")
             .version(version)
@@ -53,13 +53,13 @@ async fn a_credential_is_invalid_for_another_application() {
     let login = log_in_by_polling(&one, "ada").await;
     let credential = credential(&login);
     for version in ["v1", "v2"] {
-        let answer = two
+        let response = two
             .get("/user")
             .version(version)
             .authorization(credential)
             .send()
             .await;
-        answer.problem(401, "authorization_invalid");
+        response.problem(401, "authorization_invalid");
         let event = two.post("/event/send").version(version).param("event", "x");
         event
             .authorization(credential)
@@ -99,12 +99,12 @@ async fn a_ticket_is_unknown_to_another_application() {
         .send()
         .await
         .ok();
-    let answer = two.get("/login").param("app", two.app.as_deref().unwrap());
-    let answer = answer
+    let response = two.get("/login").param("app", two.app.as_deref().unwrap());
+    let response = response
         .param("return_to", "https://app.example/")
         .send()
         .await;
-    answer.problem(403, "return_to_not_allowed");
+    response.problem(403, "return_to_not_allowed");
 }
 
 #[tokio::test]
@@ -130,7 +130,7 @@ async fn a_login_of_a_disabled_application_cannot_be_completed() {
     browser
         .follow(back)
         .await
-        .answer
+        .response
         .rejected(403, "app_disabled");
     let user = || client.get("/user").authorization(credential(&login));
     until("the application to be disabled", || async {
@@ -177,7 +177,7 @@ async fn deleting_an_application_ends_its_logins() {
 /// Whether the page of a polling login gets this status in time.
 async fn page_gets_status(url: &str, status: u16) -> bool {
     let reached = within(PROPAGATION_TIMEOUT, || async {
-        (Browser::default().step(url).await.answer.status == status).then_some(())
+        (Browser::default().step(url).await.response.status == status).then_some(())
     });
     reached.await.is_some()
 }

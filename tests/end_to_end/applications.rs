@@ -163,7 +163,7 @@ async fn the_app_parameter_replaces_the_header_on_browser_paths_only() {
     assert!(detail.contains("Acme-X-App"), "{detail}");
     // A browser cannot set a header.
     let page = stack.browser().step(&stack.url("/login")).await;
-    page.answer.rejected(400, "app_missing");
+    page.response.rejected(400, "app_missing");
     let text = page.text();
     assert!(text.contains("signed query parameter"), "{text}");
     assert!(!text.contains("Acme-X-App"), "{text}");
@@ -191,15 +191,15 @@ async fn an_application_has_its_own_profile_and_default_version() {
         .send()
         .await
         .problem(403, "sign_mismatch");
-    let answer = client
+    let response = client
         .with_profile(profile)
         .get("/x")
         .param("a", "1 1")
         .send()
         .await;
-    answer.ok();
-    assert_eq!(answer.header("acme-x-version"), Some("v2"));
-    assert_eq!(answer.header("acme-x-version-source"), Some("app"));
+    response.ok();
+    assert_eq!(response.header("acme-x-version"), Some("v2"));
+    assert_eq!(response.header("acme-x-version-source"), Some("app"));
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! A backend process is killed, exits or freezes: at every moment of an exchange, with and without another address.
 //!
 //! CONTRACT 5: if no connection can be established, the gateway retries a request on another address; a GET also as
-//! long as no byte of an answer has come. Everything else gets 502 or 504, or a visibly incomplete answer.
+//! long as no byte of a response has come. Everything else gets 502 or 504, or a visibly incomplete answer.
 
 use std::{fmt, net::SocketAddr, sync::Arc};
 
@@ -9,7 +9,7 @@ use end_to_end::{
     faulty_backend::{FaultyBackend, has_unread_bytes},
     port::free_address,
     program::Program,
-    raw_connection::{RawAnswer, RawConnection, request},
+    raw_connection::{RawConnection, RawResponse, request},
     recording_backend::{Behaviour, Delivery, RecordingBackend},
     signed_client::SignedClient,
     stack::Stack,
@@ -39,9 +39,9 @@ enum Moment {
     WhileIdle,
     RequestHead,
     Form,
-    NoAnswer,
-    AnswerHead,
-    AnswerBody,
+    NoResponse,
+    BackendHead,
+    ResponseBody,
 }
 
 /// What happens to the process.
@@ -60,9 +60,9 @@ enum Fault {
 /// What the client must get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Expected {
-    /// The whole answer.
-    Answered,
-    /// An answer that is visibly incomplete.
+    /// The whole response.
+    Responded,
+    /// A response that is visibly incomplete.
     Truncated,
     /// A problem with this status and code.
     Problem(u16, &'static str),
@@ -91,11 +91,11 @@ async fn requests_to_an_exited_backend_are_retried_or_get_502() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_to_a_frozen_backend_are_retried_or_get_504() {
-    judge_all(Fault::Freeze, "[timeouts]\nanswer_seconds = 2").await;
+    judge_all(Fault::Freeze, "[timeouts]\nresponse_seconds = 2").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_briefly_frozen_backend_still_answers() {
+async fn a_briefly_frozen_backend_still_responds() {
     judge_all(Fault::Pause, "").await;
 }
 
@@ -105,9 +105,9 @@ fn cases(fault: Fault) -> Vec<Case> {
         Moment::WhileIdle,
         Moment::RequestHead,
         Moment::Form,
-        Moment::NoAnswer,
-        Moment::AnswerHead,
-        Moment::AnswerBody,
+        Moment::NoResponse,
+        Moment::BackendHead,
+        Moment::ResponseBody,
     ];
     let mut cases = Vec::new();
     for moment in moments {
@@ -161,7 +161,7 @@ async fn judge_all(fault: Fault, gateway: &str) {
 impl Case {
     fn expected(&self) -> Expected {
         let problem = match self.fault {
-            Fault::Pause => return Expected::Answered,
+            Fault::Pause => return Expected::Responded,
             Fault::Kill | Fault::End => Expected::Problem(502, "backend_unreachable"),
             Fault::Freeze => Expected::Problem(504, "backend_timeout"),
         };
@@ -172,9 +172,9 @@ impl Case {
         };
         let is_get = self.method == "GET";
         match self.moment {
-            Moment::AnswerBody => Expected::Truncated,
-            Moment::AnswerHead => problem,
-            _ if self.has_other && (is_get || !is_connected) => Expected::Answered,
+            Moment::ResponseBody => Expected::Truncated,
+            Moment::BackendHead => problem,
+            _ if self.has_other && (is_get || !is_connected) => Expected::Responded,
             _ => problem,
         }
     }
@@ -185,9 +185,9 @@ impl Case {
             Moment::Before | Moment::WhileIdle => "never",
             Moment::RequestHead => "request-head",
             Moment::Form => "form",
-            Moment::NoAnswer => "no-answer",
-            Moment::AnswerHead => "answer-head",
-            Moment::AnswerBody => "answer-body",
+            Moment::NoResponse => "no-answer",
+            Moment::BackendHead => "answer-head",
+            Moment::ResponseBody => "answer-body",
         }
     }
 }
@@ -212,7 +212,7 @@ impl fmt::Display for Case {
 impl Setup {
     async fn start(cases: Vec<Case>, gateway: &str) -> Self {
         let other = RecordingBackend::start().await;
-        other.behave(Behaviour::answering(Delivery::Echoing));
+        other.behave(Behaviour::responding(Delivery::Echoing));
         let cases: Vec<_> = cases
             .into_iter()
             .map(|case| (case, free_address()))
@@ -250,7 +250,7 @@ impl Setup {
             Moment::WhileIdle => {
                 // One request for each address.
                 for _ in 0..2 {
-                    client.is_answered("GET", "/first").await?;
+                    client.has_response("GET", "/first").await?;
                 }
                 self.fault_before(&case, address, &mut backend, &client)
                     .await?;
@@ -259,15 +259,15 @@ impl Setup {
         }
         // The remaining address serves immediately. A frozen backend still gets forms: the kernel accepts connections.
         if case.has_other && case.fault != Fault::Freeze {
-            client.is_answered("POST", "/left").await?;
+            client.has_response("POST", "/left").await?;
         }
         if case.has_other {
-            client.is_answered("GET", "/left").await?;
+            client.has_response("GET", "/left").await?;
         }
         backend.kill().await;
         let _restarted = FaultyBackend::start(address, "never").await;
         for method in ["GET", "POST", "GET", "POST"] {
-            client.is_answered(method, "/again").await?;
+            client.has_response(method, "/again").await?;
         }
         Ok(())
     }
@@ -366,7 +366,7 @@ async fn fault_within(
 /// What the client received.
 #[derive(Debug)]
 struct Outcome {
-    answer: Option<RawAnswer>,
+    response: Option<RawResponse>,
     /// The bytes of a truncated answer.
     rest: Vec<u8>,
 }
@@ -375,17 +375,17 @@ impl Outcome {
     fn is_whole(&self, number: usize, target: &str) -> bool {
         let target = target_of(number, target);
         let is_whole =
-            |answer: &RawAnswer| answer.status == 200 && answer.body == target.as_bytes();
-        self.answer.as_ref().is_some_and(is_whole)
+            |response: &RawResponse| response.status == 200 && response.body == target.as_bytes();
+        self.response.as_ref().is_some_and(is_whole)
     }
 }
 
 fn judge(outcome: &Outcome, expected: Expected, sent: (usize, &str)) -> Result<(), String> {
-    let is_right = match (expected, &outcome.answer) {
-        (Expected::Answered, Some(_)) => outcome.is_whole(sent.0, sent.1),
+    let is_right = match (expected, &outcome.response) {
+        (Expected::Responded, Some(_)) => outcome.is_whole(sent.0, sent.1),
         (Expected::Truncated, None) => outcome.rest.starts_with(b"HTTP/1.1 200 "),
-        (Expected::Problem(status, code), Some(answer)) => {
-            answer.status == status && answer.code().as_deref() == Some(code)
+        (Expected::Problem(status, code), Some(response)) => {
+            response.status == status && response.code().as_deref() == Some(code)
         }
         _ => false,
     };
@@ -394,7 +394,7 @@ fn judge(outcome: &Outcome, expected: Expected, sent: (usize, &str)) -> Result<(
         true => Ok(()),
         false => Err(format!(
             "{:?}, then \"{rest}\"; expected: {expected:?}",
-            outcome.answer
+            outcome.response
         )),
     }
 }
@@ -438,13 +438,13 @@ impl Client {
         tokio::spawn(async move {
             let mut connection = RawConnection::open(gateway).await;
             connection.send(&bytes).await;
-            let answer = connection.answer().await;
+            let response = connection.response().await;
             let rest = connection.unread().to_vec();
-            Outcome { answer, rest }
+            Outcome { response, rest }
         })
     }
 
-    async fn is_answered(&self, method: &str, target: &str) -> Result<(), String> {
+    async fn has_response(&self, method: &str, target: &str) -> Result<(), String> {
         let outcome = self
             .begin(method, target)
             .await

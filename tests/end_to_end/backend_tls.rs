@@ -3,11 +3,11 @@
 use std::{fs, net::SocketAddr};
 
 use end_to_end::{
-    answer::Answer,
     certificates::{Authority, Certificate},
     port::free_address,
     program::{Program, output_text},
     recording_backend::{Behaviour, Delivery, RecordingBackend},
+    response::Response,
     stack::{Stack, StackBuilder},
     waiting::until,
 };
@@ -47,10 +47,15 @@ async fn start(stack: StackBuilder, files: &[(&str, &str)]) -> Stack {
     files.iter().fold(stack, with_file).start().await
 }
 
-/// Starts a gateway that trusts `trusted`, and returns its answer to a GET. The log must name the address and `why`.
-async fn failure(backend: &RecordingBackend, trusted: &Authority, keys: &str, why: &str) -> Answer {
+/// Starts a gateway that trusts `trusted`, and returns its response to a GET. The log must name the address and `why`.
+async fn failure(
+    backend: &RecordingBackend,
+    trusted: &Authority,
+    keys: &str,
+    why: &str,
+) -> Response {
     let stack = start(gateway(backend, keys), &[("ca.pem", trusted.pem())]).await;
-    let answer = stack.client().get("/x").send().await;
+    let response = stack.client().get("/x").send().await;
     let log = stack.log_with(Program::Gateway, why).await;
     let address = backend.address().to_string();
     let names_all = |line: &str| {
@@ -60,11 +65,11 @@ async fn failure(backend: &RecordingBackend, trusted: &Authority, keys: &str, wh
     };
     assert!(log.lines().any(names_all), "{log}");
     assert!(!log.contains("panicked"), "{log}");
-    answer
+    response
 }
 
 #[tokio::test]
-async fn requests_and_answers_pass_through_tls() {
+async fn requests_and_responses_pass_through_tls() {
     let authority = authority();
     let backend = backend(&authority).await;
     let stack = start(gateway(&backend, ""), &[("ca.pem", authority.pem())]).await;
@@ -74,7 +79,7 @@ async fn requests_and_answers_pass_through_tls() {
         let form = client.post("/y").param("long", &"x".repeat(60_000));
         form.send().await.ok();
     }
-    // Large answers, and answers that end with the connection.
+    // Large responses, and answers that end with the connection.
     let body = "y".repeat(3_000_000);
     backend.behave(Behaviour {
         body: body.clone().into_bytes(),
@@ -101,7 +106,7 @@ async fn idle_tls_connections_are_reused_and_later_ones_resume_the_session() {
         client.get("/x").send().await.ok();
     }
     assert_eq!((backend.connections(), backend.resumptions()), (1, 0));
-    backend.behave(Behaviour::answering(Delivery::ThenClose));
+    backend.behave(Behaviour::responding(Delivery::ThenClose));
     for _ in 0..3 {
         client.get("/x").send().await.ok();
     }
@@ -113,8 +118,8 @@ async fn a_certificate_of_an_unknown_authority_is_rejected() {
     let backend = backend(&authority()).await;
     // An authority of the same name, and one of another name.
     for other in [authority(), Authority::new("Another authority")] {
-        let answer = failure(&backend, &other, "", "unknown authority").await;
-        answer.problem(502, "backend_unreachable");
+        let response = failure(&backend, &other, "", "unknown authority").await;
+        response.problem(502, "backend_unreachable");
     }
     assert!(backend.recorded().is_empty());
 }
@@ -124,8 +129,8 @@ async fn a_certificate_for_another_name_is_rejected_unless_the_name_is_configure
     let authority = authority();
     let certificate = authority.issue(&["login.internal"]);
     let backend = RecordingBackend::start_with_tls(certificate.server_config(None)).await;
-    let answer = failure(&backend, &authority, "", "is not for 127.0.0.1").await;
-    answer.problem(502, "backend_unreachable");
+    let response = failure(&backend, &authority, "", "is not for 127.0.0.1").await;
+    response.problem(502, "backend_unreachable");
     assert!(backend.recorded().is_empty());
     let keys = "versions.v1.tls.server_name = 'login.internal'";
     let stack = start(gateway(&backend, keys), &[("ca.pem", authority.pem())]).await;
@@ -140,15 +145,15 @@ async fn an_expired_certificate_is_rejected() {
         params.not_after = date_time_ymd(2021, 1, 1);
     });
     let backend = RecordingBackend::start_with_tls(expired.server_config(None)).await;
-    let answer = failure(&backend, &authority, "", "has expired").await;
-    answer.problem(502, "backend_unreachable");
+    let response = failure(&backend, &authority, "", "has expired").await;
+    response.problem(502, "backend_unreachable");
     let future = authority.issue_with(&["127.0.0.1"], |params| {
         params.not_before = date_time_ymd(2200, 1, 1);
         params.not_after = date_time_ymd(2201, 1, 1);
     });
     let backend = RecordingBackend::start_with_tls(future.server_config(None)).await;
-    let answer = failure(&backend, &authority, "", "is not valid yet").await;
-    answer.problem(502, "backend_unreachable");
+    let response = failure(&backend, &authority, "", "is not valid yet").await;
+    response.problem(502, "backend_unreachable");
 }
 
 #[tokio::test]
@@ -161,16 +166,16 @@ async fn a_backend_that_speaks_plain_http_is_not_taken_for_one_with_tls() {
             let mut received = [0; 4096];
             let length = stream.read(&mut received).await.unwrap();
             assert!(!received[..length].windows(4).any(|part| part == b"HTTP"));
-            let answer = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n";
-            stream.write_all(answer).await.unwrap();
+            let response = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n";
+            stream.write_all(response).await.unwrap();
         }
     });
     let stack = Stack::builder()
         .in_front_of_address(address)
         .gateway(&https(address, ""));
     let stack = start(stack, &[("ca.pem", authority().pem())]).await;
-    let answer = stack.client().get("/x").send().await;
-    answer.problem(502, "backend_unreachable");
+    let response = stack.client().get("/x").send().await;
+    response.problem(502, "backend_unreachable");
     let log = stack.log_with(Program::Gateway, "does not speak TLS").await;
     assert!(log.contains(&address.to_string()), "{log}");
 }
@@ -184,8 +189,8 @@ async fn a_silent_backend_costs_the_connect_timeout() {
     let stack = stack.gateway(&https(address, "timeouts.connect_seconds = 1"));
     let stack = start(stack, &[("ca.pem", authority().pem())]).await;
     let started = std::time::Instant::now();
-    let answer = stack.client().get("/x").send().await;
-    answer.problem(502, "backend_unreachable");
+    let response = stack.client().get("/x").send().await;
+    response.problem(502, "backend_unreachable");
     let elapsed = started.elapsed();
     assert!((1..10).contains(&elapsed.as_secs()), "{elapsed:?}");
     let log = stack.log_with(Program::Gateway, "the handshake timed out");
@@ -240,8 +245,8 @@ async fn a_backend_may_speak_only_one_version_of_tls() {
     // Unlike TLS 1.3, TLS 1.2 rejects a missing certificate within the handshake.
     let tls = certificate.server_config_for(&[&TLS12], Some(&clients));
     let backend = RecordingBackend::start_with_tls(tls).await;
-    let answer = failure(&backend, &authority, "", "rejected the handshake").await;
-    answer.problem(502, "backend_unreachable");
+    let response = failure(&backend, &authority, "", "rejected the handshake").await;
+    response.problem(502, "backend_unreachable");
 }
 
 fn own_certificate(folder: &str) -> String {
@@ -265,8 +270,8 @@ async fn a_reload_to_another_authority_reuses_no_connection() {
         reloaded.contains("versions.v1.tls.ca: changed"),
         "{reloaded}"
     );
-    let answer = client.get("/x").send().await;
-    answer.problem(502, "backend_unreachable");
+    let response = client.get("/x").send().await;
+    response.problem(502, "backend_unreachable");
     assert_eq!(backend.requests().len(), 1);
     // Back again: the settings are the same as at first.
     fs::write(stack.folder().join("ca.pem"), authority.pem()).unwrap();
@@ -297,14 +302,14 @@ async fn a_watched_gateway_reloads_a_changed_certificate() {
     ];
     let stack = start(stack, &files).await;
     let client = stack.client();
-    let answer = client.get("/x").send().await;
-    answer.problem(502, "backend_unreachable");
+    let response = client.get("/x").send().await;
+    response.problem(502, "backend_unreachable");
     let own: Certificate = clients.issue(&["gateway"]);
     fs::write(stack.folder().join("gateway.key"), &own.key).unwrap();
     fs::write(stack.folder().join("gateway.pem"), &own.certificate).unwrap();
     until("the new certificate", || async {
-        let answer = client.get("/x").send().await;
-        answer.status.is_success().then_some(())
+        let response = client.get("/x").send().await;
+        response.status.is_success().then_some(())
     })
     .await;
 }
@@ -411,7 +416,7 @@ async fn check_reports_unreadable_files_and_a_missing_backend_is_unreachable() {
     assert!(text.contains("versions.v1.tls.ca: found"), "{text}");
     assert!(text.contains("ca.pem, which cannot be read"), "{text}");
     let stack = start(stack, &[("ca.pem", authority().pem())]).await;
-    let answer = stack.client().get("/x").send().await;
-    answer.problem(502, "backend_unreachable");
+    let response = stack.client().get("/x").send().await;
+    response.problem(502, "backend_unreachable");
     assert!(!stack.log(Program::Gateway).contains("panicked"));
 }

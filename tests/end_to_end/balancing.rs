@@ -11,11 +11,11 @@ use std::{
 };
 
 use end_to_end::{
-    answer::Answer,
     port::free_address,
     program::Program,
     raw_connection::{RawConnection, request},
     recording_backend::{Behaviour, Delivery, RecordedRequest, RecordingBackend},
+    response::Response,
     signed_client::Call,
     stack::{Stack, StackBuilder},
     waiting::until,
@@ -100,7 +100,7 @@ async fn requests_are_distributed_by_weight() {
 #[tokio::test]
 async fn the_address_with_the_fewest_requests_in_flight_is_next() {
     let (one, other) = two().await;
-    one.behave(Behaviour::answering(Delivery::Never));
+    one.behave(Behaviour::responding(Delivery::Never));
     let stack = in_front_of(&[&one, &other], "balance = \"least-connections\"").await;
     let mut waiting = JoinSet::new();
     while one.requests().is_empty() {
@@ -209,7 +209,7 @@ async fn no_request_fails_when_a_backend_dies() {
 async fn a_form_that_was_sent_is_not_retried() {
     let (one, other) = two().await;
     for backend in [&one, &other] {
-        backend.behave(Behaviour::answering(Delivery::HangUp));
+        backend.behave(Behaviour::responding(Delivery::HangUp));
     }
     let stack = in_front_of(&[&one, &other], "").await;
     let post = stack.client().post("/x").param("a", "1").send().await;
@@ -218,14 +218,14 @@ async fn a_form_that_was_sent_is_not_retried() {
 }
 
 #[tokio::test]
-async fn a_get_without_an_answer_is_retried_on_another_address() {
+async fn a_get_without_a_response_is_retried_on_another_address() {
     let (one, other) = two().await;
-    one.behave(Behaviour::answering(Delivery::HangUp));
+    one.behave(Behaviour::responding(Delivery::HangUp));
     let stack = in_front_of(&[&one, &other], "").await;
     for number in 0..10 {
-        let answer = stack.client().get(&format!("/{number}")).send().await;
-        answer.ok();
-        assert_eq!(answer.header("acme-x-version"), Some("v1"));
+        let response = stack.client().get(&format!("/{number}")).send().await;
+        response.ok();
+        assert_eq!(response.header("acme-x-version"), Some("v1"));
     }
     assert_eq!(counts([&one, &other]), [5, 10]);
     // The retry is the same request with the same gateway headers; only the span is new.
@@ -246,12 +246,12 @@ async fn a_get_without_an_answer_is_retried_on_another_address() {
 }
 
 #[tokio::test]
-async fn a_get_without_any_answer_is_tried_on_three_addresses_at_most() {
+async fn a_get_without_any_response_is_tried_on_three_addresses_at_most() {
     let backends = [two().await, two().await];
     let [(one, other), (third, fourth)] = &backends;
     let all = [one, other, third, fourth];
     for backend in all {
-        backend.behave(Behaviour::answering(Delivery::HangUp));
+        backend.behave(Behaviour::responding(Delivery::HangUp));
     }
     let stack = in_front_of(&all, "").await;
     let get = stack.client().get("/x").send().await;
@@ -264,8 +264,11 @@ async fn a_get_without_any_answer_is_tried_on_three_addresses_at_most() {
 #[tokio::test]
 async fn a_get_that_times_out_is_retried_on_another_address() {
     let (one, other) = two().await;
-    one.behave(Behaviour::answering(Delivery::Never));
-    let version = format!("{}\n[timeouts]\nanswer_seconds = 1", list(&[&one, &other]));
+    one.behave(Behaviour::responding(Delivery::Never));
+    let version = format!(
+        "{}\n[timeouts]\nresponse_seconds = 1",
+        list(&[&one, &other])
+    );
     let stack = gateway(&version).start().await;
     for _ in 0..2 {
         stack.client().get("/x").send().await.ok();
@@ -281,7 +284,7 @@ async fn a_get_that_times_out_is_retried_on_another_address() {
 }
 
 #[tokio::test]
-async fn a_request_whose_answer_began_is_not_retried() {
+async fn a_request_whose_response_began_is_not_retried() {
     for beginning in [
         "H",
         "HTTP/1.1 200 OK\r\nContent-Len",
@@ -300,35 +303,35 @@ async fn a_request_whose_answer_began_is_not_retried() {
             "{beginning:?}"
         );
     }
-    // Nor if the client has received a part of the answer.
+    // Nor if the client has received a part of the response.
     let (one, other) = two().await;
     for backend in [&one, &other] {
-        backend.behave(Behaviour::answering(Delivery::BreakOff));
+        backend.behave(Behaviour::responding(Delivery::BreakOff));
     }
     let stack = in_front_of(&[&one, &other], "").await;
     let mut connection = stack.raw().await;
     connection.send(&request("GET", "/x", &[], b"")).await;
-    assert!(connection.answer().await.is_none());
+    assert!(connection.response().await.is_none());
     assert_eq!(counts([&one, &other]).iter().sum::<usize>(), 1);
 }
 
-/// Answers one request per connection, and closes the connection at the second; answers all once `answers_all` is set.
-struct AnswersOnce {
+/// Answers one request per connection, and closes the connection at the second; answers all once `responds_to_all` is set.
+struct RespondsOnce {
     address: SocketAddr,
     counters: Arc<Counters>,
 }
 
 #[derive(Default)]
 struct Counters {
-    answers_all: AtomicBool,
+    responds_to_all: AtomicBool,
     requests: AtomicUsize,
     connections: AtomicUsize,
     open: AtomicUsize,
-    /// The first answer is sent once this many requests have arrived.
-    first_answer_after: AtomicUsize,
+    /// The first response is sent once this many requests have arrived.
+    first_response_after: AtomicUsize,
 }
 
-impl AnswersOnce {
+impl RespondsOnce {
     async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -342,7 +345,9 @@ impl AnswersOnce {
     /// `addresses`, each gets `count` requests.
     async fn fill_pool(&self, stack: &Stack, count: usize, addresses: usize) {
         let counters = &self.counters;
-        counters.first_answer_after.store(count, Ordering::Relaxed);
+        counters
+            .first_response_after
+            .store(count, Ordering::Relaxed);
         let mut calls = JoinSet::new();
         for _ in 0..count * addresses {
             let client = stack.client();
@@ -369,37 +374,37 @@ async fn accept(listener: TcpListener, counters: Arc<Counters>) -> std::io::Resu
         tokio::spawn(async move {
             counters.open.fetch_add(1, Ordering::Relaxed);
             // The gateway's side of the connection shows how it ended.
-            let _ = answer_once(stream, &counters).await;
+            let _ = respond_once(stream, &counters).await;
             counters.open.fetch_sub(1, Ordering::Relaxed);
         });
     }
 }
 
-async fn answer_once(mut stream: TcpStream, counters: &Counters) -> std::io::Result<()> {
+async fn respond_once(mut stream: TcpStream, counters: &Counters) -> std::io::Result<()> {
     let mut buffer = [0; 16 * 1024];
     let mut is_first = true;
     // A whole request each time: they are small.
     while stream.read(&mut buffer).await? > 0 {
         counters.requests.fetch_add(1, Ordering::Relaxed);
-        if !is_first && !counters.answers_all.load(Ordering::Relaxed) {
+        if !is_first && !counters.responds_to_all.load(Ordering::Relaxed) {
             return Ok(());
         }
         is_first = false;
         until("the first requests", || async {
-            let first = counters.first_answer_after.load(Ordering::Relaxed);
+            let first = counters.first_response_after.load(Ordering::Relaxed);
             (counters.requests.load(Ordering::Relaxed) >= first).then_some(())
         })
         .await;
-        let answer =
+        let response =
             b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}";
-        stream.write_all(answer).await?;
+        stream.write_all(response).await?;
     }
     Ok(())
 }
 
 #[tokio::test]
 async fn a_get_on_a_stale_idle_connection_is_retried() {
-    let (one, other) = tokio::join!(AnswersOnce::start(), AnswersOnce::start());
+    let (one, other) = tokio::join!(RespondsOnce::start(), RespondsOnce::start());
     let (one, other) = (one.address, other.address);
     // On another address; if there is none, on the same one.
     for version in [
@@ -411,8 +416,8 @@ async fn a_get_on_a_stale_idle_connection_is_retried() {
         let mut connection = stack.raw().await;
         for number in 0..6 {
             connection.send(&request("GET", "/x", &[], b"")).await;
-            let answer = connection.answer().await.unwrap();
-            assert_eq!(answer.status, 200, "{number} with {version}");
+            let response = connection.response().await.unwrap();
+            assert_eq!(response.status, 200, "{number} with {version}");
         }
     }
 }
@@ -422,7 +427,7 @@ async fn a_get_on_a_stale_idle_connection_is_retried() {
 async fn a_get_uses_one_stale_idle_connection_at_most() {
     const IDLE: usize = 40;
     for is_name in [false, true] {
-        let backend = AnswersOnce::start().await;
+        let backend = RespondsOnce::start().await;
         let version = if is_name {
             let port = backend.address.port();
             format!("backend = \"localhost:{port}\"\n{UNCHECKED}")
@@ -443,7 +448,10 @@ async fn a_get_uses_one_stale_idle_connection_at_most() {
             (open.load(Ordering::Relaxed) == IDLE).then_some(())
         })
         .await;
-        backend.counters.answers_all.store(true, Ordering::Relaxed);
+        backend
+            .counters
+            .responds_to_all
+            .store(true, Ordering::Relaxed);
         for _ in 0..5 {
             stack.client().get("/x").send().await.ok();
         }
@@ -455,14 +463,14 @@ async fn a_get_uses_one_stale_idle_connection_at_most() {
 #[tokio::test]
 async fn a_get_uses_one_stale_idle_connection_of_each_address() {
     const IDLE: usize = 40;
-    let (one, other) = tokio::join!(AnswersOnce::start(), AnswersOnce::start());
+    let (one, other) = tokio::join!(RespondsOnce::start(), RespondsOnce::start());
     let addresses = [one.address.to_string(), other.address.to_string()];
     let stack = gateway(&format!("backends = {addresses:?}\n{UNCHECKED}"))
         .start()
         .await;
     other
         .counters
-        .first_answer_after
+        .first_response_after
         .store(IDLE, Ordering::Relaxed);
     one.fill_pool(&stack, IDLE, 2).await;
     for _ in 0..5 {
@@ -477,7 +485,7 @@ async fn a_get_uses_one_stale_idle_connection_of_each_address() {
 /// The backend may have acted on it.
 #[tokio::test]
 async fn a_form_on_a_stale_idle_connection_is_not_retried() {
-    let backend = AnswersOnce::start().await;
+    let backend = RespondsOnce::start().await;
     let stack = gateway(&format!("backend = \"{}\"", backend.address))
         .start()
         .await;
@@ -491,8 +499,8 @@ async fn a_form_on_a_stale_idle_connection_is_not_retried() {
 async fn a_backend_that_hangs_becomes_unhealthy_by_its_checks() {
     let (one, other) = two().await;
     let stack = in_front_of(&[&one, &other], FAST_CHECKS).await;
-    one.behave(Behaviour::answering(Delivery::Never));
-    one.behave_when_checked(Behaviour::answering(Delivery::Never));
+    one.behave(Behaviour::responding(Delivery::Never));
+    one.behave_when_checked(Behaviour::responding(Delivery::Never));
     let log = stack
         .log_with(Program::Gateway, "fails its checks and is unhealthy")
         .await;
@@ -519,8 +527,8 @@ async fn a_backend_is_used_again_once_it_passes_its_checks() {
     }
     let client = stack.client();
     until("both to be unhealthy", || async {
-        let answer = client.get("/x").send().await;
-        (answer.status == 503).then(|| answer.problem(503, "no_healthy_backend"))
+        let response = client.get("/x").send().await;
+        (response.status == 503).then(|| response.problem(503, "no_healthy_backend"))
     })
     .await;
     let before = counts([&one, &other]);
@@ -542,25 +550,25 @@ async fn a_backend_is_used_again_once_it_passes_its_checks() {
     );
 }
 
-/// The answer of a version without a healthy address, and its duration. Now and then a request tests an address; its
+/// The response of a version without a healthy address, and its duration. Now and then a request tests an address; its
 /// answer is skipped.
-async fn rejection<'c>(call: impl Fn() -> Call<'c>) -> (Answer, Duration) {
+async fn rejection<'c>(call: impl Fn() -> Call<'c>) -> (Response, Duration) {
     let call = &call;
     until("a rejection", || async move {
-        let (answer, took) = timed(call()).await;
-        (answer.status == 503).then_some((answer, took))
+        let (response, took) = timed(call()).await;
+        (response.status == 503).then_some((response, took))
     })
     .await
 }
 
-async fn timed(call: Call<'_>) -> (Answer, Duration) {
+async fn timed(call: Call<'_>) -> (Response, Duration) {
     let start = Instant::now();
-    let answer = call.send().await;
-    (answer, start.elapsed())
+    let response = call.send().await;
+    (response, start.elapsed())
 }
 
 #[tokio::test]
-async fn without_a_healthy_address_the_answer_is_immediate() {
+async fn without_a_healthy_address_the_response_is_immediate() {
     let addresses = [free_address().to_string(), free_address().to_string()];
     let version =
         format!("backends = {addresses:?}\nhealth = {{ active = false, out_seconds = 3600 }}");
@@ -568,23 +576,23 @@ async fn without_a_healthy_address_the_answer_is_immediate() {
     let client = stack.client();
     let get = || client.get("/x");
     get().send().await.problem(502, "backend_unreachable");
-    // An answer of the gateway itself shows how fast this machine is at the moment.
+    // A response of the gateway itself shows how fast this machine is at the moment.
     let mut slowest_by_itself = Duration::ZERO;
     for _ in 0..20 {
-        let (answer, took) = timed(get().param("a", "1").unsigned()).await;
-        answer.problem(403, "time_missing");
+        let (response, took) = timed(get().param("a", "1").unsigned()).await;
+        response.problem(403, "time_missing");
         slowest_by_itself = slowest_by_itself.max(took);
     }
     let mut fastest = Duration::MAX;
     for is_get in [true, false].repeat(5) {
         let post = || client.post("/x").param("a", "1");
-        let (answer, took) = match is_get {
+        let (response, took) = match is_get {
             true => rejection(get).await,
             false => rejection(post).await,
         };
         fastest = fastest.min(took);
-        answer.problem(503, "no_healthy_backend");
-        assert_eq!(answer.header("acme-x-version"), Some("v1"));
+        response.problem(503, "no_healthy_backend");
+        assert_eq!(response.header("acme-x-version"), Some("v1"));
     }
     assert!(
         fastest <= 2 * slowest_by_itself,
@@ -598,8 +606,8 @@ async fn without_a_healthy_address_the_answer_is_immediate() {
             .query("code", "y")
             .unsigned()
     };
-    let (answer, _) = rejection(callback).await;
-    answer.rejected(503, "no_healthy_backend");
+    let (response, _) = rejection(callback).await;
+    response.rejected(503, "no_healthy_backend");
     // Only a few requests test an address.
     let mut rejected = 0;
     for _ in 0..40 {
@@ -748,10 +756,10 @@ async fn an_unknown_host_name_does_not_prevent_the_start() {
 }
 
 #[tokio::test]
-async fn concurrent_clients_get_their_own_answers_while_a_backend_ends() {
+async fn concurrent_clients_get_their_own_responses_while_a_backend_ends() {
     let (mut one, other) = two().await;
     for backend in [&one, &other] {
-        backend.behave(Behaviour::answering(Delivery::Echoing));
+        backend.behave(Behaviour::responding(Delivery::Echoing));
     }
     let stack = in_front_of(&[&one, &other], "health = { out_seconds = 1 }").await;
     let mut clients = JoinSet::new();
@@ -762,9 +770,9 @@ async fn concurrent_clients_get_their_own_answers_while_a_backend_ends() {
             for turn in 0..100 {
                 let call = client.get("/x").param("of", &format!("{number}-{turn}"));
                 raw.send(&call.bytes(&[])).await;
-                let answer = raw.answer().await.unwrap();
-                let echoed = String::from_utf8_lossy(&answer.body).into_owned();
-                assert_eq!((answer.status, echoed), (200, call.parts().0));
+                let response = raw.response().await.unwrap();
+                let echoed = String::from_utf8_lossy(&response.body).into_owned();
+                assert_eq!((response.status, echoed), (200, call.parts().0));
             }
         });
     }
@@ -780,7 +788,7 @@ async fn concurrent_clients_get_their_own_answers_while_a_backend_ends() {
 }
 
 #[tokio::test]
-async fn an_error_answer_is_passed_on_and_not_retried() {
+async fn an_error_response_is_passed_on_and_not_retried() {
     let (one, other) = two().await;
     for backend in [&one, &other] {
         backend.behave(Behaviour {
@@ -790,9 +798,9 @@ async fn an_error_answer_is_passed_on_and_not_retried() {
         });
     }
     let stack = in_front_of(&[&one, &other], "").await;
-    let answer: Answer = stack.client().get("/x").send().await;
+    let response: Response = stack.client().get("/x").send().await;
     assert_eq!(
-        (answer.status.as_u16(), answer.text()),
+        (response.status.as_u16(), response.text()),
         (503, "{\"recorded\":true}".to_owned())
     );
     assert_eq!(counts([&one, &other]).iter().sum::<usize>(), 1);

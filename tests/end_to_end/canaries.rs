@@ -61,7 +61,7 @@ async fn send_of(stack: &Stack, clients: std::ops::Range<u32>) {
         let bytes: Vec<u8> = numbers.clone().flat_map(of_client).collect();
         connection.send(&bytes).await;
         for number in numbers {
-            assert_eq!(connection.answer().await.unwrap().status, 200, "{number}");
+            assert_eq!(connection.response().await.unwrap().status, 200, "{number}");
         }
     }
 }
@@ -150,7 +150,7 @@ async fn an_unhealthy_canary_gets_nothing() {
     let stack = gateway(&own, &canaries(&next, 100)).start().await;
     let mut connection: RawConnection = stack.raw().await;
     connection.send(&of_client(1)).await;
-    assert_eq!(connection.answer().await.unwrap().status, 200);
+    assert_eq!(connection.response().await.unwrap().status, 200);
     assert_eq!(next.requests().len(), 1);
     let address = next.address();
     next.end().await;
@@ -195,7 +195,7 @@ async fn a_login_that_began_before_a_canary_finishes_on_it() {
     let done = browser
         .decide_and_follow(&provider, "ada", Decision::Allow)
         .await;
-    assert_eq!(done.answer.status, 200, "{}", done.text());
+    assert_eq!(done.response.status, 200, "{}", done.text());
     let checked = check(&client, &begun.token).await;
     assert_eq!(
         checked["login"]["account"]["type"], "bitbucket",

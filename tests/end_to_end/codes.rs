@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 
 use end_to_end::{
-    answer::Answer,
     browser::{Browser, Decision, Page},
     clock::{now_ms, rfc3339},
     logins::{begin_polling, confirm_polling, log_in_by_redirect},
@@ -14,6 +13,7 @@ use end_to_end::{
     program::Program,
     raw_connection::{RawConnection, request},
     recording_backend::{Behaviour, Delivery, RecordingBackend},
+    response::Response,
     signed_client::{Call, SignedClient, http_client},
     stack::{APP_KEY, Stack},
     waiting::until,
@@ -45,10 +45,10 @@ struct World {
 impl World {
     async fn start() -> Self {
         let backend = RecordingBackend::start().await;
-        backend.behave(Behaviour::answering(Delivery::Never));
+        backend.behave(Behaviour::responding(Delivery::Never));
         let unused = [free_address(), free_address(), free_address()];
         let strict = format!(
-            "unknown = \"reject\"\n[timeouts]\nhead_seconds = 1\nbody_seconds = 1\nanswer_seconds = 1\n\
+            "unknown = \"reject\"\n[timeouts]\nhead_seconds = 1\nbody_seconds = 1\nresponse_seconds = 1\n\
              [sign]\nreplay = \"reject\"\n[versions.v2]\nbackend = \"{}\"\n[versions.v3]\n\
              backends = [\"{}\", \"{}\"]\nhealth = {{ interval_seconds = 1, unhealthy_after = 1 }}\n\
              [versions.v4]\nbackend = \"{}\"\nsunset = \"2025-01-01\"\nafter_sunset = \"gone\"\n\
@@ -105,7 +105,11 @@ impl World {
 
     /// The answer with this code in this language, or the reason why no client can provoke it.
     #[expect(clippy::too_many_lines, reason = "one or two lines for each code")]
-    async fn provoke(&self, code: ProblemCode, language: Language) -> Result<Answer, &'static str> {
+    async fn provoke(
+        &self,
+        code: ProblemCode,
+        language: Language,
+    ) -> Result<Response, &'static str> {
         let client = self.single.client();
         let signed = || client.get("/x").param("a", "1");
         let post = |name: &str, value: &str| client.post("/check").param(name, value);
@@ -115,7 +119,7 @@ impl World {
                 self.raw(&self.single, language, method, target, lines, body)
             };
         let line = |text: &str| vec![text.to_owned()];
-        let answer = match code {
+        let response = match code {
             ProblemCode::TargetInvalid => raw("GET", "/x%zz".into(), vec![], b"").await,
             ProblemCode::ParamsMalformed => raw("GET", "/x?a=%zz".into(), vec![], b"").await,
             ProblemCode::ParamsTooMany => {
@@ -141,7 +145,7 @@ impl World {
                 let begun = client.get("/login").send().await;
                 let state = Page {
                     url: "http://x".parse().unwrap(),
-                    answer: begun,
+                    response: begun,
                 };
                 let state = state.redirect_param("state").unwrap();
                 self.callback(language, &format!("state={state}&code=x"), None)
@@ -157,8 +161,8 @@ impl World {
             ProblemCode::SignMismatch => send_in(signed().sign_given("0"), language).await,
             ProblemCode::AppDisabled => {
                 until("the application to be disabled", || async {
-                    let answer = send_in(self.disabled.get("/x").param("a", "1"), language).await;
-                    (answer.status == 403).then_some(answer)
+                    let response = send_in(self.disabled.get("/x").param("a", "1"), language).await;
+                    (response.status == 403).then_some(response)
                 })
                 .await
             }
@@ -193,7 +197,7 @@ impl World {
                     .await
             }
             ProblemCode::RequestReplayed => {
-                // Sent to the version that is down, so that the first answer is immediate.
+                // Sent to the version that is down, so that the first response is immediate.
                 let strict = self.strict.client();
                 let call = strict.get("/x").param("a", language.tag()).version("v2");
                 call.send().await.problem(502, "backend_unreachable");
@@ -231,17 +235,17 @@ impl World {
             }
             ProblemCode::RateLimited => {
                 let limited = self.limited.client();
-                let answer = until("a second login within a second", || async {
-                    let answer = send_in(limited.post("/login").signed(), language).await;
-                    (answer.status == 429).then_some(answer)
+                let response = until("a second login within a second", || async {
+                    let response = send_in(limited.post("/login").signed(), language).await;
+                    (response.status == 429).then_some(response)
                 })
                 .await;
                 assert!(
-                    answer.header("retry-after").is_some(),
+                    response.header("retry-after").is_some(),
                     "{}",
-                    answer.summary()
+                    response.summary()
                 );
-                answer
+                response
             }
             ProblemCode::HeadersTooLarge => {
                 raw(
@@ -280,7 +284,7 @@ impl World {
                 send_in(call(), language).await
             }
         };
-        Ok(answer)
+        Ok(response)
     }
 
     /// Sends a request that no client library would send, in a language.
@@ -292,7 +296,7 @@ impl World {
         target: String,
         mut lines: Vec<String>,
         body: &[u8],
-    ) -> Answer {
+    ) -> Response {
         // The first line, since the end of a head that is too large is never read.
         lines.insert(0, format!("Acme-X-Language: {}", language.tag()));
         let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
@@ -300,19 +304,19 @@ impl World {
         connection
             .send(&request(method, &target, &lines, body))
             .await;
-        let answer = connection.answer().await.unwrap();
+        let response = connection.response().await.unwrap();
         let mut headers = HeaderMap::new();
-        for line in answer.head.lines().skip(1) {
+        for line in response.head.lines().skip(1) {
             if let Some((name, value)) = line.split_once(':') {
                 let name: HeaderName = name.parse().unwrap();
                 headers.append(name, HeaderValue::from_str(value.trim()).unwrap());
             }
         }
-        let status = StatusCode::from_u16(answer.status).unwrap();
-        Answer {
+        let status = StatusCode::from_u16(response.status).unwrap();
+        Response {
             status,
             headers,
-            body: answer.body,
+            body: response.body,
         }
     }
 
@@ -328,7 +332,7 @@ impl World {
     }
 
     /// Sends the provider's callback as a client that reads problem details.
-    async fn callback(&self, language: Language, query: &str, cookie: Option<&str>) -> Answer {
+    async fn callback(&self, language: Language, query: &str, cookie: Option<&str>) -> Response {
         let url = self.single.url(&format!("/login?{query}"));
         let mut request = http_client()
             .get(url)
@@ -336,11 +340,11 @@ impl World {
         if let Some(cookie) = cookie {
             request = request.header("cookie", cookie);
         }
-        Answer::read(request.send().await.unwrap()).await
+        Response::read(request.send().await.unwrap()).await
     }
 
-    /// The answer to a polling client whose login failed at the provider.
-    async fn fail_at_provider(&self, user: &str, language: Language) -> Answer {
+    /// The response to a polling client whose login failed at the provider.
+    async fn fail_at_provider(&self, user: &str, language: Language) -> Response {
         let client = self.single.client();
         let begun = begin_polling(&client).await;
         let mut browser = Browser::default();
@@ -356,7 +360,7 @@ impl World {
     }
 }
 
-async fn send_in(call: Call<'_>, language: Language) -> Answer {
+async fn send_in(call: Call<'_>, language: Language) -> Response {
     call.language(language.tag()).send().await
 }
 
@@ -368,10 +372,10 @@ async fn every_code_can_be_provoked_in_five_languages() {
     for code in ProblemCode::ALL {
         let all = Language::ALL.map(|language| world.provoke(*code, language));
         let [en, zh_cn, zh_tw, ja, ko] = all;
-        let answers: [_; 5] = tokio::join!(en, zh_cn, zh_tw, ja, ko).into();
-        for (language, answer) in Language::ALL.into_iter().zip(answers) {
-            match answer {
-                Ok(answer) => wrong.extend(judge(*code, language, &answer)),
+        let responses: [_; 5] = tokio::join!(en, zh_cn, zh_tw, ja, ko).into();
+        for (language, response) in Language::ALL.into_iter().zip(responses) {
+            match response {
+                Ok(response) => wrong.extend(judge(*code, language, &response)),
                 Err(reason) => {
                     excused.insert(code.as_str(), reason);
                 }
@@ -388,27 +392,27 @@ async fn every_code_can_be_provoked_in_five_languages() {
     assert_eq!(excused, ["internal", "store_unavailable"]);
 }
 
-/// What is wrong with an answer that should have that code in that language.
-fn judge(code: ProblemCode, language: Language, answer: &Answer) -> Option<String> {
+/// What is wrong with a response that should have that code in that language.
+fn judge(code: ProblemCode, language: Language, response: &Response) -> Option<String> {
     let expected = Problem::new(code, language, "x");
-    let found: serde_json::Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+    let found: serde_json::Value = serde_json::from_slice(&response.body).unwrap_or_default();
     let about = format!("{} in {}", code.as_str(), language.tag());
-    if answer.status != code.status() || found["code"] != code.as_str() {
-        return Some(format!("{about}: {}", answer.summary()));
+    if response.status != code.status() || found["code"] != code.as_str() {
+        return Some(format!("{about}: {}", response.summary()));
     }
     if found["title"] != expected.title() {
         return Some(format!("{about}: its title is {}", found["title"]));
     }
-    if answer.header("content-language") != Some(language.tag()) {
+    if response.header("content-language") != Some(language.tag()) {
         return Some(format!(
             "{about}: Content-Language is {:?}",
-            answer.header("content-language")
+            response.header("content-language")
         ));
     }
-    if answer.header("content-type") != Some("application/problem+json") {
+    if response.header("content-type") != Some("application/problem+json") {
         return Some(format!(
             "{about}: Content-Type is {:?}",
-            answer.header("content-type")
+            response.header("content-type")
         ));
     }
     if found["detail"]
@@ -429,11 +433,13 @@ async fn an_unavailable_store_is_reported_in_every_language() {
     let lock = stack.store().lock();
     let all = Language::ALL.map(|language| send_in(client.post("/login").signed(), language));
     let [en, zh_cn, zh_tw, ja, ko] = all;
-    let answers: [_; 5] = tokio::join!(en, zh_cn, zh_tw, ja, ko).into();
+    let responses: [_; 5] = tokio::join!(en, zh_cn, zh_tw, ja, ko).into();
     let wrong: Vec<_> = Language::ALL
         .into_iter()
-        .zip(answers)
-        .filter_map(|(language, answer)| judge(ProblemCode::StoreUnavailable, language, &answer))
+        .zip(responses)
+        .filter_map(|(language, response)| {
+            judge(ProblemCode::StoreUnavailable, language, &response)
+        })
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     drop(lock);
@@ -461,10 +467,10 @@ async fn a_language_is_chosen_as_the_contract_says() {
         } else {
             call
         };
-        let answer = call.send().await;
-        answer.problem(401, "authorization_missing");
+        let response = call.send().await;
+        response.problem(401, "authorization_missing");
         assert_eq!(
-            answer.header("content-language"),
+            response.header("content-language"),
             Some(language),
             "{header:?}"
         );
@@ -483,20 +489,20 @@ async fn a_browser_is_shown_a_page_with_the_code() {
             let page = Browser::with_language(accept)
                 .step(&stack.url(target))
                 .await;
-            let media = page.answer.header("content-type").unwrap();
+            let media = page.response.header("content-type").unwrap();
             assert!(media.starts_with("text/html"), "{target}: {media}");
-            page.answer.rejected(status, code);
+            page.response.rejected(status, code);
             assert_eq!(
-                page.answer.header("content-language"),
+                page.response.header("content-language"),
                 Some(language),
                 "{target}"
             );
             assert!(
                 page.text()
-                    .contains(page.answer.header("x-request-id").unwrap()),
+                    .contains(page.response.header("x-request-id").unwrap()),
                 "{target}"
             );
-            let policy = page.answer.header("content-security-policy").unwrap();
+            let policy = page.response.header("content-security-policy").unwrap();
             assert!(policy.contains("frame-ancestors 'none'"), "{policy}");
         }
     }

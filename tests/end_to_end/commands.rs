@@ -9,11 +9,11 @@ use std::{
 };
 
 use end_to_end::{
-    answer::Answer,
     folder::Folder,
     program::Program,
     raw_connection::request,
     recording_backend::{Behaviour, Delivery, RecordingBackend},
+    response::Response,
     signed_client::fetch,
     signer::{Profile, Request, sign},
     stack::{APP_KEY, Stack},
@@ -48,8 +48,8 @@ async fn sign_prints_parameters_that_the_gateway_accepts() {
         body: "",
     };
     assert_eq!(given, sign(&Profile::default(), APP_KEY, request));
-    let answer = fetch(&stack.url(&format!("/x?{query}"))).await;
-    answer.ok();
+    let response = fetch(&stack.url(&format!("/x?{query}"))).await;
+    response.ok();
 }
 
 #[tokio::test]
@@ -121,8 +121,8 @@ async fn each_request_is_logged_in_one_line_without_secrets() {
         .send()
         .await;
     rejected.problem(403, "time_missing");
-    let line = async |answer: &Answer| {
-        let request_id = answer.header("x-request-id").unwrap().to_owned();
+    let line = async |response: &Response| {
+        let request_id = response.header("x-request-id").unwrap().to_owned();
         let log = stack.log_with(Program::Gateway, &request_id).await;
         let lines: Vec<_> = log
             .lines()
@@ -154,8 +154,8 @@ async fn a_log_that_is_not_a_terminal_has_no_colours() {
     let stack = Stack::start().await;
     let client = stack.client();
     for version in ["v1", "v2"] {
-        let answer = client.get("/user").version(version).send().await;
-        answer.problem(401, "authorization_missing");
+        let response = client.get("/user").version(version).send().await;
+        response.problem(401, "authorization_missing");
     }
     for program in [Program::Gateway, Program::V1, Program::V2] {
         let log = stack.log_with(program, "/user").await;
@@ -170,13 +170,13 @@ async fn no_log_filter_reveals_secrets() {
         .start()
         .await;
     let client = stack.client();
-    let answer = client
+    let response = client
         .post("/check")
         .param("token", "v1.token-of-it")
         .authorization("credential-of-it")
         .send()
         .await;
-    answer.problem(404, "login_unknown");
+    response.problem(404, "login_unknown");
     client
         .get("/login?state=v1.state-of-it&code=code-of-it")
         .send()
@@ -244,7 +244,7 @@ async fn every_access_line_is_written_before_the_gateway_exits() {
         .send(&request("GET", "/recorded", &[], b"").repeat(REQUESTS))
         .await;
     for _ in 0..REQUESTS {
-        assert_eq!(connection.answer().await.unwrap().status, 200);
+        assert_eq!(connection.response().await.unwrap().status, 200);
     }
     stack.running(Program::Gateway).terminate();
     let stack = Mutex::new(stack);
@@ -267,13 +267,13 @@ async fn every_access_line_is_written_before_the_gateway_exits() {
 #[tokio::test]
 async fn a_failure_is_logged_even_without_an_access_log() {
     let backend = RecordingBackend::start().await;
-    backend.behave(Behaviour::answering(Delivery::HangUp));
+    backend.behave(Behaviour::responding(Delivery::HangUp));
     let stack = Stack::builder()
         .in_front_of(&backend)
         .gateway("[log]\naccess = false");
     let stack = stack.start().await;
-    let answer = stack.client().get("/x").send().await;
-    answer.problem(502, "backend_unreachable");
+    let response = stack.client().get("/x").send().await;
+    response.problem(502, "backend_unreachable");
     let log = stack.log_with(Program::Gateway, "GET /x failed").await;
     assert!(!log.contains("answered 502"), "{log}");
 }

@@ -1,11 +1,11 @@
 //! CORS: preflights, and the headers by which pages of other origins read answers. CONTRACT 2.
 
 use end_to_end::{
-    answer::Answer,
     program::{Program, output_text},
-    raw_connection::{RawAnswer, RawConnection, request},
+    raw_connection::{RawConnection, RawResponse, request},
     real_browser::RealBrowser,
     recording_backend::{Behaviour, RecordingBackend},
+    response::Response,
     signed_client::{Call, http_client},
     stack::Stack,
 };
@@ -26,7 +26,7 @@ async fn stack(keys: &str) -> (Stack, RecordingBackend) {
 }
 
 /// A preflight as browsers send it.
-async fn preflight(stack: &Stack, origin: &str) -> Answer {
+async fn preflight(stack: &Stack, origin: &str) -> Response {
     let request = http_client()
         .request(Method::OPTIONS, stack.url("/x?a=1"))
         .header("Origin", origin)
@@ -35,20 +35,20 @@ async fn preflight(stack: &Stack, origin: &str) -> Answer {
             "Access-Control-Request-Headers",
             "acme-x-version,content-type",
         );
-    Answer::read(request.send().await.unwrap()).await
+    Response::read(request.send().await.unwrap()).await
 }
 
-fn cors_headers(answer: &Answer) -> Vec<String> {
-    let names = answer.headers.keys().map(ToString::to_string);
+fn cors_headers(response: &Response) -> Vec<String> {
+    let names = response.headers.keys().map(ToString::to_string);
     names
         .filter(|name| name.starts_with("access-control-"))
         .collect()
 }
 
-/// Checks the headers of an answer to a page that may call.
-fn assert_readable(answer: &Answer) {
-    assert_eq!(answer.header("access-control-allow-origin"), Some(ORIGIN));
-    let exposed = answer.header("access-control-expose-headers").unwrap();
+/// Checks the headers of a response to a page that may call.
+fn assert_readable(response: &Response) {
+    assert_eq!(response.header("access-control-allow-origin"), Some(ORIGIN));
+    let exposed = response.header("access-control-expose-headers").unwrap();
     for name in [
         "X-Request-Id",
         "Acme-X-Version",
@@ -57,25 +57,29 @@ fn assert_readable(answer: &Answer) {
     ] {
         assert!(exposed.split(", ").any(|one| one == name), "{exposed}");
     }
-    assert_eq!(answer.header("access-control-allow-credentials"), None);
-    assert_varies(answer);
+    assert_eq!(response.header("access-control-allow-credentials"), None);
+    assert_varies(response);
 }
 
-fn assert_varies(answer: &Answer) {
-    let mut vary = answer.headers.get_all("vary").iter();
-    assert!(vary.any(|value| value == "Origin"), "{:?}", answer.headers);
+fn assert_varies(response: &Response) {
+    let mut vary = response.headers.get_all("vary").iter();
+    assert!(
+        vary.any(|value| value == "Origin"),
+        "{:?}",
+        response.headers
+    );
 }
 
-fn assert_hidden(answer: &Answer) {
-    assert_eq!(cors_headers(answer), Vec::<String>::new());
-    assert_varies(answer);
+fn assert_hidden(response: &Response) {
+    assert_eq!(cors_headers(response), Vec::<String>::new());
+    assert_varies(response);
 }
 
 #[tokio::test]
-async fn the_gateway_answers_a_preflight() {
+async fn the_gateway_responds_to_preflights() {
     let (stack, backend) = stack("").await;
-    let answer = preflight(&stack, "https://a.b.example.org").await;
-    assert_eq!(answer.status, 204);
+    let response = preflight(&stack, "https://a.b.example.org").await;
+    assert_eq!(response.status, 204);
     for (name, value) in [
         ("access-control-allow-origin", "https://a.b.example.org"),
         ("access-control-allow-methods", "GET, POST"),
@@ -89,11 +93,11 @@ async fn the_gateway_answers_a_preflight() {
             "Origin, Access-Control-Request-Method, Access-Control-Request-Headers",
         ),
     ] {
-        assert_eq!(answer.header(name), Some(value));
+        assert_eq!(response.header(name), Some(value));
     }
-    assert_eq!(cors_headers(&answer).len(), 4);
-    assert!(answer.header("x-request-id").is_some() && answer.body.is_empty());
-    assert_eq!(answer.header("content-length"), None);
+    assert_eq!(cors_headers(&response).len(), 4);
+    assert!(response.header("x-request-id").is_some() && response.body.is_empty());
+    assert_eq!(response.header("content-length"), None);
     let other = preflight(&stack, FORBIDDEN).await;
     assert_eq!(
         (other.status.as_u16(), cors_headers(&other).len()),
@@ -117,11 +121,11 @@ async fn several_preflights_pass_on_one_connection() {
         connection
             .send(&request("OPTIONS", "/x", &lines, b""))
             .await;
-        let answer = connection.answer().await.unwrap();
-        assert_eq!(answer.status, 204);
+        let response = connection.response().await.unwrap();
+        assert_eq!(response.status, 204);
     }
     connection.send(&request("GET", "/x", &lines, b"")).await;
-    assert_eq!(connection.answer().await.unwrap().status, 200);
+    assert_eq!(connection.response().await.unwrap().status, 200);
 }
 
 #[tokio::test]
@@ -139,15 +143,15 @@ async fn any_other_options_is_still_405() {
         connection
             .send(&request("OPTIONS", "/x", &lines, body))
             .await;
-        let answer = connection.answer().await.unwrap();
-        assert_eq!(answer.status, 405, "{lines:?}");
-        assert_eq!(answer.header("allow"), Some("GET, POST"));
+        let response = connection.response().await.unwrap();
+        assert_eq!(response.status, 405, "{lines:?}");
+        assert_eq!(response.header("allow"), Some("GET, POST"));
     }
     assert_eq!(backend.connections(), 0);
 }
 
 #[tokio::test]
-async fn answers_and_errors_are_readable_by_allowed_origins_only() {
+async fn responses_and_errors_are_readable_by_allowed_origins_only() {
     let (stack, backend) = stack("").await;
     backend.behave(Behaviour {
         head: "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nVary: Accept\r\n\
@@ -172,12 +176,12 @@ async fn answers_and_errors_are_readable_by_allowed_origins_only() {
             (None, false),
         ] {
             let call = origin.map_or(call.clone(), |origin| call.clone().header("Origin", origin));
-            let answer = call.send().await;
-            assert_eq!(answer.status, status, "{}", answer.text());
+            let response = call.send().await;
+            assert_eq!(response.status, status, "{}", response.text());
             if is_allowed {
-                assert_readable(&answer);
+                assert_readable(&response);
             } else {
-                assert_hidden(&answer);
+                assert_hidden(&response);
             }
         }
     }
@@ -199,22 +203,22 @@ async fn answers_and_errors_are_readable_by_allowed_origins_only() {
 async fn a_failed_backend_is_readable_and_a_bare_400_is_not() {
     let (stack, mut backend) = stack("").await;
     backend.end().await;
-    let answer = stack
+    let response = stack
         .client()
         .get("/x")
         .header("Origin", ORIGIN)
         .send()
         .await;
-    answer.problem(502, "backend_unreachable");
-    assert_readable(&answer);
+    response.problem(502, "backend_unreachable");
+    assert_readable(&response);
     let mut connection = stack.raw().await;
     let origin = format!("Origin: {ORIGIN}");
     let bad = ["Content-Length: 1, 1", &origin];
     connection.send(&request("GET", "/x", &bad, b"")).await;
-    let answer: RawAnswer = connection.answer().await.unwrap();
-    assert_eq!(answer.status, 400);
-    assert_eq!(answer.header("access-control-allow-origin"), None);
-    assert_eq!(answer.header("vary"), None);
+    let response: RawResponse = connection.response().await.unwrap();
+    assert_eq!(response.status, 400);
+    assert_eq!(response.header("access-control-allow-origin"), None);
+    assert_eq!(response.header("vary"), None);
 }
 
 #[tokio::test]
@@ -222,9 +226,9 @@ async fn the_login_service_is_readable_through_the_gateway() {
     let stack = Stack::builder().gateway(CORS).start().await;
     let client = stack.client();
     let call = client.post("/login").param("provider", "bitbucket");
-    let answer = call.header("Origin", ORIGIN).send().await;
-    answer.ok();
-    assert_readable(&answer);
+    let response = call.header("Origin", ORIGIN).send().await;
+    response.ok();
+    assert_readable(&response);
 }
 
 #[tokio::test]
@@ -232,8 +236,8 @@ async fn credentials_and_further_headers_are_configured() {
     let keys = "credentials = true\nmax_age_seconds = 0\nexpose_headers = ['x-more']\nallow_headers = ['X-Trace']\n\
                 [headers]\napp = 'X-Application'";
     let (stack, _backend) = stack(keys).await;
-    let answer = preflight(&stack, ORIGIN).await;
-    let header = |name| answer.header(name).unwrap();
+    let response = preflight(&stack, ORIGIN).await;
+    let header = |name| response.header(name).unwrap();
     assert_eq!(header("access-control-allow-credentials"), "true");
     assert_eq!(header("access-control-max-age"), "0");
     let allowed = header("access-control-allow-headers");
@@ -242,17 +246,17 @@ async fn credentials_and_further_headers_are_configured() {
         "{allowed}"
     );
     assert!(allowed.ends_with("Content-Type, X-Trace"), "{allowed}");
-    let answer = stack
+    let response = stack
         .client()
         .get("/x")
         .header("Origin", ORIGIN)
         .send()
         .await;
     assert_eq!(
-        answer.header("access-control-allow-credentials"),
+        response.header("access-control-allow-credentials"),
         Some("true")
     );
-    let exposed = answer.header("access-control-expose-headers").unwrap();
+    let exposed = response.header("access-control-expose-headers").unwrap();
     assert!(exposed.ends_with(", X-More"), "{exposed}");
 }
 
@@ -261,16 +265,16 @@ async fn every_origin_can_be_allowed_without_credentials() {
     let backend = RecordingBackend::start().await;
     let stack = Stack::builder().in_front_of(&backend);
     let stack = stack.gateway("[cors]\norigins = ['*']").start().await;
-    let answer = preflight(&stack, FORBIDDEN).await;
-    assert_eq!(answer.header("access-control-allow-origin"), Some("*"));
-    let answer = stack
+    let response = preflight(&stack, FORBIDDEN).await;
+    assert_eq!(response.header("access-control-allow-origin"), Some("*"));
+    let response = stack
         .client()
         .get("/x")
         .header("Origin", FORBIDDEN)
         .send()
         .await;
-    assert_eq!(answer.header("access-control-allow-origin"), Some("*"));
-    assert_varies(&answer);
+    assert_eq!(response.header("access-control-allow-origin"), Some("*"));
+    assert_varies(&response);
 }
 
 #[tokio::test]
@@ -280,17 +284,17 @@ async fn without_cors_nothing_is_added_and_nothing_removed() {
         head: "HTTP/1.1 200 OK\r\nAccess-Control-Allow-Origin: https://its.own\r\n".to_owned(),
         ..Behaviour::default()
     });
-    let answer = stack
+    let response = stack
         .client()
         .get("/x")
         .header("Origin", ORIGIN)
         .send()
         .await;
     assert_eq!(
-        answer.header("access-control-allow-origin"),
+        response.header("access-control-allow-origin"),
         Some("https://its.own")
     );
-    assert_eq!(answer.header("vary"), None);
+    assert_eq!(response.header("vary"), None);
     let refused = preflight(&stack, ORIGIN).await;
     refused.problem(405, "method_not_allowed");
     // A reload switches it on.
@@ -311,12 +315,12 @@ async fn a_flood_of_preflights_is_limited_and_signed_requests_are_not() {
         connection
             .send(&request("OPTIONS", "/x", &lines, b""))
             .await;
-        let answer = connection.answer().await.unwrap();
-        if answer.status == 429 {
-            limited = Some(answer);
+        let response = connection.response().await.unwrap();
+        if response.status == 429 {
+            limited = Some(response);
             break;
         }
-        assert_eq!(answer.status, 204);
+        assert_eq!(response.status, 204);
     }
     let limited = limited.expect("300 preflights were answered");
     assert_eq!(limited.code().as_deref(), Some("rate_limited"));
@@ -345,12 +349,12 @@ async fn a_real_browser_calls_from_an_allowed_origin_only() {
     let fetch = |call: &Call<'_>| {
         let (target, form) = call.parts();
         format!(
-            "const answer = await fetch({}, {{ method: 'POST', body: {}, headers: {{\
+            "const response = await fetch({}, {{ method: 'POST', body: {}, headers: {{\
                'Acme-X-Version': 'v2', 'Acme-X-Language': 'ja',\
                'Content-Type': 'application/x-www-form-urlencoded' }} }});\
-             const get = name => answer.headers.get(name);\
-             return {{ status: answer.status, version: get('acme-x-version'), id: get('x-request-id') !== null,\
-               language: get('content-language'), body: await answer.json() }};",
+             const get = name => response.headers.get(name);\
+             return {{ status: response.status, version: get('acme-x-version'), id: get('x-request-id') !== null,\
+               language: get('content-language'), body: await response.json() }};",
             json!(stack.url(&target)),
             json!(form)
         )

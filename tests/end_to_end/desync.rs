@@ -9,7 +9,7 @@ pub(crate) mod cases;
 use std::{net::SocketAddr, time::Duration};
 
 use end_to_end::{
-    raw_connection::{RawAnswer, RawConnection},
+    raw_connection::{RawConnection, RawResponse},
     recording_backend::{Recorded, RecordingBackend},
     stack::Stack,
 };
@@ -33,7 +33,7 @@ async fn a_backend_sees_no_request_that_was_not_sent() {
     let mut seen = 0;
     let mut wrong = Vec::new();
     for (number, case) in cases.iter().enumerate() {
-        let answers = converse(stack.addresses().gateway, case).await;
+        let responses = converse(stack.addresses().gateway, case).await;
         // Once this request has arrived, no byte of the case is in flight.
         let fence = format!("/fence-{number}");
         stack.client().get(&fence).send().await.ok();
@@ -51,9 +51,12 @@ async fn a_backend_sees_no_request_that_was_not_sent() {
         if !is_contained {
             wrong.push(format!("{case}: {arrived:#?}"));
         }
-        let passed = answers.iter().filter(|answer| answer.status == 200).count();
+        let passed = responses
+            .iter()
+            .filter(|response| response.status == 200)
+            .count();
         if passed > case.contains.len() {
-            wrong.push(format!("{case}: {answers:#?}"));
+            wrong.push(format!("{case}: {responses:#?}"));
         }
     }
     assert!(
@@ -93,13 +96,13 @@ async fn every_request_of_a_strict_reading_passes() {
     }
 }
 
-/// Sends all bytes at once and reads the answers until no more can come.
-async fn converse(gateway: SocketAddr, case: &Case) -> Vec<RawAnswer> {
+/// Sends all bytes at once and reads the responses until no more can come.
+async fn converse(gateway: SocketAddr, case: &Case) -> Vec<RawResponse> {
     let mut connection = RawConnection::open(gateway).await;
     connection.send(&case.bytes).await;
-    let mut answers = Vec::new();
+    let mut responses = Vec::new();
     loop {
-        let is_complete = answers.len() >= case.contains.len().max(1);
+        let is_complete = responses.len() >= case.contains.len().max(1);
         if !connection
             .has_activity_within(if is_complete {
                 IN_FLIGHT_TIMEOUT
@@ -110,19 +113,19 @@ async fn converse(gateway: SocketAddr, case: &Case) -> Vec<RawAnswer> {
         {
             break;
         }
-        match connection.answer().await {
-            Some(answer) if answer.status < 200 => {}
-            Some(answer) => answers.push(answer),
-            None => return answers,
+        match connection.response().await {
+            Some(response) if response.status < 200 => {}
+            Some(response) => responses.push(response),
+            None => return responses,
         }
     }
     // The gateway may wait for more bytes or for another request: there are none.
     connection.finish().await;
-    answers.extend(connection.answers_until_close().await);
-    answers
+    responses.extend(connection.responses_until_close().await);
+    responses
 }
 
-/// Long enough for an answer in flight.
+/// Long enough for a response in flight.
 const IN_FLIGHT_TIMEOUT: Duration = Duration::from_millis(40);
 /// Long enough for the gateway to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(400);

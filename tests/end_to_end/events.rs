@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use end_to_end::{
-    answer::Answer,
     logins::{credential, log_in_by_polling, log_in_by_redirect},
     program::{Program, output_text},
+    response::Response,
     signed_client::{SignedClient, http_client},
     stack::Stack,
 };
@@ -26,7 +26,7 @@ impl Person {
         }
     }
 
-    /// Reports an event, and returns the answer.
+    /// Reports an event, and returns the response.
     async fn report(&self, event: &str, data: Option<&str>) -> Value {
         let mut call = self.client.post("/event/send").param("event", event);
         if let Some(data) = data {
@@ -35,7 +35,7 @@ impl Person {
         call.authorization(&self.credential).send().await.ok()
     }
 
-    async fn events(&self, params: &[(&str, &str)]) -> Answer {
+    async fn events(&self, params: &[(&str, &str)]) -> Response {
         let call = self.client.get("/events").version("v2");
         let call = params
             .iter()
@@ -228,7 +228,7 @@ async fn own_endpoints_need_the_gateways_secret_before_and_after_a_reload() {
             .get(format!("http://{}/events", stack.addresses().v2))
             .header("X-Gateway-App-Id", "0")
             .header("Acme-X-Authorization", &ada.credential);
-        Answer::read(request.send().await.unwrap()).await
+        Response::read(request.send().await.unwrap()).await
     };
     direct().await.problem(403, "gateway_required");
     assert_eq!(ada.page(&[]).await.0, ["a"]);
@@ -239,7 +239,7 @@ async fn own_endpoints_need_the_gateways_secret_before_and_after_a_reload() {
     assert_eq!(ada.page(&[]).await.0, ["a"]);
 }
 
-/// The bound of an answer: 100 events with 4 KiB of data each, here of characters that JSON escapes.
+/// The bound of a response: 100 events with 4 KiB of data each, here of characters that JSON escapes.
 #[tokio::test]
 async fn a_page_of_the_largest_events_arrives_whole() {
     let stack = Stack::start().await;

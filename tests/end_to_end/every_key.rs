@@ -128,7 +128,7 @@ const GATEWAY_KEYS: &[(&str, &str)] = &[
     ("timeouts.idle_seconds", "61"),
     ("timeouts.connect_seconds", "3"),
     ("timeouts.forward_seconds", "11"),
-    ("timeouts.answer_seconds", "61"),
+    ("timeouts.response_seconds", "61"),
     ("timeouts.send_seconds", "61"),
     ("metrics.enabled", "false"),
     ("metrics.applications", "21"),
@@ -372,8 +372,8 @@ async fn every_key_is_reloaded(case: &Case) {
         _ => format!("http://{listen}/healthz"),
     };
     until("the program to run", || async {
-        let answer = http.get(&health).send().await.ok()?;
-        answer.status().is_success().then_some(())
+        let response = http.get(&health).send().await.ok()?;
+        response.status().is_success().then_some(())
     })
     .await;
     let reload = |keys: &BTreeMap<String, String>| {

@@ -139,16 +139,16 @@ async fn assert_serves_orders(interpreter: &str, file: &str) {
         (client.get("/shop/x"), 404, "not_found"),
         (client.get("/shop/healthz"), 404, "not_found"),
     ] {
-        let answer = call.send().await;
-        assert_eq!(answer.status, status, "{}", answer.summary());
-        assert_eq!(answer.json()["code"], code);
+        let response = call.send().await;
+        assert_eq!(response.status, status, "{}", response.summary());
+        assert_eq!(response.json()["code"], code);
         assert_eq!(
-            answer.header("content-type"),
+            response.header("content-type"),
             Some("application/problem+json")
         );
         assert_eq!(
-            answer.json()["request_id"],
-            answer.header("x-request-id").unwrap()
+            response.json()["request_id"],
+            response.header("x-request-id").unwrap()
         );
     }
     // As many headers, of as many bytes, as the gateway passes on; and the largest form.
@@ -188,7 +188,7 @@ fn an_example_does_not_start_with_an_empty_secret() {
 
 /// Python's library leaves it to the program to check this header.
 #[tokio::test]
-async fn the_example_in_python_answers_whatever_the_length_is() {
+async fn the_example_in_python_responds_whatever_the_length_is() {
     let folder = Folder::create();
     let mut example = Example::start("python3", "python/orders.py", folder.path()).await;
     let secret = format!("X-Gateway-Secret: {SECRET}");
@@ -202,10 +202,10 @@ async fn the_example_in_python_answers_whatever_the_length_is() {
             connection
                 .send(&request("POST", "/orders", &lines, b""))
                 .await;
-            let answers = connection.answers_until_close().await;
-            let statuses: Vec<_> = answers.iter().map(|answer| answer.status).collect();
-            assert_eq!(statuses, [status], "{length}: {answers:?}");
-            assert_eq!(answers[0].header("connection"), Some("close"), "{length}");
+            let responses = connection.responses_until_close().await;
+            let statuses: Vec<_> = responses.iter().map(|response| response.status).collect();
+            assert_eq!(statuses, [status], "{length}: {responses:?}");
+            assert_eq!(responses[0].header("connection"), Some("close"), "{length}");
         }
     }
     // A client without the secret, whose body never comes, does not keep the program from ending.
@@ -214,7 +214,7 @@ async fn the_example_in_python_answers_whatever_the_length_is() {
     connection
         .send(&request("POST", "/orders", &lines, b"x"))
         .await;
-    assert_eq!(connection.answer().await.unwrap().status, 403);
+    assert_eq!(connection.response().await.unwrap().status, 403);
     example.terminate();
     let status = until("the example to exit", || {
         let status = example.status();
@@ -243,18 +243,18 @@ async fn assert_requires_the_gateway(address: SocketAddr) {
         connection
             .send(&request(method, target, &lines, body.as_bytes()))
             .await;
-        let answers = connection.answers_until_close().await;
-        let [answer] = &answers[..] else {
-            panic!("{answers:?}")
+        let responses = connection.responses_until_close().await;
+        let [response] = &responses[..] else {
+            panic!("{responses:?}")
         };
-        assert_eq!(answer.status, 403);
-        assert_eq!(answer.header("x-gateway-refused"), Some("secret"));
-        assert_eq!(answer.header("connection"), Some("close"));
+        assert_eq!(response.status, 403);
+        assert_eq!(response.header("x-gateway-refused"), Some("secret"));
+        assert_eq!(response.header("connection"), Some("close"));
         assert_eq!(
-            answer.header("content-type"),
+            response.header("content-type"),
             Some("application/problem+json")
         );
-        let body = String::from_utf8_lossy(&answer.body);
+        let body = String::from_utf8_lossy(&response.body);
         assert!(body.contains("\"gateway_required\""), "{body}");
     }
 }

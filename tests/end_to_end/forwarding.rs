@@ -17,13 +17,13 @@ async fn pass(stack: &Stack, backend: &RecordingBackend, bytes: &[u8]) -> Record
     let before = backend.requests().len();
     let mut connection = stack.raw().await;
     connection.send(bytes).await;
-    let answer = connection.answer().await.unwrap();
+    let response = connection.response().await.unwrap();
     let about = format!(
         "{}: {}",
         bytes.escape_ascii(),
-        String::from_utf8_lossy(&answer.body)
+        String::from_utf8_lossy(&response.body)
     );
-    assert_eq!(answer.status, 200, "{about}");
+    assert_eq!(response.status, 200, "{about}");
     backend.request_number(before + 1).await
 }
 
@@ -265,9 +265,9 @@ async fn the_gateways_secret_reaches_the_backend_only() {
         .in_front_of(&backend)
         .gateway("gateway_secret = \"hush-hush-4283fefc63f0\"");
     let stack = stack.start().await;
-    let answer = stack.client().get("/x").send().await;
-    answer.ok();
-    assert!(!format!("{:?}", answer.headers).contains("hush"));
+    let response = stack.client().get("/x").send().await;
+    response.ok();
+    assert!(!format!("{:?}", response.headers).contains("hush"));
     assert_eq!(
         backend.requests()[0].value("x-gateway-secret"),
         Some("hush-hush-4283fefc63f0")
@@ -275,7 +275,7 @@ async fn the_gateways_secret_reaches_the_backend_only() {
 }
 
 #[tokio::test]
-async fn internal_headers_are_removed_from_answers() {
+async fn internal_headers_are_removed_from_responses() {
     let (stack, backend) = Stack::recording().await;
     let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Gateway-App-Id: 7\r\n\
                 x-gateway-secret: hush\r\nX-Gateway-Other: 1\r\nX-Mine: 1\r\nSet-Cookie: a=1\r\n\
@@ -284,19 +284,19 @@ async fn internal_headers_are_removed_from_answers() {
         head: head.to_owned(),
         ..Behaviour::default()
     });
-    let answer = stack.client().get("/x").send().await;
-    answer.ok();
-    let internal = answer
+    let response = stack.client().get("/x").send().await;
+    response.ok();
+    let internal = response
         .headers
         .keys()
         .find(|name| name.as_str().starts_with("x-gateway"));
     assert_eq!(internal, None);
-    assert_eq!(answer.header("x-mine"), Some("1"));
-    assert_eq!(answer.headers.get_all("set-cookie").iter().count(), 2);
+    assert_eq!(response.header("x-mine"), Some("1"));
+    assert_eq!(response.headers.get_all("set-cookie").iter().count(), 2);
 }
 
 #[tokio::test]
-async fn an_answer_names_the_request_id_and_the_version() {
+async fn a_response_names_the_request_id_and_the_version() {
     let (stack, backend) = Stack::recording().await;
     let passed = stack.client().get("/x").send().await;
     passed.ok();
@@ -319,7 +319,7 @@ async fn an_answer_names_the_request_id_and_the_version() {
 }
 
 #[tokio::test]
-async fn an_answer_arrives_as_the_backend_sent_it() {
+async fn a_response_arrives_as_the_backend_sent_it() {
     let (stack, backend) = Stack::recording().await;
     let body: Vec<u8> = (0..=255).cycle().take(300_000).collect();
     for delivery in [Delivery::Promptly, Delivery::ThenClose] {
@@ -329,9 +329,9 @@ async fn an_answer_arrives_as_the_backend_sent_it() {
             body: body.clone(),
             delivery,
         });
-        let answer = stack.client().get("/x").send().await;
-        assert_eq!(answer.status, 418);
-        assert_eq!(answer.body, body);
+        let response = stack.client().get("/x").send().await;
+        assert_eq!(response.status, 418);
+        assert_eq!(response.body, body);
     }
 }
 
@@ -350,8 +350,8 @@ async fn prefix_and_header_names_are_configurable() {
     assert_eq!(arrived.value("x-gateway-version"), Some("v2"));
     let mut client = stack.client();
     client.prefix = "Zeta-9".to_owned();
-    let answer = client.get("/x").convention("Language", "ja").send().await;
-    assert_eq!(answer.header("api-version"), Some("v1"));
+    let response = client.get("/x").convention("Language", "ja").send().await;
+    assert_eq!(response.header("api-version"), Some("v1"));
 }
 
 #[tokio::test]
@@ -374,7 +374,7 @@ async fn an_unusual_connection_header_is_accepted() {
     for line in lines {
         let mut connection = stack.raw().await;
         connection.send(&request("GET", "/x", &[line], b"")).await;
-        let status = connection.answer().await.map(|answer| answer.status);
+        let status = connection.response().await.map(|response| response.status);
         if status != Some(200) {
             wrong.push(format!("{line}: {status:?}"));
         }
@@ -383,9 +383,9 @@ async fn an_unusual_connection_header_is_accepted() {
 }
 
 #[tokio::test]
-async fn answers_are_never_mixed_up() {
+async fn responses_are_never_mixed_up() {
     let (stack, backend) = Stack::recording().await;
-    backend.behave(Behaviour::answering(Delivery::Echoing));
+    backend.behave(Behaviour::responding(Delivery::Echoing));
     let mut tasks = tokio::task::JoinSet::new();
     for connection in 0..40 {
         let gateway = stack.addresses().gateway;
@@ -397,8 +397,8 @@ async fn answers_are_never_mixed_up() {
                     .get("/x")
                     .param("of", &format!("{connection}-{number}"));
                 raw.send(&call.bytes(&[])).await;
-                let answer = raw.answer().await.unwrap();
-                assert_eq!(String::from_utf8_lossy(&answer.body), call.parts().0);
+                let response = raw.response().await.unwrap();
+                assert_eq!(String::from_utf8_lossy(&response.body), call.parts().0);
             }
         });
     }
@@ -415,8 +415,8 @@ async fn reads_once(listener: TcpListener) -> std::io::Result<()> {
             while let Ok(length @ 1..) = stream.read(&mut buffer).await {
                 let is_head_alone = buffer[..length].ends_with(b"\r\n\r\n");
                 let status = if is_head_alone { 500 } else { 200 };
-                let answer = format!("HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n");
-                stream.write_all(answer.as_bytes()).await?;
+                let response = format!("HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n");
+                stream.write_all(response.as_bytes()).await?;
             }
             std::io::Result::Ok(())
         });
@@ -438,18 +438,18 @@ async fn a_form_arrives_in_one_piece_with_its_head() {
         let media = "Content-Type: application/x-www-form-urlencoded";
         let request = request("POST", "/x", &[media, &length], form.as_bytes());
         connection.send(&request).await;
-        assert_eq!(connection.answer().await.unwrap().status, 200, "{size}");
+        assert_eq!(connection.response().await.unwrap().status, 200, "{size}");
     }
 }
 
-/// Answers the first request of the first connection, breaks off in the answer to the second, and answers all others.
+/// Answers the first request of the first connection, breaks off in the response to the second, and answers all others.
 async fn breaks_off(listener: TcpListener) -> std::io::Result<()> {
     const WHOLE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
     let mut buffer = [0; 16 * 1024];
     let (mut first, _) = listener.accept().await?;
-    for answer in [WHOLE, b"HTTP/1.1 2"] {
+    for response in [WHOLE, b"HTTP/1.1 2"] {
         let _whole_request = first.read(&mut buffer).await?;
-        first.write_all(answer).await?;
+        first.write_all(response).await?;
     }
     drop(first);
     loop {
@@ -459,9 +459,9 @@ async fn breaks_off(listener: TcpListener) -> std::io::Result<()> {
     }
 }
 
-/// Only a request without a single byte of an answer is retried.
+/// Only a request without a single byte of a response is retried.
 #[tokio::test]
-async fn a_request_whose_answer_began_is_not_retried() {
+async fn a_request_whose_response_began_is_not_retried() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     // With one thread, the backend connection is idle again before the next request takes one from the pool.
     let builder = Stack::builder()
@@ -473,7 +473,7 @@ async fn a_request_whose_answer_began_is_not_retried() {
     let mut connection = stack.raw().await;
     for _ in 0..2 {
         connection.send(&request("GET", "/x", &[], b"")).await;
-        statuses.push(connection.answer().await.unwrap().status);
+        statuses.push(connection.response().await.unwrap().status);
     }
     assert_eq!(statuses, [200, 502]);
 }

@@ -47,12 +47,12 @@ async fn requests_reach_the_backend_byte_for_byte() {
         .get("/a%2Fb;c/%7E")
         .param("x", "a b+c")
         .header("X-Kept", "1");
-    let answer = client.send(&get).await.unwrap();
-    assert_eq!((answer.status, answer.code()), (200, None));
-    assert_eq!(answer.body, b"{\"recorded\":true}");
-    assert!(answer.fields.contains_key("date"));
-    assert!(answer.fields.contains_key("x-request-id"));
-    assert!(!answer.fields.contains_key("connection"));
+    let response = client.send(&get).await.unwrap();
+    assert_eq!((response.status, response.code()), (200, None));
+    assert_eq!(response.body, b"{\"recorded\":true}");
+    assert!(response.fields.contains_key("date"));
+    assert!(response.fields.contains_key("x-request-id"));
+    assert!(!response.fields.contains_key("connection"));
     let post = signer.post("/form").param("field", "ü&=");
     assert_eq!(client.send(&post).await.unwrap().status, 200);
     // Both protocols are on one listener, and the backend sees no difference.
@@ -81,8 +81,8 @@ async fn a_body_without_a_length_and_one_after_100_continue_arrive() {
             request = request.header("expect", expect);
         }
         let request = request.body(()).unwrap();
-        let answer = client.send_request(request, form.clone().into_bytes());
-        assert_eq!(answer.await.unwrap().status, 200, "{expect:?}");
+        let response = client.send_request(request, form.clone().into_bytes());
+        assert_eq!(response.await.unwrap().status, 200, "{expect:?}");
     }
     for request in backend.requests() {
         assert_eq!(request.body, form.as_bytes());
@@ -96,13 +96,13 @@ async fn requests_of_one_connection_are_served_at_the_same_time() {
     let (stack, backend) = stack("").await;
     let client = client(&stack).await;
     let delay = Duration::from_millis(300);
-    backend.behave(Behaviour::answering(Delivery::After(delay)));
+    backend.behave(Behaviour::responding(Delivery::After(delay)));
     let start = std::time::Instant::now();
     let signer = stack.client();
     let (one, other) = (signer.get("/one"), signer.get("/other"));
     let calls = (0..50).flat_map(|_| [client.send(&one), client.send(&other)]);
-    for answer in join_all(calls.collect()).await {
-        assert_eq!(answer.unwrap().status, 200);
+    for response in join_all(calls.collect()).await {
+        assert_eq!(response.unwrap().status, 200);
     }
     assert!(start.elapsed() < delay * 20, "{:?}", start.elapsed());
     assert_eq!(backend.requests().len(), 100);
@@ -131,7 +131,7 @@ async fn join_all<T>(futures: Vec<impl Future<Output = T>>) -> Vec<T> {
 }
 
 #[tokio::test]
-async fn a_large_answer_arrives_whole() {
+async fn a_large_response_arrives_whole() {
     let (stack, backend) = stack("").await;
     let body: Vec<u8> = (0..3_000_000_u32)
         .map(|number| number.to_le_bytes()[0])
@@ -141,22 +141,22 @@ async fn a_large_answer_arrives_whole() {
         ..Behaviour::default()
     });
     let client = client(&stack).await;
-    let answer = client.send(&stack.client().get("/large")).await.unwrap();
-    assert!(answer.body == body, "{}", answer.body.len());
-    assert_eq!(answer.fields["content-length"], "3000000");
+    let response = client.send(&stack.client().get("/large")).await.unwrap();
+    assert!(response.body == body, "{}", response.body.len());
+    assert_eq!(response.fields["content-length"], "3000000");
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_is_no_answer() {
+async fn a_response_that_breaks_off_is_no_response() {
     let (stack, backend) = stack("").await;
-    backend.behave(Behaviour::answering(Delivery::BreakOff));
+    backend.behave(Behaviour::responding(Delivery::BreakOff));
     let client = client(&stack).await;
     let error = client.send(&stack.client().get("/x")).await.unwrap_err();
     assert_eq!(error.reason(), Some(h2::Reason::INTERNAL_ERROR));
 }
 
 #[tokio::test]
-async fn rejections_have_their_usual_answers_and_the_connection_goes_on() {
+async fn rejections_have_their_usual_responses_and_the_connection_goes_on() {
     let (stack, backend) = stack("").await;
     let client = client(&stack).await;
     let signer = stack.client();
@@ -173,17 +173,17 @@ async fn rejections_have_their_usual_answers_and_the_connection_goes_on() {
         if method == "POST" {
             request = request.header(form[0].0, form[0].1);
         }
-        let answer = client.send_request(request.body(()).unwrap(), body.into());
-        let answer = answer.await.unwrap();
-        let found = (answer.status, answer.code());
+        let response = client.send_request(request.body(()).unwrap(), body.into());
+        let response = response.await.unwrap();
+        let found = (response.status, response.code());
         assert_eq!(found, (status, Some(code.to_owned())), "{method} {target}");
     }
     let large = "a".repeat(70_000);
     let request = request("POST", "/x").header(form[0].0, form[0].1);
-    let answer = client.send_request(request.body(()).unwrap(), large.into());
-    let answer = answer.await.unwrap();
+    let response = client.send_request(request.body(()).unwrap(), large.into());
+    let response = response.await.unwrap();
     assert_eq!(
-        (answer.status, answer.code().as_deref()),
+        (response.status, response.code().as_deref()),
         (413, Some("body_too_large"))
     );
     assert_eq!(backend.recorded(), []);
@@ -206,9 +206,9 @@ async fn a_reload_counts_from_the_next_stream_of_an_open_connection() {
     );
     let reloaded = stack.reload(Program::Gateway);
     assert!(reloaded.status.success(), "{reloaded:?}");
-    let answer = client.send(&call).await.unwrap();
+    let response = client.send(&call).await.unwrap();
     assert_eq!(
-        (answer.status, answer.code().as_deref()),
+        (response.status, response.code().as_deref()),
         (414, Some("uri_too_long"))
     );
 }
@@ -217,7 +217,7 @@ async fn a_reload_counts_from_the_next_stream_of_an_open_connection() {
 async fn a_stop_loses_no_request() {
     let (mut stack, backend) = stack("[shutdown]\ndrain_delay_seconds = 1\n").await;
     let delay = Duration::from_millis(20);
-    backend.behave(Behaviour::answering(Delivery::After(delay)));
+    backend.behave(Behaviour::responding(Delivery::After(delay)));
     let address = stack.addresses().gateway;
     let signer = stack.client();
     let tasks: Vec<_> = (0..20)
@@ -226,10 +226,10 @@ async fn a_stop_loses_no_request() {
             tokio::spawn(async move {
                 let client = Http2Client::open(address).await;
                 let mut answered = 0;
-                // Until the GOAWAY. Every request that it did not refuse has an answer.
+                // Until the GOAWAY. Every request that it did not refuse has a response.
                 while !client.is_closed().await {
                     match client.send(&signer.get("/x")).await {
-                        Ok(answer) => assert_eq!(answer.status, 200),
+                        Ok(response) => assert_eq!(response.status, 200),
                         Err(error) if is_refused(&error) => break,
                         Err(error) => panic!("after {answered}: {error}"),
                     }

@@ -20,7 +20,7 @@ async fn no_healthy_idle_connection_is_lost() {
             serving.spawn(async move {
                 for _ in 0..REQUESTS / clients {
                     connection.send(&request("GET", "/x", &[], b"")).await;
-                    assert_eq!(connection.answer().await.unwrap().status, 200);
+                    assert_eq!(connection.response().await.unwrap().status, 200);
                 }
             });
         }

@@ -3,12 +3,12 @@
 use std::fs;
 
 use end_to_end::{
-    answer::Answer,
     browser::Browser,
     clock::{now_ms, rfc3339},
     port::free_address,
     program::{Program, output_text},
     recording_backend::{Behaviour, RecordingBackend},
+    response::Response,
     stack::Stack,
     waiting::until,
 };
@@ -36,8 +36,8 @@ fn browned_out() -> String {
     format!("sunset = \"{sunset}\"\nlink = \"{LINK}\"\nbrownouts = [\"{start}/P2D\"]\n")
 }
 
-fn all<'a>(answer: &'a Answer, name: &str) -> Vec<&'a str> {
-    let values = answer.headers.get_all(name).iter();
+fn all<'a>(response: &'a Response, name: &str) -> Vec<&'a str> {
+    let values = response.headers.get_all(name).iter();
     values.map(|value| value.to_str().unwrap()).collect()
 }
 
@@ -47,7 +47,7 @@ fn link_to(relations: &[&str]) -> String {
 }
 
 #[tokio::test]
-async fn every_answer_of_a_deprecated_version_has_its_dates() {
+async fn every_response_of_a_deprecated_version_has_its_dates() {
     let backend = RecordingBackend::start().await;
     backend.behave(Behaviour {
         head: "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nDeprecation: @1\r\nsunset: never\r\n\
@@ -72,10 +72,10 @@ async fn every_answer_of_a_deprecated_version_has_its_dates() {
     served.ok();
     let failed = client.get("/x").version("v3").send().await;
     failed.problem(502, "backend_unreachable");
-    for answer in [&served, &failed] {
-        assert_eq!(all(answer, "deprecation"), ["@1735689600"]);
-        assert_eq!(all(answer, "sunset"), ["Fri, 01 Jan 9999 00:00:00 GMT"]);
-        assert_eq!(all(answer, "link")[0], links);
+    for response in [&served, &failed] {
+        assert_eq!(all(response, "deprecation"), ["@1735689600"]);
+        assert_eq!(all(response, "sunset"), ["Fri, 01 Jan 9999 00:00:00 GMT"]);
+        assert_eq!(all(response, "link")[0], links);
     }
     // A backend's own links stay, beside the gateway's.
     assert_eq!(all(&served, "link")[1..], ["</x?page=2>; rel=\"next\""]);
@@ -108,27 +108,27 @@ async fn a_retired_version_and_a_brownout_reach_no_backend() {
     let client = stack.client();
     // Also as the default version.
     for call in [client.get("/x").version("V1"), client.post("/x").signed()] {
-        let answer = call.send().await;
-        let problem = answer.problem(410, "version_retired");
+        let response = call.send().await;
+        let problem = response.problem(410, "version_retired");
         assert_eq!(problem["link"], LINK);
         let detail = problem["detail"].as_str().unwrap();
         assert!(detail.contains("v3") && !detail.contains("v1"), "{detail}");
-        assert_eq!(answer.header("acme-x-version"), Some("v1"));
+        assert_eq!(response.header("acme-x-version"), Some("v1"));
         assert_eq!(
-            answer.header("link"),
+            response.header("link"),
             Some(&*link_to(&["deprecation", "sunset"]))
         );
-        assert!(answer.header("deprecation").is_some() && answer.header("sunset").is_some());
-        assert_eq!(answer.header("retry-after"), None);
+        assert!(response.header("deprecation").is_some() && response.header("sunset").is_some());
+        assert_eq!(response.header("retry-after"), None);
     }
-    let answer = client.get("/x").version("v2").send().await;
-    let problem = answer.problem(503, "version_brownout");
+    let response = client.get("/x").version("v2").send().await;
+    let problem = response.problem(503, "version_brownout");
     assert_eq!(problem["link"], LINK);
-    let retry_after: i64 = answer.header("retry-after").unwrap().parse().unwrap();
+    let retry_after: i64 = response.header("retry-after").unwrap().parse().unwrap();
     assert!((DAY / 2..=DAY).contains(&retry_after), "{retry_after}");
-    assert_eq!(answer.header("link"), Some(&*link_to(&["sunset"])));
-    assert_eq!(answer.header("acme-x-version-source"), Some("header"));
-    assert!(answer.header("sunset").is_some());
+    assert_eq!(response.header("link"), Some(&*link_to(&["sunset"])));
+    assert_eq!(response.header("acme-x-version-source"), Some("header"));
+    assert!(response.header("sunset").is_some());
     let unknown = client.get("/x").version("v9").send().await;
     let unknown = unknown.problem(400, "version_unknown").to_string();
     assert!(unknown.contains("v2, v3"), "{unknown}");
@@ -157,15 +157,15 @@ async fn a_callback_to_a_version_that_does_not_serve_is_a_page_with_the_link() {
     ] {
         let target = format!("/login?state={version}.x&code=y");
         let page = Browser::with_language("ja").step(&stack.url(&target)).await;
-        page.answer.rejected(status, code);
-        assert_eq!(page.answer.header("content-language"), Some("ja"));
+        page.response.rejected(status, code);
+        assert_eq!(page.response.header("content-language"), Some("ja"));
         assert!(
             page.links().iter().any(|link| link.as_str() == LINK),
             "{}",
             page.text()
         );
-        assert_eq!(page.answer.header("acme-x-version"), Some(version));
-        assert_eq!(page.answer.header("acme-x-version-source"), Some("state"));
+        assert_eq!(page.response.header("acme-x-version"), Some(version));
+        assert_eq!(page.response.header("acme-x-version-source"), Some("state"));
         let client = stack.client();
         let data = client
             .get("/login")
@@ -184,9 +184,9 @@ async fn a_reload_begins_and_ends_a_life_cycle() {
     let (stack, _backend) = Stack::recording().await;
     let client = stack.client();
     let status = async || {
-        let answer = client.get("/x").param("a", "1").version("v1").send().await;
-        let has_dates = answer.header("deprecation").is_some();
-        (answer.status.as_u16(), has_dates)
+        let response = client.get("/x").param("a", "1").version("v1").send().await;
+        let has_dates = response.header("deprecation").is_some();
+        (response.status.as_u16(), has_dates)
     };
     let before = fs::read_to_string(stack.config(Program::Gateway)).unwrap();
     assert_eq!(status().await, (200, false));
@@ -261,9 +261,9 @@ async fn an_applications_retired_default_is_refused_and_warned_of() {
     let reloaded = stack.reload(Program::Gateway);
     assert!(reloaded.status.success(), "{}", output_text(&reloaded));
     stack.log_with(Program::Gateway, &named).await;
-    let answer = client.get("/x").param("a", "1").send().await;
-    answer.problem(410, "version_retired");
-    assert_eq!(answer.header("acme-x-version-source"), Some("app"));
+    let response = client.get("/x").param("a", "1").send().await;
+    response.problem(410, "version_retired");
+    assert_eq!(response.header("acme-x-version-source"), Some("app"));
     let refused = stack.command(&[
         "app",
         "update",
@@ -286,8 +286,8 @@ async fn an_applications_retired_default_is_refused_and_warned_of() {
     ]);
     assert!(updated.status.success(), "{}", output_text(&updated));
     until("the new default version", || async {
-        let answer = client.get("/x").param("a", "1").send().await;
-        (answer.header("acme-x-version") == Some("v1")).then_some(())
+        let response = client.get("/x").param("a", "1").send().await;
+        (response.header("acme-x-version") == Some("v1")).then_some(())
     })
     .await;
     stack.kill(Program::Gateway);

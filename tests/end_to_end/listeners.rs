@@ -86,6 +86,6 @@ fn write(files: &Folder, name: &str, certificate: &Certificate) {
 /// Sends a GET, and expects 200.
 async fn assert_serves(connection: &mut RawConnection) {
     connection.send(&request("GET", "/x", &[], b"")).await;
-    let answer = connection.answer().await.expect("it is answered");
-    assert_eq!(answer.status, 200);
+    let response = connection.response().await.expect("it is answered");
+    assert_eq!(response.status, 200);
 }

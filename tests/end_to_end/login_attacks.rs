@@ -15,7 +15,7 @@ async fn a_victim_who_does_not_confirm_completes_nothing() {
     // The victim opens the link and sees the confirmation page; the provider is not reached.
     let mut victim = Browser::default();
     let page = victim.open(&begun.authorize_url).await;
-    assert_eq!(page.answer.status, 200);
+    assert_eq!(page.response.status, 200);
     assert!(page.text().contains(&begun.user_code));
     assert_eq!(stack.provider_counts().await["authorize"], 0);
     // The attacker's own confirmation is rejected in the victim's browser.
@@ -23,19 +23,19 @@ async fn a_victim_who_does_not_confirm_completes_nothing() {
     let own_page = own.open(&begun.authorize_url).await;
     let own_confirmation = own_page.confirmation().unwrap();
     let lured = victim.step(own_confirmation.as_str()).await;
-    lured.answer.rejected(400, "login_mismatch");
+    lured.response.rejected(400, "login_mismatch");
     // So is a forged one.
     let state = begun.state();
     let forged = stack.url(&format!("/login?state={state}&confirm=AAAA"));
     victim
         .step(&forged)
         .await
-        .answer
+        .response
         .rejected(400, "login_mismatch");
     Browser::default()
         .step(&forged)
         .await
-        .answer
+        .response
         .rejected(400, "login_mismatch");
     assert_eq!(stack.provider_counts().await["authorize"], 0);
     assert_eq!(check(&attacker, &begun.token).await["status"], "pending");
@@ -54,7 +54,7 @@ async fn an_attackers_provider_page_cannot_be_completed_in_another_browser() {
     let lured = victim
         .decide_and_follow(&page, "ada", Decision::Allow)
         .await;
-    lured.answer.rejected(400, "login_mismatch");
+    lured.response.rejected(400, "login_mismatch");
     assert_eq!(check(&attacker, &begun.token).await["status"], "pending");
     assert_eq!(stack.provider_counts().await["token"], 0);
 }
@@ -71,14 +71,14 @@ async fn a_callback_without_the_cookie_is_rejected_and_does_not_end_the_login() 
     victim
         .step(callback.as_str())
         .await
-        .answer
+        .response
         .rejected(400, "login_mismatch");
     // A login of the victim's own, in progress, makes no difference.
     victim.open(&stack.url("/login")).await;
     victim
         .step(callback.as_str())
         .await
-        .answer
+        .response
         .rejected(400, "login_mismatch");
     let mut denial = callback.clone();
     let state = param(&callback, "state").unwrap();
@@ -90,10 +90,10 @@ async fn a_callback_without_the_cookie_is_rejected_and_does_not_end_the_login() 
     victim
         .step(denial.as_str())
         .await
-        .answer
+        .response
         .rejected(400, "login_mismatch");
     // The attacker's login is still pending: its own browser completes it.
-    attacker.step(callback.as_str()).await.answer.ok();
+    attacker.step(callback.as_str()).await.response.ok();
 }
 
 #[tokio::test]
@@ -113,11 +113,11 @@ async fn a_cookie_of_another_login_is_rejected() {
     let mixed = other
         .decide_and_follow(&second, "ada", Decision::Allow)
         .await;
-    mixed.answer.rejected(400, "login_mismatch");
+    mixed.response.rejected(400, "login_mismatch");
     browser
         .decide_and_follow(&first, "ada", Decision::Allow)
         .await
-        .answer
+        .response
         .ok();
 }
 
@@ -138,7 +138,7 @@ async fn two_tabs_at_once_both_complete() {
     browser
         .decide_and_follow(&redirect_tab, "lin", Decision::Allow)
         .await
-        .answer
+        .response
         .ok();
     browser
         .decide_and_follow(&first_tab, "grace", Decision::Allow)
@@ -177,7 +177,7 @@ async fn only_the_cookie_set_by_the_confirmation_completes() {
     let back = early
         .decide_and_follow(&provider, "ada", Decision::Allow)
         .await;
-    back.answer.rejected(400, "login_mismatch");
+    back.response.rejected(400, "login_mismatch");
 }
 
 #[tokio::test]
@@ -189,7 +189,7 @@ async fn an_iss_of_another_provider_is_rejected() {
     let back = browser
         .decide_and_follow(&provider, "ada", Decision::Allow)
         .await;
-    back.answer.rejected(400, "login_mismatch");
+    back.response.rejected(400, "login_mismatch");
     assert_eq!(
         stack.provider_counts().await["token"],
         0,
@@ -290,7 +290,7 @@ async fn a_planted_code_does_not_complete_an_unconfirmed_login() {
     victim
         .step(&planted)
         .await
-        .answer
+        .response
         .rejected(400, "login_mismatch");
     assert_eq!(check(&client, &begun.token).await["status"], "pending");
     assert_eq!(stack.provider_counts().await["token"], 0);
@@ -309,9 +309,9 @@ async fn a_redirect_login_has_no_page_to_lure_a_victim_to() {
         let mut victim = Browser::default();
         let page = victim.step(&stack.url(&target)).await;
         assert!(
-            page.answer.status.is_client_error(),
+            page.response.status.is_client_error(),
             "{target}: {}",
-            page.answer.summary()
+            page.response.summary()
         );
         assert!(
             victim.cookies().is_empty(),

@@ -42,7 +42,7 @@ async fn forged_callbacks_from_one_address_are_limited() {
     let mut refused = None;
     for _ in 0..300 {
         let (callback, cookie) = begin(&stack, "192.0.2.1").await;
-        let answer = stack
+        let response = stack
             .client()
             .get(&callback)
             .unsigned()
@@ -50,11 +50,11 @@ async fn forged_callbacks_from_one_address_are_limited() {
             .header("Cookie", &cookie)
             .send()
             .await;
-        if answer.status == 429 {
-            refused = Some(answer);
+        if response.status == 429 {
+            refused = Some(response);
             break;
         }
-        assert_eq!(answer.status, 502, "{}", answer.summary());
+        assert_eq!(response.status, 502, "{}", response.summary());
     }
     let refused = refused.expect("a limit is on by default");
     refused.problem(429, "rate_limited");
@@ -110,9 +110,9 @@ async fn an_application_over_its_login_limit_gets_retry_after() {
     for _ in 0..3 {
         begin_polling(&client).await;
     }
-    let answer = client.post("/login").signed().send().await;
-    answer.problem(429, "rate_limited");
-    assert_eq!(answer.header("retry-after"), Some("1"));
+    let response = client.post("/login").signed().send().await;
+    response.problem(429, "rate_limited");
+    assert_eq!(response.header("retry-after"), Some("1"));
     // Logins that browsers begin do not count.
     log_in_by_redirect(&client, "ada").await;
 }

@@ -23,9 +23,9 @@ mod forwarding;
 // Strict HTTP parsing, limits and timeouts.
 mod strictness;
 // Answers of backends, as clients receive them.
-mod answers;
-// Malformed and hostile answers of backends.
-mod hostile_answers;
+mod responses;
+// Malformed and hostile responses of backends.
+mod hostile_responses;
 // Reuse of idle connections to backends.
 mod idle_connections;
 // TLS to backends.
@@ -50,8 +50,8 @@ mod rate_limits;
 mod metrics_requests;
 // The access line of a rejected request: the reason and the client.
 mod rejection_log;
-// A client that does not read its answers.
-mod unread_answers;
+// A client that does not read its responses.
+mod unread_responses;
 
 // The whole installation.
 

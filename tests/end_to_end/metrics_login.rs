@@ -82,7 +82,7 @@ async fn logins_are_counted_by_mode_and_outcome() {
     let failed = browser
         .decide_and_follow(&provider, "profile-500", Decision::Allow)
         .await;
-    failed.answer.rejected(502, "provider_failed");
+    failed.response.rejected(502, "provider_failed");
 
     let v1 = scrape(&stack, Program::V1).await;
     assert_eq!(logins(&v1, "polling", "success"), (4.0, 2.0));
@@ -116,7 +116,7 @@ async fn logins_are_counted_by_mode_and_outcome() {
 }
 
 #[tokio::test]
-async fn a_call_that_the_provider_does_not_answer_is_in_flight_and_then_a_timeout() {
+async fn a_call_without_a_response_is_in_flight_and_then_a_timeout() {
     let stack = builder().start().await;
     let mut browser = Browser::default();
     let provider = browser.open(&stack.url("/login")).await;
@@ -130,7 +130,10 @@ async fn a_call_that_the_provider_does_not_answer_is_in_flight_and_then_a_timeou
         (v1.value("signpost_provider_calls_in_flight", &[]) == Some(1.0)).then_some(())
     })
     .await;
-    slow.await.unwrap().answer.rejected(504, "provider_timeout");
+    slow.await
+        .unwrap()
+        .response
+        .rejected(504, "provider_timeout");
     let v1 = scrape(&stack, Program::V1).await;
     assert_eq!(calls(&v1, "token", "timeout"), 1.0);
     assert_eq!(logins(&v1, "redirect", "provider_timeout"), (1.0, 1.0));
@@ -166,8 +169,8 @@ async fn one_process_counts_all_versions_apart() {
     let client = stack.client();
     log_in_by_polling(&client, "ada").await;
     for _ in 0..3 {
-        let answer = client.get("/user").version("v2").send().await;
-        answer.problem(401, "authorization_missing");
+        let response = client.get("/user").version("v2").send().await;
+        response.problem(401, "authorization_missing");
     }
     // No path of a client becomes a label.
     let unknown = client.get("/no-such-path").version("v2").signed();
@@ -224,9 +227,9 @@ async fn only_the_management_listener_shows_metrics() {
                 "not found; available: /healthz, /readyz, /metrics\n",
             ),
         ] {
-            let answer = get(path).await;
-            assert_eq!(answer.status, status, "{path}");
-            assert_eq!(answer.text(), body, "{path}");
+            let response = get(path).await;
+            assert_eq!(response.status, status, "{path}");
+            assert_eq!(response.text(), body, "{path}");
         }
         // The address for the gateway has neither the metrics nor a way to them.
         let own = stack.addresses().of(program);
@@ -318,21 +321,21 @@ async fn floods_of_connections_do_not_keep_operators_out() {
     drop(opened);
     until("a scrape after the flood", || async {
         let url = format!("http://{management}/metrics");
-        let answer = reqwest::get(url).await.ok()?;
-        answer.status().is_success().then_some(())
+        let response = reqwest::get(url).await.ok()?;
+        response.status().is_success().then_some(())
     })
     .await;
 }
 
 #[tokio::test]
-async fn the_listener_answers_during_a_graceful_stop() {
+async fn the_listener_responds_during_a_graceful_stop() {
     let shutdown = "[shutdown]\ndrain_delay_seconds = 60";
     let mut stack = builder().backends(shutdown).start().await;
     let management = stack.addresses().management_of(Program::V1);
     stack.running(Program::V1).terminate();
     let stopping = until("the stop", || async {
-        let answer = fetch(&format!("http://{management}/readyz")).await;
-        (answer.status == 503).then_some(answer)
+        let response = fetch(&format!("http://{management}/readyz")).await;
+        (response.status == 503).then_some(response)
     })
     .await;
     assert_eq!(stopping.text(), "stopping\n");

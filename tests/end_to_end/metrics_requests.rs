@@ -37,10 +37,10 @@ impl Tally {
         *self.0.entry(labels).or_default() += 1.0;
     }
 
-    /// Sends a call, and counts its answer.
+    /// Sends a call, and counts its response.
     async fn send(&mut self, call: Call<'_>, status: u16, labels: Labels) {
-        let answer = call.send().await;
-        assert_eq!(answer.status, status, "{}", answer.text());
+        let response = call.send().await;
+        assert_eq!(response.status, status, "{}", response.text());
         self.add(labels);
     }
 
@@ -134,8 +134,8 @@ async fn send_successes(stack: &Stack, tally: &mut Tally) {
     tally.send(callback, 200, labels).await;
     let http2 = Http2Client::open(stack.addresses().gateway).await;
     for _ in 0..3 {
-        let answer = http2.send(&signed(&client).version("v2")).await.unwrap();
-        assert_eq!(answer.status, 200);
+        let response = http2.send(&signed(&client).version("v2")).await.unwrap();
+        assert_eq!(response.status, 200);
         tally.add(v2);
     }
     let missing = client.get("/x").param("a", "1").without_sign();
@@ -168,12 +168,12 @@ async fn send_rejected(stack: &Stack, tally: &mut Tally) {
     // Not HTTP.
     let mut connection = stack.raw().await;
     connection.send(b"GARBAGE\r\n\r\n").await;
-    assert_eq!(connection.answer().await.unwrap().status, 400);
+    assert_eq!(connection.response().await.unwrap().status, 400);
     tally.add(rejected(""));
 }
 
 /// A preflight, and requests to the listener that redirects: the gateway answers them before they have a version.
-async fn send_answered(stack: &Stack, redirecting: SocketAddr, tally: &mut Tally) {
+async fn send_all(stack: &Stack, redirecting: SocketAddr, tally: &mut Tally) {
     let mut connection = stack.raw().await;
     let preflight = [
         "Origin: https://app.example.com",
@@ -181,12 +181,12 @@ async fn send_answered(stack: &Stack, redirecting: SocketAddr, tally: &mut Tally
     ];
     let preflight = request("OPTIONS", "/x", &preflight, b"");
     connection.send(&preflight).await;
-    assert_eq!(connection.answer().await.unwrap().status, 204);
+    assert_eq!(connection.response().await.unwrap().status, 204);
     tally.add(["", "", "2xx", ""]);
     let mut connection = RawConnection::open(redirecting).await;
     for _ in 0..REDIRECTED {
         connection.send(&request("GET", "/x", &[], b"")).await;
-        assert_eq!(connection.answer().await.unwrap().status, 308);
+        assert_eq!(connection.response().await.unwrap().status, 308);
         tally.add(["", "", "3xx", ""]);
     }
 }
@@ -203,11 +203,11 @@ async fn send_failing(stack: &Stack, backend: &RecordingBackend, tally: &mut Tal
         });
         tally.send(post(), 409, labels("4xx", counted)).await;
     }
-    backend.behave(Behaviour::answering(Delivery::HangUp));
+    backend.behave(Behaviour::responding(Delivery::HangUp));
     let failed = labels("5xx", "backend_unreachable");
     tally.send(post(), 502, failed).await;
-    // The client leaves before an answer.
-    backend.behave(Behaviour::answering(Delivery::Never));
+    // The client leaves before a response.
+    backend.behave(Behaviour::responding(Delivery::Never));
     let before = backend.requests().len();
     let mut connection = stack.raw().await;
     let version = ["Acme-X-Version: v2"];
@@ -234,7 +234,7 @@ async fn counts_are_what_the_clients_counted() {
     })
     .await;
     let mut tally = Tally::default();
-    send_answered(&stack, redirecting, &mut tally).await;
+    send_all(&stack, redirecting, &mut tally).await;
     send_successes(&stack, &mut tally).await;
     send_rejected(&stack, &mut tally).await;
     send_failing(&stack, &backend, &mut tally).await;
@@ -301,7 +301,7 @@ async fn the_gateways_own_time_is_without_the_wait_for_the_form() {
     connection
         .send(&request("POST", "/x", &headers, b"a=1"))
         .await;
-    assert_eq!(connection.answer().await.unwrap().status, 408);
+    assert_eq!(connection.response().await.unwrap().status, 408);
     let scrape = scrape_with(&stack, 1.0).await;
     let whole = scrape.sum("signpost_request_duration_seconds_sum", &[]);
     let own = scrape.sum("signpost_gateway_duration_seconds_sum", &[]);

@@ -51,7 +51,7 @@ async fn until_connections(stack: &Stack, negotiating: f64, active: f64, idle: f
 
 async fn gets(connection: &mut RawConnection, status: u16) {
     connection.send(&request("GET", "/x", &[], b"")).await;
-    assert_eq!(connection.answer().await.unwrap().status, status);
+    assert_eq!(connection.response().await.unwrap().status, status);
 }
 
 #[tokio::test]
@@ -70,7 +70,7 @@ async fn connections_are_negotiating_active_or_idle() {
     let builder = Stack::builder().gateway(&listeners);
     let stack = builder.in_front_of(&backend).start().await;
     until_connections(&stack, 0.0, 0.0, 0.0).await;
-    // A client that says nothing, one in the middle of its head, one that has had its answer.
+    // A client that says nothing, one in the middle of its head, one that has had its response.
     let mut silent = stack.raw().await;
     let mut partial = stack.raw().await;
     // So many bytes that the smallest rate does not matter here.
@@ -80,7 +80,7 @@ async fn connections_are_negotiating_active_or_idle() {
     gets(&mut served, 200).await;
     let handshake = RawConnection::open(tls).await;
     until_connections(&stack, 1.0, 1.0, 2.0).await;
-    backend.behave(Behaviour::answering(Delivery::Never));
+    backend.behave(Behaviour::responding(Delivery::Never));
     served.send(&request("GET", "/x", &[], b"")).await;
     until_connections(&stack, 1.0, 2.0, 1.0).await;
     // Two streams of one connection.
@@ -196,8 +196,8 @@ async fn a_backend_that_is_down_is_unhealthy_retried_and_counted() {
     }
     let client = stack.client();
     // A request in flight.
-    other.behave(Behaviour::answering(Delivery::Never));
-    one.behave(Behaviour::answering(Delivery::Never));
+    other.behave(Behaviour::responding(Delivery::Never));
+    one.behave(Behaviour::responding(Delivery::Never));
     let waiting = tokio::spawn(async move { client.get("/x").try_send().await.map(drop) });
     until("a request in flight", || async {
         let scrape = scrape(&stack).await;
@@ -293,14 +293,14 @@ async fn an_ejection_is_counted_once_and_failures_by_their_cause() {
         &[("result", "failed")],
     );
     assert_eq!(failed, scrape.value(name, &labels), "{}", scrape.text());
-    // The answer breaks off: no retry, and one failure more.
-    up.behave(Behaviour::answering(Delivery::BreakOff));
+    // The response breaks off: no retry, and one failure more.
+    up.behave(Behaviour::responding(Delivery::BreakOff));
     assert!(stack.client().get("/x").try_send().await.is_err());
     let reset = (name, &[("backend", "v1"), ("cause", "reset")][..], 1.0);
     until_shown(&stack, &[reset]).await;
     up.behave(Behaviour::verbatim("HTTP/1.1 200 OK\r\nbad\r\n\r\n"));
-    let answer = stack.client().post("/x").param("a", "1").send().await;
-    answer.problem(502, "backend_unreachable");
+    let response = stack.client().post("/x").param("a", "1").send().await;
+    response.problem(502, "backend_unreachable");
     let malformed = (name, &[("backend", "v1"), ("cause", "malformed")][..], 1.0);
     until_shown(&stack, &[reset, malformed]).await;
 }
@@ -404,8 +404,8 @@ async fn limited_requests_and_keys_with_a_debt_are_shown() {
     let requests = "signpost_rate_limited_total";
     until_shown(&stack, &[keys("app", 0.0), keys("unsigned", 0.0)]).await;
     until("a limited request", || async {
-        let answer = client.get("/x").param("a", "1").send().await;
-        (answer.status == 429).then_some(())
+        let response = client.get("/x").param("a", "1").send().await;
+        (response.status == 429).then_some(())
     })
     .await;
     until_shown(
@@ -414,8 +414,8 @@ async fn limited_requests_and_keys_with_a_debt_are_shown() {
     )
     .await;
     until("a limited request", || async {
-        let answer = fetch(&stack.url("/login?state=v1.x&code=y")).await;
-        (answer.status == 429).then_some(())
+        let response = fetch(&stack.url("/login?state=v1.x&code=y")).await;
+        (response.status == 429).then_some(())
     })
     .await;
     let unsigned = (requests, &[("limit", "unsigned")][..], 1.0);
@@ -500,8 +500,8 @@ async fn lookups_of_applications_are_hits_and_misses() {
     // Unknown idents are cached, too.
     let unknown = client.with_app("nobody");
     for _ in 0..2 {
-        let answer = unknown.get("/x").param("a", "1").send().await;
-        answer.problem(404, "app_not_found");
+        let response = unknown.get("/x").param("a", "1").send().await;
+        response.problem(404, "app_not_found");
     }
     until_shown(&stack, &[lookups("hit", 11.0), lookups("miss", 2.0)]).await;
 }

@@ -102,8 +102,8 @@ async fn a_mixed_load_leaves_nothing_behind() {
 
     // The gateway still uses both addresses; it may retry the one that was down a moment later.
     until("both addresses to serve", || async {
-        let answer = client.post("/last").param("a", "1").send().await;
-        assert_eq!(answer.status, 200);
+        let response = client.post("/last").param("a", "1").send().await;
+        assert_eq!(response.status, 200);
         let serves = |backend: &ScriptedBackend| {
             let arrivals = backend.arrivals();
             arrivals.iter().any(|arrival| arrival.target == "/last")
@@ -121,8 +121,8 @@ async fn a_mixed_load_leaves_nothing_behind() {
     let _again = ScriptedBackend::start_at(addresses[1]).await;
     let client = stack.client();
     until("the gateway to serve again", || async {
-        let answer = client.get("/again").send().await;
-        (answer.status == 200).then_some(())
+        let response = client.get("/again").send().await;
+        (response.status == 200).then_some(())
     })
     .await;
 }
@@ -142,7 +142,7 @@ async fn start(backends: [SocketAddr; 2]) -> Stack {
 
 /// `/slow` takes a while, `/large` is large.
 fn prepare(backend: &ScriptedBackend) {
-    let answer = |pace, body: &str| Script {
+    let response = |pace, body: &str| Script {
         bytes: format!(
             "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}",
             body.len()
@@ -152,8 +152,8 @@ fn prepare(backend: &ScriptedBackend) {
         start: Start::AfterRequest,
         ending: Ending::Open,
     };
-    backend.script("/slow", answer(Pace::SingleBytes, "slow"));
-    backend.script("/large", answer(Pace::AtOnce, &"x".repeat(LARGE)));
+    backend.script("/slow", response(Pace::SingleBytes, "slow"));
+    backend.script("/large", response(Pace::AtOnce, &"x".repeat(LARGE)));
 }
 
 fn descriptors(process: u32) -> usize {
@@ -170,7 +170,7 @@ struct Load {
 #[derive(Default)]
 struct Record {
     exchanges: usize,
-    /// In the head, in the form, while waiting for the answer, in its body.
+    /// In the head, in the form, while waiting for the response, in its body.
     aborted: [usize; 4],
     failures: Vec<Failure>,
 }
@@ -178,7 +178,7 @@ struct Record {
 struct Failure {
     start: Instant,
     end: Instant,
-    /// Whether it is an answer for a backend that is down: 502, 503 or 504, with a code.
+    /// Whether it is a response for a backend that is down: 502, 503 or 504, with a code.
     is_problem: bool,
     what: String,
 }
@@ -257,16 +257,16 @@ impl Client {
         let (target, _) = call.parts();
         let start = Instant::now();
         connection.send(&call.bytes(&[])).await;
-        let answer = connection.answer().await;
+        let response = connection.response().await;
         self.record.exchanges += 1;
         let is_right = |status: u16, body: &[u8]| status == 200 && body == target.as_bytes();
-        match answer {
-            Some(answer) if is_right(answer.status, &answer.body) => {}
+        match response {
+            Some(response) if is_right(response.status, &response.body) => {}
             other => self.record.failures.push(Failure {
                 start,
                 end: Instant::now(),
-                is_problem: other.as_ref().is_some_and(|answer| {
-                    matches!(answer.status, 502..=504) && answer.code().is_some()
+                is_problem: other.as_ref().is_some_and(|response| {
+                    matches!(response.status, 502..=504) && response.code().is_some()
                 }),
                 what: format!("{target}: {other:?}"),
             }),
@@ -282,7 +282,7 @@ impl Client {
         }
     }
 
-    /// Disconnects in the middle of a request or of its answer.
+    /// Disconnects in the middle of a request or of its response.
     async fn abort(&mut self, kind: usize) {
         let mut connection = RawConnection::open(self.gateway).await;
         match kind {

@@ -46,16 +46,16 @@ async fn assert_head_timeout(address: SocketAddr, path: &str) {
     unfinished.send(b"GET / HTTP/1.1\r\nHost:").await;
     let mut second = RawConnection::open(address).await;
     second.send(&health_check(path)).await;
-    assert_eq!(second.answer().await.unwrap().status, 200);
+    assert_eq!(second.response().await.unwrap().status, 200);
     second.send(b"GET / HTTP/1.1\r\nHost:").await;
     // Idle after a request.
     let mut idle = RawConnection::open(address).await;
     idle.send(&health_check(path)).await;
-    assert_eq!(idle.answer().await.unwrap().status, 200);
+    assert_eq!(idle.response().await.unwrap().status, 200);
     assert!(silent.is_closed().await);
     for connection in [&mut unfinished, &mut second] {
-        let answers = connection.answers_until_close().await;
-        let statuses: Vec<_> = answers.iter().map(|answer| answer.status).collect();
+        let responses = connection.responses_until_close().await;
+        let statuses: Vec<_> = responses.iter().map(|response| response.status).collect();
         assert_eq!(statuses, [408]);
     }
     assert!(idle.is_closed().await);
@@ -74,11 +74,11 @@ async fn a_backend_rejects_a_body_that_does_not_arrive_in_time() {
     connection
         .send(&request("POST", "/login", &headers, b"a=1"))
         .await;
-    let answers = connection.answers_until_close().await;
-    assert_eq!(answers.len(), 1, "{answers:?}");
-    assert_eq!(answers[0].status, 408);
-    assert_eq!(answers[0].code().as_deref(), Some("request_timeout"));
-    assert_eq!(answers[0].header("connection"), Some("close"));
+    let responses = connection.responses_until_close().await;
+    assert_eq!(responses.len(), 1, "{responses:?}");
+    assert_eq!(responses[0].status, 408);
+    assert_eq!(responses[0].code().as_deref(), Some("request_timeout"));
+    assert_eq!(responses[0].header("connection"), Some("close"));
     assert!(start.elapsed() < MAX_DURATION, "{:?}", start.elapsed());
 }
 
@@ -97,10 +97,10 @@ async fn the_secret_is_checked_before_the_body() {
     connection
         .send(&request("POST", "/login", &headers, b""))
         .await;
-    let answer = connection.answer().await.unwrap();
+    let response = connection.response().await.unwrap();
     assert!(start.elapsed() < MAX_DURATION, "{:?}", start.elapsed());
-    assert_eq!(answer.code().as_deref(), Some("gateway_required"));
-    assert_eq!(answer.header("connection"), Some("close"));
+    assert_eq!(response.code().as_deref(), Some("gateway_required"));
+    assert_eq!(response.header("connection"), Some("close"));
 }
 
 #[tokio::test]
@@ -135,10 +135,10 @@ async fn assert_connection_limit(address: SocketAddr, limit: usize) {
         connection.send(b"GET /x HTTP/1.1\r\n").await;
         open.push(connection);
     }
-    let answer = async |path: &str| {
+    let response = async |path: &str| {
         let mut connection = RawConnection::open(address).await;
         connection.send(&health_check(path)).await;
-        connection.answer().await.map(|answer| answer.status)
+        connection.response().await.map(|response| response.status)
     };
     let mut closed = Vec::new();
     for _ in 0..20 {
@@ -147,7 +147,7 @@ async fn assert_connection_limit(address: SocketAddr, limit: usize) {
         closed.push(connection);
     }
     for path in ["/healthz", "/readyz"] {
-        assert_eq!(answer(path).await, Some(200), "{path}");
+        assert_eq!(response(path).await, Some(200), "{path}");
     }
     for _ in 0..50 {
         closed.push(RawConnection::open(address).await);
@@ -156,7 +156,7 @@ async fn assert_connection_limit(address: SocketAddr, limit: usize) {
         assert!(connection.is_closed().await);
     }
     drop(open);
-    until("room for a connection", || async { answer("/x").await }).await;
+    until("room for a connection", || async { response("/x").await }).await;
 }
 
 /// Connections in the pools of a gateway's threads could otherwise use up the limit, while other threads have none. #22
@@ -170,7 +170,7 @@ async fn the_longest_idle_connection_makes_room_for_a_new_one() {
     for _ in 0..40 {
         let mut connection = RawConnection::open(stack.addresses().v1).await;
         connection.send(&request("GET", "/healthz", &[], b"")).await;
-        assert_eq!(connection.answer().await.unwrap().status, 200);
+        assert_eq!(connection.response().await.unwrap().status, 200);
         idle.push(connection);
     }
     for mut closed in idle.drain(..36) {
@@ -184,7 +184,7 @@ async fn the_longest_idle_connection_makes_room_for_a_new_one() {
 const DESCRIPTORS: u32 = 256;
 
 #[tokio::test]
-async fn a_gateway_out_of_descriptors_answers_health_checks() {
+async fn a_gateway_out_of_descriptors_responds_to_health_checks() {
     let (mut stack, _backend) = Stack::recording().await;
     stack
         .restart_with_descriptors(Program::Gateway, DESCRIPTORS)
@@ -195,8 +195,8 @@ async fn a_gateway_out_of_descriptors_answers_health_checks() {
         let mut longest = Duration::ZERO;
         for _ in 0..100 {
             let start = Instant::now();
-            let answer = http_client_without_keep_alive().get(&healthz).send();
-            assert_eq!(answer.await.unwrap().status(), 200);
+            let response = http_client_without_keep_alive().get(&healthz).send();
+            assert_eq!(response.await.unwrap().status(), 200);
             longest = longest.max(start.elapsed());
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -217,8 +217,8 @@ async fn a_gateway_out_of_descriptors_answers_health_checks() {
     until("a request to be served", || async {
         let mut connection = stack.raw().await;
         connection.send(&request("GET", "/x", &[], b"")).await;
-        let answer = connection.answer().await?;
-        (answer.status == 200).then_some(())
+        let response = connection.response().await?;
+        (response.status == 200).then_some(())
     })
     .await;
 }

@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use end_to_end::{
-    answer::Answer,
     browser::Decision,
     logins::{begin_polling, check, confirm_polling, credential, log_in_by_polling},
     program::Program,
+    response::Response,
     stack::Stack,
     waiting::until,
 };
@@ -48,9 +48,9 @@ async fn a_person_logs_in_while_the_client_polls() {
     let done = browser
         .decide_and_follow(&provider, "grace", Decision::Allow)
         .await;
-    assert_eq!(done.answer.status, 200);
+    assert_eq!(done.response.status, 200);
     assert!(
-        done.answer
+        done.response
             .header("content-type")
             .unwrap()
             .starts_with("text/html")
@@ -100,7 +100,7 @@ async fn a_person_logs_in_while_the_client_polls() {
 }
 
 #[tokio::test]
-async fn wait_delays_the_answer_until_the_status_changes() {
+async fn wait_delays_the_response_until_the_status_changes() {
     let stack = Stack::start().await;
     let client = stack.client();
     let begun = begin_polling(&client).await;
@@ -114,8 +114,13 @@ async fn wait_delays_the_answer_until_the_status_changes() {
     browser
         .decide_and_follow(&provider, "ada", Decision::Allow)
         .await;
-    let answer = waiting.await.unwrap();
-    assert_eq!(answer.ok()["status"], "complete", "{}", answer.summary());
+    let response = waiting.await.unwrap();
+    assert_eq!(
+        response.ok()["status"],
+        "complete",
+        "{}",
+        response.summary()
+    );
     // The change ended the wait, not its time.
     assert!(start.elapsed() < Duration::from_secs(25));
 }
@@ -150,7 +155,7 @@ fn check_in_background(
     version: &'static str,
     token: &str,
     wait: &'static str,
-) -> JoinHandle<Answer> {
+) -> JoinHandle<Response> {
     let (client, token) = (stack.client(), token.to_owned());
     tokio::spawn(async move {
         let call = client
@@ -180,7 +185,7 @@ async fn deny_fails_the_login() {
         .await;
     assert!(
         denied
-            .answer
+            .response
             .header("content-type")
             .unwrap()
             .starts_with("text/html")
@@ -242,7 +247,7 @@ async fn a_backend_restart_keeps_sessions_and_pending_logins() {
     let done = browser
         .decide_and_follow(&provider, "ada", Decision::Allow)
         .await;
-    assert_eq!(done.answer.status, 200, "{}", done.text());
+    assert_eq!(done.response.status, 200, "{}", done.text());
     stack.restart(Program::V1).await;
     stack.restart(Program::V2).await;
     let checked = check(&client, &begun.token).await;
@@ -284,11 +289,11 @@ async fn a_wrong_token_is_not_found() {
         if wrong == token {
             continue;
         }
-        let answer = client.post("/check").param("token", wrong).send().await;
+        let response = client.post("/check").param("token", wrong).send().await;
         assert!(
-            answer.status == 404 || (wrong.is_empty() && answer.status == 400),
+            response.status == 404 || (wrong.is_empty() && response.status == 400),
             "{wrong}: {}",
-            answer.summary()
+            response.summary()
         );
     }
     client
@@ -328,7 +333,7 @@ async fn a_login_whose_account_cannot_be_stored_fails_at_once() {
     let seen = browser
         .decide_and_follow(&provider, "ada", Decision::Allow)
         .await;
-    assert_eq!(seen.answer.status, 503);
+    assert_eq!(seen.response.status, 503);
     let failed = check(&client, &begun.token).await;
     assert_eq!(
         (&failed["status"], &failed["reason"]),

@@ -22,8 +22,8 @@ async fn the_page_is_in_the_browsers_language() {
         let page = Browser::with_language(accept)
             .open(&begun.authorize_url)
             .await;
-        assert_eq!(page.answer.status, 200);
-        assert_eq!(page.answer.header("content-language"), Some(language));
+        assert_eq!(page.response.status, 200);
+        assert_eq!(page.response.header("content-language"), Some(language));
         assert!(
             page.text().contains(&format!("lang=\"{language}\"")),
             "{}",
@@ -49,8 +49,8 @@ async fn a_whole_login_in_two_languages() {
         let done = browser
             .decide_and_follow(&provider, "lin", Decision::Allow)
             .await;
-        assert_eq!(done.answer.status, 200, "{}", done.text());
-        assert_eq!(done.answer.header("content-language"), Some(accept));
+        assert_eq!(done.response.status, 200, "{}", done.text());
+        assert_eq!(done.response.header("content-language"), Some(accept));
         assert_eq!(check(&client, &begun.token).await["status"], "complete");
     }
 }
@@ -63,7 +63,7 @@ async fn pages_have_security_headers() {
     let page = browser.open(&begun.authorize_url).await;
     let unknown = browser.open(&stack.url("/login?state=v1.nope")).await;
     for page in [page, unknown] {
-        let policy = page.answer.header("content-security-policy").unwrap();
+        let policy = page.response.header("content-security-policy").unwrap();
         assert!(policy.contains("default-src 'none'"), "{policy}");
         assert!(policy.contains("frame-ancestors 'none'"), "{policy}");
         assert!(
@@ -71,11 +71,11 @@ async fn pages_have_security_headers() {
             "{policy}"
         );
         assert_eq!(
-            page.answer.header("x-content-type-options"),
+            page.response.header("x-content-type-options"),
             Some("nosniff")
         );
-        assert_eq!(page.answer.header("referrer-policy"), Some("no-referrer"));
-        assert_eq!(page.answer.header("cache-control"), Some("no-store"));
+        assert_eq!(page.response.header("referrer-policy"), Some("no-referrer"));
+        assert_eq!(page.response.header("cache-control"), Some("no-store"));
         assert!(!page.text().contains("<script"), "{}", page.text());
     }
 }

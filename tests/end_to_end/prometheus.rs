@@ -211,7 +211,7 @@ async fn prometheus_counts_what_the_clients_counted() {
     assert_eq!(counted, [CLIENTS * REQUESTS; 3]);
     assert_eq!(logging_in.await.unwrap(), [REQUESTS; 2]);
     let [good, forged, old] = counted.map(|count| count as f64);
-    // A request is counted after its answer, and scraped later still.
+    // A request is counted after its response, and scraped later still.
     let all = good + forged + old;
     until("a scrape after the last request", || async {
         let counted = prometheus.value("sum(signpost_requests_total)").await;

@@ -34,7 +34,7 @@ async fn every_fault_fails_a_redirect_login() {
                 start.elapsed()
             );
             let (status, code) = expected(&user.name);
-            failed.answer.rejected(status, code);
+            failed.response.rejected(status, code);
         });
     }
     tasks.join_all().await;
@@ -60,7 +60,7 @@ async fn every_fault_fails_a_polling_login() {
             let page = browser
                 .decide_and_follow(&provider, &user.name, Decision::Allow)
                 .await;
-            let media = page.answer.header("content-type").unwrap();
+            let media = page.response.header("content-type").unwrap();
             assert!(media.starts_with("text/html"), "{}: {media}", user.name);
             let failed = check(&client, &begun.token).await;
             assert_eq!(failed["status"], "failed", "{}: {failed}", user.name);
@@ -98,7 +98,7 @@ async fn an_unreachable_provider_fails_the_login() {
     browser
         .follow(back)
         .await
-        .answer
+        .response
         .rejected(502, "provider_failed");
     // Once the provider is back, logins succeed.
     stack.restart(Program::Provider).await;
@@ -119,7 +119,7 @@ async fn a_fault_redirects_to_return_to_with_an_error() {
         .decide_and_follow(&provider, "profile-500", Decision::Allow)
         .await;
     assert_eq!(
-        back.answer.location(),
+        back.response.location(),
         "https://app.example/done?error=provider_failed"
     );
 }
@@ -148,7 +148,7 @@ async fn a_slow_provider_delays_no_other_login() {
     waiting
         .await
         .unwrap()
-        .answer
+        .response
         .rejected(504, "provider_timeout");
 }
 
@@ -172,7 +172,7 @@ async fn two_provider_calls_share_one_deadline() {
     let failed = browser
         .decide_and_follow(&provider, "both-slow", Decision::Allow)
         .await;
-    failed.answer.rejected(504, "provider_timeout");
+    failed.response.rejected(504, "provider_timeout");
     assert!(
         start.elapsed() < Duration::from_secs(12),
         "{:?}",

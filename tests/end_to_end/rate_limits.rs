@@ -5,10 +5,10 @@ mod shared;
 use std::{net::SocketAddr, time::Duration};
 
 use end_to_end::{
-    answer::Answer,
     program::Program,
-    raw_connection::{RawAnswer, RawConnection, request},
+    raw_connection::{RawConnection, RawResponse, request},
     recording_backend::RecordingBackend,
+    response::Response,
     signed_client::{Call, SignedClient},
     stack::{Stack, StackBuilder},
     waiting::within,
@@ -43,20 +43,20 @@ fn signed<'c>(client: &'c SignedClient, path: &str) -> Call<'c> {
 }
 
 /// Sends signed requests until one is rejected, and returns that.
-async fn flood(client: &SignedClient, path: &str) -> Answer {
+async fn flood(client: &SignedClient, path: &str) -> Response {
     for _ in 0..FLOOD {
-        let answer = signed(client, path).send().await;
-        if answer.status == 429 {
-            return answer;
+        let response = signed(client, path).send().await;
+        if response.status == 429 {
+            return response;
         }
-        assert_eq!(answer.status, 200, "{}", answer.text());
+        assert_eq!(response.status, 200, "{}", response.text());
     }
     panic!("{FLOOD} requests were served");
 }
 
 /// The number behind a parameter of the first item of a header, for example `r` in `"app";r=4;t=1`.
-fn number(answer: &Answer, header: &str, parameter: &str) -> u64 {
-    let value = answer
+fn number(response: &Response, header: &str, parameter: &str) -> u64 {
+    let value = response
         .header(header)
         .unwrap_or_else(|| panic!("no {header}"));
     let prefix = format!("{parameter}=");
@@ -126,15 +126,18 @@ async fn requests_that_anyone_can_send_do_not_use_up_an_applications_share() {
         forged.problem(403, "sign_mismatch");
         assert_eq!(forged.header("ratelimit"), None);
     }
-    let answer = signed(&client, "/x").send().await;
+    let response = signed(&client, "/x").send().await;
     assert_eq!(
-        (answer.status.as_u16(), number(&answer, "ratelimit", "r")),
+        (
+            response.status.as_u16(),
+            number(&response, "ratelimit", "r")
+        ),
         (200, 4)
     );
 }
 
 #[tokio::test]
-async fn an_answer_of_the_gateway_itself_has_the_headers_of_a_counted_request() {
+async fn a_response_of_the_gateway_itself_has_the_headers_of_a_counted_request() {
     let (stack, _backend) = single(&format!("unknown = 'reject'\n{APPLICATION}")).await;
     let client = stack.client();
     let rejected = signed(&client, "/x").version("v9").send().await;
@@ -147,9 +150,9 @@ async fn nothing_is_limited_by_default() {
     let (stack, _backend) = single("").await;
     let client = stack.client();
     for _ in 0..FLOOD {
-        let answer = signed(&client, "/x").send().await;
+        let response = signed(&client, "/x").send().await;
         assert_eq!(
-            (answer.status.as_u16(), answer.header("ratelimit")),
+            (response.status.as_u16(), response.header("ratelimit")),
             (200, None)
         );
     }
@@ -160,16 +163,16 @@ fn from_client(client: &str, target: &str) -> Vec<u8> {
     request("GET", target, &[&line], b"")
 }
 
-async fn answer(connection: &mut RawConnection, bytes: &[u8]) -> RawAnswer {
+async fn response(connection: &mut RawConnection, bytes: &[u8]) -> RawResponse {
     connection.send(bytes).await;
-    connection.answer().await.unwrap()
+    connection.response().await.unwrap()
 }
 
-async fn flood_from(connection: &mut RawConnection, client: &str, target: &str) -> RawAnswer {
+async fn flood_from(connection: &mut RawConnection, client: &str, target: &str) -> RawResponse {
     for _ in 0..FLOOD {
-        let answer = answer(connection, &from_client(client, target)).await;
-        if answer.status == 429 {
-            return answer;
+        let response = response(connection, &from_client(client, target)).await;
+        if response.status == 429 {
+            return response;
         }
     }
     panic!("{FLOOD} requests of {client} were served");
@@ -198,13 +201,16 @@ async fn each_client_address_behind_a_trusted_proxy_has_its_own_limit() {
     let client = stack.client();
     let call =
         |address: &str| signed(&client, "/x").bytes(&[&format!("X-Forwarded-For: {address}")]);
-    assert_eq!(answer(&mut proxy, &call("198.51.100.1")).await.status, 429);
-    let served = answer(&mut proxy, &call("198.51.100.2")).await;
+    assert_eq!(
+        response(&mut proxy, &call("198.51.100.1")).await.status,
+        429
+    );
+    let served = response(&mut proxy, &call("198.51.100.2")).await;
     assert_eq!((served.status, served.header("ratelimit")), (200, None));
     // A /64 counts as one client; a /48 has four times as much.
     flood_from(&mut proxy, "2001:db8:0:1::1", "/x").await;
     assert_eq!(
-        answer(&mut proxy, &from_client("2001:db8:0:1::2", "/x"))
+        response(&mut proxy, &from_client("2001:db8:0:1::2", "/x"))
             .await
             .status,
         429
@@ -219,7 +225,7 @@ async fn each_client_address_behind_a_trusted_proxy_has_its_own_limit() {
     );
     // The method is checked before.
     let put = request("PUT", "/x", &["X-Forwarded-For: 198.51.100.1"], b"");
-    assert_eq!(answer(&mut proxy, &put).await.status, 405);
+    assert_eq!(response(&mut proxy, &put).await.status, 405);
 }
 
 #[tokio::test]
@@ -233,11 +239,11 @@ async fn a_path_is_limited_by_address() {
         Some("\"path\";q=3;w=3")
     );
     for target in ["/login/", "/x"] {
-        let other = answer(&mut proxy, &from_client("198.51.100.1", target)).await;
+        let other = response(&mut proxy, &from_client("198.51.100.1", target)).await;
         assert_eq!(other.status, 200, "{target}");
     }
     let other = from_client("198.51.100.2", "/login?state=v1.x&code=y");
-    assert_eq!(answer(&mut proxy, &other).await.status, 200);
+    assert_eq!(response(&mut proxy, &other).await.status, 200);
 }
 
 #[tokio::test]
@@ -283,8 +289,8 @@ async fn an_application_gets_a_rate_of_its_own_while_the_gateway_runs() {
     };
     let policy_becomes = async |expected: Option<&str>| {
         let seen = within(PROPAGATION_TIMEOUT, || async {
-            let answer = signed(&client, "/x").send().await;
-            (answer.header("ratelimit-policy") == expected).then_some(())
+            let response = signed(&client, "/x").send().await;
+            (response.header("ratelimit-policy") == expected).then_some(())
         });
         assert!(seen.await.is_some(), "{expected:?}");
     };
@@ -314,10 +320,10 @@ async fn every_limit_is_reloaded_and_debts_stay() {
     let (stack, _backend) = single("trusted_proxies = ['127.0.0.1']").await;
     let client = stack.client();
     let policy = async || {
-        let answer = signed(&client, "/x").send().await;
+        let response = signed(&client, "/x").send().await;
         (
-            answer.status.as_u16(),
-            answer.header("ratelimit-policy").map(str::to_owned),
+            response.status.as_u16(),
+            response.header("ratelimit-policy").map(str::to_owned),
         )
     };
     assert_eq!(policy().await, (200, None));
@@ -344,7 +350,7 @@ async fn every_limit_is_reloaded_and_debts_stay() {
         "[rate_limits.address]\nper_second = 1\nburst = 300\n",
     );
     assert_eq!(
-        answer(&mut proxy, &from_client("198.51.100.1", "/x"))
+        response(&mut proxy, &from_client("198.51.100.1", "/x"))
             .await
             .status,
         200
@@ -356,7 +362,7 @@ async fn every_limit_is_reloaded_and_debts_stay() {
     flood_from(&mut proxy, "198.51.100.1", "/y").await;
     reload(&stack, &by("application"));
     assert_eq!(
-        answer(&mut proxy, &from_client("198.51.100.1", "/y"))
+        response(&mut proxy, &from_client("198.51.100.1", "/y"))
             .await
             .status,
         200
@@ -393,8 +399,8 @@ async fn flood_of_addresses(gateway: SocketAddr, addresses: std::ops::Range<u32>
             .collect();
         connection.send(&bytes).await;
         for number in numbers {
-            let answer = connection.answer().await.unwrap();
-            assert_eq!(answer.status, 400, "{number}");
+            let response = connection.response().await.unwrap();
+            assert_eq!(response.status, 400, "{number}");
         }
     }
 }
@@ -418,7 +424,7 @@ async fn a_flood_of_addresses_takes_no_memory_and_gets_nobody_rejected() {
         "{before} KiB, then {after} KiB"
     );
     assert_eq!(
-        answer(&mut proxy, &from_client("198.51.100.2", "/x"))
+        response(&mut proxy, &from_client("198.51.100.2", "/x"))
             .await
             .status,
         200

@@ -1,9 +1,9 @@
 //! Logging in by redirect. CONTRACT 8.
 
 use end_to_end::{
-    answer::Answer,
     browser::{Browser, Decision, param},
     logins::{begin_polling, credential, log_in_by_redirect},
+    response::Response,
     stack::Stack,
     waiting::until,
 };
@@ -34,7 +34,7 @@ async fn a_person_logs_in() {
     let done = browser
         .decide_and_follow(&page, "ada", Decision::Allow)
         .await;
-    let login = done.answer.ok();
+    let login = done.response.ok();
     assert_eq!(login["created"], true, "{login}");
     assert_eq!(login["account"]["type"], "bitbucket");
     assert_eq!(login["expires_in"], 30 * 24 * 60 * 60);
@@ -44,8 +44,8 @@ async fn a_person_logs_in() {
         User::named("ada").unwrap().uuid(),
         "the provider's uuid, byte for byte"
     );
-    assert_eq!(done.answer.header("cache-control"), Some("no-store"));
-    assert_eq!(done.answer.header("referrer-policy"), Some("no-referrer"));
+    assert_eq!(done.response.header("cache-control"), Some("no-store"));
+    assert_eq!(done.response.header("referrer-policy"), Some("no-referrer"));
 
     let account = stack
         .client()
@@ -70,14 +70,14 @@ async fn the_login_cookie_has_its_attributes() {
         panic!("{:?}", browser.cookies())
     };
     assert_eq!((cookie.http_only(), cookie.secure()), (Some(true), None));
-    let line = begun.answer.header("set-cookie").unwrap();
+    let line = begun.response.header("set-cookie").unwrap();
     assert!(
         line.split("; ").any(|part| part == "SameSite=Lax"),
         "{line}"
     );
     assert_eq!(cookie.path(), Some("/login"));
     assert_eq!(cookie.max_age().unwrap().whole_seconds(), 600);
-    assert!(!begun.answer.location().contains(cookie.value()));
+    assert!(!begun.response.location().contains(cookie.value()));
 
     let https = "public_url = \"https://login.example\"";
     let stack = Stack::builder()
@@ -119,8 +119,8 @@ async fn return_to_receives_a_ticket() {
         Some("https://app.example/done?from=login&")
     );
     let ticket = param(&url, "ticket").unwrap();
-    assert_eq!(back.answer.header("cache-control"), Some("no-store"));
-    assert_eq!(back.answer.header("referrer-policy"), Some("no-referrer"));
+    assert_eq!(back.response.header("cache-control"), Some("no-store"));
+    assert_eq!(back.response.header("referrer-policy"), Some("no-referrer"));
 
     let login = client
         .post("/user/login")
@@ -181,7 +181,7 @@ async fn deny_ends_the_login() {
     let denied = browser
         .decide_and_follow(&provider, "ada", Decision::Deny)
         .await;
-    denied.answer.rejected(403, "login_denied");
+    denied.response.rejected(403, "login_denied");
 
     let url = client.login_url(&[("return_to", "https://app.example/done")]);
     let provider = browser.open(&url).await;
@@ -189,7 +189,7 @@ async fn deny_ends_the_login() {
         .decide_and_follow(&provider, "ada", Decision::Deny)
         .await;
     assert_eq!(
-        denied.answer.location(),
+        denied.response.location(),
         "https://app.example/done?error=access_denied"
     );
     assert_eq!(stack.provider_counts().await["token"], 0);
@@ -203,7 +203,7 @@ async fn a_second_callback_changes_nothing() {
     let back = browser.decide(&provider, "ada", Decision::Allow).await;
     let callback = back.redirect().unwrap();
     let cookies = browser.cookies();
-    let login = browser.step(callback.as_str()).await.answer.ok();
+    let login = browser.step(callback.as_str()).await.response.ok();
     // With the original cookie, so that only the used state prevents a second login.
     for cookie in cookies {
         browser.put_cookie(&cookie, callback.as_str());
@@ -211,7 +211,7 @@ async fn a_second_callback_changes_nothing() {
     browser
         .step(callback.as_str())
         .await
-        .answer
+        .response
         .rejected(409, "login_used");
     let mut denial = callback.clone();
     let state = param(&callback, "state").unwrap();
@@ -223,7 +223,7 @@ async fn a_second_callback_changes_nothing() {
     browser
         .step(denial.as_str())
         .await
-        .answer
+        .response
         .rejected(409, "login_used");
     stack
         .client()
@@ -256,20 +256,20 @@ async fn a_forged_state_is_unknown() {
         let url = stack.url(&format!("/login?state={state}&code=x"));
         let page = browser.step(&url).await;
         assert!(
-            page.answer.status == 404 || page.answer.status == 400,
+            page.response.status == 404 || page.response.status == 400,
             "{state}: {}",
-            page.answer.summary()
+            page.response.summary()
         );
-        assert!(!page.answer.headers.contains_key("location"), "{state}");
+        assert!(!page.response.headers.contains_key("location"), "{state}");
     }
     browser
         .step(&stack.url(&format!("/login?state={forged}&code=x")))
         .await
-        .answer
+        .response
         .rejected(404, "login_unknown");
     assert_eq!(stack.provider_counts().await["token"], 0);
     // The right state still completes.
-    browser.follow(back).await.answer.ok();
+    browser.follow(back).await.response.ok();
 }
 
 #[tokio::test]
@@ -286,9 +286,9 @@ async fn fifty_first_logins_of_one_person_create_one_account() {
     }
     let mut tasks = tokio::task::JoinSet::new();
     for (mut browser, back) in callbacks {
-        tasks.spawn(async move { browser.follow(back).await.answer });
+        tasks.spawn(async move { browser.follow(back).await.response });
     }
-    let logins: Vec<Value> = tasks.join_all().await.iter().map(Answer::ok).collect();
+    let logins: Vec<Value> = tasks.join_all().await.iter().map(Response::ok).collect();
     assert_eq!(
         logins
             .iter()
@@ -332,7 +332,7 @@ async fn pkce_and_the_absent_redirect_uri_work_where_configured() {
         browser
             .decide_and_follow(&page, "ada", Decision::Allow)
             .await
-            .answer
+            .response
             .ok();
     }
 }
@@ -392,7 +392,7 @@ async fn a_login_expires() {
     }
     late.step(callback.as_str())
         .await
-        .answer
+        .response
         .rejected(410, "login_expired");
     assert_eq!(stack.provider_counts().await["token"], 0);
 }

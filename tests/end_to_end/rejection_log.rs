@@ -80,8 +80,8 @@ async fn a_backends_problem_header_is_logged_only_if_it_is_a_code() {
             head,
             ..Behaviour::default()
         });
-        let answer = stack.client().get(path).send().await;
-        assert_eq!(answer.header("x-gateway-problem"), None);
+        let response = stack.client().get(path).send().await;
+        assert_eq!(response.header("x-gateway-problem"), None);
         let logged = access_line(&stack, path).await;
         let expected = format!("problem.code={code}");
         assert_eq!(logged.contains(&expected), is_logged, "{logged}");
@@ -109,8 +109,8 @@ async fn an_unknown_ident_is_logged_but_truncated_and_a_key_is_masked() {
         connection
             .send(&request("GET", path, &[&header], b""))
             .await;
-        let answer = connection.answer().await.unwrap();
-        assert_eq!(answer.code().as_deref(), Some("app_not_found"));
+        let response = connection.response().await.unwrap();
+        assert_eq!(response.code().as_deref(), Some("app_not_found"));
         let logged = access_line(&stack, path).await;
         assert!(logged.contains(logged_as), "{logged_as}: {logged}");
         assert!(logged.contains("problem.code=app_not_found"), "{logged}");
@@ -125,10 +125,10 @@ async fn a_long_path_and_a_long_method_are_truncated_and_logged_once() {
     let mut connection = stack.raw().await;
     let found = request("GET", &format!("/here-{long}"), &[], b"");
     connection.send(&found).await;
-    assert_eq!(connection.answer().await.unwrap().status, 404);
+    assert_eq!(connection.response().await.unwrap().status, 404);
     let other = request(&"M".repeat(10_000), &format!("/there-{long}"), &[], b"");
     connection.send(&other).await;
-    assert_eq!(connection.answer().await.unwrap().status, 405);
+    assert_eq!(connection.response().await.unwrap().status, 405);
     let cut = format!("/here-{}…", "x".repeat(512 - 6));
     let at_gateway = access_line(&stack, &cut).await;
     let at_backend = stack.log_with(Program::V1, &cut).await;
@@ -216,7 +216,11 @@ async fn an_early_rejection_is_logged_with_the_clients_address() {
         }
         let mut connection = stack.raw().await;
         connection.send(&bytes).await;
-        assert_eq!(connection.answer().await.unwrap().status, status, "{path}");
+        assert_eq!(
+            connection.response().await.unwrap().status,
+            status,
+            "{path}"
+        );
         let logged = access_line(&stack, path).await;
         assert!(logged.contains("client.addr=198.51.100.7 "), "{logged}");
     }
@@ -232,8 +236,8 @@ async fn a_backend_with_another_secret_is_reported_to_the_operator() {
         .await;
     let readyz = format!("http://{}/readyz", stack.addresses().management);
     let ready = || async {
-        let answer = http_client().get(&readyz).send().await.unwrap();
-        (answer.status().as_u16(), answer.text().await.unwrap())
+        let response = http_client().get(&readyz).send().await.unwrap();
+        (response.status().as_u16(), response.text().await.unwrap())
     };
     assert_eq!(ready().await, (200, "ready\n".to_owned()));
     let client = stack.client();

@@ -48,7 +48,7 @@ async fn logs_in(client: &SignedClient) -> bool {
     let done = browser
         .decide_and_follow(&provider, "ada", Decision::Allow)
         .await;
-    match done.answer.status.as_u16() {
+    match done.response.status.as_u16() {
         200 => true,
         502 => false,
         status => panic!("{status}: {}", done.text()),
@@ -318,7 +318,7 @@ async fn reloads_under_load_fail_no_request() {
                         let provider = confirm_polling(&mut browser, &begun).await;
                         let decided =
                             browser.decide_and_follow(&provider, "grace", Decision::Allow);
-                        assert_eq!(decided.await.answer.status, 200);
+                        assert_eq!(decided.await.response.status, 200);
                         let checked = check(&client, &begun.token).await;
                         assert_eq!(checked["status"], "complete", "{checked}");
                     }

@@ -53,7 +53,7 @@ async fn a_version_moves_and_requests_in_flight_finish_at_the_old_backend() {
     let (old, new) = tokio::join!(RecordingBackend::start(), RecordingBackend::start());
     let stack = Stack::builder().in_front_of(&old).start().await;
     let client = stack.client();
-    old.behave(Behaviour::answering(Delivery::After(Duration::from_secs(
+    old.behave(Behaviour::responding(Delivery::After(Duration::from_secs(
         1,
     ))));
     let slow = tokio::spawn({
@@ -163,8 +163,8 @@ async fn a_used_signature_stays_used() {
     let send = || async {
         let mut connection = stack.raw().await;
         connection.send(&used).await;
-        let answer = connection.answer().await.unwrap();
-        (answer.status, answer.code())
+        let response = connection.response().await.unwrap();
+        (response.status, response.code())
     };
     assert_eq!(send().await.0, 200);
     reload(
@@ -208,15 +208,15 @@ async fn limits_and_timeouts_change_with_the_next_request() {
     let mut idle = stack.raw().await;
     let valid = || client.get("/idle").param("a", "1").bytes(&[]);
     idle.send(&valid()).await;
-    assert_eq!(idle.answer().await.unwrap().status, 200);
+    assert_eq!(idle.response().await.unwrap().status, 200);
     reload(&stack, "[limits]\nheaders = 10");
     let many: Vec<_> = (0..12).map(|number| format!("h{number}: x")).collect();
     let many: Vec<_> = many.iter().map(String::as_str).collect();
     idle.send(&client.get("/idle").param("a", "1").bytes(&many))
         .await;
-    assert_eq!(idle.answer().await.unwrap().status, 431);
-    backend.behave(Behaviour::answering(Delivery::Never));
-    reload(&stack, "[timeouts]\nanswer_seconds = 1");
+    assert_eq!(idle.response().await.unwrap().status, 431);
+    backend.behave(Behaviour::responding(Delivery::Never));
+    reload(&stack, "[timeouts]\nresponse_seconds = 1");
     assert_eq!(form(100).await, 504);
     // The limit on unsigned requests.
     backend.behave(Behaviour::default());
@@ -228,7 +228,7 @@ async fn limits_and_timeouts_change_with_the_next_request() {
     for _ in 0..3 {
         let mut connection = stack.raw().await;
         connection.send(&request("GET", "/login", &[], b"")).await;
-        last = connection.answer().await.unwrap().status;
+        last = connection.response().await.unwrap().status;
     }
     assert_eq!(last, 429);
     // Earlier requests still count under other rates.
@@ -240,13 +240,13 @@ async fn limits_and_timeouts_change_with_the_next_request() {
     for _ in 0..4 {
         let mut connection = stack.raw().await;
         connection.send(&request("GET", "/login", &[], b"")).await;
-        served += usize::from(connection.answer().await.unwrap().status != 429);
+        served += usize::from(connection.response().await.unwrap().status != 429);
     }
     assert!((1..=3).contains(&served), "{served}");
     reload(&stack, "[limits.unsigned]\nenabled = false");
     let mut connection = stack.raw().await;
     connection.send(&request("GET", "/login", &[], b"")).await;
-    assert_ne!(connection.answer().await.unwrap().status, 429);
+    assert_ne!(connection.response().await.unwrap().status, 429);
 }
 
 #[tokio::test]
@@ -274,15 +274,15 @@ async fn header_names_secrets_and_trusted_proxies_change_with_the_next_request()
     assert_eq!(second.value("x-gateway-secret"), Some(APP_KEY));
     let forwarded = second.value("x-forwarded-for").unwrap();
     assert!(forwarded.starts_with("192.0.2.1"), "{forwarded}");
-    let answer = ask("other-version", "v2").await;
-    assert_eq!(answer.header("acme-x-version"), Some("v1"));
+    let response = ask("other-version", "v2").await;
+    assert_eq!(response.header("acme-x-version"), Some("v1"));
     reload(
         &stack,
         "prefix = \"Other\"\n[headers]\nversion = \"Other-Version\"",
     );
-    let answer = ask("other-version", "v2").await;
-    assert_eq!(answer.header("other-version"), Some("v2"));
-    assert_eq!(answer.header("acme-x-version"), None);
+    let response = ask("other-version", "v2").await;
+    assert_eq!(response.header("other-version"), Some("v2"));
+    assert_eq!(response.header("acme-x-version"), None);
 }
 
 #[tokio::test]
@@ -321,7 +321,7 @@ async fn an_unhealthy_address_stays_unhealthy() {
             at(&other)
         )
     };
-    one.behave_when_checked(Behaviour::answering(Delivery::HangUp));
+    one.behave_when_checked(Behaviour::responding(Delivery::HangUp));
     let stack = Stack::builder()
         .in_front_of(&one)
         .without(Program::Gateway, "versions")

@@ -97,7 +97,7 @@ async fn one_of_many_equal_concurrent_requests_passes() {
         tasks.spawn(async move {
             let mut connection = RawConnection::open(address).await;
             connection.send(&bytes).await;
-            connection.answer().await.unwrap().status
+            connection.response().await.unwrap().status
         });
     }
     let statuses = tasks.join_all().await;

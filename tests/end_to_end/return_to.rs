@@ -46,16 +46,16 @@ async fn return_to_cannot_lead_to_another_origin() {
     let client = stack.client();
     let mut wrong = Vec::new();
     for evasive in EVASIVE {
-        let answer = client
+        let response = client
             .get("/login")
             .param("return_to", evasive)
             .send()
             .await;
-        if answer.status != 403 || answer.json()["code"] != "return_to_not_allowed" {
+        if response.status != 403 || response.json()["code"] != "return_to_not_allowed" {
             wrong.push(format!(
                 "{evasive}: {} {:?}",
-                answer.summary(),
-                answer.header("location")
+                response.summary(),
+                response.header("location")
             ));
         }
     }
@@ -82,7 +82,7 @@ async fn an_unusual_return_to_leads_to_the_allowed_origin() {
         let begun = browser
             .step(&client.login_url(&[("return_to", unusual)]))
             .await;
-        if begun.answer.status == 403 {
+        if begun.response.status == 403 {
             continue; // Rejecting more than necessary is safe.
         }
         let provider = browser.follow(begun).await;
@@ -96,7 +96,7 @@ async fn an_unusual_return_to_leads_to_the_allowed_origin() {
             "{unusual}: {url}"
         );
         assert!(
-            !back.answer.location().contains(['\\', '\t', '\r', '\n']),
+            !back.response.location().contains(['\\', '\t', '\r', '\n']),
             "{unusual}"
         );
         let tickets = url
@@ -125,14 +125,14 @@ async fn an_origin_that_the_application_has_lost_is_not_returned_to() {
     let update = ["app", "update", &application.ident, "--no-return-to"];
     assert!(stack.command(&update).status.success());
     until("the origin to be gone", || async {
-        let answer = client.get("/login").param(target.0, target.1).send().await;
-        (answer.status == 403).then_some(())
+        let response = client.get("/login").param(target.0, target.1).send().await;
+        (response.status == 403).then_some(())
     })
     .await;
     for (mut browser, back) in begun {
-        let answer = browser.follow(back).await.answer;
-        answer.rejected(403, "return_to_not_allowed");
-        assert_eq!(answer.header("location"), None);
+        let response = browser.follow(back).await.response;
+        response.rejected(403, "return_to_not_allowed");
+        assert_eq!(response.header("location"), None);
     }
     let exchanges = stack.provider_counts().await["token"].as_u64();
     assert_eq!(exchanges.unwrap_or(0), 0);
@@ -158,8 +158,8 @@ async fn an_origin_that_a_reload_removed_is_not_returned_to() {
     stack.configure(Program::V1, &origins("\"https://other.example\""));
     assert!(stack.reload(Program::V1).status.success());
     let [(mut removed, back_removed), (mut other, back_other)] = begun.try_into().unwrap();
-    let answer = removed.follow(back_removed).await.answer;
-    answer.rejected(403, "return_to_not_allowed");
+    let response = removed.follow(back_removed).await.response;
+    response.rejected(403, "return_to_not_allowed");
     let back = other.follow(back_other).await;
     assert!(back.redirect_param("ticket").is_some(), "{}", back.text());
 }

@@ -71,10 +71,10 @@ async fn the_longest_path_wins_and_is_compared_as_sent() {
             None => request("GET", target, &[], b""),
         };
         connection.send(&bytes).await;
-        let answer = connection.answer().await.unwrap();
-        assert_eq!(answer.status, 200, "{target}");
-        assert_eq!(answer.header("acme-x-version"), Some("v1"), "{target}");
-        assert_eq!(answer.header("acme-x-version-source"), Some("default"));
+        let response = connection.response().await.unwrap();
+        assert_eq!(response.status, 200, "{target}");
+        assert_eq!(response.header("acme-x-version"), Some("v1"), "{target}");
+        assert_eq!(response.header("acme-x-version-source"), Some("default"));
     }
     for (backend, name) in [(&own, "own"), (&below, "below"), (&exact, "exact")] {
         let expected: Vec<_> = paths
@@ -103,18 +103,18 @@ async fn nothing_unverified_reaches_a_route() {
     connection
         .send(&request("GET", "/orders?a=1", &[], b""))
         .await;
-    assert_eq!(connection.answer().await.unwrap().status, 403);
+    assert_eq!(connection.response().await.unwrap().status, 403);
     assert_eq!(other.connections(), 0);
     // A callback takes no route, since it has no application: it belongs to the login service.
     connection
         .send(&request("GET", "/login?state=v1.abc&code=x", &[], b""))
         .await;
-    assert_eq!(connection.answer().await.unwrap().status, 200);
+    assert_eq!(connection.response().await.unwrap().status, 200);
     assert_eq!((own.requests().len(), other.connections()), (1, 0));
     // A signed request on the same path does.
     let signed = stack.client().post("/login").signed().bytes(&[]);
     connection.send(&signed).await;
-    assert_eq!(connection.answer().await.unwrap().status, 200);
+    assert_eq!(connection.response().await.unwrap().status, 200);
     assert_eq!((own.requests().len(), other.requests().len()), (1, 1));
 }
 
@@ -160,14 +160,14 @@ async fn a_route_neither_gets_nor_sets_the_cookies_of_logins() {
     ] {
         for (line, cookie) in [&both, &alone].into_iter().zip(expected) {
             connection.send(&request("GET", target, &[line], b"")).await;
-            let answer = connection.answer().await.unwrap();
-            let is_set = |set: &&String| answer.head.contains(set.trim());
+            let response = connection.response().await.unwrap();
+            let is_set = |set: &&String| response.head.contains(set.trim());
             let set: Vec<_> = sets.iter().filter(is_set).collect();
             if target == "/x" {
-                assert_eq!(set.len(), sets.len(), "{}", answer.head);
+                assert_eq!(set.len(), sets.len(), "{}", response.head);
             } else {
-                assert_eq!(set, [&sets[0], &sets[4]], "{}", answer.head);
-                assert!(!answer.head.contains("forged"), "{}", answer.head);
+                assert_eq!(set, [&sets[0], &sets[4]], "{}", response.head);
+                assert!(!response.head.contains("forged"), "{}", response.head);
             }
             let backend = if target == "/x" { &own } else { &other };
             let arrived = backend.requests().pop().unwrap();
@@ -208,9 +208,9 @@ async fn a_route_has_its_own_balancing_and_health() {
         let log = format!("v1 /orders at {} fails its checks", backend.address());
         stack.log_with(Program::Gateway, &log).await;
     }
-    let answer = client.get("/orders").send().await;
-    answer.problem(503, "no_healthy_backend");
-    assert_eq!(answer.header("acme-x-version"), Some("v1"));
+    let response = client.get("/orders").send().await;
+    response.problem(503, "no_healthy_backend");
+    assert_eq!(response.header("acme-x-version"), Some("v1"));
     stack
         .log_with(Program::Gateway, "no address of v1 /orders is healthy")
         .await;
@@ -280,7 +280,7 @@ async fn a_route_that_is_down_harms_no_other() {
         .gateway(&toml)
         .start()
         .await;
-    let answer = stack.client().get("/orders/1").send().await;
-    answer.problem(502, "backend_unreachable");
+    let response = stack.client().get("/orders/1").send().await;
+    response.problem(502, "backend_unreachable");
     stack.client().get("/x").send().await.ok();
 }

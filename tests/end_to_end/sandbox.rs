@@ -2,9 +2,9 @@
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use end_to_end::{
-    answer::Answer,
     browser::{Browser, Decision},
     program::Program,
+    response::Response,
     signed_client::http_client,
     stack::Stack,
 };
@@ -31,18 +31,18 @@ async fn code(base: &str, further: &str) -> String {
     back.redirect_param("code").unwrap()
 }
 
-async fn exchange(base: &str, secret: &str, form: &[(&str, &str)]) -> Answer {
+async fn exchange(base: &str, secret: &str, form: &[(&str, &str)]) -> Response {
     let request = http_client()
         .post(format!("{base}/site/oauth2/access_token"))
         .basic_auth("signpost-demo", Some(secret))
         .form(form);
-    Answer::read(request.send().await.unwrap()).await
+    Response::read(request.send().await.unwrap()).await
 }
 
 async fn error(base: &str, form: &[(&str, &str)]) -> Value {
-    let answer = exchange(base, SECRET, form).await;
-    assert_eq!(answer.status, 400, "{}", answer.text());
-    answer.json()["error"].clone()
+    let response = exchange(base, SECRET, form).await;
+    assert_eq!(response.status, 400, "{}", response.text());
+    response.json()["error"].clone()
 }
 
 #[tokio::test]
@@ -54,7 +54,7 @@ async fn a_code_becomes_a_profile() {
     let profile = http_client()
         .get(format!("{base}/2.0/user"))
         .bearer_auth(exchanged["access_token"].as_str().unwrap());
-    let profile = Answer::read(profile.send().await.unwrap()).await.ok();
+    let profile = Response::read(profile.send().await.unwrap()).await.ok();
     let uuid = profile["uuid"].as_str().unwrap();
     assert!(uuid.starts_with('{') && uuid.ends_with('}'), "{uuid}");
     assert_eq!(profile["display_name"], "Ada Lovelace");
@@ -67,11 +67,11 @@ async fn the_client_must_know_its_secret() {
     let (_stack, base) = provider().await;
     let code = code(&base, "").await;
     let form = [("grant_type", "authorization_code"), ("code", &*code)];
-    let answer = exchange(&base, "another", &form).await;
-    assert_eq!(answer.status, 401);
-    assert_eq!(answer.json()["error"], "invalid_client");
+    let response = exchange(&base, "another", &form).await;
+    assert_eq!(response.status, 401);
+    assert_eq!(response.json()["error"], "invalid_client");
     assert!(
-        answer
+        response
             .header("www-authenticate")
             .unwrap()
             .starts_with("Basic")
@@ -107,7 +107,7 @@ async fn the_exchange_must_repeat_or_omit_the_redirect_uri() {
     let page = browser
         .open(&format!("{base}/site/oauth2/authorize?{elsewhere}"))
         .await;
-    assert_eq!(page.answer.status, 400);
+    assert_eq!(page.response.status, 400);
 }
 
 #[tokio::test]

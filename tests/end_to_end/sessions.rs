@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use end_to_end::{
-    answer::Answer,
     clock::now_ms,
     logins::{credential, log_in_by_polling, log_in_by_redirect},
     program::Program,
     raw_connection::{RawConnection, request},
+    response::Response,
     signed_client::{fetch, http_client},
     stack::Stack,
     waiting::{PROPAGATION_TIMEOUT, within},
@@ -30,13 +30,13 @@ async fn logout_invalidates_the_credential_everywhere_within_a_second() {
             .await
             .ok();
     }
-    let answer = client
+    let response = client
         .post("/user/logout")
         .authorization(credential_)
         .send()
         .await
         .ok();
-    assert_eq!(answer, serde_json::json!({}));
+    assert_eq!(response, serde_json::json!({}));
     client
         .get("/user")
         .authorization(credential_)
@@ -98,8 +98,8 @@ async fn a_credential_is_required_and_must_be_valid() {
         &format!("Basic {right}"),
         &right.to_lowercase(),
     ] {
-        let answer = client.get("/user").authorization(wrong).send().await;
-        answer.problem(401, "authorization_invalid");
+        let response = client.get("/user").authorization(wrong).send().await;
+        response.problem(401, "authorization_invalid");
     }
     // The gateway does not read the standard `Authorization` header.
     let usual = client
@@ -140,13 +140,13 @@ async fn an_event_is_stored_with_the_account() {
         .ok();
 
     for wrong in ["", "A", "a b", "ä", "a-b", &"a".repeat(65)] {
-        let answer = send(wrong).send().await;
+        let response = send(wrong).send().await;
         let code = if wrong.is_empty() {
             ["param_missing", "param_invalid"]
         } else {
             ["param_invalid"; 2]
         };
-        let problem = answer.json();
+        let problem = response.json();
         assert!(
             code.contains(&problem["code"].as_str().unwrap()),
             "{wrong}: {problem}"
@@ -221,8 +221,10 @@ async fn a_backend_with_a_gateway_secret_serves_only_the_gateway() {
         Some("between-us-4283fefc63f0cd0e ."),
         Some("BETWEEN-US-4283FEFC63F0CD0E"),
     ] {
-        let answer = direct(wrong).send().await.unwrap();
-        Answer::read(answer).await.problem(403, "gateway_required");
+        let response = direct(wrong).send().await.unwrap();
+        Response::read(response)
+            .await
+            .problem(403, "gateway_required");
     }
     // Health checks need no secret.
     let ready = fetch(&format!("http://{}/readyz", stack.addresses().v1)).await;
@@ -234,8 +236,8 @@ async fn health_is_served_on_the_management_address() {
     let mut stack = Stack::start().await;
     let management = stack.addresses().management;
     for path in ["/healthz", "/readyz"] {
-        let answer = fetch(&format!("http://{management}{path}")).await;
-        assert_eq!(answer.status, 200, "{path}: {}", answer.summary());
+        let response = fetch(&format!("http://{management}{path}")).await;
+        assert_eq!(response.status, 200, "{path}: {}", response.summary());
     }
     let other = fetch(&format!("http://{management}/user")).await;
     assert_eq!(other.status, 404);
@@ -252,14 +254,14 @@ async fn health_is_served_on_the_management_address() {
 async fn a_backends_health_is_hidden_from_the_gateways_clients() {
     let stack = Stack::start().await;
     for path in ["/healthz", "/readyz"] {
-        let answer = stack.client().get(path).send().await;
-        answer.problem(404, "not_found");
+        let response = stack.client().get(path).send().await;
+        response.problem(404, "not_found");
     }
 }
 
 /// The gateway pools its connections to a backend, and does not retry a POST that finds one closed.
 #[tokio::test]
-async fn a_backend_that_answers_before_a_late_body_announces_the_close() {
+async fn a_response_before_a_late_body_announces_the_close() {
     let stack = Stack::start().await;
     let internal = [
         "X-Gateway-App-Id: 0",
@@ -280,18 +282,18 @@ async fn a_backend_that_answers_before_a_late_body_announces_the_close() {
         if !is_early {
             connection.send(b"event=x").await;
         }
-        let answer = connection.answer().await.unwrap();
-        let announces_end = answer.header("connection") == Some("close");
+        let response = connection.response().await.unwrap();
+        let announces_end = response.header("connection") == Some("close");
         assert!(
             !is_early || announces_end,
             "{path} was answered before its body, without `Connection: close`: {}",
-            answer.head
+            response.head
         );
     }
 }
 
 #[tokio::test]
-async fn management_answers_under_addresses_localhost_and_configured_names_only() {
+async fn management_responds_under_addresses_localhost_and_configured_names_only() {
     let named = |name: &str| format!("[management]\nlisten = '$MANAGEMENT'\nhosts = ['{name}']\n");
     let builder = Stack::builder().gateway(&named("gateway-a"));
     let stack = builder.program(Program::V1, &named("v1-a")).start().await;
@@ -299,8 +301,8 @@ async fn management_answers_under_addresses_localhost_and_configured_names_only(
         let management = stack.addresses().management_of(program);
         let status = async |path: &str, host: &str| {
             let call = http_client().get(format!("http://{management}{path}"));
-            let answer = call.header("host", host).send().await.unwrap();
-            (answer.status().as_u16(), answer.text().await.unwrap())
+            let response = call.header("host", host).send().await.unwrap();
+            (response.status().as_u16(), response.text().await.unwrap())
         };
         for path in ["/healthz", "/readyz", "/metrics"] {
             for host in [&*management.to_string(), "localhost", name, "10.0.0.1:80"] {

@@ -3,12 +3,12 @@
 use std::time::{Duration, Instant};
 
 use end_to_end::{
-    answer::Answer,
     browser::{Browser, Decision},
     logins::{begin_polling, confirm_polling},
     program::Program,
     raw_connection::{RawConnection, request},
     recording_backend::{Behaviour, Delivery, RecordingBackend},
+    response::Response,
     signed_client::{SignedClient, fetch, http_client_without_keep_alive},
     stack::Stack,
     waiting::until,
@@ -39,13 +39,13 @@ async fn assert_drains(program: Program) {
     };
     let mut idle = RawConnection::open(address).await;
     idle.send(&request("GET", "/user", &[], b"")).await;
-    let usual = idle.answer().await.unwrap().status;
+    let usual = idle.response().await.unwrap().status;
     let stopped_at = Instant::now();
     stack.running(program).terminate();
     let client = http_client_without_keep_alive();
     until("/readyz to answer 503", || async {
-        let answer = client.get(&readyz).send().await.unwrap();
-        (answer.status() == 503).then_some(())
+        let response = client.get(&readyz).send().await.unwrap();
+        (response.status() == 503).then_some(())
     })
     .await;
     assert!(
@@ -53,13 +53,13 @@ async fn assert_drains(program: Program) {
         "{:?}",
         stopped_at.elapsed()
     );
-    // A new connection is served, and closed after its answer.
+    // A new connection is served, and closed after its response.
     let mut late = RawConnection::open(address).await;
     late.send(&request("GET", "/user", &[], b"")).await;
-    let answers = late.answers_until_close().await;
-    assert_eq!(answers.len(), 1);
-    assert_eq!(answers[0].status, usual);
-    assert_eq!(answers[0].header("connection"), Some("close"));
+    let responses = late.responses_until_close().await;
+    assert_eq!(responses.len(), 1);
+    assert_eq!(responses[0].status, usual);
+    assert_eq!(responses[0].header("connection"), Some("close"));
     // Then the listener and the idle connections close.
     until("the listener to close", || async {
         TcpStream::connect(address).await.err()
@@ -85,17 +85,17 @@ async fn idle_connections_serve_while_the_gateway_drains_and_are_closed_afterwar
     let (mut idle, mut used) = (stack.raw().await, stack.raw().await);
     for connection in [&mut idle, &mut used] {
         connection.send(&request("GET", "/before", &[], b"")).await;
-        let answer = connection.answer().await.unwrap();
-        assert_eq!(answer.status, 200);
-        assert_ne!(answer.header("connection"), Some("close"));
+        let response = connection.response().await.unwrap();
+        assert_eq!(response.status, 200);
+        assert_ne!(response.header("connection"), Some("close"));
     }
     let stopped_at = Instant::now();
     stack.running(Program::Gateway).terminate();
     stack.log_with(Program::Gateway, "stopping").await;
     used.send(&request("GET", "/while", &[], b"")).await;
-    let answer = used.answer().await.expect("it is served");
-    assert_eq!(answer.status, 200);
-    assert_eq!(answer.header("connection"), Some("close"));
+    let response = used.response().await.expect("it is served");
+    assert_eq!(response.status, 200);
+    assert_eq!(response.header("connection"), Some("close"));
     assert!(used.is_closed().await);
     assert_eq!(backend.request_number(3).await.target, "/while");
     assert!(idle.is_closed().await);
@@ -110,7 +110,7 @@ async fn idle_connections_serve_while_the_gateway_drains_and_are_closed_afterwar
 async fn listeners_close_while_requests_in_flight_finish() {
     let (mut stack, backend) = Stack::recording().await;
     let slowly = Delivery::After(Duration::from_secs(3));
-    backend.behave(Behaviour::answering(slowly));
+    backend.behave(Behaviour::responding(slowly));
     let mut idle = stack.raw().await;
     let mut busy = stack.raw().await;
     busy.send(&request("GET", "/x", &[], b"")).await;
@@ -125,7 +125,7 @@ async fn listeners_close_while_requests_in_flight_finish() {
     // The management listener serves until the program ends.
     let health = fetch(&format!("http://{}/healthz", stack.addresses().management)).await;
     assert_eq!(health.status, 200);
-    assert_eq!(busy.answer().await.unwrap().status, 200);
+    assert_eq!(busy.response().await.unwrap().status, 200);
     assert!(stack.wait_for_exit(Program::Gateway).await.success());
 }
 
@@ -145,13 +145,13 @@ async fn a_second_signal_ends_a_program_at_once() {
 }
 
 #[tokio::test]
-async fn a_request_that_exceeds_the_grace_period_is_answered() {
+async fn a_request_that_exceeds_the_grace_period_gets_a_response() {
     let backend = RecordingBackend::start().await;
     let stack = Stack::builder()
         .gateway("[shutdown]\ngrace_seconds = 2")
         .in_front_of(&backend);
     let mut stack = stack.start().await;
-    backend.behave(Behaviour::answering(Delivery::Never));
+    backend.behave(Behaviour::responding(Delivery::Never));
     let mut connections = Vec::new();
     for (number, method) in ["GET", "POST"].into_iter().enumerate() {
         let mut connection = stack.raw().await;
@@ -162,9 +162,9 @@ async fn a_request_that_exceeds_the_grace_period_is_answered() {
     let start = Instant::now();
     stack.running(Program::Gateway).terminate();
     for connection in &mut connections {
-        let answer = connection.answer().await.unwrap();
-        assert_eq!(answer.status, 504);
-        assert_eq!(answer.code().as_deref(), Some("backend_timeout"));
+        let response = connection.response().await.unwrap();
+        assert_eq!(response.status, 504);
+        assert_eq!(response.code().as_deref(), Some("backend_timeout"));
     }
     assert!(stack.wait_for_exit(Program::Gateway).await.success());
     let longest = Duration::from_secs(2) + SLACK;
@@ -172,14 +172,14 @@ async fn a_request_that_exceeds_the_grace_period_is_answered() {
 }
 
 #[tokio::test]
-async fn a_waiting_check_is_answered_when_its_backend_stops() {
+async fn a_waiting_check_gets_a_response_when_its_backend_stops() {
     // The check arrives while new requests are still served.
     let mut stack = Stack::builder().backends(DRAINING).start().await;
     let (client, begun) = (stack.client(), begin_polling(&stack.client()).await);
     stack.running(Program::V1).terminate();
     let start = Instant::now();
-    let answer = check_with_wait(&client, &begun.token).await.ok();
-    assert_eq!(answer["status"], "pending", "{answer}");
+    let response = check_with_wait(&client, &begun.token).await.ok();
+    assert_eq!(response["status"], "pending", "{response}");
     assert!(
         start.elapsed() < DRAIN_DELAY + SLACK,
         "{:?}",
@@ -188,16 +188,16 @@ async fn a_waiting_check_is_answered_when_its_backend_stops() {
 }
 
 #[tokio::test]
-async fn a_waiting_check_is_answered_when_its_gateway_stops() {
+async fn a_waiting_check_gets_a_response_when_its_gateway_stops() {
     let stopping = format!("{DRAINING}\ngrace_seconds = 2");
     let mut stack = Stack::builder().gateway(&stopping).start().await;
     let (client, begun) = (stack.client(), begin_polling(&stack.client()).await);
     stack.running(Program::Gateway).terminate();
-    let answer = check_with_wait(&client, &begun.token).await;
-    answer.problem(504, "backend_timeout");
+    let response = check_with_wait(&client, &begun.token).await;
+    response.problem(504, "backend_timeout");
 }
 
-async fn check_with_wait(client: &SignedClient, token: &str) -> Answer {
+async fn check_with_wait(client: &SignedClient, token: &str) -> Response {
     let call = client.post("/check").param("token", token);
     call.param("wait", "30").send().await
 }
@@ -265,7 +265,7 @@ async fn begin_slow_callback(stack: &Stack) -> (String, tokio::task::JoinHandle<
         let page = browser
             .decide_and_follow(&provider, "token-slow", Decision::Allow)
             .await;
-        page.answer.status.as_u16()
+        page.response.status.as_u16()
     });
     until("the exchange to begin", || async {
         (stack.provider_counts().await["token"] == 1).then_some(())

@@ -105,13 +105,13 @@ async fn the_window_limits_past_and_future() {
             .ok();
     }
     for outside in [-5_100, -86_400_000, 7_000, 86_400_000] {
-        let answer = client
+        let response = client
             .get("/x")
             .param("a", "1")
             .later_by_ms(outside)
             .send()
             .await;
-        let problem = answer.problem(403, "time_out_of_window");
+        let problem = response.problem(403, "time_out_of_window");
         let server_time = problem["server_time"].as_i64().unwrap();
         assert!((server_time - now_ms()).abs() < 5_000, "{problem}");
     }
@@ -166,11 +166,11 @@ async fn a_malformed_time_is_invalid() {
         "18446744073709551616",
         "9223372036854775808",
     ] {
-        let answer = call(far).send().await;
+        let response = call(far).send().await;
         assert!(
-            [400, 403].contains(&answer.status.as_u16()),
+            [400, 403].contains(&response.status.as_u16()),
             "{far}: {}",
-            answer.summary()
+            response.summary()
         );
     }
     assert_eq!(backend.connections(), 0);
@@ -225,13 +225,13 @@ async fn a_wrong_signature_is_rejected_without_details() {
     ];
     let mut hints = BTreeSet::new();
     for sign in &unexplained {
-        let answer = call().sign_given(sign).send().await;
-        let problem = answer.problem(403, "sign_mismatch");
+        let response = call().sign_given(sign).send().await;
+        let problem = response.problem(403, "sign_mismatch");
         hints.insert(problem["hint"].as_str().unwrap().to_owned());
     }
     for sign in ["", "xyz", &"0".repeat(31), &"g".repeat(32)] {
-        let answer = call().sign_given(sign).send().await;
-        let problem = answer.problem(403, "sign_mismatch");
+        let response = call().sign_given(sign).send().await;
+        let problem = response.problem(403, "sign_mismatch");
         assert_eq!(problem.get("hint"), None, "{problem}");
     }
     let other_key = client.with_key(&"1".repeat(64));
@@ -318,8 +318,8 @@ async fn a_form_that_is_signed_without_the_query_is_explained() {
     let (stack, backend) = Stack::recording().await;
     let form = format!("c=3&time={}", now_ms());
     let sign = md5_hex(&format!("{form}{APP_KEY}"));
-    let answer = send_form(&stack.url("/x?a=1"), &format!("{form}&sign={sign}")).await;
-    let problem = answer.problem(403, "sign_mismatch");
+    let response = send_form(&stack.url("/x?a=1"), &format!("{form}&sign={sign}")).await;
+    let problem = response.problem(403, "sign_mismatch");
     assert!(
         problem["hint"].as_str().unwrap().contains("query"),
         "{problem}"
@@ -332,8 +332,8 @@ async fn a_time_in_microseconds_is_explained() {
     let (stack, backend) = Stack::recording().await;
     let client = stack.client();
     let call = client.get("/x").param("a", "1");
-    let answer = call.time(&format!("{}000", now_ms())).send().await;
-    let problem = answer.problem(403, "time_out_of_window");
+    let response = call.time(&format!("{}000", now_ms())).send().await;
+    let problem = response.problem(403, "time_out_of_window");
     assert!(
         problem["hint"].as_str().unwrap().contains("Microseconds"),
         "{problem}"
@@ -386,8 +386,8 @@ async fn each_preset_is_accepted() {
             .param("b", "")
             .param("sign_type", "MD5")
             .param("a", "1 +张");
-        let answer = call.send().await;
-        assert_eq!(answer.status, 200, "{preset}: {}", answer.summary());
+        let response = call.send().await;
+        assert_eq!(response.status, 200, "{preset}: {}", response.summary());
     }
 }
 

@@ -66,11 +66,11 @@ async fn a_backend_logs_how_many_lines_were_dropped() {
 async fn serve_unread(stack: &Stack, backend: &RecordingBackend) {
     let gateway = stack.addresses().gateway;
     call(gateway, 200).await;
-    backend.behave(Behaviour::answering(Delivery::HangUp));
+    backend.behave(Behaviour::responding(Delivery::HangUp));
     for _ in 0..BATCH {
         let mut connection = RawConnection::open(gateway).await;
         connection.send(&request("GET", "/fails", &[], b"")).await;
-        assert_eq!(connection.answer().await.unwrap().status, 502);
+        assert_eq!(connection.response().await.unwrap().status, 502);
     }
     backend.behave(Behaviour::default());
     call(gateway, 200).await;
@@ -83,7 +83,7 @@ async fn call(address: SocketAddr, status: u16) {
     for _ in 0..REQUESTS / BATCH {
         connection.send(&batch).await;
         for _ in 0..BATCH {
-            assert_eq!(connection.answer().await.unwrap().status, status);
+            assert_eq!(connection.response().await.unwrap().status, status);
         }
     }
 }

@@ -27,7 +27,7 @@ use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
 /// The shortest timeouts that can be configured, so that the tests are short.
 const QUICK: &str =
     "[postgres]\nconnect_seconds = 1\nwait_seconds = 1\nstatement_seconds = 1\npool_size = 5";
-/// Limit for an answer: a pool connection, a statement, and an allowance for two processors that many tests share.
+/// Limit for a response: a pool connection, a statement, and an allowance for two processors that many tests share.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(4);
 /// Limit for a program's recovery, once the store is available again.
 const RECOVERY_TIMEOUT: Duration = Duration::from_secs(2);
@@ -58,8 +58,8 @@ async fn cached_data_is_served_while_the_store_is_unavailable() {
         let client = if number % 2 == 0 { &known } else { &other }.clone();
         calls.spawn(async move {
             let start = Instant::now();
-            let answer = client.post("/login").signed().send().await;
-            answer.problem(503, "store_unavailable");
+            let response = client.post("/login").signed().send().await;
+            response.problem(503, "store_unavailable");
             start.elapsed()
         });
     }
@@ -107,8 +107,8 @@ async fn cached_data_is_served_though_the_store_is_lost_again_and_again() {
 }
 
 async fn login_begins(client: &SignedClient) -> Option<()> {
-    let answer = client.post("/login").signed().send().await;
-    (answer.status == 200).then_some(())
+    let response = client.post("/login").signed().send().await;
+    (response.status == 200).then_some(())
 }
 
 const WHY: &str = "the test stops a server of its own, whichever store the run uses";
@@ -175,12 +175,12 @@ async fn run_blocking(server: &Arc<PostgresServer>, work: fn(&PostgresServer)) {
 
 async fn login_is_rejected(client: &SignedClient) -> Option<()> {
     let start = Instant::now();
-    let answer = client.post("/login").signed().send().await;
+    let response = client.post("/login").signed().send().await;
     assert!(start.elapsed() < ANSWER_TIMEOUT, "{:?}", start.elapsed());
-    if answer.status == 200 {
+    if response.status == 200 {
         return None;
     }
-    answer.problem(503, "store_unavailable");
+    response.problem(503, "store_unavailable");
     Some(())
 }
 
@@ -203,8 +203,8 @@ impl Steady {
                 let start = Instant::now();
                 let call = client.get("/user").authorization(credential(&login));
                 let outcome = match call.send().await {
-                    answer if answer.status == 200 => Outcome::Done,
-                    answer => Outcome::Rejected(answer.status.as_u16(), answer.text()),
+                    response if response.status == 200 => Outcome::Done,
+                    response => Outcome::Rejected(response.status.as_u16(), response.text()),
                 };
                 record.sent.push(Sent {
                     what: "steady",
@@ -228,7 +228,7 @@ impl Steady {
     }
 }
 
-/// Every rejection has a clear reason, and every answer comes in time.
+/// Every rejection has a clear reason, and every response comes in time.
 fn failures_are_clear(record: &Record) {
     for sent in record.failed() {
         match &sent.outcome {

@@ -10,7 +10,7 @@ use end_to_end::{
     stack::Stack,
 };
 
-const SHORT: &str = "[timeouts]\nhead_seconds = 1\nbody_seconds = 1\nanswer_seconds = 1";
+const SHORT: &str = "[timeouts]\nhead_seconds = 1\nbody_seconds = 1\nresponse_seconds = 1";
 
 async fn stack(config: &str) -> (Stack, RecordingBackend) {
     let backend = RecordingBackend::start().await;
@@ -34,9 +34,9 @@ async fn a_slow_head_is_ended_by_the_total_timeout() {
     connection
         .send_slowly(pieces.chunks(10), Duration::from_millis(200))
         .await;
-    let answer = connection.answer().await.unwrap();
+    let response = connection.response().await.unwrap();
     assert_eq!(
-        (answer.status, answer.code().as_deref()),
+        (response.status, response.code().as_deref()),
         (408, Some("request_timeout"))
     );
     assert!(connection.is_closed().await);
@@ -66,9 +66,9 @@ async fn a_slow_body_is_ended_by_the_total_timeout() {
     connection
         .send_slowly(bytes[head..].chunks(8), Duration::from_millis(200))
         .await;
-    let answer = connection.answer().await.unwrap();
+    let response = connection.response().await.unwrap();
     assert_eq!(
-        (answer.status, answer.code().as_deref()),
+        (response.status, response.code().as_deref()),
         (408, Some("request_timeout"))
     );
     assert_eq!(backend.connections(), 0);
@@ -86,7 +86,7 @@ async fn a_slow_request_within_the_timeout_passes() {
     connection
         .send_slowly(bytes.chunks(1), Duration::from_millis(1))
         .await;
-    assert_eq!(connection.answer().await.unwrap().status, 200);
+    assert_eq!(connection.response().await.unwrap().status, 200);
     assert_eq!(backend.requests().len(), 1);
 }
 
@@ -96,11 +96,11 @@ async fn a_silent_connection_is_closed() {
     let mut silent = stack.raw().await;
     let mut idle = stack.raw().await;
     idle.send(&request("GET", "/x", &[], b"")).await;
-    assert_eq!(idle.answer().await.unwrap().status, 200);
+    assert_eq!(idle.response().await.unwrap().status, 200);
     assert!(idle.is_closed().await);
     // It sent no request.
-    let answers = silent.answers_until_close().await;
-    assert!(answers.is_empty(), "{answers:?}");
+    let responses = silent.responses_until_close().await;
+    assert!(responses.is_empty(), "{responses:?}");
 }
 
 #[tokio::test]
@@ -111,7 +111,7 @@ async fn a_connection_serves_many_requests() {
     for number in 0..20 {
         let call = client.post("/x").param("number", &number.to_string());
         connection.send(&call.bytes(&[])).await;
-        assert_eq!(connection.answer().await.unwrap().status, 200);
+        assert_eq!(connection.response().await.unwrap().status, 200);
     }
     assert_eq!(backend.requests().len(), 20);
 }
@@ -129,7 +129,7 @@ async fn a_rejection_closes_the_connection_if_the_body_is_unread() {
         .bytes(&[]);
     connection.send(&wrong).await;
     assert_eq!(
-        connection.answer().await.unwrap().code().as_deref(),
+        connection.response().await.unwrap().code().as_deref(),
         Some("sign_mismatch")
     );
     // The body was not read to its end: it may not.
@@ -141,13 +141,13 @@ async fn a_rejection_closes_the_connection_if_the_body_is_unread() {
     connection
         .send(&request("POST", "/x", &large, b"a=1"))
         .await;
-    let answer = connection.answer().await.unwrap();
-    assert_eq!(answer.code().as_deref(), Some("body_too_large"));
+    let response = connection.response().await.unwrap();
+    assert_eq!(response.code().as_deref(), Some("body_too_large"));
     assert_eq!(
-        answer.header("connection"),
+        response.header("connection"),
         Some("close"),
         "{}",
-        answer.head
+        response.head
     );
     assert!(connection.is_closed().await);
     assert_eq!(backend.connections(), 0);
@@ -159,13 +159,13 @@ async fn http_1_0_is_served_without_keep_alive() {
     let mut connection = stack.raw().await;
     let bytes = b"GET /x HTTP/1.0\r\nHost: gateway.example\r\nConnection: keep-alive\r\n\r\n";
     connection.send(bytes).await;
-    assert_eq!(connection.answer().await.unwrap().status, 200);
+    assert_eq!(connection.response().await.unwrap().status, 200);
     assert!(connection.is_closed().await);
     assert_eq!(backend.requests().len(), 1);
 }
 
 #[tokio::test]
-async fn expect_is_answered_by_the_gateway() {
+async fn expect_gets_a_response_by_the_gateway() {
     let (stack, backend) = Stack::recording().await;
     let bytes = stack
         .client()
@@ -179,14 +179,14 @@ async fn expect_is_answered_by_the_gateway() {
         + 4;
     let mut connection = stack.raw().await;
     connection.send(&bytes[..head]).await;
-    assert_eq!(connection.answer().await.unwrap().status, 100);
+    assert_eq!(connection.response().await.unwrap().status, 100);
     connection.send(&bytes[head..]).await;
-    assert_eq!(connection.answer().await.unwrap().status, 200);
+    assert_eq!(connection.response().await.unwrap().status, 200);
     assert_eq!(backend.requests()[0].value("expect"), None);
 }
 
 #[tokio::test]
-async fn expect_is_not_answered_for_a_body_that_is_rejected() {
+async fn expect_is_not_responded_for_a_body_that_is_rejected() {
     let (stack, backend) = Stack::recording().await;
     let lines = [
         "Content-Type: text/plain",
@@ -195,7 +195,7 @@ async fn expect_is_not_answered_for_a_body_that_is_rejected() {
     ];
     let mut connection = stack.raw().await;
     connection.send(&request("POST", "/x", &lines, b"")).await;
-    assert_eq!(connection.answer().await.unwrap().status, 415);
+    assert_eq!(connection.response().await.unwrap().status, 415);
     assert!(connection.is_closed().await);
     assert_eq!(backend.connections(), 0);
 }
@@ -211,7 +211,7 @@ async fn upgrade_te_and_trailers_end_at_the_gateway() {
     ];
     let mut connection = stack.raw().await;
     connection.send(&request("GET", "/x", &lines, b"")).await;
-    assert_eq!(connection.answer().await.unwrap().status, 200);
+    assert_eq!(connection.response().await.unwrap().status, 200);
     let arrived = &backend.requests()[0];
     for name in ["upgrade", "te", "trailer"] {
         assert_eq!(arrived.value(name), None, "{name}");
@@ -233,9 +233,9 @@ async fn bytes_that_are_not_http_get_a_bare_400() {
     ] {
         let mut connection = stack.raw().await;
         connection.send(bytes).await;
-        let answers = connection.answers_until_close().await;
-        assert_eq!(answers.len(), 1);
-        assert_eq!(answers[0].status, 400);
+        let responses = connection.responses_until_close().await;
+        assert_eq!(responses.len(), 1);
+        assert_eq!(responses[0].status, 400);
     }
     assert_eq!(backend.connections(), 0);
 }
@@ -247,8 +247,8 @@ async fn an_empty_line_before_a_request_is_skipped_once() {
     for (lines, status) in [("\r\n", 200), ("\r\n\r\n", 400), ("\n", 400)] {
         let mut connection = stack.raw().await;
         connection.send(&[lines.as_bytes(), &head].concat()).await;
-        let answers = connection.answers_until_close().await;
-        let statuses: Vec<_> = answers.iter().map(|answer| answer.status).collect();
+        let responses = connection.responses_until_close().await;
+        let statuses: Vec<_> = responses.iter().map(|response| response.status).collect();
         assert_eq!(statuses, [status], "{lines:?}");
     }
 }
@@ -256,7 +256,7 @@ async fn an_empty_line_before_a_request_is_skipped_once() {
 #[tokio::test]
 async fn a_silent_backend_times_out() {
     let (stack, backend) = stack(SHORT).await;
-    backend.behave(Behaviour::answering(Delivery::Never));
+    backend.behave(Behaviour::responding(Delivery::Never));
     let client = stack.client();
     client
         .get("/x")
@@ -294,7 +294,7 @@ async fn a_backend_that_is_down_is_unreachable() {
 #[tokio::test]
 async fn a_backend_that_closes_the_connection_is_unreachable() {
     let (stack, backend) = Stack::recording().await;
-    backend.behave(Behaviour::answering(Delivery::HangUp));
+    backend.behave(Behaviour::responding(Delivery::HangUp));
     stack
         .client()
         .post("/x")
@@ -302,7 +302,7 @@ async fn a_backend_that_closes_the_connection_is_unreachable() {
         .send()
         .await
         .problem(502, "backend_unreachable");
-    // A POST is not retried, although no byte of an answer had arrived.
+    // A POST is not retried, although no byte of a response had arrived.
     assert_eq!(backend.requests().len(), 1);
     stack
         .client()
@@ -313,18 +313,18 @@ async fn a_backend_that_closes_the_connection_is_unreachable() {
 }
 
 #[tokio::test]
-async fn a_truncated_answer_is_not_passed_on_as_complete() {
+async fn a_truncated_response_is_not_passed_on_as_complete() {
     let (stack, backend) = Stack::recording().await;
     let behaviour = Behaviour {
         body: vec![b'x'; 10_000],
-        ..Behaviour::answering(Delivery::BreakOff)
+        ..Behaviour::responding(Delivery::BreakOff)
     };
     backend.behave(behaviour);
     let mut connection = stack.raw().await;
     connection.send(&request("GET", "/x", &[], b"")).await;
-    let answer = connection.answer().await;
+    let response = connection.response().await;
     assert!(
-        answer.is_none_or(|answer| answer.status == 502),
+        response.is_none_or(|response| response.status == 502),
         "a truncated answer looks complete"
     );
 }
@@ -339,7 +339,7 @@ async fn an_idle_connection_closed_by_the_backend_causes_no_failure() {
         } else {
             Delivery::Promptly
         };
-        backend.behave(Behaviour::answering(delivery));
+        backend.behave(Behaviour::responding(delivery));
         client.get("/x").send().await.ok();
         client.post("/x").param("a", "1").send().await.ok();
     }
@@ -357,8 +357,8 @@ async fn a_backend_that_does_not_speak_http_is_unreachable() {
             head: head.to_owned(),
             ..Behaviour::default()
         });
-        let answer = stack.client().post("/x").param("a", "1").send().await;
-        answer.problem(502, "backend_unreachable");
+        let response = stack.client().post("/x").param("a", "1").send().await;
+        response.problem(502, "backend_unreachable");
     }
     backend.behave(Behaviour::default());
     stack.client().get("/x").send().await.ok();
@@ -393,7 +393,7 @@ async fn the_usual_spellings_of_the_content_type_are_accepted() {
         connection
             .send(&request("POST", "/x", &[&line, &length], form.as_bytes()))
             .await;
-        assert_eq!(connection.answer().await.unwrap().status, 200, "{media}");
+        assert_eq!(connection.response().await.unwrap().status, 200, "{media}");
     }
     assert_eq!(backend.requests().len(), 5);
 }
@@ -401,15 +401,15 @@ async fn the_usual_spellings_of_the_content_type_are_accepted() {
 #[tokio::test]
 async fn a_request_in_flight_is_finished_before_the_gateway_ends() {
     let (mut stack, backend) = Stack::recording().await;
-    backend.behave(Behaviour::answering(Delivery::After(
+    backend.behave(Behaviour::responding(Delivery::After(
         Duration::from_millis(700),
     )));
     let mut connection = stack.raw().await;
     connection.send(&request("GET", "/x", &[], b"")).await;
     backend.request_number(1).await;
     stack.running(Program::Gateway).terminate();
-    let answer = connection.answer().await;
-    assert_eq!(answer.map(|answer| answer.status), Some(200));
+    let response = connection.response().await;
+    assert_eq!(response.map(|response| response.status), Some(200));
 }
 
 #[tokio::test]
@@ -420,10 +420,10 @@ async fn connection_close_also_applies_to_a_rejection() {
         let last = request(method, "/x?a=1", &["Connection: close"], b"");
         let behind = request("GET", "/behind", &[], b"");
         connection.send(&[last, behind].concat()).await;
-        let answers = connection.answers_until_close().await;
-        assert_eq!(answers.len(), 1, "{method}: {answers:?}");
-        assert_eq!(answers[0].header("connection"), Some("close"), "{method}");
-        assert!(answers[0].status >= 400, "{method}: {answers:?}");
+        let responses = connection.responses_until_close().await;
+        assert_eq!(responses.len(), 1, "{method}: {responses:?}");
+        assert_eq!(responses[0].header("connection"), Some("close"), "{method}");
+        assert!(responses[0].status >= 400, "{method}: {responses:?}");
     }
 }
 
@@ -434,10 +434,10 @@ async fn an_empty_line_after_a_request_begins_no_other() {
     let lined = [request("GET", "/x", &[], b""), b"\r\n".to_vec()].concat();
     connection.send(&lined).await;
     let statuses: Vec<_> = connection
-        .answers_until_close()
+        .responses_until_close()
         .await
         .iter()
-        .map(|answer| answer.status)
+        .map(|response| response.status)
         .collect();
     assert_eq!(statuses, [200]);
 }
@@ -448,9 +448,9 @@ async fn the_connection_header_may_name_a_limited_number_of_headers() {
     let line = format!("Connection: {}", "b,".repeat(10_000));
     let mut connection = stack.raw().await;
     connection.send(&request("GET", "/x", &[&line], b"")).await;
-    let answer = connection.answer().await.unwrap();
-    assert_eq!(answer.status, 431);
-    assert_eq!(answer.code().as_deref(), Some("headers_too_large"));
+    let response = connection.response().await.unwrap();
+    assert_eq!(response.status, 431);
+    assert_eq!(response.code().as_deref(), Some("headers_too_large"));
     assert_eq!(backend.bytes(), 0);
 }
 
@@ -492,8 +492,8 @@ async fn a_malformed_trailer_is_rejected() {
         connection
             .send(&request("POST", "/x", &headers, &body(trailers)))
             .await;
-        let answers = connection.answers_until_close().await;
-        let statuses: Vec<_> = answers.iter().map(|answer| answer.status).collect();
+        let responses = connection.responses_until_close().await;
+        let statuses: Vec<_> = responses.iter().map(|response| response.status).collect();
         assert_eq!(statuses, [400], "{}", trailers.escape_ascii());
     }
     assert_eq!(backend.bytes(), 0);
@@ -502,6 +502,6 @@ async fn a_malformed_trailer_is_rejected() {
     connection
         .send(&request("POST", "/x", &headers, &fields))
         .await;
-    assert_eq!(connection.answer().await.unwrap().status, 200);
+    assert_eq!(connection.response().await.unwrap().status, 200);
     assert_eq!(backend.request_number(1).await.value("x-t"), None);
 }

@@ -60,7 +60,7 @@ async fn a_login_begun_at_one_backend_is_completed_at_another() {
         .decide_and_follow(&provider, "ada", Decision::Allow)
         .await;
     let callback_at = Instant::now();
-    assert_eq!(done.answer.status, 200, "{}", done.text());
+    assert_eq!(done.response.status, 200, "{}", done.text());
     let checked = (&mut poll).await.unwrap();
     assert!(
         callback_at.elapsed() < PROPAGATION_TIMEOUT,
@@ -182,7 +182,7 @@ async fn concurrent_first_logins_of_one_person_create_one_account() {
     for (client, token, mut browser, back, user) in preparing.join_all().await {
         completing.spawn(async move {
             let done = browser.follow(back).await;
-            assert_eq!(done.answer.status, 200, "{}", done.text());
+            assert_eq!(done.response.status, 200, "{}", done.text());
             let checked = check(&client, &token).await;
             assert_eq!(checked["status"], "complete", "{checked}");
             (user, checked["login"]["created"] == true)

@@ -55,7 +55,7 @@ async fn pass(
     let source = source.parse().unwrap();
     let mut connection = RawConnection::open_from(source, stack.addresses().gateway).await;
     connection.send(&request("GET", "/x", lines, b"")).await;
-    assert_eq!(connection.answer().await.unwrap().status, 200);
+    assert_eq!(connection.response().await.unwrap().status, 200);
     backend.request_number(before + 1).await
 }
 
@@ -157,7 +157,7 @@ async fn a_login_is_traced_across_gateway_and_backend() {
     let page = browser.follow(redirected).await;
     let granted = browser.decide(&page, "ada", Decision::Allow).await;
     let code = granted.redirect_param("code").unwrap();
-    let login = browser.follow(granted).await.answer.ok();
+    let login = browser.follow(granted).await.response.ok();
     let begun = begin_polling(&client).await;
     let mut other = stack.browser();
     let provider = confirm_polling(&mut other, &begun).await;
@@ -332,7 +332,7 @@ async fn the_share_of_sampled_requests_is_the_one_of_the_setting() {
         let mut connection = stack.raw().await;
         for _ in 0..400 {
             connection.send(&request("GET", "/x", &[], b"")).await;
-            assert_eq!(connection.answer().await.unwrap().status, 200);
+            assert_eq!(connection.response().await.unwrap().status, 200);
         }
         let arrived = backend.requests();
         assert_eq!(arrived.len(), 400);
@@ -417,7 +417,7 @@ async fn a_stalled_collector_holds_up_no_request_and_the_rest_is_dropped() {
     let requests = MAX_QUEUED + 500;
     for _ in 0..requests {
         connection.send(&request("GET", "/x", &[], b"")).await;
-        assert_eq!(connection.answer().await.unwrap().status, 200);
+        assert_eq!(connection.response().await.unwrap().status, 200);
     }
     // Four spans each: what is not queued or being exported is dropped.
     let dropped = until("spans to be dropped", || async {
@@ -568,7 +568,7 @@ async fn a_backend_ignores_the_traceparent_of_a_caller_without_the_gateways_secr
     let mut direct = RawConnection::open(stack.addresses().v1).await;
     let lines = [&*theirs("01"), "Connection: close"];
     direct.send(&request("GET", "/user", &lines, b"")).await;
-    assert_eq!(direct.answer().await.unwrap().status, 403);
+    assert_eq!(direct.response().await.unwrap().status, 403);
     // With `parent = false` and its own share, the backend records what the gateway did not decide for.
     stack.configure(
         Program::V1,

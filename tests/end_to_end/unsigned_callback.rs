@@ -1,15 +1,15 @@
 //! The unsigned callback is exactly as narrow as CONTRACT 3 says.
 
 use end_to_end::{
-    raw_connection::{RawAnswer, request},
+    raw_connection::{RawResponse, request},
     recording_backend::RecordingBackend,
     stack::Stack,
 };
 
-async fn send(stack: &Stack, bytes: &[u8]) -> RawAnswer {
+async fn send(stack: &Stack, bytes: &[u8]) -> RawResponse {
     let mut connection = stack.raw().await;
     connection.send(bytes).await;
-    connection.answer().await.unwrap()
+    connection.response().await.unwrap()
 }
 
 #[tokio::test]
@@ -27,8 +27,8 @@ async fn a_providers_callback_passes_unsigned() {
         "/login?st%61te=v1.abc&code=x",
     ];
     for target in targets {
-        let answer = send(&stack, &request("GET", target, &[], b"")).await;
-        assert_eq!(answer.status, 200, "{target}: {:?}", answer.code());
+        let response = send(&stack, &request("GET", target, &[], b"")).await;
+        assert_eq!(response.status, 200, "{target}: {:?}", response.code());
     }
     let arrived = backend.requests();
     assert_eq!(arrived.len(), targets.len());
@@ -56,18 +56,18 @@ async fn the_callback_goes_to_the_version_that_issued_the_state() {
         ("v9.abc", "v1"),
         ("abc", "v1"),
     ] {
-        let answer = send(
+        let response = send(
             &stack,
             &request("GET", &format!("/login?state={state}"), &[], b""),
         )
         .await;
-        assert_eq!(answer.status, 200, "{state}");
-        assert_eq!(answer.header("acme-x-version"), Some(version), "{state}");
+        assert_eq!(response.status, 200, "{state}");
+        assert_eq!(response.header("acme-x-version"), Some(version), "{state}");
         let arrived = backend.requests().pop().unwrap();
         assert_eq!(arrived.value("x-gateway-version"), Some(version), "{state}");
     }
-    let answer = send(&stack, &request("GET", "/login?state=v2.abc", &[], b"")).await;
-    assert_eq!(answer.header("acme-x-version-source"), Some("state"));
+    let response = send(&stack, &request("GET", "/login?state=v2.abc", &[], b"")).await;
+    assert_eq!(response.header("acme-x-version-source"), Some("state"));
 }
 
 #[tokio::test]
@@ -219,9 +219,9 @@ async fn any_other_unsigned_request_is_rejected() {
     ];
     let mut wrong = Vec::new();
     for (name, bytes) in refused {
-        let answer = send(&stack, &bytes).await;
-        if !(400..500).contains(&answer.status) {
-            wrong.push(format!("{name}: {} {:?}", answer.status, answer.code()));
+        let response = send(&stack, &bytes).await;
+        if !(400..500).contains(&response.status) {
+            wrong.push(format!("{name}: {} {:?}", response.status, response.code()));
         }
     }
     assert!(wrong.is_empty(), "{wrong:?}");

@@ -94,7 +94,7 @@ async fn until_alone(stack: &Stack, id: u32) {
 }
 
 /// Expects the commands to reach the running process.
-fn assert_answers_commands(stack: &Stack) {
+fn assert_takes_commands(stack: &Stack) {
     let reload = stack.reload(Program::Gateway);
     let text = output_text(&reload);
     assert!(
@@ -118,7 +118,7 @@ async fn three_upgrades_under_load_fail_no_request() {
     let mut old = stack.stack.running(Program::Gateway).id();
     for number in 1..=3 {
         let new = upgrade(&mut stack.stack).await;
-        assert_answers_commands(&stack.stack);
+        assert_takes_commands(&stack.stack);
         load.serve(10).await;
         until_alone(&stack.stack, new).await;
         assert_ne!(old, new);
@@ -143,7 +143,7 @@ async fn a_stop_fails_no_request_of_clients_that_follow_readyz() {
     load.serve(10).await;
     load.expect_stop();
     stack.stack.running(Program::Gateway).terminate();
-    // Their last answers close their connections.
+    // Their last responses close their connections.
     load.finish().await;
     let status = stack.stack.wait_for_exit(Program::Gateway).await;
     assert!(status.success(), "{status}");

@@ -92,12 +92,12 @@ async fn assert_passes(
         let before = backend.requests().len();
         let mut connection = stack.raw().await;
         connection.send(&bytes).await;
-        let answer = connection.answer().await.unwrap();
+        let response = connection.response().await.unwrap();
         assert_eq!(
-            answer.status,
+            response.status,
             status,
             "{about}: {}",
-            String::from_utf8_lossy(&answer.body)
+            String::from_utf8_lossy(&response.body)
         );
         assert_eq!(
             backend.requests().len(),

@@ -1,7 +1,7 @@
 //! No byte of a rejected request reaches a backend. CONTRACT 2, 3 and 4.
 
 use end_to_end::{
-    raw_connection::{RawAnswer, request},
+    raw_connection::{RawResponse, request},
     recording_backend::RecordingBackend,
     signed_client::SignedClient,
     stack::Stack,
@@ -22,7 +22,7 @@ head_seconds = 1
 body_seconds = 1
 ";
 
-/// A request that is rejected, and the status and code of its answer.
+/// A request that is rejected, and the status and code of its response.
 struct Case {
     name: &'static str,
     bytes: Vec<u8>,
@@ -115,8 +115,10 @@ async fn a_rejected_request_reaches_no_backend() {
     for case in cases(&stack.client()) {
         let mut connection = stack.raw().await;
         connection.send(&case.bytes).await;
-        let answer = connection.answer().await;
-        let found = answer.as_ref().map(|answer| (answer.status, answer.code()));
+        let response = connection.response().await;
+        let found = response
+            .as_ref()
+            .map(|response| (response.status, response.code()));
         if found != Some((case.status, Some(case.code.to_owned()))) {
             wrong.push(format!(
                 "{}: {} {} expected, {found:?} found",
@@ -172,13 +174,13 @@ async fn an_unknown_application_reaches_no_backend() {
 async fn a_405_names_the_methods() {
     let (stack, backend) = Stack::recording().await;
     for method in [Method::PUT, Method::OPTIONS, Method::DELETE] {
-        let answer = stack.client().call(method, "/user").send().await;
-        answer.problem(405, "method_not_allowed");
-        assert_eq!(answer.header("allow"), Some("GET, POST"));
+        let response = stack.client().call(method, "/user").send().await;
+        response.problem(405, "method_not_allowed");
+        assert_eq!(response.header("allow"), Some("GET, POST"));
     }
-    // An answer to HEAD has no body.
-    let answer = stack.client().call(Method::HEAD, "/user").send().await;
-    assert_eq!((answer.status.as_u16(), answer.body.len()), (405, 0));
+    // A response to HEAD has no body.
+    let response = stack.client().call(Method::HEAD, "/user").send().await;
+    assert_eq!((response.status.as_u16(), response.body.len()), (405, 0));
     assert_eq!(backend.connections(), 0);
 }
 
@@ -195,10 +197,10 @@ async fn a_rejected_body_is_never_read_as_a_request() {
     let bytes = request("POST", "/x", &["Content-Type: text/plain", &length], &inner);
     let mut connection = stack.raw().await;
     connection.send(&bytes).await;
-    let answers: Vec<RawAnswer> = connection.answers_until_close().await;
-    assert_eq!(answers.len(), 1);
+    let responses: Vec<RawResponse> = connection.responses_until_close().await;
+    assert_eq!(responses.len(), 1);
     assert_eq!(
-        answers[0].code().as_deref(),
+        responses[0].code().as_deref(),
         Some("content_type_unsupported")
     );
     assert_eq!(backend.connections(), 0);

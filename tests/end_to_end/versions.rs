@@ -1,4 +1,4 @@
-//! Which version serves a request, and how the answer reports it. CONTRACT 5.
+//! Which version serves a request, and how the response reports it. CONTRACT 5.
 
 use end_to_end::{
     browser::Decision,
@@ -35,11 +35,15 @@ async fn the_header_names_the_version() {
         } else {
             call
         };
-        let answer = call.send().await;
-        answer.ok();
-        assert_eq!(answer.header("acme-x-version"), Some(version), "{header:?}");
+        let response = call.send().await;
+        response.ok();
         assert_eq!(
-            answer.header("acme-x-version-source"),
+            response.header("acme-x-version"),
+            Some(version),
+            "{header:?}"
+        );
+        assert_eq!(
+            response.header("acme-x-version-source"),
             Some(source),
             "{header:?}"
         );
@@ -54,8 +58,8 @@ async fn an_unknown_version_can_be_rejected() {
         .in_front_of(&backend)
         .gateway("unknown = \"reject\"");
     let stack = strict.start().await;
-    let answer = stack.client().get("/x").version("v9").send().await;
-    let problem = answer.problem(400, "version_unknown");
+    let response = stack.client().get("/x").version("v9").send().await;
+    let problem = response.problem(400, "version_unknown");
     let text = problem.to_string();
     assert!(text.contains("v1") && text.contains("v2"), "{text}");
     assert_eq!(backend.connections(), 0);
@@ -70,8 +74,8 @@ async fn the_default_version_can_be_configured() {
         .in_front_of(&backend)
         .gateway("default_version = \"v2\"");
     let stack = other.start().await;
-    let answer = stack.client().get("/x").send().await;
-    assert_eq!(answer.header("acme-x-version"), Some("v2"));
+    let response = stack.client().get("/x").send().await;
+    assert_eq!(response.header("acme-x-version"), Some("v2"));
 }
 
 #[tokio::test]
@@ -115,15 +119,15 @@ async fn a_login_begun_on_v2_returns_to_v2() {
     let mut browser = stack.browser();
     let begun = client.post("/login").version("v2").signed().send().await;
     assert_eq!(begun.header("acme-x-version"), Some("v2"));
-    let begun = PollingLogin::from_answer(&begun.ok());
+    let begun = PollingLogin::from_response(&begun.ok());
     assert!(begun.token.starts_with("v2."));
     let provider = confirm_polling(&mut browser, &begun).await;
     let done = browser
         .decide_and_follow(&provider, "grace", Decision::Allow)
         .await;
-    assert_eq!(done.answer.status, 200, "{}", done.text());
-    assert_eq!(done.answer.header("acme-x-version"), Some("v2"));
-    assert_eq!(done.answer.header("acme-x-version-source"), Some("state"));
+    assert_eq!(done.response.status, 200, "{}", done.text());
+    assert_eq!(done.response.header("acme-x-version"), Some("v2"));
+    assert_eq!(done.response.header("acme-x-version-source"), Some("state"));
     // Each version can check any token, and answers in its own format.
     let on_one = check(&client, &begun.token).await;
     assert_eq!(on_one["login"]["account"]["type"], "bitbucket", "{on_one}");
@@ -158,9 +162,9 @@ async fn a_login_begun_on_v1_can_be_confirmed_where_v2_is_the_default() {
         .send()
         .await
         .ok();
-    let begun = PollingLogin::from_answer(&begun);
+    let begun = PollingLogin::from_response(&begun);
     let page = stack.browser().open(&begun.authorize_url).await;
-    assert_eq!(page.answer.header("acme-x-version"), Some("v1"));
+    assert_eq!(page.response.header("acme-x-version"), Some("v1"));
     assert!(begin_polling(&client).await.token.starts_with("v2."));
 }
 

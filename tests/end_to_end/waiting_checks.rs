@@ -1,11 +1,11 @@
 //! `/check` with `wait`: each holds a connection of the backend, so their number is limited. #22
 
 use end_to_end::{
-    answer::Answer,
     browser::{Browser, Decision},
     logins::{begin_polling, confirm_polling, log_in_by_polling, log_in_by_redirect},
     metrics::Scrape,
     program::Program,
+    response::Response,
     signed_client::{SignedClient, fetch},
     stack::{Stack, StackBuilder},
     waiting::{WAIT_TIMEOUT, until},
@@ -20,7 +20,7 @@ fn builder() -> StackBuilder {
 }
 
 /// Begins a login, and sends this number of requests that wait for it.
-async fn wait(waits: &mut JoinSet<Answer>, client: &SignedClient, number: usize) {
+async fn wait(waits: &mut JoinSet<Response>, client: &SignedClient, number: usize) {
     let token = begin_polling(client).await.token;
     for _ in 0..number {
         let (client, token) = (client.clone(), token.clone());
@@ -32,12 +32,12 @@ async fn wait(waits: &mut JoinSet<Answer>, client: &SignedClient, number: usize)
 }
 
 /// Waits until this number of requests wait, and all others were answered `pending` at once.
-async fn expect_waiting(stack: &Stack, waits: &mut JoinSet<Answer>, number: usize) {
+async fn expect_waiting(stack: &Stack, waits: &mut JoinSet<Response>, number: usize) {
     let at_once = waits.len() - number;
     for _ in 0..at_once {
         let answered = timeout(WAIT_TIMEOUT, waits.join_next()).await;
-        let answer = answered.expect("too many requests wait").unwrap().unwrap();
-        assert_eq!(answer.ok()["status"], "pending", "{}", answer.summary());
+        let response = answered.expect("too many requests wait").unwrap().unwrap();
+        assert_eq!(response.ok()["status"], "pending", "{}", response.summary());
     }
     until_waiting(stack, number).await;
     assert_eq!(waits.len(), number);
@@ -63,7 +63,7 @@ async fn expect_logins(stack: &Stack, client: &SignedClient) {
     let done = browser
         .decide_and_follow(&provider, "ada", Decision::Allow)
         .await;
-    assert_eq!(done.answer.status, 200, "{}", done.text());
+    assert_eq!(done.response.status, 200, "{}", done.text());
     let call = client.get("/check").param("token", &begun.token);
     let checked = call.param("wait", "30").send().await.ok();
     assert_eq!(checked["status"], "complete", "{checked}");

@@ -219,7 +219,7 @@ fn route(stack: &Stack, version: &str, addresses: &[SocketAddr]) {
 async fn log_in(client: &SignedClient, version: &str) -> Value {
     let begun = client.post("/login").version(version).signed().send().await;
     assert_eq!(begun.header("acme-x-version"), Some(version));
-    let begun = PollingLogin::from_answer(&begun.ok());
+    let begun = PollingLogin::from_response(&begun.ok());
     assert!(
         begun.token.starts_with(&format!("{version}.")),
         "{}",
@@ -230,7 +230,7 @@ async fn log_in(client: &SignedClient, version: &str) -> Value {
     let done = browser
         .decide_and_follow(&provider, "ada", Decision::Allow)
         .await;
-    assert_eq!(done.answer.status, 200, "{}", done.text());
+    assert_eq!(done.response.status, 200, "{}", done.text());
     let check = client.post("/check").version(version);
     let checked = check.param("token", &begun.token).send().await.ok();
     assert_eq!(checked["status"], "complete", "{checked}");
@@ -259,8 +259,8 @@ impl Load {
             let mut failed = 0;
             while !over.load(Ordering::Relaxed) {
                 let call = client.get("/user").version(&version);
-                let answer = call.authorization(&credential).try_send().await;
-                failed += usize::from(!answer.is_ok_and(|answer| answer.status == 200));
+                let response = call.authorization(&credential).try_send().await;
+                failed += usize::from(!response.is_ok_and(|response| response.status == 200));
                 counted.fetch_add(1, Ordering::Relaxed);
             }
             failed
@@ -275,7 +275,7 @@ impl Load {
     /// Waits until a hundred more requests have been answered.
     async fn more(&self) {
         let enough = self.count.load(Ordering::Relaxed) + 100;
-        until("more answers", || async {
+        until("more responses", || async {
             (self.count.load(Ordering::Relaxed) > enough).then_some(())
         })
         .await;

@@ -6,8 +6,8 @@ use reqwest::{Client, RequestBuilder};
 use url::{Origin, Url, form_urlencoded};
 
 use crate::{
-    answer::Answer,
     html::{Form, forms, links},
+    response::Response,
     signed_client::{http_client, http_client_without_keep_alive},
 };
 
@@ -28,13 +28,13 @@ struct Detour {
     gateway: Url,
 }
 
-/// A page: its URL and the answer.
+/// A page: its URL and the response.
 #[derive(Clone, Debug)]
 pub struct Page {
     /// Its URL.
     pub url: Url,
-    /// The whole answer.
-    pub answer: Answer,
+    /// The whole response.
+    pub response: Response,
 }
 
 /// The button that the user presses on the provider's page.
@@ -116,7 +116,7 @@ impl Browser {
     ///
     /// # Panics
     ///
-    /// When the URL is invalid, or no answer comes.
+    /// When the URL is invalid, or no response comes.
     pub async fn step(&mut self, url: &str) -> Page {
         self.try_step(url).await.expect("the server answers")
     }
@@ -125,7 +125,7 @@ impl Browser {
     ///
     /// # Errors
     ///
-    /// When no answer comes.
+    /// When no response comes.
     ///
     /// # Panics
     ///
@@ -179,7 +179,7 @@ impl Browser {
         if let Some(url) = page.confirmation() {
             return self.open(url.as_str()).await;
         }
-        panic!("no button to confirm with: {}", page.answer.summary());
+        panic!("no button to confirm with: {}", page.response.summary());
     }
 
     /// On the provider's page: picks a user and presses a button. Stops at the redirect back.
@@ -189,7 +189,7 @@ impl Browser {
     /// When this is not the provider's page.
     pub async fn decide(&mut self, page: &Page, user: &str, decision: Decision) -> Page {
         let form = page.forms().into_iter().next();
-        let form = form.unwrap_or_else(|| panic!("no form: {}", page.answer.summary()));
+        let form = form.unwrap_or_else(|| panic!("no form: {}", page.response.summary()));
         assert_eq!(form.action, "/site/oauth2/authorize");
         let pressed = match decision {
             Decision::Allow => "allow",
@@ -253,11 +253,11 @@ impl Browser {
         if !sent.is_empty() {
             request = request.header("cookie", sent.join("; "));
         }
-        let answer = Answer::try_read(request.send().await?).await?;
-        for line in answer.headers.get_all("set-cookie") {
+        let response = Response::try_read(request.send().await?).await?;
+        for line in response.headers.get_all("set-cookie") {
             self.store_cookie(line.to_str().expect("a cookie is text"), &url);
         }
-        Ok(Page { url, answer })
+        Ok(Page { url, response })
     }
 
     /// Stores a received cookie. All of ours are well-formed and for their own host, so any other one fails the test.
@@ -299,7 +299,7 @@ impl Page {
     /// The body.
     #[must_use]
     pub fn text(&self) -> String {
-        self.answer.text()
+        self.response.text()
     }
 
     /// Its forms.
@@ -350,8 +350,8 @@ impl Page {
     /// When the target is invalid.
     #[must_use]
     pub fn redirect(&self) -> Option<Url> {
-        let location = self.answer.header("location")?;
-        self.answer.status.is_redirection().then(|| {
+        let location = self.response.header("location")?;
+        self.response.status.is_redirection().then(|| {
             self.url
                 .join(location)
                 .expect("a redirect has a valid target")

@@ -27,9 +27,9 @@ pub struct Http2Client {
 /// A piece of a request's body.
 type Body = io::Cursor<Vec<u8>>;
 
-/// An answer, as received.
+/// A response, as received.
 #[derive(Clone, Debug)]
-pub struct Http2Answer {
+pub struct Http2Response {
     /// Its status.
     pub status: u16,
     /// Its fields.
@@ -38,7 +38,7 @@ pub struct Http2Answer {
     pub body: Vec<u8>,
 }
 
-impl Http2Answer {
+impl Http2Response {
     /// The problem code in the body, if any.
     #[must_use]
     pub fn code(&self) -> Option<String> {
@@ -102,12 +102,12 @@ impl Http2Client {
         })
     }
 
-    /// Sends a call, and reads its answer.
+    /// Sends a call, and reads its response.
     ///
     /// # Errors
     ///
     /// The connection ended, or the stream was reset.
-    pub async fn send(&self, call: &Call<'_>) -> Result<Http2Answer, h2::Error> {
+    pub async fn send(&self, call: &Call<'_>) -> Result<Http2Response, h2::Error> {
         let (target, form) = call.parts();
         let mut request = Request::builder()
             .method(call.method())
@@ -122,7 +122,7 @@ impl Http2Client {
         self.send_request(request, form.into_bytes()).await
     }
 
-    /// Sends a request with this body, and reads its answer.
+    /// Sends a request with this body, and reads its response.
     ///
     /// # Errors
     ///
@@ -131,11 +131,11 @@ impl Http2Client {
         &self,
         request: Request<()>,
         body: Vec<u8>,
-    ) -> Result<Http2Answer, h2::Error> {
+    ) -> Result<Http2Response, h2::Error> {
         let mut sender = self.sender.clone().ready().await?;
         let (response, mut stream) = sender.send_request(request, body.is_empty())?;
         if !body.is_empty() {
-            // Fails if the answer came first.
+            // Fails if the response came first.
             let _ = stream.send_data(Body::new(body), true);
         }
         read(response.await?).await
@@ -153,7 +153,7 @@ impl Drop for Http2Client {
     }
 }
 
-async fn read(response: Response<h2::RecvStream>) -> Result<Http2Answer, h2::Error> {
+async fn read(response: Response<h2::RecvStream>) -> Result<Http2Response, h2::Error> {
     let (head, mut stream) = response.into_parts();
     let mut body = Vec::new();
     while let Some(piece) = stream.data().await {
@@ -163,12 +163,12 @@ async fn read(response: Response<h2::RecvStream>) -> Result<Http2Answer, h2::Err
                 // Fails only if the stream was reset, which the next read notices.
                 let _ = stream.flow_control().release_capacity(piece.len());
             }
-            // The answer is complete, but the request was not.
+            // The response is complete, but the request was not.
             Err(error) if error.reason() == Some(Reason::NO_ERROR) => break,
             Err(error) => return Err(error),
         }
     }
-    Ok(Http2Answer {
+    Ok(Http2Response {
         status: head.status.as_u16(),
         fields: head.headers,
         body,

@@ -14,7 +14,7 @@
 //! - [`logins`] are whole logins, for tests that need a logged-in user
 //! - [`crowd`] is many simulated users at once, with a record of every outcome
 //! - [`certificates`] issues certificates for TLS
-//! - [`answer`] is a received HTTP response; [`metrics`] are the values that a program shows at `/metrics`
+//! - [`response`] is a received HTTP response; [`metrics`] are the values that a program shows at `/metrics`
 //! - [`raw_connection`] sends bytes as they are, for what no client library sends
 //! - [`http2_client`] speaks HTTP/2; [`raw_http2`] sends single frames as they are
 //! - [`recording_backend`] stands in for a backend and keeps every byte it receives; [`scripted_backend`] answers with
@@ -29,7 +29,6 @@
 //! - [`metrics`] scrapes a program, and parses what it shows
 //! - [`waiting`] waits for a condition, never for a fixed time; [`clock`] is the only clock
 
-pub mod answer;
 pub mod browser;
 pub mod certificates;
 pub mod clock;
@@ -54,6 +53,7 @@ pub mod raw_connection;
 pub mod raw_http2;
 pub mod real_browser;
 pub mod recording_backend;
+pub mod response;
 pub mod rows;
 pub mod scripted_backend;
 pub mod signed_client;

@@ -7,7 +7,7 @@ use crate::{
     signed_client::SignedClient,
 };
 
-/// A started polling login: the answer to `POST /login`.
+/// A started polling login: the response to `POST /login`.
 #[derive(Clone, Debug)]
 pub struct PollingLogin {
     /// The token that the client sends to `/check`.
@@ -23,23 +23,23 @@ pub struct PollingLogin {
 }
 
 impl PollingLogin {
-    /// Reads the answer to `POST /login`.
+    /// Reads the response to `POST /login`.
     ///
     /// # Panics
     ///
     /// When a member is missing.
     #[must_use]
-    pub fn from_answer(answer: &Value) -> Self {
+    pub fn from_response(response: &Value) -> Self {
         let text = |name: &str| {
-            let value = answer[name].as_str();
+            let value = response[name].as_str();
             value
-                .unwrap_or_else(|| panic!("no {name} in {answer}"))
+                .unwrap_or_else(|| panic!("no {name} in {response}"))
                 .to_owned()
         };
         let number = |name: &str| {
-            answer[name]
+            response[name]
                 .as_u64()
-                .unwrap_or_else(|| panic!("no number {name} in {answer}"))
+                .unwrap_or_else(|| panic!("no number {name} in {response}"))
         };
         Self {
             token: text("token"),
@@ -68,7 +68,7 @@ impl PollingLogin {
 ///
 /// When it is rejected.
 pub async fn begin_polling(client: &SignedClient) -> PollingLogin {
-    PollingLogin::from_answer(&client.post("/login").signed().send().await.ok())
+    PollingLogin::from_response(&client.post("/login").signed().send().await.ok())
 }
 
 /// Opens a polling login's page, confirms it, and stops at the provider's page.
@@ -103,7 +103,7 @@ pub async fn log_in_by_polling(client: &SignedClient, user: &str) -> Value {
     let done = browser
         .decide_and_follow(&provider, user, Decision::Allow)
         .await;
-    assert_eq!(done.answer.status, 200, "{}", done.text());
+    assert_eq!(done.response.status, 200, "{}", done.text());
     let checked = check(client, &begun.token).await;
     assert_eq!(checked["status"], "complete", "{checked}");
     checked["login"].clone()
@@ -120,7 +120,7 @@ pub async fn log_in_by_redirect(client: &SignedClient, user: &str) -> Value {
     browser
         .decide_and_follow(&provider, user, Decision::Allow)
         .await
-        .answer
+        .response
         .ok()
 }
 

@@ -29,11 +29,11 @@ impl Scrape {
     ///
     /// # Panics
     ///
-    /// When the answer is not 200, or not in the text format.
+    /// When the response is not 200, or not in the text format.
     pub async fn of(address: SocketAddr) -> Self {
-        let answer = fetch(&format!("http://{address}/metrics")).await;
-        assert_eq!(answer.status, 200, "{}", answer.text());
-        Self::parse(&answer.text())
+        let response = fetch(&format!("http://{address}/metrics")).await;
+        assert_eq!(response.status, 200, "{}", response.text());
+        Self::parse(&response.text())
     }
 
     /// Reads the text format.

@@ -204,14 +204,14 @@ async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, state: Arc<Mutex
     let mut received = Vec::new();
     while let Some(request) = next_request(&mut stream, &mut received).await {
         let reply = take(&request, &state);
-        let answer: &[u8] = match reply {
+        let response: &[u8] = match reply {
             Reply::Taken => {
                 b"HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\nContent-Length: 0\r\n\r\n"
             }
             Reply::Refused => b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n",
             Reply::Never => std::future::pending().await,
         };
-        if stream.write_all(answer).await.is_err() {
+        if stream.write_all(response).await.is_err() {
             return;
         }
     }

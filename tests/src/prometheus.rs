@@ -31,8 +31,8 @@ impl Prometheus {
             let mut prometheus = Self::spawn(gateways, login_services);
             let url = prometheus.url("/-/ready");
             let is_ready = within(START_TIMEOUT, || async {
-                let answer = http_client().get(&url).send().await;
-                answer.is_ok_and(|one| one.status() == 200).then_some(())
+                let response = http_client().get(&url).send().await;
+                response.is_ok_and(|one| one.status() == 200).then_some(())
             });
             if is_ready.await.is_some() && prometheus.is_running() {
                 return prometheus;
@@ -92,15 +92,15 @@ impl Prometheus {
     /// When it does not answer.
     pub async fn query(&self, expression: &str) -> Result<Vec<Value>, String> {
         let call = http_client().post(self.url("/api/v1/query"));
-        let answer = call.form(&[("query", expression)]).send().await;
-        let answer = answer.expect("Prometheus answers").json::<Value>().await;
-        let answer = answer.expect("its answers are JSON");
-        let warnings = answer["warnings"].as_array().map_or(0, Vec::len);
-        if answer["status"] != "success" || warnings > 0 {
-            return Err(answer.to_string());
+        let response = call.form(&[("query", expression)]).send().await;
+        let response = response.expect("Prometheus answers").json::<Value>().await;
+        let response = response.expect("its responses are JSON");
+        let warnings = response["warnings"].as_array().map_or(0, Vec::len);
+        if response["status"] != "success" || warnings > 0 {
+            return Err(response.to_string());
         }
-        Ok(match &answer["data"]["result"] {
-            Value::Array(series) if answer["data"]["resultType"] == "vector" => series.clone(),
+        Ok(match &response["data"]["result"] {
+            Value::Array(series) if response["data"]["resultType"] == "vector" => series.clone(),
             _ => Vec::new(),
         })
     }
@@ -125,9 +125,12 @@ impl Prometheus {
     /// When it does not answer.
     pub async fn data(&self, path: &str) -> Value {
         let call = http_client().get(self.url(&format!("/api/v1/{path}")));
-        let answer = call.send().await.expect("Prometheus answers");
-        let answer = answer.json::<Value>().await.expect("its answers are JSON");
-        answer["data"].clone()
+        let response = call.send().await.expect("Prometheus answers");
+        let response = response
+            .json::<Value>()
+            .await
+            .expect("its responses are JSON");
+        response["data"].clone()
     }
 }
 

@@ -30,9 +30,9 @@ trait Stream: AsyncRead + AsyncWrite + Debug + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Debug + Send + Unpin> Stream for S {}
 
-/// An answer, as received.
+/// A response, as received.
 #[derive(Clone, Debug)]
-pub struct RawAnswer {
+pub struct RawResponse {
     /// Its status.
     pub status: u16,
     /// Its head, with the closing empty line.
@@ -41,7 +41,7 @@ pub struct RawAnswer {
     pub body: Vec<u8>,
 }
 
-/// Timeout of an answer: longer than the gateway's own timeouts of 10 s.
+/// Timeout of a response: longer than the gateway's own timeouts of 10 s.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(25);
 
 impl RawConnection {
@@ -166,16 +166,16 @@ impl RawConnection {
     /// # Panics
     ///
     /// When neither happens in time, or the bytes are not HTTP.
-    pub async fn answer(&mut self) -> Option<RawAnswer> {
+    pub async fn response(&mut self) -> Option<RawResponse> {
         loop {
-            if let Some((answer, length)) = parse(&self.read, false) {
+            if let Some((response, length)) = parse(&self.read, false) {
                 self.read.drain(..length);
-                return Some(answer);
+                return Some(response);
             }
             if !self.read_more().await {
-                let (answer, length) = parse(&self.read, true)?;
+                let (response, length) = parse(&self.read, true)?;
                 self.read.drain(..length);
-                return Some(answer);
+                return Some(response);
             }
         }
     }
@@ -185,15 +185,15 @@ impl RawConnection {
     /// # Panics
     ///
     /// When the peer does not close it in time.
-    pub async fn answers_until_close(&mut self) -> Vec<RawAnswer> {
-        let mut answers = Vec::new();
-        while let Some(answer) = self.answer().await {
-            answers.push(answer);
+    pub async fn responses_until_close(&mut self) -> Vec<RawResponse> {
+        let mut responses = Vec::new();
+        while let Some(response) = self.response().await {
+            responses.push(response);
         }
-        answers
+        responses
     }
 
-    /// The received bytes that are not a complete answer yet; after the last answer, an incomplete one.
+    /// The received bytes that are not a complete response yet; after the last response, an incomplete one.
     #[must_use]
     pub fn unread(&self) -> &[u8] {
         &self.read
@@ -243,7 +243,7 @@ async fn connect_from(source: IpAddr, address: SocketAddr) -> io::Result<TcpStre
     socket.connect(address).await
 }
 
-impl RawAnswer {
+impl RawResponse {
     /// The value of a header.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
@@ -274,48 +274,48 @@ pub fn request(method: &str, target: &str, headers: &[&str], body: &[u8]) -> Vec
     bytes
 }
 
-/// Parses the answer at the start of the bytes, and returns it with its length; `None` when more bytes are needed.
-fn parse(bytes: &[u8], is_end: bool) -> Option<(RawAnswer, usize)> {
+/// Parses the response at the start of the bytes, and returns it with its length; `None` when more bytes are needed.
+fn parse(bytes: &[u8], is_end: bool) -> Option<(RawResponse, usize)> {
     let head_length = bytes.windows(4).position(|window| window == b"\r\n\r\n")? + 4;
     let head = text(&bytes[..head_length]);
     let status: u16 = head
         .strip_prefix("HTTP/1.")
         .and_then(|rest| rest.get(2..5))
         .and_then(|status| status.parse().ok())
-        .unwrap_or_else(|| panic!("not an answer: {head}"));
-    let mut answer = RawAnswer {
+        .unwrap_or_else(|| panic!("not a response: {head}"));
+    let mut response = RawResponse {
         status,
         head,
         body: Vec::new(),
     };
     let rest = &bytes[head_length..];
     if status < 200 || status == 204 || status == 304 {
-        return Some((answer, head_length));
+        return Some((response, head_length));
     }
-    let encoding = answer.header("transfer-encoding");
+    let encoding = response.header("transfer-encoding");
     let chunked = encoding.is_some_and(|encoding| encoding.eq_ignore_ascii_case("chunked"));
-    let length = answer
+    let length = response
         .header("content-length")
         .and_then(|length| length.parse().ok());
     let used = match (chunked, length) {
         (true, _) => {
             let (body, used) = dechunk(rest)?;
-            answer.body = body;
+            response.body = body;
             used
         }
         (false, Some(length)) => {
-            answer.body = rest.get(..length)?.to_vec();
+            response.body = rest.get(..length)?.to_vec();
             length
         }
         (false, None) => {
             if !is_end {
                 return None;
             }
-            answer.body = rest.to_vec();
+            response.body = rest.to_vec();
             rest.len()
         }
     };
-    Some((answer, head_length + used))
+    Some((response, head_length + used))
 }
 
 /// Decodes UTF-8, or else ISO-8859-1, where each byte is a character (RFC 9110 section 5.5).

@@ -66,9 +66,9 @@ pub struct Frame {
 /// How the gateway reacts to the frames of one stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reaction {
-    /// An answer: its status, and its problem code.
-    Answer(u16, Option<String>),
-    /// `RST_STREAM` with this code, before an answer was complete.
+    /// A response: its status, and its problem code.
+    Response(u16, Option<String>),
+    /// `RST_STREAM` with this code, before a response was complete.
     Reset(u32),
     /// GOAWAY with this code.
     Goaway(u32),
@@ -155,7 +155,7 @@ impl RawHttp2 {
         }
     }
 
-    /// The reaction to a stream: its answer, or how it or the connection ended.
+    /// The reaction to a stream: its response, or how it or the connection ended.
     ///
     /// # Panics
     ///
@@ -201,7 +201,7 @@ impl RawHttp2 {
                 }
                 kind::HEADERS => {
                     let found = read_status(&frame.payload);
-                    // An interim answer is followed by another.
+                    // An interim response is followed by another.
                     *status = Some(found).filter(|status| *status >= 200);
                 }
                 kind::DATA => body.extend_from_slice(&frame.payload),
@@ -212,7 +212,7 @@ impl RawHttp2 {
             if let Some(status) = status.filter(|_| is_last) {
                 let body: Option<serde_json::Value> = serde_json::from_slice(body).ok();
                 let code = body.and_then(|body| body["code"].as_str().map(str::to_owned));
-                found[index] = Some(Reaction::Answer(status, code));
+                found[index] = Some(Reaction::Response(status, code));
             }
         }
         found.map(|reaction| reaction.unwrap_or(Reaction::Closed))

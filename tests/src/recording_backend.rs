@@ -107,7 +107,7 @@ impl Behaviour {
 
     /// The default response, with this delivery.
     #[must_use]
-    pub fn answering(delivery: Delivery) -> Self {
+    pub fn responding(delivery: Delivery) -> Self {
         Self {
             delivery,
             ..Self::default()
@@ -293,7 +293,7 @@ async fn converse(
                         behaviour
                     }
                 };
-                if !answer(stream, &behaviour).await? {
+                if !response(stream, &behaviour).await? {
                     return Ok(());
                 }
                 continue;
@@ -321,7 +321,10 @@ fn is_check(request: &RecordedRequest) -> bool {
 }
 
 /// Returns whether the connection stays open.
-async fn answer(stream: &mut (impl AsyncWrite + Unpin), behaviour: &Behaviour) -> io::Result<bool> {
+async fn response(
+    stream: &mut (impl AsyncWrite + Unpin),
+    behaviour: &Behaviour,
+) -> io::Result<bool> {
     let length = behaviour.body.len();
     let mut bytes = format!("{}Content-Length: {length}\r\n\r\n", behaviour.head).into_bytes();
     bytes.extend_from_slice(&behaviour.body);

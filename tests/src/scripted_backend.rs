@@ -1,4 +1,4 @@
-//! A backend that answers given targets with exactly the bytes of a script, and all others with the target itself.
+//! A backend that responses given targets with exactly the bytes of a script, and all others with the target itself.
 //!
 //! It records the connection of each request, so that a test can see whether the gateway reused one.
 
@@ -33,7 +33,7 @@ pub struct ScriptedBackend {
 /// How requests for one target are answered.
 #[derive(Clone, Debug)]
 pub struct Script {
-    /// The whole answer, sent as it is.
+    /// The whole response, sent as it is.
     pub bytes: Vec<u8>,
     /// How fast the bytes are written.
     pub pace: Pace,
@@ -43,7 +43,7 @@ pub struct Script {
     pub ending: Ending,
 }
 
-/// How fast an answer's bytes are written.
+/// How fast a response's bytes are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
     /// All at once.
@@ -52,7 +52,7 @@ pub enum Pace {
     SingleBytes,
 }
 
-/// When an answer is written.
+/// When a response is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     /// Once the whole request has been read.
@@ -264,11 +264,11 @@ impl Script {
     /// The default answer: the target as body.
     fn echo(target: &str) -> Self {
         let length = target.len();
-        let answer = format!(
+        let response = format!(
             "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\n\r\n{target}"
         );
         Self {
-            bytes: answer.into_bytes(),
+            bytes: response.into_bytes(),
             pace: Pace::AtOnce,
             start: Start::AfterRequest,
             ending: Ending::Open,

@@ -7,7 +7,7 @@ use std::{net::Ipv4Addr, time::Duration};
 use reqwest::{Client, ClientBuilder, Method, redirect};
 
 pub use self::call::Call;
-use crate::{answer::Answer, signer::Profile};
+use crate::{response::Response, signer::Profile};
 
 /// A client with its key.
 #[derive(Clone, Debug)]
@@ -154,9 +154,9 @@ fn client_builder() -> ClientBuilder {
 ///
 /// # Panics
 ///
-/// When no answer comes.
-pub async fn fetch(url: &str) -> Answer {
-    Answer::read(
+/// When no response comes.
+pub async fn fetch(url: &str) -> Response {
+    Response::read(
         http_client()
             .get(url)
             .send()
@@ -170,11 +170,11 @@ pub async fn fetch(url: &str) -> Answer {
 ///
 /// # Panics
 ///
-/// When no answer comes.
-pub async fn send_form(url: &str, form: &str) -> Answer {
+/// When no response comes.
+pub async fn send_form(url: &str, form: &str) -> Response {
     let request = http_client()
         .post(url)
         .header("content-type", "application/x-www-form-urlencoded")
         .body(form.to_owned());
-    Answer::read(request.send().await.expect("the server answers")).await
+    Response::read(request.send().await.expect("the server answers")).await
 }

@@ -163,7 +163,7 @@ impl Stack {
             .log()
     }
 
-    /// A program's log, once it contains a text: a line may be written after the answer that it is about.
+    /// A program's log, once it contains a text: a line may be written after the response that it is about.
     ///
     /// # Panics
     ///
@@ -314,13 +314,13 @@ impl Stack {
     /// When the provider does not answer.
     pub async fn provider_counts(&self) -> Value {
         let url = format!("http://{}/_sandbox/counts", self.addresses().provider);
-        let answer = self
+        let response = self
             .http
             .get(url)
             .send()
             .await
             .expect("the provider answers");
-        serde_json::from_slice(&answer.bytes().await.expect("the counts are complete"))
+        serde_json::from_slice(&response.bytes().await.expect("the counts are complete"))
             .expect("the counts are JSON")
     }
 
@@ -349,8 +349,8 @@ impl Stack {
                 if let Some(ended) = ended {
                     return Some(Err(ended));
                 }
-                let answer = request.send().await.ok()?;
-                answer.status().is_success().then_some(Ok(()))
+                let response = request.send().await.ok()?;
+                response.status().is_success().then_some(Ok(()))
             }
         })
         .await

@@ -32,7 +32,7 @@ class Orders(http.server.BaseHTTPRequestHandler):
         length = int(digits[0]) if digits else -1
         if not hmac.compare_digest(self.headers.get("X-Gateway-Secret", "").encode("latin-1"), SECRET):
             self.problem(403, "gateway_required", {"X-Gateway-Refused": "secret", "Connection": "close"})
-            deadline, unread = time.monotonic() + 2, min(length, 65536)  # unread bytes can destroy the answer
+            deadline, unread = time.monotonic() + 2, min(length, 65536)  # unread bytes can destroy the response
             while unread > 0 and (seconds := deadline - time.monotonic()) > 0:
                 self.connection.settimeout(seconds)
                 unread -= len(self.rfile.read1(unread)) or unread

@@ -142,7 +142,7 @@ impl Provider {
             async move { http.send(request).await }
         };
         match request.request_async(&send).await {
-            Ok(answer) => Ok(answer.access_token().clone()),
+            Ok(response) => Ok(response.access_token().clone()),
             Err(RequestTokenError::Request(fault)) => Err(fault),
             Err(RequestTokenError::ServerResponse(refusal)) => Err(ProviderFault::CodeRejected {
                 error: error_code(refusal.error()),

@@ -53,9 +53,9 @@ struct State {
 /// The outcome of a request, for its span.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TraceOutcome {
-    /// The answer's status.
+    /// The response's status.
     pub(crate) status: u16,
-    /// The problem code, if the answer is a problem.
+    /// The problem code, if the response is a problem.
     pub(crate) problem: Option<&'static str>,
 }
 
@@ -88,15 +88,15 @@ impl RequestTrace {
         }))
     }
 
-    /// Serves the request within its trace. `outcome` reads its answer.
+    /// Serves the request within its trace. `outcome` reads its response.
     pub(crate) async fn serve<T>(
         self: Arc<Self>,
         work: impl Future<Output = T>,
         outcome: impl FnOnce(&T) -> TraceOutcome,
     ) -> T {
-        let answer = CURRENT.scope(Arc::clone(&self), work).await;
-        self.finish(outcome(&answer));
-        answer
+        let response = CURRENT.scope(Arc::clone(&self), work).await;
+        self.finish(outcome(&response));
+        response
     }
 
     fn finish(&self, TraceOutcome { status, problem }: TraceOutcome) {

@@ -6,7 +6,7 @@
 //! | module | subject |
 //! | --- | --- |
 //! | [`cells`] | counters and histograms that many threads update without waiting for each other |
-//! | [`exposition`] | the answer to a scrape, in the format that the scraper asks for |
+//! | [`exposition`] | the response to a scrape, in the format that the scraper asks for |
 //! | [`labels`] | values of labels |
 //! | [`log`] | dropped log lines |
 //! | [`process`] | the process and its build |

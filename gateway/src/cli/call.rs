@@ -1,4 +1,4 @@
-//! `signpost call`: signs a request, sends it, prints the answer. For trying out a gateway by hand.
+//! `signpost call`: signs a request, sends it, prints the response. For trying out a gateway by hand.
 
 #![allow(
     clippy::doc_markdown,
@@ -63,7 +63,7 @@ pub(super) struct CallArguments {
     authorization: Option<String>,
     #[command(flatten)]
     rules: SignRules,
-    /// Also print the answer's headers.
+    /// Also print the response's headers.
     #[arg(short, long)]
     include: bool,
 }
@@ -203,7 +203,7 @@ async fn show(response: Response, with_headers: bool) -> anyhow::Result<ExitCode
     let body = response
         .bytes()
         .await
-        .context("the answer was incomplete")?;
+        .context("the response was incomplete")?;
     match serde_json::from_slice::<serde_json::Value>(&body) {
         Ok(json) => print_line(&serde_json::to_string_pretty(&json)?),
         Err(_) => print_line(&String::from_utf8_lossy(&body)),

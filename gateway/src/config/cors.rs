@@ -8,7 +8,7 @@ use signpost_kit::config::{Read, Section, Value, origin::Origin};
 const ALLOWED_ORIGIN: &str =
     "\"https://app.example.com\", \"https://*.example.com\", or \"*\" alone";
 const ALLOWED_HEADER: &str = "the names of headers, for example \"X-Trace\"";
-/// Limit of each list of headers: a browser reads them with every answer.
+/// Limit of each list of headers: a browser reads them with every response.
 const MAX_NAMES: usize = 64;
 /// Browsers cache no preflight for longer than a day.
 const MAX_AGE: u64 = 24 * 60 * 60;
@@ -20,7 +20,7 @@ pub(crate) struct Cors {
     pub origins: AllowedOrigins,
     /// Whether such pages may send cookies, and use answers to requests with cookies. Default: no.
     pub credentials: bool,
-    /// For how long a browser caches the answer to a preflight. 0 s to one day, default 600 s.
+    /// For how long a browser caches the response to a preflight. 0 s to one day, default 600 s.
     pub max_age: Duration,
     /// Answer headers that pages may read, in addition to Signpost's own.
     pub expose_headers: Vec<HeaderName>,

@@ -121,9 +121,9 @@ pub struct Timeouts {
     pub(crate) connect: Duration,
     /// For each write of a request to a backend. Default 10 s.
     pub(crate) forward: Duration,
-    /// For each read of a backend's answer; must exceed the longest long poll. Default 60 s.
-    pub(crate) answer: Duration,
-    /// For each write of an answer to a client. Default 60 s.
+    /// For each read of a backend's response; must exceed the longest long poll. Default 60 s.
+    pub(crate) response: Duration,
+    /// For each write of a response to a client. Default 60 s.
     pub send: Duration,
 }
 
@@ -136,7 +136,7 @@ impl Timeouts {
         let idle = seconds("idle_seconds", 60);
         let connect = seconds("connect_seconds", 2);
         let forward = seconds("forward_seconds", 10);
-        let answer = seconds("answer_seconds", 60);
+        let response = seconds("response_seconds", 60);
         let send = seconds("send_seconds", 60);
         Ok(Self {
             head: head?,
@@ -145,7 +145,7 @@ impl Timeouts {
             idle: idle?,
             connect: connect?,
             forward: forward?,
-            answer: answer?,
+            response: response?,
             send: send?,
         })
     }

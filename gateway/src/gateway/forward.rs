@@ -9,11 +9,11 @@ use super::{
 use crate::{
     observe::outcome::Outcome,
     request::{Head, client::Client, rejection::Rejection},
-    upstream::{backend::upstream::Answer, routing::destination::Destination},
+    upstream::{backend::upstream::Response, routing::destination::Destination},
 };
 
 impl Gateway {
-    /// Forwards an accepted request to its backend and relays the answer.
+    /// Forwards an accepted request to its backend and relays the response.
     pub(super) async fn forward<C: Client>(
         &self,
         request: &ReceivedRequest<'_, Head>,
@@ -34,9 +34,9 @@ impl Gateway {
             Ok(mut destination) => {
                 let sent = self.send_to_backend(request, &accepted, &mut destination, client);
                 let sent = match sent.await {
-                    Ok(answer) => {
+                    Ok(response) => {
                         let relayed =
-                            self.relay_answer(request, route, answer, client, &mut forwarded);
+                            self.relay_response(request, route, response, client, &mut forwarded);
                         let relayed = relayed.await;
                         relayed.map_err(|failed| self.counted(&route.backend, failed))
                     }
@@ -66,14 +66,14 @@ impl Gateway {
         }
     }
 
-    /// Sends the request and waits for the head of its answer.
+    /// Sends the request and waits for the head of its response.
     async fn send_to_backend<C: Client>(
         &self,
         request: &ReceivedRequest<'_, Head>,
         accepted: &Accepted<'_>,
         destination: &mut Destination<'_>,
         client: &mut C,
-    ) -> Result<Answer, Rejection> {
+    ) -> Result<Response, Rejection> {
         let head = accepted.backend_head(&request.id, &self.backend_headers, &self.state.ids);
         self.backends
             .send(accepted.backend_request(&head), destination, client)

@@ -141,7 +141,7 @@ impl Gateway {
         Ok(())
     }
 
-    /// Chooses the backend. A request that is rejected although its version is known notes the route, for its answer.
+    /// Chooses the backend. A request that is rejected although its version is known notes the route, for its response.
     fn route(
         &self,
         verified: VerifiedRequest,
@@ -163,7 +163,7 @@ impl Gateway {
         })
     }
 
-    /// Identifies the account, if the route asks for one. A request that is rejected notes its route: the answer has the
+    /// Identifies the account, if the route asks for one. A request that is rejected notes its route: the response has the
     /// version's headers.
     async fn identify_account(
         &self,

@@ -1,4 +1,4 @@
-//! A request that is being served: what its outcome needs, from its received head to the end of its answer.
+//! A request that is being served: what its outcome needs, from its received head to the end of its response.
 
 use std::{
     future::poll_fn,
@@ -136,7 +136,7 @@ impl<H> ReceivedRequest<'_, H> {
                 received: self.received,
                 form_wait: self.form_wait,
                 forwarded: forwarded.forwarded_at,
-                answered: forwarded.answered_at,
+                answered: forwarded.responded_at,
                 ended: self.received.map(|_| Instant::now()),
             },
             rejection: None,
@@ -150,8 +150,8 @@ impl<H> ReceivedRequest<'_, H> {
 pub(super) struct ForwardOutcome {
     /// When the gateway began to forward the request, if anything reads that.
     pub(super) forwarded_at: Option<Instant>,
-    /// When the head of the answer was complete, or the gateway began its own; likewise.
-    pub(super) answered_at: Option<Instant>,
+    /// When the head of the response was complete, or the gateway began its own; likewise.
+    pub(super) responded_at: Option<Instant>,
     pub(super) backend: Option<SocketAddr>,
     pub(super) status: u16,
     pub(super) size: u64,

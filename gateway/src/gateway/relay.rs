@@ -1,4 +1,4 @@
-//! Relays a backend's answer to the client.
+//! Relays a backend's response to the client.
 
 use std::time::Instant;
 
@@ -21,9 +21,9 @@ use crate::{
         rejection::Rejection,
     },
     upstream::backend::{
-        answer_head::{AnswerBody, AnswerHead},
+        backend_head::{BackendHead, ResponseBody},
         failure::Failure,
-        upstream::Answer,
+        upstream::Response,
     },
     wire::syntax::field::ConnectionOptions,
 };
@@ -32,20 +32,20 @@ use crate::{
 const MAX_CODE_BYTES: usize = 64;
 
 impl Gateway {
-    /// Relays an answer to the client.
-    pub(super) async fn relay_answer<C: Client>(
+    /// Relays a response to the client.
+    pub(super) async fn relay_response<C: Client>(
         &self,
         request: &ReceivedRequest<'_, Head>,
         route: &Route,
-        mut answer: Answer,
+        mut response: Response,
         client: &mut C,
         forwarded: &mut ForwardOutcome,
-    ) -> Result<(), FailedAnswer> {
+    ) -> Result<(), FailedResponse> {
         let quotas = request.quotas.to_fields();
-        forwarded.answered_at = request.step_time();
-        answer.check_id(&request.id)?;
-        let (head, bytes) = answer.head();
-        self.note_secret_rejected(route, &answer)?;
+        forwarded.responded_at = request.step_time();
+        response.check_id(&request.id)?;
+        let (head, bytes) = response.head();
+        self.note_secret_rejected(route, &response)?;
         forwarded.problem = backend_problem(head, bytes);
         let names = &self.backend_headers.names;
         let life_cycle = route.backend.life_cycle.as_deref();
@@ -60,29 +60,29 @@ impl Gateway {
             .filter(|field| !(is_of_route && is_of_login(field)))
             .filter(|(name, _)| self.cors.is_none() || !is_of_cors(name))
             .filter(|(name, _)| life_cycle.is_none_or(|one| !one.replaces(name)));
-        let response = ResponseHead {
+        let sent = ResponseHead {
             status: head.status,
             reason: head.reason(bytes),
             body: match head.body {
-                AnswerBody::None => BodyLength::None,
-                AnswerBody::Length(length) => BodyLength::Known(length),
-                AnswerBody::Chunked | AnswerBody::UntilClose => BodyLength::Unknown,
+                ResponseBody::None => BodyLength::None,
+                ResponseBody::Length(length) => BodyLength::Known(length),
+                ResponseBody::Chunked | ResponseBody::UntilClose => BodyLength::Unknown,
             },
         };
         let own = own_fields(&request.id, Some(route), names, &quotas);
         let cors = self.cors_fields(request.headers);
         forwarded.status = head.status;
-        client.begin(response, own.chain(cors).chain(passed));
+        client.begin(sent, own.chain(cors).chain(passed));
         drop((nominated, quotas));
-        let relayed = answer.relay(client, &mut forwarded.size).await;
-        relayed.map_err(FailedAnswer::from)
+        let relayed = response.relay(client, &mut forwarded.size).await;
+        relayed.map_err(FailedResponse::from)
     }
 
-    /// Counts the failure of an answer whose head was read. Others are counted where they are retried.
-    pub(super) fn counted(&self, backend: &Backend, failed: FailedAnswer) -> Rejection {
+    /// Counts the failure of a response whose head was read. Others are counted where they are retried.
+    pub(super) fn counted(&self, backend: &Backend, failed: FailedResponse) -> Rejection {
         match failed {
-            FailedAnswer::Rejected(rejection) => rejection,
-            FailedAnswer::Failed(failure) => {
+            FailedResponse::Rejected(rejection) => rejection,
+            FailedResponse::Failed(failure) => {
                 if let Some(cause) = failure.cause() {
                     self.backend_counts[backend.number].count_failure(cause);
                 }
@@ -92,47 +92,47 @@ impl Gateway {
     }
 
     /// Turns a backend's rejection of the gateway's secret into one of the request: the client did nothing wrong. CONTRACT 9.
-    fn note_secret_rejected(&self, route: &Route, answer: &Answer) -> Result<(), Rejection> {
-        let (head, bytes) = answer.head();
+    fn note_secret_rejected(&self, route: &Route, response: &Response) -> Result<(), Rejection> {
+        let (head, bytes) = response.head();
         let is_rejected = head.status == 403
             && head
                 .value(bytes, X_GATEWAY_REFUSED.as_str())
                 .is_some_and(|why| why == REFUSED_SECRET.as_bytes());
         let (secret_rejections, backend) = (&self.state.secret_rejections, &route.backend.name);
         if is_rejected {
-            secret_rejections.note(backend, answer.address(), Instant::now());
+            secret_rejections.note(backend, response.address(), Instant::now());
             return Err(Rejection::GatewaySecretRejected);
         }
         if !secret_rejections.is_empty() {
-            secret_rejections.remove(backend, answer.address());
+            secret_rejections.remove(backend, response.address());
         }
         Ok(())
     }
 }
 
-/// Why an answer whose head was read is not relayed, or not to its end.
+/// Why a response whose head was read is not relayed, or not to its end.
 #[derive(Debug)]
-pub(super) enum FailedAnswer {
+pub(super) enum FailedResponse {
     /// It rejects the gateway.
     Rejected(Rejection),
     /// It is malformed or incomplete, or the client disconnected.
     Failed(Failure),
 }
 
-impl From<Rejection> for FailedAnswer {
+impl From<Rejection> for FailedResponse {
     fn from(rejection: Rejection) -> Self {
         Self::Rejected(rejection)
     }
 }
 
-impl From<Failure> for FailedAnswer {
+impl From<Failure> for FailedResponse {
     fn from(failure: Failure) -> Self {
         Self::Failed(failure)
     }
 }
 
-/// The problem code in a backend's answer: a word of `[a-z0-9_]`, at most [`MAX_CODE_BYTES`] long.
-fn backend_problem(head: &AnswerHead, bytes: &[u8]) -> Option<String> {
+/// The problem code in a backend's response: a word of `[a-z0-9_]`, at most [`MAX_CODE_BYTES`] long.
+fn backend_problem(head: &BackendHead, bytes: &[u8]) -> Option<String> {
     let is_of_code = |byte: &u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_');
     let code = head.value(bytes, X_GATEWAY_PROBLEM.as_str())?;
     let is_code = code.len() <= MAX_CODE_BYTES && code.iter().all(is_of_code);

@@ -80,7 +80,7 @@ impl Gateway {
     ) {
         let forwarded = ForwardOutcome {
             status: response.status,
-            answered_at: request.step_time(),
+            responded_at: request.step_time(),
             ..ForwardOutcome::default()
         };
         // Ignored: the request is recorded even if the client has disconnected.
@@ -148,7 +148,7 @@ impl Gateway {
             client.begin(head, own.into_iter().flatten().chain(response.fields()));
             drop(quotas);
             if forwarded.forwarded_at.is_none() {
-                forwarded.answered_at = request.step_time();
+                forwarded.responded_at = request.step_time();
             }
             // Ignored: the request is recorded even if the client has disconnected.
             let _ = client.finish(&response.body).await;
@@ -161,12 +161,12 @@ impl Gateway {
         self.record(request, &outcome);
     }
 
-    /// The fields that let a page of another origin read an answer; none if CORS is off.
+    /// The fields that let a page of another origin read a response; none if CORS is off.
     pub(super) fn cors_fields<'a>(
         &'a self,
         headers: &'a impl Headers,
     ) -> impl Iterator<Item = NameAndValue<'a>> {
-        let fields = self.cors.as_ref().map(|cors| cors.answer_fields(headers));
+        let fields = self.cors.as_ref().map(|cors| cors.response_fields(headers));
         fields.into_iter().flatten()
     }
 }

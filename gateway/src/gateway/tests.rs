@@ -48,8 +48,8 @@ fn connections(clock: &ManualClock) -> Http1Connections {
     }
 }
 
-/// The head and body of the answer to a request with this target and version.
-async fn answer(connections: &Http1Connections, target: &str, version: &str) -> String {
+/// The head and body of the response to a request with this target and version.
+async fn response(connections: &Http1Connections, target: &str, version: &str) -> String {
     let request = format!(
         "GET {target} HTTP/1.1\r\nHost: h\r\nAcme-X-Version: {version}\r\nOrigin: https://app.example\r\n\
          Connection: close\r\n\r\n"
@@ -70,7 +70,7 @@ const FIELDS: [&str; 4] = [
 ];
 
 #[tokio::test]
-async fn every_answer_has_the_dates_and_ends_at_the_second_of_the_sunset() {
+async fn every_response_has_the_dates_and_ends_at_the_second_of_the_sunset() {
     let clock = ManualClock::default();
     let connections = connections(&clock);
     for (second, expected, retry_after) in [
@@ -88,21 +88,21 @@ async fn every_answer_has_the_dates_and_ends_at_the_second_of_the_sunset() {
         let ahead = second * 1000 - u64::try_from(now).unwrap();
         clock.advance(Duration::from_millis(ahead));
         for target in ["/x", "/login?state=v1.x&code=y"] {
-            let answer = answer(&connections, target, "v1").await;
-            let found = &answer["HTTP/1.1 ".len()..][..3];
-            assert_eq!(found, expected, "at {second}: {answer}");
+            let response = response(&connections, target, "v1").await;
+            let found = &response["HTTP/1.1 ".len()..][..3];
+            assert_eq!(found, expected, "at {second}: {response}");
             for field in FIELDS {
-                assert!(answer.contains(field), "{field} at {second}: {answer}");
+                assert!(response.contains(field), "{field} at {second}: {response}");
             }
             let exposed = "Acme-X-Version-Source, Deprecation, Link, Sunset\r\n";
-            assert!(answer.contains(exposed), "{answer}");
+            assert!(response.contains(exposed), "{response}");
             let retry_after = retry_after.map(|seconds| format!("retry-after: {seconds}\r\n"));
             match retry_after {
-                Some(line) => assert!(answer.contains(&line), "at {second}: {answer}"),
-                None => assert!(!answer.contains("retry-after"), "at {second}: {answer}"),
+                Some(line) => assert!(response.contains(&line), "at {second}: {response}"),
+                None => assert!(!response.contains("retry-after"), "at {second}: {response}"),
             }
         }
-        let other = answer(&connections, "/x", "v2").await;
+        let other = response(&connections, "/x", "v2").await;
         assert!(other.starts_with("HTTP/1.1 502"), "{other}");
         assert!(!other.contains("deprecation: ") && !other.contains("sunset: "));
     }
@@ -112,10 +112,10 @@ async fn every_answer_has_the_dates_and_ends_at_the_second_of_the_sunset() {
 async fn a_request_that_is_not_verified_learns_nothing_of_the_dates() {
     let clock = ManualClock::default();
     clock.advance(Duration::from_secs(60));
-    let answer = answer(&connections(&clock), "/x?a=1", "v1").await;
-    assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
+    let response = response(&connections(&clock), "/x?a=1", "v1").await;
+    assert!(response.starts_with("HTTP/1.1 403"), "{response}");
     assert!(
-        !answer.contains("deprecation: ") && !answer.contains("acme.example"),
-        "{answer}"
+        !response.contains("deprecation: ") && !response.contains("acme.example"),
+        "{response}"
     );
 }

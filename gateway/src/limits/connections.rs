@@ -305,7 +305,7 @@ impl OpenStreams {
         self.all.counts.end(Held::Stream, 1);
     }
 
-    /// All but `open` streams have ended, and their answers do not wait for the client any more.
+    /// All but `open` streams have ended, and their responses do not wait for the client any more.
     pub(crate) fn release(&mut self, open: usize) {
         if open == 0 && std::mem::take(&mut self.is_active) {
             self.all.counts.end(Held::ActiveHttp2, 1);
@@ -564,7 +564,7 @@ mod tests {
         assert_eq!(connections.open_streams(), 2);
         drop((negotiation, head));
         assert_eq!(connections.states(1), states(0, 2, 2));
-        // Its last answer still waits for the client.
+        // Its last response still waits for the client.
         streams.end();
         streams.end();
         assert_eq!(connections.open_streams(), 0);

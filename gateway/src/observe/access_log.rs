@@ -65,7 +65,7 @@ struct Line {
 struct Problem {
     /// The problem code: the gateway's, or the backend's.
     code: Cow<'static, str>,
-    /// The name of the answer's hint.
+    /// The name of the response's hint.
     hint: Option<Cow<'static, str>>,
     /// The ident in the request, if its application is unknown or disabled.
     app_ident: Option<Box<str>>,

@@ -1,4 +1,4 @@
-//! Counts requests for `/metrics`, when their answers have ended. conf/observe/README.md lists what is shown.
+//! Counts requests for `/metrics`, when their responses have ended. conf/observe/README.md lists what is shown.
 //!
 //! A request finds its cells by the number of its backend, and adds to them by index: no lock, no name, no allocation.
 //! With many applications it also adds to a table of its thread, and waits for no collection of it.
@@ -62,7 +62,7 @@ struct VersionCells {
     duration: Histogram,
 }
 
-/// From forwarding to the head of the backend's answer.
+/// From forwarding to the head of the backend's response.
 #[derive(Debug)]
 struct BackendDuration(Histogram);
 

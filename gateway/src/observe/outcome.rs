@@ -30,13 +30,13 @@ pub(crate) struct Outcome<'a> {
     pub route: Option<&'a Route>,
     /// The backend address of the last attempt.
     pub backend: Option<SocketAddr>,
-    /// The answer's status; 0 without an answer.
+    /// The response's status; 0 without a response.
     pub status: u16,
-    /// Bytes of the answer's body.
+    /// Bytes of the response's body.
     pub size: u64,
     /// When it reached its steps.
     pub times: Times,
-    /// Why the gateway rejected the request, or aborted its answer.
+    /// Why the gateway rejected the request, or aborted its response.
     pub rejection: Option<&'a Rejection>,
     /// The problem code in the backend's `X-Gateway-Problem` header.
     pub backend_problem: Option<&'a str>,
@@ -51,22 +51,22 @@ pub(crate) struct Times {
     pub form_wait: Duration,
     /// The gateway began to forward it; `None` if it was rejected before.
     pub forwarded: Option<Instant>,
-    /// The head of the backend's answer was complete; or, if the request was not forwarded, the gateway began an answer
+    /// The head of the backend's response was complete; or, if the request was not forwarded, the gateway began a response
     /// of its own.
     pub answered: Option<Instant>,
-    /// The answer was sent, or aborted.
+    /// The response was sent, or aborted.
     pub ended: Option<Instant>,
 }
 
 impl Times {
-    /// From the received head to the end of the answer.
+    /// From the received head to the end of the response.
     #[must_use]
     pub(crate) fn whole(&self) -> Duration {
         between(self.received, self.ended).unwrap_or_default()
     }
 
     /// The gateway's own part, until it begins to forward the request, or to answer it itself. The wait for the client's
-    /// form is not in it, nor is a client that takes the answer slowly.
+    /// form is not in it, nor is a client that takes the response slowly.
     #[must_use]
     pub(crate) fn own(&self) -> Duration {
         let until = self.forwarded.or(self.answered).or(self.ended);
@@ -74,7 +74,7 @@ impl Times {
         own.saturating_sub(self.form_wait)
     }
 
-    /// From forwarding to the complete head of the backend's answer; `None` without one.
+    /// From forwarding to the complete head of the backend's response; `None` without one.
     #[must_use]
     pub(crate) fn of_backend(&self) -> Option<Duration> {
         between(self.forwarded, self.answered)
@@ -115,13 +115,13 @@ impl<'a> Outcome<'a> {
 }
 
 impl Outcome<'_> {
-    /// Whether the client got an error, or no complete answer.
+    /// Whether the client got an error, or no complete response.
     #[must_use]
     pub(crate) const fn is_failure(&self) -> bool {
         self.rejection.is_some() || self.status == 0 || self.status >= 400
     }
 
-    /// The problem code of the answer: the gateway's, or the backend's.
+    /// The problem code of the response: the gateway's, or the backend's.
     #[must_use]
     pub(crate) fn problem_code(&self) -> Option<Cow<'static, str>> {
         match self.rejection.and_then(Rejection::code) {

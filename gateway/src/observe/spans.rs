@@ -170,7 +170,7 @@ impl RequestSpans {
         span
     }
 
-    /// The span of the backend, with all its attempts: from forwarding to the end of the answer. `None` if the request was
+    /// The span of the backend, with all its attempts: from forwarding to the end of the response. `None` if the request was
     /// not forwarded.
     fn backend(&self, outcome: &Outcome<'_>, ended: Instant) -> Option<Span> {
         let begun = outcome.times.forwarded?;

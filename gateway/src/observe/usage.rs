@@ -1,6 +1,6 @@
 //! Counts requests by version and application, for `signpost versions report`. CONTRACT 10.
 //!
-//! Each request that has a route counts once, whatever its answer. A request only adds to a number of its own thread;
+//! Each request that has a route counts once, whatever its response. A request only adds to a number of its own thread;
 //! every few seconds a task writes what was counted to the store. In single-application mode there is no store, and
 //! nothing is counted.
 //!

@@ -25,7 +25,7 @@ const PROVIDER_PARAMS: [&str; 8] = [
     "prompt",
 ];
 
-/// The outcome beside `state`: the provider's answer, or the button of login's own page. At most one of them.
+/// The outcome beside `state`: the provider's response, or the button of login's own page. At most one of them.
 const OUTCOME_PARAMS: [&str; 3] = ["code", "error", "confirm"];
 
 /// A callback request; only [`match_callback`] creates one.

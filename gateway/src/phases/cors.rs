@@ -1,6 +1,6 @@
-//! CORS: preflights, and the headers by which a browser lets a page of another origin read an answer. CONTRACT 2.
+//! CORS: preflights, and the headers by which a browser lets a page of another origin read a response. CONTRACT 2.
 //!
-//! Off, it costs a branch. On, an answer costs no allocation: all values except the origin are built with the gateway.
+//! Off, it costs a branch. On, a response costs no allocation: all values except the origin are built with the gateway.
 
 use http::{HeaderName, header};
 use signpost_protocol::header::HeaderNames;
@@ -21,7 +21,7 @@ const EXPOSED: [&str; 4] = [
     "RateLimit",
     "RateLimit-Policy",
 ];
-/// The prefix of the headers of CORS, which a backend's answer loses.
+/// The prefix of the headers of CORS, which a backend's response loses.
 const PREFIX: &[u8] = b"access-control-";
 
 /// Rules for requests of pages of other origins.
@@ -34,7 +34,7 @@ pub(crate) struct CorsRules {
     allow_headers: String,
 }
 
-/// The header fields that CORS adds to an answer.
+/// The header fields that CORS adds to a response.
 pub(crate) type CorsFields<'a> = SmallVec<[NameAndValue<'a>; 6]>;
 
 impl CorsRules {
@@ -69,8 +69,8 @@ impl CorsRules {
         }
     }
 
-    /// The fields of an answer to a request with these headers. `Vary` is always one of them.
-    pub(crate) fn answer_fields<'a>(
+    /// The fields of a response to a request with these headers. `Vary` is always one of them.
+    pub(crate) fn response_fields<'a>(
         &'a self,
         headers: &'a (impl Headers + ?Sized),
     ) -> CorsFields<'a> {
@@ -86,7 +86,7 @@ impl CorsRules {
         fields
     }
 
-    /// The fields of the answer to a preflight. One from an origin that may not call gets `Vary` alone.
+    /// The fields of the response to a preflight. One from an origin that may not call gets `Vary` alone.
     pub(crate) fn preflight_fields<'a>(
         &'a self,
         headers: &'a (impl Headers + ?Sized),
@@ -151,7 +151,7 @@ pub(crate) fn is_preflight(
         && has(&header::ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// Whether a field of a backend's answer is one of CORS: the gateway alone decides on them.
+/// Whether a field of a backend's response is one of CORS: the gateway alone decides on them.
 #[must_use]
 pub(crate) fn is_of_cors(name: &[u8]) -> bool {
     name.get(..PREFIX.len())
@@ -268,11 +268,11 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_has_the_fields_of_its_origin() {
+    fn a_response_has_the_fields_of_its_origin() {
         let headers = [("ORIGIN", "https://app.example.com")];
         let with = rules(listed(), true);
         assert_eq!(
-            shown(&with.answer_fields(&headers[..])),
+            shown(&with.response_fields(&headers[..])),
             [
                 "access-control-allow-origin: https://app.example.com",
                 "access-control-allow-credentials: true",
@@ -282,12 +282,12 @@ mod tests {
             ]
         );
         let other = [("Origin", "https://evil.com")];
-        assert_eq!(shown(&with.answer_fields(&other[..])), ["vary: Origin"]);
-        assert_eq!(shown(&with.answer_fields(&[][..])), ["vary: Origin"]);
+        assert_eq!(shown(&with.response_fields(&other[..])), ["vary: Origin"]);
+        assert_eq!(shown(&with.response_fields(&[][..])), ["vary: Origin"]);
         let any = rules(AllowedOrigins::Any, false);
-        let fields = shown(&any.answer_fields(&other[..]));
+        let fields = shown(&any.response_fields(&other[..]));
         assert_eq!(fields[0], "access-control-allow-origin: *");
-        assert_eq!(shown(&any.answer_fields(&[][..])), ["vary: Origin"]);
+        assert_eq!(shown(&any.response_fields(&[][..])), ["vary: Origin"]);
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub(crate) fn own_fields<'a>(
         .chain(quotas.iter())
 }
 
-/// Fields of a backend's answer that are not passed on, beside the internal ones: those of the connection (RFC 9110
+/// Fields of a backend's response that are not passed on, beside the internal ones: those of the connection (RFC 9110
 /// section 7.6.1), and the framing, which the gateway writes itself.
 const HOP_BY_HOP: [&[u8]; 8] = [
     b"connection",
@@ -56,7 +56,7 @@ const HOP_BY_HOP: [&[u8]; 8] = [
     b"upgrade",
 ];
 
-/// Whether a field of a backend's answer is passed to the client: not if it is internal, hop-by-hop, or set by the
+/// Whether a field of a backend's response is passed to the client: not if it is internal, hop-by-hop, or set by the
 /// gateway.
 #[must_use]
 pub(crate) fn passes_to_client(

@@ -88,7 +88,7 @@ impl Drain {
         self.in_flight.load(Ordering::SeqCst) / SERVING
     }
 
-    /// Whether a shutdown has begun: the gateway is no longer ready, and connections are closed after their answer.
+    /// Whether a shutdown has begun: the gateway is no longer ready, and connections are closed after their response.
     #[must_use]
     pub(crate) fn is_draining(&self) -> bool {
         self.has_reached(Phase::Draining)

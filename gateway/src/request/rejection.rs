@@ -182,7 +182,7 @@ pub enum Rejection {
     /// Server error: the store does not respond.
     #[error("the store is unavailable")]
     StoreUnavailable(#[source] Cause),
-    /// Server error: the backend refused or closed the connection, or its answer is malformed.
+    /// Server error: the backend refused or closed the connection, or its response is malformed.
     #[error("the backend failed: {why}")]
     BackendUnreachable {
         /// The cause, for the log. It contains nothing of the request.

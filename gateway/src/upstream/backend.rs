@@ -1,19 +1,19 @@
-//! The backend's side: takes a pooled or new connection, sends the request, and reads the head and body of the answer.
+//! The backend's side: takes a pooled or new connection, sends the request, and reads the head and body of the response.
 //!
 //! | module | subject |
 //! | --- | --- |
-//! | [`upstream`] | sends one request, with retries on other addresses, and returns the head of the answer |
+//! | [`upstream`] | sends one request, with retries on other addresses, and returns the head of the response |
 //! | [`retry`] | decides whether a failed request is retried, and where |
 //! | [`failure`] | failures by cause |
 //! | [`connector`] | new connections |
 //! | [`stream`] | a connection, with or without TLS |
 //! | [`pool`] | idle connections |
 //! | [`taken`] | counts where the connections of requests come from |
-//! | [`exchange`] | writes a request and reads the head of its answer |
-//! | [`answer_head`] | strict parser for the head of an answer |
-//! | [`relay`] | relays the body of an answer as it arrives |
+//! | [`exchange`] | writes a request and reads the head of its response |
+//! | [`backend_head`] | strict parser for the head of a response |
+//! | [`relay`] | relays the body of a response as it arrives |
 
-pub(crate) mod answer_head;
+pub(crate) mod backend_head;
 pub(crate) mod connector;
 pub(crate) mod exchange;
 pub(crate) mod failure;

@@ -1,6 +1,6 @@
-//! Backends that reject the gateway's secret: detected in their answers, logged, and reported by `/readyz`. CONTRACT 9.
+//! Backends that reject the gateway's secret: detected in their responses, logged, and reported by `/readyz`. CONTRACT 9.
 //!
-//! A login service marks such an answer, and the client gets a 502. A rejection ends with the backend's next unmarked
+//! A login service marks such a response, and the client gets a 502. A rejection ends with the backend's next unmarked
 //! answer, or `REJECTION_LIFETIME` after the last marked one. It must expire: a gateway that gets no requests because it
 //! is not ready would never become ready again.
 
@@ -27,7 +27,7 @@ const MAX_REJECTIONS: usize = 1024;
 #[derive(Debug, Default)]
 pub(crate) struct SecretRejections {
     noted: Mutex<BTreeMap<(String, SocketAddr), SecretRejection>>,
-    /// Whether there are any; read for every answer.
+    /// Whether there are any; read for every response.
     has_any: AtomicBool,
 }
 

@@ -67,8 +67,8 @@ impl Store {
                     let session = database.session().await?;
                     session.query_one(PROBE, &[]).await.map(drop)
                 };
-                let answer = tokio::time::timeout(PROBE_TIMEOUT, probe).await;
-                answer.unwrap_or(Err(StoreError::TimedOut))
+                let response = tokio::time::timeout(PROBE_TIMEOUT, probe).await;
+                response.unwrap_or(Err(StoreError::TimedOut))
             }
         }
     }

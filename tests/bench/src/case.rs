@@ -139,7 +139,7 @@ impl Case {
         matches!(self, Self::W2 | Self::W3 | Self::W6 | Self::W7 | Self::W11)
     }
 
-    /// The expected status of every answer.
+    /// The expected status of every response.
     pub const fn status(self) -> u16 {
         match self {
             Self::W7 => 403,

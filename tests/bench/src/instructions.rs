@@ -56,7 +56,7 @@ pub struct Instructions {
 ///
 /// # Errors
 ///
-/// When valgrind is missing, or an answer is not as expected.
+/// When valgrind is missing, or a response is not as expected.
 pub fn count(
     fleet: &Fleet,
     environment: &Environment,

@@ -8,7 +8,7 @@
 //! | [`fleet`] | the backend and all contestants of a run |
 //! | [`keys`], [`requests`] | the requests |
 //! | [`tls`] | the contestants' certificate, and the load's side of a handshake |
-//! | [`load`] | sends them, and checks the answers |
+//! | [`load`] | sends them, and checks the responses |
 //! | [`usage`] | processor time by process |
 //! | [`proof`] | that a contestant does the work |
 //! | [`rounds`] | processor time, throughput, latency |

@@ -1,20 +1,20 @@
-//! The load generator: every answer is checked.
+//! The load generator: every response is checked.
 //!
 //! It shares its processors with the measured programs, so it does little work. There are two kinds of load:
 //!
-//! - [`Load`] has one thread and prepared requests, over HTTP/1.1 or HTTP/2. Of an answer it
+//! - [`Load`] has one thread and prepared requests, over HTTP/1.1 or HTTP/2. Of a response it
 //!   reads the status and the end. A closed loop keeps every connection busy. An open loop sends at a fixed rate (its
 //!   `schedule`), whether or not answers arrive, and measures latency from the moment at which the request was due.
 //! - [`workers`] have a thread each. Their requests depend on earlier answers, so a [`client`] keeps heads and bodies.
-//!   Each worker continues as soon as it has its answer.
+//!   Each worker continues as soon as it has its response.
 //!
-//! Over HTTP/1.1, both have the same `connection`, its `stream`, and the same reader of `answer`s.
+//! Over HTTP/1.1, both have the same `connection`, its `stream`, and the same reader of `response`s.
 
-mod answer;
 pub mod client;
 mod connection;
 mod http1;
 pub mod http2;
+mod response;
 mod schedule;
 mod stream;
 #[cfg(test)]
@@ -31,11 +31,11 @@ use anyhow::Context;
 use hdrhistogram::Histogram;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
-pub use self::answer::Answer;
+pub use self::response::Response;
 use self::{http1::Http1Load, http2::Http2Load};
 use crate::{case::Transport, requests::Requests};
 
-/// Timeout: if no answer arrives for this time, the measurement fails.
+/// Timeout: if no response arrives for this time, the measurement fails.
 const TIMEOUT_SECONDS: u32 = 30;
 
 /// The end of a closed loop.
@@ -87,7 +87,7 @@ impl<'r> Load<'r> {
     ///
     /// # Errors
     ///
-    /// When an answer is not as expected, or does not arrive.
+    /// When a response is not as expected, or does not arrive.
     pub fn closed(&mut self, until: Until) -> anyhow::Result<Served> {
         match &mut self.0 {
             Protocol::Http1(load) => load.closed(until),
@@ -99,7 +99,7 @@ impl<'r> Load<'r> {
     ///
     /// # Errors
     ///
-    /// When an answer is not as expected, or does not arrive.
+    /// When a response is not as expected, or does not arrive.
     pub fn open(&mut self, count: u64, a_second: u64) -> anyhow::Result<Histogram<u64>> {
         match &mut self.0 {
             Protocol::Http1(load) => load.open(count, a_second),
@@ -111,7 +111,7 @@ impl<'r> Load<'r> {
     ///
     /// # Errors
     ///
-    /// When an answer is not as expected, or does not arrive.
+    /// When a response is not as expected, or does not arrive.
     pub fn each_once(&mut self, at_a_time: usize) -> anyhow::Result<()> {
         match &mut self.0 {
             Protocol::Http1(load) => load.each_once(at_a_time),
@@ -144,10 +144,10 @@ fn connect(address: SocketAddr, index: usize) -> io::Result<TcpStream> {
     Ok(socket.into())
 }
 
-/// Checks an answer, and names the server if it is not as expected.
-fn check(requests: &Requests, answer: &Answer, address: SocketAddr) -> anyhow::Result<()> {
-    let checked = requests.check(answer);
-    checked.with_context(|| format!("{address}: unexpected answer"))
+/// Checks a response, and names the server if it is not as expected.
+fn check(requests: &Requests, response: &Response, address: SocketAddr) -> anyhow::Result<()> {
+    let checked = requests.check(response);
+    checked.with_context(|| format!("{address}: unexpected response"))
 }
 
 /// An empty histogram of latencies, in any unit.

@@ -39,7 +39,7 @@ pub struct Memory {
 ///
 /// # Errors
 ///
-/// When an answer is not as expected, or a connection does not stay open.
+/// When a response is not as expected, or a connection does not stay open.
 pub fn measure(
     fleet: &Fleet,
     environment: &Environment,

@@ -21,7 +21,7 @@ use crate::{
     tls::{Sessions, server_name},
 };
 
-/// Timeout of an answer. Long, since valgrind slows everything down.
+/// Timeout of a response. Long, since valgrind slows everything down.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Ten minutes: outside of any valid window.
@@ -90,12 +90,12 @@ impl Proof {
             ("Acme-X-Version: v2\r\n", "v2"),
             ("acme-x-version: V2\r\n", "v2"),
         ] {
-            let answer = self.exchange(&get("/user", &format!("{app}{version}")))?;
-            answer.is(200)?;
+            let response = self.exchange(&get("/user", &format!("{app}{version}")))?;
+            response.is(200)?;
             ensure!(
-                answer.body.contains(served_by),
-                "with {version:?} the answer is not from {served_by}: {}",
-                answer.body
+                response.body.contains(served_by),
+                "with {version:?} the response is not from {served_by}: {}",
+                response.body
             );
         }
         Ok(())
@@ -162,7 +162,7 @@ impl Proof {
         self.exchange(&request)?.is(409).context("the second time")
     }
 
-    /// Sends a request over a new connection, and reads the whole answer.
+    /// Sends a request over a new connection, and reads the whole response.
     fn exchange(&self, request: &[u8]) -> anyhow::Result<Exchanged> {
         if let Client::Http2(config) = &self.client {
             let request = Http2Request::from_http1(request)?;
@@ -182,14 +182,14 @@ impl Proof {
 
 fn exchange_http1(mut stream: impl Read + Write, request: &[u8]) -> anyhow::Result<Exchanged> {
     let text = std::str::from_utf8(request)?;
-    // So that the answer ends where the connection does.
+    // So that the response ends where the connection does.
     let request = text.replacen("\r\n", "\r\nConnection: close\r\n", 1);
     stream.write_all(request.as_bytes())?;
-    let mut answer = String::new();
+    let mut response = String::new();
     stream
-        .read_to_string(&mut answer)
-        .context("the answer is incomplete")?;
-    let (head, body) = answer.split_once("\r\n\r\n").context("no head")?;
+        .read_to_string(&mut response)
+        .context("the response is incomplete")?;
+    let (head, body) = response.split_once("\r\n\r\n").context("no head")?;
     let status = head.split(' ').nth(1).context("no status")?;
     Ok(Exchanged {
         status: status.parse()?,

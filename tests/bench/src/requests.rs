@@ -11,7 +11,7 @@ use rustls::ClientConfig;
 use crate::{
     case::{Case, Transport},
     keys::{APPLICATIONS, Keys},
-    load::Answer,
+    load::Response,
     tls::Sessions,
 };
 
@@ -152,23 +152,23 @@ impl Requests {
         }
     }
 
-    /// Checks an answer.
+    /// Checks a response.
     ///
     /// # Errors
     ///
     /// When it is not as expected.
-    pub fn check(&self, answer: &Answer) -> anyhow::Result<()> {
+    pub fn check(&self, response: &Response) -> anyhow::Result<()> {
         ensure!(
-            answer.status == self.status,
+            response.status == self.status,
             "status {} instead of {}",
-            answer.status,
+            response.status,
             self.status
         );
-        let expected = self.length.unwrap_or(answer.length);
+        let expected = self.length.unwrap_or(response.length);
         ensure!(
-            answer.length == expected,
+            response.length == expected,
             "{} bytes instead of {expected}",
-            answer.length
+            response.length
         );
         Ok(())
     }

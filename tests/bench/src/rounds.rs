@@ -115,7 +115,7 @@ pub fn median(mut figures: Vec<f64>) -> f64 {
 ///
 /// # Errors
 ///
-/// When an answer is not as expected.
+/// When a response is not as expected.
 pub fn measure(
     fleet: &Fleet,
     contestants: &[Contestant],

@@ -256,7 +256,7 @@ async fn the_installation_serves_and_survives_the_loss_of_a_gateway() {
     let elsewhere = Ipv4Addr::new(127, 0, 0, 2).into();
     let mut connection = RawConnection::open_from(elsewhere, installation.front()).await;
     connection.send(&client.get("/user").bytes(&[])).await;
-    assert_eq!(connection.answer().await.unwrap().status, 401);
+    assert_eq!(connection.response().await.unwrap().status, 401);
     installation
         .log_with(Program::Gateway.into(), "client.addr=127.0.0.2 ")
         .await;
@@ -270,7 +270,7 @@ async fn the_installation_serves_and_survives_the_loss_of_a_gateway() {
         for _ in 0..4 {
             // A request in flight to it is cut off.
             let sent = client.get("/user").try_send().await;
-            all &= sent.is_ok_and(|answer| answer.status == 401);
+            all &= sent.is_ok_and(|response| response.status == 401);
         }
         all.then_some(())
     })

@@ -102,7 +102,7 @@ impl Front {
         let before = self.backend.requests().len();
         let mut connection = self.open().await;
         connection.send(&request("GET", "/x", lines, b"")).await;
-        assert_eq!(connection.answer().await.unwrap().status, 200);
+        assert_eq!(connection.response().await.unwrap().status, 200);
         self.backend.request_number(before + 1).await
     }
 }
@@ -172,9 +172,9 @@ async fn the_request_rate_is_limited_for_each_client_address() {
     let mut rejected = None;
     for _ in 0..2 * MAX_REQUESTS {
         flooding.send(&bytes).await;
-        let answer = flooding.answer().await.unwrap();
-        if answer.status == 429 {
-            rejected = Some(answer);
+        let response = flooding.response().await.unwrap();
+        if response.status == 429 {
+            rejected = Some(response);
             break;
         }
     }
@@ -187,7 +187,7 @@ async fn the_request_rate_is_limited_for_each_client_address() {
     );
     let mut other = RawConnection::open_from(OTHER_CLIENT, front.address).await;
     other.send(&bytes).await;
-    assert_eq!(other.answer().await.unwrap().status, 200);
+    assert_eq!(other.response().await.unwrap().status, 200);
 }
 
 /// Opens a connection on which a request was answered; the front may reset it at any time before.
@@ -216,7 +216,7 @@ async fn connections_are_limited_for_each_client_address() {
     assert!(refused >= MAX_CONNECTIONS, "{refused} were refused");
     let mut other = RawConnection::open_from(OTHER_CLIENT, front.address).await;
     other.send(&bytes).await;
-    assert_eq!(other.answer().await.unwrap().status, 200);
+    assert_eq!(other.response().await.unwrap().status, 200);
 }
 
 /// A PROXY header of a client in one of the networks of an IPv6 /48.
@@ -256,7 +256,7 @@ async fn the_request_rate_is_limited_for_each_ipv6_site() {
         connection.send(header(1, network).as_bytes()).await;
         for _ in 0..MAX_REQUESTS / 2 {
             connection.send(&get).await;
-            accepted += usize::from(connection.answer().await.unwrap().status == 200);
+            accepted += usize::from(connection.response().await.unwrap().status == 200);
         }
     }
     assert_eq!(accepted, MAX_SITE_REQUESTS);

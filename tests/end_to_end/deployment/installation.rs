@@ -108,7 +108,9 @@ impl Installation {
                 .get(&health)
                 .send()
                 .await;
-            checked.ok().filter(|answer| answer.status().is_success())
+            checked
+                .ok()
+                .filter(|response| response.status().is_success())
         })
         .await;
     }

@@ -170,7 +170,7 @@ fn trust(authority: &Path) -> Arc<ClientConfig> {
     Arc::new(config)
 }
 
-/// Sends a request of one client until the answer has this status, up to this many times.
+/// Sends a request of one client until the response has this status, up to this many times.
 async fn status_within(
     connection: &mut RawConnection,
     status: u16,
@@ -179,9 +179,9 @@ async fn status_within(
     let bytes = request("GET", "/x", &[], b"");
     for _ in 0..count {
         connection.send(&bytes).await;
-        let answer = connection.answer().await?;
-        if answer.status == status {
-            return Some(answer.head + &String::from_utf8_lossy(&answer.body));
+        let response = connection.response().await?;
+        if response.status == status {
+            return Some(response.head + &String::from_utf8_lossy(&response.body));
         }
     }
     None
@@ -215,8 +215,8 @@ async fn passes_signed_requests_and_no_claimed_address(kind: Kind) {
     ];
     let mut connection = front.open(CLIENT).await;
     connection.send(&call.bytes(&claimed)).await;
-    let answer = connection.answer().await.unwrap();
-    assert_eq!(answer.status, 200, "{}", answer.head);
+    let response = connection.response().await.unwrap();
+    assert_eq!(response.status, 200, "{}", response.head);
     let arrived = front.backend.request_number(1).await;
     let (target, form) = call.parts();
     assert_eq!(arrived.target, target);
@@ -228,7 +228,7 @@ async fn passes_signed_requests_and_no_claimed_address(kind: Kind) {
     assert_eq!(arrived.value("x-forwarded-proto"), Some("https"));
     let id = arrived.value("x-request-id").unwrap();
     assert_ne!(id, "claimed");
-    assert_eq!(answer.header("x-request-id"), Some(id));
+    assert_eq!(response.header("x-request-id"), Some(id));
     let text = format!("{:?}", arrived.headers);
     for claim in [
         "203.0.113.9",
@@ -245,8 +245,8 @@ async fn passes_signed_requests_and_no_claimed_address(kind: Kind) {
         .param("a", "1")
         .sign_given(&"0".repeat(32));
     connection.send(&wrong.bytes(&[])).await;
-    let answer = connection.answer().await.unwrap();
-    assert_eq!(answer.code().as_deref(), Some("sign_mismatch"));
+    let response = connection.response().await.unwrap();
+    assert_eq!(response.code().as_deref(), Some("sign_mismatch"));
     assert_eq!(front.backend.requests().len(), 1);
 }
 
@@ -297,7 +297,7 @@ async fn limits_requests_of_each_ipv6_site(kind: Kind, limits: &[(&str, &str)]) 
         let mut statuses = Vec::new();
         for _ in 0..count {
             connection.send(&get).await;
-            statuses.push(connection.answer().await.unwrap().status);
+            statuses.push(connection.response().await.unwrap().status);
         }
         statuses
     };

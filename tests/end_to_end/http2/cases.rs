@@ -33,8 +33,8 @@ fn is_expected(reaction: &Reaction, expected: Expected) -> bool {
         (Ends, Reaction::Goaway(_) | Reaction::Closed)
         | (Resets, Reaction::Goaway(_) | Reaction::Closed) => true,
         (Resets, Reaction::Reset(code)) => *code != 0,
-        (Bare, Reaction::Answer(400, None)) | (Passes, Reaction::Answer(200, None)) => true,
-        (Rejects(status, code), Reaction::Answer(found, Some(reason))) => {
+        (Bare, Reaction::Response(400, None)) | (Passes, Reaction::Response(200, None)) => true,
+        (Rejects(status, code), Reaction::Response(found, Some(reason))) => {
             *found == status && reason == code
         }
         _ => false,
@@ -745,7 +745,7 @@ async fn crumbs_become_one_cookie() {
         &[(b"cookie", b"a=1"), (b"x-a", b"1"), (b"cookie", b"b=2")],
     );
     connection.send(&headers(1, END_STREAM, &crumbs)).await;
-    assert_eq!(connection.reaction(1).await, Reaction::Answer(200, None));
+    assert_eq!(connection.reaction(1).await, Reaction::Response(200, None));
     assert_eq!(backend.requests()[0].value("cookie"), Some("a=1; b=2"));
 }
 
@@ -768,7 +768,7 @@ async fn trailers_of_a_request_end_at_the_gateway() {
         headers(1, END_STREAM, &[(b"x-trailer", b"1")]),
     ];
     connection.send(&bytes.concat()).await;
-    assert_eq!(connection.reaction(1).await, Reaction::Answer(200, None));
+    assert_eq!(connection.reaction(1).await, Reaction::Response(200, None));
     let requests = backend.requests();
     assert_eq!(requests[0].body, form.as_bytes());
     assert_eq!(requests[0].value("x-trailer"), None);

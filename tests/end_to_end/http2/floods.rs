@@ -51,8 +51,8 @@ async fn hostile_connections_leave_few_log_lines() {
         while connection.frame().await.is_some() {}
     }
     let client = client(&stack).await;
-    let answer = client.send(&stack.client().get("/last")).await.unwrap();
-    assert_eq!(answer.status, 200);
+    let response = client.send(&stack.client().get("/last")).await.unwrap();
+    assert_eq!(response.status, 200);
     stack.log_with(Program::Gateway, "/last").await;
     let log = stack.log(Program::Gateway);
     let written = log.lines().count() - before;
@@ -325,8 +325,8 @@ async fn floods_end_and_harm_nobody() {
             for _ in 0..20 {
                 let call = signer.get("/good").param("a", "1");
                 let called = Instant::now();
-                let answer = good.send(&call).await.unwrap();
-                assert_eq!(answer.status, 200, "{name}");
+                let response = good.send(&call).await.unwrap();
+                assert_eq!(response.status, 200, "{name}");
                 if called.elapsed() > Duration::from_secs(2) {
                     slow.push((name, called.elapsed()));
                 }
@@ -375,7 +375,7 @@ async fn a_client_without_a_window_gets_a_reset_after_the_timeout() {
         assert!(frame.kind != kind::DATA);
         reset += usize::from(frame.kind == kind::RST_STREAM);
     }
-    // One piece of each answer at most, and some kernel buffers of the backend's connections.
+    // One piece of each response at most, and some kernel buffers of the backend's connections.
     assert!(
         largest < before + 64 * 1024,
         "{before} KiB, then {largest} KiB"
@@ -386,13 +386,16 @@ async fn a_client_without_a_window_gets_a_reset_after_the_timeout() {
         .send(&frame(kind::SETTINGS, 0, 0, &[0, 4, 0, 0, 255, 255]))
         .await;
     connection.send(&get(1001, "/x")).await;
-    assert_eq!(connection.reaction(1001).await, Reaction::Answer(200, None));
+    assert_eq!(
+        connection.reaction(1001).await,
+        Reaction::Response(200, None)
+    );
 }
 
 #[tokio::test]
 async fn clients_that_disconnect_free_everything() {
     let (mut stack, backend) = stack("").await;
-    backend.behave(Behaviour::answering(Delivery::Never));
+    backend.behave(Behaviour::responding(Delivery::Never));
     let address = stack.addresses().gateway;
     for round in 1..=10 {
         let mut connection = RawHttp2::open(address).await;
@@ -433,7 +436,7 @@ async fn many_idle_connections_take_little_memory() {
     for _ in 0..500 {
         let mut connection = RawHttp2::open(address).await;
         connection.send(&get(1, "/x")).await;
-        assert_eq!(connection.reaction(1).await, Reaction::Answer(200, None));
+        assert_eq!(connection.reaction(1).await, Reaction::Response(200, None));
         idle.push(connection);
     }
     let each = (stack.running(Program::Gateway).resident_kib() - before) / 500;

@@ -40,7 +40,7 @@ async fn slow_stack(keys: &str, tables: &str) -> (Stack, RecordingBackend) {
         .gateway(&format!("{keys}{LISTEN}{tables}"))
         .start()
         .await;
-    backend.behave(Behaviour::answering(Delivery::After(DELAY)));
+    backend.behave(Behaviour::responding(Delivery::After(DELAY)));
     (stack, backend)
 }
 
@@ -57,10 +57,10 @@ async fn with_others(keys: &str, tables: &str) -> (Stack, RecordingBackend, RawH
     (stack, backend, connection)
 }
 
-/// All of the others have their answers.
+/// All of the others have their responses.
 async fn assert_others_are_served(connection: &mut RawHttp2) {
     for reaction in connection.reactions(OTHERS).await {
-        assert_eq!(reaction, Reaction::Answer(200, None));
+        assert_eq!(reaction, Reaction::Response(200, None));
     }
 }
 
@@ -113,19 +113,19 @@ async fn a_malformed_request_ends_its_stream_alone_and_is_logged() {
         .await;
     connection.send(&get(41, "/good")).await;
     let streams = [21, 23, 25, 27, 29, 31, 33, 35, 39];
-    let (bare, target) = (Reaction::Answer(400, None), "target_invalid".to_owned());
+    let (bare, target) = (Reaction::Response(400, None), "target_invalid".to_owned());
     let mut all = [0; 21];
     all[..10].copy_from_slice(&OTHERS);
     all[10..19].copy_from_slice(&streams);
     all[19..].copy_from_slice(&[37, 41]);
     let reactions = connection.reactions(all).await;
-    let served = |one: &Reaction| *one == Reaction::Answer(200, None);
+    let served = |one: &Reaction| *one == Reaction::Response(200, None);
     assert!(reactions[..10].iter().all(served), "{reactions:?}");
     assert!(
         reactions[10..19].iter().all(|one| *one == bare),
         "{reactions:?}"
     );
-    assert_eq!(reactions[19], Reaction::Answer(400, Some(target)));
+    assert_eq!(reactions[19], Reaction::Response(400, Some(target)));
     assert!(served(&reactions[20]));
     until("the access lines", || async {
         let log = stack.log(Program::Gateway);
@@ -143,7 +143,10 @@ async fn aborted_requests_in_one_write_end_no_others() {
     connection.send(&aborted).await;
     assert_others_are_served(&mut connection).await;
     connection.send(&get(1001, "/good")).await;
-    assert_eq!(connection.reaction(1001).await, Reaction::Answer(200, None));
+    assert_eq!(
+        connection.reaction(1001).await,
+        Reaction::Response(200, None)
+    );
 }
 
 #[tokio::test]
@@ -159,7 +162,10 @@ async fn tiny_bodies_of_rejected_requests_end_no_others() {
     }
     assert_others_are_served(&mut connection).await;
     connection.send(&get(1001, "/good")).await;
-    assert_eq!(connection.reaction(1001).await, Reaction::Answer(200, None));
+    assert_eq!(
+        connection.reaction(1001).await,
+        Reaction::Response(200, None)
+    );
 }
 
 #[tokio::test]
@@ -200,7 +206,7 @@ async fn a_trusted_proxy_has_a_budget_for_its_clients() {
         connection.send(&aborted).await;
         assert_others_are_served(&mut connection).await;
         connection.send(&get(5001, "/good")).await;
-        let is_served = connection.reaction(5001).await == Reaction::Answer(200, None);
+        let is_served = connection.reaction(5001).await == Reaction::Response(200, None);
         assert_eq!(is_served, is_trusted);
     }
 }
@@ -220,11 +226,13 @@ async fn a_head_without_end_is_late_after_head_seconds() {
         all[..10].copy_from_slice(&OTHERS);
         let reactions = connection.reactions(all).await;
         let (late, others) = reactions.split_last().unwrap();
-        let others_are_served = others.iter().all(|one| *one == Reaction::Answer(200, None));
+        let others_are_served = others
+            .iter()
+            .all(|one| *one == Reaction::Response(200, None));
         assert!(others_are_served, "{others:?}");
         assert_eq!(
             *late,
-            Reaction::Answer(408, Some("request_timeout".to_owned()))
+            Reaction::Response(408, Some("request_timeout".to_owned()))
         );
         let elapsed = start.elapsed();
         assert!((1..8).contains(&elapsed.as_secs()), "{elapsed:?}");
@@ -293,7 +301,7 @@ async fn behind_haproxy_a_malformed_request_ends_no_others() {
     // One connection to the gateway, which is reused from now on.
     let mut first = RawConnection::open(address).await;
     first.send(&request("GET", "/first", &[], b"")).await;
-    assert_eq!(first.answer().await.unwrap().status, 200);
+    assert_eq!(first.response().await.unwrap().status, 200);
     for round in 1..=3 {
         let mut others = Vec::new();
         for _ in 0..8 {
@@ -309,9 +317,9 @@ async fn behind_haproxy_a_malformed_request_ends_no_others() {
         hostile
             .send(b"GET /hostile HTTP/1.1\r\nHost: a\r\nX-A: a\x01b\r\n\r\n")
             .await;
-        assert_eq!(hostile.answer().await.unwrap().status, 400);
+        assert_eq!(hostile.response().await.unwrap().status, 400);
         for mut other in others {
-            assert_eq!(other.answer().await.unwrap().status, 200);
+            assert_eq!(other.response().await.unwrap().status, 200);
         }
     }
 }

@@ -12,7 +12,7 @@
 use std::time::Duration;
 
 use end_to_end::{
-    http2_client::{Http2Answer, Http2Client},
+    http2_client::{Http2Client, Http2Response},
     port::free_address,
     raw_http2::{END_STREAM, RawHttp2, Reaction, frame, headers, kind},
     recording_backend::{Behaviour, Delivery, Recorded},
@@ -170,11 +170,11 @@ async fn a_backend_sees_no_request_that_was_not_sent() {
         seen = recorded.len();
         let is_right = match outcome(case, &stream) {
             Outcome::Passes => {
-                reaction == Reaction::Answer(200, None)
+                reaction == Reaction::Response(200, None)
                     && arrived.len() == 1
                     && stream.is_same(arrived[0])
             }
-            Outcome::Fails => arrived.is_empty() && reaction != Reaction::Answer(200, None),
+            Outcome::Fails => arrived.is_empty() && reaction != Reaction::Response(200, None),
         };
         passed += arrived.len();
         if !is_right {
@@ -191,8 +191,8 @@ async fn a_backend_sees_no_request_that_was_not_sent() {
     assert!(sent >= 110 && passed >= 5, "{passed} of {sent} passed");
 }
 
-fn found(answer: &Http2Answer) -> (u16, Option<String>) {
-    (answer.status, answer.code())
+fn found(response: &Http2Response) -> (u16, Option<String>) {
+    (response.status, response.code())
 }
 
 fn problem(status: u16, code: &str) -> (u16, Option<String>) {
@@ -206,7 +206,7 @@ async fn a_body_that_stops_is_ended_by_its_timeout() {
     let fields = end_to_end::raw_http2::fields("POST", "/x", &[(b"content-type", FORM.as_bytes())]);
     let begun = [headers(1, 0, &fields), frame(kind::DATA, 0, 1, b"a=1")];
     connection.send(&begun.concat()).await;
-    let timed_out = Reaction::Answer(408, Some("request_timeout".to_owned()));
+    let timed_out = Reaction::Response(408, Some("request_timeout".to_owned()));
     assert_eq!(connection.reaction(1).await, timed_out);
     assert_eq!(backend.connections(), 0);
 }
@@ -228,29 +228,29 @@ async fn the_usual_spellings_of_the_content_type_are_accepted() {
         ("application/x-www-form-urlencoded, text/plain", false),
     ] {
         let post = request("POST", &target).header("content-type", media);
-        let answer = client.send_request(post.body(()).unwrap(), form.clone().into_bytes());
+        let response = client.send_request(post.body(()).unwrap(), form.clone().into_bytes());
         let expected = if is_accepted { 200 } else { 415 };
-        assert_eq!(answer.await.unwrap().status, expected, "{media}");
+        assert_eq!(response.await.unwrap().status, expected, "{media}");
     }
     let bodies: Vec<_> = backend.requests().into_iter().map(|one| one.body).collect();
     assert_eq!(bodies, vec![form.into_bytes(); 4]);
 }
 
 #[tokio::test]
-async fn faults_of_backends_have_their_usual_answers() {
-    let (stack, backend) = stack("[timeouts]\nanswer_seconds = 1").await;
+async fn faults_of_backends_have_their_usual_responses() {
+    let (stack, backend) = stack("[timeouts]\nresponse_seconds = 1").await;
     let client = client(&stack).await;
     let signer = stack.client();
     let (get, post) = (signer.get("/x"), signer.post("/x").param("a", "1"));
     let verbatim = Behaviour::verbatim;
     for (behaviour, status, code) in [
         (
-            Behaviour::answering(Delivery::Never),
+            Behaviour::responding(Delivery::Never),
             504,
             "backend_timeout",
         ),
         (
-            Behaviour::answering(Delivery::HangUp),
+            Behaviour::responding(Delivery::HangUp),
             502,
             "backend_unreachable",
         ),
@@ -271,14 +271,14 @@ async fn faults_of_backends_have_their_usual_answers() {
     ] {
         backend.behave(behaviour);
         for call in [&get, &post] {
-            let answer = client.send(call).await.unwrap();
-            assert_eq!(found(&answer), problem(status, code));
+            let response = client.send(call).await.unwrap();
+            assert_eq!(found(&response), problem(status, code));
         }
     }
     // The connection goes on.
     backend.behave(Behaviour::default());
     assert_eq!(client.send(&get).await.unwrap().status, 200);
-    // A POST was not sent again, although no byte of an answer had arrived.
+    // A POST was not sent again, although no byte of a response had arrived.
     let posts = backend
         .requests()
         .into_iter()
@@ -294,8 +294,8 @@ async fn a_backend_that_is_down_is_unreachable() {
     let client = Http2Client::open(stack.addresses().gateway).await;
     let signer = stack.client();
     for call in [signer.get("/x"), signer.post("/x").param("a", "1")] {
-        let answer = client.send(&call).await.unwrap();
-        assert_eq!(found(&answer), problem(502, "backend_unreachable"));
+        let response = client.send(&call).await.unwrap();
+        assert_eq!(found(&response), problem(502, "backend_unreachable"));
     }
 }
 
@@ -336,7 +336,7 @@ async fn an_idle_connection_closed_by_the_backend_causes_no_failure() {
     let client = client(&stack).await;
     let signer = stack.client();
     for delivery in [Delivery::ThenClose, Delivery::Promptly].repeat(5) {
-        backend.behave(Behaviour::answering(delivery));
+        backend.behave(Behaviour::responding(delivery));
         for call in [signer.get("/x"), signer.post("/x").param("a", "1")] {
             assert_eq!(client.send(&call).await.unwrap().status, 200);
         }
@@ -358,6 +358,6 @@ async fn a_slow_body_within_the_timeout_passes() {
     connection
         .send(&frame(kind::DATA, END_STREAM, 1, b""))
         .await;
-    assert_eq!(connection.reaction(1).await, Reaction::Answer(200, None));
+    assert_eq!(connection.reaction(1).await, Reaction::Response(200, None));
     assert_eq!(backend.requests()[0].body, form.as_bytes());
 }

@@ -41,7 +41,7 @@ async fn a_required_certificate_is_checked_and_its_subject_passed_on() {
         .unwrap();
     let forged = ["X-Gateway-Client-Cert-Subject: CN=admin"];
     connection.send(&request("GET", "/x", &forged, b"")).await;
-    assert_eq!(connection.answer().await.unwrap().status, 200);
+    assert_eq!(connection.response().await.unwrap().status, 200);
     let received = tls.backend.request_number(1).await;
     let subjects = received.values(SUBJECT);
     assert_eq!(subjects.len(), 1, "{subjects:?}");
@@ -69,7 +69,7 @@ async fn with_an_optional_certificate_clients_without_one_are_served() {
     let mut connection = tls.connect("api.example.com").await.unwrap();
     let forged = ["X-Gateway-Client-Cert-Subject: CN=admin"];
     connection.send(&request("GET", "/x", &forged, b"")).await;
-    assert_eq!(connection.answer().await.unwrap().status, 200);
+    assert_eq!(connection.response().await.unwrap().status, 200);
     let received = tls.backend.request_number(1).await;
     assert!(received.values(SUBJECT).is_empty());
     let stranger = Authority::new("Another").issue(&["device-7.example"]);
@@ -178,8 +178,8 @@ impl Device {
         let connection = RawConnection::begin_tls(stream, "api.example.com", config).await;
         let mut connection = connection.ok()?;
         connection.send(&request("GET", "/x", &[], b"")).await;
-        let answer = connection.answer().await?;
-        assert_eq!(answer.status, 200);
+        let response = connection.response().await?;
+        assert_eq!(response.status, 200);
         connection.handshake_kind()
     }
 }

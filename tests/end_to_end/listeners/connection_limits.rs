@@ -36,9 +36,9 @@ async fn opened_from(source: &str, stack: &Stack) -> Option<RawConnection> {
 async fn is_served(connection: &mut RawConnection) -> bool {
     connection.send(&request("GET", "/x", &[], b"")).await;
     connection
-        .answer()
+        .response()
         .await
-        .is_some_and(|answer| answer.status == 200)
+        .is_some_and(|response| response.status == 200)
 }
 
 #[tokio::test]
@@ -95,9 +95,9 @@ async fn a_connection_has_a_number_of_requests() {
     let mut connection = stack.raw().await;
     for number in 1..=3 {
         connection.send(&request("GET", "/x", &[], b"")).await;
-        let answer = connection.answer().await.unwrap();
+        let response = connection.response().await.unwrap();
         let expected = (number == 3).then_some("close");
-        assert_eq!(answer.header("connection"), expected, "{number}");
+        assert_eq!(response.header("connection"), expected, "{number}");
     }
     assert!(connection.is_closed().await);
 }
@@ -114,8 +114,8 @@ async fn heads_and_forms_must_arrive_at_the_smallest_rate() {
         let started = Instant::now();
         let mut connection = stack.raw().await;
         connection.send(beginning).await;
-        let answer = connection.answer().await.unwrap();
-        assert_eq!(answer.status, 408);
+        let response = connection.response().await.unwrap();
+        assert_eq!(response.status, 408);
         assert!(
             started.elapsed() < Duration::from_secs(30),
             "{:?}",

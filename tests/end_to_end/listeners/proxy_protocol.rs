@@ -49,7 +49,7 @@ async fn the_header_names_the_client() {
         let forged = ["X-Forwarded-For: 203.0.113.9"];
         let bytes = [&header[..], &request("GET", "/x", &forged, b"")].concat();
         connection.send(&bytes).await;
-        assert_eq!(connection.answer().await.unwrap().status, 200);
+        assert_eq!(connection.response().await.unwrap().status, 200);
         let received = backend.request_number(number + 1).await;
         assert_eq!(received.values("x-forwarded-for"), [client]);
         assert_eq!(received.values("x-forwarded-proto"), [scheme]);
@@ -63,14 +63,14 @@ async fn other_peers_are_served_without_a_header_and_cannot_send_one() {
     let gateway = stack.addresses().gateway;
     let mut direct = RawConnection::open_from(stranger, gateway).await;
     direct.send(&request("GET", "/x", &[], b"")).await;
-    assert_eq!(direct.answer().await.unwrap().status, 200);
+    assert_eq!(direct.response().await.unwrap().status, 200);
     let received = backend.request_number(1).await;
     assert_eq!(received.values("x-forwarded-for"), ["127.0.0.2"]);
     let mut forger = RawConnection::open_from(stranger, gateway).await;
     forger
         .send(&[V1, &request("GET", "/x", &[], b"")].concat())
         .await;
-    assert_eq!(forger.answer().await.unwrap().status, 400);
+    assert_eq!(forger.response().await.unwrap().status, 400);
     assert_eq!(backend.requests().len(), 1);
 }
 
@@ -101,8 +101,8 @@ async fn the_client_of_the_header_is_counted_not_the_balancer() {
             let header = format!("PROXY TCP4 192.0.2.{client} 10.0.0.1 1 2\r\n");
             let bytes = [header.as_bytes(), &request("GET", "/x", &[], b"")].concat();
             connection.send(&bytes).await;
-            let answer = connection.answer().await;
-            assert_eq!(answer.is_some(), number < 3, "{client} {number}");
+            let response = connection.response().await;
+            assert_eq!(response.is_some(), number < 3, "{client} {number}");
             open.push(connection);
         }
     }
@@ -118,8 +118,8 @@ async fn opened_by(client: &str, stack: &Stack) -> Option<RawConnection> {
     let mut connection = stack.raw().await;
     let bytes = [v1_of(client), request("GET", "/x", &[], b"")].concat();
     connection.send(&bytes).await;
-    let answer = connection.answer().await?;
-    (answer.status == 200).then_some(connection)
+    let response = connection.response().await?;
+    (response.status == 200).then_some(connection)
 }
 
 /// As [`opened_by`], until there is room.
@@ -150,7 +150,7 @@ async fn the_networks_of_one_ipv6_48_leave_room_for_others() {
         open.pop();
         served_again("2001:db8:0:11::1", &stack).await;
         drop(open);
-        // Clients that leave before their header is complete, or before their answer, leave nothing behind.
+        // Clients that leave before their header is complete, or before their response, leave nothing behind.
         for number in 0..50 {
             let mut leaving = stack.raw().await;
             let mut bytes = v1_of(&format!("2001:db8:0:{number:x}::1"));
@@ -181,7 +181,7 @@ async fn refused(connection: &mut RawHttp2, streams: impl Iterator<Item = u32>) 
         connection.send(&get(stream, "/held")).await;
     }
     let mut refused = 0;
-    // A reset may follow the answer to the first PING, but not that to the second one.
+    // A reset may follow the response to the first PING, but not that to the second one.
     for _ in 0..2 {
         connection.send(&frame(kind::PING, 0, 0, &[0; 8])).await;
         loop {
@@ -217,7 +217,7 @@ async fn streams_of_an_address_and_of_a_48_are_counted_one_by_one() {
     let limits = "[connections]\nmax = 1000\nper_address = 10";
     let stack = Stack::builder().gateway(H2C).gateway(limits);
     let stack = stack.in_front_of(&backend).start().await;
-    backend.behave(Behaviour::answering(Delivery::Never));
+    backend.behave(Behaviour::responding(Delivery::Never));
     // An office whose ten connections have two streams each.
     let mut office = Vec::new();
     for number in 0..10 {
@@ -259,5 +259,5 @@ async fn streams_of_an_address_and_of_a_48_are_counted_one_by_one() {
     backend.behave(Behaviour::default());
     let mut again = open_http_2("2001:db8:2::1", &stack).await;
     again.send(&get(1, "/x")).await;
-    assert_eq!(again.reaction(1).await, Reaction::Answer(200, None));
+    assert_eq!(again.reaction(1).await, Reaction::Response(200, None));
 }

@@ -64,7 +64,7 @@ async fn a_backend_learns_that_the_client_used_https() {
     let mut connection = tls.connect("api.example.com").await.unwrap();
     let forged = ["X-Forwarded-Proto: http"];
     connection.send(&request("GET", "/x", &forged, b"")).await;
-    assert_eq!(connection.answer().await.unwrap().status, 200);
+    assert_eq!(connection.response().await.unwrap().status, 200);
     let received = tls.backend.request_number(1).await;
     assert_eq!(received.values("x-forwarded-proto"), ["https"]);
 }
@@ -108,11 +108,11 @@ async fn the_second_handshake_resumes_the_session() {
         let connector = TlsConnector::from(config.clone());
         let mut stream = connector.connect(name, stream).await.unwrap();
         kinds.push(stream.get_ref().1.handshake_kind());
-        // The tickets arrive with the first answer.
+        // The tickets arrive with the first response.
         let get = request("GET", "/x", &["Connection: close"], b"");
         stream.write_all(&get).await.unwrap();
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).await.unwrap();
+        let mut response = Vec::new();
+        stream.read_to_end(&mut response).await.unwrap();
     }
     assert_eq!(
         kinds,
@@ -202,7 +202,7 @@ async fn what_is_not_tls_is_closed() {
     let tls = TlsStack::start("").await;
     let mut plain = tls.stack.raw().await;
     plain.send(&request("GET", "/x", &[], b"")).await;
-    // An alert, but no HTTP answer.
+    // An alert, but no HTTP response.
     assert!(
         plain
             .has_activity_within(std::time::Duration::from_secs(20))
@@ -245,15 +245,15 @@ async fn a_plain_listener_redirects_to_https() {
         connection
             .send(&request(method, target, &headers[1..], b""))
             .await;
-        let answer = connection.answer().await.unwrap();
-        assert_eq!(answer.status, 308);
+        let response = connection.response().await.unwrap();
+        assert_eq!(response.status, 308);
         let location = format!("https://gateway.example:8443{target}");
-        assert_eq!(answer.header("location"), Some(&*location));
-        assert!(answer.header("x-request-id").is_some());
+        assert_eq!(response.header("location"), Some(&*location));
+        assert!(response.header("x-request-id").is_some());
     }
     // A malformed request is not redirected.
     connection.send(&request("GET", "/%", &[], b"")).await;
-    assert_eq!(connection.answer().await.unwrap().status, 400);
+    assert_eq!(connection.response().await.unwrap().status, 400);
     until("the access log", || async {
         stack.log(Program::Gateway).contains("308").then_some(())
     })

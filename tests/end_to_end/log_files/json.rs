@@ -88,8 +88,8 @@ async fn keep_busy(stack: &mut Stack) {
     log_in_by_redirect(&client, "ada").await;
     log_in_by_polling(&client, "grace").await;
     until("version 2 to be healthy", || async {
-        let answer = client.get("/user").version("v2").send().await;
-        (answer.status == 401).then_some(())
+        let response = client.get("/user").version("v2").send().await;
+        (response.status == 401).then_some(())
     })
     .await;
     let late = client.get("/x").param("a", "1").time("1732104000");
@@ -99,7 +99,7 @@ async fn keep_busy(stack: &mut Stack) {
     let mut connection = stack.raw().await;
     let quoted = request("BREW", "/quote\"and\\", &[], b"");
     connection.send(&quoted).await;
-    assert!(connection.answer().await.unwrap().status >= 400);
+    assert!(connection.response().await.unwrap().status >= 400);
     for program in [Program::Gateway, Program::V1] {
         let valid = fs::read_to_string(stack.config(program)).unwrap();
         fs::write(stack.config(program), format!("unknown_key = 1\n{valid}")).unwrap();

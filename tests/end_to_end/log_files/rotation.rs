@@ -43,8 +43,8 @@ impl Load {
             clients.spawn(async move {
                 let mut ids = Vec::new();
                 while !is_stopping.load(Ordering::Relaxed) {
-                    let answer = client.get("/loaded").send().await;
-                    ids.push(answer.header("x-request-id").unwrap().to_owned());
+                    let response = client.get("/loaded").send().await;
+                    ids.push(response.header("x-request-id").unwrap().to_owned());
                 }
                 ids
             });
@@ -139,8 +139,8 @@ async fn every_program_of_the_login_service_reopens_its_files() {
                 let mode = fs::metadata(&path).unwrap().permissions().mode();
                 assert_eq!(mode & FORBIDDEN_MODE, 0, "{mode:o}");
             }
-            let answer = stack.client().get("/user").version(version).send().await;
-            answer.problem(401, "authorization_missing");
+            let response = stack.client().get("/user").version(version).send().await;
+            response.problem(401, "authorization_missing");
             let access = file(&folder, program, "access");
             read_with(&access, "http.path=/user").await;
         }
@@ -198,8 +198,8 @@ async fn the_signal_does_nothing_without_files_also_early_in_the_start() {
         assert!(!running.log().contains("reopen"));
     }
     let ready = || async {
-        let answer = stack.client().get("/user").try_send().await.ok()?;
-        (answer.status == 401).then_some(())
+        let response = stack.client().get("/user").try_send().await.ok()?;
+        (response.status == 401).then_some(())
     };
     until("both programs to serve", ready).await;
 }

@@ -87,8 +87,8 @@ async fn an_application_that_one_gateway_rejects_is_soon_rejected_by_the_other()
     flood_whole_burst(&client(0)).await;
     // The other gateway learns of it when it reports for the first time.
     let rejected = within(Duration::from_secs(10), || async {
-        let answer = signed(&client(1), "/x").send().await;
-        (answer.status == 429).then_some(())
+        let response = signed(&client(1), "/x").send().await;
+        (response.status == 429).then_some(())
     });
     assert!(rejected.await.is_some());
     let unharmed = stack.client_of_at(&idle, 1);
@@ -104,8 +104,8 @@ async fn an_application_that_one_gateway_rejects_is_soon_rejected_by_the_other()
     let update = ["app", "update", &busy.ident, "--rate-limit", "100/100"];
     assert!(stack.command(&update).status.success());
     until("the new rate to apply", || async {
-        let answer = signed(&client(1), "/x").send().await;
-        (answer.status == 200).then_some(())
+        let response = signed(&client(1), "/x").send().await;
+        (response.status == 200).then_some(())
     })
     .await;
 }

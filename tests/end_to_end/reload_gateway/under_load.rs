@@ -41,8 +41,8 @@ impl Load {
                         _ => client.post(&path).param("a", &"x".repeat(turn % 3000)),
                     };
                     connection.send(&call.bytes(&[])).await;
-                    match connection.answer().await {
-                        Some(answer) if answer.status == 200 => {
+                    match connection.response().await {
+                        Some(response) if response.status == 200 => {
                             served.fetch_add(1, Ordering::Relaxed);
                         }
                         other => {
@@ -96,7 +96,7 @@ fn change(number: usize, backends: [&RecordingBackend; 3]) -> String {
     };
     format!(
         "trusted_proxies = [\"10.{number}.0.0/16\"]\ngateway_secret = \"{}\"\n[sign]\nwindow_seconds = {}\n\
-         [limits]\nparams = {}\n[timeouts]\nanswer_seconds = {}\n[log]\nformat = \"{}\"\n\
+         [limits]\nparams = {}\n[timeouts]\nresponse_seconds = {}\n[log]\nformat = \"{}\"\n\
          [versions.v1]\n{versions}\nbalance = \"{}\"\nhealth = {{ interval_seconds = {}, unhealthy_after = 9 }}\n",
         &OTHER_KEY.repeat(2)[number % 32..][..64],
         60 + number,

@@ -47,7 +47,7 @@ async fn an_invalid_configuration_leaves_the_old_process() {
         fs::write(stack.config(Program::Gateway), &valid).unwrap();
     }
     // The old process still answers commands, and can be upgraded.
-    assert_answers_commands(&stack);
+    assert_takes_commands(&stack);
     let new = upgrade(&mut stack).await;
     until_alone(&stack, new).await;
     assert!(stack.wait_for_exit(Program::Gateway).await.success());

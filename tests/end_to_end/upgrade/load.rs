@@ -181,10 +181,10 @@ impl Client {
             };
             let call = self.signer.post("/form").param("a", "1");
             connection.send(&call.bytes(&[])).await;
-            match connection.answer().await {
-                Some(answer) if answer.status == 200 => {
+            match connection.response().await {
+                Some(response) if response.status == 200 => {
                     self.shared.count(self.kind);
-                    let is_kept = answer.header("connection") != Some("close");
+                    let is_kept = response.header("connection") != Some("close");
                     open = (is_kept && self.kind.0 == Use::KeepAlive).then_some(connection);
                 }
                 other => return self.fail(&other),
@@ -217,9 +217,9 @@ impl Client {
                     self.signer.post("/y"),
                 );
                 let (one, other) = tokio::join!(client.send(&get), client.send(&post));
-                for answer in [one, other] {
-                    match answer {
-                        Ok(answer) if answer.status == 200 => self.shared.count(self.kind),
+                for response in [one, other] {
+                    match response {
+                        Ok(response) if response.status == 200 => self.shared.count(self.kind),
                         // The client sends it again, over the next connection.
                         Err(error) if super::super::http2::is_refused(&error) => {}
                         other => return self.fail(&other),
@@ -244,9 +244,11 @@ async fn check_readiness(management: SocketAddr, shared: Arc<Shared>) {
             Err(cause) => return shared.fail(format!("/readyz: {cause}")),
         };
         connection.send(check).await;
-        match connection.answer().await {
-            Some(answer) if answer.status == 200 => *shared.checks.lock().unwrap() += 1,
-            Some(answer) if answer.status == 503 && shared.expects_stop.load(Ordering::SeqCst) => {
+        match connection.response().await {
+            Some(response) if response.status == 200 => *shared.checks.lock().unwrap() += 1,
+            Some(response)
+                if response.status == 503 && shared.expects_stop.load(Ordering::SeqCst) =>
+            {
                 return shared.is_unready.store(true, Ordering::SeqCst);
             }
             other => shared.fail(format!("/readyz: {other:?}")),

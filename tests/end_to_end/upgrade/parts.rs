@@ -18,9 +18,9 @@ use super::*;
 const SLACK: Duration = Duration::from_secs(6);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_request_in_flight_gets_its_answer_from_the_old_process() {
+async fn a_request_in_flight_gets_its_response_from_the_old_process() {
     let (mut stack, backend) = plain(|builder| builder).await;
-    backend.behave(Behaviour::answering(Delivery::After(Duration::from_secs(
+    backend.behave(Behaviour::responding(Delivery::After(Duration::from_secs(
         4,
     ))));
     let (mut slow, mut idle) = (stack.raw().await, stack.raw().await);
@@ -30,13 +30,13 @@ async fn a_request_in_flight_gets_its_answer_from_the_old_process() {
     let new = upgrade(&mut stack).await;
     let mut connection = stack.raw().await;
     connection.send(&request("GET", "/new", &[], b"")).await;
-    assert_eq!(connection.answer().await.unwrap().status, 200);
+    assert_eq!(connection.response().await.unwrap().status, 200);
     // An idle connection closes, a busy one does not.
     assert!(idle.is_closed().await);
     assert_eq!(stack.gateway_processes().len(), 2, "the old one waits");
-    let answer = slow.answer().await.expect("the old process answers");
-    assert_eq!(answer.status, 200);
-    assert_eq!(answer.header("connection"), Some("close"));
+    let response = slow.response().await.expect("the old process answers");
+    assert_eq!(response.status, 200);
+    assert_eq!(response.header("connection"), Some("close"));
     until_alone(&stack, new).await;
     assert!(stack.wait_for_exit(Program::Gateway).await.success());
 }
@@ -49,7 +49,7 @@ async fn a_connection_that_the_old_process_accepted_is_served_after_a_late_hands
     // They were accepted before this one was served.
     let mut idle = stack.stack.raw().await;
     idle.send(&request("GET", "/x", &[], b"")).await;
-    assert_eq!(idle.answer().await.unwrap().status, 200);
+    assert_eq!(idle.response().await.unwrap().status, 200);
     let new = upgrade(&mut stack.stack).await;
     // The old process has closed its listeners, and no longer waits for first requests.
     assert!(idle.is_closed().await && unused.is_closed().await);
@@ -58,9 +58,9 @@ async fn a_connection_that_the_old_process_accepted_is_served_after_a_late_hands
         .await
         .unwrap();
     connection.send(&request("GET", "/x", &[], b"")).await;
-    let answer = connection.answer().await.expect("it is answered");
-    assert_eq!(answer.status, 200);
-    assert_eq!(answer.header("connection"), Some("close"));
+    let response = connection.response().await.expect("it is answered");
+    assert_eq!(response.status, 200);
+    assert_eq!(response.header("connection"), Some("close"));
     until_alone(&stack.stack, new).await;
 }
 
@@ -68,15 +68,15 @@ async fn a_connection_that_the_old_process_accepted_is_served_after_a_late_hands
 async fn the_grace_period_ends_a_request_of_the_old_process() {
     let grace = "[shutdown]\ngrace_seconds = 2";
     let (mut stack, backend) = plain(|builder| builder.gateway(grace)).await;
-    backend.behave(Behaviour::answering(Delivery::Never));
+    backend.behave(Behaviour::responding(Delivery::Never));
     let mut connection = stack.raw().await;
     connection.send(&request("GET", "/never", &[], b"")).await;
     backend.request_number(1).await;
     let new = upgrade(&mut stack).await;
     let start = Instant::now();
-    let answer = connection.answer().await.unwrap();
+    let response = connection.response().await.unwrap();
     assert_eq!(
-        (answer.status, answer.code().as_deref()),
+        (response.status, response.code().as_deref()),
         (504, Some("backend_timeout"))
     );
     until_alone(&stack, new).await;
@@ -110,7 +110,7 @@ async fn threads_and_listeners_change_by_an_upgrade() {
         .map(|error| error.kind());
     assert_eq!(refused, Some(std::io::ErrorKind::ConnectionRefused));
     assert_is_ready(&stack).await;
-    assert_answers_commands(&stack);
+    assert_takes_commands(&stack);
 }
 
 /// Sends a request over each of many connections: the kernel spreads them over all sockets.
@@ -119,9 +119,10 @@ async fn assert_serves(addresses: &[SocketAddr]) {
         for number in 0..40 {
             let mut connection = RawConnection::open(*address).await;
             connection.send(&request("GET", "/x", &[], b"")).await;
-            let answer = connection.answer().await;
-            let answer = answer.unwrap_or_else(|| panic!("{address}: {number} has no answer"));
-            assert_eq!(answer.status, 200);
+            let response = connection.response().await;
+            let response =
+                response.unwrap_or_else(|| panic!("{address}: {number} has no response"));
+            assert_eq!(response.status, 200);
         }
     }
 }

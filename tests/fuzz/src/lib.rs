@@ -10,17 +10,17 @@
 //! | [`chunked()`] | `gateway`: chunked bodies | a body, and what follows it |
 //! | [`params()`] | `signpost_protocol::param` | a line with the query, then the form body |
 //! | [`canonical()`] | `signpost_protocol::sign` | a line with the sign profile, then as for `params` |
-//! | [`answer()`] | `gateway`: heads of backends' answers | a head, and what follows it |
+//! | [`response()`] | `gateway`: heads of backends' answers | a head, and what follows it |
 
-mod answer;
 mod canonical;
 mod chunked;
 mod head;
 pub mod naive;
 mod params;
+mod response;
 
 pub use self::{
-    answer::answer, canonical::canonical, chunked::chunked, head::head, params::params,
+    canonical::canonical, chunked::chunked, head::head, params::params, response::response,
 };
 
 /// Parses an input with both parsers, panics if the results differ, and returns whether the input is valid.
@@ -32,7 +32,7 @@ pub const TARGETS: [(&str, Target); 5] = [
     ("chunked", chunked),
     ("params", params),
     ("canonical", canonical),
-    ("answer", answer),
+    ("answer", response),
 ];
 
 /// Splits an input into the query, its first line, and the body, the rest.

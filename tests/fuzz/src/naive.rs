@@ -2,9 +2,9 @@
 //!
 //! They share no code with the product, so that they do not share its mistakes.
 
-pub mod answer;
 pub mod canonical;
 pub mod chunked;
 pub mod head;
 pub mod params;
+pub mod response;
 mod text;

@@ -1,4 +1,4 @@
-//! Faults of the provider's answers, for users whose names ask for them.
+//! Faults of the provider's responses, for users whose names ask for them.
 
 use std::{
     io::Write,
@@ -20,12 +20,12 @@ use tokio::net::TcpListener;
 
 use crate::Settings;
 
-/// A fault of an answer.
+/// A fault of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The correct answer, but far too late.
     Slow,
-    /// An answer that begins immediately and stalls: one byte a second.
+    /// A response that begins immediately and stalls: one byte a second.
     Dribbled,
     /// 500 with an HTML page.
     ServerError,
@@ -35,11 +35,11 @@ pub enum Fault {
     FieldMissing,
     /// 200 with JSON, with an object in its most important field.
     FieldNotText,
-    /// A redirect to a path that answers correctly. A caller that follows it would succeed; `elsewhere` counts it.
+    /// A redirect to a path that responses correctly. A caller that follows it would succeed; `elsewhere` counts it.
     Redirect,
     /// The correct answer, in more than 1 MiB.
     TooLarge,
-    /// The connection is closed without an answer.
+    /// The connection is closed without a response.
     Closed,
     /// The code is rejected (RFC 6749 section 5.2).
     Refused,
@@ -175,7 +175,7 @@ impl Fault {
 /// Just over the largest answer that a client should read: 1 MiB.
 const TOO_LARGE: usize = 1024 * 1024 + 1024;
 
-/// A second handle of a caller's connection, so that a handler can close it without an answer.
+/// A second handle of a caller's connection, so that a handler can close it without a response.
 #[derive(Clone, Debug)]
 pub struct PeerSocket(Option<Arc<TcpStream>>);
 

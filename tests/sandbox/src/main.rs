@@ -102,8 +102,11 @@ async fn check_health(listen: SocketAddr) -> anyhow::Result<()> {
         .with_context(|| format!("cannot connect to {address}"))?;
     let request = format!("GET /readyz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     connection.write_all(request.as_bytes()).await?;
-    let mut answer = String::new();
-    connection.read_to_string(&mut answer).await?;
-    ensure!(answer.starts_with("HTTP/1.1 200 "), "not ready: {answer}");
+    let mut response = String::new();
+    connection.read_to_string(&mut response).await?;
+    ensure!(
+        response.starts_with("HTTP/1.1 200 "),
+        "not ready: {response}"
+    );
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The users of the sandbox, some with a fault of the provider's answers.
+//! The users of the sandbox, some with a fault of the provider's responses.
 
 use sha2::{Digest, Sha256};
 

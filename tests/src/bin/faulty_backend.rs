@@ -1,4 +1,4 @@
-//! A backend that pauses at one moment of its first exchange: `faulty-backend 127.0.0.1:7001 answer-body`.
+//! A backend that pauses at one moment of its first exchange: `faulty-backend 127.0.0.1:7001 response-body`.
 //!
 //! For the tests only. It prints `ready`, then `reached` at that moment, and continues when it reads a line. It exits
 //! when its input is closed. Each request is answered with its target; the moment `never` pauses none.
@@ -18,9 +18,9 @@ enum Moment {
     Never,
     RequestHead,
     Form,
-    NoAnswer,
-    AnswerHead,
-    AnswerBody,
+    NoResponse,
+    BackendHead,
+    ResponseBody,
 }
 
 /// Pauses the first exchange that reaches the moment.
@@ -36,9 +36,9 @@ fn main() -> io::Result<()> {
         Some("never") => Moment::Never,
         Some("request-head") => Moment::RequestHead,
         Some("form") => Moment::Form,
-        Some("no-answer") => Moment::NoAnswer,
-        Some("answer-head") => Moment::AnswerHead,
-        Some("answer-body") => Moment::AnswerBody,
+        Some("no-answer") => Moment::NoResponse,
+        Some("answer-head") => Moment::BackendHead,
+        Some("answer-body") => Moment::ResponseBody,
         _ => return Err(io::Error::other("usage: faulty-backend ADDRESS MOMENT")),
     };
     let listener = TcpListener::bind(address)?;
@@ -100,18 +100,18 @@ fn serve(mut stream: TcpStream, pause: &Pause) -> io::Result<()> {
         }
         read_until(&mut stream, &mut received, head_length + length)?;
         received.drain(..head_length + length);
-        pause.at(Moment::NoAnswer)?;
-        let answer = format!(
+        pause.at(Moment::NoResponse)?;
+        let response = format!(
             "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n",
             target.len()
         );
-        let (begin, rest) = answer.split_at(answer.len() / 2);
+        let (begin, rest) = response.split_at(response.len() / 2);
         stream.write_all(begin.as_bytes())?;
-        pause.at(Moment::AnswerHead)?;
+        pause.at(Moment::BackendHead)?;
         stream.write_all(rest.as_bytes())?;
         let (begin, rest) = target.split_at(target.len() / 2);
         stream.write_all(begin.as_bytes())?;
-        pause.at(Moment::AnswerBody)?;
+        pause.at(Moment::ResponseBody)?;
         stream.write_all(rest.as_bytes())?;
     }
 }

@@ -13,9 +13,9 @@ use url::Url;
 
 use super::{Interrupted, Login, Outcome, Record, Sent};
 use crate::{
-    answer::Answer,
     browser::{Browser, Decision, Page},
     logins::{PollingLogin, credential},
+    response::Response,
     signed_client::{Call, SignedClient},
     stack::{Application, Stack},
 };
@@ -97,7 +97,7 @@ impl Person {
             let begin = self.send("begin", |client| {
                 client.post("/login").version(self.version).signed()
             });
-            let begun = PollingLogin::from_answer(&begin.await?.ok());
+            let begun = PollingLogin::from_response(&begin.await?.ok());
             token = Some(begun.token.clone());
             let walk = self.confirm_in_browser(browser, &begun, user);
             let (_, login) = tokio::try_join!(walk, self.poll_result(&begun.token))?;
@@ -137,11 +137,11 @@ impl Person {
                 let call = client.post("/check").version(self.version);
                 call.param("token", token).param("wait", "5")
             });
-            let Ok(answer) = check.await else {
+            let Ok(response) = check.await else {
                 tokio::time::sleep(PAUSE).await;
                 continue;
             };
-            checked = answer.ok();
+            checked = response.ok();
             match checked["status"].as_str() {
                 Some("pending") => {}
                 Some("complete") => return Ok(checked["login"].clone()),
@@ -173,16 +173,16 @@ impl Person {
         &self,
         what: &'static str,
         call: impl Fn(&SignedClient) -> Call<'_>,
-    ) -> Result<Answer, Failed> {
+    ) -> Result<Response, Failed> {
         let mut gateways_left = self.clients.len();
         loop {
             let turn = self.turn();
             let client = &self.clients[turn % self.clients.len()];
             let start = Instant::now();
-            let answer = call(client).try_send().await;
+            let response = call(client).try_send().await;
             gateways_left -= 1;
-            if gateways_left == 0 || !self.moves_on(turn, &answer) {
-                return self.record_outcome(what, start, answer, |answer| answer);
+            if gateways_left == 0 || !self.moves_on(turn, &response) {
+                return self.record_outcome(what, start, response, |response| response);
             }
         }
     }
@@ -202,7 +202,7 @@ impl Person {
             let page = browser.try_step(url).await;
             gateways_left -= 1;
             if gateways_left == 0 || !self.moves_on(turn, &page) {
-                return self.record_outcome(what, start, page, |page| &page.answer);
+                return self.record_outcome(what, start, page, |page| &page.response);
             }
         }
     }
@@ -228,14 +228,14 @@ impl Person {
         what: &'static str,
         start: Instant,
         sent: reqwest::Result<T>,
-        answer: impl Fn(&T) -> &Answer,
+        response: impl Fn(&T) -> &Response,
     ) -> Result<T, Failed> {
-        let outcome = match sent.as_ref().map(answer) {
-            Ok(answer) if answer.status.is_success() || answer.status.is_redirection() => {
+        let outcome = match sent.as_ref().map(response) {
+            Ok(response) if response.status.is_success() || response.status.is_redirection() => {
                 Outcome::Done
             }
-            Ok(answer) => Outcome::Rejected(answer.status.as_u16(), answer.text()),
-            Err(cause) => Outcome::NoAnswer(format!("{cause:?}")),
+            Ok(response) => Outcome::Rejected(response.status.as_u16(), response.text()),
+            Err(cause) => Outcome::NoResponse(format!("{cause:?}")),
         };
         let is_done = outcome == Outcome::Done;
         self.record_sent(what, start, outcome);
@@ -262,5 +262,5 @@ impl Person {
 /// The target of a redirect.
 fn target(page: &Page) -> Url {
     page.redirect()
-        .unwrap_or_else(|| panic!("no redirect: {}", page.answer.summary()))
+        .unwrap_or_else(|| panic!("no redirect: {}", page.response.summary()))
 }

@@ -35,10 +35,10 @@ pub struct Sent {
 pub enum Outcome {
     /// A success or a redirect.
     Done,
-    /// Another answer: its status and body.
+    /// Another response: its status and body.
     Rejected(u16, String),
-    /// No answer, or an incomplete one: the error.
-    NoAnswer(String),
+    /// No response, or an incomplete one: the error.
+    NoResponse(String),
 }
 
 /// A completed login whose result the client received.
@@ -46,7 +46,7 @@ pub enum Outcome {
 pub struct Login {
     /// The user's name at the provider.
     pub user: String,
-    /// Whether the answer says that the account is new.
+    /// Whether the response says that the account is new.
     pub is_new: bool,
     /// The issued credential.
     pub credential: String,
@@ -195,7 +195,7 @@ mod tests {
             assert_eq!(left.is_empty(), is_explained, "{damage:?}");
         }
         assert_eq!(failed.done("user"), 0);
-        let unanswered = record(start, Outcome::NoAnswer(String::new()));
+        let unanswered = record(start, Outcome::NoResponse(String::new()));
         assert_eq!(unanswered.failed_outside(&[]).len(), 1);
         let done = record(start, Outcome::Done);
         assert_eq!((done.failed().count(), done.done("user")), (0, 1));

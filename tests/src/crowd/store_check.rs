@@ -44,7 +44,7 @@ impl Record {
         }
     }
 
-    /// Checks that exactly one answer to each user called the account new. It may be missing after an interrupted login.
+    /// Checks that exactly one response to each user called the account new. It may be missing after an interrupted login.
     ///
     /// # Panics
     ///

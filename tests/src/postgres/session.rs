@@ -49,8 +49,8 @@ impl Session {
                     Err(cause) => return connected.send(Err(cause)).unwrap_or_default(),
                 };
                 connected.send(Ok(())).unwrap_or_default();
-                while let Ok((sql, answer)) = receiver.recv() {
-                    answer
+                while let Ok((sql, response)) = receiver.recv() {
+                    response
                         .send(run_query(&client, &sql).await)
                         .unwrap_or_default();
                 }
@@ -80,8 +80,8 @@ impl Session {
     ///
     /// When the connection's thread has panicked.
     pub fn try_query(&self, sql: &str) -> Outcome {
-        let (answer, outcome) = mpsc::channel();
-        let query = (sql.to_owned(), answer);
+        let (response, outcome) = mpsc::channel();
+        let query = (sql.to_owned(), response);
         self.queries.send(query).expect("the thread listens");
         outcome.recv().expect("the thread answers")
     }

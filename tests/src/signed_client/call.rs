@@ -5,9 +5,9 @@ use reqwest::Method;
 
 use super::SignedClient;
 use crate::{
-    answer::Answer,
     clock::now_ms,
     raw_connection::request,
+    response::Response,
     signer::{Request, sign},
 };
 
@@ -218,12 +218,12 @@ impl<'c> Call<'c> {
         request(self.method.as_str(), &target, &lines, form.as_bytes())
     }
 
-    /// Sends it, and reads the answer.
+    /// Sends it, and reads the response.
     ///
     /// # Panics
     ///
-    /// When no answer comes.
-    pub async fn send(&self) -> Answer {
+    /// When no response comes.
+    pub async fn send(&self) -> Response {
         self.try_send().await.expect("the gateway answers")
     }
 
@@ -231,8 +231,8 @@ impl<'c> Call<'c> {
     ///
     /// # Errors
     ///
-    /// When no answer comes, or an incomplete one.
-    pub async fn try_send(&self) -> reqwest::Result<Answer> {
+    /// When no response comes, or an incomplete one.
+    pub async fn try_send(&self) -> reqwest::Result<Response> {
         let (target, form) = self.parts();
         let url = format!("{}{target}", self.client.base);
         let mut request = self.client.http.request(self.method.clone(), url);
@@ -244,7 +244,7 @@ impl<'c> Call<'c> {
                 .header("content-type", "application/x-www-form-urlencoded")
                 .body(form);
         }
-        Answer::try_read(request.send().await?).await
+        Response::try_read(request.send().await?).await
     }
 }
 

@@ -22,7 +22,7 @@ use crate::{
 pub(crate) struct Checked {
     pub(crate) status: CheckedStatus,
     /// When this status changes to `expired`.
-    pub(crate) answers_until: Timestamp,
+    pub(crate) responds_until: Timestamp,
 }
 
 /// The status of a polling login, as `/check` returns it. CONTRACT 8.
@@ -57,7 +57,7 @@ pub(crate) async fn check(
         let woken = waiter.as_ref().map(Waiter::woken);
         let login = find_polling_login(service, &token, application).await?;
         let now = service.now();
-        let answers_until = login.answers_until();
+        let responds_until = login.responds_until();
         let (woken, status_end) = match (login.progress(now), woken) {
             (Progress::Pending { until }, Some(woken))
                 if tokio::time::Instant::now() < deadline =>
@@ -68,7 +68,7 @@ pub(crate) async fn check(
                 let status = status(service, &token, &login, progress).await?;
                 return Ok(Checked {
                     status,
-                    answers_until,
+                    responds_until,
                 });
             }
         };

@@ -51,8 +51,8 @@ pub(crate) fn around_everything(
         .layer(CatchPanicLayer::custom(render::panicked))
         // Outside the panics, so that they are reported in the client's language too.
         .layer(from_fn(render::render_problems))
-        // Outside all that answers: each request gets an id, a span and one line in the access log, also after a panic.
+        // Outside all that responses: each request gets an id, a span and one line in the access log, also after a panic.
         .layer(from_fn_with_state(context.clone(), observe::observe))
-        // Outermost: every answer is counted, whichever layer wrote it.
+        // Outermost: every response is counted, whichever layer wrote it.
         .layer(from_fn_with_state(requests, measure::measure))
 }

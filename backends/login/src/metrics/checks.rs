@@ -14,8 +14,8 @@ tokio::task_local! {
 /// Serves a request; also returns how long its `/check` has waited.
 pub(crate) async fn with_waits<T>(request: impl Future<Output = T>) -> (T, Duration) {
     let serve = async {
-        let answer = request.await;
-        (answer, WAITED.with(Cell::get))
+        let response = request.await;
+        (response, WAITED.with(Cell::get))
     };
     WAITED.scope(Cell::new(Duration::ZERO), serve).await
 }

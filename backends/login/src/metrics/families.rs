@@ -16,7 +16,7 @@ const REQUESTS: Family = Family {
 };
 const DURATION: Family = Family {
     name: "signpost_login_request_duration_seconds",
-    help: "From the received head to the answer, without the waits of /check",
+    help: "From the received head to the response, without the waits of /check",
 };
 const BEGUN: Family = Family {
     name: "signpost_logins_begun",

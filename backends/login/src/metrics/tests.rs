@@ -17,8 +17,10 @@ use crate::{config::ProviderName, error::LoginError, records::logins::FailureRea
 
 fn text(metrics: &Arc<LoginMetrics>) -> String {
     let families = LoginFamilies(Arc::clone(metrics));
-    let answer = Metrics::default().with(families).answer(&HeaderMap::new());
-    answer.into_body()
+    let response = Metrics::default()
+        .with(families)
+        .response(&HeaderMap::new());
+    response.into_body()
 }
 
 fn provider(name: &str) -> ProviderName {

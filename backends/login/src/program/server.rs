@@ -49,7 +49,7 @@ pub(super) async fn serve(
     let sweeper = tokio::spawn(sweep_until_stopped(running.clone()));
     let (settings, current) = (running.clone(), running.clone());
     let handler =
-        move |request: hyper::Request<Incoming>, peer| answer(current.routes(), request, peer);
+        move |request: hyper::Request<Incoming>, peer| response(current.routes(), request, peer);
     let server = listener::serve(
         listener,
         move || settings.http_settings(),
@@ -61,7 +61,7 @@ pub(super) async fn serve(
     Ok(())
 }
 
-async fn answer(
+async fn response(
     routes: Routes,
     request: hyper::Request<Incoming>,
     peer: SocketAddr,

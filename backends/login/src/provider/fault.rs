@@ -12,7 +12,7 @@ pub(crate) enum ProviderFault {
     #[error("the provider timed out")]
     TooSlow,
     /// A response is larger than 1 MiB.
-    #[error("the provider's answer is too large")]
+    #[error("the provider's response is too large")]
     TooLarge,
     /// The code was already used, expired or issued to another client; or our client secret is wrong.
     #[error("the provider rejected the code: {error}")]
@@ -23,7 +23,7 @@ pub(crate) enum ProviderFault {
     /// The token response is not JSON, or lacks `access_token`, `token_type` or an error code.
     ///
     /// Redirects count as errors without a code, since they are not followed.
-    #[error("the provider's token answer is malformed")]
+    #[error("the provider's token response is malformed")]
     TokenMalformed,
     /// The status of the profile response is not 200.
     #[error("the provider answered {status} for the profile")]

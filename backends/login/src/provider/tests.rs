@@ -10,7 +10,7 @@ use crate::{
     testing,
 };
 
-/// Responds with `answer`, and records all requests.
+/// Responds with `response`, and records all requests.
 struct FakeProvider {
     address: String,
     requests: Arc<Mutex<Vec<(http::request::Parts, Bytes)>>>,
@@ -18,16 +18,16 @@ struct FakeProvider {
 
 impl FakeProvider {
     async fn start<R: IntoResponse>(
-        answer: impl Fn(&str) -> R + Clone + Send + Sync + 'static,
+        response: impl Fn(&str) -> R + Clone + Send + Sync + 'static,
     ) -> Self {
         let requests = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&requests);
         let app = Router::new().fallback(move |request: Request| {
-            let (answer, seen) = (answer.clone(), Arc::clone(&seen));
+            let (response, seen) = (response.clone(), Arc::clone(&seen));
             async move {
                 let (parts, body) = request.into_parts();
                 let body = axum::body::to_bytes(body, 1 << 16).await.unwrap();
-                let response = answer(parts.uri.path()).into_response();
+                let response = response(parts.uri.path()).into_response();
                 seen.lock().unwrap().push((parts, body));
                 response
             }
@@ -158,8 +158,8 @@ async fn every_fault_fails_the_login() {
     use axum::response::{Redirect, Response};
     use http::StatusCode;
 
-    type Answer = fn(&str) -> Response;
-    let answers: [(&str, Answer); 9] = [
+    type Respond = fn(&str) -> Response;
+    let responses: [(&str, Respond); 9] = [
         ("token 500", |_| {
             StatusCode::INTERNAL_SERVER_ERROR.into_response()
         }),
@@ -195,8 +195,8 @@ async fn every_fault_fails_the_login() {
             _ => json(TOKEN).into_response(),
         }),
     ];
-    for (name, answer) in answers {
-        let fake = FakeProvider::start(answer).await;
+    for (name, response) in responses {
+        let fake = FakeProvider::start(response).await;
         let fault = fake
             .provider("")
             .identify("c".to_owned(), &LoginCookie::generate())

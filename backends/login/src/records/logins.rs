@@ -140,7 +140,7 @@ impl Login {
     #[must_use]
     pub fn progress(&self, now: Timestamp) -> Progress<'_> {
         match &self.status {
-            _ if now >= self.answers_until() => Progress::Expired,
+            _ if now >= self.responds_until() => Progress::Expired,
             // The process was killed, or lost the store. No outcome can be stored after the claim has ended.
             Status::Exchanging(claim) if now >= claim.until => {
                 Progress::Failed(FailureReason::ProviderFailed)
@@ -156,7 +156,7 @@ impl Login {
 
     /// Returns when the present status changes to `expired`.
     #[must_use]
-    pub fn answers_until(&self) -> Timestamp {
+    pub fn responds_until(&self) -> Timestamp {
         match &self.status {
             Status::Pending => self.expires_at,
             Status::Exchanging(claim) => claim.claimable_until,

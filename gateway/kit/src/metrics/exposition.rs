@@ -1,4 +1,4 @@
-//! The answer to a scrape: OpenMetrics 1.0 if the scraper accepts it, otherwise Prometheus' text format 0.0.4.
+//! The response to a scrape: OpenMetrics 1.0 if the scraper accepts it, otherwise Prometheus' text format 0.0.4.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 impl Metrics {
     /// Answers a scrape with these request headers.
     #[must_use]
-    pub fn answer(&self, headers: &HeaderMap) -> Response<String> {
+    pub fn response(&self, headers: &HeaderMap) -> Response<String> {
         let mut body = String::new();
         if text::encode(&mut body, &self.0).is_err() {
             let mut failed = Response::new("the metrics cannot be written\n".to_owned());

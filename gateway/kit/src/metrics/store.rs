@@ -105,7 +105,7 @@ mod tests {
 
     fn text(store: Option<Store>) -> String {
         let metrics = Metrics::default().with(StoreMetrics::new(move || store.clone()));
-        metrics.answer(&HeaderMap::new()).into_body()
+        metrics.response(&HeaderMap::new()).into_body()
     }
 
     #[test]

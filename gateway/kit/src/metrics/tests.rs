@@ -42,9 +42,11 @@ fn scraped(accept: &'static str) -> (String, String) {
     }
     let mut headers = HeaderMap::new();
     headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
-    let answer = Metrics::default().with(Example(histogram)).answer(&headers);
-    let format = answer.headers()[header::CONTENT_TYPE].to_str().unwrap();
-    (format.to_owned(), answer.into_body())
+    let response = Metrics::default()
+        .with(Example(histogram))
+        .response(&headers);
+    let format = response.headers()[header::CONTENT_TYPE].to_str().unwrap();
+    (format.to_owned(), response.into_body())
 }
 
 #[test]
@@ -153,7 +155,7 @@ fn the_process_is_read() {
     };
     let body = Metrics::default()
         .with(process)
-        .answer(&HeaderMap::new())
+        .response(&HeaderMap::new())
         .into_body();
     let value = |name: &str| -> f64 {
         let line = body.lines().find_map(|line| line.strip_prefix(name));

@@ -80,7 +80,7 @@ mod tests {
         counts.fail();
         counts.fail();
         let metrics = Metrics::default().with(ReloadMetrics(Arc::clone(&counts)));
-        let scrape = || metrics.answer(&HeaderMap::new()).into_body();
+        let scrape = || metrics.response(&HeaderMap::new()).into_body();
         let before = scrape();
         assert!(
             before.contains("signpost_reloads_total{result=\"success\"} 0\n"),

@@ -87,7 +87,7 @@ fn fetch(address: SocketAddr) -> anyhow::Result<String> {
     connection
         .take(MAX_ANSWER_BYTES)
         .read_to_string(&mut response)
-        .context("no answer")?;
+        .context("no response")?;
     Ok(response)
 }
 

@@ -59,7 +59,7 @@ impl Hosts {
 
 /// What a program reports of itself.
 pub trait Readiness: Send + Sync + 'static {
-    /// The answer to `/readyz`, made by [`text`]. `phase` is that of the listener, not of the program.
+    /// The response to `/readyz`, made by [`text`]. `phase` is that of the listener, not of the program.
     fn readiness(&self, phase: Phase) -> impl Future<Output = Response<String>> + Send;
 
     /// Whether `/metrics` is served; otherwise it answers 404.
@@ -142,18 +142,18 @@ impl<R: Readiness> Management<R> {
             timeouts: of_settings.readiness.timeouts(),
         };
         let own_phase = phases.clone();
-        let answer = move |request: Request<_>, _: SocketAddr| {
+        let response = move |request: Request<_>, _: SocketAddr| {
             let (management, phase) = (Arc::clone(&management), own_phase.clone());
             async move {
                 let (path, headers) = (request.uri().path(), request.headers());
                 let method = request.method();
-                management.answer(method, path, headers, &phase).await
+                management.response(method, path, headers, &phase).await
             }
         };
-        listener::serve(listener, settings, phases, answer).await;
+        listener::serve(listener, settings, phases, response).await;
     }
 
-    async fn answer(
+    async fn response(
         &self,
         method: &Method,
         path: &str,
@@ -173,7 +173,7 @@ impl<R: Readiness> Management<R> {
             (true, "/metrics") if !self.readiness.has_metrics() => {
                 text(StatusCode::NOT_FOUND, "metrics.enabled is false\n")
             }
-            (true, "/metrics") => self.metrics.answer(headers),
+            (true, "/metrics") => self.metrics.response(headers),
             (false, "/healthz" | "/readyz" | "/metrics") => {
                 text(StatusCode::METHOD_NOT_ALLOWED, "use GET\n")
             }
@@ -185,7 +185,7 @@ impl<R: Readiness> Management<R> {
     }
 }
 
-/// An answer in plain text.
+/// A response in plain text.
 pub fn text(status: StatusCode, body: impl Into<String>) -> Response<String> {
     let mut response = Response::new(body.into());
     *response.status_mut() = status;

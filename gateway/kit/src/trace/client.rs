@@ -39,15 +39,15 @@ impl Client {
 #[async_trait]
 impl HttpClient for Client {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
-        let answer = self.client.send_bytes(request).await;
+        let response = self.client.send_bytes(request).await;
         // An error's own text is little more than the URL.
         let cause = |error: &HttpError| {
             let cause = error.source();
             cause.map_or_else(|| error.to_string(), with_causes)
         };
-        let failure = answer.as_ref().err().map(cause);
+        let failure = response.as_ref().err().map(cause);
         *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = failure;
-        answer
+        response
     }
 }
 

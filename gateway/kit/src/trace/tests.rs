@@ -131,11 +131,11 @@ fn a_flush_exports_what_is_queued_and_does_not_wait_for_a_stalled_collector() {
     tracer_of_stalled.flush();
     assert!(begun.elapsed() < Duration::from_secs(10));
 
-    let answering = listener();
-    let (tracer, counters) = tracer(&answering, 1_000_000);
+    let responding = listener();
+    let (tracer, counters) = tracer(&responding, 1_000_000);
     thread::spawn(move || {
-        for stream in answering.incoming() {
-            answer(stream.unwrap());
+        for stream in responding.incoming() {
+            response(stream.unwrap());
         }
     });
     send_request(&tracer);
@@ -146,7 +146,7 @@ fn a_flush_exports_what_is_queued_and_does_not_wait_for_a_stalled_collector() {
 }
 
 /// Reads a request, and answers it with 200.
-fn answer(mut stream: TcpStream) {
+fn response(mut stream: TcpStream) {
     let (mut read, mut piece) = (Vec::new(), [0; 4096]);
     loop {
         let text = String::from_utf8_lossy(&read).to_ascii_lowercase();
@@ -164,6 +164,6 @@ fn answer(mut stream: TcpStream) {
         let length = stream.read(&mut piece).unwrap();
         read.extend_from_slice(&piece[..length]);
     }
-    let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-    stream.write_all(answer).unwrap();
+    let response = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    stream.write_all(response).unwrap();
 }

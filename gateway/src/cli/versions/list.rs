@@ -124,7 +124,7 @@ fn ask(file: &Path) -> Running {
     }
     let backends = match serde_json::from_str(&reply.text) {
         Ok(backends) => backends,
-        Err(error) => return Running::Unknown(format!("its answer is malformed: {error}")),
+        Err(error) => return Running::Unknown(format!("its response is malformed: {error}")),
     };
     let compared = send(file, Verb::Diff);
     let is_same =

@@ -27,7 +27,7 @@ pub(crate) struct LifeCycle {
     pub link: Option<Box<str>>,
     /// Ordered, not overlapping, and before the sunset.
     pub brownouts: Vec<Brownout>,
-    /// The header fields of each answer.
+    /// The header fields of each response.
     fields: Vec<(HeaderName, HeaderValue)>,
 }
 
@@ -100,7 +100,7 @@ impl LifeCycle {
         end
     }
 
-    /// The header fields of each answer: they depend on the configuration alone, not on the time.
+    /// The header fields of each response: they depend on the configuration alone, not on the time.
     pub(crate) fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let fields = self.fields.iter();
         fields.map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()))
@@ -111,7 +111,7 @@ impl LifeCycle {
         self.fields.iter().map(|(name, _)| name)
     }
 
-    /// Whether its fields replace this one of a backend's answer. `Link` is a list: a backend's own stays.
+    /// Whether its fields replace this one of a backend's response. `Link` is a list: a backend's own stays.
     #[must_use]
     pub(crate) fn replaces(&self, name: &[u8]) -> bool {
         let is_it = |own: &HeaderName| name.eq_ignore_ascii_case(own.as_str().as_bytes());

@@ -65,7 +65,7 @@ impl FakeStore {
         self.in_flight.load(Ordering::SeqCst)
     }
 
-    fn answer(&self, calls: usize) {
+    fn response(&self, calls: usize) {
         self.stall.as_ref().unwrap().add_permits(calls);
     }
 
@@ -279,7 +279,7 @@ async fn a_flood_of_random_credentials_leaves_half_of_the_calls_and_evicts_nobod
     tokio::time::advance(TURN_TIMEOUT).await;
     settle().await;
     // Those that have their turn go on; all others have failed.
-    stalled.answer(2);
+    stalled.response(2);
     let failed = flood.join_all().await;
     assert_eq!(failed.iter().filter(|failed| **failed).count(), 4_998);
     assert_eq!(stalled.calls(), 2);
@@ -304,7 +304,7 @@ async fn a_network_that_floods_lets_others_go_first() {
     }
     settle().await;
     // Four lookups of the flood came first; one network in 64 may share the lane with it.
-    stalled.answer(4 + 20 + 4);
+    stalled.response(4 + 20 + 4);
     settle().await;
     let mut served = 0;
     while let Some(done) = others.try_join_next() {
@@ -325,9 +325,9 @@ async fn a_turn_ends_with_the_lookup_even_if_the_client_leaves_and_is_never_lost
     }
     // All clients left, but two lookups are still in the store.
     assert_eq!((stalled.in_flight(), stalled.calls()), (2, 2));
-    stalled.answer(2);
+    stalled.response(2);
     settle().await;
-    stalled.answer(3);
+    stalled.response(3);
     for number in 200..203 {
         let found = directory.find(hash(number), CLIENT, NOW).await;
         assert!(found.unwrap().is_none());

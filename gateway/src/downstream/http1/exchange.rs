@@ -48,7 +48,7 @@ pub struct Http1Exchange<'c, S> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
-    Unanswered,
+    Waiting,
     Sending,
     Finished,
 }
@@ -87,7 +87,7 @@ impl<'c, S: Stream> Http1Exchange<'c, S> {
             held: Vec::new(),
             out: Vec::new(),
             framing: Framing::None,
-            progress: Progress::Unanswered,
+            progress: Progress::Waiting,
         }
     }
 
@@ -100,7 +100,7 @@ impl<'c, S: Stream> Http1Exchange<'c, S> {
             }
             Progress::Finished if self.is_last => AfterResponse::Close,
             Progress::Finished => AfterResponse::KeepAlive,
-            Progress::Unanswered | Progress::Sending => AfterResponse::Abort,
+            Progress::Waiting | Progress::Sending => AfterResponse::Abort,
         }
     }
 }
@@ -127,7 +127,7 @@ impl<S: Stream> Client for Http1Exchange<'_, S> {
     }
 
     fn has_begun_response(&self) -> bool {
-        self.progress != Progress::Unanswered
+        self.progress != Progress::Waiting
     }
 
     fn begin<'f>(

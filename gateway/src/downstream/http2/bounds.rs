@@ -19,7 +19,7 @@ pub(crate) const STREAM_WINDOW: u32 = 64 * 1024;
 /// read; a form that is read is held by its stream.
 pub(crate) const CONNECTION_WINDOW: u32 = 1024 * 1024;
 
-/// Bytes of a response that wait for the client, for each stream. One piece of a usual answer.
+/// Bytes of a response that wait for the client, for each stream. One piece of a usual response.
 pub(crate) const SEND_BUFFER: usize = 64 * 1024;
 
 /// What RFC 9113 section 6.5.2 counts for each field beside its bytes.
@@ -68,7 +68,7 @@ pub(crate) const BYTES_PER_CREDIT: u64 = 16;
 
 /// What each stream in flight adds to the budget of a trusted proxy: eight requests that its client resets.
 pub(crate) const PROXY_STREAM: u64 = 8 * REQUEST_COST;
-/// What each answered request adds to it: four such requests. With [`ANSWER_CREDIT`], an answer never shrinks the budget.
+/// What each answered request adds to it: four such requests. With [`ANSWER_CREDIT`], a response never shrinks the budget.
 pub(crate) const PROXY_REQUEST: u64 = 4 * REQUEST_COST;
 
 /// Timeout for the client's answer to a GOAWAY: until then, requests that it sent before are accepted.

@@ -1,6 +1,6 @@
 //! The connection loop: accepts streams, serves them, and ends the connection.
 //!
-//! One task serves the connection and all its streams. So a request needs no task, and its answer is written to the
+//! One task serves the connection and all its streams. So a request needs no task, and its response is written to the
 //! socket in the same step in which it arrives from the backend.
 
 use std::{

@@ -51,7 +51,7 @@ const BODY_LENGTH: Rejection =
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
-    Unanswered,
+    Waiting,
     Sending,
     Finished,
 }
@@ -83,7 +83,7 @@ impl<'c> Http2Exchange<'c> {
             length: request.length,
             is_head: request.is_head,
             has_body: false,
-            progress: Progress::Unanswered,
+            progress: Progress::Waiting,
             send_limits,
             pace: SendPace::default(),
             timer,
@@ -137,7 +137,7 @@ impl<'c> Http2Exchange<'c> {
 
     fn set_finished(&mut self) {
         self.progress = Progress::Finished;
-        self.meter.credit_answer();
+        self.meter.credit_response();
     }
 }
 
@@ -235,7 +235,7 @@ impl Client for Http2Exchange<'_> {
     }
 
     fn has_begun_response(&self) -> bool {
-        self.progress != Progress::Unanswered
+        self.progress != Progress::Waiting
     }
 
     fn begin<'f>(

@@ -1,4 +1,4 @@
-//! Counts the frames that bring no request forward, against a budget that grows with answers and time; and keeps what a
+//! Counts the frames that bring no request forward, against a budget that grows with responses and time; and keeps what a
 //! connection's stream and its loop share.
 //!
 //! The `h2` crate bounds their memory, but not their number: a client could send PINGs, SETTINGS, `WINDOW_UPDATE`,
@@ -204,13 +204,13 @@ impl Meter {
     }
 
     /// Counts an answered request.
-    pub(crate) fn credit_answer(&self) {
+    pub(crate) fn credit_response(&self) {
         self.answered
             .store(self.answered.load(Relaxed) + 1, Relaxed);
         self.credit(ANSWER_CREDIT);
     }
 
-    /// Counts a piece of an answer.
+    /// Counts a piece of a response.
     pub(crate) fn credit_piece(&self, length: usize) {
         self.credit(PIECE_CREDIT + length as u64 / BYTES_PER_CREDIT);
     }

@@ -22,7 +22,7 @@ pub(crate) fn response_head<'f>(
         StatusCode::from_u16(head.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut map = HeaderMap::with_capacity(USUAL_FIELDS);
     for (name, value) in fields {
-        // The parser of answers allows nothing that these types do not.
+        // The parser of responses allows nothing that these types do not.
         let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value))
         else {
             continue;

@@ -18,7 +18,7 @@ pub(super) const BACKLOG: i32 = 4096;
 /// Send buffer of a client connection, in bytes; Linux doubles it for its own bookkeeping.
 ///
 /// Without a limit the kernel's buffer grows to 4 MiB, and a client that does not read pins all of it. 256 KiB hold
-/// nearly every answer, and still allow 2.5 MB/s at a round-trip time of 100 ms.
+/// nearly every response, and still allow 2.5 MB/s at a round-trip time of 100 ms.
 const SEND_BUFFER: usize = 256 * 1024;
 
 /// Creates a socket for `address`, which listens after [`start_listening`]. Several may listen on the same one: the

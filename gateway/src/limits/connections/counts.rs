@@ -31,7 +31,7 @@ pub(crate) enum Held {
     Negotiating,
     /// An HTTP/1.1 connection of which a part of a head has arrived.
     ReceivingHead,
-    /// An HTTP/2 connection with streams, or whose last answer waits for the client.
+    /// An HTTP/2 connection with streams, or whose last response waits for the client.
     ActiveHttp2,
     /// An HTTP/2 stream.
     Stream,

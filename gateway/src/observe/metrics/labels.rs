@@ -42,7 +42,7 @@ const NO_PROBLEM: usize = 0;
 const FIRST_CODE: usize = 1;
 const OTHER_PROBLEM: usize = ProblemCode::ALL.len() + 1;
 
-/// The index of an answer's problem code: the gateway's, or the one that the backend sent.
+/// The index of a response's problem code: the gateway's, or the one that the backend sent.
 pub(super) fn problem(rejection: Option<&Rejection>, of_backend: Option<&str>) -> usize {
     match (rejection.and_then(Rejection::code), of_backend) {
         (Some(code), _) => FIRST_CODE + code as usize,
@@ -68,7 +68,7 @@ const UNEXPLAINED: [&str; 9] = [
     HINT_MICROSECONDS,
 ];
 
-/// The causes of a failed verification: the problem code, or the answer's hint if the gateway found the mistake.
+/// The causes of a failed verification: the problem code, or the response's hint if the gateway found the mistake.
 pub(crate) const CAUSES: [&str; UNEXPLAINED.len() + Slip::ALL.len()] = {
     let mut causes = [""; UNEXPLAINED.len() + Slip::ALL.len()];
     let mut index = 0;

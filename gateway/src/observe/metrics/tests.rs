@@ -130,7 +130,7 @@ fn a_request_counts_by_version_source_class_and_problem() {
     count(Some(&v1), 409, None, Some("sold_out"));
     count(Some(&v1), 409, None, Some("other"));
     count(Some(&v1), 504, Some(&Rejection::BackendTimeout), None);
-    // An answer that was aborted after its head.
+    // A response that was aborted after its head.
     count(Some(&v1), 200, Some(&Rejection::BackendTimeout), None);
     count(Some(&v1), 0, Some(&Rejection::ClientDisconnected), None);
     count(None, 0, Some(&Rejection::ClientDisconnected), None);
@@ -263,7 +263,7 @@ fn the_times_of_a_request_are_apart() {
         times: failed,
         ..counting.outcome()
     });
-    // Then its client takes the answer slowly.
+    // Then its client takes the response slowly.
     let rejected = Times {
         form_wait: Duration::ZERO,
         forwarded: None,

@@ -12,7 +12,7 @@ use crate::{
 
 const REQUESTS: Family = Family {
     name: "signpost_requests",
-    help: "Requests, counted at the end of the answer",
+    help: "Requests, counted at the end of the response",
 };
 const APPLICATION_REQUESTS: Family = Family {
     name: "signpost_application_requests",
@@ -20,7 +20,7 @@ const APPLICATION_REQUESTS: Family = Family {
 };
 const REQUEST_DURATION: Family = Family {
     name: "signpost_request_duration_seconds",
-    help: "From the received head to the end of the answer, in seconds",
+    help: "From the received head to the end of the response, in seconds",
 };
 const GATEWAY_DURATION: Family = Family {
     name: "signpost_gateway_duration_seconds",
@@ -28,7 +28,7 @@ const GATEWAY_DURATION: Family = Family {
 };
 const BACKEND_DURATION: Family = Family {
     name: "signpost_backend_duration_seconds",
-    help: "From forwarding to the head of the backend's answer, in seconds",
+    help: "From forwarding to the head of the backend's response, in seconds",
 };
 const VERIFICATION_FAILURES: Family = Family {
     name: "signpost_verification_failures",

@@ -45,7 +45,7 @@ async fn resolve(current: &Arc<ArcSwap<Gateway>>) {
 }
 
 fn scrape(metrics: &Metrics) -> String {
-    metrics.answer(&HeaderMap::new()).into_body()
+    metrics.response(&HeaderMap::new()).into_body()
 }
 
 /// The samples whose names begin with `prefix`.

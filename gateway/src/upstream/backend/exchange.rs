@@ -1,4 +1,4 @@
-//! Writes a request to a backend and reads the head of its answer.
+//! Writes a request to a backend and reads the head of its response.
 
 use std::{
     fmt,
@@ -11,7 +11,7 @@ use std::{
 use tokio::time::Instant;
 
 use super::{
-    answer_head::{AnswerHead, AnswerScanner, MalformedAnswer},
+    backend_head::{BackendHead, MalformedResponse, ResponseScanner},
     failure::Failure,
 };
 use crate::{
@@ -19,7 +19,7 @@ use crate::{
     wire::io::{PartsWriter, Stream, poll_receive},
 };
 
-/// Limit of interim answers (1xx) for each request.
+/// Limit of interim responses (1xx) for each request.
 const MAX_INTERIM: usize = 32;
 /// How often a request that waits for its backend checks whether a stop is about to abort it.
 const GIVE_UP_INTERVAL: Duration = Duration::from_millis(500);
@@ -29,7 +29,7 @@ const GIVE_UP_INTERVAL: Duration = Duration::from_millis(500);
 pub(crate) struct ExchangeTimeouts {
     /// Each wait until the backend accepts bytes of the request.
     pub send: Duration,
-    /// The head of the answer, and each interim answer before it.
+    /// The head of the response, and each interim response before it.
     pub receive: Duration,
 }
 
@@ -44,25 +44,25 @@ pub(crate) struct BackendRequest<'r> {
     pub is_get: bool,
 }
 
-/// The head of an answer, and the bytes that arrived with it.
+/// The head of a response, and the bytes that arrived with it.
 pub(crate) struct ReceivedHead {
     /// The offsets of its parts in `bytes`.
-    pub head: AnswerHead,
+    pub head: BackendHead,
     /// The head's length in `bytes`; the beginning of the body follows.
     pub length: usize,
     /// The head, and what arrived of the body.
     pub bytes: Vec<u8>,
-    /// Whether the connection can be reused after the body: the request was sent whole, and the answer allows it.
+    /// Whether the connection can be reused after the body: the request was sent whole, and the response allows it.
     pub keeps_alive: bool,
 }
 
-/// An exchange that failed before the head of an answer was complete.
+/// An exchange that failed before the head of a response was complete.
 #[derive(Debug)]
 pub(crate) struct ExchangeFailure {
     /// The cause.
     pub failure: Failure,
-    /// Whether any byte of an answer arrived.
-    pub is_answered: bool,
+    /// Whether any byte of a response arrived.
+    pub has_response: bool,
 }
 
 /// Prints no content, which may include credentials.
@@ -72,13 +72,13 @@ impl fmt::Debug for ReceivedHead {
     }
 }
 
-/// Sends a request and reads the head of its answer. Skips interim answers; a 101 is an error.
+/// Sends a request and reads the head of its response. Skips interim responses; a 101 is an error.
 ///
-/// If the answer arrives before the request was sent whole, it is used. If the client disconnects, the exchange ends.
+/// If the response arrives before the request was sent whole, it is used. If the client disconnects, the exchange ends.
 ///
 /// # Errors
 ///
-/// The connection ended, a timeout passed, the answer is malformed, or the client disconnected.
+/// The connection ended, a timeout passed, the response is malformed, or the client disconnected.
 pub(crate) async fn exchange<S: Stream, C: Client>(
     stream: &mut S,
     request: BackendRequest<'_>,
@@ -110,7 +110,7 @@ pub(crate) async fn exchange<S: Stream, C: Client>(
         }),
         Err(failure) => Err(ExchangeFailure {
             failure: failure.0,
-            is_answered: failure.1,
+            has_response: failure.1,
         }),
     }
 }
@@ -123,7 +123,7 @@ struct Exchange<'e, S, C> {
     received: Vec<u8>,
     timeouts: ExchangeTimeouts,
     drain: &'e Drain,
-    /// For the current wait: until the backend accepts bytes, or until the head of an answer is complete.
+    /// For the current wait: until the backend accepts bytes, or until the head of a response is complete.
     deadline: Option<Instant>,
     /// When to check next whether a stop is about to abort requests.
     next_check: Option<Instant>,
@@ -137,45 +137,45 @@ enum SendState {
 }
 
 impl<S: Stream, C: Client> Exchange<'_, S, C> {
-    /// Waits for the head of the answer. An error has the failure, and whether any byte of an answer arrived.
-    async fn receive_head(&mut self) -> Result<(AnswerHead, usize), (Failure, bool)> {
-        let mut is_answered = false;
+    /// Waits for the head of the response. An error has the failure, and whether any byte of a response arrived.
+    async fn receive_head(&mut self) -> Result<(BackendHead, usize), (Failure, bool)> {
+        let mut has_response = false;
         let mut interim = 0;
-        let mut scanner = AnswerScanner::default();
+        let mut scanner = ResponseScanner::default();
         loop {
-            let received = poll_fn(|context| self.poll_receive(context, is_answered)).await;
-            received.map_err(|failure| (failure, is_answered))?;
-            is_answered = true;
-            let malformed = |MalformedAnswer(why)| (Failure::Malformed(why), true);
+            let received = poll_fn(|context| self.poll_receive(context, has_response)).await;
+            received.map_err(|failure| (failure, has_response))?;
+            has_response = true;
+            let malformed = |MalformedResponse(why)| (Failure::Malformed(why), true);
             while let Some(length) = scanner.scan(&self.received).map_err(malformed)? {
-                let head = AnswerHead::read(&self.received[..length]).map_err(malformed)?;
+                let head = BackendHead::read(&self.received[..length]).map_err(malformed)?;
                 if head.status == 101 {
                     // The gateway never forwards `Upgrade`.
                     let why = "a 101 without an upgrade request";
                     return Err((Failure::Malformed(why), true));
                 }
                 if head.is_interim() && !head.keeps_alive {
-                    return Err((Failure::Malformed("an interim answer with a body"), true));
+                    return Err((Failure::Malformed("an interim response with a body"), true));
                 }
                 if !head.is_interim() {
                     return Ok((head, length));
                 }
                 interim += 1;
                 if interim > MAX_INTERIM {
-                    return Err((Failure::Malformed("too many interim answers"), true));
+                    return Err((Failure::Malformed("too many interim responses"), true));
                 }
                 self.received.drain(..length);
-                scanner = AnswerScanner::default();
+                scanner = ResponseScanner::default();
                 self.deadline = None;
             }
         }
     }
 
-    /// Sends what the backend accepts, until bytes of an answer arrive.
+    /// Sends what the backend accepts, until bytes of a response arrive.
     fn poll_receive(
         &mut self,
         context: &mut Context<'_>,
-        is_answered: bool,
+        has_response: bool,
     ) -> Poll<Result<(), Failure>> {
         while matches!(self.sending, SendState::InFlight) {
             match self.writer.poll_write(self.stream, context) {
@@ -196,20 +196,20 @@ impl<S: Stream, C: Client> Exchange<'_, S, C> {
         if self.client.poll_disconnected(context).is_ready() {
             return Poll::Ready(Err(Failure::ClientDisconnected));
         }
-        self.poll_timeout(context, is_answered)
+        self.poll_timeout(context, has_response)
     }
 
     fn ended(&self) -> Failure {
         match &self.sending {
             SendState::Failed(error) => Failure::ended(&error.to_string()),
-            SendState::InFlight | SendState::Done => Failure::ended("closed without an answer"),
+            SendState::InFlight | SendState::Done => Failure::ended("closed without a response"),
         }
     }
 
     fn poll_timeout(
         &mut self,
         context: &mut Context<'_>,
-        is_answered: bool,
+        has_response: bool,
     ) -> Poll<Result<(), Failure>> {
         let timeout = match self.sending {
             SendState::InFlight => self.timeouts.send,
@@ -218,7 +218,7 @@ impl<S: Stream, C: Client> Exchange<'_, S, C> {
         let (deadline, mut check) = match (self.deadline, self.next_check) {
             (Some(deadline), Some(check)) => (deadline, check),
             (deadline, check) => {
-                // Read once for both: every request waits for its answer.
+                // Read once for both: every request waits for its response.
                 let now = Instant::now();
                 let deadline = deadline.unwrap_or_else(|| now + timeout);
                 (deadline, check.unwrap_or_else(|| now + GIVE_UP_INTERVAL))
@@ -230,7 +230,7 @@ impl<S: Stream, C: Client> Exchange<'_, S, C> {
             .poll_deadline(context, deadline.min(check))
             .is_ready()
         {
-            let gives_up = !is_answered && self.drain.is_giving_up();
+            let gives_up = !has_response && self.drain.is_giving_up();
             let now = Instant::now();
             if gives_up || now >= deadline {
                 return Poll::Ready(Err(Failure::TimedOut));

@@ -4,7 +4,7 @@ use std::io;
 
 use crate::{request::rejection::Rejection, upstream::routing::counts::FailureCause};
 
-/// Why a request got no answer or an incomplete one.
+/// Why a request got no response or an incomplete one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
     /// No connection could be established. Nothing was sent.
@@ -21,16 +21,16 @@ pub(crate) enum Failure {
         /// The cause, as the system reports it. It contains nothing of the request.
         why: String,
     },
-    /// A timeout passed while the request was sent or the answer was read.
+    /// A timeout passed while the request was sent or the response was read.
     TimedOut,
-    /// The answer is malformed, or two parsers could read it differently.
+    /// The response is malformed, or two parsers could read it differently.
     Malformed(&'static str),
     /// The client disconnected.
     ClientDisconnected,
 }
 
 impl Failure {
-    /// Creates [`Self::Ended`]: the connection ended before the answer did.
+    /// Creates [`Self::Ended`]: the connection ended before the response did.
     #[must_use]
     pub(crate) fn ended(why: &str) -> Self {
         Self::Ended {
@@ -68,7 +68,7 @@ impl From<Failure> for Rejection {
             }
             Failure::TimedOut => Self::BackendTimeout,
             Failure::Malformed(why) => Self::BackendUnreachable {
-                why: format!("malformed answer: {why}"),
+                why: format!("malformed response: {why}"),
             },
             Failure::ClientDisconnected => Self::ClientDisconnected,
         }

@@ -67,7 +67,7 @@ pub(crate) async fn take_checked(endpoint: &Endpoint) -> Option<BackendStream> {
     take(endpoint)
 }
 
-/// Returns a connection to this thread's pool. Its last answer must have been read to its end.
+/// Returns a connection to this thread's pool. Its last response must have been read to its end.
 pub(crate) fn put(endpoint: Endpoint, stream: BackendStream) {
     let needs_sweeper = POOL.with_borrow_mut(|pool| {
         pool.put(endpoint, stream);

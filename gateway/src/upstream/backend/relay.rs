@@ -1,4 +1,4 @@
-//! Relays the body of an answer as it arrives. RFC 9112 sections 6.3 and 7.
+//! Relays the body of a response as it arrives. RFC 9112 sections 6.3 and 7.
 //!
 //! The gateway buffers one piece at a time, and reads the next once the client has accepted it.
 
@@ -12,7 +12,7 @@ use std::{
 
 use tokio::{io::AsyncReadExt, time::Instant};
 
-use super::{answer_head::AnswerBody, exchange::ReceivedHead, failure::Failure};
+use super::{backend_head::ResponseBody, exchange::ReceivedHead, failure::Failure};
 use crate::{
     request::client::{Client, Disconnected},
     wire::{
@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// Relays the body of an answer whose head was passed to the client's side.
+/// Relays the body of a response whose head was passed to the client's side.
 pub(crate) struct Relay<S> {
     stream: S,
     /// The bytes that arrived; those before `start` are used.
@@ -60,10 +60,10 @@ impl<S: Stream> Relay<S> {
         Self {
             stream,
             body: match head.head.body {
-                AnswerBody::None => Body::None,
-                AnswerBody::Length(left) => Body::Length { left },
-                AnswerBody::Chunked => Body::Chunked(ChunkDecoder::for_answer()),
-                AnswerBody::UntilClose => Body::UntilClose,
+                ResponseBody::None => Body::None,
+                ResponseBody::Length(left) => Body::Length { left },
+                ResponseBody::Chunked => Body::Chunked(ChunkDecoder::for_response()),
+                ResponseBody::UntilClose => Body::UntilClose,
             },
             received: head.bytes,
             start: head.length,
@@ -114,7 +114,7 @@ impl<S: Stream> Relay<S> {
             if !self.receive(client).await? {
                 return match self.body {
                     Body::UntilClose => client.finish(b"").await.map_err(client_disconnected),
-                    _ => Err(Failure::ended("closed within the answer's body")),
+                    _ => Err(Failure::ended("closed within the response's body")),
                 };
             }
         }

@@ -3,9 +3,9 @@
 //! | failure | GET | POST |
 //! | --- | --- | --- |
 //! | no connection could be established | another address | another address |
-//! | closed, reset or timed out before any byte of an answer | another address | no retry |
+//! | closed, reset or timed out before any byte of a response | another address | no retry |
 //! | an idle connection was closed, and there is no other address | once, same address, new connection | no retry |
-//! | after the first byte of an answer; malformed; the client disconnected | no retry | no retry |
+//! | after the first byte of a response; malformed; the client disconnected | no retry | no retry |
 //!
 //! Shortly before a stop aborts requests, a request that was sent is not retried.
 
@@ -18,8 +18,8 @@ pub(crate) struct Attempt {
     pub is_get: bool,
     /// Whether its connection came from the pool.
     pub is_reused: bool,
-    /// Whether any byte of an answer has arrived.
-    pub is_answered: bool,
+    /// Whether any byte of a response has arrived.
+    pub has_response: bool,
     /// Whether another address is available.
     pub has_another: bool,
     /// Whether it was already retried on the same address.
@@ -45,12 +45,12 @@ pub(crate) fn retry(failure: &Failure, attempt: Attempt) -> Retry {
     let Attempt {
         is_get,
         is_reused,
-        is_answered,
+        has_response,
         has_another,
         was_repeated,
         is_giving_up,
     } = attempt;
-    let may_be_repeated = is_get && !is_answered && !is_giving_up;
+    let may_be_repeated = is_get && !has_response && !is_giving_up;
     match failure {
         Failure::NotConnected { .. } if has_another => Retry::OtherAddress,
         Failure::Ended { .. } | Failure::TimedOut if may_be_repeated && has_another => {
@@ -71,7 +71,7 @@ mod tests {
     const GET: Attempt = Attempt {
         is_get: true,
         is_reused: true,
-        is_answered: false,
+        has_response: false,
         has_another: false,
         was_repeated: false,
         is_giving_up: false,
@@ -111,9 +111,9 @@ mod tests {
     }
 
     #[test]
-    fn a_get_is_retried_on_another_address_until_its_answer_begins() {
+    fn a_get_is_retried_on_another_address_until_its_response_begins() {
         let answered = Attempt {
-            is_answered: true,
+            has_response: true,
             ..another(GET)
         };
         let stopping = Attempt {
@@ -141,7 +141,7 @@ mod tests {
             ..GET
         };
         let answered = Attempt {
-            is_answered: true,
+            has_response: true,
             ..GET
         };
         for attempt in [on_new, repeated, answered, POST] {

@@ -1,4 +1,4 @@
-//! A connection to a backend, with or without TLS; and whether its answers have echoed the ids of their requests.
+//! A connection to a backend, with or without TLS; and whether its responses have echoed the ids of their requests.
 
 use std::{
     io::{self, IoSlice},
@@ -11,7 +11,7 @@ use pingora::protocols::{Stream as TcpStream, l4::ext::set_recv_buf};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::client::TlsStream;
 
-use super::{answer_head::AnswerHead, failure::Failure};
+use super::{backend_head::BackendHead, failure::Failure};
 
 /// Usual receive buffer, in bytes; Linux counts twice. A client that reads nothing can keep it full, and without a limit
 /// Linux lets it grow to 6 MiB or more.
@@ -39,7 +39,7 @@ pub(crate) struct BackendStream(Box<Established>);
 
 struct Established {
     transport: Transport,
-    ids: AnswerIds,
+    ids: ResponseIds,
     /// Kept to the connection's end: a reused one needs no further system call.
     large: Option<LargeBuffer<'static>>,
 }
@@ -78,9 +78,9 @@ pub(super) fn limit_receive_buffer(stream: &TcpStream) {
     let _ = set_recv_buf(stream.id(), RECEIVE_BUFFER);
 }
 
-/// Whose ids the answers of a connection have in `X-Request-Id`, by the first one that has it.
+/// Whose ids the responses of a connection have in `X-Request-Id`, by the first one that has it.
 #[derive(Clone, Copy)]
-enum AnswerIds {
+enum ResponseIds {
     Unknown,
     /// Those of their requests.
     Echoed,
@@ -102,12 +102,12 @@ impl BackendStream {
     fn new(transport: Transport) -> Self {
         Self(Box::new(Established {
             transport,
-            ids: AnswerIds::Unknown,
+            ids: ResponseIds::Unknown,
             large: None,
         }))
     }
 
-    /// Checks that an answer belongs to the request of this id: a backend that answers a request twice shifts all later
+    /// Checks that a response belongs to the request of this id: a backend that answers a request twice shifts all later
     /// answers of the connection. CONTRACT 9.
     ///
     /// # Errors
@@ -115,20 +115,20 @@ impl BackendStream {
     /// It has another id, although the connection's answers echo those of their requests.
     pub(super) fn check_id(
         &mut self,
-        answer: &AnswerHead,
+        response: &BackendHead,
         bytes: &[u8],
         id: &[u8],
     ) -> Result<(), Failure> {
-        if !answer.has_request_id {
+        if !response.has_request_id {
             return Ok(());
         }
-        match (self.0.ids, answer.echoes(bytes, id)) {
-            (AnswerIds::Echoed, false) => {
+        match (self.0.ids, response.echoes(bytes, id)) {
+            (ResponseIds::Echoed, false) => {
                 return Err(Failure::Malformed("it has another request's X-Request-Id"));
             }
-            (AnswerIds::Unknown, true) => self.0.ids = AnswerIds::Echoed,
-            (AnswerIds::Unknown, false) => self.0.ids = AnswerIds::Own,
-            (AnswerIds::Own, _) | (AnswerIds::Echoed, true) => {}
+            (ResponseIds::Unknown, true) => self.0.ids = ResponseIds::Echoed,
+            (ResponseIds::Unknown, false) => self.0.ids = ResponseIds::Own,
+            (ResponseIds::Own, _) | (ResponseIds::Echoed, true) => {}
         }
         Ok(())
     }

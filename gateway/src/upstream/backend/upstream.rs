@@ -1,11 +1,11 @@
-//! Sends one request, with retries on other addresses, and returns the head of its answer.
+//! Sends one request, with retries on other addresses, and returns the head of its response.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use signpost_protocol::request_id::RequestId;
 
 use super::{
-    answer_head::AnswerHead,
+    backend_head::BackendHead,
     connector::Connector,
     exchange::{BackendRequest, ExchangeFailure, ExchangeTimeouts, ReceivedHead, exchange},
     failure::Failure,
@@ -30,8 +30,8 @@ pub(crate) struct BackendClient {
     taken: Arc<TakenConnections>,
 }
 
-/// A backend's answer whose head was read; the body follows.
-pub(crate) struct Answer {
+/// A backend's response whose head was read; the body follows.
+pub(crate) struct Response {
     received: ReceivedHead,
     stream: BackendStream,
     endpoint: Endpoint,
@@ -73,7 +73,7 @@ impl BackendClient {
         &self.taken
     }
 
-    /// Sends a request, retries it if allowed, and waits for the head of its answer.
+    /// Sends a request, retries it if allowed, and waits for the head of its response.
     ///
     /// # Errors
     ///
@@ -83,28 +83,28 @@ impl BackendClient {
         request: BackendRequest<'_>,
         destination: &mut Destination<'_>,
         client: &mut C,
-    ) -> Result<Answer, Rejection> {
+    ) -> Result<Response, Rejection> {
         let mut endpoint = destination.choose()?;
         let mut was_repeated = false;
         loop {
-            let (failure, is_reused, is_answered) =
+            let (failure, is_reused, has_response) =
                 match self.connect(&endpoint, request.is_get, was_repeated).await {
                     Ok(Connection {
                         mut stream,
                         is_reused,
                     }) => {
-                        // An idle connection shows that the address is healthy only once it brings an answer.
+                        // An idle connection shows that the address is healthy only once it brings a response.
                         if !is_reused {
                             destination.restore();
                         }
-                        let answer =
+                        let response =
                             exchange(&mut stream, request, client, self.timeouts, &self.drain);
-                        match answer.await {
+                        match response.await {
                             Ok(received) => {
                                 if is_reused {
                                     destination.restore();
                                 }
-                                return Ok(Answer {
+                                return Ok(Response {
                                     received,
                                     stream,
                                     endpoint,
@@ -113,8 +113,8 @@ impl BackendClient {
                             }
                             Err(ExchangeFailure {
                                 failure,
-                                is_answered,
-                            }) => (failure, is_reused, is_answered),
+                                has_response,
+                            }) => (failure, is_reused, has_response),
                         }
                     }
                     Err(failure) => (failure, false, false),
@@ -131,7 +131,7 @@ impl BackendClient {
             let attempt = Attempt {
                 is_get: request.is_get,
                 is_reused,
-                is_answered,
+                has_response,
                 has_another: destination.has_another(),
                 was_repeated,
                 is_giving_up: self.drain.is_giving_up(),
@@ -182,14 +182,14 @@ impl BackendClient {
 const fn exchange_timeouts(timeouts: &Timeouts) -> ExchangeTimeouts {
     ExchangeTimeouts {
         send: timeouts.forward,
-        receive: timeouts.answer,
+        receive: timeouts.response,
     }
 }
 
-impl Answer {
+impl Response {
     /// The head, and the bytes that it was parsed from.
     #[must_use]
-    pub(crate) fn head(&self) -> (&AnswerHead, &[u8]) {
+    pub(crate) fn head(&self) -> (&BackendHead, &[u8]) {
         (&self.received.head, &self.received.bytes)
     }
 
@@ -219,7 +219,7 @@ impl Answer {
         client: &mut C,
         passed: &mut u64,
     ) -> impl Future<Output = Result<(), Failure>> {
-        // Not async itself: the future of every request would have room for this answer twice.
+        // Not async itself: the future of every request would have room for this response twice.
         let endpoint = self.endpoint;
         let release = |stream| pool::put(endpoint, stream);
         let relay = Relay::new(self.stream, self.received, self.timeout);

@@ -54,7 +54,7 @@ impl Check {
 
     /// Checks an address once. Only a change is logged. Returns whether the check passed.
     pub(super) async fn run(&self, address: &Arc<Address>) -> bool {
-        // pingora's timeouts are for each step; an answer that trickles would never end.
+        // pingora's timeouts are for each step; a response that trickles would never end.
         let checked = timeout(self.timeout, self.check(address)).await;
         let checked = checked.unwrap_or_else(|_| Err(ErrorType::ReadTimedout.as_str().to_owned()));
         let (name, socket) = (&self.name, address.socket());
@@ -108,14 +108,14 @@ fn prepare(request: &mut RequestHeader, path: &PathAndQuery) {
     }
 }
 
-fn is_ok(answer: &ResponseHeader) -> pingora::Result<()> {
-    if answer.status == http::StatusCode::OK {
+fn is_ok(response: &ResponseHeader) -> pingora::Result<()> {
+    if response.status == http::StatusCode::OK {
         return Ok(());
     }
-    Error::e_explain(ErrorType::HTTPStatus(answer.status.as_u16()), "")
+    Error::e_explain(ErrorType::HTTPStatus(response.status.as_u16()), "")
 }
 
-/// A short text for a connection's error. Not the error's own text: its context may hold bytes of an answer.
+/// A short text for a connection's error. Not the error's own text: its context may hold bytes of a response.
 #[must_use]
 pub(crate) fn error_summary(error: &Error) -> String {
     let root = error.root_cause();

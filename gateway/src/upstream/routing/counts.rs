@@ -4,7 +4,7 @@
 use signpost_kit::{label_enum, metrics::cells::Counters};
 
 label_enum! {
-    /// Why an attempt to get an answer failed: the label `cause`.
+    /// Why an attempt to get a response failed: the label `cause`.
     pub(crate) enum FailureCause {
         /// No connection was established, also because that took too long.
         Connect = "connect",
@@ -14,7 +14,7 @@ label_enum! {
         Reset = "reset",
         /// The backend did not accept the request, or did not answer, in time.
         Timeout = "timeout",
-        /// The answer is malformed.
+        /// The response is malformed.
         Malformed = "malformed",
     }
 }

@@ -99,7 +99,7 @@ async fn a_passed_check_ends_an_ejection() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let is_ok = Arc::new(AtomicBool::new(false));
-    let _server = tokio::spawn(answers(listener, Arc::clone(&is_ok)));
+    let _server = tokio::spawn(responses(listener, Arc::clone(&is_ok)));
     let balancer = balancer(&format!(
         "backends = ['{address}', '127.0.0.1:1']\nhealth = {{ path = '/up?x=1', unhealthy_after = 9 }}"
     ))
@@ -149,7 +149,7 @@ async fn names_are_resolved_if_no_address_is_available() {
 }
 
 /// Answers each request with 200 or 500. A request that does not look like a check gets 500.
-async fn answers(listener: TcpListener, is_ok: Arc<AtomicBool>) -> std::io::Result<()> {
+async fn responses(listener: TcpListener, is_ok: Arc<AtomicBool>) -> std::io::Result<()> {
     loop {
         let (mut stream, _) = listener.accept().await?;
         let mut head = Vec::new();
@@ -160,8 +160,8 @@ async fn answers(listener: TcpListener, is_ok: Arc<AtomicBool>) -> std::io::Resu
         let is_check = head.starts_with("get /up?x=1 http/1.1\r\n") && head.contains("\r\nhost: ");
         let is_ok = is_ok.load(Ordering::Relaxed) && is_check && !head.contains("x-gateway");
         let status = if is_ok { "200 OK" } else { "500 No" };
-        let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 2\r\n\r\nok");
-        stream.write_all(answer.as_bytes()).await?;
+        let response = format!("HTTP/1.1 {status}\r\nContent-Length: 2\r\n\r\nok");
+        stream.write_all(response.as_bytes()).await?;
     }
 }
 
@@ -170,7 +170,7 @@ async fn checks_make_an_address_unhealthy_and_healthy_again() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let is_ok = Arc::new(AtomicBool::new(true));
-    let server = tokio::spawn(answers(listener, Arc::clone(&is_ok)));
+    let server = tokio::spawn(responses(listener, Arc::clone(&is_ok)));
     let balancer = balancer(&format!(
         "backend = '{address}'\nhealth = {{ path = '/up?x=1', unhealthy_after = 2, healthy_after = 2 }}"
     ))

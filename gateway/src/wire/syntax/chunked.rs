@@ -3,7 +3,7 @@
 use super::bytes::{TOKEN, is_field_value_byte, is_in_class};
 
 /// Limit of chunk extensions and trailer fields together, in bytes. The gateway discards both. A request's body has one
-/// such limit; in an answer's body, each chunk has its own.
+/// such limit; in a response's body, each chunk has its own.
 const MAX_DISCARDED: usize = 1024;
 /// Limit of trailer fields; most programs send none.
 const MAX_TRAILERS: u32 = 16;
@@ -16,8 +16,8 @@ pub struct ChunkDecoder {
     state: State,
     discarded: usize,
     trailers: u32,
-    /// Whether the body is a backend's answer: then the limit of discarded bytes is per chunk.
-    is_answer: bool,
+    /// Whether the body is a backend's response: then the limit of discarded bytes is per chunk.
+    is_response: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -63,17 +63,17 @@ impl ChunkDecoder {
             state: State::Size { digits: 0, size: 0 },
             discarded: 0,
             trailers: 0,
-            is_answer: false,
+            is_response: false,
         }
     }
 
-    /// Creates a decoder for an answer's body.
+    /// Creates a decoder for a response's body.
     ///
     /// It may be endless with extensions on every chunk, so the limit of discarded bytes is per chunk.
     #[must_use]
-    pub(crate) const fn for_answer() -> Self {
+    pub(crate) const fn for_response() -> Self {
         Self {
-            is_answer: true,
+            is_response: true,
             ..Self::for_request()
         }
     }
@@ -132,7 +132,7 @@ impl ChunkDecoder {
             (State::SizeLineFeed { size: 0 }, b'\n') => State::TrailerStart,
             (State::SizeLineFeed { size }, b'\n') => State::Data { left: size },
             (State::DataReturn, b'\r') => {
-                if self.is_answer {
+                if self.is_response {
                     self.discarded = 0;
                 }
                 State::DataLineFeed
@@ -305,11 +305,11 @@ mod tests {
     }
 
     #[test]
-    fn an_answers_extensions_are_limited_for_each_chunk() {
+    fn a_responses_extensions_are_limited_for_each_chunk() {
         let chunk = |length: usize| format!("1;{}\r\nx\r\n", "e".repeat(length));
         let decode = |body: &str| {
             let mut data = Vec::new();
-            ChunkDecoder::for_answer().decode(body.as_bytes(), &mut data)
+            ChunkDecoder::for_response().decode(body.as_bytes(), &mut data)
         };
         assert!(decode(&chunk(MAX_DISCARDED).repeat(3)).is_ok());
         assert_eq!(decode(&chunk(MAX_DISCARDED + 1)), Err(MalformedChunks));

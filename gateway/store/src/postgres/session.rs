@@ -147,7 +147,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        let Some(client) = self.client.take().map(Unanswered::new) else {
+        let Some(client) = self.client.take().map(Waiting::new) else {
             return;
         };
         if *self.has_timed_out.get_mut() {
@@ -156,23 +156,23 @@ impl Drop for Session {
         } else if *self.in_flight.get_mut() == 0 {
             client.return_to_pool();
         } else if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn(client.await_answers(self.statement + GRACE));
+            runtime.spawn(client.await_responses(self.statement + GRACE));
         }
     }
 }
 
 /// A connection that may have a statement in flight. If it is dropped, it is closed and removed from the pool.
-struct Unanswered(Option<Object>);
+struct Waiting(Option<Object>);
 
-impl Unanswered {
+impl Waiting {
     fn new(client: Object) -> Self {
         Self(Some(client))
     }
 
     /// Returns the connection to the pool once it is free.
     ///
-    /// Answers arrive in order, so after the answer to an empty statement nothing is in flight.
-    async fn await_answers(self, limit: Duration) {
+    /// Answers arrive in order, so after the response to an empty statement nothing is in flight.
+    async fn await_responses(self, limit: Duration) {
         let client = self.0.as_ref().expect("returned to the pool only below");
         if let Ok(Ok(_)) = timeout(limit, client.simple_query("")).await {
             self.return_to_pool();
@@ -184,7 +184,7 @@ impl Unanswered {
     }
 }
 
-impl Drop for Unanswered {
+impl Drop for Waiting {
     fn drop(&mut self) {
         if let Some(client) = self.0.take() {
             drop(Object::take(client));

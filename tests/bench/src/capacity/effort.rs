@@ -9,7 +9,7 @@ use crate::load::workers::Until;
 /// How much is measured, and for how long.
 #[derive(Clone, Debug, Serialize)]
 pub struct Effort {
-    /// Number of concurrent workers. Each waits for its answer before it continues.
+    /// Number of concurrent workers. Each waits for its response before it continues.
     pub workers: usize,
     /// Warm-up of a cell.
     #[serde(serialize_with = "seconds")]

@@ -45,7 +45,7 @@ pub struct Growth {
 ///
 /// # Errors
 ///
-/// When a program does not start, or an answer is not as expected.
+/// When a program does not start, or a response is not as expected.
 pub fn measure(
     kind: Kind,
     count: usize,

@@ -134,8 +134,8 @@ impl Installation {
         let process = Process::start(name, line, &self.folder_of(name), RunMode::Anywhere)?;
         let mut client = Client::new(readiness);
         let is_ready = |client: &mut Client| {
-            let answer = client.exchange(&get("/readyz", ""));
-            answer.is_ok_and(|answer| answer.status == 200)
+            let response = client.exchange(&get("/readyz", ""));
+            response.is_ok_and(|response| response.status == 200)
         };
         while !is_ready(&mut client) {
             ensure!(

@@ -7,7 +7,7 @@ use end_to_end::html::links;
 use serde::Deserialize;
 
 use super::caller::{Caller, get, unsigned_post};
-use crate::load::client::{Answer, Client};
+use crate::load::client::{Client, Response};
 
 /// A person who logs in: the client's connection, and the browser's to gateway and provider.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub struct Visitor {
     at_provider: Client,
 }
 
-/// The answer to `POST /login`.
+/// The response to `POST /login`.
 #[derive(Deserialize)]
 pub struct StartedLogin {
     /// The token that the client sends to `/check`.
@@ -25,7 +25,7 @@ pub struct StartedLogin {
     authorize_url: String,
 }
 
-/// The answer to `/check`.
+/// The response to `/check`.
 #[derive(Deserialize)]
 struct Checked {
     status: String,
@@ -51,7 +51,7 @@ impl Visitor {
     ///
     /// # Errors
     ///
-    /// When an answer is not as expected.
+    /// When a response is not as expected.
     pub fn log_in(&mut self, caller: &Caller, person: &str) -> anyhow::Result<()> {
         let begun = begin(&mut self.client, caller)?;
         let (authorization, cookie) = self.confirm(&begun).context("the login's page")?;
@@ -105,9 +105,9 @@ impl Visitor {
 ///
 /// When it is rejected.
 pub fn begin(client: &mut Client, caller: &Caller) -> anyhow::Result<StartedLogin> {
-    let answer = client.exchange(&caller.post("/login", "", ""))?.expect(200);
+    let response = client.exchange(&caller.post("/login", "", ""))?.expect(200);
     Ok(serde_json::from_slice(
-        &answer.context("POST /login")?.body,
+        &response.context("POST /login")?.body,
     )?)
 }
 
@@ -124,8 +124,8 @@ pub fn check_pending(client: &mut Client, caller: &Caller, token: &str) -> anyho
 
 fn check(client: &mut Client, caller: &Caller, token: &str) -> anyhow::Result<Checked> {
     let request = caller.post("/check", &format!("token={token}"), "");
-    let answer = client.exchange(&request)?.expect(200).context("/check")?;
-    Ok(serde_json::from_slice(&answer.body)?)
+    let response = client.exchange(&request)?.expect(200).context("/check")?;
+    Ok(serde_json::from_slice(&response.body)?)
 }
 
 /// Path and query of a URL.
@@ -135,15 +135,15 @@ fn target(url: &str) -> anyhow::Result<&str> {
     Ok(&after_scheme[slash..])
 }
 
-fn location(answer: &Answer) -> anyhow::Result<&str> {
-    answer
+fn location(response: &Response) -> anyhow::Result<&str> {
+    response
         .header("location")
         .context("the redirect has no Location")
 }
 
-/// Name and value of the cookie that an answer sets.
-fn cookie(answer: &Answer) -> anyhow::Result<&str> {
-    let line = answer.header("set-cookie").context("no cookie")?;
+/// Name and value of the cookie that a response sets.
+fn cookie(response: &Response) -> anyhow::Result<&str> {
+    let line = response.header("set-cookie").context("no cookie")?;
     Ok(line.split(';').next().unwrap_or(line))
 }
 

@@ -58,7 +58,7 @@ pub struct Cell {
 ///
 /// # Errors
 ///
-/// When a program does not start, or an answer is not as expected.
+/// When a program does not start, or a response is not as expected.
 pub fn operations(
     kind: Kind,
     effort: &Effort,
@@ -75,7 +75,7 @@ pub fn operations(
 ///
 /// # Errors
 ///
-/// When a program does not start, or an answer is not as expected.
+/// When a program does not start, or a response is not as expected.
 pub fn growth(
     kind: Kind,
     effort: &Effort,

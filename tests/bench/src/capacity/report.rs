@@ -109,7 +109,7 @@ fn head(results: &Results) -> String {
          Programs have their default configuration, with access log, except for the limits on logins and callbacks. HTTP over \
          loopback, keep-alive connections, signed requests. {} are in flight at once, each followed by the next as soon as it \
          is answered, so latencies are those of a fully used machine. Each cell is measured for {} s, after a warm-up of {} s. \
-         Every answer is checked: an unexpected one fails the run.\n",
+         Every response is checked: an unexpected one fails the run.\n",
         effort.workers,
         effort.measured.as_secs_f64(),
         effort.warm_up.as_secs_f64()

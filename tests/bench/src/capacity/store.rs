@@ -117,8 +117,8 @@ fn session(address: &str) -> anyhow::Result<Session> {
 
 /// Runs a statement, and returns the first value of its result, or an empty text.
 fn query(session: &Session, sql: &str) -> anyhow::Result<String> {
-    let answer = session.try_query(sql);
-    let rows = answer.map_err(|cause| anyhow!("{sql}: {cause:?}"))?;
+    let response = session.try_query(sql);
+    let rows = response.map_err(|cause| anyhow!("{sql}: {cause:?}"))?;
     Ok(rows.values().next().unwrap_or_default().to_owned())
 }
 

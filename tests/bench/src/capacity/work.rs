@@ -156,8 +156,8 @@ impl Worker for SendEvent {
         let credential = &credentials[turn % credentials.len()];
         let headers = format!("Acme-X-Authorization: {credential}\r\n");
         let request = self.shared.caller.post("/event/send", EVENT, &headers);
-        let answer = self.client.exchange(&request)?;
-        answer.expect(200).context("/event/send")?;
+        let response = self.client.exchange(&request)?;
+        response.expect(200).context("/event/send")?;
         Ok(true)
     }
 }

@@ -1,4 +1,4 @@
-//! A client that waits for each answer, and keeps head and body.
+//! A client that waits for each response, and keeps head and body.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -6,12 +6,12 @@ use anyhow::{Context, bail, ensure};
 
 use super::{
     TIMEOUT_SECONDS,
-    answer::Keep,
     connection::{Connection, Received},
+    response::Keep,
     stream::Opener,
 };
 
-/// Bytes per read: more than any answer here has.
+/// Bytes per read: more than any response here has.
 const READ_AT_ONCE: usize = 16 * 1024;
 
 /// A blocking client: one request after the other.
@@ -22,9 +22,9 @@ pub struct Client {
     buffer: Vec<u8>,
 }
 
-/// A complete answer.
+/// A complete response.
 #[derive(Debug)]
-pub struct Answer {
+pub struct Response {
     /// Its status.
     pub status: u16,
     /// Its status line and headers, as received.
@@ -33,7 +33,7 @@ pub struct Answer {
     pub body: Vec<u8>,
 }
 
-/// Head and body of the last answer.
+/// Head and body of the last response.
 #[derive(Debug, Default)]
 struct Whole {
     head: Vec<u8>,
@@ -62,21 +62,21 @@ impl Client {
         }
     }
 
-    /// Sends a request, and reads its answer. After a failure, the next request opens a new connection.
+    /// Sends a request, and reads its response. After a failure, the next request opens a new connection.
     ///
     /// # Errors
     ///
-    /// When the connection is refused or fails, or the answer has no length.
-    pub fn exchange(&mut self, request: &[u8]) -> anyhow::Result<Answer> {
-        let answer = self.try_exchange(request);
-        if answer.is_err() {
+    /// When the connection is refused or fails, or the response has no length.
+    pub fn exchange(&mut self, request: &[u8]) -> anyhow::Result<Response> {
+        let response = self.try_exchange(request);
+        if response.is_err() {
             // A new one, so that no part of the failed answer remains.
             self.connection = Connection::new(self.address, 0, Opener::Plain);
         }
-        answer.with_context(|| format!("no valid answer from {}", self.address))
+        response.with_context(|| format!("no valid answer from {}", self.address))
     }
 
-    fn try_exchange(&mut self, request: &[u8]) -> anyhow::Result<Answer> {
+    fn try_exchange(&mut self, request: &[u8]) -> anyhow::Result<Response> {
         self.connection.send(request, |stream| {
             stream.set_nodelay(true)?;
             let timeout = Duration::from_secs(TIMEOUT_SECONDS.into());
@@ -88,14 +88,14 @@ impl Client {
                 Received::Nothing | Received::Closed => {
                     bail!("no answer within {TIMEOUT_SECONDS} s")
                 }
-                Received::Whole(answer) => {
+                Received::Whole(response) => {
                     // Without waiting for the server: it may wait for the client to close first.
-                    if answer.closes {
+                    if response.closes {
                         self.connection.close();
                     }
                     let kept = self.connection.kept();
-                    return Ok(Answer {
-                        status: answer.status,
+                    return Ok(Response {
+                        status: response.status,
                         head: String::from_utf8_lossy(&kept.head).into_owned(),
                         body: kept.body.clone(),
                     });
@@ -105,7 +105,7 @@ impl Client {
     }
 }
 
-impl Answer {
+impl Response {
     /// The value of a header; of several, the first.
     pub fn header(&self, name: &str) -> Option<&str> {
         let fields = self.head.lines().skip(1);
@@ -121,7 +121,7 @@ impl Answer {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// Returns this answer if it has the expected status.
+    /// Returns this response if it has the expected status.
     ///
     /// # Errors
     ///
@@ -148,18 +148,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_read_one_by_one_and_a_closed_connection_is_reopened() {
+    fn responses_are_read_one_by_one_and_a_closed_connection_is_reopened() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let server = thread::spawn(move || {
-            let answers = [
+            let responses = [
                 ["HTTP/1.1 200 OK\r\nContent-Le", "ngth: 3\r\n\r\na", "bc"].as_slice(),
                 ["HTTP/1.1 302 Found\r\nlocation: /x\r\ncontent-length: 0\r\nConnection: close\r\n\r\n"]
                     .as_slice(),
             ];
             for _ in 0..2 {
                 let (mut stream, _) = listener.accept().unwrap();
-                for pieces in answers {
+                for pieces in responses {
                     assert!(stream.read(&mut [0; 64]).unwrap() > 0);
                     for piece in pieces {
                         stream.write_all(piece.as_bytes()).unwrap();

@@ -8,11 +8,11 @@ use std::{
 use anyhow::{Context, bail};
 
 use super::{
-    answer::{Answer, AnswerReader, Keep, Progress},
+    response::{Keep, Progress, Response, ResponseReader},
     stream::{Opener, Stream},
 };
 
-/// A connection for one request after the other. `K` stores parts of the answers.
+/// A connection for one request after the other. `K` stores parts of the responses.
 #[derive(Debug)]
 pub(super) struct Connection<K> {
     address: SocketAddr,
@@ -20,8 +20,8 @@ pub(super) struct Connection<K> {
     index: usize,
     opener: Opener,
     stream: Option<Stream>,
-    reader: AnswerReader<K>,
-    /// Whether the last answer is complete and announced that the server closes.
+    reader: ResponseReader<K>,
+    /// Whether the last response is complete and announced that the server closes.
     is_closing: bool,
 }
 
@@ -30,11 +30,11 @@ pub(super) struct Connection<K> {
 pub(super) enum Received {
     /// Nothing, as yet or within the stream's timeout.
     Nothing,
-    /// A part of the answer.
+    /// A part of the response.
     Partial,
-    /// The complete answer.
-    Whole(Answer),
-    /// The server has closed the connection, as its last answer announced.
+    /// The complete response.
+    Whole(Response),
+    /// The server has closed the connection, as its last response announced.
     Closed,
 }
 
@@ -46,12 +46,12 @@ impl<K: Keep> Connection<K> {
             index,
             opener,
             stream: None,
-            reader: AnswerReader::default(),
+            reader: ResponseReader::default(),
             is_closing: false,
         }
     }
 
-    /// What was stored of the last answer.
+    /// What was stored of the last response.
     pub(super) const fn kept(&self) -> &K {
         self.reader.kept()
     }
@@ -90,7 +90,7 @@ impl<K: Keep> Connection<K> {
     ///
     /// # Errors
     ///
-    /// When the connection fails, or the bytes are not an answer.
+    /// When the connection fails, or the bytes are not a response.
     pub(super) fn receive(&mut self, buffer: &mut [u8]) -> anyhow::Result<Received> {
         let Some(stream) = &mut self.stream else {
             return Ok(Received::Nothing);
@@ -109,9 +109,9 @@ impl<K: Keep> Connection<K> {
         }
         match self.reader.read(&buffer[..length])? {
             Progress::Partial => Ok(Received::Partial),
-            Progress::Whole(answer) => {
-                self.is_closing = answer.closes;
-                Ok(Received::Whole(answer))
+            Progress::Whole(response) => {
+                self.is_closing = response.closes;
+                Ok(Received::Whole(response))
             }
         }
     }

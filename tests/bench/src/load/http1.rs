@@ -199,16 +199,16 @@ impl<'r> Http1Load<'r> {
         })
     }
 
-    /// Reads available bytes. Once the answer is complete, returns the moment at which its request was sent or due.
+    /// Reads available bytes. Once the response is complete, returns the moment at which its request was sent or due.
     fn read(&mut self, index: usize) -> anyhow::Result<Option<Instant>> {
         let (connection, in_flight) = &mut self.connections[index];
         match connection.receive(&mut self.buffer)? {
             Received::Nothing | Received::Partial => Ok(None),
             Received::Closed => Ok(in_flight.take()),
-            Received::Whole(answer) => {
-                check(self.requests, &answer, self.address)?;
-                // If the server closes, the answer counts after that, so that no port stays in TIME_WAIT at this end.
-                Ok((!answer.closes).then(|| in_flight.take()).flatten())
+            Received::Whole(response) => {
+                check(self.requests, &response, self.address)?;
+                // If the server closes, the response counts after that, so that no port stays in TIME_WAIT at this end.
+                Ok((!response.closes).then(|| in_flight.take()).flatten())
             }
         }
     }

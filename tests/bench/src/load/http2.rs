@@ -26,13 +26,13 @@ use tokio::{
 };
 use tokio_rustls::TlsConnector;
 
-use super::{Answer, Served, TIMEOUT_SECONDS, Until, check, latencies, schedule::Schedule};
+use super::{Response, Served, TIMEOUT_SECONDS, Until, check, latencies, schedule::Schedule};
 use crate::{
     requests::{Http2Request, Requests},
     tls,
 };
 
-/// Flow-control window of the load, of streams and connections: an answer never waits for it.
+/// Flow-control window of the load, of streams and connections: a response never waits for it.
 const WINDOW: u32 = 4 * 1024 * 1024;
 
 /// Connections opened at a time: fewer than any listen backlog holds.
@@ -168,7 +168,7 @@ impl<'r> Http2Load<'r> {
         repeated.flatten().cloned()
     }
 
-    /// Sends the request with this index, checks its answer, and returns the connection for the next one.
+    /// Sends the request with this index, checks its response, and returns the connection for the next one.
     async fn serve(
         &self,
         connection: SendRequest<Bytes>,
@@ -181,17 +181,17 @@ impl<'r> Http2Load<'r> {
         let (status, connection) = timeout(time, exchange)
             .await
             .with_context(|| format!("{}: no answer within {TIMEOUT_SECONDS} s", self.address))??;
-        let answer = Answer {
+        let response = Response {
             status,
             length,
             closes: false,
         };
-        check(self.requests, &answer, self.address)?;
+        check(self.requests, &response, self.address)?;
         Ok(connection)
     }
 }
 
-/// Sends one request over a new connection, and returns status and body of the answer.
+/// Sends one request over a new connection, and returns status and body of the response.
 ///
 /// # Errors
 ///
@@ -208,7 +208,7 @@ pub fn exchange_once(
             let connection = connect(address, 0, config).await?;
             exchange(connection, request, |bytes| body.extend_from_slice(bytes)).await
         };
-        let (status, _) = timeout(time, exchange).await.context("no answer")??;
+        let (status, _) = timeout(time, exchange).await.context("no response")??;
         Ok((status, body))
     })
 }
@@ -249,7 +249,7 @@ async fn connect(
     Ok(send)
 }
 
-/// Sends a request, and reads the whole answer. Returns its status, and the connection for the next request.
+/// Sends a request, and reads the whole response. Returns its status, and the connection for the next request.
 async fn exchange(
     connection: SendRequest<Bytes>,
     request: &Http2Request,
@@ -261,11 +261,11 @@ async fn exchange(
     if !is_whole {
         upload.send_data(request.body.clone(), true)?;
     }
-    let response = response.await.context("no answer")?;
+    let response = response.await.context("no response")?;
     let status = response.status().as_u16();
     let mut body = response.into_body();
     while let Some(bytes) = body.data().await {
-        let bytes = bytes.context("the answer is incomplete")?;
+        let bytes = bytes.context("the response is incomplete")?;
         body.flow_control().release_capacity(bytes.len())?;
         keep(&bytes);
     }

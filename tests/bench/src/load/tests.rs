@@ -89,10 +89,10 @@ async fn serve_http1(mut stream: TlsStream<TcpStream>, status: u16) -> Option<()
         let closes = received.windows(5).any(|word| word == b"close");
         let connection = if closes { "close" } else { "keep-alive" };
         let length = BODY.len();
-        let answer = format!(
+        let response = format!(
             "HTTP/1.1 {status} X\r\nContent-Length: {length}\r\nConnection: {connection}\r\n\r\n{BODY}"
         );
-        stream.write_all(answer.as_bytes()).await.ok()?;
+        stream.write_all(response.as_bytes()).await.ok()?;
         if closes {
             stream.shutdown().await.ok()?;
             return Some(());
@@ -105,9 +105,9 @@ async fn serve_http2(stream: TlsStream<TcpStream>, status: u16) -> Option<()> {
     let mut connection = h2::server::handshake(stream).await.ok()?;
     while let Some(request) = connection.accept().await {
         let (_, mut respond) = request.ok()?;
-        let mut answer = http::Response::new(());
-        *answer.status_mut() = http::StatusCode::from_u16(status).unwrap();
-        let mut body = respond.send_response(answer, false).ok()?;
+        let mut response = http::Response::new(());
+        *response.status_mut() = http::StatusCode::from_u16(status).unwrap();
+        let mut body = respond.send_response(response, false).ok()?;
         body.send_data(Bytes::from_static(BODY.as_bytes()), true)
             .ok()?;
     }

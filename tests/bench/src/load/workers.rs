@@ -1,4 +1,4 @@
-//! Concurrent workers, a thread each. Each continues as soon as it has its answer.
+//! Concurrent workers, a thread each. Each continues as soon as it has its response.
 
 use std::{
     sync::atomic::{AtomicU8, Ordering},
@@ -19,7 +19,7 @@ pub trait Worker: Send {
     ///
     /// # Errors
     ///
-    /// When an answer is not as expected.
+    /// When a response is not as expected.
     fn step(&mut self) -> anyhow::Result<bool>;
 }
 

@@ -41,7 +41,7 @@ fn about(results: &Results) -> String {
     format!(
         "`{}`, {}, in {} minutes. {} × {}, {}, Linux {}. {}.\n\n\
          {}. Loopback, keep-alive, access log off. Medians of {} interleaved rounds; \
-         in each, a closed loop of about {:.1} s, then {:.1} s at a fixed rate. Every answer is checked. Before, every \
+         in each, a closed loop of about {:.1} s, then {:.1} s at a fixed rate. Every response is checked. Before, every \
          contestant was proven to do the work.\n\n\
          | case | load | connections |\n| --- | --- | --- |\n{cases}\n",
         machine.command,

@@ -81,7 +81,7 @@ fn request_heads() -> Inputs {
         .boxed()
 }
 
-fn answer_heads() -> Inputs {
+fn backend_heads() -> Inputs {
     let line = text(r"HTTP/1\.(1|1|1|0) ([1-5][0-9]{2}|20[04]|304)( [ -~\x80-\xff]{0,12})?\r\n");
     let parts = (line, fields(), framing(), fields(), text(r"[a-z\r\n]{0,9}"));
     parts
@@ -112,10 +112,10 @@ fn request_heads_of_64_kib_are_parsed_by_the_grammar() {
 }
 
 #[test]
-fn answer_heads_are_parsed_by_the_grammar() {
+fn response_heads_are_parsed_by_the_grammar() {
     check(
-        fuzz::answer,
-        damaged(answer_heads(), TOKENS),
+        fuzz::response,
+        damaged(backend_heads(), TOKENS),
         3_000,
         40..=75,
     );

@@ -28,9 +28,9 @@ pub(super) async fn begin_redirect(
     };
     let return_to = parameters.optional("return_to")?;
     let begun = flow::begin_redirect(&context.service, login_request, return_to).await?;
-    let mut answer = redirect_to_provider(begun)?;
+    let mut response = redirect_to_provider(begun)?;
     for removal in remove_oldest(headers, context.service.config.public_url()) {
-        answer.headers_mut().append(SET_COOKIE, removal);
+        response.headers_mut().append(SET_COOKIE, removal);
     }
-    Ok(answer)
+    Ok(response)
 }

@@ -25,7 +25,7 @@ pub(super) async fn callback<V: Views>(
     callback: &Callback<'_>,
 ) -> Result<Response, LoginError> {
     let finished = finish_login(&context.service, request, callback).await?;
-    let answer = match finished.outcome {
+    let response = match finished.outcome {
         BrowserOutcome::ReturnTo(url) => redirect_to(&url)?,
         BrowserOutcome::Result(result) => {
             Json(LoginResultView::<V>::new(&result, context.service.now())).into_response()
@@ -33,5 +33,5 @@ pub(super) async fn callback<V: Views>(
         BrowserOutcome::Close(application) => pages::done(&application.name, info.page_language),
         BrowserOutcome::Problem(problem) => problem.into_response(),
     };
-    Ok((cookie(finished.remove_cookie), answer).into_response())
+    Ok((cookie(finished.remove_cookie), response).into_response())
 }

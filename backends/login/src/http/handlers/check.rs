@@ -21,7 +21,7 @@ const MAX_WAIT_SECONDS: u64 = 30;
 /// The response, always 200 for a known token.
 #[derive(Serialize)]
 #[serde(bound = "")]
-pub(crate) struct CheckAnswer<V: Views> {
+pub(crate) struct CheckResponse<V: Views> {
     status: &'static str,
     /// Seconds until the status changes to `expired`.
     expires_in: u64,
@@ -36,25 +36,25 @@ pub(crate) async fn check<V: Views>(
     State(context): State<HandlerContext>,
     CallingApplication(application): CallingApplication,
     parameters: Parameters,
-) -> Result<Json<CheckAnswer<V>>, LoginError> {
+) -> Result<Json<CheckResponse<V>>, LoginError> {
     let service = &context.service;
     let token = parameters.required("token")?;
     let wait = parameters.number("wait", 0..=MAX_WAIT_SECONDS)?;
     let wait = Duration::from_secs(wait.unwrap_or(0));
     let checked = flow::check(service, token, application.id, wait).await?;
     let now = service.now();
-    let answer = |status, login, reason| CheckAnswer {
+    let response = |status, login, reason| CheckResponse {
         status,
-        expires_in: checked.answers_until.seconds_from(now),
+        expires_in: checked.responds_until.seconds_from(now),
         login,
         reason,
     };
     Ok(Json(match checked.status {
-        CheckedStatus::Pending => answer("pending", None, None),
+        CheckedStatus::Pending => response("pending", None, None),
         CheckedStatus::Complete(result) => {
-            answer("complete", Some(LoginResultView::new(&result, now)), None)
+            response("complete", Some(LoginResultView::new(&result, now)), None)
         }
-        CheckedStatus::Failed(reason) => answer("failed", None, Some(reason.as_str())),
-        CheckedStatus::Expired => answer("expired", None, None),
+        CheckedStatus::Failed(reason) => response("failed", None, Some(reason.as_str())),
+        CheckedStatus::Expired => response("expired", None, None),
     }))
 }

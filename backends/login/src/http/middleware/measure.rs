@@ -10,7 +10,7 @@ use axum::{
 
 use crate::metrics::{checks::with_waits, requests::VersionRequests};
 
-/// Counts the answer. A request whose client left before is not counted.
+/// Counts the response. A request whose client left before is not counted.
 pub(super) async fn measure(
     State(requests): State<Arc<VersionRequests>>,
     request: Request,

@@ -110,14 +110,14 @@ impl Setup {
     }
 
     /// A request as the gateway forwards it in single-application mode.
-    async fn call(&self, method: &str, target: &str, headers: &[(&str, &str)]) -> Answer {
+    async fn call(&self, method: &str, target: &str, headers: &[(&str, &str)]) -> Response {
         let mut all = vec![("x-gateway-app-id", "0")];
         all.extend(headers);
         self.raw(method, target, &all).await
     }
 
     /// A browser's unsigned request, with cookies.
-    async fn browse(&self, target: &str, cookie: &str) -> Answer {
+    async fn browse(&self, target: &str, cookie: &str) -> Response {
         self.raw(
             "GET",
             target,
@@ -126,7 +126,7 @@ impl Setup {
         .await
     }
 
-    async fn raw(&self, method: &str, target: &str, headers: &[(&str, &str)]) -> Answer {
+    async fn raw(&self, method: &str, target: &str, headers: &[(&str, &str)]) -> Response {
         let mut request = Request::builder().method(method).uri(target);
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -134,11 +134,11 @@ impl Setup {
         self.send(request.body(Body::empty()).unwrap()).await
     }
 
-    async fn send(&self, request: Request<Body>) -> Answer {
+    async fn send(&self, request: Request<Body>) -> Response {
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let body = to_bytes(body, 1 << 20).await.unwrap();
-        Answer {
+        Response {
             status: parts.status,
             headers: parts.headers,
             body: String::from_utf8(body.to_vec()).unwrap(),
@@ -146,13 +146,13 @@ impl Setup {
     }
 }
 
-struct Answer {
+struct Response {
     status: StatusCode,
     headers: HeaderMap,
     body: String,
 }
 
-impl Answer {
+impl Response {
     fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("{} {}", self.status, self.body))
     }

@@ -103,19 +103,19 @@ async fn an_unfinished_head_times_out_even_if_bytes_keep_arriving() {
             tokio::time::sleep(SHORT / 10).await;
         }
     };
-    let mut answer = String::new();
+    let mut response = String::new();
     tokio::select! {
         () = dribble => {}
-        _ = read.read_to_string(&mut answer) => {}
+        _ = read.read_to_string(&mut response) => {}
     }
     assert!(
-        answer.is_empty() || answer.starts_with("HTTP/1.1 4"),
-        "{answer}"
+        response.is_empty() || response.starts_with("HTTP/1.1 4"),
+        "{response}"
     );
     let mut stream = server.connect().await;
     send(&mut stream, &GET[..20]).await;
-    let answer = read_to_end(&mut stream).await;
-    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+    let response = read_to_end(&mut stream).await;
+    assert!(response.starts_with("HTTP/1.1 408 "), "{response}");
 }
 
 #[tokio::test]
@@ -129,8 +129,8 @@ async fn the_idle_timeout_may_exceed_the_head_timeout() {
     assert!(read_head(&mut stream).await.starts_with("HTTP/1.1 200 "));
     // An unfinished head on it still times out.
     send(&mut stream, &GET[..20]).await;
-    let answer = read_to_end(&mut stream).await;
-    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+    let response = read_to_end(&mut stream).await;
+    assert!(response.starts_with("HTTP/1.1 408 "), "{response}");
 }
 
 #[tokio::test]
@@ -143,8 +143,8 @@ async fn an_idle_connection_times_out() {
     let server = Server::start(10, idle).await;
     let mut stream = server.connect().await;
     send(&mut stream, GET).await;
-    let answer = read_to_end(&mut stream).await;
-    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    let response = read_to_end(&mut stream).await;
+    assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
 }
 
 #[tokio::test]
@@ -198,8 +198,8 @@ async fn a_connection_above_the_limit_is_closed_unless_it_is_a_health_check() {
         // The connection ends with it, although the request does not ask for that.
         let check = format!("GET {path} HTTP/1.1\r\nHost: test\r\n\r\n");
         send(&mut stream, check.as_bytes()).await;
-        let answer = read_to_end(&mut stream).await;
-        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+        let response = read_to_end(&mut stream).await;
+        assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
     }
     // Above the spare connections, they are closed at once; silent ones like others.
     for _ in 0..2 * SPARE_CONNECTIONS {
@@ -289,9 +289,9 @@ async fn a_response_sent_before_the_body_is_read_arrives() {
     .await;
     // More than the server has read when it answers.
     let _ = stream.write_all(&vec![b'x'; 200_000]).await;
-    let answer = read_to_end(&mut stream).await;
-    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
-    assert!(answer.ends_with("refused"), "{answer}");
+    let response = read_to_end(&mut stream).await;
+    assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
+    assert!(response.ends_with("refused"), "{response}");
 }
 
 #[tokio::test]
@@ -308,13 +308,13 @@ async fn a_stop_finishes_requests_and_closes_other_connections() {
     server.phase.send_replace(Phase::Draining);
     let mut late = server.connect().await;
     send(&mut late, GET).await;
-    let answer = read_to_end(&mut late).await;
-    assert!(answer.contains("connection: close"), "{answer}");
+    let response = read_to_end(&mut late).await;
+    assert!(response.contains("connection: close"), "{response}");
     server.phase.send_replace(Phase::Closing);
     // A connection that has not been used yet still has a moment for its first request.
     send(&mut newcomer, GET).await;
-    let answer = read_to_end(&mut newcomer).await;
-    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    let response = read_to_end(&mut newcomer).await;
+    assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
     assert_eq!(read_to_end(&mut idle).await, "");
     assert_eq!(read_to_end(&mut fresh).await, "");
     assert!(read_to_end(&mut busy).await.starts_with("HTTP/1.1 200 "));

@@ -14,7 +14,7 @@ use super::{
     fields,
 };
 
-/// Limit of `link`, in bytes: each answer of the version has it, twice if there is a sunset.
+/// Limit of `link`, in bytes: each response of the version has it, twice if there is a sunset.
 const MAX_LINK_BYTES: usize = 1024;
 /// Limit of `brownouts`: each request of the version is compared with all of them.
 const MAX_BROWNOUTS: usize = 64;

@@ -58,8 +58,8 @@ async fn served_by(
     (String::from_utf8(stream.written()).unwrap(), stream)
 }
 
-fn statuses(answers: &str) -> Vec<u16> {
-    let heads = answers.split("HTTP/1.1 ").skip(1);
+fn statuses(responses: &str) -> Vec<u16> {
+    let heads = responses.split("HTTP/1.1 ").skip(1);
     heads.map(|head| head[..3].parse().unwrap()).collect()
 }
 
@@ -79,9 +79,9 @@ async fn a_connection_serves_several_requests_in_pieces_of_any_size() {
         for taken in [1, 7, 9999] {
             let mut steps = Script::giving(all.as_bytes(), size);
             steps.push(Step::TakeAlways(taken));
-            let (answers, stream) = served(steps).await;
-            assert_eq!(statuses(&answers), [405, 405, 405], "{size} {taken}");
-            assert_eq!(answers.matches("Connection: close").count(), 1);
+            let (responses, stream) = served(steps).await;
+            assert_eq!(statuses(&responses), [405, 405, 405], "{size} {taken}");
+            assert_eq!(responses.matches("Connection: close").count(), 1);
             assert!(stream.is_shut_down());
         }
     }
@@ -99,7 +99,7 @@ async fn a_client_that_disconnects_within_a_head_gets_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_bad_head_is_answered_and_closes_the_connection() {
+async fn a_bad_head_gets_a_response_and_closes_the_connection() {
     for (head, status) in [
         ("\x16\x03\x01", 400),
         ("GET / HTTP/1.1\n", 400),
@@ -107,9 +107,9 @@ async fn a_bad_head_is_answered_and_closes_the_connection() {
         ("GET /% HTTP/1.1\r\nHost: h\r\n\r\n", 400),
         ("GET / HTTP/1.1\r\n\r\n", 400),
     ] {
-        let (answers, stream) = served([give(head), give(REJECTED)]).await;
-        assert_eq!(statuses(&answers), [status], "{head:?}");
-        assert!(answers.contains("Connection: close\r\n") && stream.is_shut_down());
+        let (responses, stream) = served([give(head), give(REJECTED)]).await;
+        assert_eq!(statuses(&responses), [status], "{head:?}");
+        assert!(responses.contains("Connection: close\r\n") && stream.is_shut_down());
     }
     let large = format!("GET / HTTP/1.1\r\nHost: h\r\nX: {}", "x".repeat(1024));
     assert_eq!(statuses(&served([give(&large)]).await.0), [431]);
@@ -123,27 +123,27 @@ async fn an_idle_connection_is_closed_and_a_partial_head_gets_408() {
     assert_eq!(served([]).await.0, "");
     assert_eq!(start.elapsed().as_secs(), 10);
     let start = Instant::now();
-    let (answers, _) = served([give(&REJECTED[..9])]).await;
-    assert_eq!(statuses(&answers), [408]);
+    let (responses, _) = served([give(&REJECTED[..9])]).await;
+    assert_eq!(statuses(&responses), [408]);
     // By the smallest rate, which applies after 5 s.
     // And a lingering close of 2 s.
     assert_eq!(start.elapsed().as_millis(), 7090);
     // The timeout between two requests is longer.
     let start = Instant::now();
-    let (answers, _) = served([give(REJECTED)]).await;
-    assert_eq!(statuses(&answers), [405]);
+    let (responses, _) = served([give(REJECTED)]).await;
+    assert_eq!(statuses(&responses), [405]);
     assert_eq!(start.elapsed().as_secs(), 60);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_reads_nothing_is_disconnected_after_the_timeout() {
     let start = Instant::now();
-    let (answers, stream) = served([give(REJECTED), Step::Take(9), Step::HoldAlways]).await;
-    assert_eq!(answers.len(), 9);
+    let (responses, stream) = served([give(REJECTED), Step::Take(9), Step::HoldAlways]).await;
+    assert_eq!(responses.len(), 9);
     assert!(!stream.is_shut_down());
     assert_eq!(start.elapsed().as_secs(), 60);
-    let (answers, _) = served([give(REJECTED), Step::FailWrite]).await;
-    assert_eq!(answers, "");
+    let (responses, _) = served([give(REJECTED), Step::FailWrite]).await;
+    assert_eq!(responses, "");
 }
 
 #[tokio::test(start_paused = true)]
@@ -153,9 +153,9 @@ async fn a_form_is_read_in_pieces_of_any_size_and_the_next_request_follows() {
         format!("{FORM}Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n2;x\r\n=1\r\n0\r\n\r\n{LAST}");
     for all in [length, chunked] {
         for size in [1, 3, all.len()] {
-            let (answers, _) = served(Script::giving(all.as_bytes(), size)).await;
+            let (responses, _) = served(Script::giving(all.as_bytes(), size)).await;
             // The form has no `time`.
-            assert_eq!(statuses(&answers), [403, 405], "{size} {all:?}");
+            assert_eq!(statuses(&responses), [403, 405], "{size} {all:?}");
         }
     }
 }
@@ -181,9 +181,9 @@ async fn an_unread_form_closes_the_connection() {
             405,
         ),
     ] {
-        let (answers, _) = served([give(&all), Step::Wait]).await;
-        assert_eq!(statuses(&answers), [status], "{all:?}");
-        assert!(answers.contains("Connection: close\r\n"));
+        let (responses, _) = served([give(&all), Step::Wait]).await;
+        assert_eq!(statuses(&responses), [status], "{all:?}");
+        assert!(responses.contains("Connection: close\r\n"));
     }
     let steps = [
         give(&format!("{FORM}Content-Length: 9\r\n\r\na=1")),
@@ -196,19 +196,19 @@ async fn an_unread_form_closes_the_connection() {
 #[tokio::test(start_paused = true)]
 async fn a_client_that_expects_100_gets_it_except_in_http_1_0() {
     let head = format!("{FORM}Expect: 100-continue\r\nContent-Length: 3\r\n\r\n");
-    let (answers, _) = served([give(&head), Step::Until(25), give("a=1"), Step::End]).await;
-    assert_eq!(statuses(&answers), [100, 403]);
+    let (responses, _) = served([give(&head), Step::Until(25), give("a=1"), Step::End]).await;
+    assert_eq!(statuses(&responses), [100, 403]);
     let old = head.replace("HTTP/1.1", "HTTP/1.0");
-    let (answers, _) = served([give(&old), give("a=1")]).await;
-    assert_eq!(statuses(&answers), [403]);
-    assert!(answers.contains("Connection: close\r\n"));
+    let (responses, _) = served([give(&old), give("a=1")]).await;
+    assert_eq!(statuses(&responses), [403]);
+    assert!(responses.contains("Connection: close\r\n"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_response_to_head_has_no_body() {
-    let (answers, _) = served([give("HEAD /x HTTP/1.1\r\nHost: h\r\n\r\n"), Step::End]).await;
-    assert_eq!(statuses(&answers), [405]);
-    assert!(answers.ends_with("\r\n\r\n") && answers.contains("Content-Length: "));
+    let (responses, _) = served([give("HEAD /x HTTP/1.1\r\nHost: h\r\n\r\n"), Step::End]).await;
+    assert_eq!(statuses(&responses), [405]);
+    assert!(responses.ends_with("\r\n\r\n") && responses.contains("Content-Length: "));
 }
 
 #[tokio::test(start_paused = true)]
@@ -220,27 +220,27 @@ async fn a_stop_closes_idle_connections_and_serves_one_last_request() {
         .state
         .drain
         .enter(Phase::Draining);
-    let (answers, _) = served_by(&connections, [give(REJECTED), give(REJECTED)]).await;
-    assert_eq!(statuses(&answers), [405]);
+    let (responses, _) = served_by(&connections, [give(REJECTED), give(REJECTED)]).await;
+    assert_eq!(statuses(&responses), [405]);
     connections.current.load().state.drain.enter(Phase::Closing);
     // A connection accepted shortly before is still served.
-    let (answers, _) = served_by(&connections, [Step::Wait, give(REJECTED)]).await;
-    assert_eq!(statuses(&answers), [405]);
+    let (responses, _) = served_by(&connections, [Step::Wait, give(REJECTED)]).await;
+    assert_eq!(statuses(&responses), [405]);
     let start = Instant::now();
     assert_eq!(served_by(&connections, []).await.0, "");
     assert_eq!(start.elapsed(), SETTLE_TIME);
-    assert!(answers.contains("Connection: close\r\n"));
+    assert!(responses.contains("Connection: close\r\n"));
 }
 
-/// Answers each connection's first request with `answer` and closes it.
-async fn backend(answer: &'static str) -> std::net::SocketAddr {
+/// Answers each connection's first request with `response` and closes it.
+async fn backend(response: &'static str) -> std::net::SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             let mut request = [0; 4096];
             let _ = stream.read(&mut request).await;
-            let _ = stream.write_all(answer.as_bytes()).await;
+            let _ = stream.write_all(response.as_bytes()).await;
         }
     });
     address
@@ -249,10 +249,10 @@ async fn backend(answer: &'static str) -> std::net::SocketAddr {
 const GET: &str = "GET /x HTTP/1.1\r\nHost: h\r\n\r\n";
 
 #[tokio::test]
-async fn an_answer_is_relayed_and_the_connection_stays_open() {
-    let answer = "HTTP/1.1 200 Fine\r\nX-A: 1\r\nX-Gateway-App-Id: 7\r\nTransfer-Encoding: chunked\r\n\r\n\
+async fn a_response_is_relayed_and_the_connection_stays_open() {
+    let response = "HTTP/1.1 200 Fine\r\nX-A: 1\r\nX-Gateway-App-Id: 7\r\nTransfer-Encoding: chunked\r\n\r\n\
                   2;e\r\nok\r\n0\r\nT: u\r\n\r\n";
-    let connections = connections(&backend(answer).await.to_string());
+    let connections = connections(&backend(response).await.to_string());
     for taken in [1, 9999] {
         let steps = [
             give(GET),
@@ -260,9 +260,9 @@ async fn an_answer_is_relayed_and_the_connection_stays_open() {
             Step::Until(150),
             give(LAST),
         ];
-        let (answers, _) = served_by(&connections, steps).await;
-        assert_eq!(statuses(&answers), [200, 405], "{answers}");
-        let first = answers.split("HTTP/1.1 405").next().unwrap();
+        let (responses, _) = served_by(&connections, steps).await;
+        assert_eq!(statuses(&responses), [200, 405], "{responses}");
+        let first = responses.split("HTTP/1.1 405").next().unwrap();
         assert!(
             first.starts_with("HTTP/1.1 200 Fine\r\nx-request-id: "),
             "{first}"
@@ -273,47 +273,47 @@ async fn an_answer_is_relayed_and_the_connection_stays_open() {
 }
 
 #[tokio::test]
-async fn a_broken_answer_is_a_502_before_its_first_piece_and_aborted_after_it() {
+async fn a_broken_response_is_a_502_before_its_first_piece_and_aborted_after_it() {
     let short = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc";
     let connections_to = |address: std::net::SocketAddr| connections(&address.to_string());
     let connections = connections_to(backend(short).await);
-    let (answers, stream) = served_by(&connections, [give(GET), give(GET)]).await;
-    assert_eq!(statuses(&answers), [200]);
-    assert!(answers.ends_with("abc") && !stream.is_shut_down());
+    let (responses, stream) = served_by(&connections, [give(GET), give(GET)]).await;
+    assert_eq!(statuses(&responses), [200]);
+    assert!(responses.ends_with("abc") && !stream.is_shut_down());
     let chunks = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n";
     let connections = connections_to(backend(chunks).await);
-    let (answers, _) = served_by(&connections, [give(GET), Step::Until(150), Step::End]).await;
-    assert_eq!(statuses(&answers), [502]);
+    let (responses, _) = served_by(&connections, [give(GET), Step::Until(150), Step::End]).await;
+    assert_eq!(statuses(&responses), [502]);
 }
 
 #[tokio::test]
 async fn http_1_0_gets_no_chunks() {
-    let answer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n";
-    let connections = connections(&backend(answer).await.to_string());
+    let response = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n";
+    let connections = connections(&backend(response).await.to_string());
     let old = GET.replace("HTTP/1.1", "HTTP/1.0");
-    let (answers, stream) = served_by(&connections, [give(&old)]).await;
+    let (responses, stream) = served_by(&connections, [give(&old)]).await;
     let end = "\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok";
-    assert!(answers.ends_with(end), "{answers}");
-    assert!(!answers.contains("chunked") && stream.is_shut_down());
+    assert!(responses.ends_with(end), "{responses}");
+    assert!(!responses.contains("chunked") && stream.is_shut_down());
 }
 
 #[tokio::test]
-async fn http_1_0_gets_a_502_for_a_truncated_answer() {
+async fn http_1_0_gets_a_502_for_a_truncated_response() {
     let broken = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n";
     let connections = connections(&backend(broken).await.to_string());
     let old = GET.replace("HTTP/1.1", "HTTP/1.0");
-    let (answers, _) = served_by(&connections, [give(&old), Step::Wait]).await;
-    assert_eq!(statuses(&answers), [502], "{answers}");
+    let (responses, _) = served_by(&connections, [give(&old), Step::Wait]).await;
+    assert_eq!(statuses(&responses), [502], "{responses}");
 }
 
 #[tokio::test]
-async fn http_1_0_gets_a_large_answer_until_the_close() {
+async fn http_1_0_gets_a_large_response_until_the_close() {
     let large = "x".repeat(300_000);
-    let answer = format!("HTTP/1.1 200 OK\r\n\r\n{large}").leak();
-    let connections = connections(&backend(answer).await.to_string());
+    let response = format!("HTTP/1.1 200 OK\r\n\r\n{large}").leak();
+    let connections = connections(&backend(response).await.to_string());
     let old = GET.replace("HTTP/1.1", "HTTP/1.0");
-    let (answers, stream) = served_by(&connections, [give(&old)]).await;
-    let (head, body) = answers.split_once("\r\n\r\n").unwrap();
+    let (responses, stream) = served_by(&connections, [give(&old)]).await;
+    let (head, body) = responses.split_once("\r\n\r\n").unwrap();
     assert!(head.ends_with("Connection: close") && !head.contains("Content-Length"));
     assert!(body == large && stream.is_shut_down());
 }
@@ -321,8 +321,8 @@ async fn http_1_0_gets_a_large_answer_until_the_close() {
 #[tokio::test(start_paused = true)]
 async fn bytes_after_the_last_request_are_read_but_not_served() {
     for behind in ["\r\n", REJECTED] {
-        let (answers, stream) = served([give(LAST), give(behind), Step::End]).await;
-        assert_eq!(statuses(&answers), [405]);
+        let (responses, stream) = served([give(LAST), give(behind), Step::End]).await;
+        assert_eq!(statuses(&responses), [405]);
         // A close with unread bytes would reset the connection.
         assert_eq!(stream.remaining_reads(), [Step::End]);
     }

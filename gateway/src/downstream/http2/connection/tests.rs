@@ -325,7 +325,7 @@ async fn requests_that_are_reset_at_once_end_the_connection() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_answered_requests_use_up_no_budget() {
+async fn many_served_requests_use_up_no_budget() {
     let Served { stream, .. } = serve(CONFIG);
     let (mut client, _driver) = client(stream).await;
     // Ten times as many as the budget allows unanswered.
@@ -405,7 +405,7 @@ async fn a_stop_ends_idle_connections_and_waits_for_their_goaway() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn during_a_drain_the_connection_ends_after_an_answer() {
+async fn during_a_drain_the_connection_ends_after_a_response() {
     let Served {
         stream,
         task,
@@ -467,14 +467,14 @@ async fn a_client_that_sends_requests_after_the_goaway_is_closed() {
 }
 
 /// A backend that accepts one connection, and answers with these bytes.
-async fn backend(answer: &'static [u8], holds: bool) -> (String, JoinHandle<()>) {
+async fn backend(response: &'static [u8], holds: bool) -> (String, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let task = tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut buffer = [0; 4096];
         let _ = stream.read(&mut buffer).await.unwrap();
-        stream.write_all(answer).await.unwrap();
+        stream.write_all(response).await.unwrap();
         if holds {
             // Ends with the gateway's side.
             while !matches!(stream.read(&mut buffer).await, Ok(0) | Err(_)) {}
@@ -484,9 +484,9 @@ async fn backend(answer: &'static [u8], holds: bool) -> (String, JoinHandle<()>)
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_resets_the_stream() {
-    let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc";
-    let (address, _backend) = backend(answer, false).await;
+async fn a_response_that_breaks_off_resets_the_stream() {
+    let response = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc";
+    let (address, _backend) = backend(response, false).await;
     let Served { stream, .. } = serve(&CONFIG.replace("127.0.0.1:1", &address));
     let (mut client, _driver) = client(stream).await;
     let (response, _) = client.send_request(request("GET", "/open"), true).unwrap();

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn answers_and_time_return_the_budget_but_never_more() {
+fn responses_and_time_return_the_budget_but_never_more() {
     let meter = Meter::default();
     meter.spend(BUDGET);
     assert!(!meter.is_over());
@@ -26,7 +26,7 @@ fn answers_and_time_return_the_budget_but_never_more() {
 fn the_budget_of_a_proxy_grows_with_its_streams_and_requests() {
     let meter = Meter::default();
     for _ in 0..10 {
-        meter.credit_answer();
+        meter.credit_response();
     }
     meter.spend(BUDGET + PROXY_STREAM + 10 * PROXY_REQUEST);
     assert!(meter.is_over());

@@ -36,9 +36,9 @@ async fn exchanged(steps: impl IntoIterator<Item = Step>) -> Result<ReceivedHead
 async fn failure(steps: impl IntoIterator<Item = Step>) -> (Failure, bool) {
     let ExchangeFailure {
         failure,
-        is_answered,
+        has_response,
     } = exchanged(steps).await.unwrap_err();
-    (failure, is_answered)
+    (failure, has_response)
 }
 
 fn give(bytes: &[u8]) -> Step {
@@ -58,7 +58,7 @@ async fn head_and_form_are_sent_in_one_write() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn partial_reads_and_writes_give_the_same_answer() {
+async fn partial_reads_and_writes_give_the_same_response() {
     for size in [1, 2, 3, 7] {
         let mut steps = vec![Step::TakeAlways(size), Step::Until(WHOLE)];
         steps.extend(Script::giving(ANSWER, size));
@@ -69,7 +69,7 @@ async fn partial_reads_and_writes_give_the_same_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn interim_answers_are_skipped() {
+async fn interim_responses_are_skipped() {
     let interim = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n";
     let all = [interim.as_bytes(), ANSWER].concat();
     for size in [1, 10, all.len()] {
@@ -77,8 +77,8 @@ async fn interim_answers_are_skipped() {
         assert_eq!(received.head.status, 200, "{size}");
     }
     let many = "HTTP/1.1 100 Continue\r\n\r\n".repeat(MAX_INTERIM + 1);
-    let (failure, is_answered) = failure([give(many.as_bytes())]).await;
-    assert!(matches!(failure, Failure::Malformed(_)) && is_answered);
+    let (failure, has_response) = failure([give(many.as_bytes())]).await;
+    assert!(matches!(failure, Failure::Malformed(_)) && has_response);
 }
 
 #[tokio::test(start_paused = true)]
@@ -89,7 +89,7 @@ async fn an_unsolicited_101_is_malformed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_early_answer_is_used_and_the_connection_is_not_reused() {
+async fn an_early_response_is_used_and_the_connection_is_not_reused() {
     for steps in [
         vec![Step::Take(5), Step::HoldAlways, give(ANSWER)],
         vec![Step::Take(5), Step::FailWrite, Step::Wait, give(ANSWER)],
@@ -102,7 +102,7 @@ async fn an_early_answer_is_used_and_the_connection_is_not_reused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_closed_at_any_byte_fails_and_reports_whether_an_answer_began() {
+async fn a_connection_closed_at_any_byte_fails_and_reports_whether_a_response_began() {
     let head = ANSWER.len() - 2;
     for length in 0..head {
         for end in [Step::End, Step::FailRead] {
@@ -113,18 +113,18 @@ async fn a_connection_closed_at_any_byte_fails_and_reports_whether_an_answer_beg
                 end.clone(),
             ];
             let steps = steps.into_iter().filter(|step| *step != give(b""));
-            let (failure, is_answered) = failure(steps).await;
+            let (failure, has_response) = failure(steps).await;
             assert!(matches!(failure, Failure::Ended { .. }), "{failure:?}");
-            assert_eq!(is_answered, length > 0, "{length} {end:?}");
+            assert_eq!(has_response, length > 0, "{length} {end:?}");
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_failed_write_reports_the_systems_error() {
-    let (failure, is_answered) = failure([Step::FailWrite, Step::Wait, Step::End]).await;
+    let (failure, has_response) = failure([Step::FailWrite, Step::Wait, Step::End]).await;
     assert!(matches!(failure, Failure::Ended { why } if why.contains("pipe")));
-    assert!(!is_answered);
+    assert!(!has_response);
 }
 
 #[tokio::test(start_paused = true)]
@@ -136,14 +136,14 @@ async fn each_wait_ends_after_its_own_timeout() {
         (vec![give(&ANSWER[..9])], TIMEOUTS.receive, true),
     ] {
         let start = Instant::now();
-        let (failure, is_answered) = failure(steps).await;
-        assert_eq!((failure, is_answered), (Failure::TimedOut, began));
+        let (failure, has_response) = failure(steps).await;
+        assert_eq!((failure, has_response), (Failure::TimedOut, began));
         assert_eq!(start.elapsed().as_secs(), expected.as_secs());
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_aborts_waiting_requests_unless_an_answer_began() {
+async fn a_stop_aborts_waiting_requests_unless_a_response_began() {
     let drain = Drain::new();
     drain.enter(Phase::GivingUp);
     let mut client = ScriptedClient::default();
@@ -172,15 +172,15 @@ async fn an_exchange_ends_when_the_client_disconnects() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn anything_but_an_answer_is_malformed() {
+async fn anything_but_a_response_is_malformed() {
     for bytes in [
         "<html>",
         "HTTP/1.1 200 OK\nA: b\n\n",
         "HTTP/1.1 999 X\r\n\r\n",
     ] {
-        let (failure, is_answered) = failure([give(bytes.as_bytes())]).await;
+        let (failure, has_response) = failure([give(bytes.as_bytes())]).await;
         assert!(
-            matches!(failure, Failure::Malformed(_)) && is_answered,
+            matches!(failure, Failure::Malformed(_)) && has_response,
             "{bytes:?}"
         );
     }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     request::scripted::{Script, ScriptedClient, Step},
-    upstream::backend::answer_head::{AnswerHead, AnswerScanner},
+    upstream::backend::backend_head::{BackendHead, ResponseScanner},
 };
 
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -25,9 +25,9 @@ impl Relayed {
 }
 
 fn received(head: &str, arrived: &[u8]) -> ReceivedHead {
-    let length = AnswerScanner::default().scan(head.as_bytes());
+    let length = ResponseScanner::default().scan(head.as_bytes());
     let length = length.unwrap().unwrap();
-    let head_read = AnswerHead::read(head.as_bytes()).unwrap();
+    let head_read = BackendHead::read(head.as_bytes()).unwrap();
     ReceivedHead {
         keeps_alive: head_read.keeps_alive,
         head: head_read,

@@ -11,7 +11,7 @@ use tokio::{
 use super::HOST;
 use crate::tls::backend::TlsPeer;
 
-/// Length of `HTTP/1.1 200`, all that matters of an answer.
+/// Length of `HTTP/1.1 200`, all that matters of a response.
 const STATUS_END: usize = b"HTTP/1.1 200".len();
 
 /// Requests `path` at `address`. The caller limits the time of the whole check.
@@ -36,14 +36,14 @@ pub(super) async fn check(
     judge(status)
 }
 
-/// Whether an answer that begins with these bytes has the status 200.
+/// Whether a response that begins with these bytes has the status 200.
 fn judge(beginning: [u8; STATUS_END + 1]) -> Result<(), String> {
     let (status, end) = (&beginning[9..STATUS_END], beginning[STATUS_END]);
     let is_http = matches!(&beginning[..9], b"HTTP/1.1 " | b"HTTP/1.0 ")
         && status.iter().all(u8::is_ascii_digit)
         && matches!(end, b' ' | b'\r');
     match status {
-        _ if !is_http => Err("its answer is not HTTP/1".to_owned()),
+        _ if !is_http => Err("its response is not HTTP/1".to_owned()),
         b"200" => Ok(()),
         _ => Err(format!("answered {}", status.escape_ascii())),
     }
@@ -64,9 +64,9 @@ mod tests {
             (b"HTTP/1.0 200\r", Ok(())),
             (b"HTTP/1.1 204 ", Err("answered 204")),
             (b"HTTP/1.1 503\r", Err("answered 503")),
-            (b"HTTP/1.1 2000", Err("its answer is not HTTP/1")),
-            (b"HTTP/2.0 200 ", Err("its answer is not HTTP/1")),
-            (b"SSH-2.0-OpenS", Err("its answer is not HTTP/1")),
+            (b"HTTP/1.1 2000", Err("its response is not HTTP/1")),
+            (b"HTTP/2.0 200 ", Err("its response is not HTTP/1")),
+            (b"SSH-2.0-OpenS", Err("its response is not HTTP/1")),
         ] {
             assert_eq!(judge(*beginning), expected.map_err(str::to_owned));
         }

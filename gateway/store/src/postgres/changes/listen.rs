@@ -125,7 +125,7 @@ impl Listener {
             }
             Err(error) => return Err(error.into()),
         };
-        // The server sends notifications of earlier changes before the answer, on the same connection.
+        // The server sends notifications of earlier changes before the response, on the same connection.
         self.database.counters().feed_was_read(begun_at);
         Ok(changes)
     }

@@ -63,7 +63,7 @@ async fn dropped_calls_never_exceed_the_pool_size() {
 }
 
 #[tokio::test]
-async fn a_session_dropped_after_its_answer_frees_the_connection_immediately() {
+async fn a_session_dropped_after_its_response_frees_the_connection_immediately() {
     let store = TestStore::postgres();
     let database = open(&store).await;
     let session = database.session().await.unwrap();

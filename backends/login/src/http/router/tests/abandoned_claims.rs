@@ -76,7 +76,7 @@ async fn a_second_callback_of_a_redirect_login_gets_login_used() {
 }
 
 #[tokio::test]
-async fn a_waiting_check_answers_when_the_claim_ends() {
+async fn a_waiting_check_responds_when_the_claim_ends() {
     let mut setup = Setup::new().await;
     let begun = begin(&setup).await;
     // This test uses the system clock.
@@ -87,7 +87,7 @@ async fn a_waiting_check_answers_when_the_claim_ends() {
     claim_only(&setup, now, now.plus(Duration::from_secs(1))).await;
     let target = format!("/check?token={}&wait=30", begun.token);
     let waiting = setup.call("POST", &target, &[]);
-    let answer = tokio::time::timeout(Duration::from_secs(10), waiting).await;
-    assert_eq!(answer.unwrap().json()["status"], "failed");
+    let response = tokio::time::timeout(Duration::from_secs(10), waiting).await;
+    assert_eq!(response.unwrap().json()["status"], "failed");
     assert!(SystemClock.now() >= now.plus(Duration::from_secs(1)));
 }

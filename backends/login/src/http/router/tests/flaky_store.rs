@@ -190,8 +190,8 @@ async fn an_outcome_is_stored_after_a_short_outage() {
             let begun = begin(&setup).await;
             let cookie = confirm(&setup, &begun).await;
             let callback = format!("/login?state={}&{grant}", begun.state);
-            let answer = setup.browse(&callback, &cookie).await;
-            assert_eq!(answer.status.as_u16(), page, "{grant} {loses_responses}");
+            let response = setup.browse(&callback, &cookie).await;
+            assert_eq!(response.status.as_u16(), page, "{grant} {loses_responses}");
             let checked = check_with_retries(&setup, &begun.token).await;
             assert_eq!(checked["status"], status, "{grant} {loses_responses}");
             assert_eq!(
@@ -210,11 +210,11 @@ async fn an_outcome_is_stored_after_a_short_outage() {
 async fn check_with_retries(setup: &Setup, token: &str) -> Value {
     let target = format!("/check?token={token}");
     for _ in 0..2 {
-        let answer = setup.call("POST", &target, &[]).await;
-        if answer.status == StatusCode::OK {
-            return answer.json();
+        let response = setup.call("POST", &target, &[]).await;
+        if response.status == StatusCode::OK {
+            return response.json();
         }
-        answer.assert_problem(503, "store_unavailable");
+        response.assert_problem(503, "store_unavailable");
     }
     check(setup, token).await
 }

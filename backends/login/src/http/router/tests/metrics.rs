@@ -15,8 +15,8 @@ fn value(setup: &Setup, sample: &str) -> Option<f64> {
     let metrics = Metrics::default()
         .with(LoginFamilies(Arc::clone(&state.metrics)))
         .with(CacheMetrics(Arc::clone(state)));
-    let answer = metrics.answer(&HeaderMap::new());
-    let mut lines = answer.body().lines();
+    let response = metrics.response(&HeaderMap::new());
+    let mut lines = response.body().lines();
     let value = lines.find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '));
     value.map(|value| value.parse().unwrap())
 }
@@ -28,7 +28,7 @@ fn requests(endpoint: &str, status_class: &str) -> String {
 }
 
 #[tokio::test]
-async fn every_answer_is_counted_by_its_route() {
+async fn every_response_is_counted_by_its_route() {
     let setup = Setup::new().await;
     for (method, path) in [
         ("GET", "/user"),

@@ -93,7 +93,7 @@ impl Setup {
         setup
     }
 
-    async fn post_form(&self, target: &str, form: &str) -> Answer {
+    async fn post_form(&self, target: &str, form: &str) -> Response {
         let request = Request::post(target)
             .header("x-gateway-app-id", "0")
             .header("content-type", "application/x-www-form-urlencoded");
@@ -118,9 +118,9 @@ async fn a_required_account_is_checked_as_at_user() {
                 .into_iter()
                 .map(|value| ("acme-x-authorization", value))
                 .collect();
-            let answer = setup.call("GET", path, &headers).await;
-            answer.assert_problem(status, code);
-            assert_eq!(answer.headers[X_GATEWAY_PROBLEM], code);
+            let response = setup.call("GET", path, &headers).await;
+            response.assert_problem(status, code);
+            assert_eq!(response.headers[X_GATEWAY_PROBLEM], code);
         }
     }
     let header = [("acme-x-authorization", bearer.as_str())];
@@ -168,8 +168,8 @@ async fn another_applications_credential_is_invalid() {
         ("acme-x-authorization", &authorization),
     ];
     for path in ["/who", "/guest", "/user"] {
-        let answer = setup.raw("GET", path, &headers).await;
-        answer.assert_problem(401, "authorization_invalid");
+        let response = setup.raw("GET", path, &headers).await;
+        response.assert_problem(401, "authorization_invalid");
     }
 }
 
@@ -180,8 +180,8 @@ async fn an_account_that_cannot_be_checked_is_503() {
     setup.store.database().make_unavailable();
     let header = [("acme-x-authorization", authorization.as_str())];
     for path in ["/who", "/guest"] {
-        let answer = setup.call("GET", path, &header).await;
-        answer.assert_problem(503, "store_unavailable");
+        let response = setup.call("GET", path, &header).await;
+        response.assert_problem(503, "store_unavailable");
     }
     // Without a credential there is nothing to check.
     assert_eq!(setup.call("GET", "/guest", &[]).await.json(), Value::Null);
@@ -214,13 +214,13 @@ async fn an_application_is_claimed_unless_the_request_is_signed() {
     assert_eq!(signed.json(), single);
     // A callback names no application.
     for target in ["/claimed", "/signed?state=v1.x"] {
-        let answer = setup.raw("GET", target, &[]).await;
-        answer.assert_problem(403, "gateway_required");
+        let response = setup.raw("GET", target, &[]).await;
+        response.assert_problem(403, "gateway_required");
     }
     for odd in ["", "a b", "é"] {
         let headers = [("x-gateway-app-id", id.as_str()), ("x-gateway-app", odd)];
-        let answer = setup.raw("GET", "/claimed", &headers).await;
-        answer.assert_problem(403, "gateway_required");
+        let response = setup.raw("GET", "/claimed", &headers).await;
+        response.assert_problem(403, "gateway_required");
     }
 }
 
@@ -229,8 +229,8 @@ async fn without_a_gateway_every_request_is_the_single_applications() {
     let setup = Setup::with_own_endpoints("without_gateway = true").await;
     let forged = [("x-gateway-app-id", "7"), ("x-gateway-app", "other")];
     for path in ["/claimed", "/signed"] {
-        let answer = setup.raw("GET", path, &forged).await;
-        assert_eq!(answer.json(), json!([0, null, "Shop"]));
+        let response = setup.raw("GET", path, &forged).await;
+        assert_eq!(response.json(), json!([0, null, "Shop"]));
     }
 }
 
@@ -313,9 +313,9 @@ async fn own_endpoints_are_inside_every_layer() {
     for secret in [None, Some("other")] {
         let mut headers = vec![("x-gateway-app-id", "0")];
         headers.extend(secret.map(|secret| ("x-gateway-secret", secret)));
-        let answer = setup.raw("GET", "/full", &headers).await;
-        answer.assert_problem(403, "gateway_required");
-        assert_eq!(answer.headers["x-gateway-refused"], "secret");
+        let response = setup.raw("GET", "/full", &headers).await;
+        response.assert_problem(403, "gateway_required");
+        assert_eq!(response.headers["x-gateway-refused"], "secret");
     }
     let right = [("x-gateway-app-id", "0"), ("x-gateway-secret", SECRET)];
     setup
@@ -351,17 +351,17 @@ async fn bodies_methods_and_paths_follow_the_librarys_rules() {
         ("HEAD", "/who", "GET, POST"),
         ("DELETE", "/who", "GET, POST"),
     ] {
-        let answer = setup.call(method, path, &[]).await;
-        assert_eq!(answer.header(ALLOW), allow, "{method} {path}");
+        let response = setup.call(method, path, &[]).await;
+        assert_eq!(response.header(ALLOW), allow, "{method} {path}");
         if method == "HEAD" {
-            assert_eq!(answer.status, StatusCode::METHOD_NOT_ALLOWED);
+            assert_eq!(response.status, StatusCode::METHOD_NOT_ALLOWED);
         } else {
-            answer.assert_problem(405, "method_not_allowed");
+            response.assert_problem(405, "method_not_allowed");
         }
     }
     for path in ["/who/", "//who", "/WHO", "/%77ho", "/full/x"] {
-        let answer = setup.call("GET", path, &[]).await;
-        answer.assert_problem(404, "not_found");
+        let response = setup.call("GET", path, &[]).await;
+        response.assert_problem(404, "not_found");
     }
 }
 

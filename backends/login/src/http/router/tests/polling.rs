@@ -12,9 +12,9 @@ pub(super) struct Begun {
 }
 
 pub(super) async fn begin(setup: &Setup) -> Begun {
-    let answer = setup.call("POST", "/login", &[]).await;
-    assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
-    let body = answer.json();
+    let response = setup.call("POST", "/login", &[]).await;
+    assert_eq!(response.status, StatusCode::OK, "{}", response.body);
+    let body = response.json();
     assert_eq!(
         (body["expires_in"].as_u64(), body["interval"].as_u64()),
         (Some(600), Some(2))
@@ -32,7 +32,7 @@ pub(super) async fn begin(setup: &Setup) -> Begun {
 }
 
 /// The URL of the page's button.
-fn button(page: &Answer) -> String {
+fn button(page: &Response) -> String {
     let (_, rest) = page.body.split_once("href=\"").unwrap();
     format!(
         "/login{}",
@@ -57,11 +57,11 @@ pub(super) async fn confirm(setup: &Setup, begun: &Begun) -> String {
 }
 
 pub(super) async fn check(setup: &Setup, token: &str) -> Value {
-    let answer = setup
+    let response = setup
         .call("POST", &format!("/check?token={token}"), &[])
         .await;
-    assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
-    answer.json()
+    assert_eq!(response.status, StatusCode::OK, "{}", response.body);
+    response.json()
 }
 
 #[tokio::test]
@@ -102,7 +102,7 @@ async fn a_polling_login_completes() {
     assert_eq!(
         setup.call("POST", &user_login, &[]).await.json(),
         *login,
-        "the same answer again"
+        "the same response again"
     );
     let authorization = [(
         "acme-x-authorization",
@@ -202,7 +202,7 @@ async fn the_button_works_only_in_the_browser_with_its_page() {
     }
     // Both browsers have the page; the one that confirms last can complete.
     let [first, second] = [&first, &second];
-    let confirmed = async |page: &Answer| setup.browse(&button(page), &page.cookie()).await;
+    let confirmed = async |page: &Response| setup.browse(&button(page), &page.cookie()).await;
     let (earlier, last) = (confirmed(second).await, confirmed(first).await);
     let callback = format!("/login?state={}&code=me", begun.state);
     for cookie in [earlier.cookie(), first.cookie()] {
@@ -259,12 +259,12 @@ async fn once_one_process_reports_complete_every_process_does() {
     let ask = async |method: &str, target: String| {
         let request = Request::builder().method(method).uri(target);
         let request = request.header("x-gateway-app-id", "0");
-        let answer = other
+        let response = other
             .clone()
             .oneshot(request.body(Body::empty()).unwrap())
             .await
             .unwrap();
-        let (parts, body) = answer.into_parts();
+        let (parts, body) = response.into_parts();
         let body = to_bytes(body, 9999).await.unwrap();
         (parts.status, String::from_utf8(body.to_vec()).unwrap())
     };
@@ -365,7 +365,7 @@ async fn a_token_is_valid_for_one_application_and_a_state_is_not_a_token() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_waiting_check_answers_as_soon_as_the_login_is_finished() {
+async fn a_waiting_check_responds_as_soon_as_the_login_is_finished() {
     let setup = Setup::new().await;
     let begun = begin(&setup).await;
     let cookie = confirm(&setup, &begun).await;
@@ -381,7 +381,7 @@ async fn a_waiting_check_answers_as_soon_as_the_login_is_finished() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_waiting_check_of_another_process_answers_as_soon_as_the_login_is_finished() {
+async fn a_waiting_check_of_another_process_responds_as_soon_as_the_login_is_finished() {
     let setup = Setup::new().await;
     let begun = begin(&setup).await;
     let cookie = confirm(&setup, &begun).await;
@@ -403,19 +403,19 @@ async fn a_waiting_check_of_another_process_answers_as_soon_as_the_login_is_fini
     let waiting = router::<Test>(other).oneshot(request);
     let callback = format!("/login?state={}&code=me", begun.state);
     let both = async { tokio::join!(waiting, setup.browse(&callback, &cookie)).0 };
-    let answer = tokio::time::timeout(Duration::from_secs(10), both).await;
-    let body = answer.unwrap().unwrap().into_body();
+    let response = tokio::time::timeout(Duration::from_secs(10), both).await;
+    let body = response.unwrap().unwrap().into_body();
     let checked: Value = serde_json::from_slice(&to_bytes(body, 9999).await.unwrap()).unwrap();
     assert_eq!(checked["status"], "complete");
 }
 
 #[tokio::test]
-async fn a_waiting_check_answers_when_the_process_stops() {
+async fn a_waiting_check_responds_when_the_process_stops() {
     let setup = Setup::new().await;
     let begun = begin(&setup).await;
     let target = format!("/check?token={}&wait=30", begun.token);
     setup.service.state().enter_phase(Phase::Closing);
-    let answer =
+    let response =
         tokio::time::timeout(Duration::from_secs(10), setup.call("POST", &target, &[])).await;
-    assert_eq!(answer.unwrap().json()["status"], "pending");
+    assert_eq!(response.unwrap().json()["status"], "pending");
 }

@@ -309,7 +309,7 @@ async fn beginning_stores_nothing_and_callbacks_are_limited_by_address() {
     let limits = "limits.callbacks_per_second = 1\nlimits.callbacks_burst = 2";
     let setup = Setup::with(limits).await;
     let begun = setup.call("GET", "/login", &[]).await;
-    let callback = async |begun: &Answer, address: &str, grant: &str| {
+    let callback = async |begun: &Response, address: &str, grant: &str| {
         let target = format!("/login?state={}&{grant}", begun.state());
         let headers = [("x-forwarded-for", address), ("cookie", &*begun.cookie())];
         setup.raw("GET", &target, &headers).await

@@ -76,9 +76,9 @@ async fn a_request_ends_on_the_snapshot_that_it_began_with() {
     provider.asked.notified().await;
     setup.reload(&address, "login.credential_ttl_seconds = 200", "\"second\"");
     provider.go_on.notify_one();
-    let answer = in_flight.await.unwrap().unwrap();
-    assert_eq!(answer.status(), StatusCode::OK);
-    let body = to_bytes(answer.into_body(), 1 << 20).await.unwrap();
+    let response = in_flight.await.unwrap().unwrap();
+    assert_eq!(response.status(), StatusCode::OK);
+    let body = to_bytes(response.into_body(), 1 << 20).await.unwrap();
     let result: Value = serde_json::from_slice(&body).unwrap();
     assert_eq!(result["expires_in"], 100);
 

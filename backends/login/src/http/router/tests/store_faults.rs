@@ -101,17 +101,17 @@ async fn the_status_of_a_login_is_not_cached() {
     setup.store.database().make_unavailable();
     setup.service.state().on_change(&Change::Lost);
     let target = format!("/check?token={}", begun.token);
-    let answer = setup.call("POST", &target, &[]).await;
-    answer.assert_problem(503, "store_unavailable");
+    let response = setup.call("POST", &target, &[]).await;
+    response.assert_problem(503, "store_unavailable");
     setup.store.database().make_available();
     // One call can still fail on a pooled connection that the server has closed.
     let back = async {
         loop {
-            let answer = setup.call("POST", &target, &[]).await;
-            if answer.status == StatusCode::OK {
-                return answer.json();
+            let response = setup.call("POST", &target, &[]).await;
+            if response.status == StatusCode::OK {
+                return response.json();
             }
-            answer.assert_problem(503, "store_unavailable");
+            response.assert_problem(503, "store_unavailable");
             tokio::task::yield_now().await;
         }
     };

@@ -222,13 +222,13 @@ async fn a_wrong_path_or_method_is_reported_in_the_clients_language() {
         ("HEAD", "/login", "GET, POST"),
         ("DELETE", "/check", "GET, POST"),
     ] {
-        let answer = setup.call(method, path, &[]).await;
+        let response = setup.call(method, path, &[]).await;
         assert_eq!(
-            answer.status,
+            response.status,
             StatusCode::METHOD_NOT_ALLOWED,
             "{method} {path}"
         );
-        assert_eq!(answer.header(ALLOW), allow, "{method} {path}");
+        assert_eq!(response.header(ALLOW), allow, "{method} {path}");
     }
 }
 
@@ -243,11 +243,11 @@ async fn a_panic_becomes_a_problem() {
     let counted = &setup.service.state().metrics.requests;
     let requests = counted.of_version("v1", []);
     setup.router = middleware::around_everything(routes, &context, requests);
-    let answer = setup
+    let response = setup
         .call("GET", "/panic", &[("acme-x-language", "ja")])
         .await;
-    answer.assert_problem(500, "internal");
-    assert_eq!(answer.header(header::CONTENT_LANGUAGE), "ja");
+    response.assert_problem(500, "internal");
+    assert_eq!(response.header(header::CONTENT_LANGUAGE), "ja");
 }
 
 #[tokio::test]

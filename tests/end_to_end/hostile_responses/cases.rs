@@ -4,7 +4,7 @@ use std::fmt;
 
 use end_to_end::scripted_backend::{Ending, Start};
 
-/// A backend's answer, and its expected outcome.
+/// A backend's response, and its expected outcome.
 #[derive(Clone, Debug)]
 pub(super) struct Case {
     pub(super) name: String,
@@ -13,7 +13,7 @@ pub(super) struct Case {
     pub(super) ending: Ending,
     pub(super) expected: Expected,
     pub(super) reuse: Reuse,
-    /// Whether bytes follow the answer. If they arrive later, they arrive on an idle connection.
+    /// Whether bytes follow the response. If they arrive later, they arrive on an idle connection.
     pub(super) has_excess: bool,
 }
 
@@ -22,9 +22,9 @@ pub(super) struct Case {
 pub(super) enum Expected {
     /// 502 `backend_unreachable`.
     Unreachable,
-    /// An answer that is visibly incomplete, or 502 `backend_unreachable`.
+    /// A response that is visibly incomplete, or 502 `backend_unreachable`.
     Truncated,
-    /// A whole answer.
+    /// A whole response.
     Passed {
         status: u16,
         body: &'static [u8],
@@ -60,7 +60,7 @@ impl fmt::Display for Case {
 }
 
 impl Case {
-    /// An answer on a connection that stays open, after which the connection is not reused.
+    /// A response on a connection that stays open, after which the connection is not reused.
     fn new(name: &str, bytes: impl AsRef<[u8]>, expected: Expected) -> Self {
         Self {
             name: name.to_owned(),
@@ -139,7 +139,7 @@ fn passed_with(
     Case::new(name, bytes, expected)
 }
 
-/// An answer with this status line that is otherwise well-formed.
+/// A response with this status line that is otherwise well-formed.
 fn status_line(line: &str) -> Case {
     let bytes = format!("{line}\r\nContent-Length: 4\r\n\r\nEVIL");
     unreachable("status line", bytes)
@@ -198,7 +198,7 @@ fn heads() -> Vec<Case> {
         unreachable("end in a field", "HTTP/1.1 200 OK\r\nContent-Le").closed(),
         unreachable("end after a field", "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n").closed(),
         unreachable("end in the empty line", "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r").closed(),
-        unreachable("an empty answer", "").closed(),
+        unreachable("an empty response", "").closed(),
     ]);
     cases
 }
@@ -326,7 +326,7 @@ fn encodings() -> Vec<Case> {
     cases
 }
 
-/// Interim answers.
+/// Interim responses.
 #[rustfmt::skip] // A table: one case a line.
 fn interim() -> Vec<Case> {
     let whole = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
@@ -339,14 +339,14 @@ fn interim() -> Vec<Case> {
         unreachable("101", format!("HTTP/1.1 101 Switching Protocols\r\n\r\n{whole}")),
         unreachable("101 with Upgrade", "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\nEVIL"),
         unreachable("101 after 100", format!("{continue_100}HTTP/1.1 101 Switching Protocols\r\n\r\n{whole}")),
-        unreachable("40 interim answers", continue_100.repeat(40) + whole),
-        unreachable("interim answers only", continue_100.repeat(2)).closed(),
-        unreachable("malformed interim answer", format!("HTTP/1.1 100 Continue\r\nX Y: z\r\n\r\n{whole}")),
-        unreachable("body of an interim answer", format!("HTTP/1.1 100 Continue\r\nContent-Length: 4\r\n\r\nEVIL{whole}")),
+        unreachable("40 interim responses", continue_100.repeat(40) + whole),
+        unreachable("interim responses only", continue_100.repeat(2)).closed(),
+        unreachable("malformed interim response", format!("HTTP/1.1 100 Continue\r\nX Y: z\r\n\r\n{whole}")),
+        unreachable("body of an interim response", format!("HTTP/1.1 100 Continue\r\nContent-Length: 4\r\n\r\nEVIL{whole}")),
         lacks_link("100 first", continue_100.to_owned()),
         lacks_link("102 first", "HTTP/1.1 102 Processing\r\n\r\n".to_owned()),
         lacks_link("103 first", hints.to_owned()),
-        lacks_link("several interim answers first", [continue_100, hints, hints, continue_100].concat()),
+        lacks_link("several interim responses first", [continue_100, hints, hints, continue_100].concat()),
     ]
 }
 
@@ -449,14 +449,14 @@ fn endings() -> Vec<Case> {
     vec![
         passed("bytes after the length", format!("{ok}EVIL"), 200, b"hello").excess(),
         passed("line end after the length", format!("{ok}\r\n"), 200, b"hello").excess(),
-        passed("an answer behind the length", format!("{ok}{unsolicited}"), 200, b"hello").excess(),
-        passed("an answer behind a length of 0", format!("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n{unsolicited}"), 200, b"").excess(),
-        passed("an answer behind the last chunk", format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n{unsolicited}"), 200, b"hello").excess(),
-        passed("an answer behind trailers", format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX-T: 1\r\n\r\n{unsolicited}"), 200, b"hello").excess(),
+        passed("a response behind the length", format!("{ok}{unsolicited}"), 200, b"hello").excess(),
+        passed("a response behind a length of 0", format!("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n{unsolicited}"), 200, b"").excess(),
+        passed("a response behind the last chunk", format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n{unsolicited}"), 200, b"hello").excess(),
+        passed("a response behind trailers", format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX-T: 1\r\n\r\n{unsolicited}"), 200, b"hello").excess(),
         passed("close after the length", ok, 200, b"hello").closed(),
         passed("no framing", "HTTP/1.1 200 OK\r\n\r\nhello", 200, b"hello").closed(),
         passed("no framing, and nothing in it", "HTTP/1.1 200 OK\r\n\r\n", 200, b"").closed(),
-        passed("no framing, and an answer in it", "HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", 200, b"HTTP/1.1 200 OK\r\n\r\n").closed(),
+        passed("no framing, and a response in it", "HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", 200, b"HTTP/1.1 200 OK\r\n\r\n").closed(),
         passed("no framing, with Connection: keep-alive", "HTTP/1.1 200 OK\r\nConnection: keep-alive\r\n\r\nhello", 200, b"hello").closed(),
         passed("no framing in HTTP/1.0", "HTTP/1.0 200 OK\r\n\r\nhello", 200, b"hello").closed(),
         passed("HTTP/1.0 with a length", "HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nhello", 200, b"hello"),
@@ -464,8 +464,8 @@ fn endings() -> Vec<Case> {
         passed("Connection: close", "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello", 200, b"hello"),
         passed("Connection: close in a list", "HTTP/1.1 200 OK\r\nConnection: x, CLOSE\r\nContent-Length: 5\r\n\r\nhello", 200, b"hello"),
         passed("Connection: close beside keep-alive", "HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello", 200, b"hello"),
-        early("an answer before the form, then close", Ending::Close),
-        early("an answer before the form, then half a close", Ending::HalfClose),
+        early("a response before the form, then close", Ending::Close),
+        early("a response before the form, then half a close", Ending::HalfClose),
     ]
 }
 
@@ -489,11 +489,11 @@ fn bodiless() -> Vec<Case> {
         no_content("204 with an encoding", "Transfer-Encoding: chunked\r\n\r\n").reuse(Reuse::Optional),
         no_content("204 with a body", "Content-Length: 5\r\n\r\nhello").excess(),
         no_content("204 with chunks", "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n").excess(),
-        no_content("204 with an answer behind it", &format!("\r\n{unsolicited}")).excess(),
+        no_content("204 with a response behind it", &format!("\r\n{unsolicited}")).excess(),
         not_modified("304", "\r\n").reuse(Reuse::Optional),
         not_modified("304 with a length", "Content-Length: 5\r\n\r\n").reuse(Reuse::Optional),
         not_modified("304 with an encoding", "Transfer-Encoding: chunked\r\n\r\n").reuse(Reuse::Optional),
         not_modified("304 with a body", "Content-Length: 5\r\n\r\nhello").excess(),
-        not_modified("304 with an answer behind it", &format!("\r\n{unsolicited}")).excess(),
+        not_modified("304 with a response behind it", &format!("\r\n{unsolicited}")).excess(),
     ]
 }

@@ -1,4 +1,4 @@
-//! An answer that a client does not read, or reads too slowly, takes a limited amount of memory, the kernel's included,
+//! A response that a client does not read, or reads too slowly, takes a limited amount of memory, the kernel's included,
 //! for a limited time. Waits for the backend do not count.
 
 use std::{
@@ -59,7 +59,7 @@ async fn connect(stack: &Stack) -> TcpStream {
 }
 
 #[tokio::test]
-async fn an_unread_answer_stays_at_the_backend() {
+async fn an_unread_response_stays_at_the_backend() {
     let (address, is_sent) = sending_backend(LARGE).await;
     let stack = Stack::builder().in_front_of_address(address).start().await;
     let mut client = connect(&stack).await;
@@ -74,13 +74,13 @@ async fn an_unread_answer_stays_at_the_backend() {
         is_sent.load(Ordering::Relaxed).then_some(())
     });
     assert_eq!(taken.await, None, "{LARGE} bytes were buffered");
-    // The whole answer arrives once the client reads.
+    // The whole response arrives once the client reads.
     let mut rest = vec![0; LARGE];
     client.read_exact(&mut rest).await.unwrap();
     assert!(is_sent.load(Ordering::Relaxed));
 }
 
-/// Twice what the gateway, its kernel buffers and those of this test hold of an answer whose client has taken nothing.
+/// Twice what the gateway, its kernel buffers and those of this test hold of a response whose client has taken nothing.
 const MEDIUM: usize = 640 * 1024;
 
 const H2C: &str = "[[listen]]\naddress = \"$LISTEN\"\nprotocols = [\"http/1.1\", \"h2c\"]\n";
@@ -95,7 +95,7 @@ fn window_update(stream: u32, bytes: u32) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_stream_without_a_window_holds_little_of_a_large_answer() {
+async fn a_stream_without_a_window_holds_little_of_a_large_response() {
     let (address, is_sent) = sending_backend(MEDIUM).await;
     let stack = Stack::builder().gateway(H2C).in_front_of_address(address);
     let stack = stack.start().await;
@@ -227,5 +227,5 @@ async fn a_client_does_not_pay_for_a_slow_backend() {
         .await;
     let mut client = stack.raw().await;
     client.send(&request("GET", "/x", &[], b"")).await;
-    assert_eq!(client.answer().await.unwrap().body, b"xxxxxx");
+    assert_eq!(client.response().await.unwrap().body, b"xxxxxx");
 }

@@ -1,7 +1,7 @@
-//! Malformed and hostile answers: the gateway passes on a complete answer, or shows that it is incomplete.
+//! Malformed and hostile responses: the gateway passes on a complete response, or shows that it is incomplete.
 //!
-//! Each case is a backend's answer to one request. It is judged by what the client receives, by the client's next
-//! requests, and by the backend connections that these use. No byte of one answer may become part of another; a
+//! Each case is a backend's response to one request. It is judged by what the client receives, by the client's next
+//! requests, and by the backend connections that these use. No byte of one response may become part of another; a
 //! connection whose framing is in doubt is closed.
 
 mod cases;
@@ -9,7 +9,7 @@ mod cases;
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use end_to_end::{
-    raw_connection::{RawAnswer, RawConnection, request},
+    raw_connection::{RawConnection, RawResponse, request},
     scripted_backend::{Arrival, Ending, Pace, Script, ScriptedBackend, Start},
     signed_client::SignedClient,
     stack::Stack,
@@ -50,18 +50,18 @@ const SETUPS: usize = 6;
 const CASE_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[tokio::test]
-async fn no_answer_to_a_get_is_taken_for_another() {
+async fn no_response_to_a_get_is_taken_for_another() {
     let cases = cases().into_iter().filter(is_after_the_request).collect();
     judge_all(cases, RequestKind::Get, Pace::AtOnce, 1).await;
 }
 
 #[tokio::test]
-async fn no_answer_to_a_form_is_taken_for_another() {
+async fn no_response_to_a_form_is_taken_for_another() {
     judge_all(cases(), RequestKind::Form, Pace::AtOnce, 1).await;
 }
 
 #[tokio::test]
-async fn no_answer_in_single_bytes_is_taken_for_another() {
+async fn no_response_in_single_bytes_is_taken_for_another() {
     let mut cases = cases();
     cases.retain(|case| {
         is_after_the_request(case) && !case.has_excess && case.bytes.len() < MAX_SINGLE_BYTES
@@ -71,7 +71,7 @@ async fn no_answer_in_single_bytes_is_taken_for_another() {
 
 /// Without a length, a truncated answer looks like a complete one.
 #[tokio::test]
-async fn an_http_1_0_client_gets_every_answer_without_chunks() {
+async fn an_http_1_0_client_gets_every_response_without_chunks() {
     let mut cases = cases();
     cases.retain(|case| {
         let has_length = String::from_utf8_lossy(&case.bytes).contains("Content-Length");
@@ -100,7 +100,7 @@ fn the_list_of_cases_is_long_enough() {
 }
 
 #[tokio::test]
-async fn bytes_on_an_idle_connection_answer_no_request() {
+async fn bytes_on_an_idle_connection_are_no_response() {
     let unsolicited = [
         "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nEVIL",
         "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
@@ -117,7 +117,7 @@ async fn bytes_on_an_idle_connection_answer_no_request() {
             setup.send_next(&mut connection, &first).await.unwrap();
             let used = setup.arrivals(&first)[0].connection;
             setup.backend.write(used, bytes.as_bytes()).await;
-            // This answer shows that the gateway's only thread has run since the write.
+            // This response shows that the gateway's only thread has run since the write.
             let rejected = setup
                 .client
                 .get("/x")
@@ -128,19 +128,19 @@ async fn bytes_on_an_idle_connection_answer_no_request() {
             rejected.problem(403, "time_missing");
             let second = format!("{first}/next");
             connection.send(&setup.request(kind, &second, false)).await;
-            let answer = connection.answer().await;
-            let is_right = answer
+            let response = connection.response().await;
+            let is_right = response
                 .as_ref()
-                .is_some_and(|answer| is_echo(answer, &second));
-            assert!(is_right, "{kind:?} after {bytes:?}: {answer:?}");
+                .is_some_and(|response| is_echo(response, &second));
+            assert!(is_right, "{kind:?} after {bytes:?}: {response:?}");
             assert_ne!(setup.arrivals(&second)[0].connection, used, "{bytes:?}");
             setup.wait_for_close(used).await;
         }
     }
 }
 
-/// An answer that names a request, with the name as its body.
-fn answer_for(id: &str) -> Script {
+/// A response that names a request, with the name as its body.
+fn response_for(id: &str) -> Script {
     let length = id.len();
     Script {
         bytes: format!(
@@ -154,14 +154,14 @@ fn answer_for(id: &str) -> Script {
 }
 
 /// Sends a request by this id; the gateway trusts it.
-async fn ask(connection: &mut RawConnection, method: &str, target: &str, id: &str) -> RawAnswer {
+async fn ask(connection: &mut RawConnection, method: &str, target: &str, id: &str) -> RawResponse {
     let id = format!("X-Request-Id: {id}");
     connection.send(&request(method, target, &[&id], b"")).await;
-    connection.answer().await.unwrap()
+    connection.response().await.unwrap()
 }
 
 #[tokio::test]
-async fn an_answer_to_another_request_is_not_passed_on_if_the_backend_echoes_ids() {
+async fn a_response_to_another_request_is_not_passed_on_if_the_backend_echoes_ids() {
     let backend = ScriptedBackend::start().await;
     let stack = Stack::builder().in_front_of_address(backend.address());
     let stack = stack.gateway("threads = 1\ntrusted_proxies = [\"127.0.0.1\"]");
@@ -170,7 +170,7 @@ async fn an_answer_to_another_request_is_not_passed_on_if_the_backend_echoes_ids
     for method in ["GET", "POST"] {
         // The backend answers the first request twice, so each later answer is that of the request before.
         for (target, answered) in [("/one", "one"), ("/two", "one"), ("/three", "three")] {
-            backend.script(target, answer_for(answered));
+            backend.script(target, response_for(answered));
         }
         let before = backend.arrivals().len();
         assert_eq!(
@@ -210,12 +210,12 @@ async fn a_backend_with_request_ids_of_its_own_is_not_checked() {
     let stack = stack.gateway("threads = 1").start().await;
     let mut connection = stack.raw().await;
     for number in 0..5 {
-        backend.script("/x", answer_for(&format!("own-{number}")));
+        backend.script("/x", response_for(&format!("own-{number}")));
         connection.send(&request("GET", "/x", &[], b"")).await;
-        let answer = connection.answer().await.unwrap();
-        assert_eq!(answer.status, 200);
+        let response = connection.response().await.unwrap();
+        assert_eq!(response.status, 200);
         assert_ne!(
-            answer.header("x-request-id"),
+            response.header("x-request-id"),
             Some(&*format!("own-{number}"))
         );
     }
@@ -238,10 +238,10 @@ async fn judge_all(cases: Vec<Case>, kind: RequestKind, pace: Pace, setups: usiz
             let mut wrong = Vec::new();
             for (number, case) in cases.into_iter().enumerate() {
                 let (setup, shown) = (Arc::clone(&setup), case.to_string());
-                // A panic in one case, for example for an answer that is not HTTP, must not end the others.
+                // A panic in one case, for example for a response that is not HTTP, must not end the others.
                 let judging = tokio::spawn(async move {
                     let judging = setup.judge(number, &case, kind, pace);
-                    let is_late = |_| "neither an answer nor a close in time".to_owned();
+                    let is_late = |_| "neither a response nor a close in time".to_owned();
                     timeout(CASE_TIMEOUT, judging)
                         .await
                         .map_err(is_late)
@@ -271,7 +271,7 @@ impl Setup {
         // One thread, so that there is one connection pool; a short timeout, so that a hanging case is detected soon.
         let stack = Stack::builder()
             .in_front_of_address(backend.address())
-            .gateway("threads = 1\n[timeouts]\nanswer_seconds = 3")
+            .gateway("threads = 1\n[timeouts]\nresponse_seconds = 3")
             .start()
             .await;
         let client = stack.client();
@@ -302,12 +302,12 @@ impl Setup {
         connection
             .send(&self.request(kind, &target, case.start == Start::AfterHead))
             .await;
-        let answer = connection.answer().await;
-        judge_answer(case, kind, answer.as_ref(), connection.unread())?;
-        if answer.is_none() {
+        let response = connection.response().await;
+        judge_response(case, kind, response.as_ref(), connection.unread())?;
+        if response.is_none() {
             connection = self.stack.raw().await;
         }
-        if kind == RequestKind::OldGet && answer.is_some() && !connection.is_closed().await {
+        if kind == RequestKind::OldGet && response.is_some() && !connection.is_closed().await {
             return Err("an HTTP/1.0 client's connection stays open".to_owned());
         }
 
@@ -316,25 +316,25 @@ impl Setup {
             self.send_next(&mut connection, next).await?;
         }
         connection.finish().await;
-        let stray = connection.answers_until_close().await;
+        let stray = connection.responses_until_close().await;
         if !stray.is_empty() || !connection.unread().is_empty() {
-            return Err(format!("behind the last answer: {stray:?}"));
+            return Err(format!("behind the last response: {stray:?}"));
         }
         self.judge_connections(case, kind, &target, &nexts).await
     }
 
-    /// Sends another request, on a new connection if the old one is closed, and expects its own answer.
+    /// Sends another request, on a new connection if the old one is closed, and expects its own response.
     async fn send_next(&self, connection: &mut RawConnection, target: &str) -> Result<(), String> {
         let bytes = self.request(RequestKind::Get, target, false);
         connection.send(&bytes).await;
-        let mut answer = connection.answer().await;
-        if answer.is_none() && connection.unread().is_empty() {
+        let mut response = connection.response().await;
+        if response.is_none() && connection.unread().is_empty() {
             *connection = self.stack.raw().await;
             connection.send(&bytes).await;
-            answer = connection.answer().await;
+            response = connection.response().await;
         }
-        match answer {
-            Some(answer) if is_echo(&answer, target) => Ok(()),
+        match response {
+            Some(response) if is_echo(&response, target) => Ok(()),
             other => Err(format!("{target} is answered by {other:?}")),
         }
     }
@@ -348,7 +348,7 @@ impl Setup {
         nexts: &[String],
     ) -> Result<(), String> {
         let sent = self.arrivals(target);
-        // RFC 9110 section 9.2.2: a GET may be retried if no byte of an answer came.
+        // RFC 9110 section 9.2.2: a GET may be retried if no byte of a response came.
         let max_sent = if case.bytes.is_empty() && kind != RequestKind::Form {
             2
         } else {
@@ -410,17 +410,17 @@ impl Setup {
     }
 }
 
-/// What is wrong with the answer to a case's request; `rest` has the bytes of a truncated one.
-fn judge_answer(
+/// What is wrong with the response to a case's request; `rest` has the bytes of a truncated one.
+fn judge_response(
     case: &Case,
     kind: RequestKind,
-    answer: Option<&RawAnswer>,
+    response: Option<&RawResponse>,
     rest: &[u8],
 ) -> Result<(), String> {
-    let is_unreachable = answer.is_some_and(|answer| {
-        answer.status == 502 && answer.code().as_deref() == Some("backend_unreachable")
+    let is_unreachable = response.is_some_and(|response| {
+        response.status == 502 && response.code().as_deref() == Some("backend_unreachable")
     });
-    let is_right = match (&case.expected, answer) {
+    let is_right = match (&case.expected, response) {
         (Expected::Unreachable, _) => is_unreachable,
         (Expected::Truncated, Some(_)) => is_unreachable,
         // It began, and the connection was closed before its end.
@@ -433,24 +433,24 @@ fn judge_answer(
                 has,
                 lacks,
             },
-            Some(answer),
+            Some(response),
         ) => {
-            answer.status == *status
-                && answer.body == *body
-                && is_framed_for(kind, answer)
+            response.status == *status
+                && response.body == *body
+                && is_framed_for(kind, response)
                 && has
                     .iter()
-                    .all(|(name, value)| answer.header(name) == Some(value))
-                && lacks.iter().all(|name| answer.header(name).is_none())
+                    .all(|(name, value)| response.header(name) == Some(value))
+                && lacks.iter().all(|name| response.header(name).is_none())
         }
     };
     if is_right {
         return Ok(());
     }
     let rest = &rest[..rest.len().min(300)];
-    let got = answer.map(|answer| {
-        let shown: String = answer.head.chars().take(300).collect();
-        let body = &answer.body[..answer.body.len().min(300)];
+    let got = response.map(|response| {
+        let shown: String = response.head.chars().take(300).collect();
+        let body = &response.body[..response.body.len().min(300)];
         format!("{shown:?} {}", body.escape_ascii())
     });
     Err(format!(
@@ -460,15 +460,18 @@ fn judge_answer(
 }
 
 /// Whether the framing is unambiguous, and supported by the client.
-fn is_framed_for(kind: RequestKind, answer: &RawAnswer) -> bool {
-    let lines = answer.head.lines().filter_map(|line| line.split_once(':'));
+fn is_framed_for(kind: RequestKind, response: &RawResponse) -> bool {
+    let lines = response
+        .head
+        .lines()
+        .filter_map(|line| line.split_once(':'));
     let framing: Vec<_> = lines
         .filter(|(name, _)| {
             name.eq_ignore_ascii_case("content-length")
                 || name.eq_ignore_ascii_case("transfer-encoding")
         })
         .collect();
-    let encoding = answer.header("transfer-encoding");
+    let encoding = response.header("transfer-encoding");
     let is_known = match kind {
         RequestKind::OldGet => encoding.is_none(),
         RequestKind::Get | RequestKind::Form => {
@@ -478,6 +481,6 @@ fn is_framed_for(kind: RequestKind, answer: &RawAnswer) -> bool {
     framing.len() <= 1 && is_known
 }
 
-fn is_echo(answer: &RawAnswer, target: &str) -> bool {
-    answer.status == 200 && answer.body == target.as_bytes()
+fn is_echo(response: &RawResponse, target: &str) -> bool {
+    response.status == 200 && response.body == target.as_bytes()
 }

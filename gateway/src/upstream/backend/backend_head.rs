@@ -1,4 +1,4 @@
-//! Strict parser for the head of a backend's answer. RFC 9112 sections 4 and 6.3. No I/O.
+//! Strict parser for the head of a backend's response. RFC 9112 sections 4 and 6.3. No I/O.
 //!
 //! If two parsers could read a head differently, the client gets a 502 and the backend connection is closed.
 
@@ -15,19 +15,19 @@ use crate::wire::syntax::{
     scan::{BareLineFeed, HeadScanner},
 };
 
-/// Limit of an answer's head, in bytes: offsets in it have two bytes.
+/// Limit of a response's head, in bytes: offsets in it have two bytes.
 pub(crate) const MAX_HEAD: usize = 64 * 1024 - 1;
-/// Limit of an answer's header fields.
+/// Limit of a response's header fields.
 pub(crate) const MAX_FIELDS: usize = 256;
 
 /// The beginning of every valid status line.
 const BEGINNING: &[u8] = b"HTTP/1.";
 
-/// Why an answer is rejected, for the log.
+/// Why a response is rejected, for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MalformedAnswer(pub &'static str);
+pub struct MalformedResponse(pub &'static str);
 
-impl From<FieldFault> for MalformedAnswer {
+impl From<FieldFault> for MalformedResponse {
     fn from(fault: FieldFault) -> Self {
         match fault {
             FieldFault::Malformed(why) => Self(why),
@@ -36,9 +36,9 @@ impl From<FieldFault> for MalformedAnswer {
     }
 }
 
-/// How an answer's body is framed.
+/// How a response's body is framed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AnswerBody {
+pub enum ResponseBody {
     /// No body, even if the fields announce one: 1xx, 204, 304.
     None,
     /// `Content-Length`, in bytes.
@@ -49,13 +49,13 @@ pub enum AnswerBody {
     UntilClose,
 }
 
-/// An answer's head: the offsets of its parts in the bytes that it was parsed from.
+/// A response's head: the offsets of its parts in the bytes that it was parsed from.
 #[derive(Clone, Debug)]
-pub struct AnswerHead {
+pub struct BackendHead {
     /// The status, 100 to 599.
     pub status: u16,
     /// How the body is framed.
-    pub body: AnswerBody,
+    pub body: ResponseBody,
     /// Whether the connection can be reused once the body is read.
     pub keeps_alive: bool,
     /// Whether it has `X-Request-Id`.
@@ -64,44 +64,44 @@ pub struct AnswerHead {
     fields: Fields,
 }
 
-/// Finds the end of an answer's head as it arrives.
+/// Finds the end of a response's head as it arrives.
 #[derive(Debug, Default)]
-pub struct AnswerScanner(HeadScanner);
+pub struct ResponseScanner(HeadScanner);
 
-impl AnswerScanner {
+impl ResponseScanner {
     /// Scans the bytes that arrived since the last call. Returns the head's length, with its closing empty line, or
     /// `None` if the head is incomplete.
     ///
     /// # Errors
     ///
     /// Not HTTP/1, a bare line feed, or more than [`MAX_HEAD`] bytes.
-    pub fn scan(&mut self, buffer: &[u8]) -> Result<Option<usize>, MalformedAnswer> {
+    pub fn scan(&mut self, buffer: &[u8]) -> Result<Option<usize>, MalformedResponse> {
         let known = buffer.len().min(BEGINNING.len());
         if buffer[..known] != BEGINNING[..known] {
-            return Err(MalformedAnswer("it does not begin with HTTP/1"));
+            return Err(MalformedResponse("it does not begin with HTTP/1"));
         }
         let found = self
             .0
             .scan(buffer)
-            .map_err(|BareLineFeed| MalformedAnswer("a line feed without a carriage return"))?;
+            .map_err(|BareLineFeed| MalformedResponse("a line feed without a carriage return"))?;
         match found {
             Some(length) if length <= MAX_HEAD => Ok(Some(length)),
             None if buffer.len() < MAX_HEAD => Ok(None),
-            _ => Err(MalformedAnswer("its head is too large")),
+            _ => Err(MalformedResponse("its head is too large")),
         }
     }
 }
 
-impl AnswerHead {
-    /// Parses a complete head, as found by [`AnswerScanner`].
+impl BackendHead {
+    /// Parses a complete head, as found by [`ResponseScanner`].
     ///
     /// # Errors
     ///
     /// The head is malformed or ambiguous.
-    pub fn read(bytes: &[u8]) -> Result<Self, MalformedAnswer> {
+    pub fn read(bytes: &[u8]) -> Result<Self, MalformedResponse> {
         // The scanner has checked that a carriage return precedes each line feed.
         let line_end = memchr(b'\n', bytes).and_then(|line_feed| line_feed.checked_sub(1));
-        let line_end = line_end.ok_or(MalformedAnswer("no status line"))?;
+        let line_end = line_end.ok_or(MalformedResponse("no status line"))?;
         let StatusLine {
             is_http_1_0,
             status,
@@ -114,17 +114,17 @@ impl AnswerHead {
             framing.take(parts)
         })?;
         if fields.len() > MAX_FIELDS {
-            return Err(MalformedAnswer("too many headers"));
+            return Err(MalformedResponse("too many headers"));
         }
         framing.check(is_http_1_0)?;
         let body = body(&framing, status);
-        let too_large = MalformedAnswer("its head is too large");
+        let too_large = MalformedResponse("its head is too large");
         Ok(Self {
             status,
             body,
             keeps_alive: !is_http_1_0
                 && !framing.closes
-                && body != AnswerBody::UntilClose
+                && body != ResponseBody::UntilClose
                 && !announces_forbidden_body(&framing, status),
             has_request_id,
             reason: Span::new(reason.start, reason.end).ok_or(too_large)?,
@@ -132,7 +132,7 @@ impl AnswerHead {
         })
     }
 
-    /// Whether it is an interim answer (1xx), which another answer to the same request follows.
+    /// Whether it is an interim response (1xx), which another response to the same request follows.
     #[must_use]
     pub(crate) const fn is_interim(&self) -> bool {
         self.status < 200
@@ -179,9 +179,9 @@ struct StatusLine {
 
 /// Parses `HTTP-version SP status-code [ SP reason-phrase ]`. Many servers omit the space if the reason phrase is
 /// empty.
-fn status_line(line: &[u8]) -> Result<StatusLine, MalformedAnswer> {
+fn status_line(line: &[u8]) -> Result<StatusLine, MalformedResponse> {
     const LENGTH: usize = b"HTTP/1.1 200".len();
-    let malformed = MalformedAnswer("its status line is malformed");
+    let malformed = MalformedResponse("its status line is malformed");
     let (version_and_status, rest) = line.split_at_checked(LENGTH).ok_or(malformed)?;
     let is_http_1_0 = match &version_and_status[..9] {
         b"HTTP/1.1 " => false,
@@ -216,12 +216,12 @@ fn announces_forbidden_body(framing: &FramingFields, status: u16) -> bool {
     }
 }
 
-fn body(framing: &FramingFields, status: u16) -> AnswerBody {
+fn body(framing: &FramingFields, status: u16) -> ResponseBody {
     match (framing.content_length, framing.is_chunked) {
-        _ if matches!(status, 100..200 | 204 | 304) => AnswerBody::None,
-        (_, true) => AnswerBody::Chunked,
-        (Some(length), false) => AnswerBody::Length(length),
-        (None, false) => AnswerBody::UntilClose,
+        _ if matches!(status, 100..200 | 204 | 304) => ResponseBody::None,
+        (_, true) => ResponseBody::Chunked,
+        (Some(length), false) => ResponseBody::Length(length),
+        (None, false) => ResponseBody::UntilClose,
     }
 }
 

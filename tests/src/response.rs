@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// A complete response.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct Response {
     /// Its status.
     pub status: StatusCode,
     /// Its headers.
@@ -14,7 +14,7 @@ pub struct Answer {
     pub body: Vec<u8>,
 }
 
-impl Answer {
+impl Response {
     /// Reads a response to its end.
     ///
     /// # Panics

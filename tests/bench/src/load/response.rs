@@ -1,4 +1,4 @@
-//! Reads an answer as far as a load needs it: its status, its end, and what `Keep` stores.
+//! Reads a response as far as a load needs it: its status, its end, and what `Keep` stores.
 
 use anyhow::{Context, bail, ensure};
 use memchr::memmem;
@@ -6,7 +6,7 @@ use memchr::memmem;
 /// Limit on the bytes of a head.
 const MAX_HEAD: usize = 64 * 1024;
 
-/// Stores parts of an answer besides its status and length.
+/// Stores parts of a response besides its status and length.
 pub(super) trait Keep: Default {
     /// Receives the head of a new answer: status line and fields, to the empty line.
     fn head(&mut self, bytes: &[u8]);
@@ -20,9 +20,9 @@ impl Keep for () {
     fn body(&mut self, _: &[u8]) {}
 }
 
-/// Reads one answer after another.
+/// Reads one response after another.
 #[derive(Debug, Default)]
-pub(super) struct AnswerReader<K> {
+pub(super) struct ResponseReader<K> {
     head: Vec<u8>,
     body: Option<Body>,
     status: u16,
@@ -34,15 +34,15 @@ pub(super) struct AnswerReader<K> {
 /// The state after some bytes.
 #[derive(Debug)]
 pub(super) enum Progress {
-    /// The answer is incomplete.
+    /// The response is incomplete.
     Partial,
-    /// The answer is complete.
-    Whole(Answer),
+    /// The response is complete.
+    Whole(Response),
 }
 
-/// A complete answer.
+/// A complete response.
 #[derive(Clone, Copy, Debug)]
-pub struct Answer {
+pub struct Response {
     /// Its status.
     pub status: u16,
     /// Length of its body in bytes.
@@ -71,7 +71,7 @@ enum Chunk {
     Trailer(u64),
 }
 
-impl<K: Keep> AnswerReader<K> {
+impl<K: Keep> ResponseReader<K> {
     /// What was stored of the last or current answer.
     pub(super) const fn kept(&self) -> &K {
         &self.kept
@@ -81,7 +81,7 @@ impl<K: Keep> AnswerReader<K> {
     ///
     /// # Errors
     ///
-    /// When they are not an answer, or more than one.
+    /// When they are not a response, or more than one.
     pub(super) fn read(&mut self, bytes: &[u8]) -> anyhow::Result<Progress> {
         let mut rest = bytes;
         if self.body.is_none() {
@@ -97,15 +97,15 @@ impl<K: Keep> AnswerReader<K> {
         if !is_whole {
             return Ok(Progress::Partial);
         }
-        ensure!(behind.is_empty(), "bytes after the end of an answer");
-        let answer = Answer {
+        ensure!(behind.is_empty(), "bytes after the end of a response");
+        let response = Response {
             status: self.status,
             length: self.length,
             closes: self.closes,
         };
         self.head.clear();
         self.body = None;
-        Ok(Progress::Whole(answer))
+        Ok(Progress::Whole(response))
     }
 
     /// Returns the bytes after the head, once the head is complete.
@@ -131,12 +131,12 @@ impl<K: Keep> AnswerReader<K> {
     }
 
     fn parse_head(&mut self, head: &[u8]) -> anyhow::Result<()> {
-        let not_an_answer = || format!("not an answer: {}", head.escape_ascii());
+        let not_a_response = || format!("not a response: {}", head.escape_ascii());
         let status = head
             .strip_prefix(b"HTTP/1.1 ")
             .and_then(|rest| rest.get(..3));
         self.status =
-            number(status.with_context(not_an_answer)?, 10).with_context(not_an_answer)? as u16;
+            number(status.with_context(not_a_response)?, 10).with_context(not_a_response)? as u16;
         self.closes = false;
         self.length = 0;
         let mut body = None;
@@ -145,7 +145,9 @@ impl<K: Keep> AnswerReader<K> {
             match line.first() {
                 Some(b'c' | b'C') => {
                     if let Some(value) = value_of(line, b"content-length:") {
-                        body = Some(Body::Length(number(value, 10).with_context(not_an_answer)?));
+                        body = Some(Body::Length(
+                            number(value, 10).with_context(not_a_response)?,
+                        ));
                     } else if let Some(value) = value_of(line, b"connection:") {
                         self.closes = value.eq_ignore_ascii_case(b"close");
                     }
@@ -161,7 +163,7 @@ impl<K: Keep> AnswerReader<K> {
             }
         }
         self.body = Some(
-            body.with_context(|| format!("an answer without length: {}", head.escape_ascii()))?,
+            body.with_context(|| format!("a response without length: {}", head.escape_ascii()))?,
         );
         self.kept.head(head);
         Ok(())
@@ -267,31 +269,31 @@ mod tests {
         }
     }
 
-    /// Reads a text in pieces of this size, and returns the answer and its body.
-    fn read(text: &str, piece: usize) -> anyhow::Result<Option<(Answer, String)>> {
-        let mut reader = AnswerReader::<Body>::default();
+    /// Reads a text in pieces of this size, and returns the response and its body.
+    fn read(text: &str, piece: usize) -> anyhow::Result<Option<(Response, String)>> {
+        let mut reader = ResponseReader::<Body>::default();
         let mut pieces = text.as_bytes().chunks(piece).peekable();
         while let Some(piece) = pieces.next() {
-            if let Progress::Whole(answer) = reader.read(piece)? {
+            if let Progress::Whole(response) = reader.read(piece)? {
                 assert!(pieces.peek().is_none(), "complete before its end");
-                return Ok(Some((answer, reader.kept().0.clone())));
+                return Ok(Some((response, reader.kept().0.clone())));
             }
         }
         Ok(None)
     }
 
     #[test]
-    fn an_answer_is_complete_at_its_end_in_pieces_of_any_size() {
-        let answers = [
+    fn a_response_is_complete_at_its_end_in_pieces_of_any_size() {
+        let responses = [
             "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX: y\r\n\r\nhello",
             "HTTP/1.1 200 OK\r\ntransfer-encoding: Chunked\r\n\r\n3\r\nhel\r\n2;x=y\r\nlo\r\n0\r\n\r\n",
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nTrailer: 1\r\n\r\n",
         ];
-        for text in answers {
+        for text in responses {
             for piece in 1..=text.len() {
-                let (answer, body) = read(text, piece).unwrap().expect("it is complete");
+                let (response, body) = read(text, piece).unwrap().expect("it is complete");
                 assert_eq!(
-                    (answer.status, answer.length, answer.closes),
+                    (response.status, response.length, response.closes),
                     (200, 5, false)
                 );
                 assert_eq!(body, "hello");
@@ -302,9 +304,9 @@ mod tests {
     #[test]
     fn connection_close_is_recognized() {
         let text = "HTTP/1.1 403 Forbidden\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
-        let (answer, _) = read(text, 1000).unwrap().expect("it is complete");
+        let (response, _) = read(text, 1000).unwrap().expect("it is complete");
         assert_eq!(
-            (answer.status, answer.length, answer.closes),
+            (response.status, response.length, response.closes),
             (403, 0, true)
         );
     }

@@ -2,16 +2,16 @@
 
 use super::*;
 
-fn read(head: &[u8]) -> Result<AnswerHead, MalformedAnswer> {
-    let length = AnswerScanner::default().scan(head)?;
-    AnswerHead::read(&head[..length.expect("the head is whole")])
+fn read(head: &[u8]) -> Result<BackendHead, MalformedResponse> {
+    let length = ResponseScanner::default().scan(head)?;
+    BackendHead::read(&head[..length.expect("the head is whole")])
 }
 
-fn body(head: &str) -> Result<AnswerBody, MalformedAnswer> {
+fn body(head: &str) -> Result<ResponseBody, MalformedResponse> {
     read(head.as_bytes()).map(|head| head.body)
 }
 
-fn with_fields(fields: &str) -> Result<AnswerBody, MalformedAnswer> {
+fn with_fields(fields: &str) -> Result<ResponseBody, MalformedResponse> {
     body(&format!("HTTP/1.1 200 OK\r\n{fields}\r\n"))
 }
 
@@ -91,10 +91,10 @@ fn malformed_lines_are_rejected() {
 #[test]
 fn the_framing_is_one_of_four() {
     for (fields, expected) in [
-        ("", AnswerBody::UntilClose),
-        ("Content-Length: 0\r\n", AnswerBody::Length(0)),
-        ("content-length:\t007 \r\n", AnswerBody::Length(7)),
-        ("TRANSFER-ENCODING: Chunked\r\n", AnswerBody::Chunked),
+        ("", ResponseBody::UntilClose),
+        ("Content-Length: 0\r\n", ResponseBody::Length(0)),
+        ("content-length:\t007 \r\n", ResponseBody::Length(7)),
+        ("TRANSFER-ENCODING: Chunked\r\n", ResponseBody::Chunked),
     ] {
         assert_eq!(with_fields(fields), Ok(expected), "{fields:?}");
     }
@@ -109,7 +109,7 @@ fn a_status_without_a_body_has_none_whatever_the_fields_say() {
             "Transfer-Encoding: chunked\r\n",
         ] {
             let head = format!("HTTP/1.1 {status} X\r\n{fields}\r\n");
-            assert_eq!(body(&head), Ok(AnswerBody::None), "{head:?}");
+            assert_eq!(body(&head), Ok(ResponseBody::None), "{head:?}");
         }
     }
 }
@@ -187,9 +187,9 @@ fn the_size_of_a_head_and_its_fields_are_limited() {
     let frame = long(0).len();
     assert!(read(long(MAX_HEAD - frame).as_bytes()).is_ok());
     let over = long(MAX_HEAD - frame + 1);
-    assert!(AnswerScanner::default().scan(over.as_bytes()).is_err());
+    assert!(ResponseScanner::default().scan(over.as_bytes()).is_err());
     assert!(
-        AnswerScanner::default()
+        ResponseScanner::default()
             .scan(&over.as_bytes()[..MAX_HEAD])
             .is_err()
     );
@@ -206,7 +206,7 @@ fn another_protocol_is_rejected_at_its_first_wrong_byte() {
         ("HTTP/2", false),
         ("\r\n", false),
     ] {
-        let scanned = AnswerScanner::default().scan(bytes.as_bytes());
+        let scanned = ResponseScanner::default().scan(bytes.as_bytes());
         assert_eq!(scanned.is_ok(), is_fine, "{bytes:?}");
     }
 }

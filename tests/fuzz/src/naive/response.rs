@@ -1,4 +1,4 @@
-//! The head of a backend's answer. Sources: RFC 9112 sections 4 to 6, RFC 9110 section 5.
+//! The head of a backend's response. Sources: RFC 9112 sections 4 to 6, RFC 9110 section 5.
 //!
 //! Stricter than the RFC where two parsers could frame the body differently: `Content-Length` at most once, one number;
 //! `Transfer-Encoding` at most once, exactly `chunked`, never with `Content-Length` and never in HTTP/1.0.
@@ -24,9 +24,9 @@ pub enum Body {
     UntilClose,
 }
 
-/// The parts of an answer's head, as sent.
+/// The parts of a response's head, as sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer<'a> {
+pub struct Response<'a> {
     /// Bytes up to the end of the closing empty line.
     pub length: usize,
     /// Whether the version is HTTP/1.0; else it is HTTP/1.1.
@@ -50,7 +50,7 @@ pub struct Malformed;
 /// # Errors
 ///
 /// When the head is malformed, at the latest once it is complete or too long.
-pub fn read(input: &[u8]) -> Result<Option<Answer<'_>>, Malformed> {
+pub fn read(input: &[u8]) -> Result<Option<Response<'_>>, Malformed> {
     let end = head_length(input);
     let received = &input[..end.unwrap_or(input.len())];
     match end {
@@ -61,7 +61,7 @@ pub fn read(input: &[u8]) -> Result<Option<Answer<'_>>, Malformed> {
     }
 }
 
-fn read_whole(head: &[u8]) -> Option<Answer<'_>> {
+fn read_whole(head: &[u8]) -> Option<Response<'_>> {
     let mut lines = lines(head).into_iter();
     let (is_http_1_0, status, reason) = status_line(lines.next()?)?;
     let fields: Vec<_> = lines.map(field).collect::<Option<_>>()?;
@@ -82,7 +82,7 @@ fn read_whole(head: &[u8]) -> Option<Answer<'_>> {
         100..=199 | 204 | 304 => Body::None,
         _ => framed,
     };
-    Some(Answer {
+    Some(Response {
         length: head.len(),
         is_http_1_0,
         status,
@@ -136,19 +136,19 @@ mod tests {
     use super::*;
 
     fn body(head: &str) -> Option<Body> {
-        read(head.as_bytes()).unwrap().map(|answer| answer.body)
+        read(head.as_bytes()).unwrap().map(|response| response.body)
     }
 
     #[test]
     fn a_head_is_parsed() {
         let head = b"HTTP/1.1 404 Not Found\r\nA:b\r\nC: \td e\t\r\nContent-Length: 3\r\n\r\nabc";
-        let answer = read(head).unwrap().unwrap();
-        assert_eq!(answer.length, head.len() - 3);
-        assert_eq!((answer.is_http_1_0, answer.status), (false, 404));
-        assert_eq!(answer.reason, Some(&b"Not Found"[..]));
+        let response = read(head).unwrap().unwrap();
+        assert_eq!(response.length, head.len() - 3);
+        assert_eq!((response.is_http_1_0, response.status), (false, 404));
+        assert_eq!(response.reason, Some(&b"Not Found"[..]));
         let fields: [(&[u8], &[u8]); 3] = [(b"A", b"b"), (b"C", b"d e"), (b"Content-Length", b"3")];
-        assert_eq!(answer.fields, fields);
-        assert_eq!(answer.body, Body::Length(3));
+        assert_eq!(response.fields, fields);
+        assert_eq!(response.body, Body::Length(3));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The heads of backends' answers: the scanner and the strict parser.
 
-use gateway::measured::{AnswerBody, AnswerHead, AnswerScanner, MalformedAnswer};
+use gateway::measured::{BackendHead, MalformedResponse, ResponseBody, ResponseScanner};
 
-use crate::naive::answer::{self as naive, Answer, Body};
+use crate::naive::response::{self as naive, Body, Response};
 
 /// The beginning of every acceptable head.
 const BEGINNING: &[u8] = b"HTTP/1.";
@@ -12,7 +12,7 @@ const BEGINNING: &[u8] = b"HTTP/1.";
 /// # Panics
 ///
 /// When two results differ.
-pub fn answer(input: &[u8]) -> bool {
+pub fn response(input: &[u8]) -> bool {
     let expected = naive::read(input);
     for piece in [input.len(), 1, 7, 64] {
         match (read(input, piece), &expected) {
@@ -27,18 +27,18 @@ pub fn answer(input: &[u8]) -> bool {
 }
 
 /// Scans the received bytes after each piece, and parses the head once it is complete.
-fn read(input: &[u8], piece: usize) -> Result<Option<usize>, MalformedAnswer> {
-    let mut scanner = AnswerScanner::default();
+fn read(input: &[u8], piece: usize) -> Result<Option<usize>, MalformedResponse> {
+    let mut scanner = ResponseScanner::default();
     for end in (0..input.len()).step_by(piece.max(1)).chain([input.len()]) {
         if let Some(length) = scanner.scan(&input[..end])? {
-            return AnswerHead::read(&input[..length]).map(|_| Some(length));
+            return BackendHead::read(&input[..length]).map(|_| Some(length));
         }
     }
     Ok(None)
 }
 
-fn assert_parts(bytes: &[u8], expected: &Answer<'_>) {
-    let head = AnswerHead::read(bytes).expect("it was read before");
+fn assert_parts(bytes: &[u8], expected: &Response<'_>) {
+    let head = BackendHead::read(bytes).expect("it was read before");
     assert_eq!(bytes.len(), expected.length, "length");
     assert_eq!(head.status, expected.status, "status");
     assert_eq!(
@@ -52,10 +52,10 @@ fn assert_parts(bytes: &[u8], expected: &Answer<'_>) {
         "fields"
     );
     let body = match head.body {
-        AnswerBody::None => Body::None,
-        AnswerBody::Length(length) => Body::Length(length),
-        AnswerBody::Chunked => Body::Chunked,
-        AnswerBody::UntilClose => Body::UntilClose,
+        ResponseBody::None => Body::None,
+        ResponseBody::Length(length) => Body::Length(length),
+        ResponseBody::Chunked => Body::Chunked,
+        ResponseBody::UntilClose => Body::UntilClose,
     };
     assert_eq!(body, expected.body, "framing");
     let may_be_kept = !expected.is_http_1_0 && body != Body::UntilClose;

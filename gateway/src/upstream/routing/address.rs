@@ -8,7 +8,8 @@ use std::{
     },
 };
 
-use pingora::{lb::Backend, protocols::l4::socket};
+use pingora::protocols::l4::socket;
+use pingora_load_balancing::Backend;
 
 use crate::{
     config::BackendName,

@@ -8,8 +8,8 @@ use http::{HeaderName, Uri, header, uri::PathAndQuery};
 use pingora::{
     Error, ErrorType,
     http::{RequestHeader, ResponseHeader},
-    lb::health_check::{HealthCheck, HttpHealthCheck},
 };
+use pingora_load_balancing::health_check::{HealthCheck, HttpHealthCheck};
 use tokio::time::timeout;
 
 use super::address::Address;

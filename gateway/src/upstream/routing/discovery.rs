@@ -10,10 +10,8 @@ use std::{
     time::Duration,
 };
 
-use pingora::{
-    lb::{Backend, Extensions},
-    protocols::l4::socket,
-};
+use pingora::protocols::l4::socket;
+use pingora_load_balancing::{Backend, Extensions};
 use tokio::{net::lookup_host, task::JoinSet, time::timeout};
 
 use crate::{

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use pingora::lb::{
+use pingora_load_balancing::{
     Backend,
     selection::{BackendIter, BackendSelection, Consistent},
 };

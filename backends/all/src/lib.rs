@@ -16,7 +16,7 @@ use crate::versions::Versions;
 ///
 /// An endpoint of a version's own cannot be served.
 pub fn router(service: Arc<login::Service>) -> Result<Routes, EndpointsError> {
-    let headers = service.config().headers().clone();
+    let headers = service.config().headers.clone();
     let service = || Arc::clone(&service);
     let versions = Versions::new([
         (login_v1::V1::VERSION, login_v1::router(service())),

@@ -3,13 +3,11 @@
 //! [`Config::load`] reports all problems at once: file, line, key, the value found, the values allowed. `conf/v1.toml`
 //! explains the keys and their defaults; a test reads that file. Each module reads one group of keys.
 
-mod application;
 mod gateway_secret;
-mod lifetimes;
 mod limits;
+mod logins;
 mod provider;
 mod public_url;
-mod timeouts;
 
 use std::{net::SocketAddr, path::Path};
 
@@ -23,14 +21,14 @@ use signpost_kit::{
 use signpost_protocol::header::HeaderNames;
 use signpost_store::StoreSettings;
 
+pub use signpost_kit::config::origin::Origin;
+
 pub use self::{
-    application::{Origin, SingleApplication},
     gateway_secret::{Gateway, GatewaySecret},
-    lifetimes::Lifetimes,
-    limits::{LoginLimits, Polling},
+    limits::{LoginLimits, Timeouts},
+    logins::{Lifetimes, Polling, SingleApplication},
     provider::{ProviderConfig, ProviderKind, ProviderName, Providers},
     public_url::PublicUrl,
-    timeouts::Timeouts,
 };
 
 /// Default of `listen`: v1's address in CONTRACT 10.
@@ -44,22 +42,38 @@ const ORIGIN: &str =
 /// The whole configuration of one process.
 #[derive(Clone, Debug)]
 pub struct Config {
-    headers: HeaderNames,
-    listen: SocketAddr,
-    management: Option<ManagementSettings>,
-    public_url: PublicUrl,
-    store: StoreSettings,
-    gateway: Gateway,
-    threads: usize,
-    application: SingleApplication,
-    lifetimes: Lifetimes,
-    polling: Polling,
-    limits: LoginLimits,
-    timeouts: Timeouts,
-    providers: Providers,
-    shutdown: ShutdownSettings,
-    log: Log,
-    tracing: TracingSettings,
+    /// The convention headers.
+    pub headers: HeaderNames,
+    /// The address to listen on.
+    pub listen: SocketAddr,
+    /// The listener of `/healthz`, `/readyz` and `/metrics` for operators, if there is one.
+    pub management: Option<ManagementSettings>,
+    /// The gateway's origin as browsers see it.
+    pub public_url: PublicUrl,
+    /// The address of the database, and its connection settings.
+    pub store: StoreSettings,
+    /// How requests prove that they come from the gateway.
+    pub gateway: Gateway,
+    /// Threads that serve requests.
+    pub threads: usize,
+    /// The application of single-application mode.
+    pub application: SingleApplication,
+    /// Lifetimes of logins, credentials and events.
+    pub lifetimes: Lifetimes,
+    /// Settings of polling logins.
+    pub polling: Polling,
+    /// Limits on what clients can start.
+    pub limits: LoginLimits,
+    /// Timeouts of requests and connections.
+    pub timeouts: Timeouts,
+    /// The configured providers.
+    pub providers: Providers,
+    /// Timing of a graceful shutdown.
+    pub shutdown: ShutdownSettings,
+    /// Settings of the log.
+    pub log: Log,
+    /// Settings of traces.
+    pub tracing: TracingSettings,
     secret_warnings: Vec<String>,
 }
 
@@ -175,46 +189,16 @@ impl Config {
             .collect()
     }
 
-    /// The convention headers.
-    #[must_use]
-    pub fn headers(&self) -> &HeaderNames {
-        &self.headers
-    }
-
     /// The address to listen on.
     #[must_use]
     pub fn listen(&self) -> SocketAddr {
         self.listen
     }
 
-    /// The listener of `/healthz`, `/readyz` and `/metrics` for operators, if there is one.
-    #[must_use]
-    pub fn management(&self) -> Option<&ManagementSettings> {
-        self.management.as_ref()
-    }
-
-    /// The gateway's origin as browsers see it.
-    #[must_use]
-    pub fn public_url(&self) -> &PublicUrl {
-        &self.public_url
-    }
-
     /// The address of the database, and its connection settings.
     #[must_use]
     pub fn store(&self) -> &StoreSettings {
         &self.store
-    }
-
-    /// How requests prove that they come from the gateway.
-    #[must_use]
-    pub fn gateway(&self) -> &Gateway {
-        &self.gateway
-    }
-
-    /// Timeouts of requests and connections.
-    #[must_use]
-    pub fn timeouts(&self) -> Timeouts {
-        self.timeouts
     }
 
     /// Timing of a graceful shutdown.
@@ -229,46 +213,10 @@ impl Config {
         self.threads
     }
 
-    /// The application of single-application mode.
-    #[must_use]
-    pub fn application(&self) -> &SingleApplication {
-        &self.application
-    }
-
-    /// Lifetimes of logins, credentials and events.
-    #[must_use]
-    pub fn lifetimes(&self) -> &Lifetimes {
-        &self.lifetimes
-    }
-
-    /// Settings of polling logins.
-    #[must_use]
-    pub fn polling(&self) -> &Polling {
-        &self.polling
-    }
-
-    /// Limits on what clients can start.
-    #[must_use]
-    pub fn limits(&self) -> LoginLimits {
-        self.limits
-    }
-
-    /// The configured providers.
-    #[must_use]
-    pub fn providers(&self) -> &Providers {
-        &self.providers
-    }
-
     /// Settings of the log.
     #[must_use]
     pub fn log(&self) -> &Log {
         &self.log
-    }
-
-    /// Settings of traces.
-    #[must_use]
-    pub(crate) fn tracing(&self) -> &TracingSettings {
-        &self.tracing
     }
 }
 

@@ -10,11 +10,12 @@
 mod begin;
 mod browser;
 mod collect;
+mod find;
 mod finish;
 mod outcome;
 pub(crate) mod return_to;
 
-use std::{net::IpAddr, sync::Arc};
+use std::net::IpAddr;
 
 use http::HeaderValue;
 use signpost_kit::clock::Timestamp;
@@ -27,16 +28,7 @@ pub(crate) use self::{
     collect::{CheckedStatus, check, redeem_ticket, redeem_token},
     finish::{BrowserOutcome, Callback, Grant, finish_login},
 };
-use crate::{
-    error::LoginError,
-    records::{
-        accounts::Account,
-        applications::Application,
-        credentials::Credential,
-        logins::{Login, LoginState, Status},
-    },
-    service::Service,
-};
+use crate::records::{accounts::Account, credentials::Credential};
 
 /// What the client receives for a completed login.
 pub(crate) struct LoginResult {
@@ -64,59 +56,4 @@ pub(crate) struct BrowserRequest<'a> {
     pub(crate) client: IpAddr,
     /// The request's headers, with the browser's cookies.
     pub(crate) headers: &'a http::HeaderMap,
-}
-
-impl BrowserRequest<'_> {
-    /// Parses `state`. CONTRACT 5: a state of an unknown version arrives at the default route, which rejects it.
-    fn parse_state(&self) -> Result<LoginState, LoginError> {
-        let state: Option<LoginState> = self.state.parse().ok();
-        state
-            .filter(|state| state.version() == self.version)
-            .ok_or(LoginError::LoginUnknown)
-    }
-
-    /// Whether the request can access logins of this application. An unsigned request can access all.
-    fn can_access(&self, application: AppId) -> bool {
-        self.application.is_none_or(|named| named == application)
-    }
-}
-
-/// Finds the stored login that a browser's request names, and its application.
-async fn find_login(
-    service: &Service,
-    request: &BrowserRequest<'_>,
-) -> Result<(Login, Arc<Application>), LoginError> {
-    let state = request.parse_state()?;
-    let found = service.state.logins.store().find(state.hash()).await?;
-    let is_match = |login: &Login| login.state == state && request.can_access(login.application);
-    let login = found.filter(is_match).ok_or(LoginError::LoginUnknown)?;
-    let application = active_application(service, login.application).await?;
-    Ok((login, application))
-}
-
-/// Returns the application of a login, unless it was deleted or disabled since the login began.
-async fn active_application(
-    service: &Service,
-    application: AppId,
-) -> Result<Arc<Application>, LoginError> {
-    let application = service
-        .application(application)
-        .await?
-        .ok_or(LoginError::LoginUnknown)?;
-    if application.is_active {
-        Ok(application)
-    } else {
-        Err(LoginError::AppDisabled)
-    }
-}
-
-/// Checks that the login is pending, so that the browser can continue it.
-fn ensure_pending(login: &Login, now: Timestamp) -> Result<(), LoginError> {
-    match login.status {
-        Status::Exchanging(_) | Status::Complete(_) | Status::Failed { .. } => {
-            Err(LoginError::LoginUsed)
-        }
-        Status::Pending if now >= login.expires_at => Err(LoginError::LoginExpired),
-        Status::Pending => Ok(()),
-    }
 }

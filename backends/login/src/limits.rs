@@ -7,10 +7,13 @@
 //! | failed redirect logins that are stored | number in total for each `login_ttl` |
 //! | polling logins, which are signed | rate for each application |
 //!
-//! Requests that wait for a login are limited by [`crate::records::logins::Waiters`].
+//! Requests that wait for a login are limited by [`Waiters`].
 //!
 //! Each process counts for itself, in a fixed amount of memory. A flood from some addresses does not affect others. The
 //! counts outlive a reload, also if it changes the limits.
+
+mod held;
+mod waiters;
 
 use std::{
     net::IpAddr,
@@ -25,11 +28,9 @@ use signpost_kit::limits::{
 use signpost_protocol::app::AppId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::{
-    config::LoginLimits,
-    error::LoginError,
-    records::held::{Held, HeldValues},
-};
+use self::held::{Held, HeldValues};
+pub(crate) use self::waiters::{Waiter, Waiters};
+use crate::{config::LoginLimits, error::LoginError};
 
 /// An IPv6 /48 has this many times the rate of a /64.
 const SITE_FACTOR: NonZeroU32 = NonZeroU32::new(4).expect("not zero");

@@ -4,5 +4,4 @@ pub mod accounts;
 pub(crate) mod applications;
 pub(crate) mod credentials;
 pub mod events;
-pub(crate) mod held;
 pub(crate) mod logins;

@@ -16,6 +16,12 @@ pub(crate) const LENGTH: usize = 32;
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub(crate) struct Secret([u8; LENGTH]);
 
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("…")
+    }
+}
+
 impl Secret {
     pub(crate) fn generate() -> Self {
         Self(random())

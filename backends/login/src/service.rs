@@ -60,15 +60,15 @@ impl Service {
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<Self>, reqwest::Error> {
         let state = State::new(stores, clock);
-        let tracer = Tracer::new(config.tracing(), trace::SERVICE, &state.spans, None);
+        let tracer = Tracer::new(&config.tracing, trace::SERVICE, &state.spans, None);
         Ok(Arc::new(Self {
-            limits: Limits::new(config.limits(), config.lifetimes().login, state.instant()),
+            limits: Limits::new(config.limits, config.lifetimes.login, state.instant()),
             providers: ProviderClients::new(
-                config.providers(),
-                config.public_url(),
+                &config.providers,
+                &config.public_url,
                 &state.metrics.providers,
             )?,
-            single: Arc::new(Application::single(config.application())),
+            single: Arc::new(Application::single(&config.application)),
             state: Arc::new(state),
             tracer,
             config,
@@ -80,17 +80,15 @@ impl Service {
     pub fn reloaded(&self, config: Config) -> Arc<Self> {
         let config = config.with_restart_keys_of(&self.config);
         let (before, spans) = (self.tracer.as_deref(), &self.state.spans);
-        let tracer = Tracer::new(config.tracing(), trace::SERVICE, spans, before);
+        let tracer = Tracer::new(&config.tracing, trace::SERVICE, spans, before);
         Arc::new(Self {
-            limits: self
-                .limits
-                .reloaded(config.limits(), config.lifetimes().login),
+            limits: self.limits.reloaded(config.limits, config.lifetimes.login),
             providers: self.providers.reloaded(
-                config.providers(),
-                config.public_url(),
+                &config.providers,
+                &config.public_url,
                 &self.state.metrics.providers,
             ),
-            single: Arc::new(Application::single(config.application())),
+            single: Arc::new(Application::single(&config.application)),
             state: Arc::clone(&self.state),
             tracer,
             config,
@@ -111,7 +109,7 @@ impl Service {
 
     /// The limit on open connections: the configured one, or what the process' open files allow.
     pub(crate) fn connection_limit(&self) -> usize {
-        let wanted = self.config.limits().connections;
+        let wanted = self.config.limits.connections;
         self.state.descriptors.connection_limit(wanted)
     }
 

@@ -1,14 +1,13 @@
-//! Settings of polling logins, and limits on what clients can start.
+//! Limits on what clients can start, and timeouts of their requests and connections.
 
 use std::time::Duration;
 
 use signpost_kit::{
     config::{Invalid, Read, Section},
     limits::Rate,
+    server::listener::HttpTimeouts,
 };
 
-/// Feels immediate to users, and keeps the load of many clients low.
-const INTERVAL_SECONDS: u64 = 2;
 /// Polling logins of one application: the peak of a busy game. Each leaves a row for `login_ttl` and an hour.
 const STARTS_PER_SECOND: u32 = 100;
 const STARTS_BURST: u32 = 1_000;
@@ -20,26 +19,14 @@ const PROVIDER_CALLS: usize = 256;
 /// More than several gateways open to a healthy backend, and few enough for memory and file descriptors. Half of them for
 /// requests that wait are 4,096, an eighth for an application 1,024.
 const CONNECTIONS: usize = 8192;
-
-/// Settings of polling logins.
-#[derive(Clone, Copy, Debug)]
-pub struct Polling {
-    /// Whether the page asks the user to confirm; default true. CONTRACT 8.
-    pub confirm: bool,
-    /// The `interval` that clients should wait between two checks. 1 s to 60 s, default 2 s.
-    pub interval: Duration,
-}
-
-impl Polling {
-    pub(super) fn read(section: &mut Section<'_>) -> Read<Self> {
-        let confirm = section.flag("confirm", true);
-        let interval = section.seconds("interval_seconds", 1..=60, INTERVAL_SECONDS);
-        Ok(Self {
-            confirm: confirm?,
-            interval: interval?,
-        })
-    }
-}
+/// As the gateway's: enough for a head or a form of 64 KiB.
+const HEAD_SECONDS: u64 = 10;
+const BODY_SECONDS: u64 = 10;
+/// Longer than the gateway's idle timeout of 90 s: if the backend closed first, a request sent at that moment would
+/// fail.
+const IDLE_SECONDS: u64 = 120;
+/// Timeout of each write of a response, as the gateway's. Responses are small.
+const SEND_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Limits on what clients can start, for each process. CONTRACT 8.
 #[derive(Clone, Copy, Debug)]
@@ -80,4 +67,30 @@ impl LoginLimits {
 
 fn rate(per_second: Read<u32>, burst: Read<u32>) -> Read<Rate> {
     Rate::new(per_second?, burst?).ok_or(Invalid)
+}
+
+/// Timeouts of requests and connections.
+#[derive(Clone, Copy, Debug)]
+pub struct Timeouts {
+    /// The request head, default 10 s; an idle connection, default 120 s; each write of a response, 60 s.
+    pub connection: HttpTimeouts,
+    /// The request body. Default 10 s.
+    pub body: Duration,
+}
+
+impl Timeouts {
+    pub(super) fn read(section: &mut Section<'_>) -> Read<Self> {
+        let mut seconds = |key, default| section.seconds(key, 1..=3600, default);
+        let head = seconds("head_seconds", HEAD_SECONDS);
+        let body = seconds("body_seconds", BODY_SECONDS);
+        let idle = seconds("idle_seconds", IDLE_SECONDS);
+        Ok(Self {
+            connection: HttpTimeouts {
+                head: head?,
+                idle: idle?,
+                send: SEND_TIMEOUT,
+            },
+            body: body?,
+        })
+    }
 }

@@ -28,38 +28,38 @@ fn problems(text: &str) -> (Vec<String>, String) {
 #[test]
 fn a_provider_is_enough_and_the_defaults_are_the_contracts() {
     let config = parse(&good()).unwrap();
-    assert_eq!(config.headers().app().as_str(), "acme-x-app");
+    assert_eq!(config.headers.app().as_str(), "acme-x-app");
     assert_eq!(
-        config.public_url().callback().as_str(),
+        config.public_url.callback().as_str(),
         "http://127.0.0.1:8080/login"
     );
-    assert_eq!(config.lifetimes().login, Duration::from_secs(600));
-    assert_eq!(config.lifetimes().claim, Duration::from_secs(120));
-    assert_eq!(config.lifetimes().ticket, Duration::from_secs(60));
+    assert_eq!(config.lifetimes.login, Duration::from_secs(600));
+    assert_eq!(config.lifetimes.claim, Duration::from_secs(120));
+    assert_eq!(config.lifetimes.ticket, Duration::from_secs(60));
     assert_eq!(
-        config.lifetimes().credential,
+        config.lifetimes.credential,
         Duration::from_secs(30 * 24 * 3600)
     );
-    assert!(config.polling().confirm);
-    assert_eq!(config.limits().connections, 8192);
-    assert_eq!(config.limits().callbacks, Rate::new(20, 200).unwrap());
-    assert_eq!(config.timeouts().connection.head.as_secs(), 10);
-    assert_eq!(config.timeouts().connection.idle.as_secs(), 120);
-    assert_eq!(config.timeouts().body.as_secs(), 10);
+    assert!(config.polling.confirm);
+    assert_eq!(config.limits.connections, 8192);
+    assert_eq!(config.limits.callbacks, Rate::new(20, 200).unwrap());
+    assert_eq!(config.timeouts.connection.head.as_secs(), 10);
+    assert_eq!(config.timeouts.connection.idle.as_secs(), 120);
+    assert_eq!(config.timeouts.body.as_secs(), 10);
     assert_eq!(config.shutdown(), ShutdownSettings::default());
     assert!(config.log().access);
     assert_eq!(
         config.threads(),
         std::thread::available_parallelism().unwrap().get()
     );
-    let provider = config.providers().iter().next().unwrap();
+    let provider = config.providers.iter().next().unwrap();
     assert_eq!(provider.issuer, "https://provider.example");
     assert_eq!(
         provider.user_url.as_str(),
         "https://provider.example/2.0/user"
     );
     assert!(provider.sends_redirect_uri && !provider.pkce);
-    assert_eq!(config.providers().default_name(), Some(&provider.name));
+    assert_eq!(config.providers.default_name(), Some(&provider.name));
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn a_secret_is_read_from_its_source() {
     let secret = |text: &str| {
         parse(text)
             .unwrap()
-            .providers()
+            .providers
             .iter()
             .next()
             .unwrap()
@@ -202,13 +202,8 @@ fn beyond_loopback_the_gateways_secret_is_required() {
 #[test]
 fn management_is_off_unless_it_has_an_address_that_strangers_cannot_reach() {
     let with = |keys: &str| format!("{}[management]\n{keys}", good());
-    let address = |keys: &str| {
-        parse(&with(keys))
-            .unwrap()
-            .management()
-            .map(|one| one.listen)
-    };
-    assert_eq!(parse(&good()).unwrap().management(), None);
+    let address = |keys: &str| parse(&with(keys)).unwrap().management.map(|one| one.listen);
+    assert_eq!(parse(&good()).unwrap().management, None);
     assert_eq!(address("insecure = true"), None);
     let loopback = "listen = \"127.0.0.1:7021\"\n";
     assert_eq!(address(loopback), Some("127.0.0.1:7021".parse().unwrap()));
@@ -227,7 +222,7 @@ fn management_is_off_unless_it_has_an_address_that_strangers_cannot_reach() {
     }
     let running = parse(&with(loopback)).unwrap();
     let next = parse(&good()).unwrap().with_restart_keys_of(&running);
-    assert_eq!(next.management(), running.management());
+    assert_eq!(next.management, running.management);
 }
 
 #[test]
@@ -363,7 +358,7 @@ fn kinds_of_providers_can_be_configured() {
                 token_path = \"/login/oauth/access_token\"\nuser_path = \"/api/v1/user\"\nid_field = \"id\"\n";
     let text = good().replace("\"bitbucket\"", "\"gitea\"");
     let config = parse(&format!("{text}{kind}")).unwrap();
-    let provider = config.providers().iter().next().unwrap();
+    let provider = config.providers.iter().next().unwrap();
     assert_eq!(
         provider.user_url.as_str(),
         "https://provider.example/api/v1/user"
@@ -386,9 +381,9 @@ fn with_several_providers_none_is_the_default_unless_configured() {
     let other =
         config_text_with_provider("https://provider.example", "").replace("sandbox", "other");
     let two = format!("{}{other}", good());
-    assert!(parse(&two).unwrap().providers().default_name().is_none());
+    assert!(parse(&two).unwrap().providers.default_name().is_none());
     let config = parse(&format!("default_provider = \"other\"\n{two}")).unwrap();
-    assert_eq!(config.providers().default_name().unwrap().as_str(), "other");
+    assert_eq!(config.providers.default_name().unwrap().as_str(), "other");
 }
 
 #[test]
@@ -474,7 +469,7 @@ fn an_unencrypted_provider_on_another_machine_causes_a_warning() {
 #[test]
 fn an_applications_name_has_only_visible_characters() {
     let with_name = |name: &str| parse(&format!("{}\n[application]\nname = \"{name}\"\n", good()));
-    let name = |name| with_name(name).unwrap().application().name.clone();
+    let name = |name| with_name(name).unwrap().application.name.clone();
     assert_eq!(name(" 한국어 가게 (2) "), "한국어 가게 (2)");
     for bad in [" ", "a\\u202Eb", "a\\u0007b", "a\\u2028b", &"x".repeat(101)] {
         assert!(with_name(bad).is_err(), "{bad}");

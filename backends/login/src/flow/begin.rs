@@ -3,15 +3,16 @@
 use signpost_kit::clock::Timestamp;
 use signpost_protocol::version::Version;
 
-use super::ProviderRedirect;
+use super::{ProviderRedirect, return_to::ReturnTo};
 use crate::{
     error::{LoginError, ParamRule},
-    flow::return_to::ReturnTo,
     metrics::providers::LoginMode,
     provider::Provider,
     records::{
         applications::Application,
-        logins::{LoginCookie, LoginToken, NewPollingLogin, SealedRedirect, UserCode, set_sealed},
+        logins::{
+            BrowserCookie, LoginCookie, LoginToken, NewPollingLogin, SealedRedirect, UserCode,
+        },
     },
     service::Service,
 };
@@ -50,7 +51,7 @@ pub(crate) async fn begin_redirect(
         None => None,
     };
     let now = service.now();
-    let expires_at = now.plus(service.config.lifetimes().login);
+    let expires_at = now.plus(service.config.lifetimes.login);
     let seal = service.state.seal().await?;
     let state = seal.issue_state(login_request.version, expires_at);
     let login = SealedRedirect {
@@ -63,13 +64,8 @@ pub(crate) async fn begin_redirect(
     provider.metrics().count_begun(LoginMode::Redirect);
     Ok(ProviderRedirect {
         url: provider.authorize_url(&state, &login.cookie),
-        set_cookie: set_sealed(
-            &state,
-            service.config.public_url(),
-            &sealed,
-            now,
-            expires_at,
-        ),
+        set_cookie: BrowserCookie::of(&state, &service.config.public_url)
+            .set(&sealed, expires_at.seconds_from(now)),
     })
 }
 
@@ -86,7 +82,7 @@ pub(crate) async fn begin_polling(
     let token = LoginToken::generate(login_request.version);
     let user_code = UserCode::generate();
     let now = service.now();
-    let expires_at = now.plus(service.config.lifetimes().login);
+    let expires_at = now.plus(service.config.lifetimes.login);
     let login = NewPollingLogin {
         state: token.state(),
         application: login_request.application.id,
@@ -95,7 +91,7 @@ pub(crate) async fn begin_polling(
         created_at: now,
         expires_at,
     };
-    service.state.logins.store().begin(login).await?;
+    service.state.logins.begin(login).await?;
     provider.metrics().count_begun(LoginMode::Polling);
     Ok(StartedPollingLogin {
         token,

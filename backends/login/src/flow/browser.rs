@@ -4,13 +4,16 @@ use std::sync::Arc;
 
 use http::HeaderValue;
 
-use super::{BrowserRequest, ProviderRedirect, ensure_pending, find_login};
+use super::{
+    BrowserRequest, ProviderRedirect,
+    find::{ensure_pending, find_login, sent_cookie},
+};
 use crate::{
     error::LoginError,
     provider::Provider,
     records::{
         applications::Application,
-        logins::{Login, LoginCookie, Mode, UserCode},
+        logins::{BrowserCookie, Login, LoginCookie, Mode, UserCode},
     },
     service::Service,
 };
@@ -49,7 +52,7 @@ pub(crate) async fn show_page(
     let now = service.now();
     ensure_pending(&login, now)?;
     let provider = configured_provider(service, &login)?;
-    if !service.config.polling().confirm {
+    if !service.config.polling.confirm {
         return redirect_to_provider(service, &login, provider)
             .await
             .map(PageOrRedirect::Redirect);
@@ -61,12 +64,8 @@ pub(crate) async fn show_page(
         provider: provider.config().name.to_string(),
         state: login.state.encode(),
         confirm: cookie.confirm(),
-        set_cookie: cookie.set(
-            &login.state,
-            service.config.public_url(),
-            now,
-            login.expires_at,
-        ),
+        set_cookie: BrowserCookie::of(&login.state, &service.config.public_url)
+            .set(&cookie.encode(), login.expires_at.seconds_from(now)),
     }))
 }
 
@@ -78,7 +77,7 @@ pub(crate) async fn confirm(
 ) -> Result<ProviderRedirect, LoginError> {
     let (login, _) = find_login(service, request).await?;
     ensure_pending(&login, service.now())?;
-    LoginCookie::from_request(request.headers, &login.state, service.config.public_url())
+    sent_cookie(service, request, &login)
         .filter(|cookie| cookie.is_confirmed_by(confirm))
         .ok_or(LoginError::LoginMismatch)?;
     redirect_to_provider(service, &login, configured_provider(service, &login)?).await
@@ -93,23 +92,14 @@ async fn redirect_to_provider(
 ) -> Result<ProviderRedirect, LoginError> {
     let cookie = LoginCookie::generate();
     let now = service.now();
-    let is_bound = service
-        .state
-        .logins
-        .store()
-        .bind(login.state.hash(), &cookie.hash(), now)
-        .await?;
-    if !is_bound {
+    let (store, state) = (&service.state.logins, login.state.hash());
+    if !store.bind(state, &cookie.hash(), now).await? {
         return Err(LoginError::LoginUsed);
     }
     Ok(ProviderRedirect {
         url: provider.authorize_url(&login.state, &cookie),
-        set_cookie: cookie.set(
-            &login.state,
-            service.config.public_url(),
-            now,
-            login.expires_at,
-        ),
+        set_cookie: BrowserCookie::of(&login.state, &service.config.public_url)
+            .set(&cookie.encode(), login.expires_at.seconds_from(now)),
     })
 }
 

@@ -8,11 +8,12 @@ use signpost_protocol::app::AppId;
 use super::{LoginResult, outcome::retry_store};
 use crate::{
     error::LoginError,
+    limits::Waiter,
     records::{
         credentials::{Credential, CredentialClaims, NewCredential, random_credential},
         logins::{
             Completion, FailureReason, Login, LoginToken, Mode, Progress, Redemption, Ticket,
-            TicketCredential, Waiter,
+            TicketCredential,
         },
     },
     service::Service,
@@ -47,8 +48,8 @@ pub(crate) async fn check(
 ) -> Result<Checked, LoginError> {
     let token: LoginToken = token.parse().map_err(|_| LoginError::LoginUnknown)?;
     let subscribe = || {
-        let (logins, connections) = (&service.state.logins, service.connection_limit());
-        logins.subscribe(token.hash(), application, connections)
+        let (waiters, connections) = (&service.state.waiters, service.connection_limit());
+        waiters.subscribe(token.hash(), application, connections)
     };
     let waiter = (!wait.is_zero()).then(subscribe).flatten();
     let mut deadline = tokio::time::Instant::now() + wait;
@@ -109,9 +110,9 @@ pub(crate) async fn redeem_ticket(
     let credential = random_credential();
     let stored = TicketCredential {
         hash: credential.hash(),
-        lifetime: service.config.lifetimes().credential,
+        lifetime: service.config.lifetimes.credential,
     };
-    let (store, ticket) = (service.state.logins.store(), ticket.hash());
+    let (store, ticket) = (&service.state.logins, ticket.hash());
     let redeem = || store.redeem(&ticket, application, stored, service.now());
     match retry_store(redeem).await? {
         Redemption::Redeemed(completion) => {
@@ -139,7 +140,7 @@ async fn find_polling_login(
     token: &LoginToken,
     application: AppId,
 ) -> Result<Login, LoginError> {
-    let found = service.state.logins.store().find(&token.hash()).await?;
+    let found = service.state.logins.find(&token.hash()).await?;
     let is_match = |login: &Login| {
         login.application == application && matches!(login.mode, Mode::Polling { .. })
     };
@@ -174,7 +175,7 @@ fn issue(
     application: AppId,
     credential: Credential,
 ) -> (NewCredential, LoginResult) {
-    let lifetime = service.config.lifetimes().credential;
+    let lifetime = service.config.lifetimes.credential;
     let expires_at = completion.finished_at.plus(lifetime);
     let logged_in = CredentialClaims {
         account: completion.account.clone(),

@@ -3,27 +3,27 @@
 use std::sync::Arc;
 
 use http::HeaderValue;
-use signpost_kit::clock::Timestamp;
+use signpost_store::StoreError;
 use tracing::{Instrument, Span, field};
 use url::Url;
 
 use super::{
-    BrowserRequest, LoginResult, active_application,
+    BrowserRequest, LoginResult,
     collect::issue_random,
-    ensure_pending, find_login,
+    find::{CallbackLogin, ensure_pending, find_callback_login},
     outcome::{fail, retry_store, store_outcome},
+    return_to::{is_allowed, with_error, with_ticket},
 };
 use crate::{
     error::LoginError,
-    flow::return_to::{is_allowed, with_error, with_ticket},
     metrics::providers::{LoginMode, LoginOutcome},
-    provider::ProviderFault,
+    provider::{Provider, ProviderFault},
     records::{
-        accounts::Account,
+        accounts::{Account, Username},
         applications::Application,
         logins::{
-            Claim, ClaimTimeouts, Completion, FailureReason, Login, LoginCookie, LoginSeal,
-            LoginState, Mode, Outcome, Status, Ticket, login_cookie_value,
+            BrowserCookie, ClaimTimeouts, Completion, FailureReason, Login, Mode, Outcome, Status,
+            Ticket,
         },
     },
     service::Service,
@@ -73,21 +73,16 @@ pub(crate) async fn finish_login(
 ) -> Result<CallbackResponse, LoginError> {
     let found = find_callback_login(service, request).await?;
     ensure_return_to_allowed(&found)?;
-    let provider = service.providers.find(&found.login.provider);
-    let is_issuer = |iss: &str| provider.is_some_and(|provider| provider.is_issuer(iss));
-    if !callback.iss.is_none_or(is_issuer) {
-        return Err(LoginError::LoginMismatch);
-    }
-    let admitted = service
-        .limits
-        .count_callback(request.client, service.state.instant());
-    let permit = admitted.await?;
-    let remove_cookie = LoginCookie::remove(&found.login.state, service.config.public_url());
+    ensure_issuer(service, &found.login, callback.iss)?;
+    let now = service.state.instant();
+    let permit = service.limits.count_callback(request.client, now).await?;
+    let cookie = BrowserCookie::of(&found.login.state, &service.config.public_url);
     // In a task of its own: if the browser disconnects, the login must still finish, and a shutdown waits for the task.
     let (own, grant) = (Arc::clone(service), callback.grant.clone());
     let work = async move {
         let _permit = permit;
-        claim_and_finish(&own, found, grant).await
+        let claimed = claim(&own, found).await?;
+        finish_claimed(&own, &claimed, grant).await
     };
     let task = service
         .state
@@ -97,38 +92,8 @@ pub(crate) async fn finish_login(
     };
     Ok(CallbackResponse {
         outcome: task.await.map_err(failed)??,
-        remove_cookie,
+        remove_cookie: cookie.remove(),
     })
-}
-
-/// A login that this callback may finish, and the cookie that proves it.
-struct CallbackLogin {
-    login: Login,
-    source: LoginSource,
-    application: Arc<Application>,
-    cookie: LoginCookie,
-}
-
-/// Where a login was stored before its callback.
-#[derive(Clone, Copy)]
-enum LoginSource {
-    /// The browser's sealed cookie: a redirect login.
-    Cookie,
-    /// The store: a polling login, or a redirect login begun by an older release.
-    Store,
-}
-
-/// Finds the login of a callback: a redirect login in the browser's cookie, a polling login in the store.
-async fn find_callback_login(
-    service: &Service,
-    request: &BrowserRequest<'_>,
-) -> Result<CallbackLogin, LoginError> {
-    let state = request.parse_state()?;
-    let seal = service.state.seal().await?;
-    match seal.expiry_of(&state) {
-        Some(expires_at) => find_redirect_login(service, request, seal, state, expires_at).await,
-        None => find_polling_login(service, request).await,
-    }
 }
 
 /// Checks the origin that the login returns to again: the application may have lost it since the login began.
@@ -141,276 +106,221 @@ fn ensure_return_to_allowed(found: &CallbackLogin) -> Result<(), LoginError> {
     }
 }
 
-async fn find_redirect_login(
-    service: &Service,
-    request: &BrowserRequest<'_>,
-    seal: &LoginSeal,
-    state: LoginState,
-    expires_at: Timestamp,
-) -> Result<CallbackLogin, LoginError> {
-    let value = login_cookie_value(request.headers, &state, service.config.public_url());
-    let has_expired = service.now() >= expires_at;
-    let Some(sealed) = value.and_then(|value| seal.open(&state, value)) else {
-        // The first callback removed the cookie, so a second one finds the login in the store.
-        return Err(
-            match service.state.logins.store().find(state.hash()).await? {
-                Some(_) => LoginError::LoginUsed,
-                None if has_expired => LoginError::LoginExpired,
-                None => LoginError::LoginMismatch,
-            },
-        );
-    };
-    if !request.can_access(sealed.application) {
-        return Err(LoginError::LoginUnknown);
-    }
-    let application = active_application(service, sealed.application).await?;
-    if has_expired {
-        return Err(LoginError::LoginExpired);
-    }
-    let login = Login {
-        state,
-        application: sealed.application,
-        mode: Mode::Redirect {
-            return_to: sealed.return_to,
-        },
-        provider: sealed.provider,
-        cookie: Some(sealed.cookie.hash()),
-        expires_at,
-        status: Status::Pending,
-    };
-    Ok(CallbackLogin {
-        login,
-        source: LoginSource::Cookie,
-        application,
-        cookie: sealed.cookie,
-    })
-}
-
-async fn find_polling_login(
-    service: &Service,
-    request: &BrowserRequest<'_>,
-) -> Result<CallbackLogin, LoginError> {
-    let (login, application) = find_login(service, request).await?;
-    ensure_pending(&login, service.now())?;
-    let public_url = service.config.public_url();
-    let cookie = LoginCookie::from_request(request.headers, &login.state, public_url)
-        .filter(|cookie| login.is_bound_to(cookie))
-        .ok_or(LoginError::LoginMismatch)?;
-    Ok(CallbackLogin {
-        login,
-        source: LoginSource::Store,
-        application,
-        cookie,
-    })
-}
-
-/// Claims the login, then completes or fails it.
-async fn claim_and_finish(
-    service: &Service,
-    found: CallbackLogin,
-    grant: Grant,
-) -> Result<BrowserOutcome, LoginError> {
-    let CallbackLogin {
-        mut login,
-        source,
-        application,
-        cookie,
-    } = found;
-    login.status = Status::Exchanging(claim(service, &login, source, &cookie).await?);
-    let metrics = service.state.metrics.providers.of(&login.provider);
-    let mode = LoginMode::from(&login.mode);
-    let ended = finish(service, login, application, &cookie, grant).await;
-    let outcome = match &ended {
-        Ok(ended) => ended.outcome,
-        Err(error) => error.into(),
-    };
-    metrics.count_finished(mode, outcome);
-    ended.map(|ended| ended.browser)
-}
-
-/// How a claimed login ended.
-struct Ended {
-    browser: BrowserOutcome,
-    outcome: LoginOutcome,
-}
-
-/// Completes or fails a claimed login.
-async fn finish(
-    service: &Service,
-    login: Login,
-    application: Arc<Application>,
-    cookie: &LoginCookie,
-    grant: Grant,
-) -> Result<Ended, LoginError> {
-    match grant {
-        Grant::Code(code) => exchange(service, login, application, code, cookie).await,
-        Grant::Error(error) => {
-            let reason = if error == "access_denied" {
-                FailureReason::AccessDenied
-            } else {
-                FailureReason::ProviderFailed
-            };
-            fail(service, &login, reason).await?;
-            Ok(failure_outcome(&login, reason, LoginError::LoginDenied))
-        }
+fn ensure_issuer(service: &Service, login: &Login, iss: Option<&str>) -> Result<(), LoginError> {
+    let provider = service.providers.find(&login.provider);
+    let is_issuer = |iss: &str| provider.is_some_and(|provider| provider.is_issuer(iss));
+    if iss.is_none_or(is_issuer) {
+        Ok(())
+    } else {
+        Err(LoginError::LoginMismatch)
     }
 }
 
 /// Claims the login for this callback. If another request was first, the error says what happened to the login.
-async fn claim(
-    service: &Service,
-    login: &Login,
-    source: LoginSource,
-    cookie: &LoginCookie,
-) -> Result<Claim, LoginError> {
-    let store = service.state.logins.store();
-    let now = service.now();
-    let timeouts = ClaimTimeouts::for_store(service.config.store());
-    let claim = timeouts.new_claim(now, login.expires_at, service.config.lifetimes().claim);
-    let is_claimed = match source {
-        LoginSource::Cookie => store.claim_redirect(login, claim, now).await?,
-        LoginSource::Store => {
-            let (state, cookie) = (login.state.hash(), cookie.hash());
+async fn claim(service: &Service, mut found: CallbackLogin) -> Result<CallbackLogin, LoginError> {
+    let (store, login, now) = (&service.state.logins, &mut found.login, service.now());
+    let timeouts = ClaimTimeouts::for_store(&service.config.store);
+    let claim = timeouts.new_claim(now, login.expires_at, service.config.lifetimes.claim);
+    let is_claimed = match login.mode {
+        Mode::Redirect { .. } => store.claim_redirect(login, claim, now).await?,
+        Mode::Polling { .. } => {
+            let (state, cookie) = (login.state.hash(), found.cookie.hash());
             store.claim(state, &cookie, claim, now).await?
         }
     };
     if is_claimed {
-        return Ok(claim);
+        login.status = Status::Exchanging(claim);
+        return Ok(found);
     }
-    let now_found = store
-        .find(login.state.hash())
-        .await?
-        .ok_or(LoginError::LoginUnknown)?;
+    let now_found = store.find(login.state.hash()).await?;
+    let now_found = now_found.ok_or(LoginError::LoginUnknown)?;
     ensure_pending(&now_found, service.now())?;
     Err(LoginError::LoginMismatch)
 }
 
-/// Exchanges the code. Also if that fails, the login ends: it is stored as failed.
-async fn exchange(
+/// Completes or fails a claimed login, and counts how it ended.
+async fn finish_claimed(
     service: &Service,
-    login: Login,
-    application: Arc<Application>,
-    code: String,
-    cookie: &LoginCookie,
-) -> Result<Ended, LoginError> {
-    let outcome = try_exchange(service, &login, application, code, cookie).await;
-    if outcome.is_err() {
-        // The store failed, and the code is spent, so the login cannot continue. If the store is available again,
-        // waiting clients learn this now and not when the claim ends. The contract has no reason of its own for this
-        // case. If the login was completed and only the store's response was lost, it stays complete.
-        let _ = fail(service, &login, FailureReason::ProviderFailed).await;
-    }
-    outcome
+    claimed: &CallbackLogin,
+    grant: Grant,
+) -> Result<BrowserOutcome, LoginError> {
+    let login = &claimed.login;
+    let metrics = service.state.metrics.providers.of(&login.provider);
+    let finished = match complete(service, claimed, grant).await {
+        Ok(browser) => Ok((browser, LoginOutcome::SUCCESS)),
+        Err(failure) => store_failure(service, login, failure).await,
+    };
+    let outcome = match &finished {
+        Ok((_, outcome)) => *outcome,
+        Err(error) => error.into(),
+    };
+    metrics.count_finished(LoginMode::from(&login.mode), outcome);
+    finished.map(|(browser, _)| browser)
 }
 
-async fn try_exchange(
+/// Why a claimed login does not complete.
+enum Failure {
+    /// The user denied access, or the provider failed.
+    Login {
+        reason: FailureReason,
+        problem: LoginError,
+    },
+    /// The store failed.
+    Store(LoginError),
+}
+
+impl From<FailureReason> for Failure {
+    fn from(reason: FailureReason) -> Self {
+        Self::Login {
+            reason,
+            problem: reason.into(),
+        }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error.into())
+    }
+}
+
+/// Completes a claimed login: exchanges the code for the user's account, and stores the outcome.
+async fn complete(
     service: &Service,
+    claimed: &CallbackLogin,
+    grant: Grant,
+) -> Result<BrowserOutcome, Failure> {
+    let code = match grant {
+        Grant::Code(code) => code,
+        Grant::Error(error) => {
+            return Err(Failure::Login {
+                reason: match error.as_str() {
+                    "access_denied" => FailureReason::AccessDenied,
+                    _ => FailureReason::ProviderFailed,
+                },
+                problem: LoginError::LoginDenied,
+            });
+        }
+    };
+    let provider = configured_provider(service, &claimed.login)?;
+    let username = identify(service, provider, claimed, code).await?;
+    let (account, created) = find_or_create_account(service, provider, &username).await?;
+    Span::current().record("account.id", account.id.get());
+    let stored = store_completion(service, claimed, account, created).await;
+    stored.map_err(Failure::Store)
+}
+
+fn configured_provider<'a>(
+    service: &'a Service,
     login: &Login,
-    application: Arc<Application>,
-    code: String,
-    cookie: &LoginCookie,
-) -> Result<Ended, LoginError> {
-    match identify(service, login, code, cookie).await? {
-        Ok((account, created)) => {
-            complete(service, login.clone(), application, account, created).await
-        }
-        Err(reason) => {
-            fail(service, login, reason).await?;
-            Ok(failure_outcome(login, reason, reason.into()))
-        }
+) -> Result<&'a Provider, FailureReason> {
+    let provider = service.providers.find(&login.provider);
+    if provider.is_none() {
+        tracing::warn!(provider = %login.provider, "login failed: provider {{provider}} is no longer configured");
     }
+    provider.ok_or(FailureReason::ProviderFailed)
 }
 
+/// Asks the provider which user logged in, but not beyond the end of a shutdown.
 async fn identify(
     service: &Service,
-    login: &Login,
+    provider: &Provider,
+    CallbackLogin { login, cookie, .. }: &CallbackLogin,
     code: String,
-    cookie: &LoginCookie,
-) -> Result<Result<(Account, bool), FailureReason>, LoginError> {
-    let Some(provider) = service.providers.find(&login.provider) else {
-        tracing::warn!(provider = %login.provider, "login failed: provider {{provider}} is no longer configured");
-        return Ok(Err(FailureReason::ProviderFailed));
-    };
+) -> Result<Username, FailureReason> {
     let identified = tokio::select! {
         identified = provider.identify(code, cookie) => identified,
         () = service.state.wait_until_giving_up() => {
             tracing::warn!(provider = %login.provider, "login failed: provider {{provider}} did not answer before the shutdown");
-            return Ok(Err(FailureReason::ProviderTimeout));
+            return Err(FailureReason::ProviderTimeout);
         }
     };
-    match identified {
-        Ok(username) => {
-            let config = provider.config();
-            let now = service.now();
-            let mut tries = 0;
-            let find_or_create = || {
-                tries += 1;
-                let accounts = &service.state.accounts;
-                accounts.find_or_create(&config.name, &config.kind, &username, now)
-            };
-            let (account, created) = retry_store(find_or_create).await?;
-            // An earlier try may have created the account, and only the store's response was lost.
-            let created = created || (tries > 1 && account.created_at == now);
-            Ok(Ok((account, created)))
-        }
-        Err(fault) => {
-            log_fault(login, &fault);
-            Ok(Err(fault.reason()))
-        }
-    }
+    identified.map_err(|fault: ProviderFault| {
+        let cause = std::error::Error::source(&fault).map(field::display);
+        tracing::warn!(provider = %login.provider, %fault, cause, "login failed at provider {{provider}}: {{fault}}");
+        fault.reason()
+    })
 }
 
-fn log_fault(login: &Login, fault: &ProviderFault) {
-    let cause = std::error::Error::source(fault).map(field::display);
-    tracing::warn!(provider = %login.provider, %fault, cause, "login failed at provider {{provider}}: {{fault}}");
-}
-
-async fn complete(
+/// Returns the user's account, and whether this login created it.
+async fn find_or_create_account(
     service: &Service,
-    login: Login,
-    application: Arc<Application>,
+    provider: &Provider,
+    username: &Username,
+) -> Result<(Account, bool), StoreError> {
+    let (config, now) = (provider.config(), service.now());
+    let mut tries = 0;
+    let find_or_create = || {
+        tries += 1;
+        let accounts = &service.state.accounts;
+        accounts.find_or_create(&config.name, &config.kind, username, now)
+    };
+    let (account, created) = retry_store(find_or_create).await?;
+    // An earlier try may have created the account, and only the store's response was lost.
+    let created = created || (tries > 1 && account.created_at == now);
+    Ok((account, created))
+}
+
+/// Stores that the login is complete; the browser gets a ticket, the result or a page.
+async fn store_completion(
+    service: &Service,
+    CallbackLogin {
+        login, application, ..
+    }: &CallbackLogin,
     account: Account,
     created: bool,
-) -> Result<Ended, LoginError> {
-    Span::current().record("account.id", account.id.get());
-    let ticket = match &login.mode {
-        Mode::Redirect { return_to: Some(_) } => Some(Ticket::generate()),
-        Mode::Redirect { return_to: None } | Mode::Polling { .. } => None,
-    };
-    let ticket_until = service.now().plus(service.config.lifetimes().ticket);
-    let stored_ticket = ticket.as_ref().map(|ticket| (ticket.hash(), ticket_until));
-    let outcome = Outcome::Complete {
+) -> Result<BrowserOutcome, LoginError> {
+    let lifetimes = &service.config.lifetimes;
+    let complete = |ticket| Outcome::Complete {
         account: account.id,
         created,
-        ticket: stored_ticket,
+        ticket,
     };
-    let stored = store_outcome(service, &login, outcome).await?;
-    let browser = match (login.mode, ticket) {
-        (
-            Mode::Redirect {
-                return_to: Some(url),
-            },
-            Some(ticket),
-        ) => BrowserOutcome::ReturnTo(with_ticket(url, &ticket)),
-        (Mode::Redirect { .. }, _) => {
+    Ok(match &login.mode {
+        Mode::Redirect {
+            return_to: Some(url),
+        } => {
+            let ticket = Ticket::generate();
+            let until = service.now().plus(lifetimes.ticket);
+            let outcome = complete(Some((ticket.hash(), until)));
+            store_outcome(service, login, outcome).await?;
+            BrowserOutcome::ReturnTo(with_ticket(url.clone(), &ticket))
+        }
+        Mode::Redirect { return_to: None } => {
+            let finished_at = store_outcome(service, login, complete(None)).await?;
             let completion = Completion {
                 account,
                 created,
-                finished_at: stored.at,
-                claimable_until: stored.claimable_until,
+                finished_at,
+                claimable_until: finished_at.plus(lifetimes.claim),
             };
             let issued = issue_random(service, &completion, login.application).await;
             BrowserOutcome::Result(issued?)
         }
-        (Mode::Polling { .. }, _) => BrowserOutcome::Close(application),
-    };
-    Ok(Ended {
-        browser,
-        outcome: LoginOutcome::SUCCESS,
+        Mode::Polling { .. } => {
+            store_outcome(service, login, complete(None)).await?;
+            BrowserOutcome::Close(Arc::clone(application))
+        }
     })
 }
 
-fn failure_outcome(login: &Login, reason: FailureReason, problem: LoginError) -> Ended {
+/// Stores that the login failed; the browser gets the reason or a problem.
+async fn store_failure(
+    service: &Service,
+    login: &Login,
+    failure: Failure,
+) -> Result<(BrowserOutcome, LoginOutcome), LoginError> {
+    let (reason, problem) = match failure {
+        Failure::Login { reason, problem } => (reason, problem),
+        Failure::Store(error) => {
+            // The code is spent, so the login cannot continue. If the store is available again, waiting clients learn
+            // this now and not when the claim ends. The contract has no reason of its own for this case. If the login
+            // was completed and only the store's response was lost, it stays complete.
+            let _ = fail(service, login, FailureReason::ProviderFailed).await;
+            return Err(error);
+        }
+    };
+    fail(service, login, reason).await?;
     let browser = match &login.mode {
         Mode::Redirect {
             return_to: Some(url),
@@ -419,8 +329,5 @@ fn failure_outcome(login: &Login, reason: FailureReason, problem: LoginError) ->
             BrowserOutcome::Problem(problem)
         }
     };
-    Ended {
-        browser,
-        outcome: reason.into(),
-    }
+    Ok((browser, reason.into()))
 }

@@ -17,12 +17,6 @@ const RETRY_TIMEOUT: Duration = Duration::from_secs(2);
 /// Pause between two tries.
 const RETRY_INTERVAL: Duration = Duration::from_millis(400);
 
-/// When an outcome was stored, and until when clients can claim it.
-pub(super) struct StoredOutcome {
-    pub(super) at: Timestamp,
-    pub(super) claimable_until: Timestamp,
-}
-
 /// Stores that the login failed.
 ///
 /// Anyone can begin redirect logins, so the number of failed ones that are stored is limited. Beyond the limit the
@@ -35,13 +29,7 @@ pub(super) async fn fail(
     if matches!(login.mode, Mode::Redirect { .. })
         && !service.limits.count_failure(service.state.instant())
     {
-        let unclaim = || {
-            service
-                .state
-                .logins
-                .store()
-                .unclaim_redirect(login.state.hash())
-        };
+        let unclaim = || service.state.logins.unclaim_redirect(login.state.hash());
         return Ok(retry_store(unclaim).await?);
     }
     store_outcome(service, login, Outcome::Failed(reason))
@@ -49,14 +37,15 @@ pub(super) async fn fail(
         .map(drop)
 }
 
-/// Stores the outcome of the login.
+/// Stores the outcome of the login, and returns when it was stored.
 pub(super) async fn store_outcome(
     service: &Service,
     login: &Login,
     outcome: Outcome,
-) -> Result<StoredOutcome, LoginError> {
-    let claim_ttl = service.config.lifetimes().claim;
-    let timeouts = ClaimTimeouts::for_store(service.config.store());
+) -> Result<Timestamp, LoginError> {
+    let claim_ttl = service.config.lifetimes.claim;
+    let timeouts = ClaimTimeouts::for_store(&service.config.store);
+    let (store, state) = (&service.state.logins, login.state.hash());
     let mut at = service.now();
     let finish = || {
         // Read for each try: with the time of the first, a claim that has ended since would still seem valid.
@@ -66,14 +55,16 @@ pub(super) async fn store_outcome(
             deadline: timeouts.store_deadline(login, at),
             claimable_until: at.plus(claim_ttl),
         };
-        let (state, outcome) = (login.state.hash(), outcome.clone());
-        service.state.logins.finish(state, outcome, times)
+        let stored = store.finish(state, outcome.clone(), times);
+        async {
+            let stored = stored.await;
+            // Also after an error: the outcome may be stored, and only the response lost.
+            service.state.waiters.wake(state);
+            stored
+        }
     };
     if retry_store(finish).await? {
-        Ok(StoredOutcome {
-            at,
-            claimable_until: at.plus(claim_ttl),
-        })
+        Ok(at)
     } else {
         // The claim has ended, or may end before the outcome is stored. `/check` reports the login as failed then.
         Err(LoginError::LoginExpired)

@@ -47,7 +47,7 @@ pub(super) struct RunningManagement {
 ///
 /// The address is in use.
 pub(super) fn bind(service: &Service) -> anyhow::Result<Option<BoundManagement>> {
-    let Some(settings) = service.config().management().cloned() else {
+    let Some(settings) = service.config().management.clone() else {
         return Ok(None);
     };
     let address = settings.listen;

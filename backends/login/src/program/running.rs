@@ -65,7 +65,7 @@ impl Running {
         HttpSettings {
             name: self.name,
             max_connections: service.connection_limit(),
-            timeouts: service.config().timeouts().connection,
+            timeouts: service.config().timeouts.connection,
         }
     }
 
@@ -81,7 +81,7 @@ impl Running {
 
     fn warn_of_descriptors(&self) {
         let service = self.service();
-        let wanted = service.config().limits().connections;
+        let wanted = service.config().limits.connections;
         let possible = service.connection_limit();
         if possible < wanted {
             tracing::warn!(

@@ -50,11 +50,10 @@ async fn sweep(service: &Service) -> Result<Swept, StoreError> {
         let now = state.now();
         let logins = state
             .logins
-            .store()
             .sweep(now.minus(LOGIN_RETENTION), now, BATCH_ROWS)
             .await?;
         let credentials = state.credentials.sweep(now, BATCH_ROWS).await?;
-        let events = match service.config().lifetimes().event {
+        let events = match service.config().lifetimes.event {
             Some(age) => state.events.sweep(now.minus(age), BATCH_ROWS).await?,
             None => 0,
         };

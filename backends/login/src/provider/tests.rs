@@ -44,8 +44,8 @@ impl FakeProvider {
         let config = testing::parse(&text);
         testing::install_tls();
         let config = (
-            config.providers().iter().next().unwrap().clone(),
-            config.public_url().clone(),
+            config.providers.iter().next().unwrap().clone(),
+            config.public_url.clone(),
         );
         Provider::new(
             &config.0,

@@ -94,7 +94,7 @@ mod tests {
 
     fn kind() -> ProviderKind {
         crate::testing::config("")
-            .providers()
+            .providers
             .iter()
             .next()
             .unwrap()

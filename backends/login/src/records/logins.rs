@@ -18,11 +18,9 @@ mod postgres;
 mod rows;
 mod seal;
 mod sqlite;
-mod store_with_waiters;
 mod ticket;
 mod token;
 mod user_code;
-mod waiters;
 
 use std::time::Duration;
 
@@ -32,19 +30,16 @@ use signpost_protocol::app::AppId;
 use signpost_store::StoreError;
 use url::Url;
 
-pub(crate) use self::cookie::{remove_oldest, set_sealed};
 pub(crate) use self::{
     claim::{Claim, ClaimTimeouts},
-    cookie::{CookieHash, LoginCookie, login_cookie_value},
+    cookie::{BrowserCookie, CookieHash, LoginCookie, remove_oldest},
     failure::FailureReason,
     postgres::PostgresLogins,
     seal::{LoginSeal, SealKey, SealedRedirect},
     sqlite::SqliteLogins,
-    store_with_waiters::Logins,
     ticket::{Ticket, TicketHash},
     token::{LoginState, LoginToken, StateHash},
     user_code::UserCode,
-    waiters::{Waiter, Waiters},
 };
 use crate::{
     config::ProviderName,

@@ -18,13 +18,14 @@ use tokio::{
 use tokio_util::task::TaskTracker;
 
 use crate::{
+    limits::Waiters,
     metrics::LoginMetrics,
     records::{
         accounts::{AccountStore, PostgresAccounts, SqliteAccounts},
         applications::{ApplicationStore, Applications, PostgresApplications, SqliteApplications},
         credentials::{CredentialStore, Credentials, PostgresCredentials, SqliteCredentials},
         events::{EventStore, PostgresEvents, SqliteEvents},
-        logins::{LoginSeal, LoginStore, Logins, PostgresLogins, SealKey, SqliteLogins, StateHash},
+        logins::{LoginSeal, LoginStore, PostgresLogins, SealKey, SqliteLogins, StateHash},
     },
 };
 
@@ -84,7 +85,10 @@ pub struct State {
     pub(crate) applications: Applications,
     pub(crate) credentials: Credentials,
     pub(crate) events: Arc<dyn EventStore>,
-    pub(crate) logins: Logins,
+    pub(crate) logins: Arc<dyn LoginStore>,
+    /// The requests that wait for a login. Logins are not cached: after one backend has reported `complete`, no other
+    /// may report `pending`.
+    pub(crate) waiters: Waiters,
     /// Counts spans.
     pub(crate) spans: Arc<SpanCounters>,
     pub(crate) metrics: Arc<LoginMetrics>,
@@ -105,7 +109,8 @@ impl State {
             applications: Applications::new(stores.applications, Arc::clone(&clock)),
             credentials: Credentials::new(stores.credentials, Arc::clone(&clock)),
             events: stores.events,
-            logins: Logins::new(stores.logins),
+            logins: stores.logins,
+            waiters: Waiters::default(),
             spans: Arc::default(),
             metrics: Arc::default(),
             descriptors: Descriptors::raise_limit(),
@@ -135,7 +140,7 @@ impl State {
     pub(crate) async fn seal(&self) -> Result<&LoginSeal, StoreError> {
         let read = async || {
             let key = SealKey::generate();
-            let key = self.logins.store().seal_key(key, self.now()).await?;
+            let key = self.logins.seal_key(key, self.now()).await?;
             Ok(LoginSeal::new(key))
         };
         self.seal.get_or_try_init(read).await
@@ -151,10 +156,10 @@ impl State {
                 key,
             } => {
                 if let Ok(hash) = key[..].try_into() {
-                    self.logins.wake(&StateHash::from_bytes(hash));
+                    self.waiters.wake(&StateHash::from_bytes(hash));
                 }
             }
-            Change::Restored | Change::Everything => self.logins.wake_all(),
+            Change::Restored | Change::Everything => self.waiters.wake_all(),
             Change::Item { .. } | Change::Lost => {}
         }
     }

@@ -37,13 +37,9 @@ pub(crate) async fn begin_polling(
     let begun = flow::begin_polling(service, login_request).await?;
     Ok(Json(PollingLogin {
         token: begun.token.as_str().to_owned(),
-        authorize_url: service
-            .config
-            .public_url()
-            .page(&begun.token.state())
-            .into(),
+        authorize_url: service.config.public_url.page(&begun.token.state()).into(),
         user_code: begun.user_code.to_string(),
         expires_in: begun.expires_at.seconds_from(service.now()),
-        interval: service.config.polling().interval.as_secs(),
+        interval: service.config.polling.interval.as_secs(),
     }))
 }

@@ -29,7 +29,7 @@ pub(super) async fn begin_redirect(
     let return_to = parameters.optional("return_to")?;
     let begun = flow::begin_redirect(&context.service, login_request, return_to).await?;
     let mut response = redirect_to_provider(begun)?;
-    for removal in remove_oldest(headers, context.service.config.public_url()) {
+    for removal in remove_oldest(headers, &context.service.config.public_url) {
         response.headers_mut().append(SET_COOKIE, removal);
     }
     Ok(response)

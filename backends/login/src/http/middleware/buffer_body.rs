@@ -23,7 +23,7 @@ pub(super) async fn buffer_body(
     request: Request,
     next: Next,
 ) -> Response {
-    let limit = context.service.config.timeouts().body;
+    let limit = context.service.config.timeouts.body;
     let (mut head, body) = request.into_parts();
     match tokio::time::timeout(limit, to_bytes(body, MAX_BODY_BYTES)).await {
         Ok(Ok(body)) => {

@@ -32,7 +32,7 @@ pub(super) async fn observe(
 ) -> Response {
     let begun_at = Instant::now();
     let (mut parts, body) = request.into_parts();
-    let info = RequestInfo::from_parts(&parts, context.service.config.headers());
+    let info = RequestInfo::from_parts(&parts, &context.service.config.headers);
     parts.extensions.insert(info.clone());
     let span = tracing::info_span!(
         "request",

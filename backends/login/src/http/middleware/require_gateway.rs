@@ -20,7 +20,7 @@ pub(super) async fn require_gateway(
     request: Request,
     next: Next,
 ) -> Response {
-    let is_trusted = match context.service.config.gateway() {
+    let is_trusted = match &context.service.config.gateway {
         Gateway::Secret(secret) => secret.matches(request.headers().get(X_GATEWAY_SECRET)),
         Gateway::Loopback | Gateway::Absent => true,
     };

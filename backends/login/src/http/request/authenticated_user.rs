@@ -74,14 +74,14 @@ impl FromRequestParts<HandlerContext> for AuthenticatedUser {
         let CallingApplication(application) =
             CallingApplication::from_request_parts(parts, context).await?;
         let service = &context.service;
-        let name = service.config.headers().authorization();
+        let name = service.config.headers.authorization();
         let mut values = parts.headers.get_all(name).into_iter();
         let value = match (values.next(), values.next()) {
             (None, _) => return Err(LoginError::AuthorizationMissing),
             (Some(value), None) => value,
             (Some(_), Some(_)) => {
                 return Err(LoginError::HeaderDuplicated {
-                    name: service.config.headers().spelled(name),
+                    name: service.config.headers.spelled(name),
                 });
             }
         };

@@ -23,7 +23,7 @@ impl FromRequestParts<HandlerContext> for NamedApplication {
         parts: &mut Parts,
         context: &HandlerContext,
     ) -> Result<Self, LoginError> {
-        if matches!(context.service.config.gateway(), Gateway::Absent) {
+        if matches!(context.service.config.gateway, Gateway::Absent) {
             return Ok(Self(None));
         }
         let mut named = parts.headers.get_all(X_GATEWAY_APP_ID).into_iter();
@@ -61,7 +61,7 @@ pub(crate) async fn required_application(
     named: Option<AppId>,
 ) -> Result<Arc<Application>, LoginError> {
     let service = &context.service;
-    let id = match service.config.gateway() {
+    let id = match &service.config.gateway {
         Gateway::Absent => AppId::SINGLE,
         Gateway::Secret(_) | Gateway::Loopback => named.ok_or(LoginError::GatewayRequired)?,
     };

@@ -94,7 +94,7 @@ impl FromRequestParts<HandlerContext> for SignedApplication {
     ) -> Result<Self, LoginError> {
         let ClaimedApplication(application) =
             ClaimedApplication::from_request_parts(parts, context).await?;
-        let is_verified = match context.service.config.gateway() {
+        let is_verified = match &context.service.config.gateway {
             Gateway::Absent => true,
             // The gateway forwards a request with parameters only if its signature is right. A callback, which is
             // unsigned, names no application.
@@ -113,7 +113,7 @@ impl FromRequestParts<HandlerContext> for SignedApplication {
 
 /// Returns the ident that the gateway sends in multi-application mode.
 fn ident(parts: &Parts, context: &HandlerContext) -> Result<Option<AppIdent>, LoginError> {
-    if matches!(context.service.config.gateway(), Gateway::Absent) {
+    if matches!(context.service.config.gateway, Gateway::Absent) {
         return Ok(None);
     }
     let mut idents = parts.headers.get_all(X_GATEWAY_APP).into_iter();

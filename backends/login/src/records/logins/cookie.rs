@@ -5,10 +5,7 @@
 //! from it, so that neither is stored, and only the browser with the cookie can continue. A redirect login's cookie
 //! holds the whole login, sealed (`seal`), with such a random value in it.
 
-use std::fmt;
-
 use http::{HeaderMap, HeaderValue, header::COOKIE};
-use signpost_kit::clock::Timestamp;
 use signpost_protocol::login_cookie::{HOST_PREFIX, ID_BYTES, NAME, is_login_cookie};
 
 use crate::{
@@ -31,12 +28,11 @@ impl CookieHash {
 }
 
 /// A login cookie's value: 256 random bits.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct LoginCookie(Secret);
 
 impl LoginCookie {
     /// Generates a random value.
-    #[must_use]
     pub fn generate() -> Self {
         Self(Secret::generate())
     }
@@ -49,100 +45,77 @@ impl LoginCookie {
         self.0.as_bytes()
     }
 
-    /// Reads the cookie that the browser sent for the polling login of `state`.
-    #[must_use]
-    pub fn from_request(
-        headers: &HeaderMap,
-        state: &LoginState,
-        public_url: &PublicUrl,
-    ) -> Option<Self> {
-        let value = login_cookie_value(headers, state, public_url)?;
+    /// Decodes the value of a polling login's cookie.
+    pub fn decode(value: &str) -> Option<Self> {
         Secret::decode(value).map(Self)
     }
 
+    /// The value of a polling login's cookie.
+    pub fn encode(&self) -> String {
+        self.0.encode()
+    }
+
     /// The hash that is stored.
-    #[must_use]
     pub fn hash(&self) -> CookieHash {
         CookieHash(self.0.sha256())
     }
 
     /// CSRF token of the page's button, derived from the cookie that was set with the page.
-    #[must_use]
     pub fn confirm(&self) -> String {
         self.0.derive("confirm").encode()
     }
 
     /// Whether `confirm` is the CSRF token of this cookie, in constant time.
-    #[must_use]
     pub fn is_confirmed_by(&self, confirm: &str) -> bool {
         is_same(self.confirm().as_bytes(), confirm.as_bytes())
     }
 
     /// PKCE's `code_verifier` (RFC 7636 section 4.1): 43 characters, derived from the cookie.
-    #[must_use]
     pub fn code_verifier(&self) -> String {
         self.0.derive("code_verifier").encode()
     }
-
-    /// The `Set-Cookie` header that stores it in the browser until `expires_at`.
-    #[must_use]
-    pub fn set(
-        &self,
-        state: &LoginState,
-        public_url: &PublicUrl,
-        now: Timestamp,
-        expires_at: Timestamp,
-    ) -> HeaderValue {
-        header(
-            state,
-            public_url,
-            &self.0.encode(),
-            expires_at.seconds_from(now),
-        )
-    }
-
-    /// The `Set-Cookie` header that removes the login's cookie.
-    #[must_use]
-    pub fn remove(state: &LoginState, public_url: &PublicUrl) -> HeaderValue {
-        header(state, public_url, "", 0)
-    }
 }
 
-impl fmt::Debug for LoginCookie {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("LoginCookie(…)")
-    }
+/// The cookie of one login, as a browser stores and sends it.
+pub(crate) struct BrowserCookie {
+    name: String,
+    scope: &'static str,
 }
 
-/// Returns the value of the cookie that the browser sent for the login of `state`.
-///
-/// `None` if there are several cookies of that name: an attacker on a subdomain can set one, and with its path
-/// determine which of them the browser sends first.
-#[must_use]
-pub(crate) fn login_cookie_value<'a>(
-    headers: &'a HeaderMap,
-    state: &LoginState,
-    public_url: &PublicUrl,
-) -> Option<&'a str> {
-    let name = name(state, public_url);
-    let mut values = pairs(headers)
-        .filter(|(given, _)| *given == name)
-        .map(|(_, value)| value);
-    match (values.next(), values.next()) {
-        (value, None) => value,
-        _ => None,
+impl BrowserCookie {
+    /// The cookie of the login of `state`. Its name is derived from the `state`, but does not reveal it, since names of
+    /// cookies may be logged.
+    pub(crate) fn of(state: &LoginState, public_url: &PublicUrl) -> Self {
+        let id = hex::encode(&sha256(state.hash().as_bytes())[..ID_BYTES]);
+        let (prefix, scope) = prefix_and_scope(public_url);
+        let name = format!("{prefix}{NAME}{id}");
+        Self { name, scope }
     }
-}
 
-/// The `Set-Cookie` header that stores a sealed redirect login in the browser until `expires_at`.
-pub(crate) fn set_sealed(
-    state: &LoginState,
-    public_url: &PublicUrl,
-    sealed: &str,
-    now: Timestamp,
-    expires_at: Timestamp,
-) -> HeaderValue {
-    header(state, public_url, sealed, expires_at.seconds_from(now))
+    /// Returns the value that the browser sent.
+    ///
+    /// `None` if there are several cookies of that name: an attacker on a subdomain can set one, and with its path
+    /// determine which of them the browser sends first.
+    pub(crate) fn value<'a>(&self, headers: &'a HeaderMap) -> Option<&'a str> {
+        let mut values = pairs(headers).filter(|(name, _)| *name == self.name);
+        match (values.next(), values.next()) {
+            (Some((_, value)), None) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The `Set-Cookie` header that stores a value in the browser for some seconds.
+    pub(crate) fn set(&self, value: &str, seconds: u64) -> HeaderValue {
+        let Self { name, scope } = self;
+        let cookie = format!("{name}={value}; Max-Age={seconds}; {scope}; HttpOnly; SameSite=Lax");
+        HeaderValue::try_from(cookie)
+            .expect("hex, base64url and our own words are header characters")
+    }
+
+    /// The `Set-Cookie` header that removes the cookie.
+    pub(crate) fn remove(&self) -> HeaderValue {
+        self.set("", 0)
+    }
 }
 
 /// Login cookies in one browser; when a login begins, older ones are removed. Unfinished logins leave up to 3 KB each,
@@ -151,9 +124,8 @@ const MAX_LOGIN_COOKIES: usize = 8;
 
 /// The `Set-Cookie` headers that remove the oldest login cookies of a browser that has too many. Browsers send older
 /// cookies first (RFC 6265 section 5.4).
-#[must_use]
 pub(crate) fn remove_oldest(headers: &HeaderMap, public_url: &PublicUrl) -> Vec<HeaderValue> {
-    let (prefix, _) = name_and_scope(public_url);
+    let (prefix, scope) = prefix_and_scope(public_url);
     let is_ours = |name: &&str| {
         is_login_cookie(name.as_bytes()) && name.starts_with(HOST_PREFIX) != prefix.is_empty()
     };
@@ -162,8 +134,12 @@ pub(crate) fn remove_oldest(headers: &HeaderMap, public_url: &PublicUrl) -> Vec<
         .filter(is_ours)
         .collect();
     let too_many = (names.len() + 1).saturating_sub(MAX_LOGIN_COOKIES);
-    let remove = |name: &&str| set_cookie(name, public_url, "", 0);
-    names[..too_many].iter().map(remove).collect()
+    let cookie = |name: &&str| BrowserCookie {
+        name: (*name).to_owned(),
+        scope,
+    };
+    let oldest = names[..too_many].iter().map(cookie);
+    oldest.map(|cookie| cookie.remove()).collect()
 }
 
 fn pairs(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
@@ -175,16 +151,9 @@ fn pairs(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
         .filter_map(|pair| pair.trim().split_once('='))
 }
 
-/// The cookie's name: derived from the `state`, but does not reveal it, since names of cookies may be logged.
-fn name(state: &LoginState, public_url: &PublicUrl) -> String {
-    let id = hex::encode(&sha256(state.hash().as_bytes())[..ID_BYTES]);
-    let (prefix, _) = name_and_scope(public_url);
-    format!("{prefix}{NAME}{id}")
-}
-
 /// The prefix of a login cookie's name, and its `Path` and `Secure`. Browsers accept the prefix `__Host-` only with
 /// `Secure` and `Path=/`, and not from a subdomain.
-fn name_and_scope(public_url: &PublicUrl) -> (&'static str, &'static str) {
+fn prefix_and_scope(public_url: &PublicUrl) -> (&'static str, &'static str) {
     if public_url.is_https() {
         (HOST_PREFIX, "Path=/; Secure")
     } else {
@@ -192,20 +161,8 @@ fn name_and_scope(public_url: &PublicUrl) -> (&'static str, &'static str) {
     }
 }
 
-fn header(state: &LoginState, public_url: &PublicUrl, value: &str, seconds: u64) -> HeaderValue {
-    set_cookie(&name(state, public_url), public_url, value, seconds)
-}
-
-fn set_cookie(name: &str, public_url: &PublicUrl, value: &str, seconds: u64) -> HeaderValue {
-    let (_, scope) = name_and_scope(public_url);
-    let cookie = format!("{name}={value}; Max-Age={seconds}; {scope}; HttpOnly; SameSite=Lax");
-    HeaderValue::try_from(cookie).expect("hex, base64url and our own words are header characters")
-}
-
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::records::logins::LoginToken;
 
@@ -224,9 +181,17 @@ mod tests {
             .collect()
     }
 
+    fn set(cookie: &LoginCookie, state: &LoginState, public_url: &PublicUrl) -> HeaderValue {
+        BrowserCookie::of(state, public_url).set(&cookie.encode(), 600)
+    }
+
+    fn read(headers: &HeaderMap, state: &LoginState) -> Option<LoginCookie> {
+        let value = BrowserCookie::of(state, &plain()).value(headers)?;
+        LoginCookie::decode(value)
+    }
+
     fn pair(cookie: &LoginCookie, state: &LoginState, public_url: &PublicUrl) -> String {
-        let now = Timestamp::from_millis(0);
-        let set = cookie.set(state, public_url, now, now.plus(Duration::from_secs(600)));
+        let set = set(cookie, state, public_url);
         set.to_str().unwrap().split(';').next().unwrap().to_owned()
     }
 
@@ -237,7 +202,7 @@ mod tests {
             "other=1; {}; more=2",
             pair(&cookie, &state, &plain())
         )]);
-        let back = LoginCookie::from_request(&headers, &state, &plain()).unwrap();
+        let back = read(&headers, &state).unwrap();
         assert!(cookie.hash().is_hash_of(&back));
     }
 
@@ -245,7 +210,7 @@ mod tests {
     fn another_logins_cookie_is_ignored() {
         let cookie = LoginCookie::generate();
         let headers = sent(&[&pair(&cookie, &state(), &plain())]);
-        assert!(LoginCookie::from_request(&headers, &state(), &plain()).is_none());
+        assert!(read(&headers, &state()).is_none());
     }
 
     #[test]
@@ -253,15 +218,14 @@ mod tests {
         let (state, cookie) = (state(), LoginCookie::generate());
         let pair = pair(&cookie, &state, &plain());
         for headers in [sent(&[&pair, &pair]), sent(&[&format!("{pair}; {pair}")])] {
-            assert!(LoginCookie::from_request(&headers, &state, &plain()).is_none());
+            assert!(read(&headers, &state).is_none());
         }
     }
 
     #[test]
     fn the_attributes_depend_on_the_scheme() {
-        let (state, cookie, now) = (state(), LoginCookie::generate(), Timestamp::from_millis(0));
-        let until = now.plus(Duration::from_secs(600));
-        let plain = cookie.set(&state, &plain(), now, until);
+        let (state, cookie) = (state(), LoginCookie::generate());
+        let plain = set(&cookie, &state, &plain());
         let plain = plain.to_str().unwrap();
         assert!(plain.starts_with("login-"), "{plain}");
         assert!(
@@ -269,7 +233,7 @@ mod tests {
             "{plain}"
         );
         let https = "https://login.example".parse().unwrap();
-        let secure = cookie.set(&state, &https, now, until);
+        let secure = set(&cookie, &state, &https);
         let secure = secure.to_str().unwrap();
         assert!(secure.starts_with("__Host-login-"), "{secure}");
         assert!(
@@ -282,7 +246,7 @@ mod tests {
     fn the_state_is_not_in_the_name() {
         let state = state();
         let hash = hex::encode(state.hash().as_bytes());
-        let name = name(&state, &plain());
+        let name = BrowserCookie::of(&state, &plain()).name;
         assert!(!hash.contains(name.strip_prefix("login-").unwrap()));
     }
 

@@ -34,7 +34,7 @@ const TAGGED_BYTES: usize = LENGTH - TAG_BYTES;
 const FORMAT: u8 = 1;
 
 /// The key that seals redirect logins: 256 random bits, in the store.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct SealKey(Secret);
 
 impl SealKey {
@@ -54,12 +54,6 @@ impl SealKey {
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; LENGTH] {
         self.0.as_bytes()
-    }
-}
-
-impl std::fmt::Debug for SealKey {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("SealKey(…)")
     }
 }
 
@@ -187,8 +181,6 @@ impl LoginSeal {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
@@ -279,8 +271,7 @@ mod tests {
         login.provider = "p".repeat(32).parse().unwrap();
         let value = seal.seal(&state, &login);
         let public_url = "https://login.example".parse().unwrap();
-        let until = NOW.plus(Duration::from_secs(3600));
-        let cookie = super::super::cookie::set_sealed(&state, &public_url, &value, NOW, until);
+        let cookie = super::super::BrowserCookie::of(&state, &public_url).set(&value, 3600);
         assert!(cookie.len() < 4096, "{}", cookie.len());
     }
 

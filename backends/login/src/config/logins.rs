@@ -1,9 +1,14 @@
-//! Lifetimes of logins, tickets, credentials and events.
+//! Settings of logins: the single application, polling, and how long everything lives.
 
 use std::time::Duration;
 
-use signpost_kit::config::{Read, Section};
+use signpost_kit::config::{Read, Section, origin::Origin};
+use signpost_protocol::app::shown_name;
 
+/// Limit of a name's length in characters.
+const MAX_NAME_LENGTH: usize = 100;
+/// Feels immediate to users, and keeps the load of many clients low.
+const INTERVAL_SECONDS: u64 = 2;
 /// Default of `login_ttl_seconds`. CONTRACT 8.
 const LOGIN_SECONDS: u64 = 10 * 60;
 /// Default of `claim_ttl_seconds`. CONTRACT 8.
@@ -14,6 +19,50 @@ const TICKET: Duration = Duration::from_secs(60);
 const CREDENTIAL_SECONDS: u64 = 30 * 24 * 60 * 60;
 /// Default of `retention_days`: one full year.
 const EVENT_DAYS: u64 = 366;
+
+/// The application of single-application mode. In multi-application mode, the store has these values.
+#[derive(Clone, Debug)]
+pub struct SingleApplication {
+    /// Its name, shown to users. 1 to 100 visible characters.
+    pub name: String,
+    /// Origins that logins may return to; default none.
+    pub return_to: Vec<Origin>,
+}
+
+impl SingleApplication {
+    pub(super) fn read(section: &mut Section<'_>) -> Read<Self> {
+        let allowed = "1 to 100 visible characters";
+        let name = section.parsed_by("name", "Signpost", allowed, |name| {
+            shown_name(name, MAX_NAME_LENGTH).map(str::to_owned)
+        });
+        let origins = "origins, for example \"https://app.example\"";
+        let return_to = section.list("return_to", &[], origins, |origin| origin.parse().ok());
+        Ok(Self {
+            name: name?,
+            return_to: return_to?,
+        })
+    }
+}
+
+/// Settings of polling logins.
+#[derive(Clone, Copy, Debug)]
+pub struct Polling {
+    /// Whether the page asks the user to confirm; default true. CONTRACT 8.
+    pub confirm: bool,
+    /// The `interval` that clients should wait between two checks. 1 s to 60 s, default 2 s.
+    pub interval: Duration,
+}
+
+impl Polling {
+    pub(super) fn read(section: &mut Section<'_>) -> Read<Self> {
+        let confirm = section.flag("confirm", true);
+        let interval = section.seconds("interval_seconds", 1..=60, INTERVAL_SECONDS);
+        Ok(Self {
+            confirm: confirm?,
+            interval: interval?,
+        })
+    }
+}
 
 /// The lifetimes. CONTRACT 8.
 #[derive(Clone, Copy, Debug)]

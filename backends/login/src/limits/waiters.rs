@@ -6,8 +6,8 @@
 use signpost_protocol::app::AppId;
 use tokio::sync::Notify;
 
-use super::StateHash;
-use crate::records::held::{Held, HeldValues};
+use super::held::{Held, HeldValues};
+use crate::records::logins::StateHash;
 
 /// Requests that wait for one login at a time.
 const MAX_WAITS_OF_LOGIN: usize = 4;
@@ -18,8 +18,8 @@ const APPLICATION_SHARE: usize = 8;
 /// wait.
 const TOTAL_SHARE: usize = 2;
 
-/// The waiting requests: by login, by application, and all of them. Cheap to clone; clones share their contents.
-#[derive(Clone, Default)]
+/// The waiting requests: by login, by application, and all of them.
+#[derive(Default)]
 pub(crate) struct Waiters {
     logins: HeldValues<StateHash, Notify>,
     applications: HeldValues<AppId, ()>,

@@ -1,0 +1,156 @@
+//! Finds the login that a browser's request names by its `state`, and checks that the browser may continue it.
+
+use std::sync::Arc;
+
+use signpost_kit::clock::Timestamp;
+use signpost_protocol::app::AppId;
+
+use super::BrowserRequest;
+use crate::{
+    error::LoginError,
+    records::{
+        applications::Application,
+        logins::{BrowserCookie, Login, LoginCookie, LoginState, Mode, Status},
+    },
+    service::Service,
+};
+
+/// A login that a callback may finish, and the cookie that proves it.
+pub(super) struct CallbackLogin {
+    pub(super) login: Login,
+    pub(super) application: Arc<Application>,
+    pub(super) cookie: LoginCookie,
+}
+
+/// Finds the stored polling login that a request names, and its application.
+pub(super) async fn find_login(
+    service: &Service,
+    request: &BrowserRequest<'_>,
+) -> Result<(Login, Arc<Application>), LoginError> {
+    let state = parse_state(request)?;
+    let found = service.state.logins.find(state.hash()).await?;
+    let is_match = |login: &Login| login.state == state && can_access(request, login.application);
+    let login = found.filter(is_match).ok_or(LoginError::LoginUnknown)?;
+    let application = active_application(service, login.application).await?;
+    Ok((login, application))
+}
+
+/// Finds the login of a callback: a redirect login in the browser's cookie, a polling login in the store.
+pub(super) async fn find_callback_login(
+    service: &Service,
+    request: &BrowserRequest<'_>,
+) -> Result<CallbackLogin, LoginError> {
+    let state = parse_state(request)?;
+    match service.state.seal().await?.expiry_of(&state) {
+        Some(expires_at) => find_redirect_login(service, request, state, expires_at).await,
+        None => find_polling_login(service, request).await,
+    }
+}
+
+async fn find_redirect_login(
+    service: &Service,
+    request: &BrowserRequest<'_>,
+    state: LoginState,
+    expires_at: Timestamp,
+) -> Result<CallbackLogin, LoginError> {
+    let sent = BrowserCookie::of(&state, &service.config.public_url);
+    let has_expired = service.now() >= expires_at;
+    let seal = service.state.seal().await?;
+    let value = sent.value(request.headers);
+    let Some(sealed) = value.and_then(|value| seal.open(&state, value)) else {
+        // The first callback removed the cookie, so a second one finds the login in the store.
+        let stored = service.state.logins.find(state.hash()).await?;
+        return Err(match stored {
+            Some(_) => LoginError::LoginUsed,
+            None if has_expired => LoginError::LoginExpired,
+            None => LoginError::LoginMismatch,
+        });
+    };
+    if !can_access(request, sealed.application) {
+        return Err(LoginError::LoginUnknown);
+    }
+    let application = active_application(service, sealed.application).await?;
+    if has_expired {
+        return Err(LoginError::LoginExpired);
+    }
+    let login = Login {
+        state,
+        application: sealed.application,
+        mode: Mode::Redirect {
+            return_to: sealed.return_to,
+        },
+        provider: sealed.provider,
+        cookie: Some(sealed.cookie.hash()),
+        expires_at,
+        status: Status::Pending,
+    };
+    Ok(CallbackLogin {
+        login,
+        application,
+        cookie: sealed.cookie,
+    })
+}
+
+async fn find_polling_login(
+    service: &Service,
+    request: &BrowserRequest<'_>,
+) -> Result<CallbackLogin, LoginError> {
+    let (login, application) = find_login(service, request).await?;
+    ensure_pending(&login, service.now())?;
+    let cookie = sent_cookie(service, request, &login)
+        .filter(|cookie| login.is_bound_to(cookie))
+        .ok_or(LoginError::LoginMismatch)?;
+    Ok(CallbackLogin {
+        login,
+        application,
+        cookie,
+    })
+}
+
+/// The cookie that the browser sent for a polling login.
+pub(super) fn sent_cookie(
+    service: &Service,
+    request: &BrowserRequest<'_>,
+    login: &Login,
+) -> Option<LoginCookie> {
+    let sent = BrowserCookie::of(&login.state, &service.config.public_url);
+    LoginCookie::decode(sent.value(request.headers)?)
+}
+
+/// Checks that the login is pending, so that the browser can continue it.
+pub(super) fn ensure_pending(login: &Login, now: Timestamp) -> Result<(), LoginError> {
+    match login.status {
+        Status::Exchanging(_) | Status::Complete(_) | Status::Failed { .. } => {
+            Err(LoginError::LoginUsed)
+        }
+        Status::Pending if now >= login.expires_at => Err(LoginError::LoginExpired),
+        Status::Pending => Ok(()),
+    }
+}
+
+/// Parses `state`. CONTRACT 5: a state of an unknown version arrives at the default route, which rejects it.
+fn parse_state(request: &BrowserRequest<'_>) -> Result<LoginState, LoginError> {
+    let state: Option<LoginState> = request.state.parse().ok();
+    state
+        .filter(|state| state.version() == request.version)
+        .ok_or(LoginError::LoginUnknown)
+}
+
+/// Whether the request can access logins of this application. An unsigned request can access all.
+fn can_access(request: &BrowserRequest<'_>, application: AppId) -> bool {
+    request.application.is_none_or(|named| named == application)
+}
+
+/// Returns the application of a login, unless it was deleted or disabled since the login began.
+async fn active_application(
+    service: &Service,
+    application: AppId,
+) -> Result<Arc<Application>, LoginError> {
+    let application = service.application(application).await?;
+    let application = application.ok_or(LoginError::LoginUnknown)?;
+    if application.is_active {
+        Ok(application)
+    } else {
+        Err(LoginError::AppDisabled)
+    }
+}

@@ -27,8 +27,7 @@ const USERNAME: &str = "x-gateway-account-username";
 const TYPE: &str = "x-gateway-account-type";
 
 /// The settings of Postgres with the shortest timeouts, so that an outage is noticed soon.
-const QUICK: &str =
-    "[postgres]\nconnect_seconds = 1\nwait_seconds = 1\nstatement_seconds = 1\npool_size = 5";
+const QUICK: &str = "[postgres]\nwait_seconds = 1\nstatement_seconds = 1\npool_size = 5";
 
 /// Routes of version 1 for each kind of check, with and without the credential.
 fn routes(backend: SocketAddr) -> String {

@@ -351,8 +351,7 @@ async fn the_listener_responds_during_a_graceful_stop() {
 }
 
 /// The shortest timeouts that can be configured.
-const QUICK: &str =
-    "[postgres]\nconnect_seconds = 1\nwait_seconds = 1\nstatement_seconds = 1\npool_size = 5";
+const QUICK: &str = "[postgres]\nwait_seconds = 1\nstatement_seconds = 1\npool_size = 5";
 
 #[tokio::test]
 async fn an_outage_of_the_store_is_seen_and_its_end() {

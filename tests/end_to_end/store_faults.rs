@@ -25,8 +25,7 @@ use sha2::{Digest, Sha256};
 use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
 
 /// The shortest timeouts that can be configured, so that the tests are short.
-const QUICK: &str =
-    "[postgres]\nconnect_seconds = 1\nwait_seconds = 1\nstatement_seconds = 1\npool_size = 5";
+const QUICK: &str = "[postgres]\nwait_seconds = 1\nstatement_seconds = 1\npool_size = 5";
 /// Limit for a response: a pool connection, a statement, and an allowance for two processors that many tests share.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(4);
 /// Limit for a program's recovery, once the store is available again.

@@ -280,7 +280,7 @@ async fn a_strangers_traceparent_is_ignored() {
 }
 
 #[tokio::test]
-async fn a_trusted_proxys_decision_holds_unless_parent_is_off() {
+async fn a_trusted_proxys_decision_holds() {
     let collector = OtlpCollector::start().await;
     let (stack, backend) = recording(&collector, ALL, "").await;
     let unsampled = theirs("00");
@@ -288,18 +288,12 @@ async fn a_trusted_proxys_decision_holds_unless_parent_is_off() {
     let value = format!("traceparent: {}", arrived.value("traceparent").unwrap());
     assert_eq!(value, unsampled, "unchanged");
 
-    // With `parent = false` the share decides: all, then none.
-    stack.configure(Program::Gateway, "[tracing]\nparent = false");
-    assert!(stack.reload(Program::Gateway).status.success());
-    let arrived = pass(&stack, &backend, PROXY, &[&unsampled]).await;
-    let [_, trace, span, flags] = traceparent(&arrived);
-    assert_eq!((&*trace, &*flags), (THEIR_TRACE, "01"));
     stack.configure(Program::Gateway, "[tracing]\nsampled_per_million = 0");
     assert!(stack.reload(Program::Gateway).status.success());
-    let arrived = pass(&stack, &backend, PROXY, &[&theirs("01")]).await;
-    let [_, trace, other_span, flags] = traceparent(&arrived);
-    assert_eq!((&*trace, &*flags), (THEIR_TRACE, "00"));
-    assert_ne!(other_span, THEIR_SPAN);
+    let sampled = theirs("01");
+    let arrived = pass(&stack, &backend, PROXY, &[&sampled]).await;
+    let [_, trace, span, flags] = traceparent(&arrived);
+    assert_eq!((&*trace, &*flags), (THEIR_TRACE, "01"));
 
     let is_there = |spans: &[CollectedSpan]| spans.iter().any(|one| one.id == span);
     collector.spans_when("the sampled request", is_there).await;
@@ -569,12 +563,9 @@ async fn a_backend_ignores_the_traceparent_of_a_caller_without_the_gateways_secr
     let lines = [&*theirs("01"), "Connection: close"];
     direct.send(&request("GET", "/user", &lines, b"")).await;
     assert_eq!(direct.response().await.unwrap().status, 403);
-    // With `parent = false` and its own share, the backend records what the gateway did not decide for.
-    stack.configure(
-        Program::V1,
-        "[tracing]\nparent = false\nsampled_per_million = 1000000",
-    );
-    assert!(stack.reload(Program::V1).status.success());
+    // A request of the gateway comes after it, and is sampled.
+    stack.configure(Program::Gateway, "[tracing]\nsampled_per_million = 1000000");
+    assert!(stack.reload(Program::Gateway).status.success());
     stack
         .client()
         .get("/user")
@@ -584,13 +575,8 @@ async fn a_backend_ignores_the_traceparent_of_a_caller_without_the_gateways_secr
     let spans = collector
         .spans_when("a span", |spans| !spans.is_empty())
         .await;
-    let [request] = &spans[..] else {
-        panic!("{spans:#?}");
-    };
-    assert_eq!(request.service, "signpost-login");
-    assert_ne!(request.trace, THEIR_TRACE);
-    assert_eq!(
-        request.attribute("signpost.problem.code"),
-        Some("authorization_missing")
+    assert!(
+        spans.iter().all(|span| span.trace != THEIR_TRACE),
+        "{spans:#?}"
     );
 }

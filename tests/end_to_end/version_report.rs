@@ -13,7 +13,7 @@ use end_to_end::{
 use serde_json::{Value, json};
 
 /// The shortest timeouts that can be configured, so that an outage is noticed soon.
-const QUICK: &str = "[postgres]\nconnect_seconds = 1\nwait_seconds = 1\nstatement_seconds = 1";
+const QUICK: &str = "[postgres]\nwait_seconds = 1\nstatement_seconds = 1";
 
 /// All requests that the store has.
 const TOTAL: &str = "SELECT CAST(coalesce(sum(requests), 0) AS bigint) FROM usage_counts";

@@ -10,7 +10,7 @@ use std::{
 use axum::extract::Request;
 use signpost_kit::trace::{
     ServiceName, Tracer,
-    context::{TraceContext, TraceId, new_span_id, new_trace_id},
+    context::{TraceContext, new_span_id, new_trace_id},
     recording::Recording,
     span::{Attributes, Kind, Span},
 };
@@ -69,7 +69,8 @@ impl RequestTrace {
         let begun = Instant::now();
         let parent = parent(request);
         let trace_id = parent.map_or_else(new_trace_id, |parent| parent.trace_id);
-        let digits = sampling_digits(parent, trace_id, tracer.follows_parent());
+        let mut digits = [0; 16];
+        hex::encode_to_slice(&trace_id[8..], &mut digits).expect("two digits a byte");
         if !tracer.samples(parent.map(|parent| parent.is_sampled), digits) {
             return None;
         }
@@ -129,19 +130,6 @@ impl Drop for RequestTrace {
         spans.append(&mut state.calls);
         self.recording.finish(spans);
     }
-}
-
-/// The digits that decide if no parent does. A client may have chosen the trace id of a parent that is not followed.
-fn sampling_digits(
-    parent: Option<TraceContext>,
-    trace_id: TraceId,
-    follows_parent: bool,
-) -> [u8; 16] {
-    let is_foreign = parent.is_some() && !follows_parent;
-    let random = if is_foreign { new_trace_id() } else { trace_id };
-    let mut digits = [0; 16];
-    hex::encode_to_slice(&random[8..], &mut digits).expect("two digits a byte");
-    digits
 }
 
 /// The gateway's span for this request, if there is one valid `traceparent`.
@@ -218,21 +206,4 @@ pub(crate) async fn recorded<T, E>(
     span.is_error = result.is_err();
     current.add(span);
     result
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_parent_that_is_not_followed_does_not_choose_the_digits() {
-        let given = "00-0123456789abcdef0000000000000001-0000000000000001-01";
-        let parent = TraceContext::parse(given.as_bytes());
-        let trace_id = parent.unwrap().trace_id;
-        assert_ne!(
-            sampling_digits(parent, trace_id, false),
-            *b"0000000000000001"
-        );
-        assert_eq!(sampling_digits(None, trace_id, false), *b"0000000000000001");
-    }
 }

@@ -43,7 +43,6 @@ pub struct ServiceName {
 #[derive(Debug)]
 pub struct Tracer {
     sampler: Sampler,
-    follows_parent: bool,
     collector: Collector,
     exporter: Exporter,
     counters: Arc<SpanCounters>,
@@ -76,7 +75,6 @@ impl Tracer {
         };
         Some(Arc::new(Self {
             sampler: Sampler::new(settings.sampled_per_million),
-            follows_parent: settings.follows_parent,
             exporter: exporter.inspect_err(failed).ok()?,
             collector,
             counters: Arc::clone(counters),
@@ -87,16 +85,7 @@ impl Tracer {
     /// digits in lower case that no client can choose, as the last ones of a generated trace id.
     #[must_use]
     pub fn samples(&self, parent: Option<bool>, digits: [u8; 16]) -> bool {
-        match parent {
-            Some(decision) if self.follows_parent => decision,
-            _ => self.sampler.samples(digits),
-        }
-    }
-
-    /// Whether the decision of a trusted parent holds.
-    #[must_use]
-    pub fn follows_parent(&self) -> bool {
-        self.follows_parent
+        parent.unwrap_or_else(|| self.sampler.samples(digits))
     }
 
     /// Exports what is queued, for at most [`FLUSH_TIMEOUT`]; blocks meanwhile.

@@ -1,7 +1,5 @@
 //! CORS: which pages of other origins may call the gateway from a browser. CONTRACT 2.
 
-use std::time::Duration;
-
 use http::HeaderName;
 use signpost_kit::config::{Read, Section, Value, origin::Origin};
 
@@ -10,8 +8,6 @@ const ALLOWED_ORIGIN: &str =
 const ALLOWED_HEADER: &str = "the names of headers, for example \"X-Trace\"";
 /// Limit of each list of headers: a browser reads them with every response.
 const MAX_NAMES: usize = 64;
-/// Browsers cache no preflight for longer than a day.
-const MAX_AGE: u64 = 24 * 60 * 60;
 
 /// The settings of CORS; none if no origin is allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,8 +16,6 @@ pub(crate) struct Cors {
     pub origins: AllowedOrigins,
     /// Whether such pages may send cookies, and use answers to requests with cookies. Default: no.
     pub credentials: bool,
-    /// For how long a browser caches the response to a preflight. 0 s to one day, default 600 s.
-    pub max_age: Duration,
     /// Answer headers that pages may read, in addition to Signpost's own.
     pub expose_headers: Vec<HeaderName>,
     /// Request headers that pages may send, in addition to those of the convention and `Content-Type`.
@@ -56,7 +50,6 @@ impl Cors {
     pub(super) fn read(section: &mut Section<'_>) -> Read<Option<Self>> {
         let origins = origins(section);
         let credentials = section.flag("credentials", false);
-        let max_age = section.seconds("max_age_seconds", 0..=MAX_AGE, 600);
         let expose_headers = header_names(section, "expose_headers");
         let allow_headers = header_names(section, "allow_headers");
         let (origins, credentials) = (origins?, credentials?);
@@ -64,11 +57,10 @@ impl Cors {
             let allowed = "false, if origins is \"*\": any page could act as the user";
             return Err(section.problem("credentials", "true", allowed));
         }
-        let (max_age, expose_headers, allow_headers) = (max_age?, expose_headers?, allow_headers?);
+        let (expose_headers, allow_headers) = (expose_headers?, allow_headers?);
         Ok(origins.map(|origins| Self {
             origins,
             credentials,
-            max_age,
             expose_headers,
             allow_headers,
         }))
@@ -217,7 +209,7 @@ mod tests {
         }
         let all = cors("origins = ['*']").unwrap();
         assert_eq!(all.origins, AllowedOrigins::Any);
-        assert_eq!((all.credentials, all.max_age.as_secs()), (false, 600));
+        assert!(!all.credentials);
     }
 
     #[test]
@@ -267,10 +259,6 @@ mod tests {
             ),
             ("origins = '*'", "allowed: a list of"),
             ("origins = [1]", "cors.origins[0]: found a whole number"),
-            (
-                "max_age_seconds = 86401",
-                "cors.max_age_seconds: found 86401",
-            ),
             ("allow_headers = ['*']", "cors.allow_headers: found"),
             ("expose_headers = ['a b']", "cors.expose_headers: found"),
             (

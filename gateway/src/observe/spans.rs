@@ -58,25 +58,12 @@ pub(crate) struct RequestSpans {
     steps: SmallVec<[(Step, Instant, Option<Instant>); 3]>,
 }
 
-/// Whether a request is sampled. `own` is the id that the gateway generated for it: no client can choose that. A trusted
-/// proxy's request that is not sampled against its decision is passed on as such, so that backends do not sample it
-/// either.
-pub(crate) fn samples(tracer: &Tracer, own: &RequestId, admitted: &mut Admitted<'_>) -> bool {
+/// Whether a request is sampled: a trusted proxy decides, or a share of the ids that the gateway generates, since no client
+/// can choose them.
+pub(crate) fn samples(tracer: &Tracer, own: &RequestId, admitted: &Admitted<'_>) -> bool {
     let parent = parent(admitted);
     let digits = own.as_bytes().last_chunk().copied().unwrap_or_default();
-    let is_sampled = tracer.samples(parent.map(|parent| parent.is_sampled), digits);
-    if let Some(parent) = parent
-        && parent.is_sampled
-        && !is_sampled
-    {
-        let context = TraceContext {
-            span_id: new_span_id(),
-            is_sampled: false,
-            ..parent
-        };
-        admitted.traceparent = Some(header(&context));
-    }
-    is_sampled
+    tracer.samples(parent.map(|parent| parent.is_sampled), digits)
 }
 
 impl RequestSpans {

@@ -24,12 +24,14 @@ const EXPOSED: [&str; 4] = [
 /// The prefix of the headers of CORS, which a backend's response loses.
 const PREFIX: &[u8] = b"access-control-";
 
+/// For how long a browser caches the response to a preflight, in seconds.
+const MAX_AGE: &str = "600";
+
 /// Rules for requests of pages of other origins.
 #[derive(Debug)]
 pub(crate) struct CorsRules {
     origins: AllowedOrigins,
     credentials: bool,
-    max_age: String,
     expose_headers: String,
     allow_headers: String,
 }
@@ -63,7 +65,6 @@ impl CorsRules {
         Self {
             origins: cors.origins,
             credentials: cors.credentials,
-            max_age: cors.max_age.as_secs().to_string(),
             expose_headers: exposed.join(", "),
             allow_headers: allowed.join(", "),
         }
@@ -100,7 +101,7 @@ impl CorsRules {
                     "access-control-allow-headers",
                     self.allow_headers.as_bytes(),
                 ),
-                field("access-control-max-age", self.max_age.as_bytes()),
+                field("access-control-max-age", MAX_AGE.as_bytes()),
             ]);
         }
         fields.push(field(
@@ -182,8 +183,6 @@ fn field<'a>(name: &'static str, value: &'a [u8]) -> NameAndValue<'a> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use signpost_protocol::header::HeaderOverrides;
 
     use super::*;
@@ -197,7 +196,6 @@ mod tests {
         let cors = Cors {
             origins,
             credentials,
-            max_age: Duration::from_secs(600),
             expose_headers: vec![HeaderName::from_static("x-more")],
             allow_headers: vec![HeaderName::from_static("x-trace")],
         };

@@ -19,7 +19,7 @@
 //!
 //! An address gets no requests while it is unhealthy or ejected:
 //!
-//! - Unhealthy: after `unhealthy_after` failed health checks in a row, until `healthy_after` pass.
+//! - Unhealthy: after `unhealthy_after` failed health checks in a row, until one passes.
 //! - Ejected: after no connection could be established. After 200 ms, a single request tries it. If that fails, the
 //!   next ejection is twice as long, up to `out_seconds`. A new connection or a passed check ends it. So a short
 //!   failure costs little even at the last available address. If all addresses of a version are ejected, its requests

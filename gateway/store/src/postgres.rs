@@ -214,7 +214,7 @@ fn pool(config: &Config, tls: &MakeRustlsConnect, settings: &PostgresSettings) -
         .max_size(settings.pool_size)
         .runtime(Runtime::Tokio1)
         .wait_timeout(Some(settings.wait))
-        .create_timeout(Some(settings.connect))
+        .create_timeout(Some(settings.wait))
         .post_create(Hook::async_fn(move |client, _| {
             let limits = limits.clone();
             Box::pin(async move {

@@ -29,9 +29,7 @@ impl StoreSettings {
 pub struct PostgresSettings {
     /// Limit on pooled connections per process. The change feed has one more of its own.
     pub pool_size: usize,
-    /// Timeout of connecting.
-    pub connect: Duration,
-    /// Timeout of waiting for a pooled connection, connecting included.
+    /// Timeout of connecting, and of waiting for a pooled connection, connecting included.
     pub wait: Duration,
     /// Timeout of a statement.
     pub statement: Duration,
@@ -42,7 +40,7 @@ pub struct PostgresSettings {
 impl PostgresSettings {
     /// Range of `pool_size`. Postgres' own default is a limit of 100 connections in total.
     pub const POOL_SIZES: RangeInclusive<usize> = 1..=1000;
-    /// Range of the three timeouts, in seconds.
+    /// Range of both timeouts, in seconds.
     pub const SECONDS: RangeInclusive<u64> = 1..=60;
 }
 
@@ -51,7 +49,6 @@ impl Default for PostgresSettings {
     fn default() -> Self {
         Self {
             pool_size: 10,
-            connect: Duration::from_secs(2),
             wait: Duration::from_secs(2),
             statement: Duration::from_secs(3),
             root_certificate: None,

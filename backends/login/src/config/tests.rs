@@ -104,24 +104,6 @@ fn all_problems_are_reported_at_once_by_key() {
 }
 
 #[test]
-fn a_key_of_an_older_release_is_reported_with_its_new_name() {
-    for (old, expected) in [
-        (
-            "worker_threads = 2\n",
-            "v1.toml:1: worker_threads: renamed to threads",
-        ),
-        (
-            "log.level = \"info\"\n",
-            "v1.toml:1: log.level: renamed to log.filter",
-        ),
-    ] {
-        let (keys, message) = problems(&format!("{old}{}", good()));
-        assert_eq!(keys.len(), 1, "{message}");
-        assert_eq!(message, expected);
-    }
-}
-
-#[test]
 fn every_line_names_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("v1.toml");
@@ -326,23 +308,22 @@ fn settings_of_postgres_have_defaults_and_ranges() {
         config.store().postgres.clone()
     };
     let of = |settings: &signpost_store::PostgresSettings| {
-        let times = [settings.connect, settings.wait, settings.statement];
+        let times = [settings.wait, settings.statement];
         (settings.pool_size, times.map(|time| time.as_secs()))
     };
     let default = postgres("");
-    assert_eq!(of(&default), (10, [2, 2, 3]));
+    assert_eq!(of(&default), (10, [2, 3]));
     assert_eq!(default.root_certificate, None);
     let other = postgres(
-        "pool_size = 3\nconnect_seconds = 4\nwait_seconds = 5\nstatement_seconds = 6\nroot_certificate = \"ca.pem\"",
+        "pool_size = 3\nwait_seconds = 5\nstatement_seconds = 6\nroot_certificate = \"ca.pem\"",
     );
-    assert_eq!(of(&other), (3, [4, 5, 6]));
+    assert_eq!(of(&other), (3, [5, 6]));
     assert_eq!(other.root_certificate.as_deref(), Some(Path::new("ca.pem")));
-    let bad = "pool_size = 0\nconnect_seconds = 61\nwait_seconds = 0\nstatement_seconds = \"1\"\n\
+    let bad = "pool_size = 0\nwait_seconds = 0\nstatement_seconds = \"1\"\n\
                password = \"env:NO_SUCH_VARIABLE\"\nuser = \"u\"\n";
     let (mut keys, message) = problems(&format!("{}[postgres]\n{bad}", good()));
     keys.sort();
     let expected = [
-        "postgres.connect_seconds",
         "postgres.password",
         "postgres.pool_size",
         "postgres.statement_seconds",

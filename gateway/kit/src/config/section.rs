@@ -573,14 +573,6 @@ impl<'d> Section<'d> {
         self.report(key, format!("missing; allowed: {allowed}"), true)
     }
 
-    /// Reports a key that an older release had under another name.
-    pub fn renamed(&mut self, old: &str, new: &str) {
-        if self.has(old) {
-            self.document.note_known(&self.path, old);
-            let _ = self.report(old, format!("renamed to {}", self.key(new)), false);
-        }
-    }
-
     fn report(&self, key: &str, text: String, is_missing: bool) -> Invalid {
         let found = self.table.and_then(|table| table.get_key_value(key));
         let line = found.map(|(key, _)| self.document.line(&key.span()));

@@ -94,7 +94,6 @@ impl Log {
     ///
     /// A value is invalid.
     pub fn read(section: &mut Section<'_>) -> Read<Self> {
-        section.renamed("level", "filter");
         let formats = [("human", LogFormat::Human), ("json", LogFormat::Json)];
         let format = section.choice("format", &formats, LogFormat::Human);
         let filter = section.parsed_by(
@@ -246,7 +245,6 @@ fn check_management(
 ///
 /// The number is invalid.
 pub fn threads(root: &mut Section<'_>) -> Read<usize> {
-    root.renamed("worker_threads", "threads");
     let processors = || std::thread::available_parallelism().map_or(1, NonZero::get);
     Ok(match root.number("threads", 0..=1024, 0)? {
         0 => processors(),

@@ -23,7 +23,6 @@ enum Mode {
 const PATHS: &str = "paths, for example \"/login\"";
 
 fn example(root: &mut Section<'_>) -> Read<Example> {
-    root.renamed("length", "size");
     let size = root.number("size", 1..=100_u16, 7);
     let name = root.required("name", "a name");
     let secret = root.secret("secret");
@@ -130,14 +129,6 @@ fn an_unknown_key_is_reported_with_the_nearest_known_one() {
     assert_eq!(
         problems("nane = 'x'"),
         ["a.toml:1: nane: unknown key; did you mean name?"]
-    );
-}
-
-#[test]
-fn a_renamed_key_is_reported_with_its_new_name() {
-    assert_eq!(
-        problems("name = 'x'\nlength = 3"),
-        ["a.toml:2: length: renamed to size"]
     );
 }
 

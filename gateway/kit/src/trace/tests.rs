@@ -29,7 +29,6 @@ fn tracer(listener: &TcpListener, per_million: u32) -> (Arc<Tracer>, Arc<SpanCou
             ca: None,
         }),
         sampled_per_million: per_million,
-        follows_parent: true,
     };
     let tracer = Tracer::new(&settings, SERVICE, &counters, None).unwrap();
     (tracer, counters)
@@ -100,7 +99,6 @@ fn an_exporter_that_cannot_be_built_fails_its_spans_and_the_next_reload_tries_ag
             ca: Some(ca.as_bytes().to_vec()),
         }),
         sampled_per_million: 1_000_000,
-        follows_parent: true,
     };
     let unusable = settings("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
     let counters = Arc::new(SpanCounters::default());

@@ -109,7 +109,6 @@ fn for_a_value_of_a_wrong_type_only_the_type_is_reported() {
     }
     for key in [
         "pool_size",
-        "connect_seconds",
         "wait_seconds",
         "statement_seconds",
         "root_certificate",
@@ -145,12 +144,12 @@ fn the_postgres_settings_are_read_and_validated() {
     assert_eq!(config.store.postgres.pool_size, 10);
     assert_eq!(config.store.postgres.statement.as_secs(), 3);
     let toml = format!(
-        "{SINGLE}[postgres]\npool_size = 3\nconnect_seconds = 4\nwait_seconds = 5\n\
+        "{SINGLE}[postgres]\npool_size = 3\nwait_seconds = 5\n\
          statement_seconds = 6\nroot_certificate = 'ca.pem'\n"
     );
     let postgres = load(&toml).unwrap().store.postgres;
-    let seconds = [postgres.connect, postgres.wait, postgres.statement].map(|time| time.as_secs());
-    assert_eq!((postgres.pool_size, seconds), (3, [4, 5, 6]));
+    let seconds = [postgres.wait, postgres.statement].map(|time| time.as_secs());
+    assert_eq!((postgres.pool_size, seconds), (3, [5, 6]));
     assert_eq!(postgres.root_certificate, Some("ca.pem".into()));
     let report = problems(&format!(
         "{SINGLE}[postgres]\npool_size = 0\nwait_seconds = 61\nroot_certificate = 1\npasword = 'hush'\n"

@@ -70,7 +70,6 @@ fn several_addresses_are_balanced_and_checked() {
         interval: Duration::from_secs(2),
         timeout: Duration::from_secs(1),
         unhealthy_after: 3,
-        healthy_after: 1,
     };
     assert_eq!(found.checks, Some(checks));
 }
@@ -103,7 +102,7 @@ fn every_key_is_read() {
     let found = balancing(
         "backends = ['127.0.0.1:1', '127.0.0.1:2']\nbalance = 'least-connections'\n\
          [versions.v1.health]\npath = '/up?deep=1'\ninterval_seconds = 7\ntimeout_seconds = 3\n\
-         unhealthy_after = 5\nhealthy_after = 4\nout_seconds = 6\n",
+         unhealthy_after = 5\nout_seconds = 6\n",
     );
     assert_eq!(found.balance, Balance::LeastConnections);
     assert_eq!(found.out, Duration::from_secs(6));
@@ -112,7 +111,6 @@ fn every_key_is_read() {
         interval: Duration::from_secs(7),
         timeout: Duration::from_secs(3),
         unhealthy_after: 5,
-        healthy_after: 4,
     };
     assert_eq!(found.checks, Some(checks));
 }
@@ -215,11 +213,6 @@ fn every_problem_is_reported() {
         (
             "backend = 'a:1'\nhealth = { unhealthy_after = 0 }",
             "health.unhealthy_after",
-            "0",
-        ),
-        (
-            "backend = 'a:1'\nhealth = { healthy_after = 0 }",
-            "health.healthy_after",
             "0",
         ),
         (

@@ -5,12 +5,11 @@ use signpost_kit::config::Section;
 use crate::config::version::backend::upstream::{Upstream, may_have_several};
 
 /// Keys that only health checks use.
-const CHECK_KEYS: [&str; 5] = [
+const CHECK_KEYS: [&str; 4] = [
     "path",
     "interval_seconds",
     "timeout_seconds",
     "unhealthy_after",
-    "healthy_after",
 ];
 
 /// The keys of a backend that may turn out to have no effect.

@@ -25,7 +25,6 @@ pub(super) struct Check {
     path: PathAndQuery,
     timeout: Duration,
     unhealthy_after: usize,
-    healthy_after: usize,
 }
 
 impl Check {
@@ -48,7 +47,6 @@ impl Check {
             path: checks.path.clone(),
             timeout: checks.timeout,
             unhealthy_after: checks.unhealthy_after,
-            healthy_after: checks.healthy_after,
         }
     }
 
@@ -63,7 +61,7 @@ impl Check {
         match checked {
             Ok(()) => {
                 address.restore(name);
-                if health.note(true, self.healthy_after) {
+                if health.note(true, 1) {
                     tracing::info!(
                         backend = %name, version = %name.version, backend.addr = %socket,
                         "{{backend}} at {{backend.addr}} passes its checks again"

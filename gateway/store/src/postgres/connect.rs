@@ -25,7 +25,7 @@ pub(super) fn config(address: &PostgresAddress, settings: &PostgresSettings) -> 
     // Several hosts share the timeout, so that the last one is still tried.
     let hosts = u32::try_from(config.get_hosts().len()).unwrap_or(1).max(1);
     config
-        .connect_timeout(settings.connect / hosts)
+        .connect_timeout(settings.wait / hosts)
         .keepalives_idle(KEEPALIVE)
         .keepalives_interval(KEEPALIVE / 2)
         .keepalives_retries(2)
@@ -72,7 +72,7 @@ pub(super) async fn connect(
         client.batch_execute(&limits(settings)).await?;
         Ok((client, notifications))
     };
-    tokio::time::timeout(settings.connect, connecting)
+    tokio::time::timeout(settings.wait, connecting)
         .await
         .map_err(|_| StoreError::Busy)?
 }

@@ -24,7 +24,6 @@ fn server(store: &TestStore) -> PostgresAddress {
 fn settings() -> PostgresSettings {
     PostgresSettings {
         pool_size: 2,
-        connect: Duration::from_secs(1),
         wait: Duration::from_secs(1),
         statement: Duration::from_secs(1),
         root_certificate: None,

@@ -57,6 +57,7 @@ fn every_example_loads_and_shows_the_defaults() {
             "default_provider",
             "gateway_secret",
             "headers.",
+            "listen",
             "log.access_output",
             "management.listen",
             "postgres.password",

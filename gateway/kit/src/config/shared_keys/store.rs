@@ -80,13 +80,11 @@ fn postgres(section: &mut Section<'_>) -> Read<PostgresSettings> {
     let mut seconds = |key, default: std::time::Duration| {
         section.seconds(key, PostgresSettings::SECONDS, default.as_secs())
     };
-    let connect = seconds("connect_seconds", default.connect);
     let wait = seconds("wait_seconds", default.wait);
     let statement = seconds("statement_seconds", default.statement);
     let root_certificate = section.path("root_certificate");
     Ok(PostgresSettings {
         pool_size: pool_size?,
-        connect: connect?,
         wait: wait?,
         statement: statement?,
         root_certificate: root_certificate?,

@@ -1,6 +1,6 @@
 //! `[tracing]`: which requests are sampled, and where their spans are exported to. CONTRACT 10.
 
-use std::{ops::RangeInclusive, time::Duration};
+use std::time::Duration;
 
 use http::HeaderValue;
 use rustls::{
@@ -16,12 +16,10 @@ use crate::{
 
 /// Default of `sampled_per_million`: one request in a hundred.
 const SAMPLED_PER_MILLION: u32 = 10_000;
+/// Timeout of an export.
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// A million: all requests.
 const MILLION: u32 = 1_000_000;
-/// Default of `timeout_seconds`.
-const TIMEOUT_SECONDS: u64 = 5;
-/// Allowed values of `timeout_seconds`.
-const TIMEOUTS: RangeInclusive<u64> = 1..=60;
 
 /// Settings of traces.
 #[derive(Clone, Debug)]
@@ -30,8 +28,6 @@ pub struct TracingSettings {
     pub collector: Option<Collector>,
     /// How many of a million requests are sampled, if no parent decides.
     pub sampled_per_million: u32,
-    /// Whether the decision of a trusted parent holds.
-    pub follows_parent: bool,
 }
 
 /// A collector that speaks OTLP over HTTP.
@@ -53,7 +49,6 @@ impl PartialEq for Collector {
         let authorization =
             |one: &Self| one.authorization.as_ref().map(|it| it.expose().to_owned());
         self.endpoint == other.endpoint
-            && self.timeout == other.timeout
             && self.ca == other.ca
             && authorization(self) == authorization(other)
     }
@@ -72,21 +67,18 @@ impl TracingSettings {
             endpoint,
         );
         let per_million = section.number("sampled_per_million", 0..=MILLION, SAMPLED_PER_MILLION);
-        let follows_parent = section.flag("parent", true);
-        let timeout = section.seconds("timeout_seconds", TIMEOUTS, TIMEOUT_SECONDS);
         let authorization = authorization(section);
         let ca = authorities(section);
-        let (timeout, authorization, ca) = (timeout?, authorization?, ca?);
+        let (authorization, ca) = (authorization?, ca?);
         let collector = endpoint?.map(|endpoint| Collector {
             endpoint,
-            timeout,
+            timeout: TIMEOUT,
             authorization,
             ca,
         });
         Ok(Self {
             collector,
             sampled_per_million: per_million?,
-            follows_parent: follows_parent?,
         })
     }
 
@@ -178,7 +170,6 @@ mod tests {
         let settings = read("").unwrap().config;
         assert!(settings.collector.is_none());
         assert_eq!(settings.sampled_per_million, 10_000);
-        assert!(settings.follows_parent);
     }
 
     #[test]
@@ -186,7 +177,6 @@ mod tests {
         let good = read("[tracing]\nendpoint = 'https://c.example/v1/traces'").unwrap();
         let collector = good.config.collector.unwrap();
         assert_eq!(collector.endpoint.as_str(), "https://c.example/v1/traces");
-        assert_eq!(collector.timeout, Duration::from_secs(5));
         for bad in [
             "http://user:hush@c.example/v1/traces",
             "http://hush@c.example/v1/traces",

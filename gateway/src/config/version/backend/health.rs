@@ -19,8 +19,6 @@ pub(crate) struct HealthChecks {
     pub timeout: Duration,
     /// Consecutive failed checks that make an address unhealthy. 1 to 100, default 3.
     pub unhealthy_after: usize,
-    /// Consecutive successful checks that make it healthy again. 1 to 100, default 1.
-    pub healthy_after: usize,
 }
 
 impl HealthChecks {
@@ -31,13 +29,11 @@ impl HealthChecks {
         let interval = section.seconds("interval_seconds", 1..=3600, 2);
         let timeout = section.seconds("timeout_seconds", 1..=60, 1);
         let unhealthy_after = section.number("unhealthy_after", 1..=100, 3);
-        let healthy_after = section.number("healthy_after", 1..=100, 1);
         let checks = Self {
             path: path?,
             interval: interval?,
             timeout: timeout?,
             unhealthy_after: unhealthy_after?,
-            healthy_after: healthy_after?,
         };
         Ok(is_active?.then_some(checks))
     }

@@ -406,7 +406,7 @@ fn threads(stack: &mut Stack) -> Vec<String> {
 async fn a_stalled_collector_holds_up_no_request_and_the_rest_is_dropped() {
     let collector = OtlpCollector::start().await;
     collector.reply(Reply::Never);
-    let (mut stack, _backend) = recording(&collector, ALL, "timeout_seconds = 60").await;
+    let (mut stack, _backend) = recording(&collector, ALL, "").await;
     let mut connection = stack.raw().await;
     let requests = MAX_QUEUED + 500;
     for _ in 0..requests {

@@ -5,7 +5,6 @@ mod canaries;
 mod life_cycle;
 mod routes;
 mod served;
-mod unused_keys;
 
 use std::{net::SocketAddr, sync::Arc};
 

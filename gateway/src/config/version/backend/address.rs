@@ -9,7 +9,7 @@ use std::{
 
 use signpost_kit::config::{Invalid, Read, Section, Value};
 
-use crate::tls::backend::TlsPeer;
+use crate::tls::backend::{Endpoint, TlsPeer};
 
 const ALLOWED: &str = "an IP address and port, or a host name and port, for example \"127.0.0.1:7001\", \
                        \"login:7001\" or, with TLS, \"https://login:7443\"";
@@ -28,6 +28,19 @@ pub(crate) struct BackendAddress {
     pub weight: u16,
     /// TLS; `None` for plain HTTP.
     pub tls: Option<Arc<TlsPeer>>,
+}
+
+impl BackendAddress {
+    /// Its endpoint; `None` if it is a name, which can have several.
+    pub(super) fn endpoint(&self) -> Option<Endpoint> {
+        match self.host_port {
+            HostPort::Address(address) => Some(Endpoint {
+                address,
+                tls: self.tls.clone(),
+            }),
+            HostPort::Name(..) => None,
+        }
+    }
 }
 
 /// An address as the file has it.

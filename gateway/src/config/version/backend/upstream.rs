@@ -9,8 +9,15 @@ use super::{
     health::HealthChecks,
     tls::with_tls,
 };
-use crate::config::version::unused_keys::UnusedKeys;
 use crate::tls::backend::Endpoint;
+
+/// Keys that only health checks use.
+const CHECK_KEYS: [&str; 4] = [
+    "path",
+    "interval_seconds",
+    "timeout_seconds",
+    "unhealthy_after",
+];
 
 /// Default of `health.out_seconds`, the longest ejection after a failed connect. Then a request tests the address, and
 /// may have to wait for the connect timeout.
@@ -68,7 +75,6 @@ impl Upstream {
         default_checks: DefaultChecks,
         warnings: &mut Vec<String>,
     ) -> Read<Self> {
-        let mut keys = UnusedKeys::new(section);
         let addresses = addresses(section, own);
         let addresses = with_tls(section, addresses);
         let modes = [
@@ -84,35 +90,48 @@ impl Upstream {
                 .as_ref()
                 .is_ok_and(|addresses| may_have_several(addresses));
         let health = section.section("health", |health| {
-            keys.record_health(health);
+            let has_out = health.has("out_seconds");
+            let has_check_keys = CHECK_KEYS.into_iter().any(|key| health.has(key));
             let out = health.seconds("out_seconds", 1..=3600, DEFAULT_OUT_SECONDS);
             let checks = HealthChecks::read(health, is_wanted);
-            Ok((out?, checks?))
+            Ok((out?, checks?, has_out, has_check_keys))
         });
-        let (addresses, balance, (out, checks)) = (addresses?, balance?, health?);
-        let upstream = match (&*addresses, &checks) {
+        let (addresses, balance) = (addresses?, balance?);
+        let (out, checks, has_out, has_check_keys) = health?;
+        let fixed = match &*addresses {
+            [address] if checks.is_none() => address.endpoint(),
+            _ => None,
+        };
+        let is_one = !may_have_several(&addresses);
+        let unused = [
             (
-                [
-                    BackendAddress {
-                        host_port: HostPort::Address(address),
-                        tls,
-                        ..
-                    },
-                ],
-                None,
-            ) => Self::Fixed(Endpoint {
-                address: *address,
-                tls: tls.clone(),
-            }),
-            _ => Self::Balanced(Balancing {
+                is_one && section.has("balance"),
+                "balance",
+                "there is one address",
+            ),
+            (
+                is_one && has_out,
+                "health.out_seconds",
+                "there is one address, which is always tried",
+            ),
+            (
+                checks.is_none() && has_check_keys,
+                "health",
+                "health checks are off (active = false)",
+            ),
+        ];
+        let unused = unused.into_iter().filter(|(is_unused, ..)| *is_unused);
+        let table = section.table_path();
+        warnings.extend(unused.map(|(_, key, why)| format!("{table}.{key} has no effect: {why}")));
+        Ok(fixed.map_or(
+            Self::Balanced(Balancing {
                 addresses,
                 balance,
                 checks,
                 out,
             }),
-        };
-        warnings.extend(keys.warnings(&upstream));
-        Ok(upstream)
+            Self::Fixed,
+        ))
     }
 
     /// The endpoint of an [`Upstream::Fixed`].
@@ -171,7 +190,7 @@ impl Upstream {
 }
 
 /// Whether the backend may have several addresses: a name may resolve to several at any time.
-pub(crate) fn may_have_several(addresses: &[BackendAddress]) -> bool {
+fn may_have_several(addresses: &[BackendAddress]) -> bool {
     addresses.len() > 1
         || addresses
             .iter()

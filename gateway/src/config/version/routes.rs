@@ -5,8 +5,10 @@ use std::net::SocketAddr;
 use signpost_kit::config::{Read, Section};
 
 use super::backend::AccountRules;
-use crate::config::sign::path;
-use crate::config::version::backend::upstream::{DefaultChecks, Upstream};
+use crate::config::{
+    sign::path,
+    version::backend::upstream::{DefaultChecks, Upstream},
+};
 
 /// Limit of `[[versions.NAME.routes]]`: each request of the version is compared with all of them.
 const MAX_ROUTES: usize = 256;

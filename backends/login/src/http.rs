@@ -1,10 +1,34 @@
-//! HTTP: routes, layers, handlers, and what a version's own endpoints are made of.
+//! The service over HTTP: routes, layers and handlers.
 
-pub(crate) mod endpoints;
 mod handlers;
 mod middleware;
-pub(crate) mod pages;
+mod pages;
 pub mod request;
-pub(crate) mod router;
-pub(crate) mod routes;
-pub(crate) mod views;
+mod router;
+mod version;
+
+use std::sync::Arc;
+
+use axum::extract::FromRef;
+use signpost_protocol::version::Version;
+
+pub use self::{
+    router::{Routes, router},
+    version::{Endpoints, EndpointsError, Views},
+};
+use crate::service::Service;
+
+/// The shared state of handlers: the service, and the version that the router serves.
+///
+/// Extractors read it ([`request`]). A version's own handler gets the service as `State<Arc<Service>>`.
+#[derive(Clone)]
+pub struct HandlerContext {
+    pub(crate) service: Arc<Service>,
+    pub(crate) version: Version,
+}
+
+impl FromRef<HandlerContext> for Arc<Service> {
+    fn from_ref(context: &HandlerContext) -> Self {
+        Self::clone(&context.service)
+    }
+}

@@ -2,16 +2,20 @@
 //!
 //! | module | subject |
 //! | --- | --- |
-//! | [`program`] | the `main` of every version: arguments, log, server, reload, shutdown |
-//! | `http` | routes, layers, handlers, and what a version's own endpoints are made of |
-//! | `flow` | the login flow without HTTP |
+//! | `secret` | 256-bit secrets: the base of tokens, tickets, cookies and credentials |
+//! | `trace` | the spans of sampled requests |
+//! | [`config`] | the configuration, parsed |
+//! | `records` | what the store holds: logins, accounts, credentials, events, applications |
+//! | `error` | all errors, and their problem codes |
+//! | `limits` | limits on what clients can start, and on requests that wait |
+//! | `metrics` | what is counted |
 //! | `provider` | calls to providers |
 //! | `service` | a snapshot: one configuration, providers and limits; `service::state` outlives it: stores, caches, shutdown |
-//! | `records` | what the store holds: logins, accounts, credentials, events, applications |
-//! | [`config`] | the configuration, parsed |
-//! | `limits` | limits on what clients can start |
-//! | `metrics`, `trace` | what is counted; the spans of sampled requests |
-//! | `error` | all errors, and their problem codes |
+//! | `flow` | the login flow without HTTP |
+//! | `http` | routes, layers, handlers, and what a version's own endpoints are made of |
+//! | [`program`] | the `main` of every version: arguments, log, server, reload, shutdown |
+//!
+//! Each imports only those above it; `gateway/tests/structure.rs` checks that.
 //!
 //! Each version is a small crate: its views, its own endpoints if it has any, and a `main` that calls [`program::run`].
 //!
@@ -111,16 +115,10 @@ pub use signpost_protocol::{
 
 pub use self::{
     error::{LoginError, ParamRule, problem},
-    http::{
-        endpoints::{Endpoints, EndpointsError},
-        request,
-        router::router,
-        routes::Routes,
-        views::Views,
-    },
+    http::{Endpoints, EndpointsError, HandlerContext, Routes, Views, request, router},
     records::{
         accounts::{self, Account},
         events,
     },
-    service::{HandlerContext, Service},
+    service::Service,
 };

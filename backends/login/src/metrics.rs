@@ -6,18 +6,16 @@
 //! | [`providers`] | logins and calls, by provider |
 //! | [`checks`] | clients whose `/check` waits |
 //! | [`families`] | all of it as metrics, at a scrape |
-//! | [`caches`] | the caches of the store, as metrics |
 //!
 //! Labels are names of versions, of their routes and of configured providers, and words of fixed lists. Nothing that a
 //! client sends becomes one.
 
-mod caches;
 pub(crate) mod checks;
 mod families;
 pub(crate) mod providers;
 pub(crate) mod requests;
 
-pub(crate) use self::{caches::CacheMetrics, families::LoginFamilies};
+pub(crate) use self::families::LoginFamilies;
 use self::{checks::WaitingChecks, providers::Providers, requests::Requests};
 
 /// The counters of a process.

@@ -24,7 +24,7 @@ use self::{
 };
 use crate::{
     config::Config,
-    http::{endpoints::EndpointsError, routes::Routes},
+    http::{EndpointsError, Routes},
     service::{Service, Stores},
 };
 

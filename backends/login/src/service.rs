@@ -10,21 +10,12 @@ use signpost_kit::{
     clock::{Clock, Timestamp},
     trace::Tracer,
 };
-use signpost_protocol::{app::AppId, version::Version};
-use signpost_store::StoreError;
+use signpost_protocol::app::AppId;
 
-pub(crate) use crate::service::state::{State, Stores};
+pub(crate) use self::state::{CacheMetrics, State, Stores};
 use crate::{
-    config::Config,
-    error::LoginError,
-    http::request::AuthenticatedUser,
-    limits::Limits,
-    provider::ProviderClients,
-    records::{
-        applications::Application,
-        events::{EventCursor, EventPage, EventQuery},
-    },
-    trace,
+    config::Config, error::LoginError, limits::Limits, provider::ProviderClients,
+    records::applications::Application, trace,
 };
 
 /// The login service under one configuration, for all versions that it serves.
@@ -37,15 +28,6 @@ pub struct Service {
     pub(crate) tracer: Option<Arc<Tracer>>,
     /// The application of single-application mode.
     single: Arc<Application>,
-}
-
-/// The shared state of handlers: the service, and the version that the router serves.
-///
-/// Extractors read it ([`crate::http::request`]). A version's own handler gets the service as `State<Arc<Service>>`.
-#[derive(Clone)]
-pub struct HandlerContext {
-    pub(crate) service: Arc<Service>,
-    pub(crate) version: Version,
 }
 
 impl Service {
@@ -126,36 +108,23 @@ impl Service {
         self.state.now()
     }
 
-    /// Returns a page of the events that the user's application has reported about the user, the newest first.
-    ///
-    /// `before` is [`EventPage::next`] of the page before, `limit` at most [`EventPage::MAX_EVENTS`].
+    /// Returns the application with this id: the configured one for id 0, all others from the store.
     ///
     /// # Errors
     ///
-    /// The store is unavailable.
-    pub async fn events_of(
-        &self,
-        user: &AuthenticatedUser,
-        before: Option<EventCursor>,
-        limit: u64,
-    ) -> Result<EventPage, LoginError> {
-        let query = EventQuery {
-            account: user.account().id,
-            application: user.application(),
-            before,
-            limit,
-        };
-        Ok(EventPage::read(&*self.state.events, query).await?)
-    }
-
-    /// Returns the application with this id: the configured one for id 0, all others from the store.
-    pub(crate) async fn application(
+    /// [`LoginError::AppDisabled`], or the store is unavailable.
+    pub(crate) async fn active_application(
         &self,
         id: AppId,
-    ) -> Result<Option<Arc<Application>>, Arc<StoreError>> {
-        if id == AppId::SINGLE {
-            return Ok(Some(Arc::clone(&self.single)));
+    ) -> Result<Option<Arc<Application>>, LoginError> {
+        let application = if id == AppId::SINGLE {
+            Some(Arc::clone(&self.single))
+        } else {
+            self.state.applications.find(id).await?
+        };
+        match application {
+            Some(application) if !application.is_active => Err(LoginError::AppDisabled),
+            application => Ok(application),
         }
-        self.state.applications.find(id).await
     }
 }

@@ -7,19 +7,17 @@ use std::{
     time::Instant,
 };
 
-use axum::extract::Request;
-use signpost_kit::trace::{
-    ServiceName, Tracer,
-    context::{TraceContext, new_span_id, new_trace_id},
-    recording::Recording,
-    span::{Attributes, Kind, Span},
+use http::HeaderMap;
+use signpost_kit::{
+    clock::Clock,
+    trace::{
+        ServiceName, Tracer,
+        context::{TraceContext, new_span_id, new_trace_id},
+        recording::Recording,
+        span::{Attributes, Kind, Span},
+    },
 };
-use signpost_protocol::{
-    header::{TRACEPARENT, X_GATEWAY_APP, X_GATEWAY_VERSION_SOURCE},
-    log_text,
-};
-
-use crate::{http::request::RequestInfo, service::HandlerContext};
+use signpost_protocol::header::TRACEPARENT;
 
 /// The login service, in its spans.
 pub(crate) const SERVICE: ServiceName = ServiceName {
@@ -63,11 +61,12 @@ impl RequestTrace {
     /// Begins the trace of a request that has passed the check of the gateway's secret; `None` if it is not sampled.
     pub(crate) fn begin(
         tracer: &Arc<Tracer>,
-        request: &Request,
-        context: &HandlerContext,
+        headers: &HeaderMap,
+        clock: &dyn Clock,
+        attributes: impl FnOnce() -> Attributes,
     ) -> Option<Arc<Self>> {
         let begun = Instant::now();
-        let parent = parent(request);
+        let parent = parent(headers);
         let trace_id = parent.map_or_else(new_trace_id, |parent| parent.trace_id);
         let mut digits = [0; 16];
         hex::encode_to_slice(&trace_id[8..], &mut digits).expect("two digits a byte");
@@ -75,13 +74,12 @@ impl RequestTrace {
             return None;
         }
         let parent = parent.map(|parent| parent.span_id);
-        let clock = context.service.state.clock();
         let recording = Recording::begin(Arc::clone(tracer), trace_id, parent, clock);
         Some(Arc::new(Self {
             recording,
             begun,
             state: Mutex::new(State {
-                attributes: attributes(request, context),
+                attributes: attributes(),
                 is_error: false,
                 ended: None,
                 calls: Vec::new(),
@@ -133,31 +131,10 @@ impl Drop for RequestTrace {
 }
 
 /// The gateway's span for this request, if there is one valid `traceparent`.
-fn parent(request: &Request) -> Option<TraceContext> {
-    let mut given = request.headers().get_all(TRACEPARENT).iter();
+fn parent(headers: &HeaderMap) -> Option<TraceContext> {
+    let mut given = headers.get_all(TRACEPARENT).iter();
     let only = given.next().filter(|_| given.next().is_none())?;
     TraceContext::parse(only.as_bytes())
-}
-
-fn attributes(request: &Request, context: &HandlerContext) -> Attributes {
-    let mut attributes = Attributes::with_capacity(8);
-    let method = log_text::method(request.method().as_str()).into_owned();
-    attributes.text("http.request.method", method);
-    let path = log_text::path(request.uri().path()).into_owned();
-    attributes.text("url.path", path);
-    attributes.text("signpost.version", context.version.as_str().to_owned());
-    if let Some(info) = request.extensions().get::<RequestInfo>() {
-        attributes.text("signpost.request.id", info.id.as_str().to_owned());
-    }
-    if let Some(ident) = request.headers().get(X_GATEWAY_APP) {
-        attributes.text("signpost.app", log_text::ident(ident.as_bytes()));
-    }
-    let source = request.headers().get(X_GATEWAY_VERSION_SOURCE);
-    if let Some(source) = source.and_then(|source| source.to_str().ok()) {
-        let source = log_text::method(source).into_owned();
-        attributes.text("signpost.version.source", source);
-    }
-    attributes
 }
 
 /// Makes `work` part of the current request's trace, in a task of its own.

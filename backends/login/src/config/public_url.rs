@@ -5,8 +5,6 @@ use std::str::FromStr;
 use signpost_kit::config::origin::{Origin, ParseOriginError};
 use url::Url;
 
-use crate::records::logins::LoginState;
-
 /// The gateway's origin as browsers see it. Determines the URLs sent to browsers, and the cookies' attributes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicUrl(Origin);
@@ -26,11 +24,11 @@ impl PublicUrl {
         url
     }
 
-    /// The URL of a polling login's page.
+    /// The URL of the page of the polling login of `state`.
     #[must_use]
-    pub fn page(&self, state: &LoginState) -> Url {
+    pub fn page(&self, state: &str) -> Url {
         let mut url = self.callback();
-        url.query_pairs_mut().append_pair("state", &state.encode());
+        url.query_pairs_mut().append_pair("state", state);
         url
     }
 }

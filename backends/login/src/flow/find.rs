@@ -146,11 +146,6 @@ async fn active_application(
     service: &Service,
     application: AppId,
 ) -> Result<Arc<Application>, LoginError> {
-    let application = service.application(application).await?;
-    let application = application.ok_or(LoginError::LoginUnknown)?;
-    if application.is_active {
-        Ok(application)
-    } else {
-        Err(LoginError::AppDisabled)
-    }
+    let application = service.active_application(application).await?;
+    application.ok_or(LoginError::LoginUnknown)
 }

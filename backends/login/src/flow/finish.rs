@@ -38,7 +38,6 @@ pub(crate) struct Callback<'a> {
 }
 
 /// The provider's decision. RFC 6749 section 4.1.2.
-#[derive(Clone)]
 pub(crate) enum Grant {
     /// The authorization code: the user allowed the login.
     Code(String),
@@ -69,7 +68,7 @@ pub(crate) enum BrowserOutcome {
 pub(crate) async fn finish_login(
     service: &Arc<Service>,
     request: &BrowserRequest<'_>,
-    callback: &Callback<'_>,
+    callback: Callback<'_>,
 ) -> Result<CallbackResponse, LoginError> {
     let found = find_callback_login(service, request).await?;
     ensure_return_to_allowed(&found)?;
@@ -78,7 +77,7 @@ pub(crate) async fn finish_login(
     let permit = service.limits.count_callback(request.client, now).await?;
     let cookie = BrowserCookie::of(&found.login.state, &service.config.public_url);
     // In a task of its own: if the browser disconnects, the login must still finish, and a shutdown waits for the task.
-    let (own, grant) = (Arc::clone(service), callback.grant.clone());
+    let (own, grant) = (Arc::clone(service), callback.grant);
     let work = async move {
         let _permit = permit;
         let claimed = claim(&own, found).await?;

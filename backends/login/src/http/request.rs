@@ -16,19 +16,18 @@
 //! So [`SignedApplication`] is for endpoints that act for an application. [`AuthenticatedUser`] needs no signature: the
 //! credential proves the application, too.
 
-mod authenticated_user;
-mod caller;
+mod application;
 mod info;
-mod named_application;
 mod parameters;
+mod user;
 
-pub use self::{
-    authenticated_user::AuthenticatedUser,
-    info::RequestInfo,
-    named_application::{ClaimedApplication, RequestApplication, SignedApplication},
-    parameters::Parameters,
-};
 pub(crate) use self::{
-    caller::{CallingApplication, NamedApplication, required_application},
+    application::{CallingApplication, NamedApplication, required_application},
     parameters::{BufferedBody, MAX_PARAMETERS},
+};
+pub use self::{
+    application::{ClaimedApplication, SignedApplication},
+    info::RequestInfo,
+    parameters::Parameters,
+    user::AuthenticatedUser,
 };

@@ -2,23 +2,41 @@
 
 use std::sync::Arc;
 
-use axum::{
-    Router,
-    handler::Handler,
-    routing::{MethodRouter, get, post},
-};
-use http::header::ALLOW;
+use axum::{Router, extract::Request, response::Response};
+use tower::ServiceExt;
 
-use crate::{
-    error::LoginError,
-    http::{
-        endpoints::{Endpoints, EndpointsError},
-        handlers, middleware,
-        routes::Routes,
-        views::Views,
-    },
-    service::{HandlerContext, Service},
+use super::{
+    HandlerContext, handlers, middleware,
+    version::{Endpoints, EndpointsError, Views},
 };
+use crate::{error::LoginError, service::Service};
+
+/// Routes with all layers around them. [`crate::router()`] creates them, [`crate::program::Program`] serves them.
+///
+/// This is not an axum router on purpose: a route that were added to one would run outside the layers, without the
+/// check of the gateway's secret, without limits, and without an access line.
+#[derive(Clone, Debug)]
+pub struct Routes(Router);
+
+impl Routes {
+    /// Routes that pass each request on to the routes of one of several versions.
+    ///
+    /// `choose` runs outside all layers, so it does no more than that: it calls [`Self::serve`] of what it chose, and
+    /// may add headers to the response.
+    pub fn choosing<F, R>(choose: F) -> Self
+    where
+        F: FnOnce(Request) -> R + Clone + Send + Sync + 'static,
+        R: Future<Output = Response> + Send + 'static,
+    {
+        Self(Router::new().fallback(choose))
+    }
+
+    /// Serves a request.
+    pub async fn serve(self, request: Request) -> Response {
+        let served = self.0.oneshot(request).await;
+        served.unwrap_or_else(|never| match never {})
+    }
+}
 
 /// The routes of one version: those of all versions (CONTRACT 8), and `own`, inside the same layers.
 ///
@@ -36,86 +54,52 @@ pub fn router<V: Views>(service: Arc<Service>, own: Endpoints) -> Result<Routes,
     let requests = service.state.metrics.requests.of_version(name, paths);
     let context = HandlerContext { service, version };
     let api = own
-        .add_to(add(Router::new(), shared::<V>()))
+        .add_to(shared::<V>().add_to(Router::new()))
         .fallback(async || LoginError::NotFound)
         .with_state(context.clone());
-    let health = add(Router::new(), health()).with_state(context.clone());
-    Ok(Routes::new(middleware::around_everything(
+    let health = health().add_to(Router::new()).with_state(context.clone());
+    Ok(Routes(middleware::around_everything(
         middleware::around_health(health).fallback_service(middleware::around_api(api, &context)),
         &context,
         requests,
     )))
 }
 
-type Route = (&'static str, MethodRouter<HandlerContext>);
-
-/// The endpoints of every version.
-fn shared<V: Views>() -> [Route; 6] {
-    [
-        (
-            "/login",
-            gets_and_posts(handlers::login::<V>, handlers::begin_polling),
-        ),
-        (
-            "/check",
-            gets_and_posts(handlers::check::<V>, handlers::check::<V>),
-        ),
-        ("/user/login", posts(handlers::user_login::<V>)),
-        ("/user/logout", posts(handlers::user_logout)),
-        ("/user", gets(handlers::user::<V>)),
-        ("/event/send", posts(handlers::event_send)),
-    ]
+/// The endpoints of all versions. CONTRACT 8.
+fn shared<V: Views>() -> Endpoints {
+    Endpoints::new()
+        .get("/login", handlers::login::<V>)
+        .post("/login", handlers::begin_polling)
+        .get("/check", handlers::check::<V>)
+        .post("/check", handlers::check::<V>)
+        .post("/user/login", handlers::user_login::<V>)
+        .post("/user/logout", handlers::user_logout)
+        .get("/user", handlers::user::<V>)
+        .post("/event/send", handlers::event_send)
 }
 
 /// The health endpoints, for operators.
-fn health() -> [Route; 2] {
-    [
-        ("/healthz", gets(handlers::healthz)),
-        ("/readyz", gets(handlers::readyz)),
-    ]
+fn health() -> Endpoints {
+    Endpoints::new()
+        .get("/healthz", handlers::healthz)
+        .get("/readyz", handlers::readyz)
 }
 
 /// The paths that a version cannot have as its own.
-pub(crate) fn shared_paths<V: Views>() -> Vec<&'static str> {
-    let shared = shared::<V>().into_iter().chain(health());
-    shared.map(|(path, _)| path).collect()
+fn shared_paths<V: Views>() -> Vec<&'static str> {
+    let (shared, health) = (shared::<V>(), health());
+    shared.paths().chain(health.paths()).collect()
 }
 
-fn add<const N: usize>(
-    router: Router<HandlerContext>,
-    routes: [Route; N],
-) -> Router<HandlerContext> {
-    routes.into_iter().fold(router, |router, (path, methods)| {
-        router.route(path, methods)
-    })
-}
-
-fn gets<T: 'static, H: Handler<T, HandlerContext>>(handler: H) -> MethodRouter<HandlerContext> {
-    with_methods(get(handler), "GET")
-}
-
-fn posts<T: 'static, H: Handler<T, HandlerContext>>(handler: H) -> MethodRouter<HandlerContext> {
-    with_methods(post(handler), "POST")
-}
-
-fn gets_and_posts<T, U, G, P>(get_handler: G, post_handler: P) -> MethodRouter<HandlerContext>
-where
-    T: 'static,
-    U: 'static,
-    G: Handler<T, HandlerContext>,
-    P: Handler<U, HandlerContext>,
-{
-    with_methods(get(get_handler).post(post_handler), "GET, POST")
-}
-
-/// Answers all methods without a handler: 405 with `Allow`.
-pub(crate) fn with_methods(
-    handlers: MethodRouter<HandlerContext>,
-    allow: &'static str,
-) -> MethodRouter<HandlerContext> {
-    let not_allowed = async move || ([(ALLOW, allow)], LoginError::MethodNotAllowed);
-    // Without a handler for HEAD, axum would serve it as GET.
-    handlers.head(not_allowed).fallback(not_allowed)
+impl Endpoints {
+    /// Checks what a program checks at its start. Call it in a test of the version.
+    ///
+    /// # Errors
+    ///
+    /// The first endpoint that cannot be served.
+    pub fn check<V: Views>(&self) -> Result<(), EndpointsError> {
+        self.check_beside(&shared_paths::<V>())
+    }
 }
 
 #[cfg(test)]

@@ -20,8 +20,8 @@ use tokio::sync::watch;
 
 use super::{Program, running::Running};
 use crate::{
-    metrics::{CacheMetrics, LoginFamilies},
-    service::{Service, State},
+    metrics::LoginFamilies,
+    service::{CacheMetrics, Service, State},
 };
 
 /// The bound address of `management.listen`.

@@ -13,7 +13,7 @@ use signpost_kit::{
 use super::Program;
 use crate::{
     config::Config,
-    http::{endpoints::EndpointsError, routes::Routes},
+    http::{EndpointsError, Routes},
     service::{Service, State},
 };
 

@@ -24,7 +24,7 @@ use super::{
     running::Running,
     sweeper::sweep_until_stopped,
 };
-use crate::http::routes::Routes;
+use crate::http::Routes;
 
 /// Serves until SIGTERM or SIGINT.
 pub(super) async fn serve(

@@ -1,9 +1,11 @@
 //! The state that outlives a configuration: stores, caches, waiting requests, metrics, and the phase of a shutdown.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use signpost_kit::{
+    cache::write_caches,
     clock::{Clock, Timestamp},
+    metrics::{Scrape, Source},
     server::{
         descriptors::Descriptors,
         shutdown::{Phase, wait_for_phase},
@@ -203,5 +205,23 @@ impl State {
     pub(crate) async fn wait_for_tasks(&self) {
         self.tasks.close();
         self.tasks.wait().await;
+    }
+}
+
+/// Writes the state of the store's caches as metrics. conf/observe/README.md describes each family.
+pub(crate) struct CacheMetrics(pub(crate) Arc<State>);
+
+impl Source for CacheMetrics {
+    fn write(&self, scrape: &mut Scrape<'_>) -> fmt::Result {
+        let applications = self.0.applications.cache_status();
+        let credentials = self.0.credentials.cache_status();
+        let caches = [("applications", applications), ("credentials", credentials)];
+        write_caches(scrape, &caches)
+    }
+}
+
+impl fmt::Debug for CacheMetrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("CacheMetrics").finish_non_exhaustive()
     }
 }

@@ -2,13 +2,15 @@
 
 use axum::{
     Json,
-    extract::State,
+    extract::{Request, State},
+    middleware::Next,
     response::{IntoResponse, Response},
 };
 use http::StatusCode;
 use serde_json::{Value, json};
+use signpost_protocol::header::X_GATEWAY_VERSION;
 
-use crate::{error::LoginError, service::HandlerContext};
+use crate::{error::LoginError, http::HandlerContext};
 
 /// Liveness: the process is up.
 pub(crate) async fn healthz() -> Json<Value> {
@@ -24,4 +26,14 @@ pub(crate) async fn readyz(State(context): State<HandlerContext>) -> Result<Resp
     }
     context.service.state.database.probe().await?;
     Ok(Json(json!({ "status": "ready", "version": version })).into_response())
+}
+
+/// Rejects requests that came through the gateway, `not_found`: operators and their monitoring call the backend
+/// directly.
+pub(crate) async fn hide_health(request: Request, next: Next) -> Response {
+    if request.headers().contains_key(X_GATEWAY_VERSION) {
+        LoginError::NotFound.into_response()
+    } else {
+        next.run(request).await
+    }
 }

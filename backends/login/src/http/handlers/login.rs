@@ -1,22 +1,36 @@
-//! `GET /login`: the parameters decide which of its steps is meant. CONTRACT 8.
+//! `GET /login`, each step of a login in the browser, and `POST /login`. CONTRACT 8.
 
-use axum::{extract::State, response::Response};
-use http::HeaderMap;
-
-use super::{
-    begin_redirect::begin_redirect, callback::callback, confirm::confirm, show_page::show_page,
+use axum::{
+    Json,
+    extract::State,
+    response::{IntoResponse, Response},
 };
+use http::{
+    HeaderMap, HeaderName, HeaderValue, StatusCode,
+    header::{LOCATION, SET_COOKIE},
+};
+use serde::Serialize;
+use signpost_protocol::app::AppId;
+use url::Url;
+
+use super::LoginResultView;
 use crate::{
     error::{LoginError, ParamRule},
-    flow::{BrowserRequest, Callback, Grant},
-    http::{
-        request::{NamedApplication, Parameters, RequestInfo},
-        views::Views,
+    flow::{
+        self, BrowserOutcome, BrowserRequest, Callback, Grant, LoginRequest, PageOrRedirect,
+        ProviderRedirect,
     },
-    service::HandlerContext,
+    http::{
+        HandlerContext, Views, pages,
+        request::{
+            CallingApplication, NamedApplication, Parameters, RequestInfo, required_application,
+        },
+    },
+    records::logins::remove_oldest,
 };
 
-/// Begins a redirect login, shows a polling login's page, handles its button, or handles the callback.
+/// Begins a redirect login, shows a polling login's page, handles its button, or handles the callback: the parameters
+/// decide which of the steps is meant.
 pub(crate) async fn login<V: Views>(
     State(context): State<HandlerContext>,
     info: RequestInfo,
@@ -34,43 +48,134 @@ pub(crate) async fn login<V: Views>(
         client: info.client_address,
         headers: &headers,
     };
-    let code = parameters.optional("code")?;
-    let error = parameters.optional("error")?;
-    let confirmed = parameters.optional("confirm")?;
+    let code = parameters.optional("code")?.map(str::to_owned);
+    let error = parameters.optional("error")?.map(str::to_owned);
+    let confirm = parameters.optional("confirm")?;
     let iss = parameters.optional("iss")?;
-    match (code, error, confirmed) {
-        (None, None, None) => show_page(&context, &info, &request).await,
-        (None, None, Some(confirmed)) => confirm(&context, &request, confirmed).await,
-        (Some(code), None, None) => {
-            callback::<V>(
-                &context,
-                &info,
-                &request,
-                &Callback {
-                    grant: Grant::Code(code.to_owned()),
-                    iss,
-                },
-            )
-            .await
+    let grant = match (code, error, confirm) {
+        (None, None, None) => return show_page(&context, &info, &request).await,
+        (None, None, Some(confirm)) => {
+            let redirect = flow::confirm(&context.service, &request, confirm).await?;
+            return redirect_to_provider(redirect);
         }
-        (None, Some(error), None) => {
-            callback::<V>(
-                &context,
-                &info,
-                &request,
-                &Callback {
-                    grant: Grant::Error(error.to_owned()),
-                    iss,
-                },
-            )
-            .await
-        }
+        (Some(code), None, None) => Grant::Code(code),
+        (None, Some(error), None) => Grant::Error(error),
         _ => {
             // The gateway rejects this in unsigned requests; in a signed one it is a mistake of the application.
-            Err(LoginError::ParamInvalid {
+            return Err(LoginError::ParamInvalid {
                 name: "state",
                 rule: ParamRule::OnlyOne("code, error, confirm"),
-            })
+            });
         }
+    };
+    callback::<V>(&context, &info, &request, Callback { grant, iss }).await
+}
+
+/// `GET /login` (`provider`, `return_to`): redirects the browser to the provider.
+async fn begin_redirect(
+    context: &HandlerContext,
+    application: Option<AppId>,
+    parameters: &Parameters,
+    headers: &HeaderMap,
+) -> Result<Response, LoginError> {
+    let application = required_application(context, application).await?;
+    let login_request = LoginRequest {
+        version: &context.version,
+        application: &application,
+        provider: parameters.optional("provider")?,
+    };
+    let return_to = parameters.optional("return_to")?;
+    let begun = flow::begin_redirect(&context.service, login_request, return_to).await?;
+    let mut response = redirect_to_provider(begun)?;
+    for removal in remove_oldest(headers, &context.service.config.public_url) {
+        response.headers_mut().append(SET_COOKIE, removal);
     }
+    Ok(response)
+}
+
+/// `GET /login?state=…`: shows a polling login's page; with `polling.confirm = false`, redirects to the provider instead.
+async fn show_page(
+    context: &HandlerContext,
+    info: &RequestInfo,
+    request: &BrowserRequest<'_>,
+) -> Result<Response, LoginError> {
+    match flow::show_page(&context.service, request).await? {
+        PageOrRedirect::Page(page) => {
+            let response = pages::confirm(&page, info.page_language);
+            Ok((cookie(page.set_cookie), response).into_response())
+        }
+        PageOrRedirect::Redirect(redirect) => redirect_to_provider(redirect),
+    }
+}
+
+/// `GET /login?state=…&code=…` and `&error=…`: completes or fails the login, and removes its cookie in both cases.
+async fn callback<V: Views>(
+    context: &HandlerContext,
+    info: &RequestInfo,
+    request: &BrowserRequest<'_>,
+    callback: Callback<'_>,
+) -> Result<Response, LoginError> {
+    let finished = flow::finish_login(&context.service, request, callback).await?;
+    let response = match finished.outcome {
+        BrowserOutcome::ReturnTo(url) => redirect_to(&url)?,
+        BrowserOutcome::Result(result) => {
+            Json(LoginResultView::<V>::new(&result, context.service.now())).into_response()
+        }
+        BrowserOutcome::Close(application) => pages::done(&application.name, info.page_language),
+        BrowserOutcome::Problem(problem) => problem.into_response(),
+    };
+    Ok((cookie(finished.remove_cookie), response).into_response())
+}
+
+/// 302 to the provider, with the login's cookie.
+fn redirect_to_provider(redirect: ProviderRedirect) -> Result<Response, LoginError> {
+    Ok((cookie(redirect.set_cookie), redirect_to(&redirect.url)?).into_response())
+}
+
+/// 302, as CONTRACT 8 requires: the browser follows by GET.
+fn redirect_to(url: &Url) -> Result<Response, LoginError> {
+    let location = HeaderValue::from_str(url.as_str());
+    let location = location.map_err(|_| LoginError::Internal {
+        what: "a parsed URL is not a valid header value",
+    })?;
+    Ok((StatusCode::FOUND, [(LOCATION, location)]).into_response())
+}
+
+fn cookie(set_cookie: HeaderValue) -> [(HeaderName, HeaderValue); 1] {
+    [(SET_COOKIE, set_cookie)]
+}
+
+/// The response: the client keeps the token, shows the code, and opens the URL in a browser.
+#[derive(Serialize)]
+pub(crate) struct PollingLogin {
+    token: String,
+    authorize_url: String,
+    user_code: String,
+    /// Seconds until the login expires.
+    expires_in: u64,
+    /// Seconds to wait between two checks without `wait`.
+    interval: u64,
+}
+
+/// `POST /login` (`provider`): begins a polling login. No other response contains the token.
+pub(crate) async fn begin_polling(
+    State(context): State<HandlerContext>,
+    CallingApplication(application): CallingApplication,
+    parameters: Parameters,
+) -> Result<Json<PollingLogin>, LoginError> {
+    let service = &context.service;
+    let login_request = LoginRequest {
+        version: &context.version,
+        application: &application,
+        provider: parameters.optional("provider")?,
+    };
+    let begun = flow::begin_polling(service, login_request).await?;
+    let state = begun.token.state().encode();
+    Ok(Json(PollingLogin {
+        token: begun.token.as_str().to_owned(),
+        authorize_url: service.config.public_url.page(&state).into(),
+        user_code: begun.user_code.as_str().to_owned(),
+        expires_in: begun.expires_at.seconds_from(service.now()),
+        interval: service.config.polling.interval.as_secs(),
+    }))
 }

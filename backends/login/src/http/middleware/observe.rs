@@ -22,7 +22,10 @@ use signpost_protocol::{
 use tracing::{Instrument, Span, field};
 
 use super::render::Unrendered;
-use crate::{error::LoginError, http::request::RequestInfo, service::HandlerContext};
+use crate::{
+    error::LoginError,
+    http::{HandlerContext, request::RequestInfo},
+};
 
 /// Reads the [`RequestInfo`], serves the request in its span, adds the headers, and logs the result.
 pub(super) async fn observe(

@@ -13,7 +13,7 @@ use signpost_protocol::{
     problem::{self, Problem, ProblemCode},
 };
 
-use super::buffer_body::MAX_BODY_BYTES;
+use super::admit::MAX_BODY_BYTES;
 use crate::{
     error::{LoginError, ProblemKind},
     http::{

@@ -9,6 +9,7 @@ use std::{
 use axum::{
     body::{Body, to_bytes},
     response::IntoResponse,
+    routing::{get, post},
 };
 use http::{HeaderMap, Request, StatusCode, header};
 use serde_json::Value;

@@ -7,7 +7,7 @@ use super::{
     users::log_in,
     *,
 };
-use crate::metrics::{CacheMetrics, LoginFamilies};
+use crate::{metrics::LoginFamilies, service::CacheMetrics};
 
 /// The value of a sample, with its labels in their order; `None` if it is not there.
 fn value(setup: &Setup, sample: &str) -> Option<f64> {

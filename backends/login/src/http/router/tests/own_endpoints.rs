@@ -9,8 +9,7 @@ use crate::{
     Language,
     error::problem::{OwnProblem, Text, Texts},
     http::request::{
-        AuthenticatedUser, ClaimedApplication, Parameters, RequestApplication, RequestInfo,
-        SignedApplication,
+        AuthenticatedUser, ClaimedApplication, Parameters, RequestInfo, SignedApplication,
     },
 };
 
@@ -81,7 +80,7 @@ async fn parameters(given: Parameters) -> Result<Json<Value>, LoginError> {
     ])))
 }
 
-fn shown(application: &RequestApplication) -> Json<Value> {
+fn shown(application: &ClaimedApplication) -> Json<Value> {
     let ident = application.ident().map(|ident| ident.as_str().to_owned());
     Json(json!([application.id().get(), ident, application.name()]))
 }
@@ -352,7 +351,7 @@ async fn bodies_methods_and_paths_follow_the_librarys_rules() {
         ("DELETE", "/who", "GET, POST"),
     ] {
         let response = setup.call(method, path, &[]).await;
-        assert_eq!(response.header(ALLOW), allow, "{method} {path}");
+        assert_eq!(response.header(header::ALLOW), allow, "{method} {path}");
         if method == "HEAD" {
             assert_eq!(response.status, StatusCode::METHOD_NOT_ALLOWED);
         } else {

@@ -228,7 +228,7 @@ async fn a_wrong_path_or_method_is_reported_in_the_clients_language() {
             StatusCode::METHOD_NOT_ALLOWED,
             "{method} {path}"
         );
-        assert_eq!(response.header(ALLOW), allow, "{method} {path}");
+        assert_eq!(response.header(header::ALLOW), allow, "{method} {path}");
     }
 }
 

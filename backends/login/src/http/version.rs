@@ -1,25 +1,29 @@
-//! The endpoints that a version has beyond those of the library.
+//! What differs by version: its name, the JSON of an account, and the endpoints that it has beyond those of the library.
 //!
-//! They are declared, not routed: [`crate::router()`] puts them inside all layers, beside the library's own routes.
+//! Endpoints are declared, not routed: [`crate::router()`] puts them inside all layers, beside the library's own.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use axum::{
     Router,
-    extract::FromRef,
     handler::Handler,
     routing::{MethodRouter, get, post},
 };
-use http::Method;
+use http::{Method, header::ALLOW};
+use serde::Serialize;
 use signpost_protocol::version::ParseVersionError;
 
-use crate::{
-    http::{
-        router::{shared_paths, with_methods},
-        views::Views,
-    },
-    service::{HandlerContext, Service},
-};
+use super::HandlerContext;
+use crate::{error::LoginError, records::accounts::Account};
+
+/// A version of the service. All else is the same in all versions.
+pub trait Views: Send + Sync + 'static {
+    /// The version's name, in lower case. Its tokens and states begin with it. CONTRACT 8.
+    const VERSION: &'static str;
+
+    /// An account as this version's clients see it.
+    type Account: for<'a> From<&'a Account> + Serialize + Send;
+}
 
 /// Endpoints of a version's own.
 ///
@@ -77,19 +81,14 @@ impl Endpoints {
         self
     }
 
-    /// Checks what a program checks at its start. Call it in a test of the version.
-    ///
-    /// # Errors
-    ///
-    /// The first endpoint that cannot be served.
-    pub fn check<V: Views>(&self) -> Result<(), EndpointsError> {
-        let shared = shared_paths::<V>();
+    /// Checks that they can be served beside those of the library, which have the paths `taken`.
+    pub(super) fn check_beside(&self, taken: &[&'static str]) -> Result<(), EndpointsError> {
         for (index, Endpoint { method, path, .. }) in self.0.iter().enumerate() {
             if !is_path(path) {
                 return Err(EndpointsError::Path { path });
             }
             let method = method.clone();
-            if shared.contains(path) {
+            if taken.contains(path) {
                 return Err(EndpointsError::Shared { method, path });
             }
             let is_same = |other: &Endpoint| other.path == *path && other.method == method;
@@ -101,25 +100,21 @@ impl Endpoints {
     }
 
     /// The paths, one for each endpoint.
-    pub(crate) fn paths(&self) -> impl Iterator<Item = &'static str> + '_ {
+    pub(super) fn paths(&self) -> impl Iterator<Item = &'static str> + '_ {
         self.0.iter().map(|endpoint| endpoint.path)
     }
 
-    /// Adds these endpoints to the library's. They were checked before.
-    pub(crate) fn add_to(self, shared: Router<HandlerContext>) -> Router<HandlerContext> {
+    /// Adds these endpoints, which were checked, to a router. Other methods of their paths are 405 with `Allow`.
+    pub(super) fn add_to(self, router: Router<HandlerContext>) -> Router<HandlerContext> {
         let mut paths: BTreeMap<&'static str, Vec<Endpoint>> = BTreeMap::new();
         for endpoint in self.0 {
             paths.entry(endpoint.path).or_default().push(endpoint);
         }
-        paths
-            .into_iter()
-            .fold(shared, |router, (path, of_one_path)| {
-                router.route(path, of_path(of_one_path))
-            })
+        let add = |router: Router<_>, (path, endpoints)| router.route(path, of_path(endpoints));
+        paths.into_iter().fold(router, add)
     }
 }
 
-/// The endpoints of one path, and 405 for its other methods.
 fn of_path(endpoints: Vec<Endpoint>) -> MethodRouter<HandlerContext> {
     let has = |method| endpoints.iter().any(|one| one.method == method);
     let allow = match (has(Method::GET), has(Method::POST)) {
@@ -127,9 +122,11 @@ fn of_path(endpoints: Vec<Endpoint>) -> MethodRouter<HandlerContext> {
         (true, false) => "GET",
         (false, _) => "POST",
     };
+    let not_allowed = async move || ([(ALLOW, allow)], LoginError::MethodNotAllowed);
     let handlers = endpoints.into_iter().map(|one| one.handler);
     let merged = handlers.fold(MethodRouter::new(), MethodRouter::merge);
-    with_methods(merged, allow)
+    // Without a handler for HEAD, axum would serve it as GET.
+    merged.head(not_allowed).fallback(not_allowed)
 }
 
 /// Whether this is an exact path. Parameters in paths are not supported: a signature covers the parameters of query and
@@ -177,10 +174,4 @@ pub enum EndpointsError {
         /// The rule.
         rule: ParseVersionError,
     },
-}
-
-impl FromRef<HandlerContext> for Arc<Service> {
-    fn from_ref(context: &HandlerContext) -> Self {
-        Self::clone(&context.service)
-    }
 }

@@ -11,11 +11,13 @@ use tracing::Span;
 use super::CallingApplication;
 use crate::{
     error::LoginError,
+    http::HandlerContext,
     records::{
         accounts::Account,
         credentials::{Credential, CredentialClaims},
+        events::{EventCursor, EventPage, EventQuery},
     },
-    service::HandlerContext,
+    service::Service,
 };
 
 /// A valid credential, and what it proves. Extraction, which checks the credential, is the only way to create one.
@@ -46,6 +48,30 @@ impl AuthenticatedUser {
     #[must_use]
     pub fn expires_at(&self) -> Timestamp {
         self.logged_in.expires_at
+    }
+}
+
+impl Service {
+    /// Returns a page of the events that the user's application has reported about the user, the newest first.
+    ///
+    /// `before` is [`EventPage::next`] of the page before, `limit` at most [`EventPage::MAX_EVENTS`].
+    ///
+    /// # Errors
+    ///
+    /// The store is unavailable.
+    pub async fn events_of(
+        &self,
+        user: &AuthenticatedUser,
+        before: Option<EventCursor>,
+        limit: u64,
+    ) -> Result<EventPage, LoginError> {
+        let query = EventQuery {
+            account: user.account().id,
+            application: user.application(),
+            before,
+            limit,
+        };
+        Ok(EventPage::read(&*self.state.events, query).await?)
     }
 }
 

@@ -1,0 +1,164 @@
+//! The application of a request: named by the gateway, claimed by anyone, or verified by its signature.
+
+use std::{ops::Deref, sync::Arc};
+
+use axum::extract::FromRequestParts;
+use http::{HeaderName, HeaderValue, request::Parts};
+use signpost_protocol::{
+    app::{AppId, AppIdent},
+    header::{X_GATEWAY_APP, X_GATEWAY_APP_ID},
+};
+
+use super::Parameters;
+use crate::{
+    config::Gateway, error::LoginError, http::HandlerContext, records::applications::Application,
+};
+
+/// The application that the gateway names; `None` for an unsigned request.
+pub(crate) struct NamedApplication(pub(crate) Option<AppId>);
+
+/// The application of a request that requires one.
+pub(crate) struct CallingApplication(pub(crate) Arc<Application>);
+
+/// The application that a request names: it exists and is enabled.
+///
+/// If the request has no parameters, it is unsigned (CONTRACT 9), and anyone can have named the application. Use this for
+/// responses that are public, or with a further proof.
+#[derive(Clone, Debug)]
+pub struct ClaimedApplication {
+    application: Arc<Application>,
+    ident: Option<AppIdent>,
+}
+
+impl ClaimedApplication {
+    /// The internal id, for the store. It never leaves the service.
+    #[must_use]
+    pub fn id(&self) -> AppId {
+        self.application.id
+    }
+
+    /// The public ident; `None` in single-application mode, where applications have none.
+    #[must_use]
+    pub fn ident(&self) -> Option<&AppIdent> {
+        self.ident.as_ref()
+    }
+
+    /// The name, as users see it.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.application.name
+    }
+}
+
+/// The application that has signed the request; the gateway has verified the signature.
+///
+/// The only way to one is its extractor. It rejects a request without `sign` by 403 `sign_missing`. With
+/// `without_gateway`, for development, nothing is verified, and every request counts as the single application's.
+#[derive(Clone, Debug)]
+pub struct SignedApplication(ClaimedApplication);
+
+impl Deref for SignedApplication {
+    type Target = ClaimedApplication;
+
+    fn deref(&self) -> &ClaimedApplication {
+        &self.0
+    }
+}
+
+impl FromRequestParts<HandlerContext> for NamedApplication {
+    type Rejection = LoginError;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        context: &HandlerContext,
+    ) -> Result<Self, LoginError> {
+        let parse = |id: &HeaderValue| id.to_str().ok()?.parse().ok().map(AppId::new);
+        let id = gateway_header(parts, context, &X_GATEWAY_APP_ID)?;
+        let id = id.map(|id| parse(id).ok_or(LoginError::GatewayRequired));
+        id.transpose().map(Self)
+    }
+}
+
+impl FromRequestParts<HandlerContext> for CallingApplication {
+    type Rejection = LoginError;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        context: &HandlerContext,
+    ) -> Result<Self, LoginError> {
+        let NamedApplication(named) = NamedApplication::from_request_parts(parts, context).await?;
+        required_application(context, named).await.map(Self)
+    }
+}
+
+impl FromRequestParts<HandlerContext> for ClaimedApplication {
+    type Rejection = LoginError;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        context: &HandlerContext,
+    ) -> Result<Self, LoginError> {
+        let CallingApplication(application) =
+            CallingApplication::from_request_parts(parts, context).await?;
+        // The gateway sends it in multi-application mode.
+        let ident = gateway_header(parts, context, &X_GATEWAY_APP)?;
+        let ident = ident.map(|ident| AppIdent::try_from(ident.as_bytes()));
+        let ident = ident.transpose().map_err(|_| LoginError::GatewayRequired)?;
+        Ok(Self { application, ident })
+    }
+}
+
+impl FromRequestParts<HandlerContext> for SignedApplication {
+    type Rejection = LoginError;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        context: &HandlerContext,
+    ) -> Result<Self, LoginError> {
+        let application = ClaimedApplication::from_request_parts(parts, context).await?;
+        let is_verified = match &context.service.config.gateway {
+            Gateway::Absent => true,
+            // The gateway forwards a request with parameters only if its signature is right. A callback, which is
+            // unsigned, names no application.
+            Gateway::Secret(_) | Gateway::Loopback => {
+                let parameters = Parameters::from_request_parts(parts, context).await?;
+                parameters.optional("sign")?.is_some()
+            }
+        };
+        if is_verified {
+            Ok(Self(application))
+        } else {
+            Err(LoginError::SignMissing)
+        }
+    }
+}
+
+/// A header that only the gateway sets, at most once. Without a gateway there is none.
+fn gateway_header<'p>(
+    parts: &'p Parts,
+    context: &HandlerContext,
+    name: &HeaderName,
+) -> Result<Option<&'p HeaderValue>, LoginError> {
+    if matches!(context.service.config.gateway, Gateway::Absent) {
+        return Ok(None);
+    }
+    let mut values = parts.headers.get_all(name).into_iter();
+    match (values.next(), values.next()) {
+        (value, None) => Ok(value),
+        (_, Some(_)) => Err(LoginError::GatewayRequired),
+    }
+}
+
+/// Returns the application that the gateway named, or the single application if there is no gateway.
+pub(crate) async fn required_application(
+    context: &HandlerContext,
+    named: Option<AppId>,
+) -> Result<Arc<Application>, LoginError> {
+    let service = &context.service;
+    let id = match &service.config.gateway {
+        Gateway::Absent => AppId::SINGLE,
+        Gateway::Secret(_) | Gateway::Loopback => named.ok_or(LoginError::GatewayRequired)?,
+    };
+    let application = service.active_application(id).await?;
+    application.ok_or(LoginError::AppNotFound)
+}

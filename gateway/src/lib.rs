@@ -66,7 +66,7 @@ pub mod measured {
             response::Recipient,
             stream::{ClientConnection, ReceiveOutcome},
         },
-        gateway::Gateway,
+        gateway::{Gateway, State, receive::receive, request::Received},
         limits::replay::{ReplayLimits, ReplayMemory},
         phases::{
             origin::Peer,

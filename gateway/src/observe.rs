@@ -30,7 +30,7 @@ pub(crate) fn record(outcome: &Outcome<'_>, log: Option<&AccessLog>) {
             let (method, path) = (log_text::method(method), log_text::path(outcome.path));
             let error = tracing::field::display(rejection);
             let cause = std::error::Error::source(rejection).map(|cause| cause.to_string());
-            let backend = outcome.backend.map(tracing::field::display);
+            let backend = outcome.sent.backend.map(tracing::field::display);
             tracing::error!(
                 request.id = %outcome.request_id, backend.addr = backend, http.method = %method, http.path = %path, error, cause,
                 "{{http.method}} {{http.path}} failed: {{error}}"

@@ -6,7 +6,6 @@
 use std::{
     net::{IpAddr, Ipv4Addr},
     pin::pin,
-    sync::Arc,
     task::{Context, Poll, Waker},
     time::Instant,
 };
@@ -14,8 +13,10 @@ use std::{
 use allocation_counter::AllocationInfo;
 use gateway::measured::{
     AppDirectory, Applications, Attempts, Balancer, ClientConnection, Config, ConnectionInfo,
-    Drain, Gateway, Http1Exchange, Peer, ReceiveOutcome, Recipient, RequestScanner, read_head,
+    Gateway, Http1Exchange, Peer, ReceiveOutcome, Received, Recipient, RequestScanner, State,
+    read_head, receive,
 };
+use signpost_kit::server::descriptors::Descriptors;
 use signpost_protocol::{
     param::Params,
     sign::{SignProfile, sign},
@@ -53,7 +54,8 @@ impl Phases {
             unreachable!("the configuration has one application")
         };
         let apps = AppDirectory::single(key.clone());
-        let gateway = Gateway::new(config, apps, Arc::new(Drain::new()), None).unwrap();
+        let state = State::new(&config, &apps, Descriptors::raise_limit(), None);
+        let gateway = Gateway::new(config, apps, state).unwrap();
         Self {
             gateway,
             peer: Peer::new(&ConnectionInfo::plain(IpAddr::V4(Ipv4Addr::LOCALHOST)), &[]),
@@ -63,7 +65,7 @@ impl Phases {
 
     /// Signs the pairs with the current time.
     fn signed(&self, pairs: &str) -> String {
-        let AppDirectory::Single(app) = &self.gateway.apps else {
+        let AppDirectory::Single(app) = &self.gateway.policy.apps else {
             unreachable!("the configuration has one application")
         };
         let pairs = format!(
@@ -78,7 +80,7 @@ impl Phases {
     /// The allocations for the second of two such requests.
     fn cost(&self, request: &str) -> AllocationInfo {
         let (here, mut there) = tokio::io::duplex(4096);
-        let mut connection = ClientConnection::new(here, self.gateway.send_limits());
+        let mut connection = ClientConnection::new(here, self.gateway.policy.bounds.send());
         let mut serve = || {
             let request = request.as_bytes();
             let context = &mut Context::from_waker(Waker::noop());
@@ -91,12 +93,8 @@ impl Phases {
     }
 
     fn receive(&self, connection: &mut ClientConnection<DuplexStream>) {
-        let Gateway {
-            backend_headers,
-            limits,
-            state,
-            ..
-        } = &self.gateway;
+        let Gateway { policy, state } = &self.gateway;
+        let limits = &policy.bounds.requests;
         let received = connection.receive(Instant::now().into());
         assert_eq!(at_once(received), ReceiveOutcome::Received);
         let end = RequestScanner::default().scan(connection.ahead(), &limits.head);
@@ -108,14 +106,10 @@ impl Phases {
         };
         let mut client =
             Http1Exchange::new(connection, &state.drain, recipient, head.body(), false);
-        let mut request =
-            self.gateway
-                .begin_request(head.method(), head.target().path, &head, &self.peer);
-        let accepted = self
-            .gateway
-            .receive(&head, &self.peer, &mut request, &mut client);
-        let accepted = at_once(accepted).unwrap();
-        let out = accepted.backend_head(request.id(), backend_headers, &state.ids);
+        let (gateway, peer) = (&self.gateway, &self.peer);
+        let mut request = Received::new(gateway, head.method(), head.target().path, &head, peer);
+        let accepted = at_once(receive(gateway, &head, peer, &mut request, &mut client)).unwrap();
+        let out = accepted.backend_head(request.id(), &policy.rules.backend_headers, &state.ids);
         assert!(out.len() > 200);
     }
 }
@@ -170,7 +164,7 @@ fn the_allocations_of_a_signed_get_on_a_browser_path_are_limited() {
 #[test]
 fn counting_an_unsigned_request_allocates_nothing() {
     let phases = Phases::new();
-    let limiter = phases.gateway.limiter.as_ref().unwrap();
+    let limiter = phases.gateway.policy.limiter.as_ref().unwrap();
     let now = Instant::now();
     for client in ["192.0.2.1", "2001:db8::1"] {
         let client = client.parse().unwrap();

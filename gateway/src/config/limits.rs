@@ -108,7 +108,7 @@ impl Limits {
 
 /// Timeouts, each 1 s to 3600 s.
 #[derive(Clone, Copy, Debug)]
-pub struct Timeouts {
+pub(crate) struct Timeouts {
     /// For the whole head, from its first byte. Default 10 s.
     pub(crate) head: Duration,
     /// For the whole body. Default 10 s.

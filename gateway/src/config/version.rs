@@ -169,12 +169,6 @@ impl Versions {
         let mut backends = self.backends();
         backends.any(|backend| backend.account.check != AccountCheck::None)
     }
-
-    /// The backend of this name.
-    #[must_use]
-    pub(crate) fn backend(&self, name: &BackendName) -> Option<&Arc<Backend>> {
-        self.backends.iter().find(|backend| backend.name == *name)
-    }
 }
 
 #[cfg(test)]

@@ -21,8 +21,8 @@ impl<'c> Current<'c> {
         let gateway = Cache::new(current);
         let (generation, peer) = {
             let gateway = gateway.arc_swap().load();
-            let peer = Peer::new(&connection, &gateway.admission.trusted_proxies);
-            (gateway.generation, peer)
+            let peer = Peer::new(&connection, &gateway.policy.rules.admission.trusted_proxies);
+            (gateway.policy.generation, peer)
         };
         Self {
             gateway,
@@ -35,9 +35,12 @@ impl<'c> Current<'c> {
     /// Returns the gateway and the client by the current configuration. Costs one load from memory unless it changed.
     pub(crate) fn get(&mut self) -> (&Gateway, &Peer) {
         let gateway = self.gateway.load();
-        if gateway.generation != self.generation {
-            self.generation = gateway.generation;
-            self.peer = Peer::new(&self.connection, &gateway.admission.trusted_proxies);
+        if gateway.policy.generation != self.generation {
+            self.generation = gateway.policy.generation;
+            self.peer = Peer::new(
+                &self.connection,
+                &gateway.policy.rules.admission.trusted_proxies,
+            );
         }
         (gateway, &self.peer)
     }

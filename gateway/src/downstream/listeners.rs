@@ -165,14 +165,15 @@ impl Clients {
     /// Begins to serve a connection, or refuses it.
     fn begin(self: &Arc<Self>, stream: TcpStream, peer: SocketAddr, number: usize) {
         let gateway = self.current.load();
-        let settings = &gateway.listeners[number];
+        let settings = &gateway.policy.listeners[number];
         let address = peer.ip().to_canonical();
         let has_proxy_header = is_in(&settings.proxy_protocol, address);
-        let limits = &gateway.connections;
+        let limits = &gateway.policy.bounds.connections;
         gateway.state.open_connections.accept(number);
         let open = gateway.state.open_connections.begin(limits);
         // The connections of a proxy are those of many clients.
-        let is_proxy = has_proxy_header || is_in(&gateway.admission.trusted_proxies, address);
+        let is_proxy =
+            has_proxy_header || is_in(&gateway.policy.rules.admission.trusted_proxies, address);
         let open = if is_proxy {
             open
         } else {
@@ -201,7 +202,7 @@ impl Clients {
             clients.serve_http_1(stream, client, open);
         } else {
             let (settings, state) = (Arc::clone(settings), Arc::clone(&gateway.state));
-            let limit = gateway.timeouts.handshake;
+            let limit = gateway.policy.bounds.timeouts.handshake;
             tokio::spawn(async move {
                 clients.negotiate(accepted, &settings, &state, limit).await;
             });
@@ -255,9 +256,9 @@ impl Clients {
             if let Some(address) = header.client {
                 client.address = address.to_canonical();
                 let gateway = self.current.load();
-                let trusted_proxies = &gateway.admission.trusted_proxies;
+                let trusted_proxies = &gateway.policy.rules.admission.trusted_proxies;
                 if !is_in(trusted_proxies, client.address) {
-                    let limits = &gateway.connections;
+                    let limits = &gateway.policy.bounds.connections;
                     let counted = count_client(open, client.address, limits, settings);
                     let Some(counted) = counted else {
                         refuse(stream);
@@ -336,7 +337,7 @@ impl Clients {
                 tokio::time::sleep(SETTLE_TIME).await;
             };
             let begun = tokio::select! {
-                begun = timeout(gateway.timeouts.head, read_preface(&mut stream)) => begun,
+                begun = timeout(gateway.policy.bounds.timeouts.head, read_preface(&mut stream)) => begun,
                 () = closing => return,
             };
             let Ok(Ok((prefix, is_http_2))) = begun else {

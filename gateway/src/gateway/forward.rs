@@ -1,10 +1,12 @@
 //! Forwards an accepted request to its backend.
 
 use super::{
-    Gateway,
+    Gateway, Target,
     receive::Accepted,
-    received::{ForwardOutcome, ReceivedRequest},
-    respond::FailedForward,
+    record::record,
+    relay::{FailedResponse, relay_response},
+    request::{ForwardOutcome, Received},
+    respond::{Failed, reject},
 };
 use crate::{
     observe::outcome::Outcome,
@@ -12,71 +14,77 @@ use crate::{
     upstream::{backend::upstream::Response, routing::destination::Destination},
 };
 
-impl Gateway {
-    /// Forwards an accepted request to its backend and relays the response.
-    pub(super) async fn forward<C: Client>(
-        &self,
-        request: &ReceivedRequest<'_, Head>,
-        accepted: Accepted<'_>,
-        client: &mut C,
-    ) {
-        let route = accepted.routed().route();
-        let backend = &route.backend;
-        let balancer = self.balancers[backend.number].as_deref();
-        let app = accepted.routed().app().map(|app| &**app);
-        let counts = &self.backend_counts[backend.number];
-        let destination = Destination::new(backend, balancer, counts, app, request.client);
-        let mut forwarded = ForwardOutcome {
-            forwarded_at: request.step_time(),
-            ..ForwardOutcome::default()
-        };
-        let sent = match destination {
-            Ok(mut destination) => {
-                let sent = self.send_to_backend(request, &accepted, &mut destination, client);
-                let sent = match sent.await {
-                    Ok(response) => {
-                        let relayed =
-                            self.relay_response(request, route, response, client, &mut forwarded);
-                        let relayed = relayed.await;
-                        relayed.map_err(|failed| self.counted(&route.backend, failed))
-                    }
-                    Err(rejection) => Err(rejection),
-                };
-                forwarded.backend = destination.address();
-                sent
-            }
-            Err(rejection) => Err(rejection),
-        };
-        match sent {
-            Err(rejection) if !client.has_begun_response() => {
-                let failed = FailedForward {
-                    route,
-                    forwarded: &forwarded,
-                };
-                self.reject(request, Some(failed), &rejection, client).await;
-            }
-            sent => {
-                let outcome = Outcome {
-                    app: accepted.routed().app(),
-                    rejection: sent.as_ref().err(),
-                    ..request.outcome(Some(route), &forwarded)
-                };
-                self.record(request, &outcome);
-            }
+/// Forwards an accepted request to its backend, and relays the response.
+pub(super) async fn forward<C: Client>(
+    gateway: &Gateway,
+    request: &Received<'_, Head>,
+    accepted: Accepted<'_>,
+    client: &mut C,
+) {
+    let target = gateway.policy.backends.target(&accepted.route().backend);
+    let mut forwarded = ForwardOutcome {
+        forwarded_at: request.timing.now(),
+        ..ForwardOutcome::default()
+    };
+    let sent = send_and_relay(gateway, request, &accepted, target, client, &mut forwarded).await;
+    match sent {
+        Err(rejection) if !client.has_begun_response() => {
+            let failed = Failed {
+                learnt: accepted.learnt(),
+                quotas: accepted.quotas,
+                forwarded,
+            };
+            reject(gateway, request, failed, &rejection, client).await;
+        }
+        sent => {
+            let outcome = Outcome {
+                rejection: sent.as_ref().err(),
+                ..request.outcome(accepted.learnt(), &forwarded)
+            };
+            record(gateway, request, &outcome);
         }
     }
+}
 
-    /// Sends the request and waits for the head of its response.
-    async fn send_to_backend<C: Client>(
-        &self,
-        request: &ReceivedRequest<'_, Head>,
-        accepted: &Accepted<'_>,
-        destination: &mut Destination<'_>,
-        client: &mut C,
-    ) -> Result<Response, Rejection> {
-        let head = accepted.backend_head(&request.id, &self.backend_headers, &self.state.ids);
-        self.backends
-            .send(accepted.backend_request(&head), destination, client)
-            .await
-    }
+async fn send_and_relay<C: Client>(
+    gateway: &Gateway,
+    request: &Received<'_, Head>,
+    accepted: &Accepted<'_>,
+    target: &Target,
+    client: &mut C,
+    forwarded: &mut ForwardOutcome,
+) -> Result<(), Rejection> {
+    let app = accepted.app().map(|app| &**app);
+    let balancer = target.balancer.as_deref();
+    let (backend, counts) = (&target.backend, &target.counts);
+    let mut destination = Destination::new(backend, balancer, counts, app, request.client)?;
+    let response = send(gateway, request, accepted, &mut destination, client).await;
+    forwarded.backend = destination.address();
+    let relayed = relay_response(gateway, request, accepted, response?, client, forwarded).await;
+    relayed.map_err(|failed| match failed {
+        FailedResponse::Rejected(rejection) => rejection,
+        // Failures before this are counted where they are retried.
+        FailedResponse::Failed(failure) => {
+            destination.count_failure(failure.cause());
+            failure.into()
+        }
+    })
+}
+
+/// Sends the request and waits for the head of its response.
+async fn send<C: Client>(
+    gateway: &Gateway,
+    request: &Received<'_, Head>,
+    accepted: &Accepted<'_>,
+    destination: &mut Destination<'_>,
+    client: &mut C,
+) -> Result<Response, Rejection> {
+    let Gateway { policy, state } = gateway;
+    let head = accepted.backend_head(&request.id, &policy.rules.backend_headers, &state.ids);
+    let request = accepted.backend_request(&head);
+    policy
+        .backends
+        .client
+        .send(request, destination, client)
+        .await
 }

@@ -5,11 +5,14 @@ use std::{net::IpAddr, pin::pin, sync::Arc, time::Instant};
 use signpost_kit::{clock::Timestamp, limits::RateExceeded};
 use signpost_protocol::request_id::RequestId;
 
-use super::{Gateway, received::ReceivedRequest};
+use super::{Gateway, request::Received};
 use crate::{
     config::{AccountCheck, Backend},
     directory::apps::App,
-    observe::spans::{RequestSpans, Step, samples},
+    observe::{
+        outcome::Learnt,
+        spans::{RequestSpans, Step, samples},
+    },
     phases::{
         admit::{Admitted, admit},
         backend_headers::{
@@ -21,209 +24,296 @@ use crate::{
         limit::is_unsigned,
         origin::{Peer, client_address},
         read_params::read_params,
-        route::{RoutedRequest, Unrouted, Wanted, route},
+        route::{Route, RoutedRequest, Unrouted, Wanted, route},
         verify::VerifiedRequest,
     },
     request::{
-        Head, Method, Target,
+        Head, Method,
         client::{BodyLimits, Client},
         ids::RequestIds,
+        quotas::Quotas,
         rejection::Rejection,
     },
     upstream::backend::exchange::BackendRequest,
 };
 
-impl Gateway {
-    /// Runs the phases up to the account, in the order of CONTRACT 7.
-    ///
-    /// # Errors
-    ///
-    /// The first rejection of a phase. Nothing of the request then reaches a backend.
-    pub async fn receive<'h, C: Client>(
-        &self,
-        head: &'h Head,
-        peer: &Peer,
-        request: &mut ReceivedRequest<'h, Head>,
-        client: &mut C,
-    ) -> Result<Accepted<'h>, Rejection> {
-        let mut admitted = self.admit(head, peer)?;
-        self.begin_spans(request, &mut admitted);
-        request.client = admitted.origin.client;
-        let (method, target) = (admitted.method, head.target());
-        let callback = match_callback(method, head.body(), target, self.verifier.config());
-        let (verified, form, now) = match callback {
-            Some(callback) => (self.verifier.pass_callback(callback), Vec::new(), None),
-            None => {
-                let app = self.identify_app(&admitted, target, request).await?;
-                let form = self.read_form(&admitted, request, client).await?;
-                let now = self.state.clock.now();
-                let verified = self.verify(app, method, target, &form, now, request)?;
-                (verified, form, Some(now))
-            }
-        };
-        self.count_app(&verified, method, target, request)?;
-        let now = || now.unwrap_or_else(|| self.state.clock.now());
-        let routed = self.route(verified, &admitted, target, now, request)?;
-        let account = self.identify_account(&routed, &mut admitted, now, request);
-        let account = account.await?;
-        Ok(Accepted {
-            head,
-            routed,
-            account,
-            admitted,
-            form,
-        })
-    }
-
-    /// Finds the application that the request names.
-    async fn identify_app(
-        &self,
-        admitted: &Admitted<'_>,
-        target: Target<'_>,
-        request: &mut ReceivedRequest<'_, Head>,
-    ) -> Result<Arc<App>, Rejection> {
-        let paths = &self.verifier.config().browser_paths;
-        let names = &self.admission.names;
-        request.begin_step(Step::LookUpApplication);
-        let app = identify_app(admitted.app, target, paths, names, &self.apps).await?;
-        request.end_step();
-        request.named_app = Some(Arc::clone(&app));
-        Ok(app)
-    }
-
-    /// Reads the form, if the request has one.
-    async fn read_form<C: Client>(
-        &self,
-        admitted: &Admitted<'_>,
-        request: &mut ReceivedRequest<'_, Head>,
-        client: &mut C,
-    ) -> Result<Vec<u8>, Rejection> {
-        let limits = BodyLimits {
-            bytes: self.limits.body,
-            timeout: self.timeouts.body,
-            min_rate: self.connections.min_rate,
-        };
-        let form = pin!(client.read_body(admitted.expects_continue, limits));
-        request.wait_for_form(form).await
-    }
-
-    /// Verifies the parameters of target and form.
-    fn verify(
-        &self,
-        app: Arc<App>,
-        method: Method,
-        target: Target<'_>,
-        form: &[u8],
-        now: Timestamp,
-        request: &mut ReceivedRequest<'_, Head>,
-    ) -> Result<VerifiedRequest, Rejection> {
-        request.begin_step(Step::Verify);
-        let params = read_params(target, form, &self.limits)?;
-        let verifier = &self.verifier;
-        let verified = verifier.verify(app, method, target, &params, now.into())?;
-        request.end_step();
-        request.is_signed = verified.signed_app().is_some();
-        Ok(verified)
-    }
-
-    /// Counts a signed request for its application, if it has a limit.
-    fn count_app(
-        &self,
-        verified: &VerifiedRequest,
-        method: Method,
-        target: Target<'_>,
-        request: &mut ReceivedRequest<'_, Head>,
-    ) -> Result<(), Rejection> {
-        let limits = &self.rate_limits;
-        if let Some(app) = verified.signed_app().filter(|app| limits.counts(app)) {
-            request.quotas = limits.count_app(app, method, target.path, Instant::now())?;
+/// Runs the phases up to the account, in the order of CONTRACT 7.
+///
+/// # Errors
+///
+/// The first rejection of a phase. Nothing of the request then reaches a backend.
+pub async fn receive<'h, C: Client>(
+    gateway: &Gateway,
+    head: &'h Head,
+    peer: &Peer,
+    request: &mut Received<'h, Head>,
+    client: &mut C,
+) -> Result<Accepted<'h>, Box<Rejected>> {
+    let (verifier, clock) = (&gateway.policy.verifier, &gateway.state.clock);
+    let mut admitted = check_limits_and_admit(gateway, head, peer)?;
+    begin_spans(gateway, request, &mut admitted);
+    request.client = admitted.origin.client;
+    let callback = match_callback(
+        admitted.method,
+        head.body(),
+        head.target(),
+        verifier.config(),
+    );
+    let (verified, form, now) = match callback {
+        Some(callback) => (verifier.pass_callback(callback), Vec::new(), None),
+        None => {
+            let app = find_app(gateway, head, &admitted, request).await?;
+            let claimed = |rejection| Rejected::by_claimed(&app, rejection);
+            let form = read_form(gateway, &admitted, request, client).await;
+            let form = form.map_err(claimed)?;
+            let now = clock.now();
+            let verified = verify(gateway, head, &admitted, &app, &form, now, request);
+            (verified.map_err(claimed)?, form, Some(now))
         }
-        Ok(())
-    }
+    };
+    let quotas = count_app(gateway, &verified, head, &admitted);
+    let quotas = quotas.map_err(|rejection| Rejected::verified(&verified, rejection))?;
+    let now = || now.unwrap_or_else(|| clock.now());
+    let routed = choose_route(gateway, verified, &admitted, head, now);
+    let routed = routed.map_err(|rejected| rejected.with(quotas))?;
+    let account = find_account(gateway, &routed, &mut admitted, now, request).await;
+    let account = account.map_err(|rejection| Rejected::routed(&routed, rejection).with(quotas))?;
+    Ok(Accepted {
+        head,
+        routed,
+        account,
+        admitted,
+        form,
+        quotas,
+    })
+}
 
-    /// Chooses the backend. A request that is rejected although its version is known notes the route, for its response.
-    fn route(
-        &self,
-        verified: VerifiedRequest,
-        admitted: &Admitted<'_>,
-        target: Target<'_>,
-        now: impl Fn() -> Timestamp,
-        request: &mut ReceivedRequest<'_, Head>,
-    ) -> Result<RoutedRequest, Rejection> {
-        let wanted = Wanted {
-            version: admitted.version,
-            path: target.path,
-            client: admitted.origin.client,
-        };
-        let is_available = |backend: &Backend| self.is_available(backend);
-        let routed = route(verified, wanted, &self.versions, now, is_available);
-        routed.map_err(|Unrouted { rejection, route }| {
-            request.rejected_route = route;
-            rejection
-        })
+/// Checks the limits of client addresses, then admits the request. CONTRACT 7: the limits come after the method, and before
+/// every other check of the headers.
+fn check_limits_and_admit<'h>(
+    gateway: &Gateway,
+    head: &'h Head,
+    peer: &Peer,
+) -> Result<Admitted<'h>, Rejection> {
+    let (policy, method) = (&gateway.policy, head.method());
+    let rules = &policy.rules.admission;
+    if policy.limiter.is_some() && is_unsigned(method, head.target(), policy.verifier.config()) {
+        count_unsigned(gateway, client_address(peer, head, &rules.trusted_proxies))?;
     }
-
-    /// Identifies the account, if the route asks for one. A request that is rejected notes its route: the response has the
-    /// version's headers.
-    async fn identify_account(
-        &self,
-        routed: &RoutedRequest,
-        admitted: &mut Admitted<'_>,
-        now: impl FnOnce() -> Timestamp,
-        request: &mut ReceivedRequest<'_, Head>,
-    ) -> Result<RequestAccount, Rejection> {
-        let accounts = self.state.accounts.get();
-        let accounts = accounts.map(|accounts| &*accounts.directory);
-        if routed.route().backend.account.check != AccountCheck::None {
-            request.begin_step(Step::IdentifyAccount);
-        }
-        let account = identify_account(routed, admitted, request.headers, accounts, now).await;
-        request.end_step();
-        account.inspect_err(|_| request.rejected_route = Some(Box::new(routed.route().clone())))
+    if policy.rate_limits.counts_addresses() {
+        let client = client_address(peer, head, &rules.trusted_proxies);
+        let (path, now) = (head.target().path, Instant::now());
+        policy
+            .rate_limits
+            .count_address(method, path, client, now)?;
     }
+    admit(method, head, head.body(), peer, rules)
+}
 
-    /// Takes a trusted proxy's request id, and begins the spans of a sampled request. The gateway's own id decides about
-    /// those, since no client can choose it.
-    fn begin_spans(&self, request: &mut ReceivedRequest<'_, Head>, admitted: &mut Admitted<'_>) {
-        let tracer = self.tracer.as_ref();
-        let tracer = tracer.filter(|tracer| samples(tracer, &request.id, admitted));
-        if let Some(theirs) = admitted.request_id {
-            request.id = theirs;
-        }
-        if let Some(tracer) = tracer {
-            let (ids, clock) = (&self.state.ids, &*self.state.clock);
-            let spans = RequestSpans::begin(tracer, &request.id, admitted, ids, clock);
-            request.spans = Some(spans);
-        }
+/// Counts an unsigned request for its client's network, if the limit is on.
+pub(super) fn count_unsigned(gateway: &Gateway, client: IpAddr) -> Result<(), Rejection> {
+    let Some(limiter) = &gateway.policy.limiter else {
+        return Ok(());
+    };
+    let counted = limiter.count(client, Instant::now());
+    counted.map_err(|RateExceeded { retry_after }| Rejection::AddressRateLimited { retry_after })
+}
+
+/// Takes a trusted proxy's request id, and begins the spans of a sampled request. The gateway's own id decides about those,
+/// since no client can choose it.
+fn begin_spans(gateway: &Gateway, request: &mut Received<'_, Head>, admitted: &mut Admitted<'_>) {
+    let tracer = gateway.policy.recording.tracer.as_ref();
+    let tracer = tracer.filter(|tracer| samples(tracer, &request.id, admitted));
+    if let Some(theirs) = admitted.request_id {
+        request.id = theirs;
     }
-
-    /// Checks the limits of client addresses, then admits the request. CONTRACT 7: the limits come after the method, and
-    /// before every other check of the headers.
-    fn admit<'h>(&self, head: &'h Head, peer: &Peer) -> Result<Admitted<'h>, Rejection> {
-        let (method, rules) = (head.method(), &self.admission);
-        if self.limiter.is_some() && is_unsigned(method, head.target(), self.verifier.config()) {
-            self.count_unsigned(client_address(peer, head, &rules.trusted_proxies))?;
-        }
-        if self.rate_limits.counts_addresses() {
-            let client = client_address(peer, head, &rules.trusted_proxies);
-            let (path, now) = (head.target().path, Instant::now());
-            self.rate_limits.count_address(method, path, client, now)?;
-        }
-        admit(method, head, head.body(), peer, rules)
-    }
-
-    /// Counts an unsigned request for its client's network, if the limit is on.
-    pub(super) fn count_unsigned(&self, client: IpAddr) -> Result<(), Rejection> {
-        let Some(limiter) = &self.limiter else {
-            return Ok(());
-        };
-        let counted = limiter.count(client, Instant::now());
-        counted
-            .map_err(|RateExceeded { retry_after }| Rejection::AddressRateLimited { retry_after })
+    if let Some(tracer) = tracer {
+        let (ids, clock) = (&gateway.state.ids, &*gateway.state.clock);
+        let spans = RequestSpans::begin(tracer, &request.id, admitted, ids, clock);
+        request.timing.spans = Some(spans);
     }
 }
 
-/// A request that passed all phases and may be forwarded. Only [`Gateway::receive`] creates one, so a backend gets
+/// Finds the application that the request names.
+async fn find_app(
+    gateway: &Gateway,
+    head: &Head,
+    admitted: &Admitted<'_>,
+    request: &mut Received<'_, Head>,
+) -> Result<Arc<App>, Rejection> {
+    let policy = &gateway.policy;
+    let paths = &policy.verifier.config().browser_paths;
+    let names = &policy.rules.admission.names;
+    request.timing.begin_step(Step::LookUpApplication);
+    let app = identify_app(admitted.app, head.target(), paths, names, &policy.apps).await?;
+    request.timing.end_step();
+    Ok(app)
+}
+
+/// Reads the form, if the request has one.
+async fn read_form<C: Client>(
+    gateway: &Gateway,
+    admitted: &Admitted<'_>,
+    request: &mut Received<'_, Head>,
+    client: &mut C,
+) -> Result<Vec<u8>, Rejection> {
+    let bounds = &gateway.policy.bounds;
+    let limits = BodyLimits {
+        bytes: bounds.requests.body,
+        timeout: bounds.timeouts.body,
+        min_rate: bounds.connections.min_rate,
+    };
+    let form = pin!(client.read_body(admitted.expects_continue, limits));
+    request.timing.wait_for_form(form).await
+}
+
+/// Verifies the parameters of target and form.
+fn verify(
+    gateway: &Gateway,
+    head: &Head,
+    admitted: &Admitted<'_>,
+    app: &Arc<App>,
+    form: &[u8],
+    now: Timestamp,
+    request: &mut Received<'_, Head>,
+) -> Result<VerifiedRequest, Rejection> {
+    let (policy, target) = (&gateway.policy, head.target());
+    request.timing.begin_step(Step::Verify);
+    let params = read_params(target, form, &policy.bounds.requests)?;
+    let (app, method) = (Arc::clone(app), admitted.method);
+    let verifier = &policy.verifier;
+    let verified = verifier.verify(app, method, target, &params, now.into())?;
+    request.timing.end_step();
+    Ok(verified)
+}
+
+/// Counts a signed request for its application, if it has a limit. Returns what the limits leave.
+fn count_app(
+    gateway: &Gateway,
+    verified: &VerifiedRequest,
+    head: &Head,
+    admitted: &Admitted<'_>,
+) -> Result<Quotas, Rejection> {
+    let limits = &gateway.policy.rate_limits;
+    match verified.signed_app().filter(|app| limits.counts(app)) {
+        Some(app) => limits.count_app(app, admitted.method, head.target().path, Instant::now()),
+        None => Ok(Quotas::default()),
+    }
+}
+
+/// Chooses the backend. A request that is rejected although its version is known has a route, for its response.
+fn choose_route(
+    gateway: &Gateway,
+    verified: VerifiedRequest,
+    admitted: &Admitted<'_>,
+    head: &Head,
+    now: impl Fn() -> Timestamp,
+) -> Result<RoutedRequest, Box<Rejected>> {
+    let wanted = Wanted {
+        version: admitted.version,
+        path: head.target().path,
+        client: admitted.origin.client,
+    };
+    let backends = &gateway.policy.backends;
+    let is_available = |backend: &Backend| backends.target(backend).is_available();
+    let routed = route(verified, wanted, &backends.versions, now, is_available);
+    routed.map_err(|unrouted| {
+        let Unrouted {
+            rejection,
+            route,
+            verified,
+        } = unrouted;
+        Box::new(Rejected {
+            route,
+            ..*Rejected::verified(&verified, rejection)
+        })
+    })
+}
+
+/// Identifies the account, if the route asks for one.
+async fn find_account(
+    gateway: &Gateway,
+    routed: &RoutedRequest,
+    admitted: &mut Admitted<'_>,
+    now: impl FnOnce() -> Timestamp,
+    request: &mut Received<'_, Head>,
+) -> Result<RequestAccount, Rejection> {
+    let accounts = gateway.state.accounts.get();
+    let accounts = accounts.map(|accounts| &*accounts.directory);
+    if routed.route().backend.account.check != AccountCheck::None {
+        request.timing.begin_step(Step::IdentifyAccount);
+    }
+    let account = identify_account(routed, admitted, request.headers, accounts, now).await;
+    request.timing.end_step();
+    account
+}
+
+/// A request that a phase rejected, and what the phases before had learnt of it.
+#[derive(Debug)]
+pub struct Rejected {
+    pub(super) rejection: Rejection,
+    /// The application that it claims, or whose signature was verified.
+    app: Option<Arc<App>>,
+    is_signed: bool,
+    /// Its route, if it has one: its version does not serve now, or its account was rejected. The response has the
+    /// version's headers then.
+    route: Option<Box<Route>>,
+    pub(super) quotas: Quotas,
+}
+
+impl Rejected {
+    fn by_claimed(app: &Arc<App>, rejection: Rejection) -> Box<Self> {
+        let app = Some(Arc::clone(app));
+        Box::new(Self {
+            app,
+            ..*Box::from(rejection)
+        })
+    }
+
+    fn verified(verified: &VerifiedRequest, rejection: Rejection) -> Box<Self> {
+        Box::new(Self {
+            app: verified.app().cloned(),
+            is_signed: verified.signed_app().is_some(),
+            ..*Box::from(rejection)
+        })
+    }
+
+    fn routed(routed: &RoutedRequest, rejection: Rejection) -> Box<Self> {
+        Box::new(Self {
+            route: Some(Box::new(routed.route().clone())),
+            ..*Self::verified(routed.verified(), rejection)
+        })
+    }
+
+    fn with(mut self: Box<Self>, quotas: Quotas) -> Box<Self> {
+        self.quotas = quotas;
+        self
+    }
+
+    /// What the phases had learnt.
+    pub(super) fn learnt(&self) -> Learnt<'_> {
+        Learnt {
+            app: self.app.as_ref(),
+            is_signed: self.is_signed,
+            route: self.route.as_deref(),
+        }
+    }
+}
+
+/// A rejection before anything was learnt.
+impl From<Rejection> for Box<Rejected> {
+    fn from(rejection: Rejection) -> Self {
+        Self::new(Rejected {
+            rejection,
+            app: None,
+            is_signed: false,
+            route: None,
+            quotas: Quotas::default(),
+        })
+    }
+}
+
+/// A request that passed all phases and may be forwarded. Only [`receive`] creates one, so a backend gets
 /// exactly the bytes that were verified.
 pub struct Accepted<'h> {
     head: &'h Head,
@@ -231,12 +321,27 @@ pub struct Accepted<'h> {
     account: RequestAccount,
     admitted: Admitted<'h>,
     form: Vec<u8>,
+    pub(super) quotas: Quotas,
 }
 
 impl Accepted<'_> {
-    /// Its application and route.
-    pub(super) fn routed(&self) -> &RoutedRequest {
-        &self.routed
+    /// Its application.
+    pub(super) fn app(&self) -> Option<&Arc<App>> {
+        self.routed.app()
+    }
+
+    /// Its route.
+    pub(super) fn route(&self) -> &Route {
+        self.routed.route()
+    }
+
+    /// What the phases have learnt.
+    pub(super) fn learnt(&self) -> Learnt<'_> {
+        Learnt {
+            app: self.app(),
+            is_signed: self.routed.verified().signed_app().is_some(),
+            route: Some(self.route()),
+        }
     }
 
     /// The request to its backend, with this head.

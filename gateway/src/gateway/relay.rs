@@ -6,10 +6,11 @@ use signpost_protocol::header::{REFUSED_SECRET, X_GATEWAY_PROBLEM, X_GATEWAY_REF
 
 use super::{
     Gateway,
-    received::{ForwardOutcome, ReceivedRequest},
+    receive::Accepted,
+    request::{ForwardOutcome, Received},
+    respond::cors_fields,
 };
 use crate::{
-    config::Backend,
     phases::{
         cors::is_of_cors,
         response::{is_of_login, own_fields, passes_to_client},
@@ -20,10 +21,13 @@ use crate::{
         client::{Client, ResponseHead},
         rejection::Rejection,
     },
-    upstream::backend::{
-        backend_head::{BackendHead, ResponseBody},
-        failure::Failure,
-        upstream::Response,
+    upstream::{
+        backend::{
+            backend_head::{BackendHead, ResponseBody},
+            failure::Failure,
+            upstream::Response,
+        },
+        secret_rejections::SecretRejections,
     },
     wire::syntax::field::ConnectionOptions,
 };
@@ -31,83 +35,73 @@ use crate::{
 /// Limit of a problem code of a backend that is logged, in bytes.
 const MAX_CODE_BYTES: usize = 64;
 
-impl Gateway {
-    /// Relays a response to the client.
-    pub(super) async fn relay_response<C: Client>(
-        &self,
-        request: &ReceivedRequest<'_, Head>,
-        route: &Route,
-        mut response: Response,
-        client: &mut C,
-        forwarded: &mut ForwardOutcome,
-    ) -> Result<(), FailedResponse> {
-        let quotas = request.quotas.to_fields();
-        forwarded.responded_at = request.step_time();
-        response.check_id(&request.id)?;
-        let (head, bytes) = response.head();
-        self.note_secret_rejected(route, &response)?;
-        forwarded.problem = backend_problem(head, bytes);
-        let names = &self.backend_headers.names;
-        let life_cycle = route.backend.life_cycle.as_deref();
-        let nominated = ConnectionOptions::from_fields(head.fields(bytes));
-        if nominated.is_too_many() {
-            return Err(Failure::Malformed("too many names in its Connection").into());
-        }
-        let is_of_route = route.backend.name.is_of_route();
-        let passed = head
-            .fields(bytes)
-            .filter(|(name, _)| passes_to_client(name, &nominated, names))
-            .filter(|field| !(is_of_route && is_of_login(field)))
-            .filter(|(name, _)| self.cors.is_none() || !is_of_cors(name))
-            .filter(|(name, _)| life_cycle.is_none_or(|one| !one.replaces(name)));
-        let sent = ResponseHead {
-            status: head.status,
-            reason: head.reason(bytes),
-            body: match head.body {
-                ResponseBody::None => BodyLength::None,
-                ResponseBody::Length(length) => BodyLength::Known(length),
-                ResponseBody::Chunked | ResponseBody::UntilClose => BodyLength::Unknown,
-            },
-        };
-        let own = own_fields(&request.id, Some(route), names, &quotas);
-        let cors = self.cors_fields(request.headers);
-        forwarded.status = head.status;
-        client.begin(sent, own.chain(cors).chain(passed));
-        drop((nominated, quotas));
-        let relayed = response.relay(client, &mut forwarded.size).await;
-        relayed.map_err(FailedResponse::from)
+/// Relays a response to the client.
+pub(super) async fn relay_response<C: Client>(
+    gateway: &Gateway,
+    request: &Received<'_, Head>,
+    accepted: &Accepted<'_>,
+    mut response: Response,
+    client: &mut C,
+    forwarded: &mut ForwardOutcome,
+) -> Result<(), FailedResponse> {
+    let (rules, route) = (&gateway.policy.rules, accepted.route());
+    let quotas = accepted.quotas.to_fields();
+    forwarded.responded_at = request.timing.now();
+    response.check_id(&request.id)?;
+    let (head, bytes) = response.head();
+    note_secret_rejected(&gateway.state.secret_rejections, route, &response)?;
+    forwarded.problem = backend_problem(head, bytes);
+    let names = &rules.backend_headers.names;
+    let life_cycle = route.backend.life_cycle.as_deref();
+    let nominated = ConnectionOptions::from_fields(head.fields(bytes));
+    if nominated.is_too_many() {
+        return Err(Failure::Malformed("too many names in its Connection").into());
     }
+    let is_of_route = route.backend.name.is_of_route();
+    let passed = head
+        .fields(bytes)
+        .filter(|(name, _)| passes_to_client(name, &nominated, names))
+        .filter(|field| !(is_of_route && is_of_login(field)))
+        .filter(|(name, _)| rules.cors.is_none() || !is_of_cors(name))
+        .filter(|(name, _)| life_cycle.is_none_or(|one| !one.replaces(name)));
+    let sent = ResponseHead {
+        status: head.status,
+        reason: head.reason(bytes),
+        body: match head.body {
+            ResponseBody::None => BodyLength::None,
+            ResponseBody::Length(length) => BodyLength::Known(length),
+            ResponseBody::Chunked | ResponseBody::UntilClose => BodyLength::Unknown,
+        },
+    };
+    let own = own_fields(&request.id, Some(route), names, &quotas);
+    let cors = cors_fields(rules, request.headers);
+    forwarded.status = head.status;
+    client.begin(sent, own.chain(cors).chain(passed));
+    drop((nominated, quotas));
+    let relayed = response.relay(client, &mut forwarded.size).await;
+    relayed.map_err(FailedResponse::from)
+}
 
-    /// Counts the failure of a response whose head was read. Others are counted where they are retried.
-    pub(super) fn counted(&self, backend: &Backend, failed: FailedResponse) -> Rejection {
-        match failed {
-            FailedResponse::Rejected(rejection) => rejection,
-            FailedResponse::Failed(failure) => {
-                if let Some(cause) = failure.cause() {
-                    self.backend_counts[backend.number].count_failure(cause);
-                }
-                failure.into()
-            }
-        }
+/// Turns a backend's rejection of the gateway's secret into one of the request: the client did nothing wrong. CONTRACT 9.
+fn note_secret_rejected(
+    rejections: &SecretRejections,
+    route: &Route,
+    response: &Response,
+) -> Result<(), Rejection> {
+    let (head, bytes) = response.head();
+    let is_rejected = head.status == 403
+        && head
+            .value(bytes, X_GATEWAY_REFUSED.as_str())
+            .is_some_and(|why| why == REFUSED_SECRET.as_bytes());
+    let backend = &route.backend.name;
+    if is_rejected {
+        rejections.note(backend, response.address(), Instant::now());
+        return Err(Rejection::GatewaySecretRejected);
     }
-
-    /// Turns a backend's rejection of the gateway's secret into one of the request: the client did nothing wrong. CONTRACT 9.
-    fn note_secret_rejected(&self, route: &Route, response: &Response) -> Result<(), Rejection> {
-        let (head, bytes) = response.head();
-        let is_rejected = head.status == 403
-            && head
-                .value(bytes, X_GATEWAY_REFUSED.as_str())
-                .is_some_and(|why| why == REFUSED_SECRET.as_bytes());
-        let (secret_rejections, backend) = (&self.state.secret_rejections, &route.backend.name);
-        if is_rejected {
-            secret_rejections.note(backend, response.address(), Instant::now());
-            return Err(Rejection::GatewaySecretRejected);
-        }
-        if !secret_rejections.is_empty() {
-            secret_rejections.remove(backend, response.address());
-        }
-        Ok(())
+    if !rejections.is_empty() {
+        rejections.remove(backend, response.address());
     }
+    Ok(())
 }
 
 /// Why a response whose head was read is not relayed, or not to its end.

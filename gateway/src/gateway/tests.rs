@@ -6,7 +6,10 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use signpost_kit::clock::ManualClock;
+use signpost_kit::{
+    clock::{Clock, ManualClock},
+    server::descriptors::Descriptors,
+};
 
 use super::*;
 use crate::{
@@ -14,7 +17,10 @@ use crate::{
     directory::apps::directory::AppDirectory,
     downstream::http1::connection::Http1Connections,
     request::client::ConnectionInfo,
-    request::scripted::{Script, Step},
+    request::{
+        drain::Drain,
+        scripted::{Script, Step},
+    },
 };
 
 /// The clock begins at 2023-11-14T22:13:20Z. Nothing listens at the backend.
@@ -34,13 +40,18 @@ backend = "127.0.0.1:1"
 key = "4283fefc63f0cd0e873a0000c6d07ef74283fefc63f0cd0e873a0000c6d07ef7"
 "#;
 
-fn connections(clock: &ManualClock) -> Http1Connections {
-    let config = load(CONFIG).unwrap();
+/// The gateway of a configuration with one application.
+pub(crate) fn gateway(config: Config) -> Gateway {
     let Applications::Single(key) = &config.applications else {
         unreachable!("the configuration has one application")
     };
     let apps = AppDirectory::single(key.clone());
-    let mut gateway = Gateway::new(config, apps, Arc::new(Drain::new()), None).unwrap();
+    let state = State::new(&config, &apps, Descriptors::raise_limit(), None);
+    Gateway::new(config, apps, state).unwrap()
+}
+
+fn connections(clock: &ManualClock) -> Http1Connections {
+    let mut gateway = gateway(load(CONFIG).unwrap());
     let state = Arc::get_mut(&mut gateway.state).unwrap();
     state.clock = Arc::new(clock.clone());
     Http1Connections {

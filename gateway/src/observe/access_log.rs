@@ -101,18 +101,18 @@ impl AccessLog {
         let line = Line {
             request_id: *outcome.request_id,
             client: outcome.client,
-            app: outcome.app.cloned(),
-            route: outcome.route.cloned(),
-            backend: outcome.backend,
+            app: outcome.learnt.app.cloned(),
+            route: outcome.learnt.route.cloned(),
+            backend: outcome.sent.backend,
             method: match outcome.method_text() {
                 "GET" => Cow::Borrowed("GET"),
                 "POST" => Cow::Borrowed("POST"),
                 other => Cow::Owned(log_text::method(other).into_owned()),
             },
             path: log_text::path(outcome.path).into(),
-            status: outcome.status,
+            status: outcome.sent.status,
             problem: Problem::from_outcome(outcome).map(Box::new),
-            size: outcome.size,
+            size: outcome.sent.size,
             duration: outcome.times.whole(),
         };
         if self.entries.try_send(Entry::Line(line)).is_err() {

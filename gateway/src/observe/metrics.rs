@@ -27,10 +27,7 @@ use self::{
     registry::Registry,
 };
 use super::outcome::Outcome;
-use crate::{
-    config::{Backend, MetricsSettings},
-    phases::verify::clock_skew::ClockSkew,
-};
+use crate::{config::Backend, phases::verify::clock_skew::ClockSkew};
 
 /// The counts of all requests of the process. They outlive a configuration.
 #[derive(Debug)]
@@ -66,17 +63,9 @@ struct VersionCells {
 #[derive(Debug)]
 struct BackendDuration(Histogram);
 
-/// Where the requests of one configuration are counted.
+/// Where the requests of a backend are counted.
 #[derive(Debug)]
-pub(crate) struct RequestCells {
-    metrics: Arc<RequestMetrics>,
-    /// By the backend's number.
-    backends: Vec<BackendCells>,
-    lists_applications: bool,
-}
-
-#[derive(Debug)]
-struct BackendCells {
+pub(crate) struct BackendCells {
     version: Arc<VersionCells>,
     duration: Arc<BackendDuration>,
 }
@@ -98,16 +87,12 @@ impl Default for RequestMetrics {
 }
 
 impl RequestMetrics {
-    /// The cells of a configuration with these backends; `None` if nothing is counted. They are those of earlier
-    /// configurations if the names are the same.
-    pub(crate) fn configured<'b>(
-        self: &Arc<Self>,
-        settings: MetricsSettings,
+    /// The cells of these backends, which are those of a configuration. They are those of earlier configurations if the
+    /// names are the same.
+    pub(crate) fn configure<'b>(
+        &self,
         backends: impl Iterator<Item = &'b Arc<Backend>> + Clone,
-    ) -> Option<RequestCells> {
-        if !settings.enabled {
-            return None;
-        }
+    ) -> Vec<BackendCells> {
         let version = |backend: &Arc<Backend>| backend.name.version.as_str().to_owned();
         let mut named = self.named();
         named.versions.configure(backends.clone().map(version));
@@ -117,13 +102,37 @@ impl RequestMetrics {
             version: named.versions.cells(backend.name.version.as_str()),
             duration: named.backends.cells(&backend.name.to_string()),
         };
-        let backends = backends.map(cells).collect();
-        self.applications.set_limit(settings.applications);
-        Some(RequestCells {
-            metrics: Arc::clone(self),
-            backends,
-            lists_applications: settings.applications > 0,
-        })
+        backends.map(cells).collect()
+    }
+
+    /// Sets the limit of the applications that are shown.
+    pub(crate) fn show_applications(&self, limit: usize) {
+        self.applications.set_limit(limit);
+    }
+
+    /// Counts a request whose response has ended. `cells` are those of its backend.
+    pub(crate) fn count(&self, outcome: &Outcome<'_>, cells: Option<&BackendCells>) {
+        let (times, learnt) = (&outcome.times, &outcome.learnt);
+        let (version, source) = match (learnt.route, cells) {
+            (Some(route), Some(cells)) => {
+                if let Some(duration) = times.of_backend() {
+                    cells.duration.0.observe_duration(duration);
+                }
+                (&*cells.version, route.source as usize)
+            }
+            _ => (&self.unrouted, 0),
+        };
+        let class = labels::status_class(outcome.sent.status);
+        let problem = labels::problem(outcome.rejection, outcome.sent.problem);
+        version.requests.add(cell(source, class, problem), 1);
+        version.duration.observe_duration(times.whole());
+        self.own.observe_duration(times.own());
+        if let Some(rejection) = outcome.rejection
+            && let Some(cause) = labels::verification_failure(rejection)
+        {
+            self.verification_failures.add(cause, 1);
+        }
+        self.applications.count(learnt.app, learnt.is_signed, class);
     }
 
     /// Calls `write` for each number of requests above 0.
@@ -180,46 +189,6 @@ impl RequestMetrics {
 
     fn named(&self) -> MutexGuard<'_, Named> {
         self.named.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl RequestCells {
-    /// Counts a request whose answer has ended.
-    pub(crate) fn count(&self, outcome: &Outcome<'_>) {
-        let metrics = &*self.metrics;
-        let times = &outcome.times;
-        let (version, source) = match outcome.route {
-            Some(route) => {
-                let backend = &self.backends[route.backend.number];
-                if let Some(duration) = times.of_backend() {
-                    backend.duration.0.observe_duration(duration);
-                }
-                (&*backend.version, route.source as usize)
-            }
-            None => (&metrics.unrouted, 0),
-        };
-        let class = labels::status_class(outcome.status);
-        let problem = labels::problem(outcome.rejection, outcome.backend_problem);
-        version.requests.add(cell(source, class, problem), 1);
-        version.duration.observe_duration(times.whole());
-        metrics.own.observe_duration(times.own());
-        if let Some(rejection) = outcome.rejection
-            && let Some(cause) = labels::verification_failure(rejection)
-        {
-            metrics.verification_failures.add(cause, 1);
-        }
-        let applications = &metrics.applications;
-        applications.count(
-            outcome.app,
-            outcome.is_signed,
-            class,
-            self.lists_applications,
-        );
-    }
-
-    /// Where the clocks of clients are observed.
-    pub(crate) fn clock_skew(&self) -> Arc<ClockSkew> {
-        Arc::clone(&self.metrics.clock_skew)
     }
 }
 

@@ -22,24 +22,38 @@ pub(crate) struct Outcome<'a> {
     pub method: &'a [u8],
     /// The path as sent, without the query.
     pub path: &'a str,
-    /// The application that it named, or whose signature was verified.
+    /// What the phases learnt of it.
+    pub learnt: Learnt<'a>,
+    /// What was sent to the client.
+    pub sent: Sent<'a>,
+    /// When it reached its steps.
+    pub times: Times,
+    /// Why the gateway rejected the request, or aborted its response.
+    pub rejection: Option<&'a Rejection>,
+}
+
+/// What the phases learnt of a request.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Learnt<'a> {
+    /// The application that it claims, or whose signature was verified.
     pub app: Option<&'a Arc<App>>,
     /// Whether it was signed with the application's key: nobody else can have sent it.
     pub is_signed: bool,
     /// The route; `None` if the request was rejected before routing.
     pub route: Option<&'a Route>,
+}
+
+/// The response of a request.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sent<'a> {
     /// The backend address of the last attempt.
     pub backend: Option<SocketAddr>,
-    /// The response's status; 0 without a response.
+    /// Its status; 0 without a response.
     pub status: u16,
-    /// Bytes of the response's body.
+    /// Bytes of its body.
     pub size: u64,
-    /// When it reached its steps.
-    pub times: Times,
-    /// Why the gateway rejected the request, or aborted its response.
-    pub rejection: Option<&'a Rejection>,
     /// The problem code in the backend's `X-Gateway-Problem` header.
-    pub backend_problem: Option<&'a str>,
+    pub problem: Option<&'a str>,
 }
 
 /// When a request reached its steps. The clock is read only for what is switched on; otherwise the durations are 0.
@@ -53,7 +67,7 @@ pub(crate) struct Times {
     pub forwarded: Option<Instant>,
     /// The head of the backend's response was complete; or, if the request was not forwarded, the gateway began a response
     /// of its own.
-    pub answered: Option<Instant>,
+    pub responded: Option<Instant>,
     /// The response was sent, or aborted.
     pub ended: Option<Instant>,
 }
@@ -65,11 +79,11 @@ impl Times {
         between(self.received, self.ended).unwrap_or_default()
     }
 
-    /// The gateway's own part, until it begins to forward the request, or to answer it itself. The wait for the client's
+    /// The gateway's own part, until it begins to forward the request, or to respond itself. The wait for the client's
     /// form is not in it, nor is a client that takes the response slowly.
     #[must_use]
     pub(crate) fn own(&self) -> Duration {
-        let until = self.forwarded.or(self.answered).or(self.ended);
+        let until = self.forwarded.or(self.responded).or(self.ended);
         let own = between(self.received, until).unwrap_or_default();
         own.saturating_sub(self.form_wait)
     }
@@ -77,7 +91,7 @@ impl Times {
     /// From forwarding to the complete head of the backend's response; `None` without one.
     #[must_use]
     pub(crate) fn of_backend(&self) -> Option<Duration> {
-        between(self.forwarded, self.answered)
+        between(self.forwarded, self.responded)
     }
 }
 
@@ -87,7 +101,7 @@ fn between(begun: Option<Instant>, ended: Option<Instant>) -> Option<Duration> {
 
 #[cfg(test)]
 impl<'a> Outcome<'a> {
-    /// A request without a route that was answered with 200, at once.
+    /// A request without a route with the response 200, at once.
     pub(crate) fn unrouted(request_id: &'a RequestId) -> Self {
         let now = Instant::now();
         Self {
@@ -95,21 +109,19 @@ impl<'a> Outcome<'a> {
             client: IpAddr::from([127, 0, 0, 1]),
             method: b"GET",
             path: "/",
-            app: None,
-            is_signed: false,
-            route: None,
-            backend: None,
-            status: 200,
-            size: 0,
+            learnt: Learnt::default(),
+            sent: Sent {
+                status: 200,
+                ..Sent::default()
+            },
             times: Times {
                 received: Some(now),
                 form_wait: Duration::ZERO,
                 forwarded: None,
-                answered: None,
+                responded: None,
                 ended: Some(now),
             },
             rejection: None,
-            backend_problem: None,
         }
     }
 }
@@ -118,7 +130,7 @@ impl Outcome<'_> {
     /// Whether the client got an error, or no complete response.
     #[must_use]
     pub(crate) const fn is_failure(&self) -> bool {
-        self.rejection.is_some() || self.status == 0 || self.status >= 400
+        self.rejection.is_some() || self.sent.status == 0 || self.sent.status >= 400
     }
 
     /// The problem code of the response: the gateway's, or the backend's.
@@ -126,7 +138,7 @@ impl Outcome<'_> {
     pub(crate) fn problem_code(&self) -> Option<Cow<'static, str>> {
         match self.rejection.and_then(Rejection::code) {
             Some(code) => Some(Cow::Borrowed(ProblemCode::as_str(code))),
-            None => self.backend_problem.map(|code| Cow::Owned(code.to_owned())),
+            None => self.sent.problem.map(|code| Cow::Owned(code.to_owned())),
         }
     }
 

@@ -128,7 +128,7 @@ impl RequestSpans {
         with_client: bool,
     ) -> Span {
         let mut span = self.recording.request("request", received, ended);
-        span.is_error = outcome.status >= 500;
+        span.is_error = outcome.sent.status >= 500;
         let mut attributes = Attributes::with_capacity(MAX_ATTRIBUTES);
         attributes.text("http.request.method", method(outcome));
         attributes.text("url.path", log_text::path(outcome.path).into_owned());
@@ -136,16 +136,16 @@ impl RequestSpans {
             "signpost.request.id",
             outcome.request_id.as_str().to_owned(),
         );
-        if outcome.status != 0 {
-            attributes.number("http.response.status_code", outcome.status);
+        if outcome.sent.status != 0 {
+            attributes.number("http.response.status_code", outcome.sent.status);
         }
         if with_client {
             attributes.text("client.address", outcome.client.to_string());
         }
-        if let Some(ident) = outcome.app.and_then(|app| app.ident.as_ref()) {
+        if let Some(ident) = outcome.learnt.app.and_then(|app| app.ident.as_ref()) {
             attributes.text("signpost.app", ident.as_str().to_owned());
         }
-        if let Some(route) = outcome.route {
+        if let Some(route) = outcome.learnt.route {
             let version = route.backend.name.version.as_str().to_owned();
             attributes.text("signpost.version", version);
             attributes.text("signpost.version.source", route.source.as_str());
@@ -165,23 +165,23 @@ impl RequestSpans {
         let mut span = self.recording.step(id, "backend", kind, begun, ended);
         let attributes = &mut span.attributes;
         attributes.text("http.request.method", method(outcome));
-        if let Some(route) = outcome.route {
+        if let Some(route) = outcome.learnt.route {
             attributes.text("signpost.backend", route.backend.name.to_string());
         }
-        if let Some(address) = outcome.backend {
+        if let Some(address) = outcome.sent.backend {
             attributes.text("server.address", address.ip().to_string());
             attributes.number("server.port", address.port());
         }
         match outcome.rejection {
-            None => attributes.number("http.response.status_code", outcome.status),
+            None => attributes.number("http.response.status_code", outcome.sent.status),
             Some(rejection) => {
                 if let Some(code) = rejection.code() {
                     attributes.text("error.type", code.as_str());
                 }
             }
         }
-        span.is_error =
-            outcome.status >= 500 || outcome.rejection.is_some_and(Rejection::is_logged_as_error);
+        span.is_error = outcome.sent.status >= 500
+            || outcome.rejection.is_some_and(Rejection::is_logged_as_error);
         Some(span)
     }
 }

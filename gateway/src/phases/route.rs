@@ -29,6 +29,12 @@ impl RoutedRequest {
         self.verified.app()
     }
 
+    /// The verified request.
+    #[must_use]
+    pub(crate) const fn verified(&self) -> &VerifiedRequest {
+        &self.verified
+    }
+
     /// The version, and why it was chosen.
     #[must_use]
     pub const fn route(&self) -> &Route {
@@ -56,23 +62,15 @@ pub struct Wanted<'r> {
     pub client: IpAddr,
 }
 
-/// Why a request has no backend.
+/// A verified request without a backend.
 #[derive(Debug)]
 pub struct Unrouted {
-    /// Why.
+    /// The request.
+    pub(crate) verified: VerifiedRequest,
+    /// Why it has none.
     pub(crate) rejection: Rejection,
     /// Its route, if the version is known, but does not serve now.
     pub(crate) route: Option<Box<Route>>,
-}
-
-/// A rejection before a version was chosen.
-impl From<Rejection> for Unrouted {
-    fn from(rejection: Rejection) -> Self {
-        Self {
-            rejection,
-            route: None,
-        }
-    }
 }
 
 /// Routes a verified request. `now` is called only if the time matters; `is_available` says whether a backend has a healthy
@@ -88,15 +86,26 @@ pub fn route(
     now: impl Fn() -> Timestamp,
     is_available: impl Fn(&Backend) -> bool,
 ) -> Result<RoutedRequest, Unrouted> {
-    let (version, source) = choose_version(&verified, wanted.version, versions, &now)?;
-    if let Some(life_cycle) = version.life_cycle() {
-        serves(life_cycle, versions, now()).map_err(|rejection| Unrouted {
+    let (version, source) = match choose_version(&verified, wanted.version, versions, &now) {
+        Ok(chosen) => chosen,
+        Err(rejection) => {
+            return Err(Unrouted {
+                verified,
+                rejection,
+                route: None,
+            });
+        }
+    };
+    if let Some(life_cycle) = version.life_cycle()
+        && let Err(rejection) = serves(life_cycle, versions, now())
+    {
+        let backend = Arc::clone(version.own());
+        let route = Some(Box::new(Route { backend, source }));
+        return Err(Unrouted {
+            verified,
             rejection,
-            route: Some(Box::new(Route {
-                backend: Arc::clone(version.own()),
-                source,
-            })),
-        })?;
+            route,
+        });
     }
     let backend = choose_backend(version, &verified, wanted, is_available);
     let route = Route {
@@ -416,7 +425,9 @@ mod tests {
         for asked in ["v1", ""] {
             at(-1, asked).unwrap();
             for seconds in [0, 1, 1_000_000_000] {
-                let Unrouted { rejection, route } = at(seconds, asked).unwrap_err();
+                let Unrouted {
+                    rejection, route, ..
+                } = at(seconds, asked).unwrap_err();
                 let Rejection::VersionRetired { migration } = rejection else {
                     panic!("{rejection}")
                 };
@@ -437,6 +448,7 @@ mod tests {
                 Err(Unrouted {
                     rejection: Rejection::VersionBrownout { retry_after, .. },
                     route,
+                    ..
                 }) => {
                     assert_eq!(route.unwrap().source, VersionSource::Header);
                     Some(retry_after.as_secs())
@@ -450,7 +462,9 @@ mod tests {
     #[test]
     fn a_retired_version_is_not_listed_among_the_known_ones() {
         for (seconds, listed) in [(-1, "v1, v2, v3"), (0, "v2, v3")] {
-            let Unrouted { rejection, route } = at(seconds, "v9").unwrap_err();
+            let Unrouted {
+                rejection, route, ..
+            } = at(seconds, "v9").unwrap_err();
             let Rejection::VersionUnknown { known } = rejection else {
                 panic!("{rejection}")
             };

@@ -76,7 +76,7 @@ impl CertificateWatch {
     async fn check_files(&mut self) -> bool {
         let gateway = self.current.load_full();
         let mut is_changed = false;
-        for (number, listener) in gateway.listeners.iter().enumerate() {
+        for (number, listener) in gateway.policy.listeners.iter().enumerate() {
             let Some(tls) = &listener.tls else {
                 self.checked.remove(&number);
                 continue;
@@ -173,7 +173,7 @@ fn reload(tls: &Tls, files: &[ReadFile]) -> bool {
 
 /// The certificates of all listeners.
 pub(crate) fn certificates(gateway: &Gateway) -> impl Iterator<Item = LoadedCertificate> {
-    let listeners = gateway.listeners.iter();
+    let listeners = gateway.policy.listeners.iter();
     let all = listeners.filter_map(|one| one.tls.as_ref());
     all.flat_map(|tls| tls.loaded().certificates.clone())
 }

@@ -59,7 +59,7 @@ impl RateSharing {
         loop {
             turns.tick().await;
             let gateway = self.current.load_full();
-            let Some(debts) = gateway.rate_limits.shared_debts() else {
+            let Some(debts) = gateway.policy.rate_limits.shared_debts() else {
                 continue;
             };
             let mut outcome = self.report(debts.all(Instant::now())).await;

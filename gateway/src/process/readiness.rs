@@ -37,7 +37,7 @@ impl GatewayReadiness {
     /// The store that requests need, if any.
     fn store_of<'a>(&'a self, gateway: &'a Gateway) -> Option<&'a Store> {
         let accounts = || gateway.state.accounts.get().map(|accounts| &accounts.store);
-        let needs_accounts = gateway.versions.check_accounts();
+        let needs_accounts = gateway.policy.backends.versions.check_accounts();
         let of_accounts = || needs_accounts.then(accounts).flatten();
         self.store.as_ref().or_else(of_accounts)
     }
@@ -45,13 +45,13 @@ impl GatewayReadiness {
 
 impl Readiness for GatewayReadiness {
     fn has_metrics(&self) -> bool {
-        self.current.load().metrics.is_some()
+        self.current.load().policy.recording.metrics
     }
 
     fn timeouts(&self) -> HttpTimeouts {
         let Timeouts {
             head, idle, send, ..
-        } = self.current.load().timeouts;
+        } = self.current.load().policy.bounds.timeouts;
         HttpTimeouts { head, idle, send }
     }
 
@@ -78,9 +78,9 @@ impl Readiness for GatewayReadiness {
             );
         }
         // Routes and canaries are reported, too, but do not decide: logins need the versions' own backends.
-        let backends = gateway.versions.iter().map(|version| {
+        let backends = gateway.policy.backends.versions.iter().map(|version| {
             let backend = version.own();
-            let balancer = gateway.balancers[backend.number].as_ref();
+            let balancer = gateway.policy.backends.target(backend).balancer.as_ref();
             let addresses = balancer.map_or(1, |balancer| balancer.len());
             (&backend.name, addresses)
         });

@@ -15,13 +15,13 @@ use signpost_store::{Store, StoreSettings};
 use tokio::sync::{Mutex, Notify, watch};
 
 use crate::{
-    config::{Applications, Backend, Config},
+    config::{Applications, Config},
     directory::{
         accounts::open::open_accounts,
         apps::{directory::AppDirectory, open::warn_of_unusable_defaults},
     },
     downstream::sockets::ListeningSockets,
-    gateway::Gateway,
+    gateway::{Gateway, Target},
     process::upgrade::{NewProcess, terminate},
     upstream::routing::{
         monitor::{BackendMonitor, resolve_all},
@@ -95,23 +95,27 @@ impl Reload for GatewayReload {
     async fn apply(&self, config: Config) -> anyhow::Result<()> {
         self.reject_own_addresses(&config)?;
         let before = self.current.load_full();
-        let apps = reloaded_apps(&before.apps, &config.applications).await?;
+        let apps = reloaded_apps(&before.policy.apps, &config.applications).await?;
         if config.versions.check_accounts() {
             self.open_accounts(&before).await?;
         }
         let log = self.log.prepare(&config.log).await?;
         log_warnings(&config.warnings());
         let gateway = Arc::new(before.with_config(config, apps)?);
-        let is_new = |one: &Arc<_>| !before.balancers().any(|known| Arc::ptr_eq(&known, one));
-        let new: Vec<_> = gateway.balancers().filter(is_new).collect();
+        let backends = &gateway.policy.backends;
+        let is_new = |one: &Arc<_>| {
+            let mut known = before.policy.backends.balancers();
+            !known.any(|known| Arc::ptr_eq(&known, one))
+        };
+        let new: Vec<_> = backends.balancers().filter(is_new).collect();
         // Resolves names before the first request needs them.
         resolve_all(&new).await;
         log.apply();
-        self.monitor.lock().await.follow(gateway.balancers());
+        self.monitor.lock().await.follow(backends.balancers());
         self.current.store(Arc::clone(&gateway));
-        before.apps.retire(&gateway.apps);
+        before.policy.apps.retire(&gateway.policy.apps);
         if let Some((settings, store)) = &self.store {
-            warn_of_unusable_defaults(settings, &gateway.versions, store);
+            warn_of_unusable_defaults(settings, &backends.versions, store);
         }
         Ok(())
     }
@@ -151,11 +155,11 @@ impl Reload for GatewayReload {
 
     fn status(&self) -> anyhow::Result<String> {
         let gateway = self.current.load();
-        let status = |backend: &Arc<Backend>| BackendStatus {
-            backend: backend.name.to_string(),
-            addresses: gateway.address_status(backend),
+        let status = |target: &Target| BackendStatus {
+            backend: target.backend.name.to_string(),
+            addresses: target.address_status(),
         };
-        let backends: Vec<_> = gateway.versions.backends().map(status).collect();
+        let backends: Vec<_> = gateway.policy.backends.targets().map(status).collect();
         Ok(serde_json::to_string(&backends)?)
     }
 

@@ -39,11 +39,12 @@ pub(crate) fn metrics(current: &Arc<ArcSwap<Gateway>>) -> Metrics {
         program: "signpost",
         version: env!("CARGO_PKG_VERSION"),
     };
-    let spans = Arc::clone(&current.load().state.spans);
+    let spans = Arc::clone(&current.load().state.records.spans);
     let reloads = Arc::clone(&current.load().state.reloads);
     let access_log = current
         .load()
         .state
+        .records
         .access_log
         .as_ref()
         .map(AccessLog::dropped_lines);

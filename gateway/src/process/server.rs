@@ -38,7 +38,7 @@ use crate::{
         listeners::{Clients, bound_socket, start_listening},
         sockets::ListeningSockets,
     },
-    gateway::Gateway,
+    gateway::{Gateway, State},
     observe::{
         access_log::AccessLog,
         metrics::applications::rank_applications,
@@ -53,7 +53,6 @@ use crate::{
         stop::Stop,
         upgrade::{NewProcess, TakenOver},
     },
-    request::drain::Drain,
     upstream::routing::monitor::resolve_all,
 };
 
@@ -100,10 +99,10 @@ pub(crate) fn run(
     let mut server = Server::new_with_opt_and_conf(None, pingora_conf());
     server.bootstrap();
     let public_url = config.public_url.clone();
-    let drain = Arc::new(Drain::new());
     let access_log = AccessLog::start(log.writer().clone())?;
     let (rate_key, store_settings) = (apps.rate_key.clone(), config.store.clone());
-    let gateway = Gateway::new(config, apps.directory, drain, Some(access_log))?;
+    let state = State::new(&config, &apps.directory, descriptors, Some(access_log));
+    let gateway = Gateway::new(config, apps.directory, state)?;
     if let Some(accounts) = apps.accounts {
         // It was empty.
         let _ = gateway.state.accounts.set(accounts);
@@ -197,7 +196,7 @@ struct Sharing {
 /// The writer of the gateway's counts; `None` in single-application mode.
 fn usage_writer(reload: &GatewayReload) -> anyhow::Result<Option<(UsageWriter, UsageFlush)>> {
     let state = Arc::clone(&reload.current.load().state);
-    let (Some(usage), Some((_, store))) = (&state.usage, &reload.store) else {
+    let (Some(usage), Some((_, store))) = (&state.records.usage, &reload.store) else {
         return Ok(None);
     };
     let clock = Arc::clone(&state.clock);
@@ -215,10 +214,10 @@ fn start_control(
     settings: Settings,
 ) -> anyhow::Result<()> {
     let certificates = CertificateWatch::new(Arc::clone(&reload.current));
-    let requests = Arc::clone(&reload.current.load().state.metrics);
+    let requests = Arc::clone(&reload.current.load().state.records.metrics);
     let reloads = Arc::clone(&reload.current.load().state.reloads);
     let reloader = runtime.block_on(async {
-        let balancers: Vec<_> = reload.current.load().balancers().collect();
+        let balancers: Vec<_> = reload.current.load().policy.backends.balancers().collect();
         // Resolves names before the first request needs them. If a name cannot be resolved, the gateway starts
         // nevertheless.
         resolve_all(&balancers).await;

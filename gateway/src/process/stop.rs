@@ -64,7 +64,7 @@ impl ShutdownSignalWatch for Stop {
         let gateway = self.current.load_full();
         let drain = &gateway.state.drain;
         drain.enter(Phase::Draining);
-        let settings = gateway.shutdown;
+        let settings = gateway.policy.bounds.shutdown;
         let ShutdownSettings {
             mut drain_delay,
             grace,
@@ -141,10 +141,10 @@ async fn finish(drain: &Drain, settings: ShutdownSettings) {
 impl Stop {
     /// Flushes the logs and spans, and ends the process.
     async fn end(&self) {
-        if let Some(access_log) = &self.current.load().state.access_log {
+        if let Some(access_log) = &self.current.load().state.records.access_log {
             access_log.flush();
         }
-        if let Some(tracer) = self.current.load().tracer.clone() {
+        if let Some(tracer) = self.current.load().policy.recording.tracer.clone() {
             // It blocks its thread, as does the log below: nothing is served any more.
             tracer.flush();
         }

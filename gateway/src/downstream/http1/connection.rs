@@ -14,7 +14,7 @@ use super::{
 use crate::{
     config::Timeouts,
     downstream::current::Current,
-    gateway::{Gateway, UnparsedHead},
+    gateway::{self, Gateway, UnparsedHead, serve},
     phases::origin::Peer,
     request::{
         BodyLength, HeadLimits,
@@ -49,7 +49,7 @@ impl Http1Connections {
         let mut current = Current::new(&self.current, client);
         let (gateway, _) = current.get();
         let state = Arc::clone(&gateway.state);
-        let mut connection = ClientConnection::new(stream, gateway.send_limits());
+        let mut connection = ClientConnection::new(stream, gateway.policy.bounds.send());
         let closing = pin!(state.drain.closing());
         let mut closing = ClosingWatch::new(&state.drain, closing);
         let mut is_first = true;
@@ -63,7 +63,7 @@ impl Http1Connections {
             let next = match read {
                 Ok(Some((mut read, gateway, peer))) => {
                     requests += 1;
-                    read.is_last |= requests >= gateway.connections.requests;
+                    read.is_last |= requests >= gateway.policy.bounds.connections.requests;
                     exchange(gateway, &mut connection, &read, peer).await
                 }
                 Ok(None) => return,
@@ -93,7 +93,7 @@ async fn read<'r, S: Stream>(
     closing: &mut ClosingWatch<'_>,
 ) -> Result<Option<(ReadHead, &'r Gateway, &'r Peer)>, BadHead> {
     let (gateway, _) = current.get();
-    let Timeouts { head, idle, .. } = gateway.timeouts;
+    let Timeouts { head, idle, .. } = gateway.policy.bounds.timeouts;
     let deadline = Instant::now() + if is_first { head } else { idle };
     let mut reading = HeadProgress::default();
     loop {
@@ -111,7 +111,7 @@ async fn read<'r, S: Stream>(
         }
         let (gateway, _) = current.get();
         if let Some(head) = take_head(gateway, connection, &mut reading)? {
-            connection.set_send_limits(gateway.send_limits());
+            connection.set_send_limits(gateway.policy.bounds.send());
             let (gateway, peer) = current.get();
             return Ok(Some((head, gateway, peer)));
         }
@@ -123,12 +123,17 @@ async fn read<'r, S: Stream>(
     let (gateway, peer) = current.get();
     // Only of a head that arrives in pieces: otherwise the connection is served at once.
     let _receiving = gateway.state.open_connections.begin_head();
-    connection.set_send_limits(gateway.send_limits());
-    let limit = gateway.timeouts.head;
+    connection.set_send_limits(gateway.policy.bounds.send());
+    let limit = gateway.policy.bounds.timeouts.head;
     let started = Instant::now();
     loop {
         let received = connection.ahead().len();
-        let deadline = arrival_deadline(started, limit, received, gateway.connections.min_rate);
+        let deadline = arrival_deadline(
+            started,
+            limit,
+            received,
+            gateway.policy.bounds.connections.min_rate,
+        );
         match connection.receive(deadline).await {
             ReceiveOutcome::Received => {}
             ReceiveOutcome::TimedOut if !connection.ahead().is_empty() => {
@@ -157,7 +162,7 @@ fn take_head<S: Stream>(
             ..HeadProgress::default()
         };
     }
-    let limits = &gateway.limits.head;
+    let limits = &gateway.policy.bounds.requests.head;
     match reading.scanner.scan(connection.ahead(), limits) {
         Ok(None) => Ok(None),
         Ok(Some(length)) => {
@@ -190,7 +195,7 @@ async fn exchange<S: Stream>(
     };
     let drain = &gateway.state.drain;
     let mut client = Http1Exchange::new(connection, drain, recipient, head.body(), *is_last);
-    gateway.serve(head, peer, &mut client).await;
+    serve(gateway, head, peer, &mut client).await;
     client.next()
 }
 
@@ -213,9 +218,7 @@ async fn reject_bad_head<S: Stream>(
     // Where the body ends is unknown.
     let body = BodyLength::Unknown;
     let mut client = Http1Exchange::new(connection, &gateway.state.drain, recipient, body, true);
-    gateway
-        .reject_bad_head(unparsed, rejection, peer, &mut client)
-        .await;
+    gateway::reject_bad_head(gateway, unparsed, rejection, peer, &mut client).await;
     client.next()
 }
 

@@ -29,7 +29,7 @@ use super::{
 use crate::{
     config::{ConnectionLimits, Timeouts},
     downstream::http1::connection::unparsed_head,
-    gateway::Gateway,
+    gateway::{Gateway, reject_bad_head, serve},
     limits::connections::OpenStreams,
     request::{
         BodyLength,
@@ -58,11 +58,11 @@ impl Http2Connections {
         let mut snapshots = Snapshots::new(&self.current, client);
         let gateway = Arc::clone(&snapshots.get().gateway);
         let is_proxy = snapshots.get().peer.is_trusted;
-        let (state, timeouts) = (Arc::clone(&gateway.state), gateway.timeouts);
-        let limits = gateway.connections;
+        let (state, timeouts) = (Arc::clone(&gateway.state), gateway.policy.bounds.timeouts);
+        let limits = gateway.policy.bounds.connections;
         let meter = Arc::new(Meter::default());
         let first_request = Instant::now() + timeouts.head;
-        let head_limits = &gateway.limits.head;
+        let head_limits = &gateway.policy.bounds.requests.head;
         let stream = MeteredStream::new(stream, Arc::clone(&meter), head_limits);
         let handshake = settings(head_limits).handshake(stream);
         drop(gateway);
@@ -96,7 +96,10 @@ impl Http2Connections {
         };
         let mut begin = |stream: NewStream, timer: Timer, in_flight| {
             let snapshot = Arc::clone(snapshots.get());
-            let (timeouts, limits) = (snapshot.gateway.timeouts, snapshot.gateway.connections);
+            let (timeouts, limits) = (
+                snapshot.gateway.policy.bounds.timeouts,
+                snapshot.gateway.policy.bounds.connections,
+            );
             Begun {
                 future: serve_stream(snapshot, stream, timer, &meter, in_flight),
                 timeouts,
@@ -144,8 +147,8 @@ async fn serve_stream<'d>(
         body,
         respond,
     } = stream;
-    let limits = &gateway.limits.head;
-    let send = gateway.send_limits();
+    let limits = &gateway.policy.bounds.requests.head;
+    let send = gateway.policy.bounds.send();
     let exchange = |method: &[u8], length| {
         let is_head = method == b"HEAD";
         let facts = RequestFacts { length, is_head };
@@ -154,16 +157,14 @@ async fn serve_stream<'d>(
     let client = match head.judge(limits) {
         Ok(JudgedHead { head, body }) => {
             let mut client = exchange(head.method(), body);
-            gateway.serve(&head, peer, &mut client).await;
+            serve(gateway, &head, peer, &mut client).await;
             client
         }
         Err((fault, written)) => {
             let unparsed = unparsed_head(&written);
             let mut client = exchange(unparsed.method, BodyLength::Unknown);
-            let rejection = fault.rejection(limits, gateway.timeouts.head);
-            gateway
-                .reject_bad_head(unparsed, &rejection, peer, &mut client)
-                .await;
+            let rejection = fault.rejection(limits, gateway.policy.bounds.timeouts.head);
+            reject_bad_head(gateway, unparsed, &rejection, peer, &mut client).await;
             client
         }
     };

@@ -18,7 +18,7 @@ impl Snapshot {
     fn new(gateway: &Arc<Gateway>, connection: &ConnectionInfo) -> Arc<Self> {
         Arc::new(Self {
             gateway: Arc::clone(gateway),
-            peer: Peer::new(connection, &gateway.admission.trusted_proxies),
+            peer: Peer::new(connection, &gateway.policy.rules.admission.trusted_proxies),
         })
     }
 }
@@ -46,7 +46,7 @@ impl<'c> Snapshots<'c> {
     /// The snapshot by the current configuration.
     pub(crate) fn get(&mut self) -> &Arc<Snapshot> {
         let gateway = self.gateway.load();
-        if gateway.generation != self.snapshot.gateway.generation {
+        if gateway.policy.generation != self.snapshot.gateway.policy.generation {
             self.snapshot = Snapshot::new(gateway, &self.connection);
         }
         &self.snapshot

@@ -85,12 +85,12 @@ impl Default for AppCounts {
 }
 
 impl AppCounts {
-    /// Counts a request of this application. `lists` is false if no application is shown.
-    pub(super) fn count(&self, app: Option<&Arc<App>>, is_signed: bool, class: usize, lists: bool) {
+    /// Counts a request of this application.
+    pub(super) fn count(&self, app: Option<&Arc<App>>, is_signed: bool, class: usize) {
         let fixed = match app.map(|app| (app.id, &app.ident)) {
             None => 0,
             Some((_, None)) => 1,
-            Some((id, Some(ident))) if lists => {
+            Some((id, Some(ident))) if self.limit.load(Ordering::Relaxed) > 0 => {
                 if self.tables.own().count(id, ident, is_signed, class) {
                     return;
                 }

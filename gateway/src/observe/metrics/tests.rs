@@ -18,7 +18,7 @@ use super::{
 use crate::{
     config::{Versions, tests::versions},
     directory::apps::App,
-    observe::outcome::Times,
+    observe::outcome::{Learnt, Sent, Times},
     phases::route::Route,
     request::{ids::RequestIds, rejection::Rejection},
 };
@@ -29,7 +29,7 @@ const TWO: &str =
 /// The cells of a configuration, and what a request refers to.
 struct Counting {
     metrics: Arc<RequestMetrics>,
-    cells: RequestCells,
+    cells: Vec<BackendCells>,
     versions: Versions,
     id: RequestId,
 }
@@ -54,16 +54,26 @@ impl Counting {
         }
     }
 
+    fn count(&self, outcome: &Outcome<'_>) {
+        count(&self.metrics, &self.cells, outcome);
+    }
+
     fn outcome(&self) -> Outcome<'_> {
         Outcome::unrouted(&self.id)
     }
 
     /// Counts a request of an application.
     fn count_of(&self, app: &Arc<App>, is_signed: bool, status: u16) {
-        self.cells.count(&Outcome {
-            app: Some(app),
-            is_signed,
-            status,
+        self.count(&Outcome {
+            learnt: Learnt {
+                app: Some(app),
+                is_signed,
+                route: None,
+            },
+            sent: Sent {
+                status,
+                ..Sent::default()
+            },
             ..self.outcome()
         });
     }
@@ -87,13 +97,21 @@ impl Counting {
 }
 
 /// The cells of the configuration with these versions.
-fn configured(metrics: &Arc<RequestMetrics>, toml: &str, applications: usize) -> RequestCells {
-    let settings = MetricsSettings {
-        enabled: true,
-        applications,
-    };
-    let versions = versions(toml);
-    metrics.configured(settings, versions.backends()).unwrap()
+fn configured(metrics: &RequestMetrics, toml: &str, applications: usize) -> Vec<BackendCells> {
+    metrics.show_applications(applications);
+    metrics.configure(versions(toml).backends())
+}
+
+fn count(metrics: &RequestMetrics, cells: &[BackendCells], outcome: &Outcome<'_>) {
+    let route = outcome.learnt.route;
+    metrics.count(outcome, route.map(|route| &cells[route.backend.number]));
+}
+
+fn routed(route: Option<&Route>) -> Learnt<'_> {
+    Learnt {
+        route,
+        ..Learnt::default()
+    }
 }
 
 fn app(id: i64, ident: Option<&str>) -> Arc<App> {
@@ -113,11 +131,14 @@ fn a_request_counts_by_version_source_class_and_problem() {
         counting.route("v2", VersionSource::State),
     ];
     let count = |route, status, rejection, backend_problem| {
-        counting.cells.count(&Outcome {
-            route,
-            status,
+        counting.count(&Outcome {
+            learnt: routed(route),
+            sent: Sent {
+                status,
+                problem: backend_problem,
+                ..Sent::default()
+            },
             rejection,
-            backend_problem,
             ..counting.outcome()
         });
     };
@@ -244,22 +265,22 @@ fn the_times_of_a_request_are_apart() {
         received: Some(begin),
         form_wait: Duration::from_millis(20),
         forwarded: Some(at(23)),
-        answered: Some(at(63)),
+        responded: Some(at(63)),
         ended: Some(at(163)),
     };
     let route = Some(&route);
-    counting.cells.count(&Outcome {
-        route,
+    counting.count(&Outcome {
+        learnt: routed(route),
         times,
         ..counting.outcome()
     });
     // A rejection after 5 ms, of a backend that did not answer, and before a route.
     let failed = Times {
-        answered: None,
+        responded: None,
         ..times
     };
-    counting.cells.count(&Outcome {
-        route,
+    counting.count(&Outcome {
+        learnt: routed(route),
         times: failed,
         ..counting.outcome()
     });
@@ -267,11 +288,11 @@ fn the_times_of_a_request_are_apart() {
     let rejected = Times {
         form_wait: Duration::ZERO,
         forwarded: None,
-        answered: Some(at(5)),
+        responded: Some(at(5)),
         ended: Some(at(905)),
         ..times
     };
-    counting.cells.count(&Outcome {
+    counting.count(&Outcome {
         times: rejected,
         ..counting.outcome()
     });
@@ -298,16 +319,16 @@ fn counts_outlive_their_configuration() {
     let counting = Counting::new(20);
     let route = counting.route("v2", VersionSource::Header);
     let route = Some(&route);
-    let answered = || Outcome {
-        route,
+    let responded = || Outcome {
+        learnt: routed(route),
         ..counting.outcome()
     };
-    counting.cells.count(&answered());
+    counting.count(&responded());
     let with_route = "[versions.v2]\nbackend = '127.0.0.1:3'\nroutes = [{ path = '/x', backend = '127.0.0.1:4' }]\n";
     let only_v2 = format!("default_version = 'v2'\n{with_route}");
     let after = configured(&counting.metrics, &only_v2, 20);
     // A request that began before.
-    counting.cells.count(&answered());
+    counting.count(&responded());
     let versions = versions(&only_v2);
     let backend = versions
         .backends()
@@ -316,25 +337,15 @@ fn counts_outlive_their_configuration() {
         backend: Arc::clone(backend.unwrap()),
         source: VersionSource::Header,
     };
-    after.count(&Outcome {
-        route: Some(&route),
+    let outcome = Outcome {
+        learnt: routed(Some(&route)),
         ..counting.outcome()
-    });
+    };
+    count(&counting.metrics, &after, &outcome);
     assert_eq!(counting.requests(), ["v2 header 2xx =3"]);
     let backends = counting.metrics.backend_durations();
     let names: Vec<_> = backends.iter().map(|(name, _)| &**name).collect();
     assert_eq!(names, ["v1", "v2", "v2 /x"]);
-    let settings = MetricsSettings {
-        enabled: false,
-        applications: 20,
-    };
-    assert!(
-        counting
-            .metrics
-            .configured(settings, versions.backends())
-            .is_none()
-    );
-    assert_eq!(counting.requests(), ["v2 header 2xx =3"]);
 }
 
 #[test]
@@ -347,7 +358,7 @@ fn requests_count_by_application_and_class() {
     counting.of_app("");
     counting.count_of(&three, true, 200);
     counting.count_of(&one, true, 200);
-    counting.cells.count(&counting.outcome());
+    counting.count(&counting.outcome());
     assert_eq!(counting.of_app("app-1"), [0, 0, 2, 0, 0, 0]);
     assert_eq!(counting.of_app("app-2"), [1, 0, 0, 0, 1, 0]);
     assert_eq!(counting.of_app("app-3"), [0; 6]);

@@ -73,11 +73,16 @@ impl Usage {
         outcome: &Outcome<'_>,
         user_agent: impl FnOnce() -> Option<&'h [u8]>,
     ) {
-        let Some(route) = outcome.route else { return };
+        let Some(route) = outcome.learnt.route else {
+            return;
+        };
         let key = Key {
-            application: outcome.app.map_or(NO_APPLICATION, |app| app.id.get()),
+            application: outcome
+                .learnt
+                .app
+                .map_or(NO_APPLICATION, |app| app.id.get()),
             version: Arc::as_ptr(&route.backend.name.version).addr(),
-            is_signed: outcome.is_signed,
+            is_signed: outcome.learnt.is_signed,
         };
         let mut slots = self.threads.own();
         let slot = match slots.get_mut(&key) {
@@ -147,7 +152,7 @@ fn add<'s>(slots: &'s mut Slots, key: Key, route: &Route, outcome: &Outcome<'_>)
         };
         (other, None)
     } else {
-        (key, outcome.app.and_then(|app| app.ident))
+        (key, outcome.learnt.app.and_then(|app| app.ident))
     };
     slots.entry(key).or_insert_with(|| Slot {
         version: Arc::clone(&route.backend.name.version),

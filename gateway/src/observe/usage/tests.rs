@@ -22,7 +22,7 @@ use super::{
 use crate::{
     config::{Versions, tests::versions},
     directory::apps::App,
-    observe::outcome::Outcome,
+    observe::outcome::{Learnt, Outcome},
     phases::route::Route,
     request::ids::RequestIds,
 };
@@ -77,9 +77,11 @@ impl Counting {
     ) {
         let outcome = Outcome {
             client,
-            app,
-            is_signed,
-            route: Some(route),
+            learnt: Learnt {
+                app,
+                is_signed,
+                route: Some(route),
+            },
             ..Outcome::unrouted(&self.id)
         };
         self.usage.count(&outcome, || Some(user_agent.as_bytes()));
@@ -161,8 +163,11 @@ async fn requests_are_counted_by_version_application_signature_and_source() {
     counting.count(None, false, &counting.route("v1", VersionSource::State));
     // Rejected before it had a route.
     let rejected = Outcome {
-        app: Some(&one),
-        is_signed: true,
+        learnt: Learnt {
+            app: Some(&one),
+            is_signed: true,
+            route: None,
+        },
         ..Outcome::unrouted(&counting.id)
     };
     counting.usage.count(&rejected, || None);

@@ -5,7 +5,7 @@ use std::sync::Weak;
 use super::*;
 use crate::{
     config::tests::{MINIMAL, load},
-    request::drain::Drain,
+    gateway::tests::gateway,
     upstream::routing::Balancer,
 };
 
@@ -25,13 +25,9 @@ fn config(number: usize) -> Config {
 }
 
 fn reload(first: Config) -> GatewayReload {
-    let Applications::Single(key) = &first.applications else {
-        unreachable!("the configuration has one application")
-    };
-    let apps = AppDirectory::single(key.clone());
     let addresses = first.listeners.iter().map(|one| one.address).collect();
     let (management, store_settings) = (first.management.listen, first.store.clone());
-    let gateway = Gateway::new(first, apps, Arc::new(Drain::new()), None).unwrap();
+    let gateway = gateway(first);
     GatewayReload {
         current: Arc::new(ArcSwap::from_pointee(gateway)),
         monitor: Mutex::default(),
@@ -52,7 +48,8 @@ fn reload(first: Config) -> GatewayReload {
 /// The balancer of the version with this number.
 fn balancer(reload: &GatewayReload, number: usize) -> Arc<Balancer> {
     let gateway = reload.current.load();
-    Arc::clone(gateway.balancers[number].as_ref().unwrap())
+    let target = gateway.policy.backends.targets().nth(number);
+    Arc::clone(target.unwrap().balancer.as_ref().unwrap())
 }
 
 #[tokio::test]
@@ -78,7 +75,7 @@ async fn what_a_reload_replaces_is_freed() {
     // The unchanged balancer is still in use, and monitored once.
     let unchanged = unchanged.upgrade().unwrap();
     assert!(Arc::ptr_eq(&unchanged, &balancer(&reload, 1)));
-    assert_eq!(reload.current.load().generation, 50);
+    assert_eq!(reload.current.load().policy.generation, 50);
 }
 
 #[tokio::test]
@@ -92,5 +89,5 @@ async fn a_backend_is_refused_at_an_address_that_the_gateway_still_listens_on() 
     next.versions = moved.versions;
     let error = reload.apply(next).await.unwrap_err();
     assert!(error.to_string().contains("versions.v1"), "{error}");
-    assert_eq!(reload.current.load().generation, 0);
+    assert_eq!(reload.current.load().policy.generation, 0);
 }

@@ -73,20 +73,20 @@ struct ShownBackend<'g> {
 
 /// Writes the families.
 pub(super) fn write(gateway: &Gateway, scrape: &mut Scrape<'_>) -> fmt::Result {
-    let backends = gateway.versions.backends().map(|backend| {
-        let mut addresses = gateway.address_status(backend);
+    let backends = gateway.policy.backends.targets().map(|target| {
+        let mut addresses = target.address_status();
         addresses.truncate(MAX_SHOWN_ADDRESSES);
         ShownBackend {
-            name: backend.name.to_string(),
-            is_available: gateway.is_available(backend),
+            name: target.backend.name.to_string(),
+            is_available: target.is_available(),
             addresses,
-            counts: &gateway.backend_counts[backend.number],
+            counts: &target.counts,
         }
     });
     let backends: Vec<_> = backends.collect();
     write_addresses(&backends, scrape)?;
     write_counts(&backends, scrape)?;
-    write_connections(gateway.backends.taken(), scrape)?;
+    write_connections(gateway.policy.backends.client.taken(), scrape)?;
     scrape.gauge(SECRET_REJECTIONS, |add| {
         let rejections = gateway.state.secret_rejections.current(Instant::now());
         add(&[], rejections.len() as u64)

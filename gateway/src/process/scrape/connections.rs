@@ -40,7 +40,7 @@ pub(super) fn write(gateway: &Gateway, scrape: &mut Scrape<'_>) -> fmt::Result {
         add(&[("state", "idle")], idle)
     })?;
     scrape.counter(ACCEPTED, |add| {
-        let mut listeners = gateway.listeners.iter().enumerate();
+        let mut listeners = gateway.policy.listeners.iter().enumerate();
         listeners.try_for_each(|(number, listener)| {
             let address = listener.address.to_string();
             add(&[("listener", &address)], connections.accepted(number))

@@ -14,7 +14,7 @@ const EXPIRY: Family = Family {
 /// Writes the family. Listeners may share a file: what was read of it is shown once, and as the one that expires first.
 pub(super) fn write(gateway: &Gateway, scrape: &mut Scrape<'_>) -> fmt::Result {
     let mut files = BTreeMap::new();
-    let listeners = gateway.listeners.iter();
+    let listeners = gateway.policy.listeners.iter();
     for loaded in listeners.filter_map(|one| one.tls.as_deref().map(Tls::loaded)) {
         for certificate in &loaded.certificates {
             let file = certificate.file.display().to_string();

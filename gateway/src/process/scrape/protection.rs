@@ -28,18 +28,18 @@ const KEYS: Family = Family {
 /// Writes the families.
 pub(super) fn write(gateway: &Gateway, scrape: &mut Scrape<'_>) -> fmt::Result {
     scrape.gauge(SIGNATURES, |add| {
-        add(&[], gateway.verifier.stored_signatures() as u64)
+        add(&[], gateway.policy.verifier.stored_signatures() as u64)
     })?;
     scrape.counter(LIMITED, |add| {
         let mut limits = RequestLimit::ALL.into_iter();
         limits.try_for_each(|limit| {
-            let requests = gateway.state.limited.value(limit);
+            let requests = gateway.state.records.limited.value(limit);
             add(&[("limit", limit.as_str())], requests)
         })
     })?;
     scrape.gauge(KEYS, |add| {
         let now = Instant::now();
-        let unsigned = gateway.limiter.as_ref();
+        let unsigned = gateway.policy.limiter.as_ref();
         let unsigned = unsigned.map_or(0, |limiter| limiter.keys_with_debt(now));
         add(
             &[("limit", RequestLimit::Unsigned.as_str())],
@@ -47,11 +47,11 @@ pub(super) fn write(gateway: &Gateway, scrape: &mut Scrape<'_>) -> fmt::Result {
         )?;
         let mut policies = [Policy::Address, Policy::Application, Policy::Path].into_iter();
         policies.try_for_each(|policy| {
-            let keys = gateway.rate_limits.keys_with_debt(policy, now);
+            let keys = gateway.policy.rate_limits.keys_with_debt(policy, now);
             add(&[("limit", policy.as_str())], keys as u64)
         })
     })?;
-    let applications = gateway.apps.cache_status();
+    let applications = gateway.policy.apps.cache_status();
     let accounts = gateway.state.accounts.get();
     let accounts = accounts.map(|accounts| accounts.directory.cache_status());
     let caches = [("applications", applications), ("accounts", accounts)];

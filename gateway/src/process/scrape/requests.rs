@@ -46,7 +46,7 @@ pub(super) struct RequestSource(Arc<RequestMetrics>);
 impl RequestSource {
     /// The source of the process that this gateway belongs to.
     pub(super) fn new(current: &ArcSwap<Gateway>) -> Self {
-        Self(Arc::clone(&current.load().state.metrics))
+        Self(Arc::clone(&current.load().state.records.metrics))
     }
 }
 

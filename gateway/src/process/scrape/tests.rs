@@ -5,11 +5,10 @@ use http::HeaderMap;
 use super::*;
 use crate::{
     config::{
-        Applications, Config,
+        Config,
         tests::{MINIMAL, load},
     },
-    directory::apps::directory::AppDirectory,
-    request::{drain::Drain, quotas::RequestLimit},
+    request::quotas::RequestLimit,
     upstream::routing::counts::FailureCause,
 };
 
@@ -17,29 +16,19 @@ fn config(v1: &str) -> Config {
     load(&MINIMAL.replace("backend = '127.0.0.1:7001'", v1)).unwrap()
 }
 
-fn directory(config: &Config) -> AppDirectory {
-    let Applications::Single(key) = &config.applications else {
-        unreachable!("the configuration has one application")
-    };
-    AppDirectory::single(key.clone())
-}
-
 fn gateway(v1: &str) -> Arc<ArcSwap<Gateway>> {
-    let config = config(v1);
-    let apps = directory(&config);
-    let gateway = Gateway::new(config, apps, Arc::new(Drain::new()), None).unwrap();
+    let gateway = crate::gateway::tests::gateway(config(v1));
     Arc::new(ArcSwap::from_pointee(gateway))
 }
 
 fn reload(current: &Arc<ArcSwap<Gateway>>, v1: &str) {
-    let config = config(v1);
-    let apps = directory(&config);
-    let gateway = current.load().with_config(config, apps).unwrap();
+    let apps = current.load().policy.apps.clone();
+    let gateway = current.load().with_config(config(v1), apps).unwrap();
     current.store(Arc::new(gateway));
 }
 
 async fn resolve(current: &Arc<ArcSwap<Gateway>>) {
-    for balancer in current.load().balancers() {
+    for balancer in current.load().policy.backends.balancers() {
         balancer.resolve().await;
     }
 }
@@ -97,7 +86,17 @@ fn a_gateway_without_requests_shows_every_family() {
 async fn counts_of_a_backend_continue_as_long_as_it_has_its_name() {
     let current = gateway("backend = '127.0.0.1:7001'");
     let metrics = metrics(&current);
-    let count = || current.load().backend_counts[0].count_failure(FailureCause::Connect);
+    let count = || {
+        current
+            .load()
+            .policy
+            .backends
+            .targets()
+            .next()
+            .unwrap()
+            .counts
+            .count_failure(FailureCause::Connect)
+    };
     let failures = |number: u32| {
         format!("signpost_backend_failures_total{{backend=\"v1\",cause=\"connect\"}} {number}\n")
     };
@@ -131,7 +130,7 @@ async fn counts_of_a_backend_continue_as_long_as_it_has_its_name() {
 #[test]
 fn rejections_by_limits_are_counted() {
     let current = gateway("backend = '127.0.0.1:7001'");
-    let limited = &current.load().state.limited;
+    let limited = &current.load().state.records.limited;
     for (index, limit) in RequestLimit::ALL.into_iter().enumerate() {
         assert_eq!(limit as usize, index);
         for _ in 0..=index {
@@ -155,7 +154,17 @@ async fn the_shown_addresses_of_a_backend_are_limited() {
     let addresses: Vec<_> = addresses.collect();
     let current = gateway(&format!("backends = [{}]", addresses.join(", ")));
     resolve(&current).await;
-    assert_eq!(current.load().balancers().next().unwrap().len(), 300);
+    assert_eq!(
+        current
+            .load()
+            .policy
+            .backends
+            .balancers()
+            .next()
+            .unwrap()
+            .len(),
+        300
+    );
     let text = scrape(&metrics(&current));
     let shown = samples(&text, "signpost_backend_healthy").len();
     assert_eq!(shown, backends::MAX_SHOWN_ADDRESSES);

@@ -10,8 +10,7 @@ use tokio::{
 
 use super::*;
 use crate::{
-    config::{Applications, tests::load},
-    directory::apps::directory::AppDirectory,
+    config::tests::load,
     request::drain::Drain,
     request::scripted::{Script, Step},
 };
@@ -32,11 +31,7 @@ access = false
 /// A gateway whose version has its backend at `backend`.
 fn connections(backend: &str) -> Http1Connections {
     let config = load(&CONFIG.replace("127.0.0.1:1", backend)).unwrap();
-    let Applications::Single(key) = &config.applications else {
-        unreachable!("the configuration has one application")
-    };
-    let apps = AppDirectory::single(key.clone());
-    let gateway = Gateway::new(config, apps, Arc::new(Drain::new()), None).unwrap();
+    let gateway = gateway::tests::gateway(config);
     Http1Connections {
         current: Arc::new(ArcSwap::from_pointee(gateway)),
     }

@@ -17,8 +17,7 @@ use tokio::{
 
 use super::*;
 use crate::{
-    config::{Applications, tests::load},
-    directory::apps::directory::AppDirectory,
+    config::tests::load,
     downstream::http2::{
         PREFACE,
         bounds::{BUDGET, REQUEST_COST},
@@ -40,11 +39,7 @@ access = false
 
 fn connections(config: &str) -> Http2Connections {
     let config = load(config).unwrap();
-    let Applications::Single(key) = &config.applications else {
-        unreachable!("the configuration has one application")
-    };
-    let apps = AppDirectory::single(key.clone());
-    let gateway = Gateway::new(config, apps, Arc::new(Drain::new()), None).unwrap();
+    let gateway = crate::gateway::tests::gateway(config);
     Http2Connections {
         current: Arc::new(ArcSwap::from_pointee(gateway)),
     }
@@ -67,7 +62,10 @@ fn serve(config: &str) -> Served {
     let task = tokio::spawn(async move {
         let (state, limits) = {
             let gateway = connections.current.load();
-            (Arc::clone(&gateway.state), gateway.connections)
+            (
+                Arc::clone(&gateway.state),
+                gateway.policy.bounds.connections,
+            )
         };
         let open = state.open_connections.begin(&limits);
         let open = open.and_then(|open| open.of(client.address, &limits));

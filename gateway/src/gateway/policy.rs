@@ -1,0 +1,259 @@
+//! What one configuration says.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use http::HeaderValue;
+use signpost_kit::{
+    limits::NetworkLimiter,
+    secret::Secret,
+    server::shutdown::ShutdownSettings,
+    trace::{ServiceName, Tracer},
+};
+
+use super::{State, backends::Backends};
+use crate::{
+    config::{Applications, Config, ConnectionLimits, Limits, ListenerSettings, Timeouts},
+    directory::apps::directory::AppDirectory,
+    phases::{
+        admit::AdmissionRules, backend_headers::BackendHeaderRules, cors::CorsRules,
+        error_format::ErrorFormatRules, limit::RequestLimiter, verify::Verifier,
+    },
+    wire::io::SendLimits,
+};
+
+/// Limit of a reload's duration after backend names are resolved.
+const RELOAD_MARGIN: Duration = Duration::from_secs(10);
+
+/// The port of https, if `public_url` names no other.
+const HTTPS_PORT: u16 = 443;
+
+/// The gateway, in its spans.
+const SERVICE: ServiceName = ServiceName {
+    name: "signpost",
+    version: env!("CARGO_PKG_VERSION"),
+};
+
+/// What one configuration says, and what works by it.
+pub struct Policy {
+    /// Number of the configuration in this process, from 0.
+    pub(crate) generation: u64,
+    /// Rules of the phases.
+    pub rules: Rules,
+    /// The directory of applications.
+    pub apps: AppDirectory,
+    /// Verifies signatures.
+    pub(crate) verifier: Verifier,
+    /// Counts unsigned requests by the client's network; `None` if the limit is off.
+    pub limiter: Option<NetworkLimiter>,
+    /// Counts requests by client address, application and path.
+    pub(crate) rate_limits: RequestLimiter,
+    /// The versions and their backends.
+    pub(crate) backends: Backends,
+    /// The settings of the listeners, by their number. Their addresses are those of the start.
+    pub(crate) listeners: Vec<Arc<ListenerSettings>>,
+    /// Limits and durations.
+    pub bounds: Bounds,
+    /// What is recorded of requests.
+    pub(crate) recording: Recording,
+}
+
+/// Rules of the phases.
+pub struct Rules {
+    /// Rules for the format of errors.
+    pub(crate) error_format: ErrorFormatRules,
+    /// Rules for admission.
+    pub(crate) admission: AdmissionRules,
+    /// Rules for pages of other origins; `None` if none may call.
+    pub(crate) cors: Option<CorsRules>,
+    /// Rules for the headers to backends.
+    pub backend_headers: BackendHeaderRules,
+    /// The port of `public_url` if that is https, otherwise 443: where plain requests are redirected to.
+    pub(crate) https_port: u16,
+}
+
+/// Limits and durations.
+pub struct Bounds {
+    /// Limits of requests.
+    pub requests: Limits,
+    /// Limits of clients' connections.
+    pub(crate) connections: ConnectionLimits,
+    /// Timeouts.
+    pub(crate) timeouts: Timeouts,
+    /// Durations of an orderly stop.
+    pub(crate) shutdown: ShutdownSettings,
+}
+
+/// What is recorded of requests.
+pub(crate) struct Recording {
+    /// Whether the access log is on.
+    pub access: bool,
+    /// Of so many successes, one is in it.
+    pub access_sample: u32,
+    /// Whether `/metrics` is served, and requests are counted for it.
+    pub metrics: bool,
+    /// Samples requests and exports their spans; `None` if no collector is configured.
+    pub tracer: Option<Arc<Tracer>>,
+}
+
+impl Recording {
+    /// Whether anything reads how long requests take.
+    pub(super) fn reads_times(&self) -> bool {
+        self.metrics || self.access || self.tracer.is_some()
+    }
+}
+
+impl Policy {
+    /// The policy of a configuration. It continues the state of its predecessor's parts.
+    pub(super) fn new(
+        config: Config,
+        apps: AppDirectory,
+        state: &State,
+        before: Option<&Self>,
+    ) -> anyhow::Result<Self> {
+        if let Some(before) = before {
+            before.clear_stale_rejections(&config, state);
+        }
+        let limiter = config.limits.unsigned.map(|limits| {
+            let before = before.and_then(|before| before.limiter.as_ref());
+            match before {
+                Some(limiter) => limiter.with_rates(limits.network, limits.site),
+                None => NetworkLimiter::new(limits.network, limits.site, Instant::now()),
+            }
+        });
+        let rate_limits = request_limiter(&config, before);
+        let listeners = listeners(&config, before);
+        let metrics = &state.records.metrics;
+        metrics.show_applications(config.metrics.applications);
+        let clock_skew = config.metrics.enabled.then(|| metrics.clock_skew());
+        let verifier = match before {
+            None => Verifier::new(config.sign.clone()),
+            Some(before) => {
+                let (now, in_flight) = (state.clock.now().into(), before.bounds.max_reception());
+                let verifier = &before.verifier;
+                verifier.with_config(config.sign.clone(), now, in_flight)
+            }
+        };
+        let tracer = before.and_then(|before| before.recording.tracer.as_deref());
+        let recording = Recording {
+            access: config.log.access,
+            access_sample: config.log.access_sample,
+            metrics: config.metrics.enabled,
+            tracer: Tracer::new(&config.tracing, SERVICE, &state.records.spans, tracer),
+        };
+        let rules = Rules::new(&config)?;
+        Ok(Self {
+            generation: before.map_or(0, |before| before.generation + 1),
+            rules,
+            apps,
+            verifier: verifier.observing(clock_skew.map(Arc::clone)),
+            limiter,
+            rate_limits,
+            backends: Backends::new(
+                config.versions,
+                &config.timeouts,
+                metrics,
+                &state.drain,
+                before.map(|before| &before.backends),
+            ),
+            listeners,
+            bounds: Bounds {
+                requests: config.limits,
+                connections: config.connections,
+                timeouts: config.timeouts,
+                shutdown: config.shutdown,
+            },
+            recording,
+        })
+    }
+
+    /// Clears the rejections of the secret if the secret or a version's addresses change.
+    fn clear_stale_rejections(&self, config: &Config, state: &State) {
+        let secret = config.gateway_secret.as_ref().map(Secret::expose);
+        let known = self.rules.backend_headers.secret.as_ref();
+        let is_same_secret = known.map(HeaderValue::as_bytes) == secret.map(str::as_bytes);
+        if !is_same_secret || !self.backends.are_same_upstreams(&config.versions) {
+            state.secret_rejections.clear();
+        }
+    }
+}
+
+impl Rules {
+    fn new(config: &Config) -> anyhow::Result<Self> {
+        let names = Arc::new(config.headers.clone());
+        let secret = config.gateway_secret.as_ref();
+        let secret = secret.map(secret_header).transpose()?;
+        let is_https = config.public_url.is_https();
+        let sign = &config.sign;
+        let life_cycle = config.versions.life_cycle_fields();
+        let cors = config.cors.clone();
+        Ok(Self {
+            error_format: ErrorFormatRules {
+                names: Arc::clone(&names),
+                page_paths: [&sign.browser_paths[..], &sign.callback_paths].concat(),
+            },
+            admission: AdmissionRules {
+                names: Arc::clone(&names),
+                trusted_proxies: config.trusted_proxies.clone(),
+                scheme: if is_https { "https" } else { "http" },
+                max_body: config.limits.body,
+                limits: config.limits.head,
+            },
+            cors: cors.map(|cors| CorsRules::new(cors, &names, &life_cycle)),
+            backend_headers: BackendHeaderRules { names, secret },
+            https_port: config.public_url.https_port().unwrap_or(HTTPS_PORT),
+        })
+    }
+}
+
+impl Bounds {
+    /// The limits of sending responses.
+    #[must_use]
+    pub const fn send(&self) -> SendLimits {
+        SendLimits {
+            timeout: self.timeouts.send,
+            min_rate: self.connections.min_rate,
+        }
+    }
+
+    /// Limit of the time in which requests that have begun are verified, and a reload completes.
+    fn max_reception(&self) -> Duration {
+        self.timeouts.head + self.timeouts.body + RELOAD_MARGIN
+    }
+}
+
+/// The rate limits of a configuration. Only with a store can they be shared.
+fn request_limiter(config: &Config, before: Option<&Policy>) -> RequestLimiter {
+    let has_store = matches!(config.applications, Applications::Multi(_));
+    let mut limits = config.rate_limits.clone();
+    limits.is_shared &= has_store;
+    let before = before.map(|before| &before.rate_limits);
+    RequestLimiter::new(limits, before, Instant::now())
+}
+
+/// The settings of the listeners; their addresses stay until a restart. One that the configuration no longer has keeps its
+/// settings.
+fn listeners(config: &Config, before: Option<&Policy>) -> Vec<Arc<ListenerSettings>> {
+    let Some(before) = before else {
+        return config.listeners.iter().cloned().map(Arc::new).collect();
+    };
+    let reloaded = |running: &Arc<ListenerSettings>| {
+        let mut new = config.listeners.iter();
+        let new = new.find(|new| new.address == running.address);
+        new.map_or_else(
+            || Arc::clone(running),
+            |new| Arc::new(new.continuing(running)),
+        )
+    };
+    before.listeners.iter().map(reloaded).collect()
+}
+
+fn secret_header(secret: &Secret) -> anyhow::Result<HeaderValue> {
+    let mut value = HeaderValue::from_str(secret.expose()).map_err(|_| {
+        anyhow::anyhow!("gateway_secret has characters that are not allowed in a header")
+    })?;
+    value.set_sensitive(true);
+    Ok(value)
+}

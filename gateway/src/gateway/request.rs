@@ -1,0 +1,154 @@
+//! A request that is being served: what is known of it from its head on, and when it reached its steps.
+
+use std::{
+    future::poll_fn,
+    net::{IpAddr, SocketAddr},
+    pin::Pin,
+    time::{Duration, Instant},
+};
+
+use signpost_protocol::request_id::RequestId;
+
+use super::Gateway;
+use crate::{
+    observe::{
+        outcome::{Learnt, Outcome, Sent, Times},
+        spans::{RequestSpans, Step},
+    },
+    phases::origin::Peer,
+    request::Headers,
+};
+
+/// A request whose head was received.
+pub struct Received<'r, H> {
+    pub(super) method: &'r [u8],
+    pub(super) path: &'r str,
+    pub(super) headers: &'r H,
+    /// The gateway's id, or a trusted proxy's.
+    pub(super) id: RequestId,
+    pub(super) client: IpAddr,
+    pub(super) timing: Timing,
+}
+
+/// When a request reached its steps, as far as anything reads that.
+pub(super) struct Timing {
+    received: Option<Instant>,
+    /// Whether the metrics read when it reaches its steps.
+    has_timed_steps: bool,
+    /// The wait for the client's form.
+    form_wait: Duration,
+    /// Its spans, if it is sampled.
+    pub spans: Option<Box<RequestSpans>>,
+}
+
+impl<'r, H: Headers> Received<'r, H> {
+    /// Assigns its id and start time.
+    pub fn new(
+        gateway: &Gateway,
+        method: &'r [u8],
+        path: &'r str,
+        headers: &'r H,
+        peer: &Peer,
+    ) -> Self {
+        let recording = &gateway.policy.recording;
+        Self {
+            method,
+            path,
+            headers,
+            id: gateway.state.ids.next(),
+            client: peer.address,
+            timing: Timing {
+                received: recording.reads_times().then(Instant::now),
+                has_timed_steps: recording.metrics,
+                form_wait: Duration::ZERO,
+                spans: None,
+            },
+        }
+    }
+}
+
+impl<H> Received<'_, H> {
+    /// The request id: the gateway's, or a trusted proxy's.
+    #[must_use]
+    pub const fn id(&self) -> &RequestId {
+        &self.id
+    }
+
+    /// Its outcome, if it ends now; neither rejected nor aborted.
+    pub(super) fn outcome<'o>(
+        &'o self,
+        learnt: Learnt<'o>,
+        forwarded: &'o ForwardOutcome,
+    ) -> Outcome<'o> {
+        Outcome {
+            request_id: &self.id,
+            client: self.client,
+            method: self.method,
+            path: self.path,
+            learnt,
+            sent: Sent {
+                backend: forwarded.backend,
+                status: forwarded.status,
+                size: forwarded.size,
+                problem: forwarded.problem.as_deref(),
+            },
+            times: Times {
+                received: self.timing.received,
+                form_wait: self.timing.form_wait,
+                forwarded: forwarded.forwarded_at,
+                responded: forwarded.responded_at,
+                ended: self.timing.received.map(|_| Instant::now()),
+            },
+            rejection: None,
+        }
+    }
+}
+
+impl Timing {
+    /// Begins a step that has a span, if the request is sampled.
+    pub(super) fn begin_step(&mut self, step: Step) {
+        if let Some(spans) = &mut self.spans {
+            spans.begin_step(step);
+        }
+    }
+
+    /// Ends the step that has begun, if there is one.
+    pub(super) fn end_step(&mut self) {
+        if let Some(spans) = &mut self.spans {
+            spans.end_step();
+        }
+    }
+
+    /// The current time, if anything reads when a request reaches its steps.
+    pub(super) fn now(&self) -> Option<Instant> {
+        (self.has_timed_steps || self.spans.is_some()).then(Instant::now)
+    }
+
+    /// Waits for the client's form. Most forms arrive with their heads: then there is no wait, and no clock is read.
+    pub(super) async fn wait_for_form<F: Future>(&mut self, mut form: Pin<&mut F>) -> F::Output {
+        let mut since = None;
+        let form = poll_fn(|context| {
+            let form = form.as_mut().poll(context);
+            if form.is_pending() && since.is_none() {
+                since = self.now();
+            }
+            form
+        });
+        let form = form.await;
+        self.form_wait = since.map_or(Duration::ZERO, |since| since.elapsed());
+        form
+    }
+}
+
+/// The result of forwarding a request.
+#[derive(Debug, Default)]
+pub(super) struct ForwardOutcome {
+    /// When the gateway began to forward the request, if anything reads that.
+    pub(super) forwarded_at: Option<Instant>,
+    /// When the head of the response was complete, or the gateway began its own; likewise.
+    pub(super) responded_at: Option<Instant>,
+    pub(super) backend: Option<SocketAddr>,
+    pub(super) status: u16,
+    pub(super) size: u64,
+    pub(super) problem: Option<String>,
+}

@@ -1,0 +1,84 @@
+//! What outlives a configuration.
+
+use std::sync::{Arc, OnceLock};
+
+use signpost_kit::{
+    clock::{Clock, SystemClock},
+    reload::ReloadCounts,
+    server::descriptors::Descriptors,
+    trace::SpanCounters,
+};
+
+use crate::{
+    config::Config,
+    directory::{accounts::open::OpenAccounts, apps::directory::AppDirectory},
+    limits::connections::OpenConnections,
+    observe::{access_log::AccessLog, metrics::RequestMetrics, usage::Usage},
+    request::{drain::Drain, ids::RequestIds, quotas::LimitedRequests},
+    upstream::secret_rejections::SecretRejections,
+};
+
+/// State that outlives a configuration. Parts of a [`Policy`](super::Policy) carry over more: the replay memory, rate
+/// limits, cached applications, and the state of addresses.
+pub struct State {
+    /// Backends that do not accept the gateway's secret.
+    pub(crate) secret_rejections: SecretRejections,
+    /// The accounts, from the first configuration on that needs their store. With many applications that is open, too.
+    pub accounts: OnceLock<OpenAccounts>,
+    /// Generates request ids.
+    pub ids: RequestIds,
+    /// The wall clock.
+    pub clock: Arc<dyn Clock>,
+    /// The phase of a stop, and the requests in flight.
+    pub drain: Arc<Drain>,
+    /// Clients' open connections.
+    pub(crate) open_connections: Arc<OpenConnections>,
+    /// Reloads so far.
+    pub(crate) reloads: Arc<ReloadCounts>,
+    /// What is recorded of requests.
+    pub(crate) records: Records,
+}
+
+/// What is recorded of requests, and where.
+pub(crate) struct Records {
+    /// The access log. If it is `None`, a reload cannot switch it on.
+    pub access_log: Option<AccessLog>,
+    /// Counts requests by version and application; `None` in single-application mode.
+    pub usage: Option<Arc<Usage>>,
+    /// Counts requests for `/metrics`.
+    pub metrics: Arc<RequestMetrics>,
+    /// Counts spans.
+    pub spans: Arc<SpanCounters>,
+    /// The requests that limits have rejected.
+    pub limited: LimitedRequests,
+}
+
+impl State {
+    /// The state of a process that begins with this configuration.
+    #[must_use]
+    pub fn new(
+        config: &Config,
+        apps: &AppDirectory,
+        descriptors: Descriptors,
+        access_log: Option<AccessLog>,
+    ) -> Self {
+        let has_store = matches!(apps, AppDirectory::Multi(_));
+        let open_connections = OpenConnections::new(descriptors, config.listeners.len());
+        Self {
+            secret_rejections: SecretRejections::default(),
+            accounts: OnceLock::new(),
+            ids: RequestIds::default(),
+            clock: Arc::new(SystemClock),
+            drain: Arc::new(Drain::new()),
+            open_connections: Arc::new(open_connections),
+            reloads: Arc::default(),
+            records: Records {
+                access_log,
+                usage: has_store.then(Arc::default),
+                metrics: Arc::default(),
+                spans: Arc::default(),
+                limited: LimitedRequests::default(),
+            },
+        }
+    }
+}

@@ -33,11 +33,11 @@ pub(crate) fn record(outcome: &Outcome<'_>, log: Option<&AccessLog>) {
             let backend = outcome.sent.backend.map(tracing::field::display);
             tracing::error!(
                 request.id = %outcome.request_id, backend.addr = backend, http.method = %method, http.path = %path, error, cause,
-                "{{http.method}} {{http.path}} failed: {{error}}"
+                "the request failed"
             );
         }
         Some(Rejection::NotHttp(why)) => {
-            tracing::debug!(request.id = %outcome.request_id, why = %why, "rejected: {{why}}");
+            tracing::debug!(request.id = %outcome.request_id, why = %why, "rejected what is not HTTP");
         }
         _ => {}
     }

@@ -362,7 +362,9 @@ async fn health_checks_use_the_same_settings() {
     let stack = start(stack, &[("ca.pem", authority.pem())]).await;
     for (backend, why) in [(&wrong, "unknown authority"), (&failing, "answered 503")] {
         let address = backend.address();
-        let line = format!("v1 at {address} fails its checks and is unhealthy");
+        let line = format!(
+            "fails its checks and is unhealthy backend=v1 version=v1 backend.addr={address}"
+        );
         let log = stack.log_with(Program::Gateway, &line).await;
         let line = log.lines().find(|found| found.contains(&line)).unwrap();
         assert!(line.contains(why), "{line}");
@@ -377,7 +379,10 @@ async fn health_checks_use_the_same_settings() {
     }
     assert_eq!(failing.requests().len(), before);
     failing.behave_when_checked(Behaviour::default());
-    let line = format!("v1 at {} passes its checks again", failing.address());
+    let line = format!(
+        "passes its checks again backend=v1 version=v1 backend.addr={}",
+        failing.address()
+    );
     stack.log_with(Program::Gateway, &line).await;
 }
 

@@ -154,7 +154,7 @@ async fn an_unhealthy_canary_gets_nothing() {
     assert_eq!(next.requests().len(), 1);
     let address = next.address();
     next.end().await;
-    let log = format!("v1 (canary next) at {address} fails its checks");
+    let log = format!("is unhealthy backend=v1 (canary next) version=v1 backend.addr={address}");
     stack.log_with(Program::Gateway, &log).await;
     for number in 0..20 {
         stack

@@ -71,20 +71,6 @@ fn an_unknown_key_is_named() {
 }
 
 #[test]
-fn a_renamed_key_is_reported_with_its_new_name() {
-    let builder = Stack::builder().backends("worker_threads = 2\n[log]\nlevel = \"info\"");
-    for program in [Program::V1, Program::V2, Program::All] {
-        explains(
-            &run(program, &builder),
-            &[
-                "worker_threads: renamed to threads",
-                "log.level: renamed to log.filter",
-            ],
-        );
-    }
-}
-
-#[test]
 fn an_invalid_address_is_rejected() {
     for program in BOTH {
         for bad in ["localhost", "127.0.0.1", "127.0.0.1:70000", ""] {

@@ -125,13 +125,16 @@ async fn an_impostor_is_reported_and_not_believed() {
         let impostor = Impostor::start(&config(program, stack.folder()), listens).await;
         stack.restart(program).await;
         let holder = if listens {
-            "of user 65534 has taken its socket"
+            "holder=\"a process of user 65534\""
         } else {
-            "that does not answer has taken its socket"
+            "holder=\"a process that does not answer\""
         };
         let log = stack.log_with(program, holder).await;
         let line = log.lines().find(|line| line.contains(holder)).unwrap();
-        assert!(line.contains("ERROR"), "{line}");
+        assert!(
+            line.contains("ERROR") && line.contains("has taken its socket"),
+            "{line}"
+        );
         let refused = reload(program, stack.folder());
         let text = output_text(&refused);
         assert_eq!(refused.status.code(), Some(1), "{text}");

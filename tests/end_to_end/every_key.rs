@@ -26,7 +26,6 @@ const SHARED_KEYS: &[(&str, &str)] = &[
     ("tracing.authorization", "'hush'"),
     ("tracing.ca", "'ca.pem'"),
     ("log.output", "'./other.log'"),
-    ("log.access_output", "'./access.log'"),
     ("log.access_sample", "100"),
 ];
 

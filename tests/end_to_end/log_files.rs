@@ -17,23 +17,21 @@ use end_to_end::{
     waiting::until,
 };
 
-/// `[log]` with both logs in files, named after the program.
-fn in_files(program: Program) -> String {
-    format!(
-        "[log]\noutput = \"$FOLDER/{program}.error\"\naccess_output = \"$FOLDER/{program}.access\""
-    )
+/// `[log]` in a file, named after the program.
+fn in_file(program: Program) -> String {
+    format!("[log]\noutput = \"$FOLDER/{program}.lines\"")
 }
 
-fn file(folder: &Path, program: Program, log: &str) -> PathBuf {
-    folder.join(format!("{program}.{log}"))
+fn file(folder: &Path, program: Program) -> PathBuf {
+    folder.join(format!("{program}.lines"))
 }
 
-/// Only a gateway, with both logs in files.
-async fn gateway_with_files(further: &str) -> (Stack, RecordingBackend) {
+/// Only a gateway, with its log in a file.
+async fn gateway_with_file(further: &str) -> (Stack, RecordingBackend) {
     let backend = RecordingBackend::start().await;
     let stack = Stack::builder()
         .in_front_of(&backend)
-        .gateway(&in_files(Program::Gateway))
+        .gateway(&in_file(Program::Gateway))
         .gateway("[limits.unsigned]\nenabled = false")
         .gateway(further);
     (stack.start().await, backend)
@@ -62,17 +60,25 @@ async fn dropped(stack: &Stack, log: &str) -> u64 {
 }
 
 #[tokio::test]
-async fn the_gateways_access_log_is_apart_from_its_error_log() {
-    let (mut stack, _backend) = gateway_with_files("").await;
-    stack.client().get("/served").send().await.ok();
+async fn lines_are_in_the_file_and_not_on_standard_output() {
+    let mut stack = Stack::builder()
+        .gateway(&in_file(Program::Gateway))
+        .program(Program::V2, &in_file(Program::V2))
+        .start()
+        .await;
+    let refused = stack.client().get("/user").version("v2").send().await;
+    refused.problem(401, "authorization_missing");
     let folder = stack.folder().to_owned();
-    let access = file(&folder, Program::Gateway, "access");
-    let access = read_with(&access, "http.path=/served").await;
-    assert_eq!(access.lines().count(), 1, "{access}");
-    let error = file(&folder, Program::Gateway, "error");
-    let error = read_with(&error, "is listening on").await;
-    assert!(!error.contains("answered"), "{error}");
-    assert_eq!(stack.running(Program::Gateway).log(), "");
+    for program in [Program::Gateway, Program::V2] {
+        let log = read_with(&file(&folder, program), "http.path=/user").await;
+        let is_access = |line: &&str| line.contains("http.path=/user");
+        assert_eq!(log.lines().filter(is_access).count(), 1, "{log}");
+        let access = log.lines().find(is_access).unwrap();
+        assert!(access.contains("answered ") && access.contains("http.status_code=401"));
+        assert!(access.contains("problem.code="), "{access}");
+        assert!(log.contains("is listening"), "{log}");
+        assert_eq!(stack.running(program).log(), "");
+    }
     assert_eq!(
         [
             dropped(&stack, "access").await,
@@ -83,28 +89,31 @@ async fn the_gateways_access_log_is_apart_from_its_error_log() {
 }
 
 #[tokio::test]
-async fn the_login_services_access_log_is_apart_from_its_error_log() {
-    let mut stack = Stack::builder()
-        .program(Program::V2, &in_files(Program::V2))
+async fn a_filter_can_leave_out_access_lines() {
+    let filter = "filter = \"info,signpost::access=off\"";
+    let stack = Stack::builder()
+        .gateway(&format!("{}\n{filter}", in_file(Program::Gateway)))
+        .program(Program::V1, &format!("{}\n{filter}", in_file(Program::V1)))
         .start()
         .await;
-    let client = stack.client();
-    let refused = client.get("/user").version("v2").send().await;
+    let refused = stack.client().get("/user").send().await;
     refused.problem(401, "authorization_missing");
-    let folder = stack.folder().to_owned();
-    let access = file(&folder, Program::V2, "access");
-    let access = read_with(&access, "problem.code=").await;
-    assert!(access.contains("answered 401: "), "{access}");
-    let error = file(&folder, Program::V2, "error");
-    let error = read_with(&error, "is listening on").await;
-    assert!(!error.contains("answered"), "{error}");
-    assert_eq!(stack.running(Program::V2).log(), "");
+    for program in [Program::Gateway, Program::V1] {
+        stack.configure(program, "[log]\nfilter = \"info\"");
+        assert!(stack.reload(program).status.success());
+        let path = file(stack.folder(), program);
+        let log = read_with(&path, "configuration reloaded").await;
+        assert!(!log.contains("answered"), "{log}");
+        let refused = stack.client().get("/user").send().await;
+        refused.problem(401, "authorization_missing");
+        read_with(&path, "answered").await;
+    }
 }
 
 #[tokio::test]
 async fn one_success_in_so_many_is_logged_and_each_failure() {
     let (stack, backend) =
-        gateway_with_files("threads = 1\n[log]\naccess_sample = 10\nformat = \"json\"").await;
+        gateway_with_file("threads = 1\n[log]\naccess_sample = 10\nformat = \"json\"").await;
     let client = stack.client();
     for number in 0..200 {
         if number % 10 == 0 {
@@ -122,7 +131,7 @@ async fn one_success_in_so_many_is_logged_and_each_failure() {
         ..Behaviour::default()
     });
     assert_eq!(client.get("/last").send().await.status, 404);
-    let access = file(stack.folder(), Program::Gateway, "access");
+    let access = file(stack.folder(), Program::Gateway);
     let access = read_with(&access, "/last").await;
     assert_eq!(access.matches("\"/served\"").count(), 20, "{access}");
     assert_eq!(access.matches("\"/failed\"").count(), 20, "{access}");
@@ -133,7 +142,7 @@ async fn one_success_in_so_many_is_logged_and_each_failure() {
     for _ in 0..5 {
         client.get("/each").send().await.ok();
     }
-    let path = file(stack.folder(), Program::Gateway, "access");
+    let path = file(stack.folder(), Program::Gateway);
     read_until(&path, "five lines", |read| {
         read.matches("\"/each\"").count() == 5
     })
@@ -142,7 +151,7 @@ async fn one_success_in_so_many_is_logged_and_each_failure() {
 
 #[tokio::test]
 async fn the_login_service_samples_its_successes_only() {
-    let sampled = format!("{}\naccess_sample = 1000000", in_files(Program::V1));
+    let sampled = format!("{}\naccess_sample = 1000000", in_file(Program::V1));
     let stack = Stack::builder()
         .program(Program::V1, &sampled)
         .start()
@@ -158,38 +167,35 @@ async fn the_login_service_samples_its_successes_only() {
             .await
             .problem(401, "authorization_missing");
     }
-    let access = file(stack.folder(), Program::V1, "access");
-    let failures = |read: &str| read.matches("answered 401").count();
+    let access = file(stack.folder(), Program::V1);
+    let failures = |read: &str| read.matches("answered http.status_code=401").count();
     let access = read_until(&access, "all failures", |read| failures(read) == 5).await;
     // Each thread logs its first success.
     let threads = std::thread::available_parallelism().unwrap().get();
-    let successes = access.matches("answered 200").count();
+    let successes = access.matches("answered http.status_code=200").count();
     assert!((1..=threads).contains(&successes), "{access}");
 }
 
 #[tokio::test]
 async fn a_reload_moves_the_log_and_an_impossible_path_changes_nothing() {
-    let builder = Stack::builder().program(Program::V1, &in_files(Program::V1));
-    let stack = builder.gateway(&in_files(Program::Gateway)).start().await;
+    let builder = Stack::builder().program(Program::V1, &in_file(Program::V1));
+    let stack = builder.gateway(&in_file(Program::Gateway)).start().await;
     for program in [Program::Gateway, Program::V1] {
         let other = stack.folder().join(format!("{program}.other"));
         let nowhere = stack.folder().join("nowhere/x.log");
-        let refused = format!(
-            "[log]\nformat = \"json\"\naccess_output = {:?}\noutput = {:?}",
-            nowhere, other
-        );
+        let refused = format!("[log]\nformat = \"json\"\noutput = {nowhere:?}");
         stack.configure(program, &refused);
         let output = stack.reload(program);
         let printed = output_text(&output);
         assert_eq!(output.status.code(), Some(1), "{printed}");
         assert!(
-            printed.contains("log.access_output") && printed.contains("nowhere/x.log"),
+            printed.contains("log.output") && printed.contains("nowhere/x.log"),
             "{printed}"
         );
-        let error = file(stack.folder(), program, "error");
-        let error = read_with(&error, "configuration not reloaded").await;
-        assert!(!error.contains('{'), "the format has changed: {error}");
-        let moved = format!("[log]\naccess_output = {other:?}\noutput = {other:?}");
+        let before = file(stack.folder(), program);
+        let before = read_with(&before, "configuration not reloaded").await;
+        assert!(!before.contains("{\""), "the format has changed: {before}");
+        let moved = format!("[log]\noutput = {other:?}");
         stack.configure(program, &moved);
         let output = stack.reload(program);
         assert!(output.status.success(), "{}", output_text(&output));
@@ -204,21 +210,17 @@ async fn a_reload_moves_the_log_and_an_impossible_path_changes_nothing() {
     for program in [Program::Gateway, Program::V1] {
         let other = stack.folder().join(format!("{program}.other"));
         read_with(&other, "http.path\":\"/user\"").await;
-        let access = fs::read_to_string(file(stack.folder(), program, "access")).unwrap();
-        assert!(!access.contains("/user"), "{access}");
+        let before = fs::read_to_string(file(stack.folder(), program)).unwrap();
+        assert!(!before.contains("/user"), "{before}");
     }
 }
 
 #[tokio::test]
 async fn a_program_does_not_start_with_a_file_that_it_cannot_open() {
     for program in [Program::Gateway, Program::V1] {
-        for (toml, key, path) in [
-            ("[log]\noutput = \"$FOLDER\"", "log.output", ""),
-            (
-                "[log]\naccess_output = \"$FOLDER/none/a.log\"",
-                "log.access_output",
-                "/none/a.log",
-            ),
+        for (toml, path) in [
+            ("[log]\noutput = \"$FOLDER\"", ""),
+            ("[log]\noutput = \"$FOLDER/none/a.log\"", "/none/a.log"),
         ] {
             let files = Stack::builder().program(program, toml).write_files();
             let config = files.config(program);
@@ -231,7 +233,7 @@ async fn a_program_does_not_start_with_a_file_that_it_cannot_open() {
             assert_eq!(output.status.code(), Some(1), "{printed}");
             let path = format!("{}{path}", files.path().display());
             assert!(
-                printed.contains(key) && printed.contains(&path),
+                printed.contains("log.output") && printed.contains(&path),
                 "{printed}"
             );
         }

@@ -345,7 +345,7 @@ async fn the_listener_responds_during_a_graceful_stop() {
     assert!(stack.wait_for_exit(Program::V1).await.success());
     let log = stack.log(Program::V1);
     assert!(
-        log.contains(&format!("management is listening on {management}")),
+        log.contains(&format!("management is listening management={management}")),
         "{log}"
     );
 }

@@ -205,14 +205,17 @@ async fn a_route_has_its_own_balancing_and_health() {
     };
     for backend in [&one, &other] {
         backend.behave_when_checked(unhealthy.clone());
-        let log = format!("v1 /orders at {} fails its checks", backend.address());
+        let log = format!(
+            "is unhealthy backend=v1 /orders version=v1 backend.addr={}",
+            backend.address()
+        );
         stack.log_with(Program::Gateway, &log).await;
     }
     let response = client.get("/orders").send().await;
     response.problem(503, "no_healthy_backend");
     assert_eq!(response.header("acme-x-version"), Some("v1"));
     stack
-        .log_with(Program::Gateway, "no address of v1 /orders is healthy")
+        .log_with(Program::Gateway, "rejected backend=v1 /orders ")
         .await;
     // The version's own backend is another one.
     client.get("/x").send().await.ok();
@@ -222,7 +225,10 @@ async fn a_route_has_its_own_balancing_and_health() {
     stack
         .log_with(
             Program::Gateway,
-            &format!("v1 /orders at {} passes its checks", one.address()),
+            &format!(
+                "passes its checks again backend=v1 /orders version=v1 backend.addr={}",
+                one.address()
+            ),
         )
         .await;
     client.get("/orders").send().await.ok();

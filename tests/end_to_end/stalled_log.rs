@@ -125,7 +125,6 @@ fn dropped_lines(log: &str) -> Option<usize> {
     let line = log
         .lines()
         .find(|line| line.contains("log lines were dropped"))?;
-    let words: Vec<_> = line.split_whitespace().collect();
-    let index = words.iter().position(|word| *word == "log")?;
-    words[index - 1].parse().ok()
+    let (_, number) = line.split_once("dropped_lines=")?;
+    number.split_whitespace().next()?.parse().ok()
 }

@@ -64,7 +64,7 @@ pub async fn start(config: Config) -> anyhow::Result<(Arc<Service>, Watch)> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let store = Store::open(config.store()).await?;
     let address = &config.store().address;
-    tracing::info!(store = %address, "using store {{store}}");
+    tracing::info!(store = %address, "using the store");
     let stores = Stores::new(&store);
     let service = Service::new(config, stores, Arc::new(SystemClock))
         .context("cannot create an HTTP client for the providers")?;

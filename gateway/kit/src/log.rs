@@ -1,16 +1,15 @@
-//! Log setup of all programs: one line per event, as plain text or JSON, to standard output or to files. Separate threads
-//! write, so that logging never blocks.
+//! Log setup of all programs: one line per event, as plain text or JSON, to standard output or to a file. A separate thread
+//! writes, so that logging never blocks.
 //!
-//! Format, filter and outputs can change while the program runs.
+//! Format, filter and output can change while the program runs.
 //!
 //! | module | subject |
 //! | --- | --- |
 //! | `lines` | the lines in both formats |
-//! | `fields` | the values of an event or a span |
+//! | `writer` | the queue and the thread that writes |
 //! | `reopening` | files are reopened on SIGUSR1 |
 //! | `sampling` | which successes have an access line |
 
-mod fields;
 pub mod flush;
 mod lines;
 pub mod once_a_minute;
@@ -20,9 +19,10 @@ pub mod writer;
 
 use std::{
     error::Error,
+    io::IsTerminal,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicU8, Ordering},
     },
     time::Duration,
 };
@@ -32,14 +32,11 @@ use tracing::Subscriber;
 use tracing_log::LogTracer;
 use tracing_subscriber::{EnvFilter, Registry, layer::SubscriberExt, reload};
 
-use self::lines::LineLayer;
+use self::writer::{LogWriter, Output, log_panics};
 pub use self::{reopening::ReopenSignals, sampling::is_sampled};
-use crate::{
-    config::shared_keys::{Log, LogFormat},
-    log::writer::{LogWriter, Outputs, log_panics},
-};
+use crate::config::shared_keys::{Log, LogFormat, LogOutput};
 
-/// The tracing target of access lines: it is what filters name, and what chooses `log.access_output`.
+/// The tracing target of access lines, which filters can name.
 pub const ACCESS_TARGET: &str = "signpost::access";
 
 /// Levels below which these libraries log little of use. rustls warns of each client's illegal server name, of up to
@@ -69,29 +66,36 @@ pub fn with_causes(error: &(dyn Error + 'static)) -> String {
 pub struct Logging {
     writer: LogWriter,
     filter: reload::Handle<EnvFilter, Registry>,
-    format: Arc<Format>,
+    style: Arc<StyleCell>,
 }
 
-/// A changed configuration of the log whose files are open.
+/// A changed configuration of the log whose file is open.
 pub struct PreparedLog<'l> {
     logging: &'l Logging,
     log: Log,
-    outputs: Outputs,
+    output: Arc<Output>,
 }
 
-/// The current one of the two formats.
-#[derive(Debug)]
-struct Format {
-    is_json: AtomicBool,
+/// How lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Style {
+    Plain,
+    /// For a terminal.
+    Coloured,
+    Json,
 }
+
+/// The current style.
+#[derive(Debug)]
+struct StyleCell(AtomicU8);
 
 impl Logging {
     /// Starts the log for the whole process, including libraries that use the `log` crate. On the signals of `reopen` it
-    /// opens its files again.
+    /// opens its file again.
     ///
     /// # Errors
     ///
-    /// A file cannot be opened, the process has a logger already, or cannot get another descriptor or thread.
+    /// The file cannot be opened, the process has a logger already, or cannot get another descriptor or thread.
     pub fn start(log: &Log, reopen: ReopenSignals) -> anyhow::Result<Self> {
         // Below `info`, libraries log whole requests, responses and statements, with credentials, codes and tickets.
         // The cap is here so that no configured filter can enable that.
@@ -101,7 +105,7 @@ impl Logging {
             .ignore_crate("refinery_core");
         bridge.init().context("cannot bridge log to tracing")?;
         let writer = LogWriter::open(log)?;
-        let (subscriber, filter, format) = subscriber(log, &writer)?;
+        let (subscriber, filter, style) = subscriber(log, &writer)?;
         tracing::subscriber::set_global_default(subscriber).context("cannot start logging")?;
         log_panics();
         reopen
@@ -110,7 +114,7 @@ impl Logging {
         Ok(Self {
             writer,
             filter,
-            format,
+            style,
         })
     }
 
@@ -126,16 +130,15 @@ impl Logging {
             format: LogFormat::Human,
             filter: "info".to_owned(),
             access: true,
-            output: crate::config::shared_keys::LogOutput::Stdout,
-            access_output: None,
+            output: LogOutput::Stdout,
             access_sample: 1,
         };
         let writer = LogWriter::open(&log).expect("a test has a standard output");
-        let (_, filter, format) = subscriber(&log, &writer).expect("the filter is valid");
+        let (_, filter, style) = subscriber(&log, &writer).expect("the filter is valid");
         Self {
             writer,
             filter,
-            format,
+            style,
         }
     }
 
@@ -145,37 +148,36 @@ impl Logging {
         &self.writer
     }
 
-    /// Opens the files of another configuration. Nothing changes until [`PreparedLog::apply`].
+    /// Opens the file of another configuration. Nothing changes until [`PreparedLog::apply`].
     ///
     /// # Errors
     ///
-    /// A file cannot be opened; the error names its key and path.
+    /// The file cannot be opened; the error names its key and path.
     pub async fn prepare(&self, log: &Log) -> anyhow::Result<PreparedLog<'_>> {
         let (writer, of_thread) = (self.writer.clone(), log.clone());
         let opening = tokio::task::spawn_blocking(move || writer.prepare(&of_thread));
         let opened = tokio::time::timeout(OPEN_TIMEOUT, opening).await;
         let seconds = OPEN_TIMEOUT.as_secs();
-        let opened = opened.map_err(|_| {
-            anyhow!("log.output, log.access_output: a file cannot be opened within {seconds} s")
-        })?;
+        let opened = opened
+            .map_err(|_| anyhow!("log.output: the file cannot be opened within {seconds} s"))?;
         Ok(PreparedLog {
             logging: self,
             log: log.clone(),
-            outputs: opened??,
+            output: opened??,
         })
     }
 }
 
 impl PreparedLog<'_> {
-    /// Changes format, filter and outputs, from the next line on.
+    /// Changes format, filter and output, from the next line on.
     pub fn apply(self) {
         let Logging {
             writer,
             filter: handle,
-            format,
+            style,
         } = self.logging;
-        writer.replace(self.outputs);
-        format.set(self.log.format);
+        writer.replace(self.output);
+        style.set(Style::of(&self.log));
         match filter(&self.log.filter) {
             // Fails only if the subscriber was dropped, which never happens.
             Ok(filter) => drop(handle.reload(filter)),
@@ -187,32 +189,47 @@ impl PreparedLog<'_> {
     }
 }
 
-impl Format {
-    fn set(&self, format: LogFormat) {
-        let is_json = format == LogFormat::Json;
-        self.is_json.store(is_json, Ordering::Relaxed);
+impl Style {
+    fn of(log: &Log) -> Self {
+        match log.format {
+            LogFormat::Json => Self::Json,
+            LogFormat::Human => {
+                let is_seen = log.output == LogOutput::Stdout && std::io::stdout().is_terminal();
+                if is_seen { Self::Coloured } else { Self::Plain }
+            }
+        }
+    }
+}
+
+impl StyleCell {
+    fn new(style: Style) -> Arc<Self> {
+        Arc::new(Self(AtomicU8::new(style as u8)))
     }
 
-    fn is_json(&self) -> bool {
-        self.is_json.load(Ordering::Relaxed)
+    fn set(&self, style: Style) {
+        self.0.store(style as u8, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> Style {
+        let current = self.0.load(Ordering::Relaxed);
+        let is_current = |style: &Style| *style as u8 == current;
+        let styles = [Style::Plain, Style::Coloured, Style::Json];
+        styles.into_iter().find(is_current).unwrap_or(Style::Plain)
     }
 }
 
 type Parts = (
     Box<dyn Subscriber + Send + Sync>,
     reload::Handle<EnvFilter, Registry>,
-    Arc<Format>,
+    Arc<StyleCell>,
 );
 
 fn subscriber(log: &Log, writer: &LogWriter) -> anyhow::Result<Parts> {
     let (filter, filter_handle) = reload::Layer::new(filter(&log.filter)?);
-    let format = Arc::new(Format {
-        is_json: AtomicBool::new(false),
-    });
-    format.set(log.format);
-    let lines = LineLayer::new(Arc::clone(&format), writer.clone());
+    let style = StyleCell::new(Style::of(log));
+    let lines = lines::layer(&style, writer);
     let layered = tracing_subscriber::registry().with(filter).with(lines);
-    Ok((Box::new(layered), filter_handle, format))
+    Ok((Box::new(layered), filter_handle, style))
 }
 
 fn filter(configured: &str) -> anyhow::Result<EnvFilter> {
@@ -222,10 +239,7 @@ fn filter(configured: &str) -> anyhow::Result<EnvFilter> {
 /// A subscriber that writes plain lines, for the tests of the writer.
 #[cfg(test)]
 pub(crate) fn test_subscriber(writer: &LogWriter) -> impl Subscriber + Send + Sync + use<> {
-    let format = Arc::new(Format {
-        is_json: AtomicBool::new(false),
-    });
-    tracing_subscriber::registry().with(LineLayer::new(format, writer.clone()))
+    tracing_subscriber::registry().with(lines::layer(&StyleCell::new(Style::Plain), writer))
 }
 
 #[cfg(test)]

@@ -305,21 +305,21 @@ impl Report {
             Outcome::Applied(differences) => {
                 let changed = keys(&differences.changed);
                 let changed = or_nothing(&changed);
-                tracing::info!(%file, changed, "configuration reloaded: {{changed}}");
+                tracing::info!(%file, changed, "configuration reloaded");
                 if !differences.needing_restart.is_empty() {
                     let keys = keys(&differences.needing_restart);
-                    tracing::warn!(%file, keys, "a restart is needed for {{keys}}: the old values stay until then");
+                    tracing::warn!(%file, keys, "a restart is needed for some keys: the old values stay until then");
                 }
             }
             Outcome::Compared(_) => {}
             Outcome::Invalid(error) => {
                 for problem in error.lines() {
-                    tracing::error!(%file, problem, "configuration not reloaded: {{problem}}");
+                    tracing::error!(%file, problem, "configuration not reloaded");
                 }
             }
             Outcome::Failed(error) => {
                 let problem = format!("{error:#}");
-                tracing::error!(%file, problem, "configuration not reloaded: {{problem}}");
+                tracing::error!(%file, problem, "configuration not reloaded");
             }
         }
     }

@@ -70,7 +70,7 @@ impl Tracer {
         let failed = |error: &anyhow::Error| {
             tracing::error!(
                 cause = %format_args!("{error:#}"),
-                "no traces are exported: the exporter cannot start: {{cause}}"
+                "no traces are exported: the exporter cannot start"
             );
         };
         Some(Arc::new(Self {

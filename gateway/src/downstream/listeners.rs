@@ -233,7 +233,7 @@ impl Clients {
         if let Some(connections) = self.failures.count(Instant::now()) {
             tracing::info!(
                 connections, %cause,
-                "{{connections}} connections ended before their first request, the last one because {{cause}}"
+                "connections ended before their first request"
             );
         }
     }

@@ -115,7 +115,7 @@ impl OpenConnections {
                 tracing::warn!(
                     refused,
                     max,
-                    "closed {{refused}} new connections: {{max}} are open (connections.max, or the limit of file descriptors)"
+                    "closed new connections: too many are open (connections.max, or the limit of file descriptors)"
                 );
             }
             return None;
@@ -207,11 +207,11 @@ impl OpenConnection {
             Err(full) => {
                 self.all.counts.refuse(RefusalCause::PerAddress);
                 if let Some(refused) = self.all.refused_of_client.count(full) {
-                    let (max, limit) = (full.max, full.limit());
                     tracing::warn!(
                         refused,
-                        max,
-                        "closed {{refused}} new connections: {{max}} {limit}"
+                        max = full.max,
+                        limit = full.limit(),
+                        "closed new connections: too many of one network are open"
                     );
                 }
                 None
@@ -234,8 +234,7 @@ impl OpenConnection {
             tracing::warn!(
                 refused,
                 per_second = rate.per_second,
-                "closed {{refused}} new connections: one network begins more than {{per_second}} TLS handshakes a second \
-                 (connections.handshakes_per_second)"
+                "closed new connections: one network begins too many TLS handshakes (connections.handshakes_per_second)"
             );
         }
         None
@@ -280,11 +279,11 @@ impl OpenStreams {
             return true;
         };
         if let Some(refused) = self.all.refused_streams.count(full) {
-            let (max, limit) = (full.max, full.limit());
             tracing::warn!(
                 refused,
-                max,
-                "refused {{refused}} HTTP/2 streams: {{max}} {limit}"
+                max = full.max,
+                limit = full.limit(),
+                "refused HTTP/2 streams: too many of one network are open"
             );
         }
         false

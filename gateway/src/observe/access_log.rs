@@ -172,7 +172,7 @@ impl Line {
             size_bytes = self.size,
             duration_ms
             },
-            "answered {{http.status_code}}",
+            "answered",
         );
     }
 }

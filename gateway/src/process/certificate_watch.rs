@@ -161,11 +161,11 @@ fn reload(tls: &Tls, files: &[ReadFile]) -> bool {
     let names = names.join(", ");
     match tls.reload() {
         Ok(()) => {
-            tracing::info!(files = names, "TLS files reloaded: {{files}}");
+            tracing::info!(files = names, "TLS files reloaded");
             true
         }
         Err(cause) => {
-            tracing::error!(%cause, "TLS files not reloaded, the old ones stay: found {{cause}}");
+            tracing::error!(%cause, "TLS files not reloaded, the old ones stay");
             false
         }
     }

@@ -138,7 +138,7 @@ impl RateSharing {
                 self.is_failing = true;
                 tracing::warn!(
                     cause = %format_args!("{:#}", anyhow::Error::new(error)),
-                    "rate limits cannot be shared, so this gateway counts by itself: {{cause}}"
+                    "rate limits cannot be shared, so this gateway counts by itself"
                 );
             }
             Ok(()) if self.is_failing => {

@@ -136,7 +136,7 @@ impl Reload for GatewayReload {
         let new = started.await?.inspect_err(|error| {
             tracing::error!(
                 cause = %format_args!("{error:#}"),
-                "not upgraded, this process goes on: {{cause}}"
+                "not upgraded, this process goes on"
             );
         })?;
         if state.drain.is_draining() {

@@ -160,7 +160,7 @@ pub(crate) fn run(
     let listen = listen.collect::<Vec<_>>().join(", ");
     tracing::info!(
         listen, %management, %public_url, program.version = env!("CARGO_PKG_VERSION"),
-        "signpost {{program.version}} is listening on {{listen}}, management on {{management}}"
+        "signpost is listening"
     );
     let (end, ended) = mpsc::channel();
     let stop = Stop {

@@ -77,7 +77,7 @@ impl ShutdownSignalWatch for Stop {
         tracing::info!(
             drain_delay_seconds = drain_delay.as_secs(),
             grace_seconds = grace.as_secs(),
-            "stopping: new requests are served for another {{drain_delay_seconds}} s, then those in flight have {{grace_seconds}} s"
+            "stopping: new requests are served for the drain delay, then those in flight have the grace period"
         );
         tokio::select! {
             () = sleep(drain_delay) => {}
@@ -132,7 +132,7 @@ async fn finish(drain: &Drain, settings: ShutdownSettings) {
             tracing::warn!(
                 requests = drain.in_flight(),
                 grace_seconds = settings.grace.as_secs(),
-                "aborted {{requests}} requests still in flight after {{grace_seconds}} s"
+                "aborted requests still in flight after the grace period"
             );
         }
     }

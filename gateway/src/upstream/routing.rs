@@ -260,7 +260,7 @@ impl Balancer {
             && self.is_unavailable.swap(false, Ordering::Relaxed)
         {
             let name = &self.name;
-            tracing::info!(backend = %name, version = %name.version, "{{backend}} has a healthy address again");
+            tracing::info!(backend = %name, version = %name.version, "the backend has a healthy address again");
         }
     }
 
@@ -271,7 +271,7 @@ impl Balancer {
             let name = &self.name;
             tracing::error!(
                 backend = %name, version = %name.version,
-                "no address of {{backend}} is healthy: its requests are rejected"
+                "no address of the backend is healthy: its requests are rejected"
             );
         }
     }

@@ -75,7 +75,7 @@ impl SecretRejections {
                 backend = %name,
                 version = %name.version,
                 backend.addr = %address,
-                "{{backend}} at {{backend.addr}} rejects this gateway: gateway_secret is not the same in both configurations"
+                "the backend rejects this gateway: gateway_secret is not the same in both configurations"
             );
         }
     }
@@ -86,7 +86,7 @@ impl SecretRejections {
         if noted.remove(&(name.to_string(), address)).is_some() {
             tracing::info!(
                 backend = %name, version = %name.version, backend.addr = %address,
-                "{{backend}} at {{backend.addr}} accepts this gateway's secret"
+                "the backend accepts this gateway's secret"
             );
         }
         self.has_any.store(!noted.is_empty(), Ordering::Relaxed);

@@ -79,7 +79,7 @@ pub(crate) type WatchEnd = oneshot::Receiver<Infallible>;
 pub(crate) fn log_lost(cause: &StoreError) {
     tracing::warn!(
         cause = %cause.in_short(),
-        "the store's change feed is lost until the store answers again: {{cause}}"
+        "the store's change feed is lost until the store answers again"
     );
 }
 

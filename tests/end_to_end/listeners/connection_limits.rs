@@ -52,7 +52,7 @@ async fn one_address_at_its_limit_leaves_room_for_others() {
     }
     assert!(is_served(&mut open_from("127.0.0.3", &stack).await).await);
     stack
-        .log_with(Program::Gateway, "5 of one address are open")
+        .log_with(Program::Gateway, "max=5 limit=\"connections.per_address\"")
         .await;
     // A closed connection makes room.
     open.remove(0);
@@ -74,7 +74,8 @@ async fn connections_in_all_are_limited_and_a_quarter_is_the_most_of_an_address(
         }
     }
     assert!(opened_from("127.0.0.6", &stack).await.is_none());
-    stack.log_with(Program::Gateway, "8 are open").await;
+    let log = stack.log_with(Program::Gateway, "(connections.max").await;
+    assert!(log.contains("max=8"), "{log}");
 }
 
 #[tokio::test]

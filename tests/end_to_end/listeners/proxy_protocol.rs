@@ -159,8 +159,16 @@ async fn the_networks_of_one_ipv6_48_leave_room_for_others() {
         }
         served_again("2001:db8:0:1::1", &stack).await;
     }
-    let log = stack.log_with(Program::Gateway, "16 of one IPv6 /48").await;
-    assert!(log.contains("8 of one address are open"), "{log}");
+    let log = stack
+        .log_with(
+            Program::Gateway,
+            "max=16 limit=\"four times connections.per_address, for one IPv6 /48\"",
+        )
+        .await;
+    assert!(
+        log.contains("max=8 limit=\"connections.per_address\""),
+        "{log}"
+    );
 }
 
 const H2C: &str =
@@ -254,7 +262,10 @@ async fn streams_of_an_address_and_of_a_48_are_counted_one_by_one() {
     let streams = (0..11).map(|number| 2 * number + 1);
     assert_eq!(refused(&mut other, streams).await, 0);
     let log = stack.log_with(Program::Gateway, "HTTP/2 streams").await;
-    assert!(log.contains("10 of one address are open"), "{log}");
+    assert!(
+        log.contains("max=10 limit=\"connections.per_address\""),
+        "{log}"
+    );
     // The streams in flight are served.
     backend.behave(Behaviour::default());
     let mut again = open_http_2("2001:db8:2::1", &stack).await;

@@ -316,9 +316,9 @@ async fn handshakes_of_one_address_have_a_rate_that_others_do_not_feel() {
     assert!((50..=max).contains(&begun), "{begun} of at most {max}");
     let log = tls
         .stack
-        .log_with(Program::Gateway, "TLS handshakes a second")
+        .log_with(Program::Gateway, "too many TLS handshakes")
         .await;
-    assert_eq!(log.matches("TLS handshakes a second").count(), 1, "{log}");
+    assert_eq!(log.matches("too many TLS handshakes").count(), 1, "{log}");
     // A reload keeps what was used.
     assert!(!begins(&tls, "192.0.2.1").await || !begins(&tls, "192.0.2.1").await);
     tls.stack

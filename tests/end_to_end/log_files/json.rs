@@ -113,14 +113,14 @@ async fn keep_busy(stack: &mut Stack) {
     until("both backends of version 2 to be healthy", || async {
         let log = stack.log(Program::Gateway);
         let count = |text: &str| log.matches(text).count();
-        (count("and is unhealthy: {why}") == count("passes its checks again")).then_some(())
+        (count("checks and is unhealthy") == count("passes its checks again")).then_some(())
     })
     .await;
     // One of two backends ends, and returns.
     let before = stack.log(Program::Gateway);
     stack.running(Program::V2).terminate();
     stack.wait_for_exit(Program::V2).await;
-    logged_again(stack, "and is unhealthy: {why}", &before).await;
+    logged_again(stack, "checks and is unhealthy", &before).await;
     stack.restart(Program::V2).await;
     logged_again(stack, "passes its checks again", &before).await;
 }
@@ -142,7 +142,7 @@ async fn each_line_is_a_flat_object_whose_message_repeats_no_field() {
     let access = |line: &&Line| line.0["target"] == "signpost::access";
     for line in gateway.iter().filter(access) {
         // The same for all: what differs is in fields.
-        assert_eq!(line.0["message"], "answered {http.status_code}");
+        assert_eq!(line.0["message"], "answered");
         for key in [
             "request.id",
             "client.addr",

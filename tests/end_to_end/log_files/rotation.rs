@@ -21,7 +21,7 @@ use end_to_end::{
 };
 use tokio::task::JoinSet;
 
-use super::{file, gateway_with_files, in_files, read_with};
+use super::{file, gateway_with_file, in_file, read_with};
 
 const ROTATIONS: usize = 60;
 const CLIENTS: usize = 4;
@@ -89,14 +89,14 @@ async fn assert_each_is_logged_once(ids: &[String], files: &[PathBuf]) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_line_is_lost_or_doubled_by_rotations_under_load() {
-    let (mut stack, _backend) = gateway_with_files("").await;
-    let access = file(stack.folder(), Program::Gateway, "access");
+    let (mut stack, _backend) = gateway_with_file("").await;
+    let access = file(stack.folder(), Program::Gateway);
     let load = Load::start(&stack.client());
     let mut files = vec![access.clone()];
     for number in 0..ROTATIONS {
         // So that every file gets some lines.
         read_with(&access, "/loaded").await;
-        let rotated = access.with_extension(format!("access.{number}"));
+        let rotated = access.with_extension(format!("lines.{number}"));
         fs::rename(&access, &rotated).unwrap();
         files.push(rotated);
         stack.running(Program::Gateway).reopen_logs();
@@ -111,14 +111,14 @@ async fn no_line_is_lost_or_doubled_by_rotations_under_load() {
 #[tokio::test]
 async fn every_program_of_the_login_service_reopens_its_files() {
     let builder = Stack::builder();
-    let builder = builder.program(Program::V1, &in_files(Program::V1));
+    let builder = builder.program(Program::V1, &in_file(Program::V1));
     let both = builder
-        .program(Program::V2, &in_files(Program::V2))
+        .program(Program::V2, &in_file(Program::V2))
         .start()
         .await;
     let builder = Stack::builder().internal_forwarding();
     let all = builder
-        .program(Program::All, &in_files(Program::All))
+        .program(Program::All, &in_file(Program::All))
         .start()
         .await;
     for (mut stack, programs) in [
@@ -128,35 +128,28 @@ async fn every_program_of_the_login_service_reopens_its_files() {
         let folder = stack.folder().to_owned();
         for &program in programs {
             let version = if program == Program::V2 { "v2" } else { "v1" };
-            for log in ["access", "error"] {
-                let path = file(&folder, program, log);
-                fs::rename(&path, path.with_extension("old")).unwrap();
-            }
+            let path = file(&folder, program);
+            fs::rename(&path, path.with_extension("old")).unwrap();
             stack.running(program).reopen_logs();
-            for log in ["access", "error"] {
-                let path = file(&folder, program, log);
-                until("the new file", || async { path.exists().then_some(()) }).await;
-                let mode = fs::metadata(&path).unwrap().permissions().mode();
-                assert_eq!(mode & FORBIDDEN_MODE, 0, "{mode:o}");
-            }
+            until("the new file", || async { path.exists().then_some(()) }).await;
+            let mode = fs::metadata(&path).unwrap().permissions().mode();
+            assert_eq!(mode & FORBIDDEN_MODE, 0, "{mode:o}");
             let response = stack.client().get("/user").version(version).send().await;
             response.problem(401, "authorization_missing");
-            let access = file(&folder, program, "access");
-            read_with(&access, "http.path=/user").await;
+            read_with(&path, "http.path=/user").await;
         }
     }
 }
 
 #[tokio::test]
 async fn a_file_that_cannot_be_reopened_stays_in_use() {
-    let (mut stack, _backend) = gateway_with_files("").await;
-    let access = file(stack.folder(), Program::Gateway, "access");
+    let (mut stack, _backend) = gateway_with_file("").await;
+    let access = file(stack.folder(), Program::Gateway);
     let old = access.with_extension("old");
     fs::rename(&access, &old).unwrap();
     fs::create_dir(&access).unwrap();
     stack.running(Program::Gateway).reopen_logs();
-    let error = file(stack.folder(), Program::Gateway, "error");
-    let error = read_with(&error, "cannot be reopened, the old one stays in use").await;
+    let error = read_with(&old, "cannot be reopened, the old one stays in use").await;
     assert!(error.contains(&access.display().to_string()), "{error}");
     stack.client().get("/served").send().await.ok();
     read_with(&old, "http.path=/served").await;
@@ -190,7 +183,7 @@ async fn the_signal_does_nothing_without_files_also_early_in_the_start() {
         until("the start", || {
             running.reopen_logs();
             assert_eq!(running.exit_status(), None, "{}", running.log());
-            let is_started = running.log().matches("is listening on").count() == 2;
+            let is_started = running.log().matches("is listening").count() == 2;
             async move { is_started.then_some(()) }
         })
         .await;
@@ -210,7 +203,7 @@ fn logrotate_files(folder: &Path, running: &Running) -> (PathBuf, PathBuf) {
     let example = fs::read_to_string(root().join("conf/observe/logrotate")).unwrap();
     let logs = "/var/log/signpost/*/*.log {";
     assert!(example.contains(logs), "{example}");
-    let own = example.replace(logs, &format!("{}/*.access {{", folder.display()));
+    let own = example.replace(logs, &format!("{}/*.lines {{", folder.display()));
     let config = folder.join("logrotate.conf");
     // `create` is Debian's default.
     fs::write(&config, format!("create\n{own}")).unwrap();
@@ -261,10 +254,10 @@ fn logrotate_signals_every_unit() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn logrotate_loses_no_line_with_the_projects_file() {
-    let (mut stack, _backend) = gateway_with_files("").await;
+    let (mut stack, _backend) = gateway_with_file("").await;
     let folder = stack.folder().to_owned();
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
-    let access = file(&folder, Program::Gateway, "access");
+    let access = file(&folder, Program::Gateway);
     let (config, commands) = logrotate_files(&folder, stack.running(Program::Gateway));
     let load = Load::start(&stack.client());
     for _ in 0..5 {
@@ -285,30 +278,24 @@ async fn logrotate_loses_no_line_with_the_projects_file() {
     }
     let ids = load.stop().await;
     for number in 2..=5 {
-        let compressed = folder.join(format!("signpost.access.{number}.gz"));
+        let compressed = folder.join(format!("signpost.lines.{number}.gz"));
         let unpacked = Command::new("gzip").arg("-d").arg(&compressed).status();
         assert!(unpacked.unwrap().success());
     }
-    let rotated = (1..=5).map(|number| folder.join(format!("signpost.access.{number}")));
+    let rotated = (1..=5).map(|number| folder.join(format!("signpost.lines.{number}")));
     let files: Vec<_> = rotated.chain([access]).collect();
     assert_each_is_logged_once(&ids, &files).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn reloads_and_rotations_at_the_same_time_lose_no_line() {
-    let (mut stack, _backend) = gateway_with_files("").await;
+    let (mut stack, _backend) = gateway_with_file("").await;
     let folder = stack.folder().to_owned();
     let load = Load::start(&stack.client());
-    let mut files = vec![
-        file(&folder, Program::Gateway, "access"),
-        file(&folder, Program::Gateway, "error"),
-    ];
+    let mut files = vec![file(&folder, Program::Gateway)];
     for number in 0..10 {
-        let next = folder.join(format!("access-{number}"));
-        stack.configure(
-            Program::Gateway,
-            &format!("[log]\naccess_output = {next:?}"),
-        );
+        let next = folder.join(format!("log-{number}"));
+        stack.configure(Program::Gateway, &format!("[log]\noutput = {next:?}"));
         stack.running(Program::Gateway).reopen_logs();
         assert!(stack.reload(Program::Gateway).status.success());
         stack.running(Program::Gateway).reopen_logs();

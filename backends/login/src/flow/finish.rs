@@ -215,7 +215,7 @@ fn configured_provider<'a>(
 ) -> Result<&'a Provider, FailureReason> {
     let provider = service.providers.find(&login.provider);
     if provider.is_none() {
-        tracing::warn!(provider = %login.provider, "login failed: provider {{provider}} is no longer configured");
+        tracing::warn!(provider = %login.provider, "login failed: its provider is no longer configured");
     }
     provider.ok_or(FailureReason::ProviderFailed)
 }
@@ -230,13 +230,13 @@ async fn identify(
     let identified = tokio::select! {
         identified = provider.identify(code, cookie) => identified,
         () = service.state.wait_until_giving_up() => {
-            tracing::warn!(provider = %login.provider, "login failed: provider {{provider}} did not answer before the shutdown");
+            tracing::warn!(provider = %login.provider, "login failed: the provider did not answer before the shutdown");
             return Err(FailureReason::ProviderTimeout);
         }
     };
     identified.map_err(|fault: ProviderFault| {
         let cause = std::error::Error::source(&fault).map(field::display);
-        tracing::warn!(provider = %login.provider, %fault, cause, "login failed at provider {{provider}}: {{fault}}");
+        tracing::warn!(provider = %login.provider, %fault, cause, "login failed at the provider");
         fault.reason()
     })
 }

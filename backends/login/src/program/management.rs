@@ -77,7 +77,7 @@ impl BoundManagement {
         };
         let (phase, phases) = watch::channel(Phase::Serving);
         management.start(self.listener, running.state().descriptors, phases)?;
-        tracing::info!(management = %listen, "management is listening on {{management}}");
+        tracing::info!(management = %listen, "management is listening");
         Ok(RunningManagement { _phase: phase })
     }
 }

@@ -88,7 +88,7 @@ impl Running {
                 wanted,
                 descriptors = service.state().descriptors.limit(),
                 possible,
-                "limits.connections is {{wanted}}, but the limit of {{descriptors}} file descriptors allows only {{possible}} connections"
+                "the limit of file descriptors allows fewer connections than limits.connections"
             );
         }
     }

@@ -40,7 +40,7 @@ pub(super) async fn serve(
     let address = listener.local_addr()?;
     tracing::info!(
         %address, program.name = program.name, program.version = program.version,
-        "{{program.name}} {{program.version}} is listening on {{address}}"
+        "the login service is listening"
     );
     // It goes on while the requests in flight finish.
     let _management = management
@@ -80,7 +80,7 @@ async fn stop(running: &Running, mut signals: StopSignals, server: JoinHandle<()
     tracing::info!(
         drain_delay_seconds = drain_delay.as_secs(),
         grace_seconds = grace.as_secs(),
-        "stopping: new requests are served for another {{drain_delay_seconds}} s, then those in flight have {{grace_seconds}} s"
+        "stopping: new requests are served for the drain delay, then those in flight have the grace period"
     );
     state.enter_phase(Phase::Draining);
     tokio::select! {
@@ -103,7 +103,7 @@ async fn stop(running: &Running, mut signals: StopSignals, server: JoinHandle<()
         () = all => {}
         () = give_up => tracing::warn!(
             grace_seconds = grace.as_secs(),
-            "aborted requests still in flight after {{grace_seconds}} s"
+            "aborted requests still in flight after the grace period"
         ),
         () = signals.next() => {}
     }

@@ -38,8 +38,6 @@ pub struct Log {
     pub access: bool,
     /// Where lines go.
     pub output: LogOutput,
-    /// Where access lines go, if not to `output`.
-    pub access_output: Option<LogOutput>,
     /// Of so many successes, one is logged. 1 to 1,000,000, default 1: each.
     pub access_sample: u32,
 }
@@ -56,7 +54,7 @@ pub enum LogOutput {
 /// Maximum of `log.access_sample`.
 const MAX_SAMPLE: u32 = 1_000_000;
 
-const OUTPUT: &str = "\"stdout\", or the path of a file with at least one \"/\", for example \"/var/log/signpost/access.log\"";
+const OUTPUT: &str = "\"stdout\", or the path of a file with at least one \"/\", for example \"/var/log/signpost/gateway.log\"";
 
 impl LogOutput {
     /// A path needs a slash: so a misspelt `stdout` is no file.
@@ -107,14 +105,12 @@ impl Log {
         );
         let access = section.flag("access", true);
         let output = section.parsed_by("output", "stdout", OUTPUT, LogOutput::parse);
-        let access_output = section.optional_by("access_output", OUTPUT, LogOutput::parse);
         let access_sample = section.number("access_sample", 1..=MAX_SAMPLE, 1);
         Ok(Self {
             format: format?,
             filter: filter?,
             access: access?,
             output: output?,
-            access_output: access_output?,
             access_sample: access_sample?,
         })
     }

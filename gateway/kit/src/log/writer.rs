@@ -1,7 +1,7 @@
 //! A log that never blocks the thread that logs.
 //!
-//! Each output has a bounded queue and a thread that writes. If a reader stalls or a disk hangs, only that thread waits.
-//! If the queue is full or a write fails, lines are dropped and counted, and the count is logged as soon as lines can be
+//! The output has a bounded queue and a thread that writes. If a reader stalls or a disk hangs, only that thread waits. If
+//! the queue is full or a write fails, lines are dropped and counted, and the count is logged as soon as lines can be
 //! written again.
 //!
 //! | module | subject |
@@ -20,14 +20,14 @@ use std::{
 };
 
 pub use self::output::MAX_QUEUED_BYTES;
-use self::output::Output;
+pub(crate) use self::output::Output;
 use crate::{config::shared_keys::Log, metrics::cells::Counters};
 
 /// Timeout for writing the last lines of the process. A reader that takes nothing for that long is stalled.
 pub const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 
 crate::label_enum! {
-    /// The two logs: the label `log`.
+    /// The two kinds of lines: the label `log`.
     pub enum LogKind {
         /// Everything but access lines.
         Error = "error",
@@ -36,7 +36,7 @@ crate::label_enum! {
     }
 }
 
-/// Counts dropped lines of both logs. Clones share the counters.
+/// Counts the dropped lines of both kinds. Clones share the counters.
 #[derive(Clone, Debug)]
 pub struct DroppedLines(Arc<Counters>);
 
@@ -47,7 +47,7 @@ impl Default for DroppedLines {
 }
 
 impl DroppedLines {
-    /// The lines of this log that were dropped so far.
+    /// The lines of this kind that were dropped so far.
     #[must_use]
     pub fn value(&self, kind: LogKind) -> u64 {
         self.0.value(kind as usize)
@@ -58,114 +58,67 @@ impl DroppedLines {
     }
 }
 
-/// The outputs of the log. Clones share them.
+/// The output of the log. Clones share it.
 #[derive(Clone, Debug)]
 pub struct LogWriter(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    outputs: RwLock<Outputs>,
+    output: RwLock<Arc<Output>>,
     dropped: DroppedLines,
 }
 
-/// The outputs of both logs. An output ends when nothing refers to it and its lines are written.
-#[derive(Clone, Debug)]
-pub(crate) struct Outputs {
-    error: Arc<Output>,
-    /// `None` if access lines go to `error`.
-    access: Option<Arc<Output>>,
-}
-
-impl Outputs {
-    /// Opens the configured outputs, except those that `current` has already. Blocks.
-    fn open(log: &Log, current: Option<&Self>, dropped: &DroppedLines) -> anyhow::Result<Self> {
-        let is_open = |output: &&Arc<Output>, destination| output.destination() == destination;
-        let error = current.map(|current| &current.error);
-        let error = match error.filter(|error| is_open(error, &log.output)) {
-            Some(error) => Arc::clone(error),
-            None => Output::open(&log.output, LogKind::Error, dropped)?,
-        };
-        let apart = log
-            .access_output
-            .as_ref()
-            .filter(|path| **path != log.output);
-        let access = apart.map(|destination| {
-            let access = current.and_then(|current| current.access.as_ref());
-            match access.filter(|access| is_open(access, destination)) {
-                Some(access) => Ok(Arc::clone(access)),
-                None => Output::open(destination, LogKind::Access, dropped),
-            }
-        });
-        Ok(Self {
-            error,
-            access: access.transpose()?,
-        })
-    }
-
-    fn all(&self) -> impl Iterator<Item = &Arc<Output>> {
-        [&self.error].into_iter().chain(&self.access)
-    }
-}
-
 impl LogWriter {
-    /// Opens the outputs, and starts a thread for each.
+    /// Opens the output, and starts its thread.
     ///
     /// # Errors
     ///
-    /// A file cannot be opened, or the process cannot get another descriptor or thread. The error names key and path.
+    /// The file cannot be opened, or the process cannot get another descriptor or thread. The error names key and path.
     pub fn open(log: &Log) -> anyhow::Result<Self> {
         let dropped = DroppedLines::default();
-        let outputs = RwLock::new(Outputs::open(log, None, &dropped)?);
-        Ok(Self(Arc::new(Shared { outputs, dropped })))
+        let output = RwLock::new(Output::open(&log.output, &dropped)?);
+        Ok(Self(Arc::new(Shared { output, dropped })))
     }
 
-    /// The outputs for another configuration; nothing changes yet. Blocks.
+    /// The output for another configuration; nothing changes yet. Blocks.
     ///
     /// # Errors
     ///
     /// As [`Self::open`].
-    pub(crate) fn prepare(&self, log: &Log) -> anyhow::Result<Outputs> {
-        Outputs::open(log, Some(&self.outputs()), &self.0.dropped)
+    pub(crate) fn prepare(&self, log: &Log) -> anyhow::Result<Arc<Output>> {
+        let current = self.output();
+        if *current.destination() == log.output {
+            return Ok(current);
+        }
+        Output::open(&log.output, &self.0.dropped)
     }
 
-    /// Uses other outputs, from the next line on. Waits for the lines of the old ones, for [`FLUSH_TIMEOUT`] at most; if
-    /// one is stalled, its thread goes on when it can.
-    pub(crate) fn replace(&self, outputs: Outputs) {
+    /// Uses another output, from the next line on. Waits for the lines of the old one, for [`FLUSH_TIMEOUT`] at most; if
+    /// it is stalled, its thread goes on when it can.
+    pub(crate) fn replace(&self, output: Arc<Output>) {
         let mut current = self
             .0
-            .outputs
+            .output
             .write()
             .unwrap_or_else(PoisonError::into_inner);
-        let old = std::mem::replace(&mut *current, outputs);
+        let old = std::mem::replace(&mut *current, output);
+        let is_kept = Arc::ptr_eq(&old, &current);
         drop(current);
-        let now = self.outputs();
-        let is_kept = |one: &Arc<Output>| now.all().any(|kept| Arc::ptr_eq(kept, one));
-        let deadline = Instant::now() + FLUSH_TIMEOUT;
-        for ended in old.all().filter(|one| !is_kept(one)) {
-            ended.flush(deadline);
+        if !is_kept {
+            old.flush(Instant::now() + FLUSH_TIMEOUT);
         }
     }
 
-    /// Where lines of this log go.
-    pub(crate) fn output(&self, kind: LogKind) -> Arc<Output> {
-        let outputs = self
-            .0
-            .outputs
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
-        let apart = outputs.access.as_ref().filter(|_| kind == LogKind::Access);
-        Arc::clone(apart.unwrap_or(&outputs.error))
-    }
-
-    fn outputs(&self) -> Outputs {
-        let outputs = self.0.outputs.read();
-        outputs.unwrap_or_else(PoisonError::into_inner).clone()
+    /// Where lines go.
+    pub(crate) fn output(&self) -> Arc<Output> {
+        let output = self.0.output.read();
+        Arc::clone(&output.unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Counts access lines that were dropped before they reached the queue.
     pub fn count_dropped(&self, lines: u64) {
         self.0.dropped.add(LogKind::Access, lines);
-        self.output(LogKind::Access).report_dropped(lines);
+        self.output().report_dropped(lines);
     }
 
     /// The counters of dropped lines.
@@ -174,20 +127,15 @@ impl LogWriter {
         self.0.dropped.clone()
     }
 
-    /// Opens the files again: a line logged from now on is in the file that has the configured path then. Lines logged
+    /// Opens the file again: a line logged from now on is in the file that has the configured path then. Lines logged
     /// before go to the old file. Does not wait.
     pub fn reopen(&self) {
-        for output in self.outputs().all() {
-            output.reopen();
-        }
+        self.output().reopen();
     }
 
     /// Waits until all queued lines are written, for [`FLUSH_TIMEOUT`] at most.
     pub fn flush(&self) {
-        let deadline = Instant::now() + FLUSH_TIMEOUT;
-        for output in self.outputs().all() {
-            output.flush(deadline);
-        }
+        self.output().flush(Instant::now() + FLUSH_TIMEOUT);
     }
 }
 
@@ -207,7 +155,7 @@ pub fn log_panics() {
             place,
             backtrace,
             panic,
-            "a thread panicked: {{panic}}"
+            "a thread panicked"
         );
     }));
 }

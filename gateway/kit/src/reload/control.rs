@@ -155,7 +155,7 @@ async fn listen_later(file: &Path, cause: &io::Error) -> UnixListener {
 fn report_holder(file: &Path, cause: &io::Error) {
     let holder = match holder(file) {
         Ok(user) if user == geteuid() => {
-            tracing::warn!(%cause, "the reload command is not available yet ({{cause}}); use SIGHUP instead");
+            tracing::warn!(%cause, "the reload command is not available yet; use SIGHUP instead");
             return;
         }
         Ok(user) => format!("a process of user {}", user.as_raw()),
@@ -163,7 +163,7 @@ fn report_holder(file: &Path, cause: &io::Error) {
     };
     tracing::error!(
         holder,
-        "the reload command is not available: {{holder}} has taken its socket; end that process, or use SIGHUP"
+        "the reload command is not available: another process has taken its socket; end that process, or use SIGHUP"
     );
 }
 

@@ -157,7 +157,7 @@ fn log_closed(settings: &HttpSettings, full: &OnceAMinute) {
             listener = name,
             refused,
             max_connections,
-            "{{listener}}: all {{max_connections}} connections are in use: closed {{refused}} new ones"
+            "all connections are in use: closed new ones"
         );
     }
 }
@@ -165,7 +165,7 @@ fn log_closed(settings: &HttpSettings, full: &OnceAMinute) {
 fn log_failure(settings: &HttpSettings, cause: &io::Error, failed: &OnceAMinute) {
     if let Some(times) = failed.count(Instant::now()) {
         let name = settings.name;
-        tracing::warn!(listener = name, times, %cause, "{{listener}}: cannot accept connections");
+        tracing::warn!(listener = name, times, %cause, "cannot accept connections");
     }
 }
 

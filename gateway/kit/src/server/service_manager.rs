@@ -6,6 +6,6 @@ use sd_notify::{NotifyState, notify};
 pub fn notify_service_manager(states: &[NotifyState<'_>]) {
     // Without `NOTIFY_SOCKET` this does nothing.
     if let Err(cause) = notify(false, states) {
-        tracing::warn!(%cause, "cannot notify systemd: {{cause}}");
+        tracing::warn!(%cause, "cannot notify systemd");
     }
 }

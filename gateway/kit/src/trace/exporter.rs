@@ -160,7 +160,7 @@ fn run(
         Err(error) => {
             tracing::error!(
                 endpoint = %collector.endpoint, cause = %format_args!("{error:#}"),
-                "no spans are exported to {{endpoint}}, the exporter cannot start: {{cause}}"
+                "no spans are exported: the exporter cannot start"
             );
             queue.close();
             while let Some(queued) = queue.blocking_recv() {
@@ -245,7 +245,7 @@ impl Worker {
             None => {
                 self.counters.add(SpanResult::Exported, spans);
                 if was_failing {
-                    tracing::info!(%endpoint, "spans are exported to {{endpoint}} again");
+                    tracing::info!(%endpoint, "spans are exported again");
                 }
             }
             Some(cause) => {
@@ -253,7 +253,7 @@ impl Worker {
                 if !was_failing {
                     tracing::warn!(
                         %endpoint, cause,
-                        "cannot export spans to {{endpoint}}: {{cause}}; they are lost until that works again"
+                        "cannot export spans: they are lost until that works again"
                     );
                 }
             }

@@ -47,7 +47,7 @@ pub(crate) fn open_accounts(settings: &StoreSettings) -> anyhow::Result<OpenAcco
         postgres.disconnect();
     }
     let address = &settings.address;
-    tracing::info!(store = %address, "using store {{store}} for accounts");
+    tracing::info!(store = %address, "using the store for accounts");
     let directory = Arc::new(AccountDirectory::new(&store));
     let subscriber = Arc::clone(&directory);
     let watch = store

@@ -73,7 +73,7 @@ pub(crate) fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
     // The key exists now: `open_store` creates a missing one.
     let sealer = Sealer::existing(&multi.master_key, false)?;
     let address = &config.store.address;
-    tracing::info!(store = %address, "using store {{store}}");
+    tracing::info!(store = %address, "using the store");
     warn_of_unusable_defaults(&config.store, &config.versions, &database);
     let apps = CachedApps::new(store, multi.cache_entries);
     let (subscriber, accounts) = (
@@ -121,7 +121,7 @@ pub(crate) fn warn_of_unusable_defaults(
         if let Err(error) = check() {
             tracing::debug!(
                 cause = %format_args!("{error:#}"),
-                "default versions of applications were not checked: {{cause}}"
+                "default versions of applications were not checked"
             );
         }
     };
@@ -200,7 +200,7 @@ fn log_resealed(records: Option<usize>) {
     match records {
         Some(records) => tracing::info!(
             records,
-            "re-encrypted the keys of {{records}} applications, bound to their slots: older releases can no longer \
+            "re-encrypted the keys of applications, bound to their slots: older releases can no longer \
              open them"
         ),
         None => tracing::error!(

@@ -48,7 +48,7 @@ impl AcceptPause {
                 pauses,
                 limit,
                 reserve,
-                "accepting connections paused: out of file descriptors (limit {{limit}}, of which {{reserve}} are reserved)"
+                "accepting connections paused: out of file descriptors"
             );
         }
         while !self.descriptors.has_room() {

@@ -60,9 +60,9 @@ impl Full {
     /// Of what, and the key that says so.
     pub(super) const fn limit(self) -> &'static str {
         if self.is_site {
-            "of one IPv6 /48 are open (four times connections.per_address)"
+            "four times connections.per_address, for one IPv6 /48"
         } else {
-            "of one address are open (connections.per_address)"
+            "connections.per_address"
         }
     }
 }

@@ -139,7 +139,7 @@ impl UsageWriter {
         if lost > 0 {
             tracing::warn!(
                 requests = lost,
-                "{{requests}} requests are missing in the counts of signpost versions report: the store was unavailable"
+                "requests are missing in the counts of signpost versions report: the store was unavailable"
             );
         }
     }
@@ -184,7 +184,7 @@ impl UsageWriter {
                 self.is_failing = true;
                 tracing::warn!(
                     cause = %format_args!("{:#}", anyhow::Error::new(error)),
-                    "the counts of requests cannot be written now, and stay in memory: {{cause}}"
+                    "the counts of requests cannot be written now, and stay in memory"
                 );
             }
             Ok(true) if self.is_failing => {

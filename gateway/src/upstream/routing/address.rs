@@ -118,7 +118,7 @@ impl Address {
             let address = self.socket();
             tracing::warn!(
                 backend = %name, version = %name.version, backend.addr = %address, why,
-                "{{backend}} at {{backend.addr}} is unreachable and ejected: {{why}}"
+                "the backend is unreachable and ejected"
             );
         }
         is_changed
@@ -130,7 +130,7 @@ impl Address {
             let address = self.socket();
             tracing::info!(
                 backend = %name, version = %name.version, backend.addr = %address,
-                "{{backend}} at {{backend.addr}} is reachable again"
+                "the backend is reachable again"
             );
         }
     }

@@ -64,7 +64,7 @@ impl Check {
                 if health.note(true, 1) {
                     tracing::info!(
                         backend = %name, version = %name.version, backend.addr = %socket,
-                        "{{backend}} at {{backend.addr}} passes its checks again"
+                        "the backend passes its checks again"
                     );
                 }
             }
@@ -72,7 +72,7 @@ impl Check {
                 if health.note(false, self.unhealthy_after) {
                     tracing::warn!(
                         backend = %name, version = %name.version, backend.addr = %socket, why,
-                        "{{backend}} at {{backend.addr}} fails its checks and is unhealthy: {{why}}"
+                        "the backend fails its checks and is unhealthy"
                     );
                 }
             }

@@ -167,7 +167,7 @@ impl Name {
                 if state.is_failing {
                     tracing::info!(
                         backend = %name, version = %name.version, host, port,
-                        "{{host}}:{{port}} of {{backend}} can be resolved again"
+                        "the backend's host can be resolved again"
                     );
                 }
                 *state = NameState {
@@ -180,7 +180,7 @@ impl Name {
                 let count = state.addresses.len();
                 tracing::warn!(
                     backend = %name, version = %name.version, host, port, count, %why,
-                    "{{host}}:{{port}} of {{backend}} cannot be resolved, keeping {{count}} known addresses: {{why}}"
+                    "the backend's host cannot be resolved, its known addresses stay in use"
                 );
             }
             Err(_) => {}

@@ -58,7 +58,6 @@ fn every_example_loads_and_shows_the_defaults() {
             "gateway_secret",
             "headers.",
             "listen",
-            "log.access_output",
             "management.listen",
             "postgres.password",
             "postgres.root_certificate",

@@ -105,10 +105,10 @@ fn log_access(span: &Span, is_health: bool, response: &Response, begun_at: Insta
         Some(Unrendered(error)) => log_problem(error, status, duration_ms),
         // Monitoring calls these every few seconds.
         None if is_health => {
-            tracing::debug!(target: ACCESS_TARGET, { http.status_code = status, duration_ms }, "answered {{http.status_code}}");
+            tracing::debug!(target: ACCESS_TARGET, { http.status_code = status, duration_ms }, "answered");
         }
         None => {
-            tracing::info!(target: ACCESS_TARGET, { http.status_code = status, duration_ms }, "answered {{http.status_code}}");
+            tracing::info!(target: ACCESS_TARGET, { http.status_code = status, duration_ms }, "answered");
         }
     }
 }
@@ -118,11 +118,11 @@ fn log_problem(error: &LoginError, status: u16, duration_ms: u64) {
     tracing::info!(
         target: ACCESS_TARGET,
         { http.status_code = status, problem.code = code, duration_ms, %error },
-        "answered {{http.status_code}}: {{error}}"
+        "answered"
     );
     // A provider's faults were logged where they occurred. The other 5xx are errors of this service.
     if matches!(error, LoginError::Store(_) | LoginError::Internal { .. }) {
         let cause = error.source().map(with_causes).map(field::display);
-        tracing::error!(problem.code = code, %error, cause, "the request failed: {{error}}");
+        tracing::error!(problem.code = code, %error, cause, "the request failed");
     }
 }

@@ -2,7 +2,6 @@
 
 use std::{
     cell::Cell,
-    io::IsTerminal,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread,
     time::{Duration, Instant},
@@ -12,7 +11,7 @@ use anyhow::Context;
 
 use super::{
     DroppedLines, LogKind,
-    sink::{Lines, Lost, Sink},
+    sink::{Lines, Sink},
 };
 use crate::config::shared_keys::LogOutput;
 
@@ -36,7 +35,6 @@ thread_local! {
 #[derive(Debug)]
 pub(crate) struct Output {
     destination: LogOutput,
-    is_terminal: bool,
     queue: Arc<Queue>,
 }
 
@@ -72,7 +70,7 @@ struct State {
 struct Batch {
     /// Whole lines.
     lines: Vec<u8>,
-    /// The log of each line.
+    /// The kind of each line.
     kinds: Vec<LogKind>,
     /// The file is opened again after so many bytes and lines. A later request to reopen replaces an earlier one that is
     /// still queued: then both rotations are over, and the lines between them belong to the old file.
@@ -106,33 +104,27 @@ impl Batch {
 }
 
 impl Output {
-    /// Opens a destination, and starts its thread. `kind` is the log that the output is configured for.
+    /// Opens a destination, and starts its thread.
     ///
     /// # Errors
     ///
     /// The file cannot be opened, or the process cannot get another descriptor or thread.
     pub(super) fn open(
         destination: &LogOutput,
-        kind: LogKind,
         dropped: &DroppedLines,
     ) -> anyhow::Result<Arc<Self>> {
-        let key = match kind {
-            LogKind::Error => "log.output",
-            LogKind::Access => "log.access_output",
-        };
         let sink = Sink::open(destination).with_context(|| {
             format!(
-                "{key}: {destination} cannot be opened for writing: allowed is \"stdout\", or a file that this program may create or append to"
+                "log.output: {destination} cannot be opened for writing: allowed is \"stdout\", or a file that this program may create or append to"
             )
         })?;
-        Self::start(destination.clone(), sink, kind, dropped.clone())
-            .with_context(|| format!("{key}: cannot start the thread that writes it"))
+        Self::start(destination.clone(), sink, dropped.clone())
+            .context("log.output: cannot start the thread that writes it")
     }
 
     pub(super) fn start(
         destination: LogOutput,
         sink: Sink,
-        kind: LogKind,
         dropped: DroppedLines,
     ) -> std::io::Result<Arc<Self>> {
         let queue = Arc::new(Queue {
@@ -143,22 +135,13 @@ impl Output {
         });
         let of_writer = Arc::clone(&queue);
         thread::Builder::new()
-            .name(format!("{}-log", kind.as_str()))
-            .spawn(move || write_all_lines(&of_writer, sink, kind))?;
-        Ok(Arc::new(Self {
-            is_terminal: destination == LogOutput::Stdout && std::io::stdout().is_terminal(),
-            destination,
-            queue,
-        }))
+            .name("log".to_owned())
+            .spawn(move || write_all_lines(&of_writer, sink))?;
+        Ok(Arc::new(Self { destination, queue }))
     }
 
     pub(super) const fn destination(&self) -> &LogOutput {
         &self.destination
-    }
-
-    /// Whether people see the lines in a terminal.
-    pub(crate) const fn is_terminal(&self) -> bool {
-        self.is_terminal
     }
 
     /// Queues a line, or drops and counts it. It must end with its only line feed.
@@ -251,11 +234,12 @@ impl Queue {
     }
 
     /// Counts the lines that a write has lost. Returns the number of dropped lines to report now.
-    fn written(&self, lost: Lost, is_failing: bool) -> u64 {
-        self.dropped.add(LogKind::Error, lost.error);
-        self.dropped.add(LogKind::Access, lost.access);
+    fn written(&self, lost: &[LogKind], is_failing: bool) -> u64 {
+        for kind in lost {
+            self.dropped.add(*kind, 1);
+        }
         let mut state = self.state();
-        state.unreported += lost.error + lost.access;
+        state.unreported += lost.len() as u64;
         state.is_failing = is_failing;
         if !state.must_report() {
             return 0;
@@ -294,35 +278,26 @@ impl State {
 }
 
 /// The writer thread. It ends with its output, or with the process.
-fn write_all_lines(queue: &Queue, mut sink: Sink, kind: LogKind) {
+fn write_all_lines(queue: &Queue, mut sink: Sink) {
     IS_WRITER.set(true);
     let mut batch = Batch::default();
+    let mut cause = None;
     while queue.take(&mut batch) {
-        let was_failing = sink.is_failing();
         let (before, after) = batch.split();
-        let mut lost = sink.write(before);
+        let mut lost = sink.write(before).to_vec();
         if batch.reopen_after.is_some() {
-            lost += sink.reopen();
-            lost += sink.write(after);
+            lost.extend(sink.reopen());
+            lost.extend(sink.write(after));
         }
         batch.clear();
-        if let Some(cause) = sink.failure()
-            && !was_failing
-            && kind == LogKind::Access
-        {
-            // In the other log. That one's own failure can be seen in the metrics only.
-            tracing::error!(
-                cause,
-                "the access log cannot be written, its lines are dropped: {{cause}}"
-            );
-        }
+        cause = sink.failure().map(str::to_owned).or(cause);
         // After the write, which made room for this line.
-        let dropped_lines = queue.written(lost, sink.is_failing());
+        let dropped_lines = queue.written(&lost, sink.failure().is_some());
         if dropped_lines > 0 {
             tracing::warn!(
                 dropped_lines,
-                log = kind.as_str(),
-                "{{dropped_lines}} log lines were dropped: the reader of the log is too slow or stalled, or the disk was full"
+                cause = cause.take(),
+                "log lines were dropped: the reader of the log was too slow or stalled, or the disk was full"
             );
         }
     }
@@ -341,12 +316,8 @@ mod tests {
         }
     }
 
-    fn lose(queue: &Queue, lines: u64) -> u64 {
-        let lost = Lost {
-            error: lines,
-            access: 0,
-        };
-        queue.written(lost, false)
+    fn lose(queue: &Queue, lines: usize) -> u64 {
+        queue.written(&vec![LogKind::Error; lines], false)
     }
 
     #[test]
@@ -362,7 +333,7 @@ mod tests {
         let mut batch = Batch::default();
         while reports.iter().sum::<u64>() < 10_001 {
             assert!(queue.take(&mut batch));
-            reports.push(queue.written(Lost::default(), false));
+            reports.push(queue.written(&[], false));
         }
         let made = reports.iter().filter(|lines| **lines > 0).count() as u64;
         assert!(made >= 2 && begun.elapsed() >= REPORT_INTERVAL);
@@ -392,12 +363,9 @@ mod tests {
     #[test]
     fn a_failing_output_reports_nothing_until_it_works_again() {
         let queue = queue();
-        let lost = Lost {
-            error: 2,
-            access: 1,
-        };
-        assert_eq!(queue.written(lost, true), 0);
+        let lost = [LogKind::Error, LogKind::Access, LogKind::Error];
+        assert_eq!(queue.written(&lost, true), 0);
         assert!(!queue.state().has_work());
-        assert_eq!(queue.written(Lost::default(), false), 3);
+        assert_eq!(queue.written(&[], false), 3);
     }
 }

@@ -6,7 +6,6 @@
 use std::{
     fs::{File, OpenOptions},
     io::{self, Write},
-    ops::AddAssign,
     os::{
         fd::{AsFd, OwnedFd},
         unix::fs::OpenOptionsExt,
@@ -25,7 +24,7 @@ use crate::config::shared_keys::LogOutput;
 /// Mode of new files, less the process' umask: the group, for example that of log shippers, may read.
 const FILE_MODE: u32 = 0o640;
 
-/// Whole lines, and the log of each.
+/// Whole lines, and the kind of each.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lines<'l> {
     bytes: &'l [u8],
@@ -35,31 +34,6 @@ pub(super) struct Lines<'l> {
 impl<'l> Lines<'l> {
     pub(super) const fn new(bytes: &'l [u8], kinds: &'l [LogKind]) -> Self {
         Self { bytes, kinds }
-    }
-}
-
-/// The number of lost lines of each log.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Lost {
-    pub error: u64,
-    pub access: u64,
-}
-
-impl Lost {
-    fn of(kinds: &[LogKind]) -> Self {
-        let access = kinds.iter().filter(|kind| **kind == LogKind::Access);
-        let access = access.count() as u64;
-        Self {
-            error: kinds.len() as u64 - access,
-            access,
-        }
-    }
-}
-
-impl AddAssign for Lost {
-    fn add_assign(&mut self, other: Self) {
-        self.error += other.error;
-        self.access += other.access;
     }
 }
 
@@ -94,61 +68,55 @@ impl Sink {
         }
     }
 
-    /// Whether the last write failed.
-    pub(super) const fn is_failing(&self) -> bool {
-        self.failure.is_some()
-    }
-
     /// Why the last write failed.
     pub(super) fn failure(&self) -> Option<&str> {
         self.failure.as_deref()
     }
 
     /// Writes lines, and waits for a stalled reader. If the write fails, the lines that are not written are lost: they
-    /// cannot go elsewhere.
-    pub(super) fn write(&mut self, lines: Lines<'_>) -> Lost {
+    /// cannot go elsewhere. Returns their kinds.
+    pub(super) fn write<'l>(&mut self, lines: Lines<'l>) -> &'l [LogKind] {
         if lines.bytes.is_empty() {
-            return Lost::default();
+            return &[];
         }
         if let Some((rest, kind)) = self.rest.take() {
             let (written, failure) = write_all(&mut self.file, &rest);
             if let Err(cause) = failure {
                 self.failure = Some(cause.to_string());
                 self.rest = Some((rest[written..].to_vec(), kind));
-                return Lost::of(lines.kinds);
+                return lines.kinds;
             }
         }
         let (written, result) = write_all(&mut self.file, lines.bytes);
         self.failure = result.err().map(|cause| cause.to_string());
         if self.failure.is_none() {
-            return Lost::default();
+            return &[];
         }
         let (whole, rest) = unwritten(lines.bytes, written);
-        let mut lost = &lines.kinds[whole..];
-        if let ([kind, following @ ..], false) = (lost, rest.is_empty()) {
-            self.rest = Some((rest.to_vec(), *kind));
-            lost = following;
+        match (&lines.kinds[whole..], rest.is_empty()) {
+            ([kind, following @ ..], false) => {
+                self.rest = Some((rest.to_vec(), *kind));
+                following
+            }
+            (lost, _) => lost,
         }
-        Lost::of(lost)
     }
 
-    /// Opens the file again. If that fails, the old one stays in use. The rest of a line does not fit into another file.
-    pub(super) fn reopen(&mut self) -> Lost {
-        let Some(path) = &self.path else {
-            return Lost::default();
-        };
+    /// Opens the file again. If that fails, the old one stays in use. Returns the kind of a line whose rest is lost,
+    /// because it does not fit into another file.
+    pub(super) fn reopen(&mut self) -> Option<LogKind> {
+        let path = self.path.as_ref()?;
         match open_file(path) {
             Ok(file) => {
                 self.file = file;
-                let rest = self.rest.take();
-                Lost::of(rest.map(|(_, kind)| kind).as_slice())
+                self.rest.take().map(|(_, kind)| kind)
             }
             Err(cause) => {
                 tracing::error!(
                     path = %path.display(), %cause,
-                    "the log file {{path}} cannot be reopened, the old one stays in use: {{cause}}"
+                    "the log file cannot be reopened, the old one stays in use"
                 );
-                Lost::default()
+                None
             }
         }
     }
@@ -220,20 +188,6 @@ mod tests {
     }
 
     #[test]
-    fn lost_lines_are_counted_by_log() {
-        use LogKind::{Access, Error};
-        let lost = Lost::of(&[Access, Error, Access]);
-        assert_eq!(
-            lost,
-            Lost {
-                error: 1,
-                access: 2
-            }
-        );
-        assert_eq!(Lost::of(&[]), Lost::default());
-    }
-
-    #[test]
     fn a_full_disk_loses_lines_and_a_fifo_without_reader_is_refused() {
         let full = LogOutput::File("/dev/full".into());
         let mut sink = Sink::open(&full).unwrap();
@@ -241,14 +195,8 @@ mod tests {
             b"one\ntwo\n",
             &[LogKind::Error, LogKind::Access],
         ));
-        assert_eq!(
-            lost,
-            Lost {
-                error: 1,
-                access: 1
-            }
-        );
-        assert!(sink.is_failing());
+        assert_eq!(lost, [LogKind::Error, LogKind::Access]);
+        assert!(sink.failure().is_some());
         let folder = tempfile::tempdir().unwrap();
         let fifo = folder.path().join("fifo");
         let made = std::process::Command::new("mkfifo").arg(&fifo).status();
@@ -266,13 +214,7 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "st\nsecond\n");
         sink.rest = Some((b"st\n".to_vec(), LogKind::Access));
         std::fs::rename(&path, folder.path().join("old")).unwrap();
-        assert_eq!(
-            sink.reopen(),
-            Lost {
-                error: 0,
-                access: 1
-            }
-        );
+        assert_eq!(sink.reopen(), Some(LogKind::Access));
         sink.write(Lines::new(b"third\n", &[LogKind::Error]));
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "third\n");
     }

@@ -16,18 +16,13 @@ fn piped() -> (LogWriter, PipeReader) {
     let (reader, output) = io::pipe().unwrap();
     let dropped = DroppedLines::default();
     let sink = Sink::new(output.into(), None);
-    let error = Output::start(LogOutput::Stdout, sink, LogKind::Error, dropped.clone()).unwrap();
-    let outputs = RwLock::new(Outputs {
-        error,
-        access: None,
-    });
-    (LogWriter(Arc::new(Shared { outputs, dropped })), reader)
+    let output = Output::start(LogOutput::Stdout, sink, dropped.clone()).unwrap();
+    let output = RwLock::new(output);
+    (LogWriter(Arc::new(Shared { output, dropped })), reader)
 }
 
 fn push(writer: &LogWriter, kind: LogKind, line: &str) {
-    writer
-        .output(kind)
-        .push(kind, format!("{line}\n").as_bytes());
+    writer.output().push(kind, format!("{line}\n").as_bytes());
 }
 
 /// Reads until `end` was read; more may follow it.
@@ -40,14 +35,12 @@ fn read_until(reader: &mut PipeReader, end: &str) -> String {
     String::from_utf8(read).unwrap()
 }
 
-fn to_files(output: &str, access_output: Option<&str>) -> Log {
-    let file = |path: &str| LogOutput::File(path.into());
+fn to_file(path: &str) -> Log {
     Log {
         format: LogFormat::Human,
         filter: "info".to_owned(),
         access: true,
-        output: file(output),
-        access_output: access_output.map(file),
+        output: LogOutput::File(path.into()),
         access_sample: 1,
     }
 }
@@ -78,13 +71,10 @@ fn a_stalled_reader_blocks_no_thread_and_dropped_lines_are_counted() {
     writer.flush();
     assert!(before.elapsed() < 4 * FLUSH_TIMEOUT);
     let counted = writer.dropped_lines();
-    let read = read_until(&mut reader, "log lines were dropped");
+    let read = read_until(&mut reader, "dropped_lines=");
     let kept = read.lines().filter(|read| *read == line).count();
-    let dropped: usize = read
-        .split_whitespace()
-        .zip(read.split_whitespace().skip(1))
-        .find_map(|(count, word)| (word == "log").then(|| count.parse().ok())?)
-        .unwrap();
+    let (_, dropped) = read.split_once("dropped_lines=").unwrap();
+    let dropped: usize = dropped.split_whitespace().next().unwrap().parse().unwrap();
     // Other tests may log meanwhile.
     assert!(kept + dropped >= lines, "{kept} + {dropped}");
     assert!(dropped >= MAX_QUEUED_BYTES / 1024, "{dropped}");
@@ -114,28 +104,21 @@ fn a_closed_reader_blocks_no_thread_and_its_lines_are_counted() {
 fn lines_before_a_reopening_are_in_the_old_file_and_others_in_the_new_one() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();
-    let log = to_files(&path("error"), Some(&path("access")));
-    let writer = LogWriter::open(&log).unwrap();
+    let writer = LogWriter::open(&to_file(&path("log"))).unwrap();
     for number in 0..50 {
         for kind in LogKind::ALL {
             push(&writer, kind, &format!("{number}"));
-            fs::rename(
-                path(kind.as_str()),
-                path(&format!("{}.{number}", kind.as_str())),
-            )
-            .unwrap();
         }
+        fs::rename(path("log"), path(&format!("log.{number}"))).unwrap();
         writer.reopen();
         // A rotation waits for the new file.
         writer.flush();
     }
-    for kind in LogKind::ALL {
-        for number in 0..50 {
-            let read = fs::read_to_string(path(&format!("{}.{number}", kind.as_str())));
-            assert_eq!(read.unwrap(), format!("{number}\n"));
-        }
-        assert_eq!(fs::read_to_string(path(kind.as_str())).unwrap(), "");
+    for number in 0..50 {
+        let read = fs::read_to_string(path(&format!("log.{number}")));
+        assert_eq!(read.unwrap(), format!("{number}\n{number}\n"));
     }
+    assert_eq!(fs::read_to_string(path("log")).unwrap(), "");
 }
 
 #[test]
@@ -143,29 +126,22 @@ fn another_path_is_used_from_the_next_line_on_and_an_impossible_one_changes_noth
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();
     let read = |name: &str| fs::read_to_string(path(name)).unwrap();
-    let writer = LogWriter::open(&to_files(&path("a"), None)).unwrap();
+    let writer = LogWriter::open(&to_file(&path("a"))).unwrap();
     push(&writer, LogKind::Access, "1");
-    let impossible = to_files(&path("b"), Some(&path("none/b")));
-    let error = format!("{:#}", writer.prepare(&impossible).unwrap_err());
+    let error = writer.prepare(&to_file(&path("none/b"))).unwrap_err();
+    let error = format!("{error:#}");
     assert!(
-        error.contains("log.access_output") && error.contains(&path("none/b")),
+        error.contains("log.output") && error.contains(&path("none/b")),
         "{error}"
     );
     push(&writer, LogKind::Access, "2");
-    let apart = to_files(&path("a"), Some(&path("access")));
-    writer.replace(writer.prepare(&apart).unwrap());
-    push(&writer, LogKind::Access, "3");
-    push(&writer, LogKind::Error, "4");
-    writer.replace(
-        writer
-            .prepare(&to_files(&path("c"), Some(&path("c"))))
-            .unwrap(),
-    );
-    push(&writer, LogKind::Access, "5");
+    writer.replace(writer.prepare(&to_file(&path("a"))).unwrap());
+    push(&writer, LogKind::Error, "3");
+    writer.replace(writer.prepare(&to_file(&path("c"))).unwrap());
+    push(&writer, LogKind::Access, "4");
     writer.flush();
-    assert_eq!(read("a"), "1\n2\n4\n");
-    assert_eq!(read("access"), "3\n");
-    assert_eq!(read("c"), "5\n");
+    assert_eq!(read("a"), "1\n2\n3\n");
+    assert_eq!(read("c"), "4\n");
 }
 
 #[test]

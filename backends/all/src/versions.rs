@@ -1,7 +1,7 @@
 //! Selects the version that serves a request. CONTRACT 5.
 
 use axum::response::Response;
-use http::{HeaderValue, Method, Request, Uri};
+use http::{HeaderName, HeaderValue, Method, Request};
 use login::{EndpointsError, Routes};
 use signpost_protocol::{
     header::{HeaderNames, X_GATEWAY_VERSION},
@@ -42,42 +42,29 @@ impl Versions {
     /// Selects by the gateway's choice; without one, by the version header, then by a login's `state`, then the default
     /// route.
     pub(crate) fn choose<B>(&self, request: &Request<B>, headers: &HeaderNames) -> Choice<'_> {
-        if let Some(chosen) = request.headers().get(X_GATEWAY_VERSION) {
-            let (index, source) = self.find(chosen.as_bytes());
-            return self.choice(index, source, false);
-        }
-        if let Some(asked) = request.headers().get(headers.version()) {
-            let (index, source) = self.find(asked.as_bytes());
-            return self.choice(index, source, true);
-        }
-        let issuer = Some(request)
-            .filter(|request| is_login(request))
-            .and_then(|request| state_version(request.uri()));
-        match issuer.map(|issuer| self.find(issuer.as_bytes())) {
-            Some((index, VersionSource::Header)) => self.choice(index, VersionSource::State, true),
-            _ => self.choice(0, VersionSource::Default, true),
-        }
-    }
-
-    fn find(&self, name: &[u8]) -> (usize, VersionSource) {
-        match self
-            .0
-            .iter()
-            .position(|(version, _)| version.is_named_by(name))
-        {
-            Some(index) => (index, VersionSource::Header),
-            None => (0, VersionSource::Unknown),
-        }
-    }
-
-    fn choice(&self, index: usize, source: VersionSource, is_chosen_here: bool) -> Choice<'_> {
-        let (name, routes) = &self.0[index];
+        let value = |name: &HeaderName| request.headers().get(name).map(HeaderValue::as_bytes);
+        let by_gateway = value(&X_GATEWAY_VERSION);
+        let (found, source) = match by_gateway.or_else(|| value(headers.version())) {
+            Some(asked) => match self.find(asked) {
+                Some(found) => (found, VersionSource::Header),
+                None => (&self.0[0], VersionSource::Unknown),
+            },
+            None => match issuer(request).and_then(|issuer| self.find(issuer.as_bytes())) {
+                Some(found) => (found, VersionSource::State),
+                None => (&self.0[0], VersionSource::Default),
+            },
+        };
+        let (name, routes) = found;
         Choice {
             name,
             routes,
             source,
-            is_chosen_here,
+            is_chosen_here: by_gateway.is_none(),
         }
+    }
+
+    fn find(&self, name: &[u8]) -> Option<&(Version, Routes)> {
+        self.0.iter().find(|(version, _)| version.is_named_by(name))
     }
 }
 
@@ -97,16 +84,14 @@ pub(crate) fn set_version_headers(
     );
 }
 
-fn is_login<B>(request: &Request<B>) -> bool {
-    request.method() == Method::GET && request.uri().path() == "/login"
-}
-
-/// The version in the query's `state`. A state contains no characters that need decoding.
-fn state_version(uri: &Uri) -> Option<&str> {
-    let pairs = uri.query()?.split('&');
-    pairs
-        .filter_map(|pair| pair.strip_prefix("state="))
-        .find_map(version_of)
+/// The version that issued the `state` of a login's request. A state contains no characters that need decoding.
+fn issuer<B>(request: &Request<B>) -> Option<&str> {
+    if request.method() != Method::GET || request.uri().path() != "/login" {
+        return None;
+    }
+    let pairs = request.uri().query()?.split('&');
+    let mut states = pairs.filter_map(|pair| pair.strip_prefix("state="));
+    states.find_map(version_of)
 }
 
 #[cfg(test)]

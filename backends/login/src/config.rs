@@ -24,7 +24,7 @@ use signpost_store::StoreSettings;
 pub use signpost_kit::config::origin::Origin;
 
 pub use self::{
-    gateway_secret::{Gateway, GatewaySecret},
+    gateway_secret::Gateway,
     limits::{LoginLimits, Timeouts},
     logins::{Lifetimes, Polling, SingleApplication},
     provider::{ProviderConfig, ProviderKind, ProviderName, Providers},

@@ -16,8 +16,7 @@ use oauth2::{
 };
 use url::Url;
 
-pub(crate) use self::fault::ProviderFault;
-use self::http_client::HttpClient;
+pub(crate) use self::{fault::ProviderFault, http_client::HttpClient};
 use crate::{
     config::{ProviderConfig, ProviderName, Providers, PublicUrl},
     metrics::providers::{CallKind, ProviderMetrics, Providers as ProviderCounters},
@@ -70,13 +69,11 @@ impl Provider {
     }
 
     /// The provider's configuration.
-    #[must_use]
     pub(crate) fn config(&self) -> &ProviderConfig {
         &self.config
     }
 
     /// The URL that the browser with `cookie` is redirected to for the login of `state`.
-    #[must_use]
     pub(crate) fn authorize_url(&self, state: &LoginState, cookie: &LoginCookie) -> Url {
         let mut request = self.client.authorize_url(|| CsrfToken::new(state.encode()));
         if self.config.pkce {
@@ -88,7 +85,6 @@ impl Provider {
     }
 
     /// Whether a callback's `iss` is this provider's (RFC 9207: compared byte by byte).
-    #[must_use]
     pub(crate) fn is_issuer(&self, iss: &str) -> bool {
         self.config.issuer == iss
     }
@@ -172,32 +168,8 @@ pub(crate) struct ProviderClients {
 }
 
 impl ProviderClients {
-    /// Creates the clients, with one HTTP client for all. A TLS crypto provider must be installed before.
-    ///
-    /// # Errors
-    ///
-    /// The HTTP client cannot be created, for example because the system has no usable TLS roots.
+    /// Creates the clients; all use `http`.
     pub(crate) fn new(
-        providers: &Providers,
-        public_url: &PublicUrl,
-        counters: &ProviderCounters,
-    ) -> Result<Self, reqwest::Error> {
-        HttpClient::new().map(|http| Self::with_client(http, providers, public_url, counters))
-    }
-
-    /// Returns clients for another configuration. The HTTP client and its connections are reused: no setting affects
-    /// them.
-    #[must_use]
-    pub(crate) fn reloaded(
-        &self,
-        providers: &Providers,
-        public_url: &PublicUrl,
-        counters: &ProviderCounters,
-    ) -> Self {
-        Self::with_client(self.http.clone(), providers, public_url, counters)
-    }
-
-    fn with_client(
         http: HttpClient,
         providers: &Providers,
         public_url: &PublicUrl,
@@ -205,10 +177,8 @@ impl ProviderClients {
     ) -> Self {
         let client = |config: &ProviderConfig| {
             let metrics = counters.register(&config.name);
-            (
-                config.name.clone(),
-                Provider::new(config, public_url, http.clone(), metrics),
-            )
+            let provider = Provider::new(config, public_url, http.clone(), metrics);
+            (config.name.clone(), provider)
         };
         Self {
             all: providers.iter().map(client).collect(),
@@ -217,20 +187,22 @@ impl ProviderClients {
         }
     }
 
+    /// The HTTP client, for another configuration: no setting affects it and its connections.
+    pub(crate) fn http(&self) -> &HttpClient {
+        &self.http
+    }
+
     /// Returns the provider with this name.
-    #[must_use]
     pub(crate) fn find(&self, name: &ProviderName) -> Option<&Provider> {
         self.all.get(name)
     }
 
     /// Returns the provider for a login that names none.
-    #[must_use]
     pub(crate) fn default(&self) -> Option<&Provider> {
         self.default.as_ref().and_then(|name| self.find(name))
     }
 
     /// Returns all names, for the error about an unknown one.
-    #[must_use]
     pub(crate) fn names(&self) -> String {
         let names: Vec<&str> = self.all.keys().map(ProviderName::as_str).collect();
         names.join(", ")

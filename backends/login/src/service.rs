@@ -14,8 +14,12 @@ use signpost_protocol::app::AppId;
 
 pub(crate) use self::state::{CacheMetrics, State, Stores};
 use crate::{
-    config::Config, error::LoginError, limits::Limits, provider::ProviderClients,
-    records::applications::Application, trace,
+    config::Config,
+    error::LoginError,
+    limits::Limits,
+    provider::{HttpClient, ProviderClients},
+    records::applications::Application,
+    trace,
 };
 
 /// The login service under one configuration, for all versions that it serves.
@@ -41,37 +45,34 @@ impl Service {
         stores: Stores,
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<Self>, reqwest::Error> {
-        let state = State::new(stores, clock);
-        let tracer = Tracer::new(&config.tracing, trace::SERVICE, &state.spans, None);
-        Ok(Arc::new(Self {
-            limits: Limits::new(config.limits, config.lifetimes.login, state.instant()),
-            providers: ProviderClients::new(
-                &config.providers,
-                &config.public_url,
-                &state.metrics.providers,
-            )?,
-            single: Arc::new(Application::single(&config.application)),
-            state: Arc::new(state),
-            tracer,
-            config,
-        }))
+        let state = Arc::new(State::new(stores, clock));
+        let limits = Limits::new(config.limits, config.lifetimes.login, state.clock.instant());
+        Ok(Self::with(config, state, limits, HttpClient::new()?, None))
     }
 
     /// Creates a snapshot of another configuration, with the same state. Keys that need a restart keep their values.
     #[must_use]
     pub fn reloaded(&self, config: Config) -> Arc<Self> {
         let config = config.with_restart_keys_of(&self.config);
-        let (before, spans) = (self.tracer.as_deref(), &self.state.spans);
-        let tracer = Tracer::new(&config.tracing, trace::SERVICE, spans, before);
+        let limits = self.limits.reloaded(config.limits, config.lifetimes.login);
+        let (state, http) = (Arc::clone(&self.state), self.providers.http().clone());
+        Self::with(config, state, limits, http, self.tracer.as_deref())
+    }
+
+    fn with(
+        config: Config,
+        state: Arc<State>,
+        limits: Limits,
+        http: HttpClient,
+        tracer_before: Option<&Tracer>,
+    ) -> Arc<Self> {
+        let (spans, counters) = (&state.spans, &state.metrics.providers);
+        let tracer = Tracer::new(&config.tracing, trace::SERVICE, spans, tracer_before);
         Arc::new(Self {
-            limits: self.limits.reloaded(config.limits, config.lifetimes.login),
-            providers: self.providers.reloaded(
-                &config.providers,
-                &config.public_url,
-                &self.state.metrics.providers,
-            ),
+            providers: ProviderClients::new(http, &config.providers, &config.public_url, counters),
             single: Arc::new(Application::single(&config.application)),
-            state: Arc::clone(&self.state),
+            limits,
+            state,
             tracer,
             config,
         })
@@ -105,7 +106,7 @@ impl Service {
     /// The current time.
     #[must_use]
     pub fn now(&self) -> Timestamp {
-        self.state.now()
+        self.state.clock.now()
     }
 
     /// Returns the application with this id: the configured one for id 0, all others from the store.

@@ -14,29 +14,27 @@ use crate::secret::is_same;
 #[derive(Clone, Debug)]
 pub enum Gateway {
     /// The shared secret.
-    Secret(GatewaySecret),
+    Secret(Secret),
     /// Access to a loopback address is enough.
     Loopback,
     /// None, since there is no gateway. Requests are unverified and belong to the single application.
     Absent,
 }
 
-/// The secret that the gateway and its backends share.
-#[derive(Clone, Debug)]
-pub struct GatewaySecret(Secret);
-
-impl GatewaySecret {
-    /// Whether a header's value is the secret, in constant time.
-    #[must_use]
-    pub fn matches(&self, value: Option<&HeaderValue>) -> bool {
-        is_same(
-            value.map_or(b"", HeaderValue::as_bytes),
-            self.0.expose().as_bytes(),
-        )
-    }
-}
-
 impl Gateway {
+    /// Whether a request whose secret header has this value can be trusted; compared in constant time. Without a
+    /// configured secret all can, since `listen` is a loopback address.
+    #[must_use]
+    pub fn trusts(&self, value: Option<&HeaderValue>) -> bool {
+        match self {
+            Self::Secret(secret) => {
+                let value = value.map_or(b"".as_slice(), HeaderValue::as_bytes);
+                is_same(value, secret.expose().as_bytes())
+            }
+            Self::Loopback | Self::Absent => true,
+        }
+    }
+
     /// Reads `gateway_secret` and `without_gateway`; `listen` is `None` if that setting is invalid.
     pub(super) fn read(root: &mut Section<'_>, listen: Option<SocketAddr>) -> Read<Self> {
         let secret = shared_keys::gateway_secret(root);
@@ -47,7 +45,7 @@ impl Gateway {
                 let found = "true together with a gateway_secret";
                 Err(root.problem("without_gateway", found, "only one of the two"))
             }
-            Some(secret) => Ok(Self::Secret(GatewaySecret(secret))),
+            Some(secret) => Ok(Self::Secret(secret)),
             None if !is_loopback => {
                 let allowed = format!(
                     "the gateway's secret, required because listen is not a loopback address: {SECRET}"
@@ -125,16 +123,14 @@ mod tests {
 
     #[test]
     fn only_the_exact_secret_is_accepted() {
-        let Some(Gateway::Secret(secret)) = gateway(Some(RANDOM), false, "0.0.0.0:1") else {
-            panic!("a secret was given");
-        };
-        assert!(secret.matches(Some(&HeaderValue::from_static(RANDOM))));
+        let gateway = gateway(Some(RANDOM), false, "0.0.0.0:1").unwrap();
+        assert!(gateway.trusts(Some(&HeaderValue::from_static(RANDOM))));
         for wrong in [
             None,
             Some(HeaderValue::from_static("")),
             Some(HeaderValue::from_static(&RANDOM[1..])),
         ] {
-            assert!(!secret.matches(wrong.as_ref()));
+            assert!(!gateway.trusts(wrong.as_ref()));
         }
     }
 }

@@ -78,7 +78,7 @@ pub(crate) async fn begin_polling(
     let application = login_request.application.id;
     service
         .limits
-        .count_start(application, service.state.instant())?;
+        .count_start(application, service.state.clock.instant())?;
     let token = LoginToken::generate(login_request.version);
     let user_code = UserCode::generate();
     let now = service.now();

@@ -46,7 +46,7 @@ pub(crate) async fn check(
     application: AppId,
     wait: Duration,
 ) -> Result<Checked, LoginError> {
-    let token: LoginToken = token.parse().map_err(|_| LoginError::LoginUnknown)?;
+    let token = LoginToken::decode(token).ok_or(LoginError::LoginUnknown)?;
     let subscribe = || {
         let (waiters, connections) = (&service.state.waiters, service.connection_limit());
         waiters.subscribe(token.hash(), application, connections)
@@ -89,7 +89,7 @@ pub(crate) async fn redeem_token(
     token: &str,
     application: AppId,
 ) -> Result<LoginResult, LoginError> {
-    let token: LoginToken = token.parse().map_err(|_| LoginError::LoginUnknown)?;
+    let token = LoginToken::decode(token).ok_or(LoginError::LoginUnknown)?;
     let login = find_polling_login(service, &token, application).await?;
     let progress = login.progress(service.now());
     match status(service, &token, &login, progress).await? {
@@ -106,7 +106,7 @@ pub(crate) async fn redeem_ticket(
     ticket: &str,
     application: AppId,
 ) -> Result<LoginResult, LoginError> {
-    let ticket: Ticket = ticket.parse().map_err(|_| LoginError::LoginUnknown)?;
+    let ticket = Ticket::decode(ticket).ok_or(LoginError::LoginUnknown)?;
     let credential = random_credential();
     let stored = TicketCredential {
         hash: credential.hash(),

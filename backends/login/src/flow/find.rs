@@ -130,8 +130,7 @@ pub(super) fn ensure_pending(login: &Login, now: Timestamp) -> Result<(), LoginE
 
 /// Parses `state`. CONTRACT 5: a state of an unknown version arrives at the default route, which rejects it.
 fn parse_state(request: &BrowserRequest<'_>) -> Result<LoginState, LoginError> {
-    let state: Option<LoginState> = request.state.parse().ok();
-    state
+    LoginState::decode(request.state)
         .filter(|state| state.version() == request.version)
         .ok_or(LoginError::LoginUnknown)
 }

@@ -73,7 +73,7 @@ pub(crate) async fn finish_login(
     let found = find_callback_login(service, request).await?;
     ensure_return_to_allowed(&found)?;
     ensure_issuer(service, &found.login, callback.iss)?;
-    let now = service.state.instant();
+    let now = service.state.clock.instant();
     let permit = service.limits.count_callback(request.client, now).await?;
     let cookie = BrowserCookie::of(&found.login.state, &service.config.public_url);
     // In a task of its own: if the browser disconnects, the login must still finish, and a shutdown waits for the task.
@@ -146,7 +146,7 @@ async fn finish_claimed(
     let login = &claimed.login;
     let metrics = service.state.metrics.providers.of(&login.provider);
     let finished = match complete(service, claimed, grant).await {
-        Ok(browser) => Ok((browser, LoginOutcome::SUCCESS)),
+        Ok(browser) => Ok((browser, LoginOutcome::Success)),
         Err(failure) => store_failure(service, login, failure).await,
     };
     let outcome = match &finished {

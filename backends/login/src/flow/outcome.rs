@@ -27,7 +27,7 @@ pub(super) async fn fail(
     reason: FailureReason,
 ) -> Result<(), LoginError> {
     if matches!(login.mode, Mode::Redirect { .. })
-        && !service.limits.count_failure(service.state.instant())
+        && !service.limits.count_failure(service.state.clock.instant())
     {
         let unclaim = || service.state.logins.unclaim_redirect(login.state.hash());
         return Ok(retry_store(unclaim).await?);

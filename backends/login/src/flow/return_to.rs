@@ -24,7 +24,6 @@ impl ReturnTo {
     /// The parser (WHATWG URL) repairs backslashes, line breaks, missing slashes, and an `@` before the host. The
     /// result would be safe, since the repaired URL is checked and used. But a URL that needs repair is a mistake or an
     /// attack, so it is rejected.
-    #[must_use]
     pub(crate) fn parse(text: &str, allowed: &[Origin]) -> Option<Self> {
         let is_plain = |byte: u8| {
             byte.is_ascii_graphic() && !matches!(byte, b'\\' | b'#' | b'"' | b'<' | b'>')
@@ -48,20 +47,17 @@ impl ReturnTo {
     }
 
     /// Returns the URL.
-    #[must_use]
     pub(crate) fn into_url(self) -> Url {
         self.0
     }
 }
 
 /// Whether the URL has one of the `allowed` origins.
-#[must_use]
 pub(crate) fn is_allowed(url: &Url, allowed: &[Origin]) -> bool {
     allowed.iter().any(|origin| origin.contains(url))
 }
 
 /// Adds the ticket to the query.
-#[must_use]
 pub(crate) fn with_ticket(mut return_to: Url, ticket: &Ticket) -> Url {
     return_to
         .query_pairs_mut()
@@ -70,7 +66,6 @@ pub(crate) fn with_ticket(mut return_to: Url, ticket: &Ticket) -> Url {
 }
 
 /// Adds the reason of a failure to the query.
-#[must_use]
 pub(crate) fn with_error(mut return_to: Url, reason: FailureReason) -> Url {
     return_to
         .query_pairs_mut()

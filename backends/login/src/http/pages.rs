@@ -22,7 +22,7 @@ pub(crate) fn confirm(page: &Page, language: Language) -> Response {
     let title = text(language, "page_confirm_title", &args);
     let body = html! {
         p { (text(language, "page_confirm_compare", &args)) }
-        p.code aria-label=(text(language, "page_confirm_code", &[])) { (page.user_code) }
+        p.code aria-label=(text(language, "page_confirm_code", &[])) { (page.user_code.as_str()) }
         p.warning { (text(language, "page_confirm_warning", &args)) }
         a.button href=(href) rel="nofollow" { (text(language, "page_confirm_button", &args)) }
     };

@@ -29,7 +29,6 @@ pub(crate) struct Waiters {
 impl Waiters {
     /// Subscribes to changes of this login; `None` if too many requests wait already, of which `connections` is the
     /// measure. Read the login afterwards only, so that no change is missed.
-    #[must_use]
     pub(crate) fn subscribe(
         &self,
         login: StateHash,

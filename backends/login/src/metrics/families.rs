@@ -6,7 +6,7 @@ use signpost_kit::metrics::{Family, Scrape, Source};
 
 use super::{
     LoginMetrics,
-    providers::{CallKind, CallResult, LoginMode, OTHER, OUTCOMES, ProviderMetrics},
+    providers::{CallKind, CallResult, LoginMode, LoginOutcome, OTHER, ProviderMetrics},
 };
 use crate::config::ProviderName;
 
@@ -110,13 +110,13 @@ fn write_logins(
     scrape.counter(FINISHED, |add| {
         for (name, provider, min) in &all {
             for mode in LoginMode::ALL {
-                for (index, outcome) in OUTCOMES.iter().enumerate() {
+                for outcome in LoginOutcome::ALL {
                     let labels = [
                         ("mode", mode.as_str()),
                         ("provider", name),
-                        ("outcome", outcome),
+                        ("outcome", outcome.as_str()),
                     ];
-                    let number = provider.finished(mode, index);
+                    let number = provider.finished(mode, outcome);
                     if number >= *min {
                         add(&labels, number)?;
                     }

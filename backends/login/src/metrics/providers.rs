@@ -20,20 +20,7 @@ use crate::{
     records::logins::{FailureReason, Mode},
 };
 
-/// How logins end. Problem codes beyond these are `other`.
-pub(super) const OUTCOMES: [&str; 8] = [
-    SUCCESS,
-    DENIED,
-    "provider_failed",
-    "provider_timeout",
-    "login_expired",
-    "store_unavailable",
-    "internal",
-    OTHER,
-];
-
-const SUCCESS: &str = "success";
-const DENIED: &str = "denied";
+/// The label of everything that has no label of its own.
 pub(super) const OTHER: &str = "other";
 
 /// All providers that a configuration of this process has had.
@@ -92,7 +79,7 @@ impl Default for ProviderMetrics {
         let calls = CallKind::ALL.len() * CallResult::ALL.len();
         Self {
             begun: Counters::new(LoginMode::ALL.len()),
-            finished: Counters::new(LoginMode::ALL.len() * OUTCOMES.len()),
+            finished: Counters::new(LoginMode::ALL.len() * LoginOutcome::ALL.len()),
             calls: (0..calls)
                 .map(|_| Histogram::new(Buckets::DURATION))
                 .collect(),
@@ -109,8 +96,7 @@ impl ProviderMetrics {
 
     /// Counts a login that ended.
     pub(crate) fn count_finished(&self, mode: LoginMode, outcome: LoginOutcome) {
-        let index = mode as usize * OUTCOMES.len() + outcome.0;
-        self.finished.add(index, 1);
+        self.finished.add(finished_index(mode, outcome), 1);
     }
 
     /// Measures a call. If it is aborted, its result is a timeout.
@@ -119,7 +105,13 @@ impl ProviderMetrics {
         kind: CallKind,
         call: impl Future<Output = Result<T, E>>,
     ) -> Result<T, E> {
-        let mut running = RunningCall::begin(self, kind);
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
+        let mut running = RunningCall {
+            provider: self,
+            kind,
+            begun_at: Instant::now(),
+            result: CallResult::Timeout,
+        };
         let done = call.await;
         running.result = match done {
             Ok(_) => CallResult::Success,
@@ -134,9 +126,8 @@ impl ProviderMetrics {
     }
 
     /// The number of logins that ended.
-    pub(super) fn finished(&self, mode: LoginMode, outcome: usize) -> u64 {
-        self.finished
-            .value(mode as usize * OUTCOMES.len() + outcome)
+    pub(super) fn finished(&self, mode: LoginMode, outcome: LoginOutcome) -> u64 {
+        self.finished.value(finished_index(mode, outcome))
     }
 
     /// The durations of calls.
@@ -148,6 +139,10 @@ impl ProviderMetrics {
     pub(super) fn in_flight(&self) -> usize {
         self.in_flight.load(Ordering::Relaxed)
     }
+}
+
+fn finished_index(mode: LoginMode, outcome: LoginOutcome) -> usize {
+    mode as usize * LoginOutcome::ALL.len() + outcome as usize
 }
 
 label_enum! {
@@ -167,32 +162,35 @@ impl From<&Mode> for LoginMode {
     }
 }
 
-/// How a login ended: an index of [`OUTCOMES`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LoginOutcome(usize);
-
-impl LoginOutcome {
-    /// The user is logged in.
-    pub(crate) const SUCCESS: Self = Self(0);
-
-    fn named(name: &str) -> Self {
-        let index = OUTCOMES.iter().position(|outcome| *outcome == name);
-        Self(index.unwrap_or(OUTCOMES.len() - 1))
+label_enum! {
+    /// How a login ended: the label `outcome`. Problem codes beyond these are `other`.
+    pub(crate) enum LoginOutcome {
+        Success = "success",
+        Denied = "denied",
+        ProviderFailed = "provider_failed",
+        ProviderTimeout = "provider_timeout",
+        Expired = "login_expired",
+        StoreUnavailable = "store_unavailable",
+        Internal = "internal",
+        Other = OTHER,
     }
 }
 
 impl From<FailureReason> for LoginOutcome {
     fn from(reason: FailureReason) -> Self {
-        Self::named(match reason {
-            FailureReason::AccessDenied => DENIED,
-            FailureReason::ProviderFailed | FailureReason::ProviderTimeout => reason.as_str(),
-        })
+        match reason {
+            FailureReason::AccessDenied => Self::Denied,
+            FailureReason::ProviderFailed => Self::ProviderFailed,
+            FailureReason::ProviderTimeout => Self::ProviderTimeout,
+        }
     }
 }
 
 impl From<&LoginError> for LoginOutcome {
     fn from(error: &LoginError) -> Self {
-        Self::named(error.code())
+        let mut all = Self::ALL.into_iter();
+        all.find(|outcome| outcome.as_str() == error.code())
+            .unwrap_or(Self::Other)
     }
 }
 
@@ -221,18 +219,6 @@ struct RunningCall<'p> {
     kind: CallKind,
     begun_at: Instant,
     result: CallResult,
-}
-
-impl<'p> RunningCall<'p> {
-    fn begin(provider: &'p ProviderMetrics, kind: CallKind) -> Self {
-        provider.in_flight.fetch_add(1, Ordering::Relaxed);
-        Self {
-            provider,
-            kind,
-            begun_at: Instant::now(),
-            result: CallResult::Timeout,
-        }
-    }
 }
 
 impl Drop for RunningCall<'_> {

@@ -96,7 +96,7 @@ fn only_configured_providers_have_a_name() {
     foreign.count_finished(LoginMode::Redirect, FailureReason::ProviderFailed.into());
     let known = metrics.providers.of(&provider("known"));
     for outcome in [
-        LoginOutcome::SUCCESS,
+        LoginOutcome::Success,
         FailureReason::AccessDenied.into(),
         FailureReason::ProviderTimeout.into(),
         (&LoginError::LoginExpired).into(),

@@ -47,7 +47,7 @@ enum Swept {
 async fn sweep(service: &Service) -> Result<Swept, StoreError> {
     for _ in 0..MAX_BATCHES {
         let state = service.state();
-        let now = state.now();
+        let now = state.clock.now();
         let logins = state
             .logins
             .sweep(now.minus(LOGIN_RETENTION), now, BATCH_ROWS)

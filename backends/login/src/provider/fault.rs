@@ -44,7 +44,6 @@ pub(crate) enum ProviderFault {
 
 impl ProviderFault {
     /// The reason that clients get.
-    #[must_use]
     pub(crate) fn reason(&self) -> FailureReason {
         match self {
             Self::TooSlow => FailureReason::ProviderTimeout,

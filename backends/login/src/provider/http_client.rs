@@ -9,10 +9,15 @@ const MAX_BODY_BYTES: usize = 1024 * 1024;
 
 /// An HTTP client. Cheap to clone; clones share the connection pool.
 #[derive(Clone, Debug)]
-pub(super) struct HttpClient(reqwest::Client);
+pub(crate) struct HttpClient(reqwest::Client);
 
 impl HttpClient {
-    pub(super) fn new() -> Result<Self, reqwest::Error> {
+    /// Creates the client. A TLS crypto provider must be installed before.
+    ///
+    /// # Errors
+    ///
+    /// The client cannot be created, for example because the system has no usable TLS roots.
+    pub(crate) fn new() -> Result<Self, reqwest::Error> {
         let client = reqwest::Client::builder()
             // A token must be sent to the configured URL only.
             .redirect(reqwest::redirect::Policy::none())

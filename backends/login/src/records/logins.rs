@@ -9,7 +9,7 @@
 //! write, so that exactly one of several concurrent requests succeeds.
 //!
 //! A polling login begins with a signed request, and is a row from its beginning. A redirect login can be begun by
-//! anyone. It is in the browser's sealed cookie ([`LoginSeal`]) until its callback claims it, which inserts the row.
+//! anyone. It is in the browser's sealed cookie ([`SealKey`]) until its callback claims it, which inserts the row.
 
 mod claim;
 mod cookie;
@@ -35,7 +35,7 @@ pub(crate) use self::{
     cookie::{BrowserCookie, CookieHash, LoginCookie, remove_oldest},
     failure::FailureReason,
     postgres::PostgresLogins,
-    seal::{LoginSeal, SealKey, SealedRedirect},
+    seal::{SealKey, SealedRedirect},
     sqlite::SqliteLogins,
     ticket::{Ticket, TicketHash},
     token::{LoginState, LoginToken, StateHash},

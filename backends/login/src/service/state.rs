@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use signpost_kit::{
     cache::write_caches,
-    clock::{Clock, Timestamp},
+    clock::Clock,
     metrics::{Scrape, Source},
     server::{
         descriptors::Descriptors,
@@ -27,7 +27,7 @@ use crate::{
         applications::{ApplicationStore, Applications, PostgresApplications, SqliteApplications},
         credentials::{CredentialStore, Credentials, PostgresCredentials, SqliteCredentials},
         events::{EventStore, PostgresEvents, SqliteEvents},
-        logins::{LoginSeal, LoginStore, PostgresLogins, SealKey, SqliteLogins, StateHash},
+        logins::{LoginStore, PostgresLogins, SealKey, SqliteLogins, StateHash},
     },
 };
 
@@ -96,9 +96,9 @@ pub struct State {
     pub(crate) metrics: Arc<LoginMetrics>,
     /// The limit on the process' open files.
     pub(crate) descriptors: Descriptors,
-    clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<dyn Clock>,
     /// Read from the store at first use, which is at the start of a program.
-    seal: OnceCell<LoginSeal>,
+    seal: OnceCell<SealKey>,
     phase: watch::Sender<Phase>,
     tasks: TaskTracker,
 }
@@ -123,28 +123,9 @@ impl State {
         }
     }
 
-    /// The current time.
-    pub(crate) fn now(&self) -> Timestamp {
-        self.clock.now()
-    }
-
-    /// The clock.
-    pub(crate) fn clock(&self) -> &dyn Clock {
-        &*self.clock
-    }
-
-    /// The current monotonic time, for limits.
-    pub(crate) fn instant(&self) -> std::time::Instant {
-        self.clock.instant()
-    }
-
     /// The seal of redirect logins, whose key all processes share.
-    pub(crate) async fn seal(&self) -> Result<&LoginSeal, StoreError> {
-        let read = async || {
-            let key = SealKey::generate();
-            let key = self.logins.seal_key(key, self.now()).await?;
-            Ok(LoginSeal::new(key))
-        };
+    pub(crate) async fn seal(&self) -> Result<&SealKey, StoreError> {
+        let read = || self.logins.seal_key(SealKey::generate(), self.clock.now());
         self.seal.get_or_try_init(read).await
     }
 

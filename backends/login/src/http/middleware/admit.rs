@@ -10,7 +10,6 @@ use http::{HeaderValue, header::CONNECTION};
 use signpost_protocol::header::{REFUSED_SECRET, X_GATEWAY_REFUSED, X_GATEWAY_SECRET};
 
 use crate::{
-    config::Gateway,
     error::LoginError,
     http::{HandlerContext, request::BufferedBody},
 };
@@ -18,8 +17,7 @@ use crate::{
 /// Limit of a request's body, as the gateway's. CONTRACT 2.
 pub(super) const MAX_BODY_BYTES: usize = 64 * 1024;
 
-/// Passes on requests with the gateway's secret. Without a configured secret all pass, since `listen` is a loopback
-/// address. CONTRACT 9.
+/// Passes on requests with the gateway's secret. CONTRACT 9.
 ///
 /// Rejections are marked with a header. It shows the gateway that its secret is wrong, and not the client's request.
 pub(super) async fn require_gateway(
@@ -27,11 +25,8 @@ pub(super) async fn require_gateway(
     request: Request,
     next: Next,
 ) -> Response {
-    let is_trusted = match &context.service.config.gateway {
-        Gateway::Secret(secret) => secret.matches(request.headers().get(X_GATEWAY_SECRET)),
-        Gateway::Loopback | Gateway::Absent => true,
-    };
-    if is_trusted {
+    let secret = request.headers().get(X_GATEWAY_SECRET);
+    if context.service.config.gateway.trusts(secret) {
         return next.run(request).await;
     }
     let mut rejection = closing_response(LoginError::GatewayRequired);

@@ -43,7 +43,7 @@ pub(super) async fn trace(
     let Some(tracer) = &context.service.tracer else {
         return next.run(request).await;
     };
-    let clock = context.service.state.clock();
+    let clock = &*context.service.state.clock;
     let attributes = || attributes(&request, &context);
     match RequestTrace::begin(tracer, request.headers(), clock, attributes) {
         Some(begun) => begun.serve(next.run(request), outcome).await,

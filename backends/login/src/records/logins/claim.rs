@@ -28,7 +28,6 @@ pub(crate) struct ClaimTimeouts {
 impl ClaimTimeouts {
     /// Computes the timeouts for a store with these settings. A callback calls the provider, and the store three times:
     /// to claim the login, for the account, and to store the outcome.
-    #[must_use]
     pub(crate) fn for_store(store: &StoreSettings) -> Self {
         let call = match store.address {
             StoreAddress::Sqlite(_) => SqliteDatabase::CALL_TIMEOUT + COMMIT_MARGIN,
@@ -44,7 +43,6 @@ impl ClaimTimeouts {
 
     /// Creates a claim that starts at `now`, of a login that expires at `expires_at`. If the login expires before the
     /// claim ends, both end then, and the status is `expired`, as of any login that was not finished in time.
-    #[must_use]
     pub(crate) fn new_claim(
         self,
         now: Timestamp,
@@ -69,7 +67,6 @@ impl ClaimTimeouts {
     ///
     /// The claim must end later, so that a login that was reported as failed cannot complete afterwards. A claim that
     /// ends with its login is exempt: its status then is `expired`, and the last seconds of a login should be usable.
-    #[must_use]
     pub(crate) fn store_deadline(self, login: &Login, now: Timestamp) -> Timestamp {
         match login.status {
             Status::Exchanging(claim) if claim.until < login.expires_at => now.plus(self.call),

@@ -23,7 +23,6 @@ pub(crate) struct PostgresLogins {
 
 impl PostgresLogins {
     /// Over an open database.
-    #[must_use]
     pub(crate) fn new(database: PostgresDatabase) -> Self {
         let sql = Statements::new(&database);
         Self { database, sql }

@@ -20,7 +20,7 @@ pub(super) const COLUMNS: &str = "state_hash, version, application_id, mode, log
 pub(super) const COMPLETION_COLUMNS: &str = "account_id, account_created, finished_at, claimable_until, username, \
     kind, accounts.created_at AS account_created_at";
 
-/// The name of the row that holds the key of [`LoginSeal`](super::LoginSeal).
+/// The name of the row that holds the [`SealKey`](super::SealKey).
 pub(super) const SEAL_KEY: &str = "redirect_cookie";
 
 pub(super) fn login_from_row<R: StoredRow>(row: &R) -> Result<Login, R::Error> {

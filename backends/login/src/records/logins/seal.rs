@@ -33,9 +33,22 @@ const TAGGED_BYTES: usize = LENGTH - TAG_BYTES;
 /// Version of the layout of a sealed login, so that later releases can change it.
 const FORMAT: u8 = 1;
 
-/// The key that seals redirect logins: 256 random bits, in the store.
+/// The key that issues and recognises the states of redirect logins, and seals the logins: 256 random bits, in the store.
 #[derive(Clone, Debug)]
 pub struct SealKey(Secret);
+
+/// A redirect login, as sealed in its cookie.
+#[derive(Clone, Debug)]
+pub(crate) struct SealedRedirect {
+    /// The application that begins it.
+    pub application: AppId,
+    /// The provider that the user logs in with.
+    pub provider: ProviderName,
+    /// Where the browser is redirected to at the end.
+    pub return_to: Option<Url>,
+    /// The browser's random value, from which PKCE's `code_verifier` is derived.
+    pub cookie: LoginCookie,
+}
 
 impl SealKey {
     /// Generates a random key.
@@ -55,34 +68,8 @@ impl SealKey {
     pub fn as_bytes(&self) -> &[u8; LENGTH] {
         self.0.as_bytes()
     }
-}
-
-/// Issues and recognises the states of redirect logins, and seals the logins.
-#[derive(Clone, Debug)]
-pub(crate) struct LoginSeal(SealKey);
-
-/// A redirect login, as sealed in its cookie.
-#[derive(Clone, Debug)]
-pub(crate) struct SealedRedirect {
-    /// The application that begins it.
-    pub application: AppId,
-    /// The provider that the user logs in with.
-    pub provider: ProviderName,
-    /// Where the browser is redirected to at the end.
-    pub return_to: Option<Url>,
-    /// The browser's random value, from which PKCE's `code_verifier` is derived.
-    pub cookie: LoginCookie,
-}
-
-impl LoginSeal {
-    /// Creates a seal with the key that all processes share.
-    #[must_use]
-    pub(crate) fn new(key: SealKey) -> Self {
-        Self(key)
-    }
 
     /// Issues a new `state` for a redirect login of `version`.
-    #[must_use]
     pub(crate) fn issue_state(&self, version: &Version, expires_at: Timestamp) -> LoginState {
         let millis = u64::try_from(expires_at.as_millis()).unwrap_or(0);
         let mut bytes = [0; LENGTH];
@@ -94,7 +81,6 @@ impl LoginSeal {
     }
 
     /// Returns when the redirect login of `state` expires; `None` if [`Self::issue_state`] did not issue the state.
-    #[must_use]
     pub(crate) fn expiry_of(&self, state: &LoginState) -> Option<Timestamp> {
         let bytes = state.hash().as_bytes();
         let tag = self.tag(state.version(), bytes);
@@ -109,7 +95,6 @@ impl LoginSeal {
 
     /// Returns the cookie's value for the login of `state`: base64url. Must be called once only for each state: the
     /// state's key is used with a constant nonce.
-    #[must_use]
     pub(crate) fn seal(&self, state: &LoginState, login: &SealedRedirect) -> String {
         let provider = login.provider.as_str().as_bytes();
         let mut bytes = Zeroizing::new(vec![FORMAT]);
@@ -125,7 +110,6 @@ impl LoginSeal {
     }
 
     /// Opens what [`Self::seal`] sealed for this state; `None` for anything else.
-    #[must_use]
     pub(crate) fn open(&self, state: &LoginState, value: &str) -> Option<SealedRedirect> {
         let mut bytes = Zeroizing::new(URL_SAFE_NO_PAD.decode(value).ok()?);
         let opened = self
@@ -185,11 +169,11 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
-    fn seal() -> LoginSeal {
-        LoginSeal::new(SealKey::generate())
+    fn seal() -> SealKey {
+        SealKey::generate()
     }
 
-    fn state(seal: &LoginSeal) -> LoginState {
+    fn state(seal: &SealKey) -> LoginState {
         seal.issue_state(&"v1".parse().unwrap(), NOW)
     }
 
@@ -279,7 +263,7 @@ mod tests {
     fn debug_output_contains_no_secrets() {
         let key = SealKey::from_bytes([0x5a; LENGTH]);
         assert_eq!(format!("{key:?}"), "SealKey(…)");
-        let printed = format!("{:?} {:?}", LoginSeal::new(key), redirect(None));
+        let printed = format!("{key:?} {:?}", redirect(None));
         assert!(!printed.contains("90"), "{printed}");
     }
 }

@@ -33,7 +33,6 @@ pub(crate) struct SqliteLogins(SqliteDatabase);
 
 impl SqliteLogins {
     /// Over an open database.
-    #[must_use]
     pub(crate) fn new(database: SqliteDatabase) -> Self {
         Self(database)
     }

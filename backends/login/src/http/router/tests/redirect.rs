@@ -364,8 +364,7 @@ async fn a_callback_without_its_cookie_gets_the_most_precise_error() {
     let setup = Setup::new().await;
     let begun = setup.call("GET", "/login", &[]).await;
     let target = format!("/login?state={}&code=me", begun.state());
-    let other_key =
-        crate::records::logins::LoginSeal::new(crate::records::logins::SealKey::generate());
+    let other_key = crate::records::logins::SealKey::generate();
     let never_issued = other_key.issue_state(&"v1".parse().unwrap(), setup.clock.now());
     let unknown = format!("/login?state={}&code=me", never_issued.encode());
     setup

@@ -32,14 +32,11 @@ impl FromStr for ProviderName {
     type Err = ParseProviderNameError;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let is_allowed = |byte: u8| {
-            byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-')
-        };
-        if (1..=32).contains(&name.len()) && name.bytes().all(is_allowed) {
-            Ok(Self(name.to_owned()))
-        } else {
-            Err(ParseProviderNameError)
-        }
+        let is_allowed = |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-');
+        let is_valid = (1..=32).contains(&name.len()) && name.bytes().all(is_allowed);
+        is_valid
+            .then(|| Self(name.to_owned()))
+            .ok_or(ParseProviderNameError)
     }
 }
 
@@ -126,8 +123,6 @@ pub struct ProviderConfig {
     pub sends_redirect_uri: bool,
     /// Whether PKCE (S256) is used; default: the kind's `pkce`.
     pub pkce: bool,
-    /// Whether an http address beyond this machine exposes the calls to eavesdroppers.
-    is_unencrypted: bool,
     /// The required value of `iss`, if the provider sends it (RFC 9207); default: the origin of `auth_url`.
     pub issuer: String,
 }
@@ -135,7 +130,8 @@ pub struct ProviderConfig {
 impl ProviderConfig {
     /// Reads a provider of one of `kinds`.
     fn read(name: &str, kinds: &Kinds, section: &mut Section<'_>) -> Read<Self> {
-        let kind = section.required_by("kind", &kinds.quoted_names(), |name| kinds.find(name));
+        let names: Vec<_> = kinds.keys().map(String::as_str).collect();
+        let kind = section.required_by("kind", &quoted(&names), |name| kinds.get(name).cloned());
         let auth_url = section.required_by("auth_url", BASE, base_url);
         let api_url = section.required_by("api_url", BASE, base_url);
         let id = "the id that the provider issued";
@@ -146,10 +142,9 @@ impl ProviderConfig {
         if is_sandbox {
             section.note_public("client_secret");
         }
-        let addresses = [("auth_url", &auth_url), ("api_url", &api_url)];
         let may_be_anywhere = !is_sandbox || allow_sandbox == Ok(true);
         let mut sandbox_address = Ok(());
-        for (key, url) in addresses {
+        for (key, url) in [("auth_url", &auth_url), ("api_url", &api_url)] {
             if url.as_ref().is_ok_and(|url| !is_loopback(url)) && !may_be_anywhere {
                 sandbox_address = Err(section.problem(
                     key,
@@ -165,10 +160,8 @@ impl ProviderConfig {
             .map(|url| url.origin().ascii_serialization());
         let issuer = section.parsed_by("issuer", origin.as_deref().unwrap_or("-"), TEXT, non_empty);
         let (kind, auth_url, api_url) = (kind?, auth_url?, api_url?);
-        let is_unencrypted = |url: &Url| url.scheme() == "http" && !is_loopback(url);
         sandbox_address?;
         Ok(Self {
-            is_unencrypted: is_unencrypted(&auth_url) || is_unencrypted(&api_url),
             // `Providers` reports an invalid name.
             name: name.parse().map_err(|_| Invalid)?,
             authorize_url: below(&auth_url, &kind.authorize_path),
@@ -182,13 +175,13 @@ impl ProviderConfig {
             kind,
         })
     }
-}
 
-impl ProviderConfig {
     /// Returns warnings about insecure settings.
     fn warnings(&self) -> impl Iterator<Item = String> + use<> {
         let section = format!("providers.{}", self.name);
-        let clear_text = self.is_unencrypted.then(|| {
+        let is_exposed = |url: &Url| url.scheme() == "http" && !is_loopback(url);
+        let is_exposed = is_exposed(&self.token_url) || is_exposed(&self.user_url);
+        let clear_text = is_exposed.then(|| {
             format!(
                 "{section}: auth_url or api_url is http and not on this machine: the client secret, codes, tokens and \
                  responses can be read and changed in transit; use https"
@@ -247,7 +240,7 @@ impl Providers {
     /// Reads `default_provider`, `[provider_kinds]` and `[providers]`.
     pub(super) fn read(root: &mut Section<'_>) -> Read<Self> {
         let default: Read<Option<ProviderName>> = root.optional("default_provider", NAME);
-        let (kinds, kinds_read) = Kinds::read(root);
+        let (kinds, kinds_read) = read_kinds(root);
         let read =
             |name: &str, section: &mut Section<'_>| ProviderConfig::read(name, &kinds, section);
         let all = root.sections("providers", read)?;
@@ -277,33 +270,22 @@ impl Providers {
     }
 }
 
-/// All kinds: Bitbucket, and those in the file.
-struct Kinds(BTreeMap<String, ProviderKind>);
+/// All kinds by name: Bitbucket, and those in the file.
+type Kinds = BTreeMap<String, ProviderKind>;
 
-impl Kinds {
-    /// Reads `[provider_kinds]`. Returns kinds even if it is invalid, so that problems of providers are reported too.
-    fn read(root: &mut Section<'_>) -> (Self, Read<()>) {
-        let mut kinds = BTreeMap::from([("bitbucket".to_owned(), ProviderKind::bitbucket())]);
-        let Ok(own) = root.sections("provider_kinds", ProviderKind::read) else {
-            return (Self(kinds), Err(Invalid));
-        };
-        let names: Vec<_> = own.iter().map(|(name, _)| name.as_str()).collect();
-        let names_read = check_names(root, "provider_kinds", &names);
-        for (name, kind) in own {
-            // An invalid kind stays known by name, so that its providers are not reported as well.
-            kinds.insert(name, kind.unwrap_or_else(ProviderKind::bitbucket));
-        }
-        (Self(kinds), names_read)
+/// Reads `[provider_kinds]`. Returns kinds even if it is invalid, so that problems of providers are reported too.
+fn read_kinds(root: &mut Section<'_>) -> (Kinds, Read<()>) {
+    let mut kinds = Kinds::from([("bitbucket".to_owned(), ProviderKind::bitbucket())]);
+    let Ok(own) = root.sections("provider_kinds", ProviderKind::read) else {
+        return (kinds, Err(Invalid));
+    };
+    let names: Vec<_> = own.iter().map(|(name, _)| name.as_str()).collect();
+    let names_read = check_names(root, "provider_kinds", &names);
+    for (name, kind) in own {
+        // An invalid kind stays known by name, so that its providers are not reported as well.
+        kinds.insert(name, kind.unwrap_or_else(ProviderKind::bitbucket));
     }
-
-    fn find(&self, name: &str) -> Option<ProviderKind> {
-        self.0.get(name).cloned()
-    }
-
-    fn quoted_names(&self) -> String {
-        let names: Vec<_> = self.0.keys().map(String::as_str).collect();
-        quoted(&names)
-    }
+    (kinds, names_read)
 }
 
 fn check_names(root: &Section<'_>, key: &str, names: &[&str]) -> Read<()> {

@@ -15,18 +15,21 @@ mod finish;
 mod outcome;
 pub(crate) mod return_to;
 
-use std::net::IpAddr;
+use std::{net::IpAddr, time::Duration};
 
 use http::HeaderValue;
 use signpost_kit::clock::Timestamp;
 use signpost_protocol::{app::AppId, version::Version};
+use signpost_store::StoreError;
+use tokio::time::Instant;
 use url::Url;
 
 pub(crate) use self::{
     begin::{LoginRequest, begin_polling, begin_redirect},
     browser::{Page, PageOrRedirect, confirm, show_page},
     collect::{CheckedStatus, check, redeem_ticket, redeem_token},
-    finish::{BrowserOutcome, Callback, Grant, finish_login},
+    finish::{Callback, Grant, finish_login},
+    outcome::BrowserOutcome,
 };
 use crate::records::{accounts::Account, credentials::Credential};
 
@@ -56,4 +59,26 @@ pub(crate) struct BrowserRequest<'a> {
     pub(crate) client: IpAddr,
     /// The request's headers, with the browser's cookies.
     pub(crate) headers: &'a http::HeaderMap,
+}
+
+/// How long an unavailable store is retried: a restart of the store takes about a second.
+const RETRY_TIMEOUT: Duration = Duration::from_secs(2);
+/// Pause between two tries.
+const RETRY_INTERVAL: Duration = Duration::from_millis(400);
+
+/// Runs an idempotent call to the store, and retries it if it fails: by now the user has been at the provider, and
+/// would have to start over. A call that takes about as long as the retry timeout is not retried.
+async fn retry_store<T, A>(mut call: impl FnMut() -> A) -> Result<T, StoreError>
+where
+    A: Future<Output = Result<T, StoreError>>,
+{
+    let last_try = Instant::now() + RETRY_TIMEOUT;
+    loop {
+        match call().await {
+            Err(_) if Instant::now() + RETRY_INTERVAL <= last_try => {
+                tokio::time::sleep(RETRY_INTERVAL).await;
+            }
+            result => return result,
+        }
+    }
 }

@@ -40,7 +40,7 @@ pub(crate) async fn events(
     let limit = parameters.number("limit", 1..=EventPage::MAX_EVENTS)?;
     let before = parameters.optional("before")?.map(cursor).transpose()?;
     let limit = limit.unwrap_or(DEFAULT_LIMIT);
-    let page = service.events_of(&user, before, limit).await?;
+    let page = user.events(&service, before, limit).await?;
     Ok(Json(page.into()))
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use signpost_kit::clock::Timestamp;
 use signpost_protocol::app::AppId;
 
-use super::{LoginResult, outcome::retry_store};
+use super::{LoginResult, retry_store};
 use crate::{
     error::LoginError,
     limits::Waiter,

@@ -5,14 +5,13 @@ use std::sync::Arc;
 use http::HeaderValue;
 use signpost_store::StoreError;
 use tracing::{Instrument, Span, field};
-use url::Url;
 
 use super::{
-    BrowserRequest, LoginResult,
-    collect::issue_random,
+    BrowserRequest,
     find::{CallbackLogin, ensure_pending, find_callback_login},
-    outcome::{fail, retry_store, store_outcome},
-    return_to::{is_allowed, with_error, with_ticket},
+    outcome::{BrowserOutcome, Failure, store_completion, store_failure},
+    retry_store,
+    return_to::is_allowed,
 };
 use crate::{
     error::LoginError,
@@ -20,11 +19,7 @@ use crate::{
     provider::{Provider, ProviderFault},
     records::{
         accounts::{Account, Username},
-        applications::Application,
-        logins::{
-            BrowserCookie, ClaimTimeouts, Completion, FailureReason, Login, Mode, Outcome, Status,
-            Ticket,
-        },
+        logins::{BrowserCookie, ClaimTimeouts, FailureReason, Login, Mode, Status},
     },
     service::Service,
     trace::carried,
@@ -49,18 +44,6 @@ pub(crate) enum Grant {
 pub(crate) struct CallbackResponse {
     pub(crate) outcome: BrowserOutcome,
     pub(crate) remove_cookie: HeaderValue,
-}
-
-/// How a login ends in the browser.
-pub(crate) enum BrowserOutcome {
-    /// Redirect to the application, with a ticket or an error in the query.
-    ReturnTo(Url),
-    /// A redirect login without `return_to`: the response is the result.
-    Result(LoginResult),
-    /// A polling login: a page says that the window can be closed.
-    Close(Arc<Application>),
-    /// The login failed, and there is no `return_to` to redirect to.
-    Problem(LoginError),
 }
 
 /// Completes or fails the login of a callback. Callbacks from another browser or provider, and second ones, are
@@ -157,32 +140,6 @@ async fn finish_claimed(
     finished.map(|(browser, _)| browser)
 }
 
-/// Why a claimed login does not complete.
-enum Failure {
-    /// The user denied access, or the provider failed.
-    Login {
-        reason: FailureReason,
-        problem: LoginError,
-    },
-    /// The store failed.
-    Store(LoginError),
-}
-
-impl From<FailureReason> for Failure {
-    fn from(reason: FailureReason) -> Self {
-        Self::Login {
-            reason,
-            problem: reason.into(),
-        }
-    }
-}
-
-impl From<StoreError> for Failure {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error.into())
-    }
-}
-
 /// Completes a claimed login: exchanges the code for the user's account, and stores the outcome.
 async fn complete(
     service: &Service,
@@ -258,75 +215,4 @@ async fn find_or_create_account(
     // An earlier try may have created the account, and only the store's response was lost.
     let created = created || (tries > 1 && account.created_at == now);
     Ok((account, created))
-}
-
-/// Stores that the login is complete; the browser gets a ticket, the result or a page.
-async fn store_completion(
-    service: &Service,
-    CallbackLogin {
-        login, application, ..
-    }: &CallbackLogin,
-    account: Account,
-    created: bool,
-) -> Result<BrowserOutcome, LoginError> {
-    let lifetimes = &service.config.lifetimes;
-    let complete = |ticket| Outcome::Complete {
-        account: account.id,
-        created,
-        ticket,
-    };
-    Ok(match &login.mode {
-        Mode::Redirect {
-            return_to: Some(url),
-        } => {
-            let ticket = Ticket::generate();
-            let until = service.now().plus(lifetimes.ticket);
-            let outcome = complete(Some((ticket.hash(), until)));
-            store_outcome(service, login, outcome).await?;
-            BrowserOutcome::ReturnTo(with_ticket(url.clone(), &ticket))
-        }
-        Mode::Redirect { return_to: None } => {
-            let finished_at = store_outcome(service, login, complete(None)).await?;
-            let completion = Completion {
-                account,
-                created,
-                finished_at,
-                claimable_until: finished_at.plus(lifetimes.claim),
-            };
-            let issued = issue_random(service, &completion, login.application).await;
-            BrowserOutcome::Result(issued?)
-        }
-        Mode::Polling { .. } => {
-            store_outcome(service, login, complete(None)).await?;
-            BrowserOutcome::Close(Arc::clone(application))
-        }
-    })
-}
-
-/// Stores that the login failed; the browser gets the reason or a problem.
-async fn store_failure(
-    service: &Service,
-    login: &Login,
-    failure: Failure,
-) -> Result<(BrowserOutcome, LoginOutcome), LoginError> {
-    let (reason, problem) = match failure {
-        Failure::Login { reason, problem } => (reason, problem),
-        Failure::Store(error) => {
-            // The code is spent, so the login cannot continue. If the store is available again, waiting clients learn
-            // this now and not when the claim ends. The contract has no reason of its own for this case. If the login
-            // was completed and only the store's response was lost, it stays complete.
-            let _ = fail(service, login, FailureReason::ProviderFailed).await;
-            return Err(error);
-        }
-    };
-    fail(service, login, reason).await?;
-    let browser = match &login.mode {
-        Mode::Redirect {
-            return_to: Some(url),
-        } => BrowserOutcome::ReturnTo(with_error(url.clone(), reason)),
-        Mode::Redirect { return_to: None } | Mode::Polling { .. } => {
-            BrowserOutcome::Problem(problem)
-        }
-    };
-    Ok((browser, reason.into()))
 }

@@ -1,31 +1,145 @@
-//! Stores the outcome of a login, with retries.
+//! How a login ends: it is stored, with retries, and the browser gets an outcome.
 
-use std::time::Duration;
+use std::sync::Arc;
 
 use signpost_kit::clock::Timestamp;
 use signpost_store::StoreError;
-use tokio::time::Instant;
+use url::Url;
 
+use super::{
+    LoginResult,
+    collect::issue_random,
+    find::CallbackLogin,
+    retry_store,
+    return_to::{with_error, with_ticket},
+};
 use crate::{
     error::LoginError,
-    records::logins::{ClaimTimeouts, FailureReason, FinishTimes, Login, Mode, Outcome},
+    metrics::providers::LoginOutcome,
+    records::{
+        accounts::Account,
+        applications::Application,
+        logins::{
+            ClaimTimeouts, Completion, FailureReason, FinishTimes, Login, Mode, Outcome, Ticket,
+        },
+    },
     service::Service,
 };
 
-/// How long an unavailable store is retried: a restart of the store takes about a second.
-const RETRY_TIMEOUT: Duration = Duration::from_secs(2);
-/// Pause between two tries.
-const RETRY_INTERVAL: Duration = Duration::from_millis(400);
+/// How a login ends in the browser.
+pub(crate) enum BrowserOutcome {
+    /// Redirect to the application, with a ticket or an error in the query.
+    ReturnTo(Url),
+    /// A redirect login without `return_to`: the response is the result.
+    Result(LoginResult),
+    /// A polling login: a page says that the window can be closed.
+    Close(Arc<Application>),
+    /// The login failed, and there is no `return_to` to redirect to.
+    Problem(LoginError),
+}
+
+/// Why a claimed login does not complete.
+pub(super) enum Failure {
+    /// The user denied access, or the provider failed.
+    Login {
+        reason: FailureReason,
+        problem: LoginError,
+    },
+    /// The store failed.
+    Store(LoginError),
+}
+
+impl From<FailureReason> for Failure {
+    fn from(reason: FailureReason) -> Self {
+        Self::Login {
+            reason,
+            problem: reason.into(),
+        }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error.into())
+    }
+}
+
+/// Stores that the login is complete; the browser gets a ticket, the result or a page.
+pub(super) async fn store_completion(
+    service: &Service,
+    CallbackLogin {
+        login, application, ..
+    }: &CallbackLogin,
+    account: Account,
+    created: bool,
+) -> Result<BrowserOutcome, LoginError> {
+    let lifetimes = &service.config.lifetimes;
+    let complete = |ticket| Outcome::Complete {
+        account: account.id,
+        created,
+        ticket,
+    };
+    Ok(match &login.mode {
+        Mode::Redirect {
+            return_to: Some(url),
+        } => {
+            let ticket = Ticket::generate();
+            let until = service.now().plus(lifetimes.ticket);
+            let outcome = complete(Some((ticket.hash(), until)));
+            store_outcome(service, login, outcome).await?;
+            BrowserOutcome::ReturnTo(with_ticket(url.clone(), &ticket))
+        }
+        Mode::Redirect { return_to: None } => {
+            let finished_at = store_outcome(service, login, complete(None)).await?;
+            let completion = Completion {
+                account,
+                created,
+                finished_at,
+                claimable_until: finished_at.plus(lifetimes.claim),
+            };
+            let issued = issue_random(service, &completion, login.application).await;
+            BrowserOutcome::Result(issued?)
+        }
+        Mode::Polling { .. } => {
+            store_outcome(service, login, complete(None)).await?;
+            BrowserOutcome::Close(Arc::clone(application))
+        }
+    })
+}
+
+/// Stores that the login failed; the browser gets the reason or a problem.
+pub(super) async fn store_failure(
+    service: &Service,
+    login: &Login,
+    failure: Failure,
+) -> Result<(BrowserOutcome, LoginOutcome), LoginError> {
+    let (reason, problem) = match failure {
+        Failure::Login { reason, problem } => (reason, problem),
+        Failure::Store(error) => {
+            // The code is spent, so the login cannot continue. If the store is available again, waiting clients learn
+            // this now and not when the claim ends. The contract has no reason of its own for this case. If the login
+            // was completed and only the store's response was lost, it stays complete.
+            let _ = fail(service, login, FailureReason::ProviderFailed).await;
+            return Err(error);
+        }
+    };
+    fail(service, login, reason).await?;
+    let browser = match &login.mode {
+        Mode::Redirect {
+            return_to: Some(url),
+        } => BrowserOutcome::ReturnTo(with_error(url.clone(), reason)),
+        Mode::Redirect { return_to: None } | Mode::Polling { .. } => {
+            BrowserOutcome::Problem(problem)
+        }
+    };
+    Ok((browser, reason.into()))
+}
 
 /// Stores that the login failed.
 ///
 /// Anyone can begin redirect logins, so the number of failed ones that are stored is limited. Beyond the limit the
 /// login's row is deleted, and a second callback is handled like the first.
-pub(super) async fn fail(
-    service: &Service,
-    login: &Login,
-    reason: FailureReason,
-) -> Result<(), LoginError> {
+async fn fail(service: &Service, login: &Login, reason: FailureReason) -> Result<(), LoginError> {
     if matches!(login.mode, Mode::Redirect { .. })
         && !service.limits.count_failure(service.state.clock.instant())
     {
@@ -38,7 +152,7 @@ pub(super) async fn fail(
 }
 
 /// Stores the outcome of the login, and returns when it was stored.
-pub(super) async fn store_outcome(
+async fn store_outcome(
     service: &Service,
     login: &Login,
     outcome: Outcome,
@@ -68,22 +182,5 @@ pub(super) async fn store_outcome(
     } else {
         // The claim has ended, or may end before the outcome is stored. `/check` reports the login as failed then.
         Err(LoginError::LoginExpired)
-    }
-}
-
-/// Runs an idempotent call to the store, and retries it if it fails: by now the user has been at the provider, and
-/// would have to start over. A call that takes about as long as the retry timeout is not retried.
-pub(super) async fn retry_store<T, A>(mut call: impl FnMut() -> A) -> Result<T, StoreError>
-where
-    A: Future<Output = Result<T, StoreError>>,
-{
-    let last_try = Instant::now() + RETRY_TIMEOUT;
-    loop {
-        match call().await {
-            Err(_) if Instant::now() + RETRY_INTERVAL <= last_try => {
-                tokio::time::sleep(RETRY_INTERVAL).await;
-            }
-            result => return result,
-        }
     }
 }

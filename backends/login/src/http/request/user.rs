@@ -44,14 +44,6 @@ impl AuthenticatedUser {
         self.logged_in.application
     }
 
-    /// When the login ends, unless a logout ends it before.
-    #[must_use]
-    pub fn expires_at(&self) -> Timestamp {
-        self.logged_in.expires_at
-    }
-}
-
-impl Service {
     /// Returns a page of the events that the user's application has reported about the user, the newest first.
     ///
     /// `before` is [`EventPage::next`] of the page before, `limit` at most [`EventPage::MAX_EVENTS`].
@@ -59,19 +51,25 @@ impl Service {
     /// # Errors
     ///
     /// The store is unavailable.
-    pub async fn events_of(
+    pub async fn events(
         &self,
-        user: &AuthenticatedUser,
+        service: &Service,
         before: Option<EventCursor>,
         limit: u64,
     ) -> Result<EventPage, LoginError> {
         let query = EventQuery {
-            account: user.account().id,
-            application: user.application(),
+            account: self.account().id,
+            application: self.application(),
             before,
             limit,
         };
-        Ok(EventPage::read(&*self.state.events, query).await?)
+        Ok(EventPage::read(&*service.state.events, query).await?)
+    }
+
+    /// When the login ends, unless a logout ends it before.
+    #[must_use]
+    pub fn expires_at(&self) -> Timestamp {
+        self.logged_in.expires_at
     }
 }
 

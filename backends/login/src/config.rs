@@ -188,36 +188,6 @@ impl Config {
             .chain(self.secret_warnings.clone())
             .collect()
     }
-
-    /// The address to listen on.
-    #[must_use]
-    pub fn listen(&self) -> SocketAddr {
-        self.listen
-    }
-
-    /// The address of the database, and its connection settings.
-    #[must_use]
-    pub fn store(&self) -> &StoreSettings {
-        &self.store
-    }
-
-    /// Timing of a graceful shutdown.
-    #[must_use]
-    pub fn shutdown(&self) -> ShutdownSettings {
-        self.shutdown
-    }
-
-    /// Threads that serve requests.
-    #[must_use]
-    pub fn threads(&self) -> usize {
-        self.threads
-    }
-
-    /// Settings of the log.
-    #[must_use]
-    pub fn log(&self) -> &Log {
-        &self.log
-    }
 }
 
 #[cfg(test)]

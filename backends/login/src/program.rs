@@ -62,8 +62,8 @@ pub fn run(program: &Program) -> ExitCode {
 pub async fn start(config: Config) -> anyhow::Result<(Arc<Service>, Watch)> {
     // An error means that one is installed already, for example by an earlier start in the same process.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let store = Store::open(config.store()).await?;
-    let address = &config.store().address;
+    let store = Store::open(&config.store).await?;
+    let address = &config.store.address;
     tracing::info!(store = %address, "using the store");
     let stores = Stores::new(&store);
     let service = Service::new(config, stores, Arc::new(SystemClock))
@@ -96,7 +96,7 @@ fn try_run(program: &Program) -> anyhow::Result<ExitCode> {
         return send_command(file, Verb::Diff);
     }
     if arguments.get_flag("health") {
-        return print_health(file, || Ok(Config::load_settings(file)?.config.listen()));
+        return print_health(file, || Ok(Config::load_settings(file)?.config.listen));
     }
     let Loaded { config, settings } = Config::load_settings(file)?;
     if arguments.get_flag("check") {
@@ -106,17 +106,17 @@ fn try_run(program: &Program) -> anyhow::Result<ExitCode> {
         print_line(&format!("{}: OK", file.display()));
         return Ok(ExitCode::SUCCESS);
     }
-    let log = Logging::start(config.log(), reopen)?;
+    let log = Logging::start(&config.log, reopen)?;
     log_warnings(&config.warnings());
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(config.threads())
+        .worker_threads(config.threads)
         .enable_all()
         .build()
         .context("cannot create threads to serve requests")?;
     let served = runtime.block_on(async {
         // Before all else: without a handler, a SIGHUP during the start would end the process.
         let hangups = ReloadSignals::listen().context("cannot handle SIGHUP")?;
-        let listen = config.listen();
+        let listen = config.listen;
         let (service, _watch) = start(config).await?;
         let running = Running::new(program, service)?;
         let reload = ProgramReload {

@@ -46,10 +46,10 @@ fn a_provider_is_enough_and_the_defaults_are_the_contracts() {
     assert_eq!(config.timeouts.connection.head.as_secs(), 10);
     assert_eq!(config.timeouts.connection.idle.as_secs(), 120);
     assert_eq!(config.timeouts.body.as_secs(), 10);
-    assert_eq!(config.shutdown(), ShutdownSettings::default());
-    assert!(config.log().access);
+    assert_eq!(config.shutdown, ShutdownSettings::default());
+    assert!(config.log.access);
     assert_eq!(
-        config.threads(),
+        config.threads,
         std::thread::available_parallelism().unwrap().get()
     );
     let provider = config.providers.iter().next().unwrap();
@@ -284,7 +284,7 @@ fn the_store_is_an_address_or_a_reference_to_one() {
     let store = |text: &str| {
         let config = parse(&format!("{text}\n{}", good())).unwrap();
         assert!(!format!("{config:?}").contains("hunter2"));
-        config.store().clone()
+        config.store.clone()
     };
     let default = store("").address;
     assert_eq!(default.to_string(), "sqlite:data/signpost.db");
@@ -305,7 +305,7 @@ fn the_store_is_an_address_or_a_reference_to_one() {
 fn settings_of_postgres_have_defaults_and_ranges() {
     let postgres = |text: &str| {
         let config = parse(&format!("{}[postgres]\n{text}", good())).unwrap();
-        config.store().postgres.clone()
+        config.store.postgres.clone()
     };
     let of = |settings: &signpost_store::PostgresSettings| {
         let times = [settings.wait, settings.statement];

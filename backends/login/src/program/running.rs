@@ -126,7 +126,7 @@ impl Reload for ProgramReload {
     }
 
     async fn apply(&self, config: Config) -> anyhow::Result<()> {
-        let log = self.log.prepare(config.log()).await?;
+        let log = self.log.prepare(&config.log).await?;
         // The routes are those of the start, so this succeeds as the start did.
         self.running.reload(config)?;
         log.apply();

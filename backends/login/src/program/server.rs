@@ -32,7 +32,7 @@ pub(super) async fn serve(
     running: &Running,
     counts: ProcessCounts,
 ) -> anyhow::Result<()> {
-    let address = running.service().config().listen();
+    let address = running.service().config().listen;
     let listener = TcpListener::bind(address).await;
     let listener = listener.with_context(|| format!("cannot listen on {address}: is the port in use by another program, or by another instance of this one?"))?;
     let management = management::bind(&running.service())?;
@@ -75,7 +75,7 @@ async fn response(
 async fn stop(running: &Running, mut signals: StopSignals, server: JoinHandle<()>) {
     signals.next().await;
     let state = running.state();
-    let settings = running.service().config().shutdown();
+    let settings = running.service().config().shutdown;
     let ShutdownSettings { drain_delay, grace } = settings;
     tracing::info!(
         drain_delay_seconds = drain_delay.as_secs(),

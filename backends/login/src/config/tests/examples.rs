@@ -101,7 +101,7 @@ fn a_reload_does_not_remove_the_secret_of_an_address_beyond_loopback() {
     let secret = "gateway_secret = \"4283fefc63f0cd0e873a0000c6d07ef7\"";
     let open = load(&format!("listen = \"0.0.0.0:7001\"\n{secret}"));
     let next = load("listen = \"127.0.0.1:7001\"").with_restart_keys_of(&open);
-    assert_eq!(next.listen(), open.listen());
+    assert_eq!(next.listen, open.listen);
     assert!(matches!(next.gateway, Gateway::Secret(_)));
     let loopback = load(secret);
     let next = load("without_gateway = true").with_restart_keys_of(&loopback);

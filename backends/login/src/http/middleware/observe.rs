@@ -54,7 +54,7 @@ pub(super) async fn observe(
     let request = Request::from_parts(parts, body);
     let mut response = next.run(request).instrument(span.clone()).await;
     add_headers(&mut response, &info);
-    if is_logged(context.service.config.log(), is_health, response.status()) {
+    if is_logged(&context.service.config.log, is_health, response.status()) {
         log_access(&span, is_health, &response, begun_at);
     }
     response

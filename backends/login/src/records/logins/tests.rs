@@ -52,7 +52,7 @@ async fn begun(logins: &Arc<dyn LoginStore>, cookie: &LoginCookie) -> StateHash 
 }
 
 fn claim_at(now: Timestamp) -> Claim {
-    let timeouts = ClaimTimeouts::for_store(crate::testing::config("").store());
+    let timeouts = ClaimTimeouts::for_store(&crate::testing::config("").store);
     timeouts.new_claim(now, later(600), Duration::from_secs(120))
 }
 

@@ -70,7 +70,7 @@ async fn an_outcome_whose_deadline_is_after_the_claims_end_is_rejected() {
 async fn the_deadline_depends_on_what_ends_the_claim() {
     let store = TestStore::new().await;
     let logins = store.stores().logins;
-    let timeouts = ClaimTimeouts::for_store(crate::testing::config("").store());
+    let timeouts = ClaimTimeouts::for_store(&crate::testing::config("").store);
     for (claimed_at, deadline) in [(1, 31), (590, 25)] {
         let cookie = LoginCookie::generate();
         let state = begun(&logins, &cookie).await;

@@ -10,13 +10,12 @@ mod store;
 mod table;
 mod versions;
 
-use std::{future::Future, path::PathBuf, process::ExitCode};
+use std::{future::Future, process::ExitCode};
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
 use signpost_kit::{
-    command::{print_health, print_line, send_command},
-    config::ConfigError,
+    command::{ConfigFile, SharedCommand, print_line, send_command},
     log::{Logging, ReopenSignals, writer::write_final_line},
     reload::control::Verb,
 };
@@ -46,15 +45,11 @@ pub struct Arguments {
 enum Command {
     /// Serve requests until SIGTERM or SIGINT.
     Run(RunArguments),
-    /// Check the configuration file, and print all problems and warnings; exit code 0 or 1.
-    Check(CheckArguments),
-    /// Reload the running gateway's configuration, and print the changes or the errors; exit code 0 or 1.
-    Reload(ConfigFile),
+    #[command(flatten)]
+    Shared(SharedCommand),
     /// Replace the running gateway by a new process of the program's new file, without refusing a connection. Exit code 0
     /// or 1.
     Upgrade(ConfigFile),
-    /// Check whether the running gateway is ready to serve requests; exit code 0 or 1.
-    Health(ConfigFile),
     /// Manage applications (multi-application mode).
     App {
         #[command(subcommand)]
@@ -77,34 +72,12 @@ enum Command {
 }
 
 #[derive(Debug, clap::Args)]
-struct ConfigFile {
-    /// The configuration file.
-    #[arg(long, value_name = "FILE", default_value = "conf/gateway.toml")]
-    config: PathBuf,
-}
-
-#[derive(Debug, clap::Args)]
 struct RunArguments {
     #[command(flatten)]
     file: ConfigFile,
     /// Take over the listening sockets of the process that started this one.
     #[arg(long = TAKE_OVER, hide = true)]
     takes_over: bool,
-}
-
-#[derive(Debug, clap::Args)]
-struct CheckArguments {
-    #[command(flatten)]
-    file: ConfigFile,
-    /// Have the running gateway check the file, and print what a reload would change.
-    #[arg(long)]
-    diff: bool,
-}
-
-impl ConfigFile {
-    fn load(&self) -> Result<Config, ConfigError> {
-        Config::load(&self.config)
-    }
 }
 
 /// Runs the command.
@@ -118,10 +91,11 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let reopen = ReopenSignals::listen().context("cannot handle SIGUSR1")?;
     match arguments.command {
         Command::Run(arguments) => run_server(arguments, reopen),
-        Command::Check(arguments) => check(&arguments),
-        Command::Reload(file) => send_command(&file.config, Verb::Reload),
+        Command::Shared(command) => command.run(
+            |file| wait_for(warnings(&Config::load(file)?)),
+            |file| Ok(Config::load(file)?.management.listen),
+        ),
         Command::Upgrade(file) => send_command(&file.config, Verb::Upgrade),
-        Command::Health(file) => print_health(&file.config, || Ok(file.load()?.management.listen)),
         Command::App { command } => wait_for(app::run(command)),
         Command::Versions { command } => wait_for(versions::run(command)),
         Command::Store { command } => wait_for(store::run(command)),
@@ -143,20 +117,6 @@ fn run_server(arguments: RunArguments, reopen: ReopenSignals) -> anyhow::Result<
             taken.fail(error);
         }
     })?;
-    Ok(ExitCode::SUCCESS)
-}
-
-fn check(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
-    let file = &arguments.file;
-    // Asks the running gateway: only it has the environment variables that the file refers to.
-    if arguments.diff {
-        return send_command(&file.config, Verb::Diff);
-    }
-    let config = file.load()?;
-    for warning in wait_for(warnings(&config))? {
-        print_line(&format!("warning: {warning}"));
-    }
-    print_line(&format!("{}: OK", file.config.display()));
     Ok(ExitCode::SUCCESS)
 }
 

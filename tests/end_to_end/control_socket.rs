@@ -98,11 +98,7 @@ fn can_act_as_others() -> bool {
 
 fn reload(program: Program, folder: &Path) -> Output {
     let config = config(program, folder);
-    let arguments: &[&str] = match program {
-        Program::Gateway => &["reload", "--config", &config],
-        _ => &["--reload", "--config", &config],
-    };
-    program.run(folder, arguments)
+    program.run(folder, &["reload", "--config", &config])
 }
 
 fn config(program: Program, folder: &Path) -> String {

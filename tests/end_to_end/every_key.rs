@@ -228,7 +228,6 @@ client_secret = 's'
 struct Case {
     program: Program,
     example: &'static str,
-    reload: &'static str,
     arguments: &'static [&'static str],
     /// Lines after the example's keys.
     further: &'static str,
@@ -240,7 +239,6 @@ const GATEWAYS: [Case; 2] = [
     Case {
         program: Program::Gateway,
         example: "gateway.toml",
-        reload: "reload",
         arguments: &["run"],
         further: "",
         reloaded: GATEWAY_KEYS,
@@ -249,7 +247,6 @@ const GATEWAYS: [Case; 2] = [
     Case {
         program: Program::Gateway,
         example: "gateway-multi.toml",
-        reload: "reload",
         arguments: &["run"],
         further: "",
         reloaded: GATEWAY_KEYS,
@@ -267,7 +264,6 @@ fn backend(program: Program) -> Case {
     Case {
         program,
         example: "v1.toml",
-        reload: "--reload",
         arguments: &[],
         further: OTHER_PROVIDER,
         reloaded: BACKEND_KEYS,
@@ -371,7 +367,7 @@ async fn every_key_is_reloaded(case: &Case) {
         folder.write("example.toml", &case.file(keys));
         let output = case
             .program
-            .run(folder.path(), &[case.reload, "--config", &config]);
+            .run(folder.path(), &["reload", "--config", &config]);
         let text = [output.stdout, output.stderr].concat();
         let text = String::from_utf8_lossy(&text).into_owned();
         assert_eq!(output.status.code(), Some(0), "{text}");

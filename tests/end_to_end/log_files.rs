@@ -246,11 +246,7 @@ fn an_output_must_be_stdout_or_look_like_a_path() {
     let files = Stack::builder().gateway(toml).backends(toml).write_files();
     for program in [Program::Gateway, Program::V1] {
         let config = files.config(program);
-        let check = match program {
-            Program::Gateway => "check",
-            _ => "--check",
-        };
-        let output = program.run(files.path(), &[check, "--config", &config]);
+        let output = program.run(files.path(), &["check", "--config", &config]);
         let printed = output_text(&output);
         assert_eq!(output.status.code(), Some(1), "{printed}");
         for expected in [

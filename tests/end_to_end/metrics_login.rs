@@ -256,13 +256,13 @@ async fn an_unusable_address_is_an_error_that_names_the_key() {
             let output = program.run(files.path(), &arguments);
             (output.status.success(), output_text(&output))
         };
-        let (is_valid, printed) = run(&["--check"]);
+        let (is_valid, printed) = run(&["check"]);
         let expected = "management.listen: found 0.0.0.0:9; allowed: a loopback address, or insecure = true in [management]";
         assert!(!is_valid && printed.contains(expected), "{printed}");
         let text = fs::read_to_string(files.config(program)).unwrap();
         let allowed = text.replace("[management]", "[management]\ninsecure = true");
         fs::write(files.config(program), &allowed).unwrap();
-        let (is_valid, printed) = run(&["--check"]);
+        let (is_valid, printed) = run(&["check"]);
         assert!(is_valid, "{printed}");
         // An address that another program has.
         let taken = TcpListener::bind(free_address()).unwrap();

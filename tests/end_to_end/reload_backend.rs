@@ -1,4 +1,4 @@
-//! A backend reloads its configuration while it runs: by SIGHUP, by `--reload`, or by watching its files.
+//! A backend reloads its configuration while it runs: by SIGHUP, by `reload`, or by watching its files.
 
 use std::{
     fs,

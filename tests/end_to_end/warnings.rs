@@ -16,11 +16,7 @@ use end_to_end::{
 
 fn check(files: &Files, program: Program) -> Output {
     let config = files.config(program);
-    let arguments: &[&str] = match program {
-        Program::Gateway => &["check", "--config", &config],
-        _ => &["--check", "--config", &config],
-    };
-    program.run(files.path(), arguments)
+    program.run(files.path(), &["check", "--config", &config])
 }
 
 #[tokio::test]

@@ -153,7 +153,7 @@ async fn release(copy: &ProjectCopy, stack: &Stack, version: &str, number: &str)
     let running = Running::start_as(instance, start, stack.folder(), &arguments);
     until("the release to be ready", || async {
         let health = Command::new(&command[0])
-            .arg("--health")
+            .arg("health")
             .args(&arguments)
             .output();
         health.unwrap().status.success().then_some(())

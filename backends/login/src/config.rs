@@ -177,7 +177,7 @@ impl Config {
         }
     }
 
-    /// Returns warnings about insecure settings, for the log at start and for `--check`.
+    /// Returns warnings about insecure settings, for the log at start and for `check`.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let store = self.store.address.weakness().map(str::to_owned);

@@ -5,16 +5,16 @@ mod running;
 mod server;
 mod sweeper;
 
-use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
+use std::{process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::Context;
-use clap::{Arg, ArgAction, Command, value_parser};
+use clap::{Arg, Args as _, Command, FromArgMatches as _, Subcommand as _};
 use signpost_kit::{
     clock::{Clock, SystemClock},
-    command::{print_health, print_line, send_command},
+    command::{ConfigFile, SharedCommand},
     config::Loaded,
     log::{Logging, ReopenSignals, log_warnings, writer::write_final_line},
-    reload::{ReloadSignals, Reloader, control::Verb},
+    reload::{ReloadSignals, Reloader},
 };
 use signpost_store::{Store, changes::Watch};
 
@@ -86,26 +86,15 @@ fn since_epoch() -> Duration {
 fn try_run(program: &Program) -> anyhow::Result<ExitCode> {
     // Before all else: without a handler, the signal of a log rotation would end the process.
     let reopen = ReopenSignals::listen().context("cannot handle SIGUSR1")?;
-    let arguments = arguments(program).get_matches();
-    let file: &PathBuf = arguments.get_one("config").expect("it has a default");
-    if arguments.get_flag("reload") {
-        return send_command(file, Verb::Reload);
+    let matches = command(program).get_matches();
+    if matches.subcommand().is_some() {
+        return SharedCommand::from_arg_matches(&matches)?.run(
+            |file| Ok(Config::load_settings(file)?.config.warnings()),
+            |file| Ok(Config::load_settings(file)?.config.listen),
+        );
     }
-    // The running program checks the file, since its environment variables may differ from this command's.
-    if arguments.get_flag("diff") {
-        return send_command(file, Verb::Diff);
-    }
-    if arguments.get_flag("health") {
-        return print_health(file, || Ok(Config::load_settings(file)?.config.listen));
-    }
-    let Loaded { config, settings } = Config::load_settings(file)?;
-    if arguments.get_flag("check") {
-        for warning in config.warnings() {
-            print_line(&format!("warning: {warning}"));
-        }
-        print_line(&format!("{}: OK", file.display()));
-        return Ok(ExitCode::SUCCESS);
-    }
+    let ConfigFile { config: file } = ConfigFile::from_arg_matches(&matches)?;
+    let Loaded { config, settings } = Config::load_settings(&file)?;
     let log = Logging::start(&config.log, reopen)?;
     log_warnings(&config.warnings());
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -129,7 +118,7 @@ fn try_run(program: &Program) -> anyhow::Result<ExitCode> {
             dropped_lines: log.writer().dropped_lines(),
         };
         let reloads = Arc::clone(&counts.reloads);
-        let reloader = Reloader::new(reload, file.clone(), settings, hangups, reloads);
+        let reloader = Reloader::new(reload, file, settings, hangups, reloads);
         tokio::spawn(reloader.run());
         let served = server::serve(program, &running, counts).await;
         served.map(|()| running.service())
@@ -143,34 +132,17 @@ fn try_run(program: &Program) -> anyhow::Result<ExitCode> {
     served.map(|_| ExitCode::SUCCESS)
 }
 
-fn arguments(program: &Program) -> Command {
-    let config = Arg::new("config")
-        .long("config")
-        .value_name("FILE")
-        .value_parser(value_parser!(PathBuf))
-        .default_value(program.config)
-        .help("The configuration file");
-    let flag = |name: &'static str| Arg::new(name).long(name).action(ArgAction::SetTrue);
-    let check = flag("check").help(
-        "Check the configuration file, and print all problems and warnings; exit code 0 or 1",
-    );
-    let diff = flag("diff")
-        .requires("check")
-        .help("With --check: have the running program check the file, and print what a reload would change");
-    let reload = flag("reload")
-        .conflicts_with("check")
-        .help("Reload the running program's configuration, and print the changes or the errors; exit code 0 or 1");
-    let health = flag("health")
-        .conflicts_with_all(["check", "reload"])
-        .help("Check whether the running program is ready to serve requests; exit code 0 or 1");
-    Command::new(program.name)
-        .about(program.about)
+/// Without a command, the program serves requests.
+fn command(program: &Program) -> Command {
+    let with_default = |config: Arg| config.default_value(program.config);
+    let command = Command::new(program.name)
         .version(program.version)
-        .arg(config)
-        .arg(check)
-        .arg(diff)
-        .arg(reload)
-        .arg(health)
+        .args_conflicts_with_subcommands(true);
+    // The texts of `--help` in the kit would replace the program's.
+    SharedCommand::augment_subcommands(ConfigFile::augment_args(command))
+        .about(program.about)
+        .mut_arg("config", with_default)
+        .mut_subcommands(|command| command.mut_arg("config", with_default))
 }
 
 fn print_error(error: &anyhow::Error) {

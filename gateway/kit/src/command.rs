@@ -1,17 +1,77 @@
-//! Output and exit codes of the commands that all programs share.
+//! The commands that all programs have, and the output and exit codes of all commands.
 
 use std::{
     io::{self, Write as _},
     net::SocketAddr,
-    path::Path,
+    path::{Path, PathBuf},
     process::{self, ExitCode},
 };
+
+use clap::{Args, Subcommand};
 
 use crate::{
     log::writer::write_final_line,
     reload::control::{self, Verb},
     server::health,
 };
+
+/// The option that names the configuration file.
+#[derive(Debug, Args)]
+pub struct ConfigFile {
+    /// The configuration file.
+    #[arg(long, value_name = "FILE", default_value = "conf/gateway.toml")]
+    pub config: PathBuf,
+}
+
+/// The commands that every program has.
+#[derive(Debug, Subcommand)]
+pub enum SharedCommand {
+    /// Check the configuration file, and print all problems and warnings; exit code 0 or 1.
+    Check {
+        /// The configuration file.
+        #[command(flatten)]
+        file: ConfigFile,
+        /// Have the running program check the file, and print what a reload would change.
+        #[arg(long)]
+        diff: bool,
+    },
+    /// Reload the running program's configuration, and print the changes or the errors; exit code 0 or 1.
+    Reload(ConfigFile),
+    /// Check whether the running program is ready to serve requests; exit code 0 or 1.
+    Health(ConfigFile),
+}
+
+impl SharedCommand {
+    /// Runs the command. `warnings` checks the file; `listen` reads where the program serves `/readyz`, in case it does
+    /// not report that itself.
+    ///
+    /// # Errors
+    ///
+    /// The file is invalid, or the running program cannot be reached.
+    pub fn run(
+        self,
+        warnings: impl FnOnce(&Path) -> anyhow::Result<Vec<String>>,
+        listen: impl FnOnce(&Path) -> anyhow::Result<SocketAddr>,
+    ) -> anyhow::Result<ExitCode> {
+        match self {
+            // Asks the running program: only it has the environment variables that the file refers to.
+            Self::Check { file, diff: true } => send_command(&file.config, Verb::Diff),
+            Self::Check { file, diff: false } => {
+                for warning in warnings(&file.config)? {
+                    print_line(&format!("warning: {warning}"));
+                }
+                print_line(&format!("{}: OK", file.config.display()));
+                Ok(ExitCode::SUCCESS)
+            }
+            Self::Reload(file) => send_command(&file.config, Verb::Reload),
+            Self::Health(ConfigFile { config: file }) => {
+                let health = health::check_program(&file, || listen(&file))?;
+                print_line(&health.body);
+                Ok(ExitCode::from(u8::from(!health.is_ready)))
+            }
+        }
+    }
+}
 
 /// Prints a line of a command's output.
 ///
@@ -40,24 +100,4 @@ pub fn send_command(file: &Path, verb: Verb) -> anyhow::Result<ExitCode> {
         write_final_line(reply.text);
         Ok(ExitCode::FAILURE)
     }
-}
-
-/// Prints the `/readyz` response of the program running with `file`; status 200 is success.
-///
-/// `from_file` returns the address if the program itself does not report one.
-///
-/// # Errors
-///
-/// As [`health::check_program`].
-pub fn print_health(
-    file: &Path,
-    from_file: impl FnOnce() -> anyhow::Result<SocketAddr>,
-) -> anyhow::Result<ExitCode> {
-    let health = health::check_program(file, from_file)?;
-    print_line(&health.body);
-    Ok(if health.is_ready {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
 }

@@ -91,11 +91,10 @@ impl Installation {
     async fn await_health(&mut self) {
         for (instance, _) in &self.programs {
             let config = self.config(*instance);
-            let arguments: Vec<&str> = match instance.program {
-                Program::Gateway => vec!["health", "--config", &config],
-                Program::Provider => continue,
-                _ => vec!["--health", "--config", &config],
-            };
+            if instance.program == Program::Provider {
+                continue;
+            }
+            let arguments = ["health", "--config", &config];
             until(&format!("{instance} to be healthy"), || async {
                 let checked = instance.program.run(self.folder.path(), &arguments);
                 checked.status.success().then_some(())

@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf, process::Output};
 use toml::Table;
 
 use super::{Stack, files::merge};
-use crate::program::{Instance, Program};
+use crate::program::Instance;
 
 impl Stack {
     /// A program's configuration file.
@@ -45,12 +45,8 @@ impl Stack {
     #[must_use]
     pub fn reload(&self, instance: impl Into<Instance>) -> Output {
         let instance = instance.into();
-        let verb = match instance.program {
-            Program::Gateway => "reload",
-            _ => "--reload",
-        };
         let config = self.files.config(instance);
-        let arguments = [verb, "--config", &config];
+        let arguments = ["reload", "--config", &config];
         instance.program.run(self.folder(), &arguments)
     }
 
@@ -58,12 +54,8 @@ impl Stack {
     #[must_use]
     pub fn check(&self, instance: impl Into<Instance>, further: &[&str]) -> Output {
         let instance = instance.into();
-        let verb = match instance.program {
-            Program::Gateway => "check",
-            _ => "--check",
-        };
         let config = self.files.config(instance);
-        let mut arguments = vec![verb, "--config", &config];
+        let mut arguments = vec!["check", "--config", &config];
         arguments.extend(further);
         instance.program.run(self.folder(), &arguments)
     }

@@ -1,4 +1,4 @@
-//! Health check of a running program, for `signpost health` and `login-v1 --health`: a container needs no HTTP client.
+//! Health check of a running program, for `signpost health` and `login-v1 health`: a container needs no HTTP client.
 
 use std::{
     io::{Read, Write},

@@ -145,7 +145,7 @@ async fn processes_that_start_at_once_migrate_once() {
         let query = format!("SELECT count({what}) FROM refinery_schema_history");
         stack.store().query(&query).number()
     };
-    assert!(history("*") > 1);
+    assert!(history("*") >= 1);
     assert_eq!(history("*"), history("DISTINCT version"));
 }
 

@@ -18,7 +18,6 @@ pub(crate) mod inspect;
 pub(crate) mod open;
 pub(crate) mod postgres;
 mod record;
-mod reseal;
 pub(crate) mod seal;
 pub(crate) mod sqlite;
 pub(crate) mod store;

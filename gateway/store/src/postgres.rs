@@ -16,6 +16,7 @@ use std::{
 use deadpool_postgres::{
     Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime,
 };
+use refinery::Runner;
 use tokio_postgres::{Client, Config};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
@@ -54,6 +55,14 @@ impl PostgresDatabase {
         address: &PostgresAddress,
         settings: &PostgresSettings,
     ) -> Result<Self, OpenError> {
+        Self::open_with(address, settings, &migrate::runner()).await
+    }
+
+    async fn open_with(
+        address: &PostgresAddress,
+        settings: &PostgresSettings,
+        migrations: &Runner,
+    ) -> Result<Self, OpenError> {
         let tls = connect::tls(address, settings)?;
         let config = connect::config(address, settings);
         let server = address.to_string();
@@ -63,7 +72,7 @@ impl PostgresDatabase {
         };
         let connected = connect::connect(&config, &tls, settings).await;
         let (mut client, _) = connected.map_err(refused)?;
-        migrate::migrate(&mut client, &server).await?;
+        migrate::migrate(&mut client, &server, migrations).await?;
         let can_notify = tokio::time::timeout(settings.statement, changes::can_notify(&client));
         let can_notify = can_notify.await.unwrap_or(Err(StoreError::TimedOut));
         let can_notify = can_notify.map_err(refused)?;

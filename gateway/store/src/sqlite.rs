@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use refinery::Runner;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 pub(crate) use self::pool::Pooled;
@@ -23,6 +24,10 @@ mod pool;
 
 mod embedded {
     refinery::embed_migrations!("migrations/sqlite");
+}
+
+fn runner() -> Runner {
+    embedded::migrations::runner().set_grouped(true)
 }
 
 /// An open, migrated SQLite file. Clones are cheap and share it.
@@ -50,10 +55,10 @@ impl SqliteDatabase {
     ///
     /// The folder cannot be created, the file cannot be opened or is not a database, or a migration fails.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
-        Self::open_with_timeout(path, Self::CALL_TIMEOUT)
+        Self::open_with(path, Self::CALL_TIMEOUT, &runner())
     }
 
-    fn open_with_timeout(path: &Path, timeout: Duration) -> Result<Self, OpenError> {
+    fn open_with(path: &Path, timeout: Duration, migrations: &Runner) -> Result<Self, OpenError> {
         let path = path.to_owned();
         if let Some(folder) = path
             .parent()
@@ -78,8 +83,7 @@ impl SqliteDatabase {
             path: path.clone(),
             cause,
         })?;
-        embedded::migrations::runner()
-            .set_grouped(true)
+        migrations
             .run(&mut pooled.connection)
             .map_err(|cause| OpenError::Migration {
                 database: path.display().to_string(),

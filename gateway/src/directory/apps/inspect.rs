@@ -11,8 +11,8 @@ use signpost_store::{PostgresDatabase, Store, StoreAddress, StoreError, StoreSet
 use tokio_postgres::error::SqlState;
 
 use super::{
-    administration::MAX_NAMED_DEFAULTS, open::WRONG_MASTER_KEY, postgres::PostgresAppStore,
-    reseal::format_of, seal::Sealer, sqlite::SqliteAppStore, store::UnusableDefault,
+    administration::MAX_NAMED_DEFAULTS, postgres::PostgresAppStore, seal::Sealer,
+    sqlite::SqliteAppStore, store::UnusableDefault,
 };
 use crate::config::{Config, MultiApplications};
 
@@ -70,7 +70,7 @@ pub(crate) async fn inspect(
     } = contents.unwrap_or_default();
     let sealer = Sealer::existing(&multi.master_key, newest.is_some())?;
     if let (Some(sealer), Some((ident, key))) = (sealer, newest) {
-        format_of(&sealer, ident, &key).context(WRONG_MASTER_KEY)?;
+        sealer.check(ident, &key)?;
     }
     if is_missing {
         return Ok(InspectionOutcome::Missing);

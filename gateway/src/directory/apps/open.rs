@@ -13,7 +13,6 @@ use super::{
     directory::{AppDirectory, CachedApps},
     inspect::unusable_defaults,
     postgres::{BULK_STATEMENT_TIMEOUT, PostgresAppStore},
-    reseal::{Format, format_of},
     seal::Sealer,
     sqlite::SqliteAppStore,
     store::AppStore,
@@ -145,25 +144,11 @@ pub async fn open_store(
         Store::Sqlite(sqlite) => {
             let newest =
                 sqlite.call_blocking(|connection| SqliteAppStore::newest_sealed_key(connection))?;
-            let (sealer, format) = sealer(multi, newest)?;
-            let store = SqliteAppStore::new(sqlite, sealer);
-            if format == Format::Unbound {
-                log_resealed(store.reseal().await?);
-            }
-            Arc::new(store)
+            Arc::new(SqliteAppStore::new(sqlite, sealer(multi, newest)?))
         }
         Store::Postgres(postgres) => {
             let newest = PostgresAppStore::newest_sealed_key(&postgres).await?;
-            let (sealer, format) = sealer(multi, newest)?;
-            let store = PostgresAppStore::new(postgres, sealer);
-            if format == Format::Unbound {
-                let mut bulk = config.store.clone();
-                raise_statement_timeout(&mut bulk);
-                if let Store::Postgres(bulk) = Store::open(&bulk).await? {
-                    log_resealed(store.through(bulk).reseal().await?);
-                }
-            }
-            Arc::new(store)
+            Arc::new(PostgresAppStore::new(postgres, sealer(multi, newest)?))
         }
     };
     Ok((database, store))
@@ -179,33 +164,14 @@ pub(crate) fn raise_statement_timeout(store: &mut StoreSettings) {
     *statement = (*statement).max(BULK_STATEMENT_TIMEOUT);
 }
 
-/// The sealer, and the format of the newest key: that of all keys, unless they were not written by Signpost.
+/// The sealer, which opens the newest key, if there is one.
 fn sealer(
     multi: &MultiApplications,
     newest: Option<(AppIdent, Vec<u8>)>,
-) -> anyhow::Result<(Sealer, Format)> {
+) -> anyhow::Result<Sealer> {
     let sealer = Sealer::from_config(&multi.master_key, newest.is_some())?;
-    let format = match newest {
-        Some((ident, key)) => format_of(&sealer, ident, &key).context(WRONG_MASTER_KEY)?,
-        None => Format::Bound,
-    };
-    Ok((sealer, format))
-}
-
-/// The error if the master key does not open the stored keys.
-pub(super) const WRONG_MASTER_KEY: &str =
-    "wrong master key: restore the one that this store's applications were encrypted with";
-
-fn log_resealed(records: Option<usize>) {
-    match records {
-        Some(records) => tracing::info!(
-            records,
-            "re-encrypted the keys of applications, bound to their slots: older releases can no longer \
-             open them"
-        ),
-        None => tracing::error!(
-            "the newest application's key has the format of older releases, which this store no longer uses: an old key was \
-             put back, an older release writes to the store, or a record is damaged and must be deleted; such applications are refused"
-        ),
+    if let Some((ident, key)) = newest {
+        sealer.check(ident, &key)?;
     }
+    Ok(sealer)
 }

@@ -20,11 +20,9 @@ use tokio_postgres::{Row, error::SqlState};
 use super::{
     App, AppState,
     record::{
-        APP_COLUMNS, AppCodec, AppRowUpdate, KEY_COLUMNS, NewAppRow, SUMMARY_COLUMNS, app_from_row,
-        newest_key_from_row, rotation_state_from_row, stored_keys_from_row, summary_from_row,
-        unknown_default_from_row,
+        APP_COLUMNS, AppCodec, AppRowUpdate, NewAppRow, SUMMARY_COLUMNS, app_from_row,
+        newest_key_from_row, rotation_state_from_row, summary_from_row, unknown_default_from_row,
     },
-    reseal::{Resealed, reseal},
     seal::{Sealer, Slot},
     store::{
         AppStore, AppStoreError, AppSummary, AppUpdate, ImportOutcome, NewApp, Rotation,
@@ -84,46 +82,6 @@ impl PostgresAppStore {
     async fn row(&self, sql: &str, ident: AppIdent) -> Result<Option<Row>, StoreError> {
         let session = self.database.session().await?;
         session.query_opt(sql, &[&ident.as_str()]).await
-    }
-
-    /// The same store with another connection pool.
-    pub(super) fn through(&self, database: PostgresDatabase) -> Self {
-        Self {
-            database,
-            ..self.clone()
-        }
-    }
-
-    /// Seals all keys again that an older release sealed, in one statement. Returns their number, or `None` if this was
-    /// done before.
-    ///
-    /// # Errors
-    ///
-    /// The database fails, or the system has no random bytes.
-    pub(super) async fn reseal(&self) -> Result<Option<usize>, AppStoreError> {
-        let session = self.database.session().await?;
-        let query = format!("SELECT {KEY_COLUMNS} FROM applications");
-        let all: Result<Vec<_>, StoreError> = session
-            .query(&query, &[])
-            .await?
-            .iter()
-            .map(stored_keys_from_row)
-            .collect();
-        let Some(resealed) = reseal(self.codec.sealer(), all?)? else {
-            return Ok(None);
-        };
-        let column = |of: fn(&Resealed) -> &Vec<u8>| resealed.iter().map(of).collect::<Vec<_>>();
-        let ids: Vec<i64> = resealed.iter().map(|keys| keys.id).collect();
-        let (old, current) = (column(|keys| &keys.old), column(|keys| &keys.current));
-        let previous: Vec<_> = resealed.iter().map(|keys| &keys.previous).collect();
-        // If another gateway does the same concurrently, its keys stay.
-        let update = "UPDATE applications SET key_sealed = fresh.key, previous_sealed = fresh.previous \
-                      FROM unnest($1::bigint[], $2::bytea[], $3::bytea[], $4::bytea[]) \
-                      AS fresh (id, old, key, previous) \
-                      WHERE applications.id = fresh.id AND applications.key_sealed = fresh.old";
-        let values: Parameters<'_> = &[&ids, &old, &current, &previous];
-        session.execute(update, values).await?;
-        Ok(Some(resealed.len()))
     }
 
     /// At most `limit` applications whose default version is not in `known`, oldest first.

@@ -9,7 +9,6 @@ use signpost_store::StoredRow;
 
 use super::{
     App, AppState, PreviousKey,
-    reseal::StoredKeys,
     seal::{SealError, Sealer, Slot},
     store::{AppStoreError, AppSummary, AppUpdate, Edit, NewApp, UnusableDefault},
 };
@@ -23,9 +22,6 @@ pub(super) const APP_COLUMNS: &str = "id, state, key_sealed, previous_sealed, pr
 /// The columns of [`summary_from_row`].
 pub(super) const SUMMARY_COLUMNS: &str = "ident, name, state, created_at, sign_profile, return_to_origins, default_version, \
                                   previous_until, rate_per_second, rate_burst";
-
-/// The columns of [`stored_keys_from_row`].
-pub(super) const KEY_COLUMNS: &str = "id, ident, key_sealed, previous_sealed, previous_until";
 
 /// The one character that Postgres' texts cannot hold.
 const NUL: char = '\0';
@@ -105,11 +101,6 @@ impl AppCodec {
     ) -> Result<Vec<u8>, SealError> {
         let key = self.sealer.open(key_sealed, ident, Slot::Current)?;
         self.seal(&key, ident, previous_slot(until))
-    }
-
-    /// The sealer of the rows' keys.
-    pub(super) const fn sealer(&self) -> &Sealer {
-        &self.sealer
     }
 
     pub(super) fn open(&self, ident: AppIdent, record: AppRow) -> Result<App, AppStoreError> {
@@ -227,17 +218,6 @@ pub(super) fn summary_from_row<R: StoredRow>(row: &R) -> Result<AppSummary, R::E
         rate_limit: rate_from_row(row)?
             .and_then(|(per_second, burst)| OwnRate::from_numbers(per_second, burst)),
         previous_key_until: row.optional_time("previous_until")?,
-    })
-}
-
-/// Reads [`KEY_COLUMNS`].
-pub(super) fn stored_keys_from_row<R: StoredRow>(row: &R) -> Result<StoredKeys, R::Error> {
-    Ok(StoredKeys {
-        id: row.number("id")?,
-        ident: row.text("ident")?.to_owned(),
-        current: row.bytes("key_sealed")?.to_owned(),
-        previous: row.optional_bytes("previous_sealed")?.map(<[u8]>::to_owned),
-        previous_until: row.optional_number("previous_until")?,
     })
 }
 

@@ -25,8 +25,7 @@ use crate::config::MasterKey;
 
 const MASTER_KEY_BYTES: usize = 32;
 
-/// Prefix of a sealed key's authenticated data. Older releases authenticated only the ident, which has no colon, so the
-/// formats cannot be confused.
+/// Prefix of a sealed key's authenticated data.
 const FORMAT: &[u8] = b"signpost:application-key:2:";
 
 /// Seals and opens application keys.
@@ -168,10 +167,14 @@ impl Sealer {
         self.open_with(sealed, &slot.authenticated(ident))
     }
 
-    /// Opens a key in the format of older releases, which did not bind keys to slots. Only for
-    /// [`reseal`](super::reseal).
-    pub(super) fn open_unbound(&self, sealed: &[u8], ident: AppIdent) -> Result<AppKey, SealError> {
-        self.open_with(sealed, ident.as_str().as_bytes())
+    /// Checks the master key with the current key of an application.
+    ///
+    /// # Errors
+    ///
+    /// Another master key sealed it.
+    pub(super) fn check(&self, ident: AppIdent, current: &[u8]) -> Result<(), MasterKeyError> {
+        let opened = self.open(current, ident, Slot::Current);
+        opened.map(drop).map_err(MasterKeyError::Wrong)
     }
 
     fn seal_with(&self, key: &AppKey, authenticated: &[u8]) -> Result<Vec<u8>, SealError> {
@@ -202,13 +205,6 @@ impl Sealer {
             .ok()
             .and_then(|key| key.parse().ok())
             .ok_or(SealError::NotOpened)
-    }
-
-    /// Seals in the format of older releases.
-    #[cfg(test)]
-    pub(super) fn seal_unbound(&self, key: &AppKey, ident: AppIdent) -> Vec<u8> {
-        self.seal_with(key, ident.as_str().as_bytes())
-            .expect("the system has random bytes")
     }
 }
 
@@ -252,6 +248,9 @@ fn create_unless_exists(path: &Path) -> io::Result<()> {
 /// Why the master key cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum MasterKeyError {
+    /// It does not open the stored keys.
+    #[error("wrong master key: restore the one that this store's applications were encrypted with")]
+    Wrong(#[source] SealError),
     /// The given text is not a key.
     #[error("the master key is not {} hex digits", MASTER_KEY_BYTES * 2)]
     Invalid,
@@ -421,18 +420,6 @@ mod tests {
                     "{sealed_for:?} {slot:?}"
                 );
             }
-            assert!(sealer.open_unbound(&sealed, ident('a')).is_err());
-        }
-    }
-
-    #[test]
-    fn a_key_without_a_slot_opens_in_none() {
-        let sealer = Sealer::from_hex(&"ab".repeat(32)).unwrap();
-        let key = new_app_key().unwrap();
-        let sealed = sealer.seal_unbound(&key, ident('a'));
-        assert!(sealer.open_unbound(&sealed, ident('a')).unwrap() == key);
-        for slot in [CURRENT, previous(0)] {
-            assert!(sealer.open(&sealed, ident('a'), slot).is_err());
         }
     }
 

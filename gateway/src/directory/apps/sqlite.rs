@@ -12,11 +12,9 @@ use super::{
     App, AppState,
     directory::ALL_APPLICATIONS,
     record::{
-        APP_COLUMNS, AppCodec, AppRowUpdate, KEY_COLUMNS, NewAppRow, SUMMARY_COLUMNS, app_from_row,
-        newest_key_from_row, rotation_state_from_row, stored_keys_from_row, summary_from_row,
-        unknown_default_from_row,
+        APP_COLUMNS, AppCodec, AppRowUpdate, NewAppRow, SUMMARY_COLUMNS, app_from_row,
+        newest_key_from_row, rotation_state_from_row, summary_from_row, unknown_default_from_row,
     },
-    reseal::{StoredKeys, reseal},
     seal::{Sealer, Slot},
     store::{
         AppStore, AppStoreError, AppSummary, AppUpdate, ImportOutcome, NewApp, Rotation,
@@ -69,32 +67,6 @@ impl SqliteAppStore {
             )?
             .query_map(params![known, limit], |row| unknown_default_from_row(row))?
             .collect()
-    }
-
-    /// Seals all keys again that an older release sealed, in one transaction. Returns their number, or `None` if this
-    /// was done before.
-    ///
-    /// # Errors
-    ///
-    /// The database fails, or the system has no random bytes.
-    pub(super) async fn reseal(&self) -> Result<Option<usize>, AppStoreError> {
-        let codec = Arc::clone(&self.codec);
-        let resealed = self.database.write(move |transaction| {
-            let all = stored_keys(transaction)?;
-            let resealed = match reseal(codec.sealer(), all) {
-                Ok(Some(resealed)) => resealed,
-                Ok(None) => return Ok(Ok(None)),
-                Err(error) => return Ok(Err(error)),
-            };
-            let mut update = transaction.prepare(
-                "UPDATE applications SET key_sealed = ?2, previous_sealed = ?3 WHERE id = ?1",
-            )?;
-            for keys in &resealed {
-                update.execute(params![keys.id, keys.current, keys.previous])?;
-            }
-            Ok(Ok(Some(resealed.len())))
-        });
-        Ok(resealed.await??)
     }
 
     /// Writes in one transaction, and notifies every process if a row changed. Returns whether one did.
@@ -325,13 +297,4 @@ fn taken(
         }
     }
     Ok(taken)
-}
-
-fn stored_keys(connection: &Connection) -> rusqlite::Result<Vec<StoredKeys>> {
-    connection
-        .prepare(&format!(
-            "SELECT {KEY_COLUMNS} FROM applications ORDER BY id"
-        ))?
-        .query_map([], |row| stored_keys_from_row(row))?
-        .collect()
 }

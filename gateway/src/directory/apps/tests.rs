@@ -530,60 +530,6 @@ async fn a_rotated_key_cannot_be_put_back_nor_its_overlap_extended() {
     }
 }
 
-async fn reseal(store: &Store) -> Option<usize> {
-    match store.clone() {
-        Store::Sqlite(database) => SqliteAppStore::new(database, sealer()).reseal().await,
-        Store::Postgres(database) => PostgresAppStore::new(database, sealer()).reseal().await,
-    }
-    .unwrap()
-}
-
-/// Writes a key to a column in the format of older releases.
-async fn put_unbound(
-    store: &Store,
-    column: &str,
-    app: &NewApp,
-    key: &signpost_protocol::sign::AppKey,
-) {
-    let digits = hex::encode(sealer().seal_unbound(key, app.ident));
-    let bytes = match store {
-        Store::Sqlite(_) => format!("x'{digits}'"),
-        Store::Postgres(_) => format!("'\\x{digits}'::bytea"),
-    };
-    let ident = app.ident;
-    let statement = format!("UPDATE applications SET {column} = {bytes} WHERE ident = '{ident}'");
-    tamper(store, &statement).await;
-}
-
-#[tokio::test]
-async fn keys_of_older_releases_are_sealed_again_exactly_once() {
-    let test_store = TestStore::chosen();
-    let store = test_store.open().await;
-    let apps = apps_of(&store);
-    let (one, two) = (create(&apps, "one").await, create(&apps, "two").await);
-    let newer = rotation(one.ident, 1000, HOUR);
-    apps.rotate(newer.clone()).await.unwrap();
-    put_unbound(&store, "key_sealed", &one, &newer.key).await;
-    put_unbound(&store, "previous_sealed", &one, &one.key).await;
-    put_unbound(&store, "key_sealed", &two, &two.key).await;
-    // Requests never accept the old format.
-    assert!(apps.find(one.ident).await.is_err() && apps.find(two.ident).await.is_err());
-
-    assert_eq!(reseal(&store).await, Some(2));
-    let found = apps.find(one.ident).await.unwrap().unwrap();
-    assert!(found.key == newer.key);
-    let previous = found.previous_key.unwrap();
-    assert!(previous.key == one.key && previous.until.as_millis() == 3_601_000);
-    assert!(apps.find(two.ident).await.unwrap().unwrap().key == two.key);
-
-    // An old key is put back in the old format, after everything was sealed again.
-    put_unbound(&store, "key_sealed", &one, &one.key).await;
-    put_unbound(&store, "previous_sealed", &one, &one.key).await;
-    assert_eq!(reseal(&store).await, None);
-    assert!(apps.find(one.ident).await.is_err());
-    assert!(apps.find(two.ident).await.unwrap().unwrap().key == two.key);
-}
-
 #[tokio::test]
 async fn keys_whose_overlap_ended_long_ago_are_deleted() {
     let test_store = TestStore::chosen();

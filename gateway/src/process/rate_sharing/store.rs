@@ -47,11 +47,11 @@ pub(super) async fn add_debts(
             let hashes: Vec<_> = added.iter().map(|one| &one.hash[..]).collect();
             let costs: Vec<_> = added.iter().map(|one| micros(one.cost)).collect();
             let sql = format!(
-                "INSERT INTO rate_limits (key, paid_at) \
+                "INSERT INTO rate_limits (key, full_at) \
                  SELECT key, {NOW} + cost FROM unnest($1::bytea[], $2::bigint[]) AS used (key, cost) ORDER BY key \
                  ON CONFLICT (key) DO UPDATE \
-                 SET paid_at = greatest(rate_limits.paid_at, {NOW}) + excluded.paid_at - {NOW} \
-                 RETURNING key, paid_at - {NOW} AS debt"
+                 SET full_at = greatest(rate_limits.full_at, {NOW}) + excluded.full_at - {NOW} \
+                 RETURNING key, full_at - {NOW} AS debt"
             );
             let session = database.session().await?;
             let rows = session.query(&sql, &[&hashes, &costs]).await?;
@@ -73,7 +73,7 @@ pub(super) async fn delete_paid(store: &Store) -> Result<(), StoreError> {
                 transaction
                     .prepare_cached(
                         "DELETE FROM rate_limits WHERE key IN \
-                         (SELECT key FROM rate_limits WHERE paid_at < ?1 ORDER BY paid_at LIMIT ?2)",
+                         (SELECT key FROM rate_limits WHERE full_at < ?1 ORDER BY full_at LIMIT ?2)",
                     )?
                     .execute(params![now, MAX_DELETED])
             });
@@ -83,8 +83,8 @@ pub(super) async fn delete_paid(store: &Store) -> Result<(), StoreError> {
             // The limit is a literal, so that the plan can use the index. A row that another gateway writes now is
             // skipped: waiting for it could become a deadlock.
             let sql = format!(
-                "DELETE FROM rate_limits WHERE key IN (SELECT key FROM rate_limits WHERE paid_at < {NOW} \
-                 ORDER BY paid_at LIMIT {MAX_DELETED} FOR UPDATE SKIP LOCKED)"
+                "DELETE FROM rate_limits WHERE key IN (SELECT key FROM rate_limits WHERE full_at < {NOW} \
+                 ORDER BY full_at LIMIT {MAX_DELETED} FOR UPDATE SKIP LOCKED)"
             );
             let session = database.session().await?;
             session.execute(&sql, &[]).await.map(drop)
@@ -95,8 +95,8 @@ pub(super) async fn delete_paid(store: &Store) -> Result<(), StoreError> {
 fn add_in_sqlite(connection: &Connection, added: &[Added]) -> rusqlite::Result<StoredDebts> {
     let now = sqlite_now(connection)?;
     let mut add = connection.prepare_cached(
-        "INSERT INTO rate_limits (key, paid_at) VALUES (?1, ?2 + ?3) \
-         ON CONFLICT (key) DO UPDATE SET paid_at = max(paid_at, ?2) + ?3 RETURNING key, paid_at - ?2 AS debt",
+        "INSERT INTO rate_limits (key, full_at) VALUES (?1, ?2 + ?3) \
+         ON CONFLICT (key) DO UPDATE SET full_at = max(full_at, ?2) + ?3 RETURNING key, full_at - ?2 AS debt",
     )?;
     let mut debts = StoredDebts::new();
     for Added { hash, cost } in added {

@@ -15,14 +15,14 @@ const SOME: &str = "
         (7, 'second', 'b', 'disabled', 1, x'', NULL, NULL, NULL, '[\"https://a.example\"]', NULL, NULL, NULL);
     INSERT INTO accounts VALUES (5, 'hub', 'oauth', 'grüße', 1), (9, 'hub', 'oauth', 'ada', 2);
     INSERT INTO login_keys VALUES ('redirect_cookie', randomblob(32), 1), ('another', randomblob(32), 2);
-    INSERT INTO logins (state_hash, version, application_id, mode, provider, user_code, client_address, cookie_hash,
-        cookie_stage, status, account_id, account_created, finished_at, claimable_until, ticket_hash, ticket_until,
+    INSERT INTO logins (state_hash, version, application_id, mode, provider, user_code, cookie_hash,
+        status, account_id, account_created, finished_at, claimable_until, ticket_hash, ticket_until,
         ticket_used_at, created_at, expires_at)
-        VALUES (zeroblob(32), 'v1', 3, 'polling', 'hub', 'ABCD', '::1', randomblob(32), 'shown', 'complete', 9, 1,
+        VALUES (zeroblob(32), 'v1', 3, 'polling', 'hub', 'ABCD', randomblob(32), 'complete', 9, 1,
             1, 2, randomblob(32), 3, 4, 5, 6);
-    INSERT INTO logins (state_hash, version, application_id, mode, provider, return_to, client_address, status, reason,
+    INSERT INTO logins (state_hash, version, application_id, mode, provider, return_to, status, reason,
         created_at, expires_at)
-        VALUES (randomblob(32), 'v2', 0, 'redirect', 'hub', 'https://a.example/', '::1', 'failed', 'denied', 7, 8);
+        VALUES (randomblob(32), 'v2', 0, 'redirect', 'hub', 'https://a.example/', 'failed', 'denied', 7, 8);
     INSERT INTO credentials VALUES (randomblob(32), 5, 3, 1, 2, NULL), (randomblob(32), 9, 7, 1, 2, 3);
     INSERT INTO events VALUES (4, 9, 3, 'seen', '{\"a\":1}', 10), (5, 9, 3, 'seen', NULL, 11);
     INSERT INTO usage_start VALUES (1, 1700000000000);

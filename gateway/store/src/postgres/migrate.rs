@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use refinery::Runner;
 use tokio_postgres::Client;
 
 use super::changes::is_unavailable;
@@ -17,8 +18,16 @@ mod embedded {
     refinery::embed_migrations!("migrations/postgres");
 }
 
+pub(super) fn runner() -> Runner {
+    embedded::migrations::runner().set_grouped(true)
+}
+
 /// Applies the missing migrations. Neither a migration nor the wait for another process has a timeout.
-pub(super) async fn migrate(client: &mut Client, server: &str) -> Result<(), OpenError> {
+pub(super) async fn migrate(
+    client: &mut Client,
+    server: &str,
+    migrations: &Runner,
+) -> Result<(), OpenError> {
     let refused = |cause: tokio_postgres::Error| OpenError::Server {
         server: server.to_owned(),
         cause: cause.into(),
@@ -33,7 +42,7 @@ pub(super) async fn migrate(client: &mut Client, server: &str) -> Result<(), Ope
         Err(error) => return Err(refused(error)),
     };
     let attempts = if is_locked { 1 } else { ATTEMPTS };
-    let migrated = try_migrate(client, attempts).await;
+    let migrated = try_migrate(client, migrations, attempts).await;
     if is_locked {
         let unlocked = client
             .execute("SELECT pg_advisory_unlock($1)", &[&LOCK])
@@ -58,13 +67,16 @@ async fn lock(client: &Client) -> Result<(), tokio_postgres::Error> {
         .map(drop)
 }
 
-async fn try_migrate(client: &mut Client, attempts: u32) -> Result<(), refinery::Error> {
-    let runner = || embedded::migrations::runner().set_grouped(true);
+async fn try_migrate(
+    client: &mut Client,
+    migrations: &Runner,
+    attempts: u32,
+) -> Result<(), refinery::Error> {
     for _ in 1..attempts {
-        if runner().run_async(client).await.is_ok() {
+        if migrations.run_async(client).await.is_ok() {
             return Ok(());
         }
         tokio::time::sleep(RETRY_INTERVAL).await;
     }
-    runner().run_async(client).await.map(drop)
+    migrations.run_async(client).await.map(drop)
 }

@@ -1,6 +1,7 @@
 //! Opening, migrating and calling, on real files.
 
 use super::*;
+use crate::testing::with_second_version;
 
 mod cancelled;
 mod deadline;
@@ -46,6 +47,27 @@ async fn a_new_file_can_be_opened_many_times_at_once() {
         };
         assert_eq!(database.call(count).await.unwrap(), 0);
     }
+}
+
+#[test]
+fn a_later_release_migrates_what_is_stored_and_this_one_does_not_open_it_then() {
+    let folder = Folder::new("second-version");
+    let file = folder.file();
+    let first = SqliteDatabase::open(&file).unwrap();
+    let insert = "INSERT INTO applications (ident, name, state, created_at, key_sealed, return_to_origins) \
+                  VALUES ('one', 'One', 'active', 0, x'00', '[]')";
+    first.call_blocking(|all| all.execute(insert, [])).unwrap();
+    let later = with_second_version(&runner());
+    for _ in 0..2 {
+        let second =
+            SqliteDatabase::open_with(&file, SqliteDatabase::CALL_TIMEOUT, &later).unwrap();
+        let query = "SELECT count(*) FROM applications WHERE name = 'One' AND motto IS NULL";
+        let count =
+            second.call_blocking(|all| all.query_row(query, [], |row| row.get::<_, i64>(0)));
+        assert_eq!(count.unwrap(), 1);
+    }
+    let error = SqliteDatabase::open(&file).unwrap_err();
+    assert!(matches!(error, OpenError::Migration { .. }), "{error}");
 }
 
 #[tokio::test]

@@ -22,9 +22,7 @@ pub(super) fn application_from_row<R: StoredRow>(
     })
 }
 
-/// Skips origins that only an older release accepted, for example `https://*`: no address ever matched them.
 fn parse_origins(json: &str) -> Option<Vec<Origin>> {
     let origins: Vec<String> = serde_json::from_str(json).ok()?;
-    let parsed = origins.iter().filter_map(|origin| origin.parse().ok());
-    Some(parsed.collect())
+    origins.iter().map(|origin| origin.parse().ok()).collect()
 }

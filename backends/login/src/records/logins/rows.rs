@@ -9,12 +9,10 @@ use super::{
 };
 use crate::records::accounts::account_from_row;
 
-/// The columns for [`login_from_row`], of `logins` joined with `accounts`. Claims of an older release have no end of
-/// their own: they end with the login.
+/// The columns for [`login_from_row`], of `logins` joined with `accounts`.
 pub(super) const COLUMNS: &str = "state_hash, version, application_id, mode, logins.provider AS login_provider, \
-    user_code, return_to, cookie_hash, cookie_stage, status, coalesce(claimed_until, expires_at) AS claimed_until, \
-    reason, account_id, account_created, finished_at, coalesce(claimable_until, expires_at) AS claimable_until, \
-    expires_at, username, kind, accounts.created_at AS account_created_at";
+    user_code, return_to, cookie_hash, status, claimed_until, reason, account_id, account_created, finished_at, \
+    claimable_until, expires_at, username, kind, accounts.created_at AS account_created_at";
 
 /// The columns for [`completion_from_row`], of the same tables.
 pub(super) const COMPLETION_COLUMNS: &str = "account_id, account_created, finished_at, claimable_until, username, \
@@ -30,7 +28,9 @@ pub(super) fn login_from_row<R: StoredRow>(row: &R) -> Result<Login, R::Error> {
         application: AppId::new(row.number("application_id")?),
         mode: mode_from_row(row)?,
         provider: row.parsed("login_provider")?,
-        cookie: cookie_from_row(row)?,
+        cookie: row
+            .optional_array("cookie_hash")?
+            .map(CookieHash::from_bytes),
         expires_at: row.time("expires_at")?,
         status: status_from_row(row)?,
     })
@@ -100,13 +100,6 @@ fn mode_from_row<R: StoredRow>(row: &R) -> Result<Mode, R::Error> {
         }),
         _ => Err(R::unknown("mode")),
     }
-}
-
-/// Ignores the cookie of the page, which an older release stored: it does not permit a callback.
-fn cookie_from_row<R: StoredRow>(row: &R) -> Result<Option<CookieHash>, R::Error> {
-    let hash = row.optional_array("cookie_hash")?;
-    let is_authorizing = row.optional_text("cookie_stage")? == Some("authorizing");
-    Ok(hash.filter(|_| is_authorizing).map(CookieHash::from_bytes))
 }
 
 fn status_from_row<R: StoredRow>(row: &R) -> Result<Status, R::Error> {

@@ -15,16 +15,16 @@ use super::{
 };
 use crate::records::credentials::{CredentialClaims, NewCredential, SqliteCredentials};
 
-pub(super) const BIND: &str = "UPDATE logins SET cookie_hash = ?2, cookie_stage = 'authorizing' \
+pub(super) const BIND: &str = "UPDATE logins SET cookie_hash = ?2 \
      WHERE state_hash = ?1 AND status = 'pending' AND expires_at > ?3";
 
 pub(super) const CLAIM: &str = "UPDATE logins SET status = 'exchanging', claimed_until = ?4, claimable_until = ?5 \
      WHERE state_hash = ?1 AND status = 'pending' AND expires_at > ?3 \
-       AND cookie_hash = ?2 AND cookie_stage = 'authorizing'";
+       AND cookie_hash = ?2";
 
 pub(super) const FINISH: &str = "UPDATE logins SET status = ?2, reason = ?3, account_id = ?4, account_created = ?5, \
          ticket_hash = ?6, ticket_until = ?7, finished_at = coalesce(finished_at, ?8), claimable_until = ?9 \
-     WHERE state_hash = ?1 AND ((status = 'exchanging' AND coalesce(claimed_until, expires_at) > ?10) \
+     WHERE state_hash = ?1 AND ((status = 'exchanging' AND claimed_until > ?10) \
          OR (status = ?2 AND reason IS NOT DISTINCT FROM ?3 AND account_id IS NOT DISTINCT FROM ?4))";
 
 /// Logins in a SQLite file.
@@ -46,8 +46,8 @@ impl LoginStore for SqliteLogins {
                 transaction
                     .prepare_cached(
                         "INSERT INTO logins (state_hash, version, application_id, mode, provider, user_code, \
-                             client_address, status, created_at, expires_at) \
-                         VALUES (?1, ?2, ?3, 'polling', ?4, ?5, '', 'pending', ?6, ?7)",
+                             status, created_at, expires_at) \
+                         VALUES (?1, ?2, ?3, 'polling', ?4, ?5, 'pending', ?6, ?7)",
                     )?
                     .execute(params![
                         login.state.hash().as_bytes(),
@@ -132,10 +132,8 @@ impl LoginStore for SqliteLogins {
                 let inserted = transaction
                     .prepare_cached(
                         "INSERT INTO logins (state_hash, version, application_id, mode, provider, return_to, \
-                             client_address, cookie_hash, cookie_stage, status, claimed_until, claimable_until, \
-                             created_at, expires_at) \
-                         VALUES (?1, ?2, ?3, 'redirect', ?4, ?5, '', ?6, iif(?6 IS NULL, NULL, 'authorizing'), \
-                             'exchanging', ?7, ?8, ?9, ?10) \
+                             cookie_hash, status, claimed_until, claimable_until, created_at, expires_at) \
+                         VALUES (?1, ?2, ?3, 'redirect', ?4, ?5, ?6, 'exchanging', ?7, ?8, ?9, ?10) \
                          ON CONFLICT (state_hash) DO NOTHING",
                     )?
                     .execute(params![

@@ -39,22 +39,20 @@ impl Statements {
     }
 }
 
-pub(in crate::records::logins) const BEGIN: &str = "INSERT INTO logins (state_hash, version, application_id, mode, provider, user_code, client_address, status, \
+pub(in crate::records::logins) const BEGIN: &str = "INSERT INTO logins (state_hash, version, application_id, mode, provider, user_code, status, \
          created_at, expires_at) \
-     VALUES ($1, $2, $3, 'polling', $4, $5, '', 'pending', $6, $7)";
+     VALUES ($1, $2, $3, 'polling', $4, $5, 'pending', $6, $7)";
 
-pub(in crate::records::logins) const BIND: &str = "UPDATE logins SET cookie_hash = $2, cookie_stage = 'authorizing' \
+pub(in crate::records::logins) const BIND: &str = "UPDATE logins SET cookie_hash = $2 \
      WHERE state_hash = $1 AND status = 'pending' AND expires_at > $3";
 
 pub(in crate::records::logins) const CLAIM: &str = "UPDATE logins SET status = 'exchanging', claimed_until = $4, claimable_until = $5 \
      WHERE state_hash = $1 AND status = 'pending' AND expires_at > $3 \
-       AND cookie_hash = $2 AND cookie_stage = 'authorizing'";
+       AND cookie_hash = $2";
 
-/// Types are explicit where some engines cannot infer them.
-pub(in crate::records::logins) const CLAIM_REDIRECT: &str = "INSERT INTO logins (state_hash, version, application_id, mode, provider, return_to, client_address, \
-         cookie_hash, cookie_stage, status, claimed_until, claimable_until, created_at, expires_at) \
-     VALUES ($1, $2, $3, 'redirect', $4, $5, '', CAST($6 AS BYTEA), \
-         CASE WHEN CAST($6 AS BYTEA) IS NULL THEN NULL ELSE 'authorizing' END, 'exchanging', $7, $8, $9, $10) \
+pub(in crate::records::logins) const CLAIM_REDIRECT: &str = "INSERT INTO logins (state_hash, version, application_id, mode, provider, return_to, \
+         cookie_hash, status, claimed_until, claimable_until, created_at, expires_at) \
+     VALUES ($1, $2, $3, 'redirect', $4, $5, $6, 'exchanging', $7, $8, $9, $10) \
      ON CONFLICT (state_hash) DO NOTHING";
 
 pub(in crate::records::logins) const UNCLAIM_REDIRECT: &str =
@@ -62,6 +60,6 @@ pub(in crate::records::logins) const UNCLAIM_REDIRECT: &str =
 
 const FINISH: &str = "UPDATE logins SET status = $2, reason = $3, account_id = $4, account_created = $5, \
          ticket_hash = $6, ticket_until = $7, finished_at = coalesce(finished_at, $8), claimable_until = $9 \
-     WHERE state_hash = $1 AND ((status = 'exchanging' AND coalesce(claimed_until, expires_at) > $10) \
+     WHERE state_hash = $1 AND ((status = 'exchanging' AND claimed_until > $10) \
          OR (status = $2 AND reason IS NOT DISTINCT FROM $3 AND account_id IS NOT DISTINCT FROM $4)) \
      RETURNING state_hash AS key";

@@ -7,15 +7,14 @@ use super::*;
 use crate::records::logins::postgres::statements::{BIND, CLAIM, Statements, UNCLAIM_REDIRECT};
 
 /// Inserts many finished logins, updates the server's statistics, then inserts many pending ones.
-const FILL: &str = "INSERT INTO logins (state_hash, version, application_id, mode, provider, client_address, status, \
-         reason, created_at, expires_at) \
-     SELECT sha256(CAST(CAST(number AS TEXT) AS BYTEA)), 'v1', 7, 'redirect', 'sandbox', '192.0.2.1', 'failed', \
+const FILL: &str = "INSERT INTO logins (state_hash, version, application_id, mode, provider, status, reason, \
+          created_at, expires_at) \
+     SELECT sha256(CAST(CAST(number AS TEXT) AS BYTEA)), 'v1', 7, 'redirect', 'sandbox', 'failed', \
          'access_denied', number, number + 600000 \
      FROM generate_series(1, 50000) AS number; \
      ANALYZE logins; \
-     INSERT INTO logins (state_hash, version, application_id, mode, provider, client_address, status, created_at, \
-         expires_at) \
-     SELECT sha256(CAST(CAST(number AS TEXT) AS BYTEA)), 'v1', 7, 'redirect', 'sandbox', '192.0.2.1', 'pending', \
+     INSERT INTO logins (state_hash, version, application_id, mode, provider, status, created_at, expires_at) \
+     SELECT sha256(CAST(CAST(number AS TEXT) AS BYTEA)), 'v1', 7, 'redirect', 'sandbox', 'pending', \
          number, 1000000000 \
      FROM generate_series(50001, 55000) AS number";
 

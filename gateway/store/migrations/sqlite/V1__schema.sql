@@ -1,0 +1,142 @@
+-- Applications: who may sign requests. CONTRACT 4.
+CREATE TABLE applications (
+    id                 INTEGER PRIMARY KEY AUTOINCREMENT,
+    ident              TEXT    NOT NULL UNIQUE,
+    name               TEXT    NOT NULL,
+    state              TEXT    NOT NULL CHECK (state IN ('active', 'disabled')),
+    created_at         INTEGER NOT NULL, -- UTC ms
+    key_sealed         BLOB    NOT NULL, -- APP_KEY under the master key
+    previous_sealed    BLOB,             -- the key before the last rotation
+    previous_until     INTEGER,          -- UTC ms; the previous key is valid up to then
+    sign_profile       TEXT,             -- JSON; NULL: the gateway's own
+    return_to_origins  TEXT    NOT NULL, -- JSON array of origins
+    default_version    TEXT,
+    rate_per_second    INTEGER CHECK (rate_per_second >= 0), -- this and the next NULL: the gateway's; 0: unlimited
+    rate_burst         INTEGER CHECK (rate_burst >= 0)
+) STRICT;
+
+-- What changed lately, so that every process can invalidate what it caches. Rows are kept for an hour.
+CREATE TABLE changes (
+    id          INTEGER PRIMARY KEY AUTOINCREMENT,
+    topic       TEXT    NOT NULL,
+    key         BLOB    NOT NULL,
+    changed_at  INTEGER NOT NULL  -- UTC seconds, the database's clock
+) STRICT;
+
+-- The login service: accounts, logins in progress, credentials, events. CONTRACT 8.
+-- No secret is in here: tokens, tickets, credentials and cookies are stored as SHA-256 only.
+
+CREATE TABLE accounts (
+    id          INTEGER PRIMARY KEY AUTOINCREMENT,
+    provider    TEXT    NOT NULL, -- the provider's name in the configuration
+    kind        TEXT    NOT NULL, -- the provider's kind: `type` of an account in v1
+    username    TEXT    NOT NULL, -- the provider's identifier of the person, byte for byte
+    created_at  INTEGER NOT NULL, -- UTC ms
+    UNIQUE (provider, username)
+) STRICT;
+
+CREATE TABLE logins (
+    state_hash         BLOB    PRIMARY KEY CHECK (length(state_hash) = 32),
+    version            TEXT    NOT NULL, -- the version that issued it
+    application_id     INTEGER NOT NULL, -- 0 in single-application mode, so no foreign key
+    mode               TEXT    NOT NULL CHECK (mode IN ('redirect', 'polling')),
+    provider           TEXT    NOT NULL,
+    user_code          TEXT    CHECK ((user_code IS NOT NULL) = (mode = 'polling')),
+    return_to          TEXT    CHECK (return_to IS NULL OR mode = 'redirect'),
+    cookie_hash        BLOB    CHECK (length(cookie_hash) = 32),
+    status             TEXT    NOT NULL
+        CHECK (status IN ('pending', 'exchanging', 'complete', 'failed')),
+    claimed_until      INTEGER, -- UTC ms; a callback that has not finished by then never will
+    reason             TEXT    CHECK ((reason IS NOT NULL) = (status = 'failed')),
+    account_id         INTEGER REFERENCES accounts (id)
+        CHECK ((account_id IS NOT NULL) = (status = 'complete')),
+    account_created    INTEGER NOT NULL DEFAULT 0 CHECK (account_created IN (0, 1)),
+    finished_at        INTEGER, -- UTC ms, as all that follow
+    claimable_until    INTEGER, -- the outcome is told up to then
+    ticket_hash        BLOB    UNIQUE CHECK (length(ticket_hash) = 32),
+    ticket_until       INTEGER,
+    ticket_used_at     INTEGER,
+    created_at         INTEGER NOT NULL,
+    expires_at         INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX logins_by_age ON logins (expires_at);
+-- Callbacks that no provider vouched for. Strangers can cause these rows, so they go when their login expires.
+CREATE INDEX logins_unvouched ON logins (expires_at)
+    WHERE mode = 'redirect' AND status IN ('exchanging', 'failed');
+
+-- A redirect login is stored when its callback comes; until then the browser's cookie holds it, sealed under this key.
+CREATE TABLE login_keys (
+    name        TEXT    PRIMARY KEY,
+    key         BLOB    NOT NULL CHECK (length(key) = 32),
+    created_at  INTEGER NOT NULL -- UTC ms
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE credentials (
+    hash            BLOB    PRIMARY KEY CHECK (length(hash) = 32),
+    account_id      INTEGER NOT NULL REFERENCES accounts (id),
+    application_id  INTEGER NOT NULL,
+    created_at      INTEGER NOT NULL, -- UTC ms, as all that follow
+    expires_at      INTEGER NOT NULL,
+    revoked_at      INTEGER -- kept a while, so that a polling login's token cannot bring it back
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX credentials_by_age ON credentials (expires_at);
+CREATE INDEX credentials_revoked ON credentials (revoked_at) WHERE revoked_at IS NOT NULL;
+
+CREATE TABLE events (
+    id              INTEGER PRIMARY KEY AUTOINCREMENT,
+    account_id      INTEGER NOT NULL REFERENCES accounts (id),
+    application_id  INTEGER NOT NULL,
+    event           TEXT    NOT NULL,
+    data            TEXT,
+    received_at     INTEGER NOT NULL -- UTC ms
+) STRICT;
+
+-- Pages of an account's events of one application, newest first: the id, which is the row id, follows in the index.
+CREATE INDEX events_by_owner ON events (account_id, application_id);
+
+-- The rate limits that gateways share. Rows are deleted soon after their bucket is full again.
+CREATE TABLE rate_limits (
+    key      BLOB    PRIMARY KEY CHECK (length(key) = 32), -- HMAC-SHA256 of rule and application or network
+    full_at  INTEGER NOT NULL -- UTC microseconds, the database's clock
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX rate_limits_by_age ON rate_limits (full_at);
+
+-- Requests by version and application, for `signpost versions report`. Rows are deleted after 90 days.
+
+-- When counting began; at most one row.
+CREATE TABLE usage_start (
+    one       INTEGER PRIMARY KEY CHECK (one = 1),
+    began_at  INTEGER NOT NULL -- UTC ms
+) STRICT;
+
+CREATE TABLE usage_counts (
+    day          INTEGER NOT NULL, -- UTC days since the epoch
+    version      TEXT    NOT NULL,
+    application  INTEGER NOT NULL, -- 0: callbacks, which have none; -1: those beyond a gateway's bound
+    is_signed    INTEGER NOT NULL CHECK (is_signed IN (0, 1)),
+    source       TEXT    NOT NULL, -- a word of Acme-X-Version-Source
+    requests     INTEGER NOT NULL,
+    PRIMARY KEY (day, version, application, is_signed, source)
+) STRICT, WITHOUT ROWID;
+
+-- The last client only. An unsigned request does not replace the client of a signed one: anyone can send it.
+CREATE TABLE usage_clients (
+    version      TEXT    NOT NULL,
+    application  INTEGER NOT NULL,
+    is_signed    INTEGER NOT NULL CHECK (is_signed IN (0, 1)),
+    ident        TEXT,             -- of the application, which may be deleted later
+    last_seen    INTEGER NOT NULL, -- UTC ms
+    address      TEXT,             -- NULL for callbacks
+    user_agent   TEXT,             -- printable ASCII
+    PRIMARY KEY (version, application, is_signed)
+) STRICT, WITHOUT ROWID;
+
+-- The last batch of each gateway process: if the process did not learn its outcome, it is sent again, and counts once.
+CREATE TABLE usage_writers (
+    id          BLOB    PRIMARY KEY CHECK (length(id) = 16),
+    sequence    INTEGER NOT NULL,
+    written_at  INTEGER NOT NULL -- UTC ms
+) STRICT, WITHOUT ROWID;

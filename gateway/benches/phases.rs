@@ -16,10 +16,9 @@ use std::{
 use async_trait::async_trait;
 use divan::{Bencher, black_box};
 use gateway::measured::{
-    Account, AccountDirectory, AccountStore, App, AppState, AppStore, AppStoreError, AppSummary,
-    AppUpdate, Attempts, Balancer, CachedApps, Config, CredentialClaims, ImportOutcome, Method,
-    NewApp, ReplayLimits, ReplayMemory, Rotation, RotationOutcome, Target, VerifiedRequest,
-    Verifier, Versions, Wanted, route,
+    Account, AccountDirectory, AccountStore, App, AppState, AppStore, AppStoreError, Attempts,
+    Balancer, CachedApps, Config, CredentialClaims, Method, ReplayLimits, ReplayMemory, Target,
+    VerifiedRequest, Verifier, Versions, Wanted, route,
 };
 use signpost_kit::clock::{SystemClock, Timestamp};
 use signpost_protocol::{
@@ -254,46 +253,4 @@ impl AppStore for EveryIdent {
     async fn find(&self, _: AppIdent) -> Result<Option<App>, AppStoreError> {
         Ok(Some((*app(1)).clone()))
     }
-
-    async fn create(&self, _: NewApp) -> Result<(), AppStoreError> {
-        Err(READ_ONLY)
-    }
-
-    async fn import(&self, _: Vec<NewApp>) -> Result<ImportOutcome, AppStoreError> {
-        Err(READ_ONLY)
-    }
-
-    async fn taken(&self, _: Vec<AppIdent>) -> Result<Vec<AppIdent>, AppStoreError> {
-        Err(READ_ONLY)
-    }
-
-    async fn update(&self, _: AppUpdate) -> Result<bool, AppStoreError> {
-        Err(READ_ONLY)
-    }
-
-    async fn delete_previous_keys(&self, _: Timestamp) -> Result<u64, AppStoreError> {
-        Err(READ_ONLY)
-    }
-
-    async fn summary(&self, _: AppIdent) -> Result<Option<AppSummary>, AppStoreError> {
-        Err(READ_ONLY)
-    }
-
-    async fn list(&self) -> Result<Vec<AppSummary>, AppStoreError> {
-        Err(READ_ONLY)
-    }
-
-    async fn rotate(&self, _: Rotation) -> Result<RotationOutcome, AppStoreError> {
-        Err(READ_ONLY)
-    }
-
-    async fn set_state(&self, _: AppIdent, _: AppState) -> Result<bool, AppStoreError> {
-        Err(READ_ONLY)
-    }
-
-    async fn delete(&self, _: AppIdent) -> Result<bool, AppStoreError> {
-        Err(READ_ONLY)
-    }
 }
-
-const READ_ONLY: AppStoreError = AppStoreError::Malformed("read-only store");

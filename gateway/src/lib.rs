@@ -54,10 +54,8 @@ pub mod measured {
                 directory::{AppDirectory, CachedApps},
                 open::open_store,
                 seal::{Sealer, Slot, new_app_ident, new_app_key},
-                store::{
-                    AppStore, AppStoreError, AppSummary, AppUpdate, ImportOutcome, NewApp,
-                    Rotation, RotationOutcome,
-                },
+                store::{AppStore, AppStoreError, NewApp},
+                stored::StoredApps,
             },
         },
         downstream::http1::{

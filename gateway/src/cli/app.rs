@@ -12,7 +12,6 @@ use std::{
     io,
     path::{Path, PathBuf},
     process::ExitCode,
-    sync::Arc,
     time::Duration,
 };
 
@@ -32,7 +31,8 @@ use crate::{
         },
         import::{ImportError, read_file},
         open::{open_store, raise_statement_timeout},
-        store::{AppStore, AppSummary, Edit},
+        store::{AppSummary, Edit},
+        stored::StoredApps,
     },
 };
 
@@ -338,8 +338,8 @@ async fn set_state(one: &OneApp, state: AppState) -> anyhow::Result<()> {
     )
 }
 
-async fn store(common: &CommonOptions) -> anyhow::Result<Arc<dyn AppStore>> {
-    Ok(Arc::clone(administration(common).await?.store()))
+async fn store(common: &CommonOptions) -> anyhow::Result<StoredApps> {
+    Ok(administration(common).await?.store().clone())
 }
 
 /// Opens the administration of the configured store.

@@ -2,8 +2,7 @@
 //!
 //! | module | subject |
 //! | --- | --- |
-//! | [`store`] | the interface of a store, read only |
-//! | [`sqlite`], [`postgres`] | the embedded store, and the store on a server |
+//! | [`store`] | the stored credentials, read only |
 //! | [`directory`] | finds what a credential proves, in the cache or in the store |
 //! | [`recent`] | credentials that were checked a moment ago |
 //! | [`lookups`] | limits of the lookups that strangers can cause |
@@ -12,25 +11,13 @@
 pub(crate) mod directory;
 mod lookups;
 pub(crate) mod open;
-mod postgres;
 mod recent;
-mod sqlite;
 pub(crate) mod store;
 
-use signpost_kit::clock::{StoredTime, Timestamp};
-use signpost_protocol::app::AppId;
-use signpost_store::StoredRow;
+use signpost_store::tables::{accounts, credentials};
 
 /// What a credential proves.
-#[derive(Clone, Debug)]
-pub struct CredentialClaims {
-    /// The user's account.
-    pub account: Account,
-    /// The application that the user logged in to, and the only one that can use the credential.
-    pub application: AppId,
-    /// When the credential expires.
-    pub expires_at: Timestamp,
-}
+pub type CredentialClaims = credentials::CredentialClaims<Account>;
 
 /// An account, as the values of the headers that backends get.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,16 +73,10 @@ fn percent_encoded(text: &str) -> Box<str> {
     encoded.into()
 }
 
-/// The columns for [`claims_from_row`], of `credentials` joined with `accounts`.
-const COLUMNS: &str = "application_id, expires_at, account_id, username, kind";
-
-fn claims_from_row<R: StoredRow>(row: &R) -> Result<CredentialClaims, R::Error> {
-    let (username, kind) = (row.text("username")?, row.text("kind")?);
-    Ok(CredentialClaims {
-        account: Account::new(row.number("account_id")?, username, kind),
-        application: AppId::new(row.number("application_id")?),
-        expires_at: row.time("expires_at")?,
-    })
+impl From<accounts::Account> for Account {
+    fn from(account: accounts::Account) -> Self {
+        Self::new(account.id.get(), account.username.as_str(), &account.kind)
+    }
 }
 
 #[cfg(test)]

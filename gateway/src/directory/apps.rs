@@ -2,8 +2,8 @@
 //!
 //! | module | subject |
 //! | --- | --- |
-//! | [`store`] | the interface of a store |
-//! | [`sqlite`], [`postgres`] | the embedded store, and the store on a server |
+//! | [`store`] | what requests and operators need of a store |
+//! | [`stored`] | the applications of the database |
 //! | [`open`] | opens the configured store with the master key |
 //! | [`directory`] | looks up a request's application: the single one, or a cached one |
 //! | [`administration`] | operators' actions, and their rules |
@@ -16,11 +16,9 @@ pub(crate) mod directory;
 pub(crate) mod import;
 pub(crate) mod inspect;
 pub(crate) mod open;
-pub(crate) mod postgres;
-mod record;
 pub(crate) mod seal;
-pub(crate) mod sqlite;
 pub(crate) mod store;
+pub(crate) mod stored;
 
 use signpost_protocol::{
     app::{AppId, AppIdent},

@@ -114,8 +114,8 @@ impl Reload for GatewayReload {
         self.monitor.lock().await.follow(backends.balancers());
         self.current.store(Arc::clone(&gateway));
         before.policy.apps.retire(&gateway.policy.apps);
-        if let Some((settings, store)) = &self.store {
-            warn_of_unusable_defaults(settings, &backends.versions, store);
+        if let Some((settings, _)) = &self.store {
+            warn_of_unusable_defaults(settings, &backends.versions);
         }
         Ok(())
     }

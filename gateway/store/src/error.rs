@@ -2,6 +2,8 @@
 
 use std::{error::Error, fmt, io, path::PathBuf};
 
+use tokio_postgres::error::SqlState;
+
 /// Why a database could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -73,6 +75,20 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Whether a row with this key exists already.
+    #[must_use]
+    pub fn is_duplicate(&self) -> bool {
+        use rusqlite::ffi::{SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_UNIQUE};
+        match self {
+            Self::Sqlite(rusqlite::Error::SqliteFailure(cause, _)) => {
+                [SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_UNIQUE]
+                    .contains(&cause.extended_code)
+            }
+            Self::Postgres(cause) => cause.sql_state() == Some(&SqlState::UNIQUE_VIOLATION),
+            _ => false,
+        }
+    }
+
     /// The error in one line; of a database its cause.
     pub(crate) fn in_short(&self) -> String {
         match self {
@@ -89,7 +105,7 @@ pub struct PostgresError(tokio_postgres::Error);
 impl PostgresError {
     /// The SQLSTATE, if the server sent one.
     #[must_use]
-    pub fn sql_state(&self) -> Option<&tokio_postgres::error::SqlState> {
+    pub fn sql_state(&self) -> Option<&SqlState> {
         self.0.code()
     }
 }

@@ -6,13 +6,15 @@
 //! | [`settings`] | settings of the store and of Postgres connections |
 //! | [`store`] | opening, probing and watching either database |
 //! | [`sqlite`], [`postgres`] | one database each: opening, migrating, calling, watching |
+//! | [`statements`] | statements that both databases understand |
 //! | [`row`] | reading columns of either database |
+//! | [`tables`] | the tables that several programs read: applications, accounts, credentials |
 //! | [`changes`] | the change feed |
 //! | [`statistics`] | counts of calls, connections and changes, for metrics |
 //! | [`copy`](mod@copy) | migrating an installation from SQLite to Postgres |
 //! | [`error`] | what can go wrong |
 //!
-//! Queries are in the callers' own SQL modules. The whole schema is in `migrations/`, since all programs share one
+//! Statements of other tables are in the modules of their callers. The whole schema is in `migrations/`, since all programs share one
 //! database.
 
 pub mod address;
@@ -23,10 +25,14 @@ pub mod postgres;
 pub mod row;
 pub mod settings;
 pub mod sqlite;
+pub mod statements;
 pub mod statistics;
 pub mod store;
+pub mod tables;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+pub mod time;
+mod value;
 
 pub use self::{
     address::{PostgresAddress, StoreAddress},
@@ -36,6 +42,9 @@ pub use self::{
     row::StoredRow,
     settings::{PostgresSettings, StoreSettings},
     sqlite::SqliteDatabase,
+    statements::{Batch, FromRow},
     statistics::StoreStatistics,
     store::Store,
+    time::Timestamp,
+    value::Value,
 };

@@ -7,6 +7,7 @@ pub mod changes;
 mod connect;
 mod migrate;
 mod session;
+mod statements;
 
 use std::{
     sync::Arc,
@@ -44,6 +45,31 @@ struct Shared {
     statistics: Arc<Statistics>,
 }
 
+impl Shared {
+    /// Connects once, outside the pool, which has no connection yet.
+    async fn connect(
+        address: &PostgresAddress,
+        settings: &PostgresSettings,
+    ) -> Result<(Client, Self), OpenError> {
+        let tls = connect::tls(address, settings)?;
+        let config = connect::config(address, settings);
+        let connected = connect::connect(&config, &tls, settings).await;
+        let (client, _) = connected.map_err(|cause| OpenError::Server {
+            server: address.to_string(),
+            cause,
+        })?;
+        let shared = Self {
+            pool: pool(&config, &tls, settings),
+            settings: settings.clone(),
+            config,
+            tls,
+            can_notify: false,
+            statistics: Arc::default(),
+        };
+        Ok((client, shared))
+    }
+}
+
 impl PostgresDatabase {
     /// Connects, and applies the migrations under an advisory lock: if several processes start at once, one migrates
     /// and the others wait.
@@ -63,28 +89,12 @@ impl PostgresDatabase {
         settings: &PostgresSettings,
         migrations: &Runner,
     ) -> Result<Self, OpenError> {
-        let tls = connect::tls(address, settings)?;
-        let config = connect::config(address, settings);
         let server = address.to_string();
-        let refused = |cause| OpenError::Server {
-            server: server.clone(),
-            cause,
-        };
-        let connected = connect::connect(&config, &tls, settings).await;
-        let (mut client, _) = connected.map_err(refused)?;
+        let (mut client, mut shared) = Shared::connect(address, settings).await?;
         migrate::migrate(&mut client, &server, migrations).await?;
         let can_notify = tokio::time::timeout(settings.statement, changes::can_notify(&client));
         let can_notify = can_notify.await.unwrap_or(Err(StoreError::TimedOut));
-        let can_notify = can_notify.map_err(refused)?;
-        let pool = pool(&config, &tls, settings);
-        let shared = Shared {
-            pool,
-            settings: settings.clone(),
-            config,
-            tls,
-            can_notify,
-            statistics: Arc::default(),
-        };
+        shared.can_notify = can_notify.map_err(|cause| OpenError::Server { server, cause })?;
         Ok(Self {
             shared: Arc::new(shared),
         })
@@ -95,26 +105,11 @@ impl PostgresDatabase {
     /// # Errors
     ///
     /// As [`Self::open`], but for migrations.
-    pub async fn open_without_migrating(
+    pub(crate) async fn open_without_migrating(
         address: &PostgresAddress,
         settings: &PostgresSettings,
     ) -> Result<Self, OpenError> {
-        let tls = connect::tls(address, settings)?;
-        let config = connect::config(address, settings);
-        let connected = connect::connect(&config, &tls, settings).await;
-        connected.map_err(|cause| OpenError::Server {
-            server: address.to_string(),
-            cause,
-        })?;
-        let shared = Shared {
-            pool: pool(&config, &tls, settings),
-            settings: settings.clone(),
-            config,
-            tls,
-            // Not needed without writes.
-            can_notify: false,
-            statistics: Arc::default(),
-        };
+        let (_, shared) = Shared::connect(address, settings).await?;
         Ok(Self {
             shared: Arc::new(shared),
         })

@@ -5,6 +5,8 @@ mod sqlite;
 
 use std::str::FromStr;
 
+use crate::Timestamp;
+
 /// A row of either database.
 ///
 /// # Errors
@@ -28,6 +30,17 @@ pub trait StoredRow {
 
     /// Reads a number that may be null.
     fn optional_number(&self, column: &'static str) -> Result<Option<i64>, Self::Error>;
+
+    /// Reads a time.
+    fn time(&self, column: &'static str) -> Result<Timestamp, Self::Error> {
+        self.number(column).map(Timestamp::from_millis)
+    }
+
+    /// Reads a time that may be null.
+    fn optional_time(&self, column: &'static str) -> Result<Option<Timestamp>, Self::Error> {
+        let millis = self.optional_number(column)?;
+        Ok(millis.map(Timestamp::from_millis))
+    }
 
     /// Reads a boolean.
     fn flag(&self, column: &'static str) -> Result<bool, Self::Error>;

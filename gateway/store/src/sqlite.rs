@@ -21,6 +21,7 @@ use crate::{
 
 pub mod changes;
 mod pool;
+mod statements;
 
 mod embedded {
     refinery::embed_migrations!("migrations/sqlite");
@@ -58,6 +59,30 @@ impl SqliteDatabase {
         Self::open_with(path, Self::CALL_TIMEOUT, &runner())
     }
 
+    /// Opens an existing file to read it; `None` if it does not exist.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be opened.
+    pub(crate) fn open_read_only(path: &Path) -> Result<Option<Self>, OpenError> {
+        let folder = |cause| OpenError::Folder {
+            path: path.to_owned(),
+            cause,
+        };
+        if !path.try_exists().map_err(folder)? {
+            return Ok(None);
+        }
+        let opened = Pooled::connect(path, Self::CALL_TIMEOUT, pool::connect_read_only);
+        let pooled = opened.map_err(|cause| OpenError::File {
+            path: path.to_owned(),
+            cause,
+        })?;
+        let pool = Pool::new(path.to_owned(), Self::CALL_TIMEOUT, pooled);
+        Ok(Some(Self {
+            pool: Arc::new(pool),
+        }))
+    }
+
     fn open_with(path: &Path, timeout: Duration, migrations: &Runner) -> Result<Self, OpenError> {
         let path = path.to_owned();
         if let Some(folder) = path
@@ -79,10 +104,11 @@ impl SqliteDatabase {
             path: path.clone(),
             cause,
         })?;
-        let mut pooled = Pooled::connect(&path, timeout).map_err(|cause| OpenError::File {
-            path: path.clone(),
-            cause,
-        })?;
+        let mut pooled =
+            Pooled::connect(&path, timeout, pool::connect).map_err(|cause| OpenError::File {
+                path: path.clone(),
+                cause,
+            })?;
         migrations
             .run(&mut pooled.connection)
             .map_err(|cause| OpenError::Migration {
@@ -152,7 +178,7 @@ impl SqliteDatabase {
     ///
     /// The file can no longer be opened.
     pub(crate) fn dedicated_connection(&self) -> rusqlite::Result<Pooled> {
-        Pooled::connect(self.pool.path(), Self::CALL_TIMEOUT)
+        Pooled::connect(self.pool.path(), Self::CALL_TIMEOUT, pool::connect)
     }
 
     /// Counts of calls, connections and changes.

@@ -40,6 +40,40 @@ impl Store {
         }
     }
 
+    /// Opens the database without creating, migrating or changing it; `None` if no program has migrated it.
+    ///
+    /// # Errors
+    ///
+    /// The database exists, and cannot be opened or read.
+    pub async fn open_read_only(
+        settings: &StoreSettings,
+    ) -> Result<Option<Self>, OpenReadOnlyError> {
+        let store = match &settings.address {
+            StoreAddress::Sqlite(path) => SqliteDatabase::open_read_only(path)?.map(Self::Sqlite),
+            StoreAddress::Postgres(address) => {
+                let opened = PostgresDatabase::open_without_migrating(address, &settings.postgres);
+                Some(Self::Postgres(opened.await?))
+            }
+        };
+        let Some(store) = store else {
+            return Ok(None);
+        };
+        let tables = store.dialect(
+            "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'applications'",
+            "SELECT 1 WHERE to_regclass('applications') IS NOT NULL",
+        );
+        let tables: Vec<()> = store.rows(tables, Vec::new()).await?;
+        Ok((!tables.is_empty()).then_some(store))
+    }
+
+    /// Closes the idle connections that the present runtime drives. Needed if it ends before the store is used.
+    pub fn disconnect(&self) {
+        match self {
+            Self::Sqlite(_) => {}
+            Self::Postgres(database) => database.disconnect(),
+        }
+    }
+
     /// Limit on concurrent calls.
     #[must_use]
     pub fn max_calls(&self) -> usize {
@@ -116,6 +150,17 @@ impl Store {
             Self::Postgres(database) => database.statistics(),
         }
     }
+}
+
+/// Why a database could not be opened to read it.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenReadOnlyError {
+    /// It cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// It cannot be read.
+    #[error(transparent)]
+    Read(#[from] StoreError),
 }
 
 /// Counts what the change feed reports. That it is lost is no change.

@@ -1,70 +1,14 @@
 //! Accounts: one for each user of each provider.
 
-mod postgres;
-mod row;
-mod sqlite;
-
 use async_trait::async_trait;
 use signpost_kit::clock::Timestamp;
-use signpost_store::StoreError;
+pub use signpost_store::tables::accounts::{Account, AccountId, Username};
+use signpost_store::{
+    Store, StoreError,
+    tables::accounts::{User, find_or_create},
+};
 
-pub(crate) use self::row::account_from_row;
-pub use self::{postgres::PostgresAccounts, sqlite::SqliteAccounts};
 use crate::config::{ProviderKind, ProviderName};
-
-/// A user's identifier at the provider, byte for byte as the provider sends it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Username(String);
-
-impl Username {
-    /// No known provider has longer identifiers.
-    const MAX_BYTES: usize = 255;
-
-    /// Wraps an identifier; `None` if it is empty, longer than 255 bytes, or contains U+0000, which Postgres cannot
-    /// store in a text.
-    #[must_use]
-    pub fn new(text: String) -> Option<Self> {
-        let has_length = (1..=Self::MAX_BYTES).contains(&text.len());
-        (has_length && !text.contains('\0')).then_some(Self(text))
-    }
-
-    /// The identifier.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-/// An account's primary key in the store. It appears in the log, but never in a response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct AccountId(i64);
-
-impl AccountId {
-    /// Wraps an id from the store.
-    #[must_use]
-    pub const fn new(id: i64) -> Self {
-        Self(id)
-    }
-
-    /// The number.
-    #[must_use]
-    pub const fn get(self) -> i64 {
-        self.0
-    }
-}
-
-/// An account. Each version decides how clients see it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Account {
-    /// The primary key.
-    pub id: AccountId,
-    /// The user's identifier at the provider.
-    pub username: Username,
-    /// The provider's kind.
-    pub kind: String,
-    /// When the user first logged in.
-    pub created_at: Timestamp,
-}
 
 /// The stored accounts.
 #[async_trait]
@@ -83,6 +27,24 @@ pub trait AccountStore: Send + Sync {
         username: &Username,
         now: Timestamp,
     ) -> Result<(Account, bool), StoreError>;
+}
+
+#[async_trait]
+impl AccountStore for Store {
+    async fn find_or_create(
+        &self,
+        provider: &ProviderName,
+        kind: &ProviderKind,
+        username: &Username,
+        now: Timestamp,
+    ) -> Result<(Account, bool), StoreError> {
+        let user = User {
+            provider: provider.as_str(),
+            kind: &kind.name,
+            username,
+        };
+        find_or_create(self, user, now).await
+    }
 }
 
 #[cfg(test)]

@@ -2,21 +2,18 @@
 //!
 //! Keys and sign profiles are used by the gateway only.
 
-mod postgres;
-mod row;
-mod sqlite;
-
 use std::{sync::Arc, time::Duration};
 
-use async_trait::async_trait;
 use signpost_kit::{
     cache::{CacheStatus, FeedCache, FeedCacheSettings, UnknownKeys},
     clock::Clock,
 };
 use signpost_protocol::app::AppId;
-use signpost_store::{Change, StoreError, Topic};
+use signpost_store::{
+    Change, Store, StoreError, Topic,
+    tables::applications::{self, ApplicationRow},
+};
 
-pub(crate) use self::{postgres::PostgresApplications, sqlite::SqliteApplications};
 use crate::config::{Origin, SingleApplication};
 
 /// Few installations have more active applications. Unknown ones need no cache: the gateway forwards none.
@@ -52,26 +49,31 @@ impl Application {
     }
 }
 
-/// The stored applications; the gateway writes them.
-#[async_trait]
-pub trait ApplicationStore: Send + Sync {
-    /// Returns the application with this id.
-    ///
-    /// # Errors
-    ///
-    /// The store is unavailable.
-    async fn find(&self, id: AppId) -> Result<Option<Application>, StoreError>;
+async fn find_stored(store: &Store, id: AppId) -> Result<Option<Application>, StoreError> {
+    let found = applications::find_by_id(store, id).await?;
+    let read = |row: ApplicationRow| {
+        let origins: Vec<String> = serde_json::from_str(&row.settings.return_to_origins).ok()?;
+        let return_to: Option<_> = origins.iter().map(|origin| origin.parse().ok()).collect();
+        Some(Application {
+            id,
+            is_active: row.is_active(),
+            name: row.name,
+            return_to: return_to?,
+        })
+    };
+    let malformed = StoreError::Malformed("return_to_origins");
+    found.map(|row| read(row).ok_or(malformed)).transpose()
 }
 
 /// A read-through cache of the store's applications.
 pub(crate) struct Applications {
-    store: Arc<dyn ApplicationStore>,
+    store: Store,
     cache: FeedCache<AppId, Arc<Application>, StoreError>,
 }
 
 impl Applications {
     /// Creates an empty cache in front of `store`.
-    pub(crate) fn new(store: Arc<dyn ApplicationStore>, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn new(store: Store, clock: Arc<dyn Clock>) -> Self {
         Self {
             store,
             cache: FeedCache::new(CACHE, clock),
@@ -87,7 +89,7 @@ impl Applications {
         &self,
         id: AppId,
     ) -> Result<Option<Arc<Application>>, Arc<StoreError>> {
-        let read = async { Ok(self.store.find(id).await?.map(Arc::new)) };
+        let read = async { Ok(find_stored(&self.store, id).await?.map(Arc::new)) };
         self.cache.find(id, read).await
     }
 
@@ -114,8 +116,7 @@ mod tests {
         let id = store
             .application("Shop", r#"["https://shop.example"]"#)
             .await;
-        let applications = store.stores().applications;
-        let found = applications.find(id).await.unwrap().unwrap();
+        let found = find_stored(store.store(), id).await.unwrap().unwrap();
         assert_eq!(found.name, "Shop");
         assert!(found.is_active);
         assert_eq!(found.return_to, ["https://shop.example".parse().unwrap()]);
@@ -124,15 +125,14 @@ mod tests {
     #[tokio::test]
     async fn an_unknown_id_is_not_found() {
         let store = TestStore::new().await;
-        let applications = store.stores().applications;
-        assert!(applications.find(AppId::new(99)).await.unwrap().is_none());
+        let found = find_stored(store.store(), AppId::new(99)).await;
+        assert!(found.unwrap().is_none());
     }
 
     #[tokio::test]
     async fn malformed_origins_are_an_error() {
         let store = TestStore::new().await;
         let id = store.application("Shop", "nonsense").await;
-        let applications = store.stores().applications;
-        applications.find(id).await.unwrap_err();
+        find_stored(store.store(), id).await.unwrap_err();
     }
 }

@@ -1,10 +1,5 @@
 //! Credentials: each proves a user's login to one application until it expires or is revoked.
 
-mod credential;
-mod postgres;
-mod row;
-mod sqlite;
-
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
@@ -14,11 +9,21 @@ use signpost_kit::{
 };
 use signpost_protocol::app::AppId;
 pub(crate) use signpost_protocol::credential::{Credential, CredentialHash};
-use signpost_store::{Change, StoreError, Topic};
+pub use signpost_store::tables::credentials::{CredentialClaims, NewCredential};
+use signpost_store::{Change, Store, StoreError, Topic, tables::credentials};
 
-pub(crate) use self::credential::{credential_from, random_credential};
-pub(crate) use self::{postgres::PostgresCredentials, sqlite::SqliteCredentials};
-use crate::records::accounts::Account;
+use crate::secret::{Secret, random};
+
+/// Generates a random credential.
+#[must_use]
+pub(crate) fn random_credential() -> Credential {
+    Credential::from_bytes(random())
+}
+
+/// The credential of this secret.
+pub(crate) fn credential_from(secret: &Secret) -> Credential {
+    Credential::from_bytes(*secret.as_bytes())
+}
 
 /// Some 300 bytes each, a few MiB in all, for the users who are active now. Unknown credentials are not cached: forged
 /// ones differ each time.
@@ -28,31 +33,6 @@ const CACHE: FeedCacheSettings = FeedCacheSettings {
     lifetime: Duration::from_secs(5 * 60),
     unknown_keys: UnknownKeys::LookedUp,
 };
-
-/// Retention of revoked credentials: longer than any token can issue the same credential again.
-const REVOKED_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
-
-/// What a credential proves.
-#[derive(Clone, Debug)]
-pub struct CredentialClaims {
-    /// The user's account.
-    pub account: Account,
-    /// The application that the user logged in to, and the only one that can use the credential.
-    pub application: AppId,
-    /// When it expires.
-    pub expires_at: Timestamp,
-}
-
-/// A credential to be stored.
-#[derive(Clone, Debug)]
-pub struct NewCredential {
-    /// The hash under which it is stored.
-    pub hash: CredentialHash,
-    /// What it proves.
-    pub logged_in: CredentialClaims,
-    /// When the login was completed.
-    pub created_at: Timestamp,
-}
 
 /// The stored credentials.
 #[async_trait]
@@ -88,6 +68,29 @@ pub trait CredentialStore: Send + Sync {
     ///
     /// The store is unavailable.
     async fn sweep(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError>;
+}
+
+#[async_trait]
+impl CredentialStore for Store {
+    async fn insert(&self, credential: NewCredential) -> Result<(), StoreError> {
+        credentials::insert(self, credential).await
+    }
+
+    async fn find(
+        &self,
+        hash: &CredentialHash,
+        now: Timestamp,
+    ) -> Result<Option<CredentialClaims>, StoreError> {
+        credentials::find(self, hash, now).await
+    }
+
+    async fn revoke(&self, hash: &CredentialHash, now: Timestamp) -> Result<(), StoreError> {
+        credentials::revoke(self, hash, now).await
+    }
+
+    async fn sweep(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        credentials::sweep(self, now, limit).await
+    }
 }
 
 /// A read-through cache of the stored credentials.

@@ -2,22 +2,16 @@
 
 mod cursor;
 mod page;
-mod postgres;
-mod row;
-mod sqlite;
 
 use std::str::FromStr;
 
-use async_trait::async_trait;
 use signpost_kit::clock::Timestamp;
 use signpost_protocol::app::AppId;
-use signpost_store::StoreError;
+use signpost_store::{FromRow, Store, StoreError, StoredRow, values};
 
 pub use self::{
     cursor::{EventCursor, ParseEventCursorError},
     page::{EventPage, EventQuery},
-    postgres::PostgresEvents,
-    sqlite::SqliteEvents,
 };
 use crate::records::accounts::AccountId;
 
@@ -81,29 +75,83 @@ pub struct Event {
     pub received_at: Timestamp,
 }
 
-/// The stored events.
-#[async_trait]
-pub trait EventStore: Send + Sync {
+impl FromRow for Event {
+    fn from_row<R: StoredRow>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self {
+            id: row.number("id")?,
+            name: row.parsed("event")?,
+            data: row.optional_text("data")?.map(str::to_owned),
+            received_at: row.time("received_at")?,
+        })
+    }
+}
+
+/// A page of events, the newest first: ids grow with time. Parameters: account, application, the id that all are below,
+/// their number.
+const LIST: &str = "SELECT id, event, data, received_at FROM events \
+     WHERE account_id = $1 AND application_id = $2 AND id < $3 ORDER BY id DESC LIMIT $4";
+
+/// The order names all columns of the index `events_by_owner`. By `id` alone, the server would walk the primary key
+/// instead if the account has many of all events, and pass all newer events of others.
+const LIST_IN_POSTGRES: &str = "SELECT id, event, data, received_at FROM events \
+     WHERE (account_id, application_id, id) < ($1, $2, $3) AND (account_id, application_id, id) > ($1, $2, 0) \
+     ORDER BY account_id DESC, application_id DESC, id DESC LIMIT $4";
+
+/// The stored events. All functions fail if the store is unavailable.
+#[derive(Clone, Debug)]
+pub struct Events(Store);
+
+#[expect(clippy::missing_errors_doc, reason = "above, for all of them")]
+impl Events {
+    /// Those of a database.
+    #[must_use]
+    pub const fn new(store: Store) -> Self {
+        Self(store)
+    }
+
     /// Inserts an event, and returns its id.
-    ///
-    /// # Errors
-    ///
-    /// The store is unavailable.
-    async fn insert(&self, event: NewEvent) -> Result<i64, StoreError>;
+    pub async fn insert(&self, event: NewEvent) -> Result<i64, StoreError> {
+        let insert = "INSERT INTO events (account_id, application_id, event, data, received_at) \
+                      VALUES ($1, $2, $3, $4, $5) RETURNING id";
+        let values = values![
+            event.account.get(),
+            event.application.get(),
+            event.name.as_str(),
+            event.data,
+            event.received_at,
+        ];
+        let id = self.0.write::<Id>(insert, values).await?.pop();
+        id.map(|Id(id)| id).ok_or(StoreError::Malformed("id"))
+    }
 
     /// Returns the events that `query` describes, the newest first.
-    ///
-    /// # Errors
-    ///
-    /// The store is unavailable.
-    async fn list(&self, query: EventQuery) -> Result<Vec<Event>, StoreError>;
+    pub async fn list(&self, query: EventQuery) -> Result<Vec<Event>, StoreError> {
+        let values = values![
+            query.account.get(),
+            query.application.get(),
+            query.before.map_or(i64::MAX, EventCursor::id),
+            i64::try_from(query.limit).unwrap_or(i64::MAX),
+        ];
+        let list = self.0.dialect(LIST, LIST_IN_POSTGRES);
+        self.0.rows(list, values).await
+    }
 
     /// Deletes up to `limit` events that were received before `before`, the oldest first, and returns how many.
-    ///
-    /// # Errors
-    ///
-    /// The store is unavailable.
-    async fn sweep(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError>;
+    pub async fn sweep(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        // Ids grow with time, so the lowest ids are the oldest events: no index on received_at is needed.
+        let sweep = format!(
+            "DELETE FROM events WHERE id IN (SELECT id FROM events ORDER BY id LIMIT {limit}) AND received_at < $1"
+        );
+        self.0.execute(&sweep, values![before]).await
+    }
+}
+
+struct Id(i64);
+
+impl FromRow for Id {
+    fn from_row<R: StoredRow>(row: &R) -> Result<Self, R::Error> {
+        row.number("id").map(Self)
+    }
 }
 
 #[cfg(test)]

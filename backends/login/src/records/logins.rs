@@ -14,10 +14,9 @@
 mod claim;
 mod cookie;
 mod failure;
-mod postgres;
 mod rows;
 mod seal;
-mod sqlite;
+mod stored;
 mod ticket;
 mod token;
 mod user_code;
@@ -34,9 +33,7 @@ pub(crate) use self::{
     claim::{Claim, ClaimTimeouts},
     cookie::{BrowserCookie, CookieHash, LoginCookie, remove_oldest},
     failure::FailureReason,
-    postgres::PostgresLogins,
-    seal::{SealKey, SealedRedirect},
-    sqlite::SqliteLogins,
+    seal::{LoginSeal, SealKey, SealedRedirect},
     ticket::{Ticket, TicketHash},
     token::{LoginState, LoginToken, StateHash},
     user_code::UserCode,

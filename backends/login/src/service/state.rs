@@ -12,7 +12,7 @@ use signpost_kit::{
     },
     trace::SpanCounters,
 };
-use signpost_store::{Change, PostgresDatabase, SqliteDatabase, Store, StoreError, Topic};
+use signpost_store::{Change, Store, StoreError, Topic};
 use tokio::{
     sync::{OnceCell, watch},
     task::JoinHandle,
@@ -23,11 +23,11 @@ use crate::{
     limits::Waiters,
     metrics::LoginMetrics,
     records::{
-        accounts::{AccountStore, PostgresAccounts, SqliteAccounts},
-        applications::{ApplicationStore, Applications, PostgresApplications, SqliteApplications},
-        credentials::{CredentialStore, Credentials, PostgresCredentials, SqliteCredentials},
-        events::{EventStore, PostgresEvents, SqliteEvents},
-        logins::{LoginStore, PostgresLogins, SealKey, SqliteLogins, StateHash},
+        accounts::AccountStore,
+        applications::Applications,
+        credentials::{CredentialStore, Credentials},
+        events::Events,
+        logins::{LoginSeal, LoginStore, SealKey, StateHash},
     },
 };
 
@@ -35,12 +35,10 @@ use crate::{
 pub struct Stores {
     /// The accounts.
     pub accounts: Arc<dyn AccountStore>,
-    /// The applications, read only.
-    pub applications: Arc<dyn ApplicationStore>,
     /// The credentials.
     pub credentials: Arc<dyn CredentialStore>,
     /// The events.
-    pub events: Arc<dyn EventStore>,
+    pub events: Events,
     /// The logins in progress.
     pub logins: Arc<dyn LoginStore>,
     /// The database that has their tables.
@@ -51,31 +49,13 @@ impl Stores {
     /// Creates all stores over one database.
     #[must_use]
     pub fn new(store: &Store) -> Self {
-        match store {
-            Store::Sqlite(database) => Self::sqlite(database),
-            Store::Postgres(database) => Self::postgres(database),
-        }
-    }
-
-    fn sqlite(database: &SqliteDatabase) -> Self {
+        let all = Arc::new(store.clone());
         Self {
-            accounts: Arc::new(SqliteAccounts::new(database.clone())),
-            applications: Arc::new(SqliteApplications::new(database.clone())),
-            credentials: Arc::new(SqliteCredentials::new(database.clone())),
-            events: Arc::new(SqliteEvents::new(database.clone())),
-            logins: Arc::new(SqliteLogins::new(database.clone())),
-            database: Store::Sqlite(database.clone()),
-        }
-    }
-
-    fn postgres(database: &PostgresDatabase) -> Self {
-        Self {
-            accounts: Arc::new(PostgresAccounts::new(database.clone())),
-            applications: Arc::new(PostgresApplications::new(database.clone())),
-            credentials: Arc::new(PostgresCredentials::new(database.clone())),
-            events: Arc::new(PostgresEvents::new(database.clone())),
-            logins: Arc::new(PostgresLogins::new(database.clone())),
-            database: Store::Postgres(database.clone()),
+            accounts: all.clone(),
+            credentials: all.clone(),
+            events: Events::new(store.clone()),
+            logins: all,
+            database: store.clone(),
         }
     }
 }
@@ -86,7 +66,7 @@ pub struct State {
     pub(crate) accounts: Arc<dyn AccountStore>,
     pub(crate) applications: Applications,
     pub(crate) credentials: Credentials,
-    pub(crate) events: Arc<dyn EventStore>,
+    pub(crate) events: Events,
     pub(crate) logins: Arc<dyn LoginStore>,
     /// The requests that wait for a login. Logins are not cached: after one backend has reported `complete`, no other
     /// may report `pending`.
@@ -106,9 +86,9 @@ pub struct State {
 impl State {
     pub(crate) fn new(stores: Stores, clock: Arc<dyn Clock>) -> Self {
         Self {
+            applications: Applications::new(stores.database.clone(), Arc::clone(&clock)),
             database: stores.database,
             accounts: stores.accounts,
-            applications: Applications::new(stores.applications, Arc::clone(&clock)),
             credentials: Credentials::new(stores.credentials, Arc::clone(&clock)),
             events: stores.events,
             logins: stores.logins,

@@ -13,10 +13,7 @@ use signpost_kit::{
 use signpost_protocol::credential::{Credential, CredentialHash};
 use signpost_store::{Change, Store, StoreError, Topic};
 
-use super::{
-    CredentialClaims, lookups::Lookups, postgres::PostgresAccounts, recent::Recent,
-    sqlite::SqliteAccounts, store::AccountStore,
-};
+use super::{CredentialClaims, lookups::Lookups, recent::Recent, store::AccountStore};
 
 /// Some 500 bytes each, for the users who are active now. Unknown credentials are not cached: forged ones differ each
 /// time, and would only evict those of users.
@@ -43,11 +40,11 @@ impl AccountDirectory {
     /// An empty cache in front of an open database.
     #[must_use]
     pub(crate) fn new(store: &Store) -> Self {
-        let accounts: Arc<dyn AccountStore> = match store.clone() {
-            Store::Sqlite(database) => Arc::new(SqliteAccounts::new(database)),
-            Store::Postgres(database) => Arc::new(PostgresAccounts::new(database)),
-        };
-        Self::with_store(accounts, store.max_calls(), Arc::new(SystemClock))
+        Self::with_store(
+            Arc::new(store.clone()),
+            store.max_calls(),
+            Arc::new(SystemClock),
+        )
     }
 
     /// An empty cache in front of a store that allows this number of concurrent calls.

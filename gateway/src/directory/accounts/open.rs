@@ -42,10 +42,8 @@ pub(crate) fn open_accounts(settings: &StoreSettings) -> anyhow::Result<OpenAcco
     let store = runtime
         .block_on(Store::open(settings))
         .context("cannot open the store, which routes with accounts need")?;
-    if let Store::Postgres(postgres) = &store {
-        // The pool's connections would end with this runtime.
-        postgres.disconnect();
-    }
+    // The pool's connections would end with this runtime.
+    store.disconnect();
     let address = &settings.address;
     tracing::info!(store = %address, "using the store for accounts");
     let directory = Arc::new(AccountDirectory::new(&store));

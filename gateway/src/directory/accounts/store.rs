@@ -1,9 +1,9 @@
-//! The interface of a store of credentials and accounts. The login service writes them, the gateway reads them.
+//! The stored credentials. The login service writes them, the gateway reads them.
 
 use async_trait::async_trait;
 use signpost_kit::clock::Timestamp;
 use signpost_protocol::credential::CredentialHash;
-use signpost_store::StoreError;
+use signpost_store::{Store, StoreError, tables::credentials};
 
 use super::CredentialClaims;
 
@@ -20,4 +20,20 @@ pub trait AccountStore: Send + Sync {
         hash: CredentialHash,
         now: Timestamp,
     ) -> Result<Option<CredentialClaims>, StoreError>;
+}
+
+#[async_trait]
+impl AccountStore for Store {
+    async fn find(
+        &self,
+        hash: CredentialHash,
+        now: Timestamp,
+    ) -> Result<Option<CredentialClaims>, StoreError> {
+        let found = credentials::find(self, &hash, now).await?;
+        Ok(found.map(|claims| CredentialClaims {
+            account: claims.account.into(),
+            application: claims.application,
+            expires_at: claims.expires_at,
+        }))
+    }
 }

@@ -10,7 +10,8 @@ use std::{
 };
 
 use async_trait::async_trait;
-use signpost_kit::clock::ManualClock;
+use signpost_kit::clock::{ManualClock, Timestamp};
+use signpost_protocol::app::AppId;
 use signpost_protocol::credential::{Credential, CredentialHash};
 use signpost_store::{Change, Store, StoreError, Topic, testing::TestStore};
 use tokio::{sync::Semaphore, task::JoinSet};

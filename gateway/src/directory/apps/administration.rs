@@ -3,7 +3,7 @@
 //! Independent of the command line: `signpost app` is one caller. [`import`](super::import) reads applications from a
 //! file.
 
-use std::{collections::BTreeMap, fmt, str::FromStr, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt, str::FromStr, time::Duration};
 
 use signpost_kit::clock::{Clock, SystemClock, Timestamp};
 pub(crate) use signpost_kit::config::origin::Origin;
@@ -17,9 +17,10 @@ use super::{
     import::{ImportError, Problem, Problems, read_apps},
     seal::{SealError, new_app_ident, new_app_key},
     store::{
-        AppStore, AppStoreError, AppSummary, AppUpdate, Edit, ImportOutcome, NewApp, Rotation,
+        AppStoreError, AppSummary, AppUpdate, Edit, ImportOutcome, NewApp, Rotation,
         RotationOutcome, UnusableDefault,
     },
+    stored::StoredApps,
 };
 
 use crate::config::{Config, OwnRate, Versions, weaknesses};
@@ -33,11 +34,11 @@ const MAX_NAME_LENGTH: usize = 64;
 /// Limit of origins per application: each login searches them.
 const MAX_ORIGINS: usize = 100;
 /// Limit of applications that a warning about their default versions names.
-pub(crate) const MAX_NAMED_DEFAULTS: u32 = 10;
+pub(crate) const MAX_NAMED_DEFAULTS: usize = 10;
 
 /// Administers the applications of a store.
 pub(crate) struct Administration {
-    store: Arc<dyn AppStore>,
+    store: StoredApps,
     rules: Rules,
 }
 
@@ -103,13 +104,13 @@ pub(crate) struct ImportSummary {
 impl Administration {
     /// Creates the administration of a store.
     #[must_use]
-    pub(crate) fn new(store: Arc<dyn AppStore>, rules: Rules) -> Self {
+    pub(crate) fn new(store: StoredApps, rules: Rules) -> Self {
         Self { store, rules }
     }
 
     /// The store, for actions without rules.
     #[must_use]
-    pub(crate) const fn store(&self) -> &Arc<dyn AppStore> {
+    pub(crate) const fn store(&self) -> &StoredApps {
         &self.store
     }
 
@@ -210,7 +211,7 @@ impl Administration {
         let (read, mut problems) = read_apps(file, &rules, now)?;
         // Before the file's own problems are reported, so that all are reported at once.
         let idents: Vec<AppIdent> = read.apps.iter().map(|app| app.ident).collect();
-        let taken = self.store.taken(idents).await?;
+        let taken = self.store.taken(&idents).await?;
         problems.extend(taken.iter().map(|ident| Problem::taken(read.lines[ident])));
         if !problems.is_empty() {
             return Err(ImportError::Problems(Problems::new(problems)));
@@ -449,7 +450,7 @@ pub(crate) fn default_version_warnings(
 fn named(found: &[&UnusableDefault]) -> String {
     let named: Vec<String> = found
         .iter()
-        .take(MAX_NAMED_DEFAULTS as usize)
+        .take(MAX_NAMED_DEFAULTS)
         .map(|app| format!("{} ({})", app.ident, app.version))
         .collect();
     let more = if found.len() > named.len() {

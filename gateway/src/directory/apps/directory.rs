@@ -17,9 +17,6 @@ use super::{
     store::{AppStore, AppStoreError},
 };
 
-/// The key of a change that concerns all applications: an import sends one notification for all of its applications.
-pub(super) const ALL_APPLICATIONS: &[u8] = b"";
-
 /// Looks up applications. Clones share the cache.
 #[derive(Clone)]
 pub enum AppDirectory {
@@ -78,7 +75,7 @@ impl AllCaches {
         self.lock().retain(|apps| {
             let apps = apps.upgrade();
             if let Some(apps) = &apps {
-                // `ALL_APPLICATIONS` and a newer release's keys are not idents: then all entries are invalidated.
+                // The empty key of an import and a newer release's keys are not idents: then all entries are invalidated.
                 apps.cache
                     .on_change(change, |key| AppIdent::try_from(key).ok());
             }

@@ -5,17 +5,14 @@ use std::{sync::Arc, time::Duration};
 use anyhow::Context;
 use ring::hmac;
 use signpost_kit::clock::{Clock, SystemClock};
-use signpost_protocol::app::AppIdent;
 use signpost_store::{Store, StoreSettings, changes::Watch};
 
 use super::{
     administration::default_version_warnings,
     directory::{AppDirectory, CachedApps},
-    inspect::unusable_defaults,
-    postgres::{BULK_STATEMENT_TIMEOUT, PostgresAppStore},
+    inspect::{newest_key, unusable_defaults},
     seal::Sealer,
-    sqlite::SqliteAppStore,
-    store::AppStore,
+    stored::StoredApps,
 };
 use crate::{
     config::{Applications, Config, MultiApplications, Versions},
@@ -65,16 +62,14 @@ pub(crate) fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
         .enable_all()
         .build()?;
     let (database, store) = runtime.block_on(open_store(config, multi))?;
-    if let Store::Postgres(postgres) = &database {
-        // The pool's connections would end with this runtime.
-        postgres.disconnect();
-    }
+    // The pool's connections would end with this runtime.
+    database.disconnect();
     // The key exists now: `open_store` creates a missing one.
     let sealer = Sealer::existing(&multi.master_key, false)?;
     let address = &config.store.address;
-    tracing::info!(store = %address, "using the store");
-    warn_of_unusable_defaults(&config.store, &config.versions, &database);
-    let apps = CachedApps::new(store, multi.cache_entries);
+    tracing::info!(store = %address, "using store {{store}}");
+    warn_of_unusable_defaults(&config.store, &config.versions);
+    let apps = CachedApps::new(Arc::new(store), multi.cache_entries);
     let (subscriber, accounts) = (
         apps.subscriber(),
         Arc::new(AccountDirectory::new(&database)),
@@ -98,19 +93,20 @@ pub(crate) fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
 
 /// Warns of applications whose default version is not in `versions`, or retired. Runs on its own thread: a start or reload does not
 /// wait until all applications were read.
-pub(crate) fn warn_of_unusable_defaults(
-    settings: &StoreSettings,
-    versions: &Versions,
-    database: &Store,
-) {
+pub(crate) fn warn_of_unusable_defaults(settings: &StoreSettings, versions: &Versions) {
     let (settings, versions) = (settings.clone(), versions.clone());
     let known = versions.names_in_service(SystemClock.now());
-    let database = database.clone();
     let check = move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        let found = runtime.block_on(unusable_defaults(&settings, &database, &known))?;
+        // A separate pool: a pooled connection would end with this runtime while requests use it.
+        let found = runtime.block_on(async {
+            match Store::open_read_only(&settings).await? {
+                Some(database) => unusable_defaults(&database, &known).await,
+                None => Ok(Vec::new()),
+            }
+        })?;
         for warning in default_version_warnings(&found, &versions) {
             tracing::warn!("{warning}");
         }
@@ -138,40 +134,26 @@ pub(crate) fn warn_of_unusable_defaults(
 pub async fn open_store(
     config: &Config,
     multi: &MultiApplications,
-) -> anyhow::Result<(Store, Arc<dyn AppStore>)> {
+) -> anyhow::Result<(Store, StoredApps)> {
     let database = Store::open(&config.store).await?;
-    let store: Arc<dyn AppStore> = match database.clone() {
-        Store::Sqlite(sqlite) => {
-            let newest =
-                sqlite.call_blocking(|connection| SqliteAppStore::newest_sealed_key(connection))?;
-            Arc::new(SqliteAppStore::new(sqlite, sealer(multi, newest)?))
-        }
-        Store::Postgres(postgres) => {
-            let newest = PostgresAppStore::newest_sealed_key(&postgres).await?;
-            Arc::new(PostgresAppStore::new(postgres, sealer(multi, newest)?))
-        }
-    };
-    Ok((database, store))
+    let newest = newest_key(&database).await?;
+    let sealer = Sealer::from_config(&multi.master_key, newest.is_some())?;
+    if let Some((ident, key)) = newest {
+        sealer.check(ident, &key)?;
+    }
+    Ok((database.clone(), StoredApps::new(database, sealer)))
 }
 
 fn since_epoch() -> Duration {
     SystemClock.now().since_epoch()
 }
 
+/// Timeout of a statement that writes many applications: 100,000 take about 2 s on an ordinary machine, and only
+/// operators wait for it.
+const BULK_STATEMENT_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// Raises the statement timeout for statements that write many applications.
 pub(crate) fn raise_statement_timeout(store: &mut StoreSettings) {
     let statement = &mut store.postgres.statement;
     *statement = (*statement).max(BULK_STATEMENT_TIMEOUT);
-}
-
-/// The sealer, which opens the newest key, if there is one.
-fn sealer(
-    multi: &MultiApplications,
-    newest: Option<(AppIdent, Vec<u8>)>,
-) -> anyhow::Result<Sealer> {
-    let sealer = Sealer::from_config(&multi.master_key, newest.is_some())?;
-    if let Some((ident, key)) = newest {
-        sealer.check(ident, &key)?;
-    }
-    Ok(sealer)
 }

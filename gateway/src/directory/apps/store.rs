@@ -10,7 +10,7 @@ use signpost_protocol::{
     version::Version,
 };
 
-use super::{App, AppState, seal::SealError};
+use super::{App, seal::SealError};
 use crate::config::OwnRate;
 
 /// A new application.
@@ -34,7 +34,7 @@ pub struct NewApp {
 
 /// Changes of an application. `None` and [`Edit::Keep`] change nothing.
 #[derive(Clone, Debug)]
-pub struct AppUpdate {
+pub(crate) struct AppUpdate {
     /// The application's ident.
     pub(crate) ident: AppIdent,
     /// The display name.
@@ -85,9 +85,20 @@ impl<T> Edit<T> {
     }
 }
 
+/// As a change of a column.
+impl<T> From<Edit<T>> for Option<Option<T>> {
+    fn from(edit: Edit<T>) -> Self {
+        match edit {
+            Edit::Keep => None,
+            Edit::Set(value) => Some(Some(value)),
+            Edit::Unset => Some(None),
+        }
+    }
+}
+
 /// The result of an import.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ImportOutcome {
+pub(crate) enum ImportOutcome {
     /// All applications were added.
     Done,
     /// None was added: the store already has these idents.
@@ -105,7 +116,7 @@ pub(crate) struct UnusableDefault {
 
 /// A replacement of an application's key.
 #[derive(Clone, Debug)]
-pub struct Rotation {
+pub(crate) struct Rotation {
     /// The application's ident.
     pub(crate) ident: AppIdent,
     /// The new key.
@@ -120,7 +131,7 @@ pub struct Rotation {
 
 /// The result of a rotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RotationOutcome {
+pub(crate) enum RotationOutcome {
     /// The key was replaced.
     Done,
     /// The application is unknown.
@@ -134,7 +145,7 @@ pub enum RotationOutcome {
 
 /// An application as shown to operators, without its key and internal id.
 #[derive(Clone, Debug, serde::Serialize)]
-pub struct AppSummary {
+pub(crate) struct AppSummary {
     /// The ident that its clients send.
     pub(crate) ident: String,
     /// The display name.
@@ -155,7 +166,7 @@ pub struct AppSummary {
     pub(crate) previous_key_until: Option<Timestamp>,
 }
 
-/// A store of applications. A change reaches every running gateway within 1 s.
+/// Where requests find their applications.
 #[async_trait]
 pub trait AppStore: Send + Sync {
     /// Finds an application, and opens its keys.
@@ -164,76 +175,6 @@ pub trait AppStore: Send + Sync {
     ///
     /// The store is unavailable, the master key does not open the keys, or the record is malformed.
     async fn find(&self, ident: AppIdent) -> Result<Option<App>, AppStoreError>;
-
-    /// Adds an application.
-    ///
-    /// # Errors
-    ///
-    /// The store is unavailable, or the name contains U+0000.
-    async fn create(&self, app: NewApp) -> Result<(), AppStoreError>;
-
-    /// Adds all of these applications, or none of them.
-    ///
-    /// # Errors
-    ///
-    /// The store is unavailable, or a name contains U+0000.
-    async fn import(&self, apps: Vec<NewApp>) -> Result<ImportOutcome, AppStoreError>;
-
-    /// Returns the idents that the store already has.
-    ///
-    /// # Errors
-    ///
-    /// The store is unavailable.
-    async fn taken(&self, idents: Vec<AppIdent>) -> Result<Vec<AppIdent>, AppStoreError>;
-
-    /// Changes an application. `false`: it is unknown.
-    ///
-    /// # Errors
-    ///
-    /// The store is unavailable, or the name contains U+0000.
-    async fn update(&self, update: AppUpdate) -> Result<bool, AppStoreError>;
-
-    /// Deletes previous keys whose overlap ended before `ended_before`. Returns their number.
-    ///
-    /// # Errors
-    ///
-    /// The store is unavailable.
-    async fn delete_previous_keys(&self, ended_before: Timestamp) -> Result<u64, AppStoreError>;
-
-    /// Returns one application's summary.
-    ///
-    /// # Errors
-    ///
-    /// The store is unavailable.
-    async fn summary(&self, ident: AppIdent) -> Result<Option<AppSummary>, AppStoreError>;
-
-    /// Returns all applications' summaries, oldest first.
-    ///
-    /// # Errors
-    ///
-    /// The store is unavailable.
-    async fn list(&self) -> Result<Vec<AppSummary>, AppStoreError>;
-
-    /// Replaces an application's key; the old one stays valid for the overlap.
-    ///
-    /// # Errors
-    ///
-    /// The store is unavailable.
-    async fn rotate(&self, rotation: Rotation) -> Result<RotationOutcome, AppStoreError>;
-
-    /// Enables or disables an application. `false`: it is unknown.
-    ///
-    /// # Errors
-    ///
-    /// The store is unavailable.
-    async fn set_state(&self, ident: AppIdent, state: AppState) -> Result<bool, AppStoreError>;
-
-    /// Deletes an application. `false`: it is unknown.
-    ///
-    /// # Errors
-    ///
-    /// The store is unavailable.
-    async fn delete(&self, ident: AppIdent) -> Result<bool, AppStoreError>;
 }
 
 /// Why a store's operation failed.

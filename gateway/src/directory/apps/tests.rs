@@ -12,12 +12,11 @@ use signpost_store::{Change, Store, Topic, testing::TestStore};
 use super::{
     AppState,
     directory::CachedApps,
-    postgres::PostgresAppStore,
     seal::{SealError, Sealer, new_app_ident, new_app_key},
-    sqlite::SqliteAppStore,
     store::{
         AppStore, AppStoreError, AppUpdate, Edit, ImportOutcome, NewApp, Rotation, RotationOutcome,
     },
+    stored::StoredApps,
 };
 use crate::config::MasterKey;
 use signpost_kit::secret::SecretSource;
@@ -33,14 +32,11 @@ fn sealer() -> Sealer {
     Sealer::from_config(&MasterKey::Given(key), false).unwrap()
 }
 
-fn apps_of(store: &Store) -> Arc<dyn AppStore> {
-    match store.clone() {
-        Store::Sqlite(database) => Arc::new(SqliteAppStore::new(database, sealer())),
-        Store::Postgres(database) => Arc::new(PostgresAppStore::new(database, sealer())),
-    }
+fn apps_of(store: &Store) -> StoredApps {
+    StoredApps::new(store.clone(), sealer())
 }
 
-async fn apps(test_store: &TestStore) -> Arc<dyn AppStore> {
+async fn apps(test_store: &TestStore) -> StoredApps {
     apps_of(&test_store.open().await)
 }
 
@@ -56,7 +52,7 @@ fn new_app(name: &str) -> NewApp {
     }
 }
 
-async fn create(apps: &Arc<dyn AppStore>, name: &str) -> NewApp {
+async fn create(apps: &StoredApps, name: &str) -> NewApp {
     let app = new_app(name);
     apps.create(app.clone()).await.unwrap();
     app
@@ -210,7 +206,7 @@ async fn of_concurrent_rotations_one_succeeds() {
     let ident = create(&apps, "one").await.ident;
     let rotations: Vec<_> = (0..8)
         .map(|_| {
-            let apps = Arc::clone(&apps);
+            let apps = apps.clone();
             tokio::spawn(async move { apps.rotate(rotation(ident, 1000, HOUR)).await.unwrap() })
         })
         .collect();
@@ -277,7 +273,7 @@ async fn an_unavailable_store_fails_fast_and_recovers() {
     let test_store = TestStore::chosen();
     let apps = apps(&test_store).await;
     let app = create(&apps, "one").await;
-    let directory = CachedApps::new(Arc::clone(&apps), 100);
+    let directory = CachedApps::new(Arc::new(apps.clone()), 100);
     directory.find(app.ident).await.unwrap().unwrap();
     test_store.make_unavailable();
     let begun = Instant::now();
@@ -489,7 +485,7 @@ async fn an_import_adds_all_or_nothing_and_notifies_once() {
     let further = changes.recv_timeout(Duration::from_millis(200));
     assert_eq!(further, Err(mpsc::RecvTimeoutError::Timeout));
     let idents = vec![one.ident, new_app_ident().unwrap()];
-    assert_eq!(apps.taken(idents).await.unwrap(), [one.ident]);
+    assert_eq!(apps.taken(&idents).await.unwrap(), [one.ident]);
     assert_eq!(apps.import(Vec::new()).await.unwrap(), ImportOutcome::Done);
 }
 
@@ -550,7 +546,7 @@ async fn a_hundred_thousand_applications_are_imported_in_less_than_a_minute() {
     let mut settings = signpost_store::StoreSettings::new(test_store.address().clone());
     super::open::raise_statement_timeout(&mut settings);
     let apps = apps_of(&Store::open(&settings).await.unwrap());
-    let administration = super::administration::tests::administration(Arc::clone(&apps));
+    let administration = super::administration::tests::administration(apps.clone());
     let mut file = "ident,key,name,origins,profile,default_version\n".to_owned();
     for number in 0..MANY {
         use std::fmt::Write as _;

@@ -3,14 +3,8 @@
 //! A batch is written in one transaction together with its number, so that it counts once: a write whose outcome is
 //! unknown is repeated with the same number, and the store ignores it if it was committed.
 
-use std::sync::Arc;
-
-use rusqlite::{Transaction, params};
 use signpost_kit::clock::Timestamp;
-use signpost_store::{
-    PostgresDatabase, Store, StoreError,
-    postgres::{Parameters, row_count},
-};
+use signpost_store::{Store, StoreError, values};
 
 use super::{KEEP_DAYS, SOURCES, batch::Batch, day::Day};
 
@@ -35,20 +29,26 @@ pub(super) struct BatchNumber {
 ///
 /// The store is unavailable.
 pub(super) async fn begin(store: &Store, now: Timestamp) -> Result<(), StoreError> {
-    let now = now.as_millis();
-    match store {
-        Store::Sqlite(database) => {
-            let insert = "INSERT INTO usage_start (one, began_at) VALUES (1, ?1) ON CONFLICT (one) DO NOTHING";
-            let begun = database.write(move |all| all.execute(insert, [now]));
-            begun.await.map(drop)
-        }
-        Store::Postgres(database) => {
-            let insert = "INSERT INTO usage_start (one, began_at) VALUES (1, $1) ON CONFLICT (one) DO NOTHING";
-            let session = database.session().await?;
-            session.execute(insert, &[&now]).await.map(drop)
-        }
-    }
+    let insert =
+        "INSERT INTO usage_start (one, began_at) VALUES (1, $1) ON CONFLICT (one) DO NOTHING";
+    store.execute(insert, values![now]).await.map(drop)
 }
+
+const GUARD: &str = "INSERT INTO usage_writers (id, sequence, written_at) VALUES ($1, $2, $3) \
+    ON CONFLICT (id) DO UPDATE SET sequence = excluded.sequence, written_at = excluded.written_at \
+    WHERE usage_writers.sequence < excluded.sequence";
+
+const COUNT: &str = "INSERT INTO usage_counts (day, version, application, is_signed, source, requests) \
+    SELECT given.* FROM {given} ORDER BY 1, 2, 3, 4, 5 \
+    ON CONFLICT (day, version, application, is_signed, source) \
+    DO UPDATE SET requests = usage_counts.requests + excluded.requests";
+
+const REPLACE: &str = "INSERT INTO usage_clients \
+    (version, application, is_signed, ident, last_seen, address, user_agent) \
+    SELECT given.* FROM {given} ORDER BY 1, 2, 3 \
+    ON CONFLICT (version, application, is_signed) DO UPDATE SET ident = excluded.ident, \
+    last_seen = excluded.last_seen, address = excluded.address, user_agent = excluded.user_agent \
+    WHERE usage_clients.last_seen <= excluded.last_seen";
 
 /// Adds a batch, unless the store has it already.
 ///
@@ -58,154 +58,64 @@ pub(super) async fn begin(store: &Store, now: Timestamp) -> Result<(), StoreErro
 pub(super) async fn add(
     store: &Store,
     number: BatchNumber,
-    batch: &Arc<Batch>,
-    now: Timestamp,
-) -> Result<(), StoreError> {
-    match store {
-        Store::Sqlite(database) => {
-            let batch = Arc::clone(batch);
-            database
-                .write(move |all| add_in_sqlite(all, number, &batch, now))
-                .await
-        }
-        Store::Postgres(database) => add_in_postgres(database, number, batch, now).await,
-    }
-}
-
-fn add_in_sqlite(
-    all: &Transaction<'_>,
-    number: BatchNumber,
     batch: &Batch,
     now: Timestamp,
-) -> rusqlite::Result<()> {
-    let BatchNumber { writer, sequence } = number;
-    let is_new = all
-        .prepare_cached(
-            "INSERT INTO usage_writers (id, sequence, written_at) VALUES (?1, ?2, ?3) \
-             ON CONFLICT (id) DO UPDATE SET sequence = excluded.sequence, written_at = excluded.written_at \
-             WHERE usage_writers.sequence < excluded.sequence",
-        )?
-        .execute(params![&writer[..], sequence, now.as_millis()])?
-        > 0;
-    if !is_new {
-        return Ok(());
-    }
-    let mut add = all.prepare_cached(
-        "INSERT INTO usage_counts (day, version, application, is_signed, source, requests) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (day, version, application, is_signed, source) \
-         DO UPDATE SET requests = requests + excluded.requests",
-    )?;
-    for (key, counts) in batch.counts() {
-        let (day, version) = (key.day.number(), key.version.as_str());
-        for (source, requests) in by_source(counts) {
-            add.execute(params![
+) -> Result<(), StoreError> {
+    let counts = batch.counts().flat_map(|(key, counts)| {
+        by_source(counts).map(|(source, requests)| {
+            let (day, version) = (key.day.number(), key.version.as_str());
+            values![
                 day,
                 version,
                 key.application,
                 key.is_signed,
                 source,
                 requests
-            ])?;
-        }
-    }
-    let mut replace = all.prepare_cached(
-        "INSERT INTO usage_clients (version, application, is_signed, ident, last_seen, address, user_agent) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (version, application, is_signed) DO UPDATE \
-         SET ident = excluded.ident, last_seen = excluded.last_seen, address = excluded.address, \
-         user_agent = excluded.user_agent WHERE usage_clients.last_seen <= excluded.last_seen",
-    )?;
-    for ((version, application, is_signed), client) in batch.clients() {
-        replace.execute(params![
-            version.as_str(),
-            application,
-            is_signed,
-            client.ident.as_ref().map(|ident| ident.as_str()),
-            client.last_seen.as_millis(),
-            client.address.map(|address| address.to_string()),
-            client.user_agent
-        ])?;
-    }
-    Ok(())
-}
-
-/// One statement: the writer's row is locked first, so that a repetition waits for the first attempt, and adds nothing
-/// if that was committed.
-const ADD_IN_POSTGRES: &str = "\
-    WITH new AS ( \
-        INSERT INTO usage_writers (id, sequence, written_at) VALUES ($1, $2, $3) \
-        ON CONFLICT (id) DO UPDATE SET sequence = excluded.sequence, written_at = excluded.written_at \
-        WHERE usage_writers.sequence < excluded.sequence RETURNING 1 AS one \
-    ), counted AS ( \
-        INSERT INTO usage_counts (day, version, application, is_signed, source, requests) \
-        SELECT used.* FROM unnest($4::bigint[], $5::text[], $6::bigint[], $7::boolean[], $8::text[], $9::bigint[]) \
-        AS used (day, version, application, is_signed, source, requests), new \
-        ORDER BY used.day, used.version, used.application, used.is_signed, used.source \
-        ON CONFLICT (day, version, application, is_signed, source) \
-        DO UPDATE SET requests = usage_counts.requests + excluded.requests \
-    ), seen AS ( \
-        INSERT INTO usage_clients (version, application, is_signed, ident, last_seen, address, user_agent) \
-        SELECT used.* FROM unnest($10::text[], $11::bigint[], $12::boolean[], $13::text[], $14::bigint[], \
-        $15::text[], $16::text[]) \
-        AS used (version, application, is_signed, ident, last_seen, address, user_agent), new \
-        ORDER BY used.version, used.application, used.is_signed \
-        ON CONFLICT (version, application, is_signed) DO UPDATE SET ident = excluded.ident, \
-        last_seen = excluded.last_seen, address = excluded.address, user_agent = excluded.user_agent \
-        WHERE usage_clients.last_seen <= excluded.last_seen \
-    ) SELECT count(*) AS added FROM new";
-
-async fn add_in_postgres(
-    database: &PostgresDatabase,
-    number: BatchNumber,
-    batch: &Batch,
-    now: Timestamp,
-) -> Result<(), StoreError> {
-    let (mut days, mut versions, mut applications) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut signed, mut sources, mut requests) = (Vec::new(), Vec::new(), Vec::new());
-    for (key, counts) in batch.counts() {
-        for (source, count) in by_source(counts) {
-            days.push(key.day.number());
-            versions.push(key.version.as_str());
-            applications.push(key.application);
-            signed.push(key.is_signed);
-            sources.push(source);
-            requests.push(count);
-        }
-    }
-    let clients: Vec<_> = batch.clients().collect();
-    let of_clients = clients.iter().map(|((version, ..), _)| version.as_str());
-    let client_versions: Vec<_> = of_clients.collect();
-    let client_applications: Vec<_> = clients.iter().map(|((_, id, _), _)| *id).collect();
-    let client_signed: Vec<_> = clients.iter().map(|((.., signed), _)| *signed).collect();
-    let seen = || clients.iter().map(|(_, client)| client);
-    let ident = |ident: &Option<_>| ident.as_ref().map(ToString::to_string);
-    let idents: Vec<_> = seen().map(|client| ident(&client.ident)).collect();
-    let last_seen = seen().map(|client| client.last_seen.as_millis());
-    let last_seen: Vec<_> = last_seen.collect();
-    let address = |address: std::net::IpAddr| address.to_string();
-    let addresses: Vec<_> = seen().map(|client| client.address.map(address)).collect();
-    let agents: Vec<_> = seen().map(|client| client.user_agent.as_str()).collect();
-    let BatchNumber { writer, sequence } = number;
-    let session = database.session().await?;
-    let (writer, now) = (&writer[..], now.as_millis());
-    let values: Parameters<'_> = &[
-        &writer,
-        &sequence,
-        &now,
-        &days,
-        &versions,
-        &applications,
-        &signed,
-        &sources,
-        &requests,
-        &client_versions,
-        &client_applications,
-        &client_signed,
-        &idents,
-        &last_seen,
-        &addresses,
-        &agents,
-    ];
-    session.query_one(ADD_IN_POSTGRES, values).await.map(drop)
+            ]
+        })
+    });
+    let counts = signpost_store::Batch {
+        sql: COUNT.to_owned(),
+        columns: &[
+            ("day", "bigint"),
+            ("version", "text"),
+            ("application", "bigint"),
+            ("is_signed", "boolean"),
+            ("source", "text"),
+            ("requests", "bigint"),
+        ],
+        rows: counts.collect(),
+    };
+    let clients = batch
+        .clients()
+        .map(|((version, application, is_signed), client)| {
+            values![
+                version.as_str(),
+                *application,
+                *is_signed,
+                client.ident.as_ref().map(|ident| ident.as_str()),
+                client.last_seen,
+                client.address.map(|address| address.to_string()),
+                client.user_agent.as_str(),
+            ]
+        });
+    let clients = signpost_store::Batch {
+        sql: REPLACE.to_owned(),
+        columns: &[
+            ("version", "text"),
+            ("application", "bigint"),
+            ("is_signed", "boolean"),
+            ("ident", "text"),
+            ("last_seen", "bigint"),
+            ("address", "text"),
+            ("user_agent", "text"),
+        ],
+        rows: clients.collect(),
+    };
+    let guard = values![&number.writer, number.sequence, now];
+    store
+        .write_once((GUARD, guard), vec![counts, clients])
+        .await
 }
 
 /// Deletes what is older than [`KEEP_DAYS`]. `true` if there may be more.
@@ -218,10 +128,7 @@ pub(super) async fn delete_old(store: &Store, now: Timestamp) -> Result<bool, St
     let (day, time) = (first.number(), first.begin().as_millis());
     // The limit is a literal, so that the plan can use an index. Another gateway may delete the same rows: waiting for
     // it could become a deadlock.
-    let skip = match store {
-        Store::Sqlite(_) => "",
-        Store::Postgres(_) => " FOR UPDATE SKIP LOCKED",
-    };
+    let skip = store.dialect("", " FOR UPDATE SKIP LOCKED");
     let delete = |table: &str, key: &str, is_old: String| {
         format!(
             "DELETE FROM {table} WHERE ({key}) IN \
@@ -237,16 +144,7 @@ pub(super) async fn delete_old(store: &Store, now: Timestamp) -> Result<bool, St
     ];
     let mut has_more = false;
     for statement in statements {
-        let deleted = match store {
-            Store::Sqlite(database) => {
-                let deleted = database.write(move |all| all.execute(&statement, []));
-                deleted.await?
-            }
-            Store::Postgres(database) => {
-                let session = database.session().await?;
-                row_count(session.execute(&statement, &[]).await?)
-            }
-        };
+        let deleted = store.execute(&statement, Vec::new()).await?;
         has_more |= deleted >= MAX_DELETED;
     }
     Ok(has_more)

@@ -1,7 +1,7 @@
 //! What the report reads from the store.
 
-use signpost_kit::clock::{StoredTime, Timestamp};
-use signpost_store::{Store, StoreError, StoredRow};
+use signpost_kit::clock::Timestamp;
+use signpost_store::{FromRow, Store, StoreError, StoredRow};
 
 use super::day::Day;
 
@@ -82,85 +82,56 @@ pub(crate) async fn read(store: &Store, first: Day, last: Day) -> Result<StoredU
         "SELECT id, ident, state, default_version FROM applications WHERE default_version IS NOT NULL \
          OR id IN (SELECT application FROM usage_counts WHERE {of_period})"
     );
-    match store {
-        Store::Sqlite(database) => {
-            let usage = database.call(move |connection| {
-                // One transaction, so that all parts are of one moment.
-                let all = connection.transaction()?;
-                Ok(StoredUsage {
-                    began_at: rows(&all, BEGAN_AT, |row| row.time("began_at"))?.pop(),
-                    counts: rows(&all, &counts, |row| count_from_row(row))?,
-                    clients: rows(&all, clients, |row| client_from_row(row))?,
-                    applications: rows(&all, &applications, |row| app_from_row(row))?,
-                })
-            });
-            usage.await
-        }
-        Store::Postgres(database) => {
-            let session = database.session().await?;
-            let began_at = session.query_opt(BEGAN_AT, &[]).await?;
-            let began_at = began_at.map(|row| row.time("began_at")).transpose()?;
-            let counts = session.query(&counts, &[]).await?;
-            let clients = session.query(clients, &[]).await?;
-            let applications = session.query(&applications, &[]).await?;
-            Ok(StoredUsage {
-                began_at,
-                counts: counts
-                    .iter()
-                    .map(count_from_row)
-                    .collect::<Result<_, _>>()?,
-                clients: clients
-                    .iter()
-                    .map(client_from_row)
-                    .collect::<Result<_, _>>()?,
-                applications: applications
-                    .iter()
-                    .map(app_from_row)
-                    .collect::<Result<_, _>>()?,
-            })
-        }
+    let began_at = store.row::<BeganAt>("SELECT began_at FROM usage_start", Vec::new());
+    Ok(StoredUsage {
+        began_at: began_at.await?.map(|BeganAt(began_at)| began_at),
+        counts: store.rows(&counts, Vec::new()).await?,
+        clients: store.rows(clients, Vec::new()).await?,
+        applications: store.rows(&applications, Vec::new()).await?,
+    })
+}
+
+struct BeganAt(Timestamp);
+
+impl FromRow for BeganAt {
+    fn from_row<R: StoredRow>(row: &R) -> Result<Self, R::Error> {
+        row.time("began_at").map(Self)
     }
 }
 
-const BEGAN_AT: &str = "SELECT began_at FROM usage_start";
-
-fn rows<T>(
-    connection: &rusqlite::Connection,
-    query: &str,
-    read: impl Fn(&rusqlite::Row<'_>) -> rusqlite::Result<T>,
-) -> rusqlite::Result<Vec<T>> {
-    let mut statement = connection.prepare(query)?;
-    let rows = statement.query_map([], |row| read(row))?;
-    rows.collect()
+impl FromRow for StoredCount {
+    fn from_row<R: StoredRow>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self {
+            version: row.text("version")?.to_owned(),
+            application: row.number("application")?,
+            is_signed: row.flag("is_signed")?,
+            source: row.text("source")?.to_owned(),
+            requests: u64::try_from(row.number("requests")?).unwrap_or(0),
+        })
+    }
 }
 
-fn count_from_row<R: StoredRow>(row: &R) -> Result<StoredCount, R::Error> {
-    Ok(StoredCount {
-        version: row.text("version")?.to_owned(),
-        application: row.number("application")?,
-        is_signed: row.flag("is_signed")?,
-        source: row.text("source")?.to_owned(),
-        requests: u64::try_from(row.number("requests")?).unwrap_or(0),
-    })
+impl FromRow for StoredClient {
+    fn from_row<R: StoredRow>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self {
+            version: row.text("version")?.to_owned(),
+            application: row.number("application")?,
+            is_signed: row.flag("is_signed")?,
+            ident: row.optional_text("ident")?.map(str::to_owned),
+            last_seen: row.time("last_seen")?,
+            address: row.optional_text("address")?.map(str::to_owned),
+            user_agent: row.optional_text("user_agent")?.map(str::to_owned),
+        })
+    }
 }
 
-fn client_from_row<R: StoredRow>(row: &R) -> Result<StoredClient, R::Error> {
-    Ok(StoredClient {
-        version: row.text("version")?.to_owned(),
-        application: row.number("application")?,
-        is_signed: row.flag("is_signed")?,
-        ident: row.optional_text("ident")?.map(str::to_owned),
-        last_seen: row.time("last_seen")?,
-        address: row.optional_text("address")?.map(str::to_owned),
-        user_agent: row.optional_text("user_agent")?.map(str::to_owned),
-    })
-}
-
-fn app_from_row<R: StoredRow>(row: &R) -> Result<StoredApp, R::Error> {
-    Ok(StoredApp {
-        id: row.number("id")?,
-        ident: row.text("ident")?.to_owned(),
-        state: row.text("state")?.to_owned(),
-        default_version: row.optional_text("default_version")?.map(str::to_owned),
-    })
+impl FromRow for StoredApp {
+    fn from_row<R: StoredRow>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self {
+            id: row.number("id")?,
+            ident: row.text("ident")?.to_owned(),
+            state: row.text("state")?.to_owned(),
+            default_version: row.optional_text("default_version")?.map(str::to_owned),
+        })
+    }
 }

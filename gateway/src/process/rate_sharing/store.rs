@@ -2,8 +2,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use rusqlite::{Connection, params};
-use signpost_store::{Store, StoreError, StoredRow};
+use signpost_store::{Batch, FromRow, Store, StoreError, StoredRow, values};
 
 /// Length of a key's hash: SHA-256.
 pub(super) const HASH_BYTES: usize = 32;
@@ -11,8 +10,11 @@ pub(super) const HASH_BYTES: usize = 32;
 /// Limit of the rows that are deleted at once: more than ten reports of one gateway add.
 const MAX_DELETED: i64 = 50_000;
 
-/// The current time in microseconds, in Postgres: the same throughout a statement.
-const NOW: &str = "(extract(epoch FROM now()) * 1000000)::bigint";
+/// The current time in microseconds, the same throughout a statement. SQLite's is precise to the millisecond.
+const NOW: [&str; 2] = [
+    "CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000",
+    "(extract(epoch FROM now()) * 1000000)::bigint",
+];
 
 /// A debt to add to a key's.
 #[derive(Clone, Copy, Debug)]
@@ -37,27 +39,24 @@ pub(super) async fn add_debts(
 ) -> Result<StoredDebts, StoreError> {
     // Two gateways that lock rows in the same order do not wait for each other in a circle.
     added.sort_unstable_by_key(|one| one.hash);
-    match store {
-        Store::Sqlite(database) => {
-            database
-                .write(move |transaction| add_in_sqlite(transaction, &added))
-                .await
-        }
-        Store::Postgres(database) => {
-            let hashes: Vec<_> = added.iter().map(|one| &one.hash[..]).collect();
-            let costs: Vec<_> = added.iter().map(|one| micros(one.cost)).collect();
-            let sql = format!(
-                "INSERT INTO rate_limits (key, full_at) \
-                 SELECT key, {NOW} + cost FROM unnest($1::bytea[], $2::bigint[]) AS used (key, cost) ORDER BY key \
-                 ON CONFLICT (key) DO UPDATE \
-                 SET full_at = greatest(rate_limits.full_at, {NOW}) + excluded.full_at - {NOW} \
-                 RETURNING key, full_at - {NOW} AS debt"
-            );
-            let session = database.session().await?;
-            let rows = session.query(&sql, &[&hashes, &costs]).await?;
-            rows.iter().map(debt_from_row).collect()
-        }
-    }
+    let (now, greatest) = (now(store), store.dialect("max", "greatest"));
+    let sql = format!(
+        "INSERT INTO rate_limits (key, full_at) SELECT key, {now} + cost FROM {{given}} ORDER BY key \
+         ON CONFLICT (key) DO UPDATE \
+         SET full_at = {greatest}(rate_limits.full_at, {now}) + excluded.full_at - {now} \
+         RETURNING key, full_at - {now} AS debt"
+    );
+    let rows = added.iter().map(|one| values![&one.hash, micros(one.cost)]);
+    let batch = Batch {
+        sql,
+        columns: &[("key", "bytea"), ("cost", "bigint")],
+        rows: rows.collect(),
+    };
+    let debts = store.write_batch(batch).await?;
+    Ok(debts
+        .into_iter()
+        .map(|Debt(hash, debt)| (hash, debt))
+        .collect())
 }
 
 /// Deletes debts that are paid.
@@ -66,56 +65,27 @@ pub(super) async fn add_debts(
 ///
 /// The store is unavailable.
 pub(super) async fn delete_paid(store: &Store) -> Result<(), StoreError> {
-    match store {
-        Store::Sqlite(database) => {
-            let deleted = database.write(|transaction| {
-                let now = sqlite_now(transaction)?;
-                transaction
-                    .prepare_cached(
-                        "DELETE FROM rate_limits WHERE key IN \
-                         (SELECT key FROM rate_limits WHERE full_at < ?1 ORDER BY full_at LIMIT ?2)",
-                    )?
-                    .execute(params![now, MAX_DELETED])
-            });
-            deleted.await.map(drop)
-        }
-        Store::Postgres(database) => {
-            // The limit is a literal, so that the plan can use the index. A row that another gateway writes now is
-            // skipped: waiting for it could become a deadlock.
-            let sql = format!(
-                "DELETE FROM rate_limits WHERE key IN (SELECT key FROM rate_limits WHERE full_at < {NOW} \
-                 ORDER BY full_at LIMIT {MAX_DELETED} FOR UPDATE SKIP LOCKED)"
-            );
-            let session = database.session().await?;
-            session.execute(&sql, &[]).await.map(drop)
-        }
+    // The limit is a literal, so that the plan can use the index. A row that another gateway writes now is skipped:
+    // waiting for it could become a deadlock.
+    let (now, skip) = (now(store), store.dialect("", "FOR UPDATE SKIP LOCKED"));
+    let delete = format!(
+        "DELETE FROM rate_limits WHERE key IN (SELECT key FROM rate_limits WHERE full_at < {now} \
+         ORDER BY full_at LIMIT {MAX_DELETED} {skip})"
+    );
+    store.execute(&delete, Vec::new()).await.map(drop)
+}
+
+fn now(store: &Store) -> &'static str {
+    store.dialect(NOW[0], NOW[1])
+}
+
+struct Debt([u8; HASH_BYTES], Duration);
+
+impl FromRow for Debt {
+    fn from_row<R: StoredRow>(row: &R) -> Result<Self, R::Error> {
+        let debt = u64::try_from(row.number("debt")?).unwrap_or(0);
+        Ok(Self(row.array("key")?, Duration::from_micros(debt)))
     }
-}
-
-fn add_in_sqlite(connection: &Connection, added: &[Added]) -> rusqlite::Result<StoredDebts> {
-    let now = sqlite_now(connection)?;
-    let mut add = connection.prepare_cached(
-        "INSERT INTO rate_limits (key, full_at) VALUES (?1, ?2 + ?3) \
-         ON CONFLICT (key) DO UPDATE SET full_at = max(full_at, ?2) + ?3 RETURNING key, full_at - ?2 AS debt",
-    )?;
-    let mut debts = StoredDebts::new();
-    for Added { hash, cost } in added {
-        let values = params![&hash[..], now, micros(*cost)];
-        let (hash, debt) = add.query_row(values, |row| debt_from_row(row))?;
-        debts.insert(hash, debt);
-    }
-    Ok(debts)
-}
-
-/// The current time in microseconds, to the millisecond. Read inside a transaction, after its waits.
-fn sqlite_now(connection: &Connection) -> rusqlite::Result<i64> {
-    let query = "SELECT CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000";
-    connection.query_row(query, [], |row| row.get(0))
-}
-
-fn debt_from_row<R: StoredRow>(row: &R) -> Result<([u8; HASH_BYTES], Duration), R::Error> {
-    let debt = u64::try_from(row.number("debt")?).unwrap_or(0);
-    Ok((row.array("key")?, Duration::from_micros(debt)))
 }
 
 /// Whole microseconds, rounded up: a cost is never lost.
@@ -136,19 +106,12 @@ mod tests {
         }
     }
 
-    async fn rows(store: &Store) -> i64 {
-        let query = "SELECT count(*) AS count FROM rate_limits";
-        match store {
-            Store::Sqlite(database) => {
-                let count = database.call(move |all| all.query_row(query, [], |row| row.get(0)));
-                count.await.unwrap()
-            }
-            Store::Postgres(database) => {
-                let session = database.session().await.unwrap();
-                let row = session.query_one(query, &[]).await.unwrap();
-                row.number("count").unwrap()
-            }
-        }
+    async fn rows(store: &Store) -> usize {
+        let rows: Vec<()> = store
+            .rows("SELECT 1 FROM rate_limits", Vec::new())
+            .await
+            .unwrap();
+        rows.len()
     }
 
     #[tokio::test]

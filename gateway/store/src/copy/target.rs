@@ -6,7 +6,7 @@ use tokio_postgres::{
     Client, Transaction, binary_copy::BinaryCopyInWriter, error::SqlState, types::Type,
 };
 
-use super::{CopyError, TABLES, source::Source, value::Value};
+use super::{CopyError, TABLES, source::Source, value};
 use crate::PostgresDatabase;
 
 /// The column with an auto-increment number, in tables that have one.
@@ -75,8 +75,8 @@ impl<'c> Target<'c> {
         while let Some(row) = rows.next()? {
             let mut values = Vec::with_capacity(columns.len());
             for (index, column) in columns.iter().enumerate() {
-                let value = Value::read(row.get_ref(index)?, table, column)?;
-                replaced += u64::from(value.is_replaced());
+                let (value, is_replaced) = value::read(row.get_ref(index)?, table, column)?;
+                replaced += u64::from(is_replaced);
                 values.push(value);
             }
             writer.as_mut().write_raw(values).await?;

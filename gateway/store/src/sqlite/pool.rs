@@ -13,6 +13,7 @@ use std::{
 
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use url::Url;
 
 use crate::{
     StoreError,
@@ -28,6 +29,7 @@ pub(super) struct Pool {
     path: PathBuf,
     /// Timeout for all waits of a call together.
     timeout: Duration,
+    connect: Connect,
     idle: Mutex<Vec<Pooled>>,
     permits: Arc<Semaphore>,
     /// One writer of this process at a time, in order of arrival. SQLite has no queue: a writer that finds the lock
@@ -50,6 +52,7 @@ impl Pool {
         Self {
             path,
             timeout,
+            connect: first.connect,
             idle: Mutex::new(vec![first]),
             permits: Arc::new(Semaphore::new(CONNECTIONS)),
             writer: Arc::new(Semaphore::new(1)),
@@ -146,7 +149,7 @@ impl Pool {
         drop(idle);
         let connect = || {
             let left = deadline.saturating_duration_since(Instant::now());
-            Pooled::connect(&self.path, left)
+            Pooled::connect(&self.path, left, self.connect)
         };
         pooled.map_or_else(connect, Ok)
     }
@@ -214,13 +217,21 @@ async fn acquire(
 pub(crate) struct Pooled {
     pub(crate) connection: Connection,
     file: FileIdentity,
+    connect: Connect,
 }
 
 impl Pooled {
-    pub(super) fn connect(path: &Path, busy_timeout: Duration) -> rusqlite::Result<Self> {
+    pub(super) fn connect(
+        path: &Path,
+        busy_timeout: Duration,
+        connect: Connect,
+    ) -> rusqlite::Result<Self> {
         let file = FileIdentity::read(path).map_err(|_| missing_file())?;
-        let connection = connect(path, busy_timeout)?;
-        Ok(Self { connection, file })
+        Ok(Self {
+            connection: connect(path, busy_timeout)?,
+            file,
+            connect,
+        })
     }
 
     /// Whether it has the file open that is at this path now.
@@ -251,7 +262,32 @@ pub(super) fn missing_file() -> rusqlite::Error {
     rusqlite::Error::SqliteFailure(code, Some("the database file is missing".to_owned()))
 }
 
-fn connect(path: &Path, busy_timeout: Duration) -> rusqlite::Result<Connection> {
+/// Opens a connection, with this timeout of its wait for locks.
+pub(super) type Connect = fn(&Path, Duration) -> rusqlite::Result<Connection>;
+
+/// Opens a file read-only. If no other process has it open, SQLite would create two files beside it, which the file's
+/// owner might be unable to open later. Then the file is opened as immutable.
+pub(super) fn connect_read_only(
+    path: &Path,
+    busy_timeout: Duration,
+) -> rusqlite::Result<Connection> {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    let address = std::path::absolute(path).ok();
+    let address = address.and_then(|path| Url::from_file_path(path).ok());
+    let mut address = address.ok_or_else(missing_file)?;
+    if !Path::new(&log).exists() {
+        address.set_query(Some("immutable=1"));
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_URI;
+    let connection = Connection::open_with_flags(address.as_str(), flags)?;
+    connection.busy_timeout(busy_timeout)?;
+    Ok(connection)
+}
+
+pub(super) fn connect(path: &Path, busy_timeout: Duration) -> rusqlite::Result<Connection> {
     // Without the flag to create the file: `open` has created it. A file that is missing later must not reappear empty.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;

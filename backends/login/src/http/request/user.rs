@@ -63,7 +63,7 @@ impl AuthenticatedUser {
             before,
             limit,
         };
-        Ok(EventPage::read(&*service.state.events, query).await?)
+        Ok(EventPage::read(&service.state.events, query).await?)
     }
 
     /// When the login ends, unless a logout ends it before.

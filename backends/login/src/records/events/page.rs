@@ -3,7 +3,7 @@
 use signpost_protocol::app::AppId;
 use signpost_store::StoreError;
 
-use super::{Event, EventCursor, EventStore};
+use super::{Event, EventCursor, Events};
 use crate::records::accounts::AccountId;
 
 /// Which events a page has.
@@ -33,10 +33,7 @@ impl EventPage {
     pub const MAX_EVENTS: u64 = 100;
 
     /// Reads a page. It has one event at least, if there is one, and [`Self::MAX_EVENTS`] at most.
-    pub(crate) async fn read(
-        store: &dyn EventStore,
-        query: EventQuery,
-    ) -> Result<Self, StoreError> {
+    pub(crate) async fn read(store: &Events, query: EventQuery) -> Result<Self, StoreError> {
         let limit = query.limit.clamp(1, Self::MAX_EVENTS);
         // One more than asked for shows whether there is a next page.
         let query = EventQuery {

@@ -52,7 +52,7 @@ async fn pages_have_the_newest_events_first_while_new_ones_arrive() {
         events.insert(event(me, APP, name)).await.unwrap();
     }
     let page = async |before, limit| {
-        EventPage::read(&*events, query(me, before, limit))
+        EventPage::read(&events, query(me, before, limit))
             .await
             .unwrap()
     };
@@ -79,12 +79,12 @@ async fn a_page_has_a_largest_size() {
     for _ in 0..=EventPage::MAX_EVENTS {
         events.insert(event(me, APP, "a")).await.unwrap();
     }
-    let page = EventPage::read(&*events, query(me, None, u64::MAX))
+    let page = EventPage::read(&events, query(me, None, u64::MAX))
         .await
         .unwrap();
     assert_eq!(page.events.len() as u64, EventPage::MAX_EVENTS);
     assert!(page.next.is_some());
-    let least = EventPage::read(&*events, query(me, None, 0)).await.unwrap();
+    let least = EventPage::read(&events, query(me, None, 0)).await.unwrap();
     assert_eq!(least.events.len(), 1);
 }
 
@@ -107,7 +107,7 @@ async fn a_page_has_the_events_of_one_account_and_one_application() {
         .insert(event(me, AppId::new(4), "elsewhere"))
         .await
         .unwrap();
-    let page = EventPage::read(&*events, query(me, None, 9)).await.unwrap();
+    let page = EventPage::read(&events, query(me, None, 9)).await.unwrap();
     let [mine] = &page.events[..] else {
         panic!("{page:?}")
     };
@@ -115,13 +115,13 @@ async fn a_page_has_the_events_of_one_account_and_one_application() {
     assert_eq!(mine.data.as_deref(), Some("{\"a\":\"首页\"}"));
     assert_eq!(mine.received_at, Timestamp::from_millis(77));
     let third = store.account("third").await.id;
-    let none = EventPage::read(&*events, query(third, None, 9))
+    let none = EventPage::read(&events, query(third, None, 9))
         .await
         .unwrap();
     assert!(none.events.is_empty() && none.next.is_none(), "{none:?}");
     // Another account's cursor is a position, and gives access to nothing.
     let behind = Some(EventCursor::behind(i64::MAX));
-    let same = EventPage::read(&*events, query(me, behind, 9))
+    let same = EventPage::read(&events, query(me, behind, 9))
         .await
         .unwrap();
     assert_eq!(names(&same), ["mine"]);
@@ -134,7 +134,7 @@ async fn a_page_is_read_by_its_index_alone() {
     let me = store.account("me").await.id;
     match store.store() {
         Store::Sqlite(database) => {
-            let explain = format!("EXPLAIN QUERY PLAN {}", sqlite::LIST);
+            let explain = format!("EXPLAIN QUERY PLAN {}", LIST);
             let read = database.call(move |connection| {
                 let mut explain = connection.prepare(&explain)?;
                 let values = rusqlite::params![1, 2, 3, 4];
@@ -160,7 +160,7 @@ async fn a_page_is_read_by_its_index_alone() {
             let run = async |sql: &str| session.query(sql, &[]).await.unwrap();
             for mode in ["force_generic_plan", "force_custom_plan"] {
                 run(&format!("SET plan_cache_mode = {mode}")).await;
-                run(&format!("PREPARE tried AS {}", postgres::LIST)).await;
+                run(&format!("PREPARE tried AS {}", LIST_IN_POSTGRES)).await;
                 for values in [
                     format!("{}, 3, 9223372036854775807, 21", me.get()),
                     "17, 3, 9223372036854775807, 101".to_owned(),

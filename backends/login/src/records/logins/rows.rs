@@ -1,48 +1,50 @@
 //! Reads logins from rows, and converts them for rows.
 
-use signpost_kit::clock::StoredTime;
 use signpost_protocol::app::AppId;
-use signpost_store::StoredRow;
+use signpost_store::{FromRow, StoredRow, tables::accounts::Account};
 
 use super::{
     Claim, Completion, CookieHash, Login, LoginState, Mode, Outcome, StateHash, Status, TicketHash,
 };
-use crate::records::accounts::account_from_row;
 
-/// The columns for [`login_from_row`], of `logins` joined with `accounts`.
+/// The columns for a [`Login`], of `logins` joined with `accounts`.
 pub(super) const COLUMNS: &str = "state_hash, version, application_id, mode, logins.provider AS login_provider, \
     user_code, return_to, cookie_hash, status, claimed_until, reason, account_id, account_created, finished_at, \
     claimable_until, expires_at, username, kind, accounts.created_at AS account_created_at";
 
-/// The columns for [`completion_from_row`], of the same tables.
+/// The columns for a [`Completion`], of the same tables.
 pub(super) const COMPLETION_COLUMNS: &str = "account_id, account_created, finished_at, claimable_until, username, \
     kind, accounts.created_at AS account_created_at";
 
 /// The name of the row that holds the [`SealKey`](super::SealKey).
 pub(super) const SEAL_KEY: &str = "redirect_cookie";
 
-pub(super) fn login_from_row<R: StoredRow>(row: &R) -> Result<Login, R::Error> {
-    let hash = StateHash::from_bytes(row.array("state_hash")?);
-    Ok(Login {
-        state: LoginState::new(row.parsed("version")?, hash),
-        application: AppId::new(row.number("application_id")?),
-        mode: mode_from_row(row)?,
-        provider: row.parsed("login_provider")?,
-        cookie: row
-            .optional_array("cookie_hash")?
-            .map(CookieHash::from_bytes),
-        expires_at: row.time("expires_at")?,
-        status: status_from_row(row)?,
-    })
+impl FromRow for Login {
+    fn from_row<R: StoredRow>(row: &R) -> Result<Self, R::Error> {
+        let hash = StateHash::from_bytes(row.array("state_hash")?);
+        Ok(Self {
+            state: LoginState::new(row.parsed("version")?, hash),
+            application: AppId::new(row.number("application_id")?),
+            mode: mode_from_row(row)?,
+            provider: row.parsed("login_provider")?,
+            cookie: row
+                .optional_array("cookie_hash")?
+                .map(CookieHash::from_bytes),
+            expires_at: row.time("expires_at")?,
+            status: status_from_row(row)?,
+        })
+    }
 }
 
-pub(super) fn completion_from_row<R: StoredRow>(row: &R) -> Result<Completion, R::Error> {
-    Ok(Completion {
-        account: account_from_row(row)?,
-        created: row.flag("account_created")?,
-        finished_at: row.time("finished_at")?,
-        claimable_until: row.time("claimable_until")?,
-    })
+impl FromRow for Completion {
+    fn from_row<R: StoredRow>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self {
+            account: Account::from_row(row)?,
+            created: row.flag("account_created")?,
+            finished_at: row.time("finished_at")?,
+            claimable_until: row.time("claimable_until")?,
+        })
+    }
 }
 
 /// A redirect login's `return_to` as stored.
@@ -109,7 +111,7 @@ fn status_from_row<R: StoredRow>(row: &R) -> Result<Status, R::Error> {
             until: row.time("claimed_until")?,
             claimable_until: row.time("claimable_until")?,
         })),
-        "complete" => completion_from_row(row).map(Status::Complete),
+        "complete" => Completion::from_row(row).map(Status::Complete),
         "failed" => Ok(Status::Failed {
             reason: row.parsed("reason")?,
             claimable_until: row.time("claimable_until")?,

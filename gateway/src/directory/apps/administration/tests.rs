@@ -1,15 +1,12 @@
 //! The rules, tested over a real store.
 
-use signpost_store::{Store, testing::TestStore};
+use signpost_store::testing::TestStore;
 
 use super::*;
-use crate::{
-    config::MasterKey,
-    directory::apps::{postgres::PostgresAppStore, seal::Sealer, sqlite::SqliteAppStore},
-};
+use crate::{config::MasterKey, directory::apps::seal::Sealer};
 
 /// The administration of a gateway with v1 and v2 that rejects replays.
-pub(crate) fn administration(store: Arc<dyn AppStore>) -> Administration {
+pub(crate) fn administration(store: StoredApps) -> Administration {
     let rules = Rules {
         versions: ["v1", "v2"].map(|name| name.parse().unwrap()).to_vec(),
         gateway_profile: SignProfile {
@@ -27,10 +24,7 @@ pub(crate) async fn empty(test_store: &TestStore) -> Administration {
         .read()
         .unwrap();
     let sealer = Sealer::from_config(&MasterKey::Given(key), false).unwrap();
-    administration(match test_store.open().await {
-        Store::Sqlite(database) => Arc::new(SqliteAppStore::new(database, sealer)),
-        Store::Postgres(database) => Arc::new(PostgresAppStore::new(database, sealer)),
-    })
+    administration(StoredApps::new(test_store.open().await, sealer))
 }
 
 fn described(name: &str) -> NewAppSettings {
@@ -175,7 +169,7 @@ fn names_and_origins_are_validated() {
 
 #[test]
 fn a_warning_names_the_first_applications_and_mentions_more() {
-    let found = |count: u32| -> Vec<UnusableDefault> {
+    let found = |count: usize| -> Vec<UnusableDefault> {
         (0..count)
             .map(|number| UnusableDefault {
                 ident: format!("app-{number}"),

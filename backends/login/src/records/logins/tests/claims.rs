@@ -79,23 +79,3 @@ async fn the_deadline_depends_on_what_ends_the_claim() {
         assert_eq!(timeouts.store_deadline(&login, later(25)), later(deadline));
     }
 }
-
-#[tokio::test]
-async fn a_claim_of_an_older_release_ends_with_its_login() {
-    let store = TestStore::new().await;
-    let logins = store.stores().logins;
-    let cookie = LoginCookie::generate();
-    let state = begun(&logins, &cookie).await;
-    assert!(claim(&logins, &state, &cookie.hash(), NOW).await);
-    let older = "UPDATE logins SET claimed_until = NULL, claimable_until = NULL";
-    store.execute(older).await;
-    let found = logins.find(&state).await.unwrap().unwrap();
-    assert!(matches!(
-        found.progress(later(599)),
-        Progress::Pending { .. }
-    ));
-    assert!(matches!(found.progress(later(600)), Progress::Expired));
-    let denied = Outcome::Failed(FailureReason::AccessDenied);
-    let finished = logins.finish(&state, denied, times(later(599), later(719)));
-    assert!(finished.await.unwrap());
-}

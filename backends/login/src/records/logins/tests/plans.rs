@@ -4,7 +4,7 @@
 use signpost_store::{PostgresDatabase, SqliteDatabase, Store, postgres::Session};
 
 use super::*;
-use crate::records::logins::postgres::statements::{BIND, CLAIM, Statements, UNCLAIM_REDIRECT};
+use crate::records::logins::stored::{BIND, CLAIM, FINISH, UNCLAIM_REDIRECT, find_statement};
 
 /// Inserts many finished logins, updates the server's statistics, then inserts many pending ones.
 const FILL: &str = "INSERT INTO logins (state_hash, version, application_id, mode, provider, status, reason, \
@@ -31,17 +31,17 @@ async fn plan_of_server(session: &Session, mode: &str, statement: &str, values: 
 
 async fn in_postgres(store: &TestStore, database: &PostgresDatabase) {
     store.execute(FILL).await;
-    let sql = Statements::new(database);
+    let find = find_statement();
     let hash = format!("'\\x{}'", "00".repeat(32));
     let session = database.session().await.unwrap();
     let finish = "'failed', 'access_denied', NULL, false, NULL, NULL, 700000, 820000, 705000";
     for mode in ["force_generic_plan", "force_custom_plan"] {
         for (statement, values) in [
-            (sql.find.as_str(), hash.clone()),
+            (find.as_str(), hash.clone()),
             (BIND, format!("{hash}, {hash}, 700000")),
             (CLAIM, format!("{hash}, {hash}, 700000, 730000, 850000")),
             (UNCLAIM_REDIRECT, hash.clone()),
-            (&sql.finish, format!("{hash}, {finish}")),
+            (FINISH, format!("{hash}, {finish}")),
         ] {
             let plan = plan_of_server(&session, mode, statement, &values).await;
             assert!(plan.contains("using logins_pkey"), "{mode}: {plan}");
@@ -53,8 +53,8 @@ async fn in_postgres(store: &TestStore, database: &PostgresDatabase) {
 }
 
 async fn in_sqlite(database: &SqliteDatabase) {
-    for statement in [sqlite::BIND, sqlite::CLAIM, sqlite::FINISH] {
-        let explain = format!("EXPLAIN QUERY PLAN {statement}");
+    for statement in [BIND, CLAIM, FINISH] {
+        let explain = format!("EXPLAIN QUERY PLAN {statement}").replace('$', "?");
         let plan: String = database
             .call(move |connection| {
                 let mut explain = connection.prepare(&explain)?;

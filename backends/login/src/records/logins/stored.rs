@@ -1,0 +1,239 @@
+//! The stored logins. Every change is one conditional statement.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use signpost_kit::clock::{Timestamp, millis};
+use signpost_protocol::app::AppId;
+use signpost_store::{FromRow, Store, StoreError, StoredRow, Topic, values};
+
+use super::{
+    Claim, Completion, CookieHash, FinishTimes, Login, LoginStore, NewPollingLogin, Outcome,
+    Redemption, SealKey, StateHash, TicketCredential, TicketHash,
+    rows::{COLUMNS, COMPLETION_COLUMNS, SEAL_KEY, return_to},
+};
+
+const BEGIN: &str = "INSERT INTO logins (state_hash, version, application_id, mode, provider, user_code, status, \
+         created_at, expires_at) \
+     VALUES ($1, $2, $3, 'polling', $4, $5, 'pending', $6, $7)";
+
+pub(super) const BIND: &str = "UPDATE logins SET cookie_hash = $2 \
+     WHERE state_hash = $1 AND status = 'pending' AND expires_at > $3";
+
+pub(super) const CLAIM: &str = "UPDATE logins SET status = 'exchanging', claimed_until = $4, claimable_until = $5 \
+     WHERE state_hash = $1 AND status = 'pending' AND expires_at > $3 AND cookie_hash = $2";
+
+const CLAIM_REDIRECT: &str = "INSERT INTO logins (state_hash, version, application_id, mode, provider, return_to, \
+         cookie_hash, status, claimed_until, claimable_until, created_at, expires_at) \
+     VALUES ($1, $2, $3, 'redirect', $4, $5, $6, 'exchanging', $7, $8, $9, $10) \
+     ON CONFLICT (state_hash) DO NOTHING";
+
+pub(super) const UNCLAIM_REDIRECT: &str =
+    "DELETE FROM logins WHERE state_hash = $1 AND mode = 'redirect' AND status = 'exchanging'";
+
+pub(super) const FINISH: &str = "UPDATE logins SET status = $2, reason = $3, account_id = $4, account_created = $5, \
+         ticket_hash = $6, ticket_until = $7, finished_at = coalesce(finished_at, $8), claimable_until = $9 \
+     WHERE state_hash = $1 AND ((status = 'exchanging' AND claimed_until > $10) \
+         OR (status = $2 AND reason IS NOT DISTINCT FROM $3 AND account_id IS NOT DISTINCT FROM $4))";
+
+pub(super) fn find_statement() -> String {
+    format!(
+        "SELECT {COLUMNS} FROM logins LEFT JOIN accounts ON accounts.id = account_id WHERE state_hash = $1"
+    )
+}
+
+#[async_trait]
+impl LoginStore for Store {
+    async fn begin(&self, login: NewPollingLogin) -> Result<(), StoreError> {
+        let values = values![
+            login.state.hash().as_bytes(),
+            login.state.version().as_str(),
+            login.application.get(),
+            login.provider.as_str(),
+            login.user_code.as_str(),
+            login.created_at,
+            login.expires_at,
+        ];
+        self.execute(BEGIN, values).await.map(drop)
+    }
+
+    async fn find(&self, state: &StateHash) -> Result<Option<Login>, StoreError> {
+        self.row(&find_statement(), values![state.as_bytes()]).await
+    }
+
+    async fn bind(
+        &self,
+        state: &StateHash,
+        cookie: &CookieHash,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let values = values![state.as_bytes(), cookie.as_bytes(), now];
+        Ok(self.execute(BIND, values).await? == 1)
+    }
+
+    async fn claim(
+        &self,
+        state: &StateHash,
+        cookie: &CookieHash,
+        claim: Claim,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let values = values![
+            state.as_bytes(),
+            cookie.as_bytes(),
+            now,
+            claim.until,
+            claim.claimable_until,
+        ];
+        Ok(self.execute(CLAIM, values).await? == 1)
+    }
+
+    async fn claim_redirect(
+        &self,
+        login: &Login,
+        claim: Claim,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let values = values![
+            login.state.hash().as_bytes(),
+            login.state.version().as_str(),
+            login.application.get(),
+            login.provider.as_str(),
+            return_to(&login.mode),
+            login.cookie.as_ref().map(CookieHash::as_bytes),
+            claim.until,
+            claim.claimable_until,
+            now,
+            login.expires_at,
+        ];
+        Ok(self.execute(CLAIM_REDIRECT, values).await? == 1)
+    }
+
+    async fn unclaim_redirect(&self, state: &StateHash) -> Result<(), StoreError> {
+        let values = values![state.as_bytes()];
+        self.execute(UNCLAIM_REDIRECT, values).await.map(drop)
+    }
+
+    async fn finish(
+        &self,
+        state: &StateHash,
+        outcome: Outcome,
+        times: FinishTimes,
+    ) -> Result<bool, StoreError> {
+        let state = *state;
+        let values = move |waited: Duration| {
+            // If the waits took longer than planned, the deadline moves.
+            let deadline = times.deadline.max(times.at.plus(waited));
+            let outcome = outcome.values();
+            values![
+                state.as_bytes(),
+                outcome.status,
+                outcome.reason,
+                outcome.account,
+                outcome.account_created,
+                outcome.ticket.map(TicketHash::as_bytes),
+                outcome.ticket_until,
+                times.at,
+                times.claimable_until,
+                deadline,
+            ]
+        };
+        let finish = self.change_at(Topic::Login, (FINISH, "state_hash"), values);
+        Ok(finish.await? == 1)
+    }
+
+    async fn redeem(
+        &self,
+        ticket: &TicketHash,
+        application: AppId,
+        credential: TicketCredential,
+        now: Timestamp,
+    ) -> Result<Redemption, StoreError> {
+        let values = values![
+            ticket.as_bytes(),
+            application.get(),
+            now,
+            credential.hash.as_bytes(),
+            millis(credential.lifetime),
+        ];
+        let spend = "UPDATE logins SET ticket_used_at = $3 \
+                     WHERE ticket_hash = $1 AND application_id = $2 AND status = 'complete' \
+                       AND ticket_used_at IS NULL AND ticket_until > $3 \
+                     RETURNING account_id, application_id, finished_at";
+        // Types are explicit where some engines cannot infer them.
+        let keep = |from: &str, [hash, lifetime]: [&str; 2]| {
+            format!(
+                "INSERT INTO credentials (hash, account_id, application_id, created_at, expires_at) \
+                 SELECT {hash}, account_id, application_id, finished_at, finished_at + {lifetime} FROM {from} \
+                 ON CONFLICT (hash) DO NOTHING"
+            )
+        };
+        let keep_in_sqlite = keep("logins WHERE ticket_hash = $1", ["$4", "$5"]);
+        let keep = keep("spent", ["CAST($4 AS BYTEA)", "CAST($5 AS BIGINT)"]);
+        let spend_and_keep =
+            format!("WITH spent AS ({spend}), kept AS ({keep}) SELECT 1 FROM spent");
+        self.write_in_order::<()>(&[spend, &keep_in_sqlite], &spend_and_keep, values)
+            .await?;
+        // It is `Redeemed` if this call, or an earlier one whose response was lost, has redeemed it.
+        let query = format!(
+            "SELECT {COMPLETION_COLUMNS}, ticket_used_at, \
+                 EXISTS (SELECT 1 FROM credentials WHERE hash = $3) AS is_kept \
+             FROM logins JOIN accounts ON accounts.id = account_id \
+             WHERE ticket_hash = $1 AND application_id = $2 AND status = 'complete'"
+        );
+        let values = values![
+            ticket.as_bytes(),
+            application.get(),
+            credential.hash.as_bytes()
+        ];
+        let found = self.row(&query, values).await?;
+        Ok(found.unwrap_or(Redemption::Unknown))
+    }
+
+    async fn sweep(
+        &self,
+        before: Timestamp,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<usize, StoreError> {
+        // ORDER BY makes the server read the index. The limit is a literal, not a parameter: the plan of a prepared
+        // statement cannot depend on values, and without a known limit the DELETE would scan the table.
+        let delete = |condition: &str| {
+            format!(
+                "DELETE FROM logins WHERE state_hash IN \
+                     (SELECT state_hash FROM logins WHERE {condition} ORDER BY expires_at LIMIT {limit})"
+            )
+        };
+        let expired = delete("expires_at < $1");
+        let expired = self.execute(&expired, values![before]).await?;
+        let unfinished =
+            delete("expires_at < $1 AND mode = 'redirect' AND status IN ('exchanging', 'failed')");
+        let unfinished = self.execute(&unfinished, values![now]).await?;
+        Ok(expired.max(unfinished))
+    }
+
+    async fn seal_key(&self, new: SealKey, now: Timestamp) -> Result<SealKey, StoreError> {
+        let insert = "INSERT INTO login_keys (name, key, created_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
+        let values = values![SEAL_KEY, new.as_bytes(), now];
+        self.execute(insert, values).await?;
+        let query = "SELECT key FROM login_keys WHERE name = $1";
+        let key = self.row(query, values![SEAL_KEY]).await?;
+        key.ok_or(StoreError::Malformed("key"))
+    }
+}
+
+impl FromRow for Redemption {
+    fn from_row<R: StoredRow>(row: &R) -> Result<Self, R::Error> {
+        Ok(match row.optional_time("ticket_used_at")? {
+            Some(_) if row.flag("is_kept")? => Self::Redeemed(Box::new(Completion::from_row(row)?)),
+            Some(_) => Self::AlreadyUsed,
+            None => Self::Expired,
+        })
+    }
+}
+
+impl FromRow for SealKey {
+    fn from_row<R: StoredRow>(row: &R) -> Result<Self, R::Error> {
+        row.array("key").map(Self::from_bytes)
+    }
+}

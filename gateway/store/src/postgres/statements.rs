@@ -1,0 +1,113 @@
+//! Statements for both databases, in Postgres: each call that writes is one statement.
+
+use std::time::{Duration, Instant};
+
+use tokio_postgres::types::ToSql;
+
+use super::{
+    PostgresDatabase,
+    changes::{with_bulk_notification, with_notification},
+    row_count,
+};
+use crate::{
+    FromRow, StoreError, Topic, Value,
+    statements::{Batch, GIVEN},
+};
+
+impl PostgresDatabase {
+    pub(crate) async fn rows<T: FromRow>(
+        &self,
+        sql: &str,
+        values: Vec<Value>,
+    ) -> Result<Vec<T>, StoreError> {
+        let rows = self
+            .session()
+            .await?
+            .query(sql, &parameters(&values))
+            .await?;
+        rows.iter().map(T::from_row).collect()
+    }
+
+    pub(crate) async fn execute(&self, sql: &str, values: Vec<Value>) -> Result<usize, StoreError> {
+        let session = self.session().await?;
+        Ok(row_count(session.execute(sql, &parameters(&values)).await?))
+    }
+
+    pub(crate) async fn change(
+        &self,
+        topic: Topic,
+        (sql, key): (&str, &str),
+        values: impl FnOnce(Duration) -> Vec<Value> + Send + 'static,
+    ) -> Result<usize, StoreError> {
+        // A text is cast to its bytes, unless it has a backslash; keys have none.
+        let sql = format!("{sql} RETURNING CAST({key} AS bytea) AS key");
+        let sql = with_notification(self, topic, &sql);
+        let called_at = Instant::now();
+        let session = self.session().await?;
+        let values = values(called_at.elapsed());
+        Ok(row_count(
+            session.execute(&sql, &parameters(&values)).await?,
+        ))
+    }
+
+    pub(crate) async fn write_batch<T: FromRow>(
+        &self,
+        batch: Batch,
+        topic: Option<Topic>,
+    ) -> Result<Vec<T>, StoreError> {
+        let (sql, columns) = in_columns(&batch, 0, "");
+        let session = self.session().await?;
+        let Some(topic) = topic else {
+            let rows = session.query(&sql, &parameters(&columns)).await?;
+            return rows.iter().map(T::from_row).collect();
+        };
+        let sql = with_bulk_notification(self, topic, &sql);
+        session.execute(&sql, &parameters(&columns)).await?;
+        Ok(Vec::new())
+    }
+
+    /// The guard's row is locked first, so that a repetition waits for the first attempt, and adds nothing if that was
+    /// committed.
+    pub(crate) async fn write_once(
+        &self,
+        (guard, values): (&str, Vec<Value>),
+        batches: Vec<Batch>,
+    ) -> Result<(), StoreError> {
+        let mut sql = format!("WITH guard AS ({guard} RETURNING 1 AS one)");
+        let mut columns = Vec::new();
+        for (index, batch) in batches.iter().enumerate() {
+            let (statement, of_batch) = in_columns(batch, values.len() + columns.len(), ", guard");
+            sql.push_str(&format!(", batch{index} AS ({statement})"));
+            columns.extend(of_batch);
+        }
+        sql.push_str(" SELECT count(*) FROM guard");
+        let mut all = parameters(&values);
+        all.extend(parameters(&columns));
+        self.session().await?.execute(&sql, &all).await.map(drop)
+    }
+}
+
+fn parameters<T: ToSql + Sync>(values: &[T]) -> Vec<&(dyn ToSql + Sync)> {
+    values.iter().map(|value| value as _).collect()
+}
+
+/// The statement over arrays, and its parameters: an array for each column, numbered after `before`.
+fn in_columns(batch: &Batch, before: usize, and: &str) -> (String, Vec<Vec<Value>>) {
+    let mut columns: Vec<Vec<Value>> = vec![Vec::new(); batch.columns.len()];
+    for row in &batch.rows {
+        for (column, value) in columns.iter_mut().zip(row) {
+            column.push(value.clone());
+        }
+    }
+    let names: Vec<_> = batch.columns.iter().map(|(name, _)| *name).collect();
+    let kinds = batch.columns.iter().zip(before + 1..);
+    let arrays: Vec<_> = kinds
+        .map(|((_, kind), number)| format!("${number}::{kind}[]"))
+        .collect();
+    let given = format!(
+        "unnest({}) AS given ({}){and}",
+        arrays.join(", "),
+        names.join(", ")
+    );
+    (batch.sql.replace(GIVEN, &given), columns)
+}

@@ -1,0 +1,157 @@
+//! Statements for both databases, in SQLite: one transaction for each call that writes.
+
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, Row, Statement, Transaction};
+
+use super::{SqliteDatabase, changes};
+use crate::{
+    FromRow, StoreError, Topic, Value,
+    statements::{Batch, GIVEN},
+};
+
+impl SqliteDatabase {
+    pub(crate) async fn rows<T: FromRow>(
+        &self,
+        sql: &str,
+        values: Vec<Value>,
+    ) -> Result<Vec<T>, StoreError> {
+        let sql = in_dialect(sql);
+        self.call(move |connection| run(connection, &sql, &values))
+            .await
+    }
+
+    pub(crate) async fn write_in_order<T: FromRow>(
+        &self,
+        statements: &[&str],
+        values: Vec<Value>,
+    ) -> Result<Vec<T>, StoreError> {
+        let statements: Vec<_> = statements.iter().map(|sql| in_dialect(sql)).collect();
+        let write = move |all: &Transaction<'_>| {
+            let (first, others) = statements.split_first().expect("there is a statement");
+            let rows = run(all, first, &values)?;
+            if !rows.is_empty() {
+                for statement in others {
+                    execute(all, statement, &values)?;
+                }
+            }
+            Ok(rows)
+        };
+        self.write(write).await
+    }
+
+    pub(crate) async fn execute(&self, sql: &str, values: Vec<Value>) -> Result<usize, StoreError> {
+        let sql = in_dialect(sql);
+        self.write(move |all| execute(all, &sql, &values)).await
+    }
+
+    pub(crate) async fn change(
+        &self,
+        topic: Topic,
+        (sql, key): (&str, &str),
+        values: impl FnOnce(Duration) -> Vec<Value> + Send + 'static,
+    ) -> Result<usize, StoreError> {
+        let sql = in_dialect(&format!("{sql} RETURNING {key} AS key"));
+        let called_at = Instant::now();
+        let change = move |all: &Transaction<'_>| {
+            // The write lock is held now.
+            let values = values(called_at.elapsed());
+            let mut statement = all.prepare_cached(&sql)?;
+            bind(&mut statement, &values)?;
+            let key = |row: &Row<'_>| Ok(row.get_ref("key")?.as_bytes()?.to_vec());
+            let keys: Vec<_> = statement
+                .raw_query()
+                .mapped(key)
+                .collect::<Result<_, _>>()?;
+            for key in &keys {
+                changes::record(all, topic, key)?;
+            }
+            Ok(keys.len())
+        };
+        self.write(change).await
+    }
+
+    pub(crate) async fn write_batch<T: FromRow>(
+        &self,
+        batch: Batch,
+        topic: Option<Topic>,
+    ) -> Result<Vec<T>, StoreError> {
+        let write = move |all: &Transaction<'_>| {
+            let rows = run_batch(all, &batch)?;
+            if let Some(topic) = topic
+                && !rows.is_empty()
+            {
+                changes::record(all, topic, b"")?;
+            }
+            Ok(rows)
+        };
+        self.write(write).await
+    }
+
+    pub(crate) async fn write_once(
+        &self,
+        (guard, values): (&str, Vec<Value>),
+        batches: Vec<Batch>,
+    ) -> Result<(), StoreError> {
+        let guard = in_dialect(guard);
+        let write = move |all: &Transaction<'_>| {
+            if execute(all, &guard, &values)? > 0 {
+                for batch in &batches {
+                    run_batch::<()>(all, batch)?;
+                }
+            }
+            Ok(())
+        };
+        self.write(write).await
+    }
+}
+
+fn run<T: FromRow>(
+    connection: &Connection,
+    sql: &str,
+    values: &[Value],
+) -> rusqlite::Result<Vec<T>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    bind(&mut statement, values)?;
+    let rows = statement.raw_query();
+    rows.mapped(|row| T::from_row(row)).collect()
+}
+
+fn execute(connection: &Connection, sql: &str, values: &[Value]) -> rusqlite::Result<usize> {
+    let mut statement = connection.prepare_cached(sql)?;
+    bind(&mut statement, values)?;
+    statement.raw_execute()
+}
+
+/// Runs the statement for each row, which is its only given one.
+fn run_batch<T: FromRow>(connection: &Connection, batch: &Batch) -> rusqlite::Result<Vec<T>> {
+    let columns = batch.columns.iter().enumerate();
+    let columns: Vec<_> = columns
+        .map(|(index, (name, _))| format!("?{} AS {name}", index + 1))
+        .collect();
+    let given = format!("(SELECT {}) AS given", columns.join(", "));
+    let sql = batch.sql.replace(GIVEN, &given);
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut all = Vec::new();
+    for row in &batch.rows {
+        bind(&mut statement, row)?;
+        let mut rows = statement.raw_query();
+        while let Some(row) = rows.next()? {
+            all.push(T::from_row(row)?);
+        }
+    }
+    Ok(all)
+}
+
+/// Binds the values that the statement has parameters for: of several statements, each may need some only.
+fn bind(statement: &mut Statement<'_>, values: &[Value]) -> rusqlite::Result<()> {
+    for (index, value) in (1..=statement.parameter_count()).zip(values) {
+        statement.raw_bind_parameter(index, value)?;
+    }
+    Ok(())
+}
+
+/// Numbered parameters: SQLite would number `$1` by its first appearance.
+fn in_dialect(sql: &str) -> String {
+    sql.replace('$', "?")
+}

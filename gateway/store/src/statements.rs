@@ -1,0 +1,157 @@
+//! Statements that both databases understand. What differs between them is in `sqlite` and `postgres`.
+//!
+//! Parameters are `$1`, `$2`, …; a number may appear several times.
+
+use std::time::Duration;
+
+use crate::{Store, StoreError, StoredRow, Topic, Value};
+
+/// What a statement returns, read from rows of either database.
+pub trait FromRow: Sized + Send + 'static {
+    /// Reads a row.
+    ///
+    /// # Errors
+    ///
+    /// A column is missing, or holds a value that no release writes.
+    fn from_row<R: StoredRow>(row: &R) -> Result<Self, R::Error>;
+}
+
+/// Rows of which only the number matters.
+impl FromRow for () {
+    fn from_row<R: StoredRow>(_: &R) -> Result<Self, R::Error> {
+        Ok(())
+    }
+}
+
+/// Stands for the given rows in a [`Batch`], as a table with the name `given`.
+pub const GIVEN: &str = "{given}";
+
+/// Many rows to write.
+pub struct Batch {
+    /// `INSERT … SELECT … FROM {given} ORDER BY … ON CONFLICT …`. The order makes processes lock rows in the same one,
+    /// so that they do not wait for each other in a circle.
+    pub sql: String,
+    /// Names and Postgres' types of the given columns.
+    pub columns: &'static [(&'static str, &'static str)],
+    /// The given rows.
+    pub rows: Vec<Vec<Value>>,
+}
+
+/// All fail if the store is unavailable, or a row holds a value that no release writes.
+#[expect(clippy::missing_errors_doc, reason = "above, for all of them")]
+impl Store {
+    /// The rows of a query.
+    pub async fn rows<T: FromRow>(
+        &self,
+        sql: &str,
+        values: Vec<Value>,
+    ) -> Result<Vec<T>, StoreError> {
+        match self {
+            Self::Sqlite(database) => database.rows(sql, values).await,
+            Self::Postgres(database) => database.rows(sql, values).await,
+        }
+    }
+
+    /// The first row of a query.
+    pub async fn row<T: FromRow>(
+        &self,
+        sql: &str,
+        values: Vec<Value>,
+    ) -> Result<Option<T>, StoreError> {
+        Ok(self.rows(sql, values).await?.into_iter().next())
+    }
+
+    /// Executes a statement that writes; the number of rows that it changed.
+    pub async fn execute(&self, sql: &str, values: Vec<Value>) -> Result<usize, StoreError> {
+        match self {
+            Self::Sqlite(database) => database.execute(sql, values).await,
+            Self::Postgres(database) => database.execute(sql, values).await,
+        }
+    }
+
+    /// Executes a statement that writes and returns rows.
+    pub async fn write<T: FromRow>(
+        &self,
+        sql: &str,
+        values: Vec<Value>,
+    ) -> Result<Vec<T>, StoreError> {
+        self.write_in_order(&[sql], sql, values).await
+    }
+
+    /// Writes what one statement of Postgres can, and several of SQLite, in one transaction. The rows of the first one;
+    /// without a row, the others are not executed.
+    pub async fn write_in_order<T: FromRow>(
+        &self,
+        sqlite: &[&str],
+        postgres: &str,
+        values: Vec<Value>,
+    ) -> Result<Vec<T>, StoreError> {
+        match self {
+            Self::Sqlite(database) => database.write_in_order(sqlite, values).await,
+            Self::Postgres(database) => database.rows(postgres, values).await,
+        }
+    }
+
+    /// Executes a statement that writes, and notifies every process of the rows that it changed: `key` is an expression
+    /// for their keys. Returns their number.
+    pub async fn change(
+        &self,
+        topic: Topic,
+        (sql, key): (&str, &str),
+        values: Vec<Value>,
+    ) -> Result<usize, StoreError> {
+        self.change_at(topic, (sql, key), |_| values).await
+    }
+
+    /// As [`Self::change`]. The values are computed after all waits, with the time that these have taken.
+    pub async fn change_at(
+        &self,
+        topic: Topic,
+        statement: (&str, &str),
+        values: impl FnOnce(Duration) -> Vec<Value> + Send + 'static,
+    ) -> Result<usize, StoreError> {
+        match self {
+            Self::Sqlite(database) => database.change(topic, statement, values).await,
+            Self::Postgres(database) => database.change(topic, statement, values).await,
+        }
+    }
+
+    /// Writes all rows, or none, and returns what the statement returns.
+    pub async fn write_batch<T: FromRow>(&self, batch: Batch) -> Result<Vec<T>, StoreError> {
+        match self {
+            Self::Sqlite(database) => database.write_batch(batch, None).await,
+            Self::Postgres(database) => database.write_batch(batch, None).await,
+        }
+    }
+
+    /// Writes all rows, or none, and notifies every process once, with an empty key: anything of the topic may have
+    /// changed. The statement returns its rows.
+    pub async fn change_many(&self, topic: Topic, batch: Batch) -> Result<(), StoreError> {
+        match self {
+            Self::Sqlite(database) => database.write_batch::<()>(batch, Some(topic)).await,
+            Self::Postgres(database) => database.write_batch::<()>(batch, Some(topic)).await,
+        }
+        .map(drop)
+    }
+
+    /// Writes all batches, or none of them: none if `guard` changes no row.
+    pub async fn write_once(
+        &self,
+        guard: (&str, Vec<Value>),
+        batches: Vec<Batch>,
+    ) -> Result<(), StoreError> {
+        match self {
+            Self::Sqlite(database) => database.write_once(guard, batches).await,
+            Self::Postgres(database) => database.write_once(guard, batches).await,
+        }
+    }
+
+    /// The text of a statement in which the databases differ.
+    #[must_use]
+    pub fn dialect<'s>(&self, sqlite: &'s str, postgres: &'s str) -> &'s str {
+        match self {
+            Self::Sqlite(_) => sqlite,
+            Self::Postgres(_) => postgres,
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! Tables that several programs read: statements, rows and their types.
+
+pub mod accounts;
+pub mod applications;
+pub mod credentials;

@@ -26,7 +26,7 @@ const CACHE: FeedCacheSettings = FeedCacheSettings {
 
 /// One application.
 #[derive(Clone, Debug)]
-pub struct Application {
+pub(crate) struct Application {
     /// The internal id.
     pub id: AppId,
     /// Its name, shown to users.

@@ -9,7 +9,7 @@ use signpost_kit::{
 };
 use signpost_protocol::app::AppId;
 pub(crate) use signpost_protocol::credential::{Credential, CredentialHash};
-pub use signpost_store::tables::credentials::{CredentialClaims, NewCredential};
+pub(crate) use signpost_store::tables::credentials::{CredentialClaims, NewCredential};
 use signpost_store::{Change, Store, StoreError, Topic, tables::credentials};
 
 use crate::secret::{Secret, random};

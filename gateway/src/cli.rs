@@ -24,7 +24,7 @@ pub use self::parse::parse;
 use crate::{
     config::{Applications, Config},
     directory::apps::{
-        administration::default_version_warnings,
+        defaults::default_version_warnings,
         inspect::{InspectionOutcome, inspect},
     },
     process::{

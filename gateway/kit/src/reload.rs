@@ -44,9 +44,6 @@ use crate::{
 /// Timeout for reading the files: one may be on a server that does not answer.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The end of the reply to [`Verb::Diff`] if the file is valid, and neither a reload nor a restart would change anything.
-pub const NO_CHANGE: &str = "OK, a reload would change nothing";
-
 /// A program whose configuration can be reloaded.
 pub trait Reload: Send + Sync + 'static {
     /// The program's configuration.
@@ -78,12 +75,12 @@ pub trait Reload: Send + Sync + 'static {
         }
     }
 
-    /// The program's state, for its own commands; at most 1 MiB.
+    /// The program's state, for its own commands; at most 1 MiB. `differs` is whether its file would change it.
     ///
     /// # Errors
     ///
     /// The program reports none.
-    fn status(&self) -> anyhow::Result<String> {
+    fn status(&self, _differs: bool) -> anyhow::Result<String> {
         Err(anyhow!("this program reports no state"))
     }
 
@@ -189,7 +186,8 @@ impl<R: Reload> Reloader<R> {
                             continue;
                         }
                         Verb::Status => {
-                            match self.program.status() {
+                            let differs = self.compare().await.differs();
+                            match self.program.status(differs) {
                                 Ok(text) => command.reply(true, &text).await,
                                 Err(error) => command.reply(false, &format!("{error:#}")).await,
                             }
@@ -293,6 +291,16 @@ impl<R: Reload> Reloader<R> {
 }
 
 impl Report {
+    /// Whether the file is invalid, or a reload or restart would change something.
+    const fn differs(&self) -> bool {
+        match &self.outcome {
+            Outcome::Applied(found) | Outcome::Compared(found) => {
+                !found.changed.is_empty() || !found.needing_restart.is_empty()
+            }
+            Outcome::Invalid(_) | Outcome::Failed(_) => true,
+        }
+    }
+
     /// Whether the file is valid, and was applied if that was requested.
     #[must_use]
     pub const fn is_success(&self) -> bool {
@@ -343,9 +351,11 @@ impl fmt::Display for Report {
         let file = self.file.display();
         let (differences, title, nothing) = match &self.outcome {
             Outcome::Applied(differences) => (differences, "reloaded", "reloaded, nothing changed"),
-            Outcome::Compared(differences) => {
-                (differences, "OK, a reload would change:", NO_CHANGE)
-            }
+            Outcome::Compared(differences) => (
+                differences,
+                "OK, a reload would change:",
+                "OK, a reload would change nothing",
+            ),
             Outcome::Invalid(error) => {
                 return write!(
                     formatter,

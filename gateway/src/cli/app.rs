@@ -7,6 +7,8 @@
     reason = "these comments are the help that a terminal shows"
 )]
 
+mod print;
+
 use std::{
     fs::File,
     io,
@@ -17,21 +19,21 @@ use std::{
 
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::json;
 use signpost_kit::clock::{Clock, SystemClock};
 use signpost_protocol::{app::AppIdent, sign::SignProfile, version::Version};
 
-use super::{print_error, print_line, sign::SignRules, table::table_lines};
+use self::print::{print_state, show, show_key, table};
+use super::{print_error, print_line, sign::SignRules};
 use crate::{
     config::{Applications, Config, OwnRate, weaknesses},
     directory::apps::{
         AppState,
-        administration::{
-            Administration, AppChanges, AppName, MAX_OVERLAP, NewAppSettings, NewKey, Origin, Rules,
-        },
+        administration::{Administration, AppChanges, MAX_OVERLAP, NewAppSettings},
         import::{ImportError, read_file},
         open::{open_store, raise_statement_timeout},
-        store::{AppSummary, Edit},
+        rules::{AppName, Origin, Rules},
+        store::Edit,
         stored::StoredApps,
     },
 };
@@ -192,17 +194,14 @@ pub(super) async fn run(command: AppCommand) -> anyhow::Result<ExitCode> {
                 .await?
                 .summary(one.ident)
                 .await?;
-            show(&summary, &one.common);
+            show(&summary, one.common.json);
         }
         AppCommand::Rotate(rotate) => self::rotate(rotate).await?,
         AppCommand::Disable(one) => set_state(&one, AppState::Disabled).await?,
         AppCommand::Enable(one) => set_state(&one, AppState::Active).await?,
         AppCommand::Delete(one) => {
-            print_state(
-                store(&one.common).await?.delete(one.ident).await?,
-                &one,
-                "deleted",
-            )?;
+            let is_known = store(&one.common).await?.delete(one.ident).await?;
+            print_state(is_known, one.ident, "deleted", one.common.json)?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -218,7 +217,7 @@ async fn create(create: Create) -> anyhow::Result<()> {
     };
     print_weaknesses(administration.profile_of(&described.profile).as_ref());
     let created = administration.create(described, SystemClock.now()).await?;
-    show_key(&created, &create.common);
+    show_key(&created, create.common.json);
     Ok(())
 }
 
@@ -292,7 +291,7 @@ async fn update(update: Update) -> anyhow::Result<()> {
     let administration = administration(&update.common).await?;
     let updated = administration.update(update.ident, edit).await?;
     print_weaknesses(updated.sign_profile.as_ref().filter(|_| changes_profile));
-    show(&updated, &update.common);
+    show(&updated, update.common.json);
     Ok(())
 }
 
@@ -323,19 +322,14 @@ async fn rotate(rotate: Rotate) -> anyhow::Result<()> {
             SystemClock.now(),
         )
         .await?;
-    show_key(&rotated, &rotate.common);
+    show_key(&rotated, rotate.common.json);
     Ok(())
 }
 
 async fn set_state(one: &OneApp, state: AppState) -> anyhow::Result<()> {
-    print_state(
-        store(&one.common)
-            .await?
-            .set_state(one.ident, state)
-            .await?,
-        one,
-        state.as_str(),
-    )
+    let store = store(&one.common).await?;
+    let is_known = store.set_state(one.ident, state).await?;
+    print_state(is_known, one.ident, state.as_str(), one.common.json)
 }
 
 async fn store(common: &CommonOptions) -> anyhow::Result<StoredApps> {
@@ -361,81 +355,4 @@ async fn open_administration(
             common.config.display()
         ),
     }
-}
-
-fn print_state(is_known: bool, one: &OneApp, state: &str) -> anyhow::Result<()> {
-    if !is_known {
-        return Err(unknown(one.ident));
-    }
-    if one.common.json {
-        print_line(&json!({ "ident": one.ident.as_str(), "state": state }).to_string());
-    } else {
-        print_line(&format!("{} is {state}", one.ident));
-    }
-    Ok(())
-}
-
-fn unknown(ident: AppIdent) -> anyhow::Error {
-    anyhow!("no application has the ident {ident}")
-}
-
-/// Prints a new key: the only time that it is shown.
-fn show_key(NewKey { ident, key }: &NewKey, common: &CommonOptions) {
-    if common.json {
-        print_line(&json!({ "ident": ident.as_str(), "key": key.expose() }).to_string());
-    } else {
-        print_line(&format!("APP_IDENT  {ident}\nAPP_KEY    {}", key.expose()));
-        print_error("The key is shown only once: store it where only the application can read it.");
-    }
-}
-
-fn show(app: &AppSummary, common: &CommonOptions) {
-    if common.json {
-        print_line(&json!(app).to_string());
-    } else {
-        details(app);
-    }
-}
-
-fn table(all: &[AppSummary]) {
-    let rows = all.iter().map(|app| {
-        [
-            app.ident.clone(),
-            app.state.clone(),
-            profile(app),
-            app.rate_limit
-                .map_or("default".to_owned(), |rate| rate.to_string()),
-            app.name.clone(),
-        ]
-    });
-    let heads = ["IDENT", "STATE", "PROFILE", "RATE", "NAME"].map(str::to_owned);
-    let rows: Vec<[String; 5]> = std::iter::once(heads).chain(rows).collect();
-    for line in table_lines(&rows, 0..0) {
-        print_line(&line);
-    }
-}
-
-fn details(app: &AppSummary) {
-    let Value::Object(members) = json!(app) else {
-        return;
-    };
-    for (name, value) in members.iter().filter(|(_, value)| !value.is_null()) {
-        let value = value
-            .as_str()
-            .map_or_else(|| value.to_string(), str::to_owned);
-        print_line(&format!("{name:20}{value}"));
-    }
-}
-
-/// The name of the application's profile, if it is a preset.
-fn profile(app: &AppSummary) -> String {
-    let Some(own) = &app.sign_profile else {
-        return "the gateway's".to_owned();
-    };
-    let is_own = |name: &&str| SignProfile::preset(name).as_ref() == Some(own);
-    SignProfile::PRESETS
-        .into_iter()
-        .find(is_own)
-        .unwrap_or("its own")
-        .to_owned()
 }

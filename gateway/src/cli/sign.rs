@@ -20,7 +20,7 @@ use signpost_protocol::{
 };
 
 use super::{key::KeySource, print_error, print_line};
-use crate::directory::apps::administration::ProfileChoice;
+use crate::directory::apps::rules::ProfileChoice;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct SignArguments {

@@ -6,16 +6,20 @@
 //! | [`stored`] | the applications of the database |
 //! | [`open`] | opens the configured store with the master key |
 //! | [`directory`] | looks up a request's application: the single one, or a cached one |
-//! | [`administration`] | operators' actions, and their rules |
+//! | [`administration`] | operators' actions |
+//! | [`rules`] | what applications must satisfy |
 //! | [`import`] | applications from a file |
 //! | [`inspect`] | read-only checks of a store |
+//! | [`defaults`] | default versions that are not in service |
 //! | [`seal`] | encryption of keys at rest |
 
 pub(crate) mod administration;
+pub(crate) mod defaults;
 pub(crate) mod directory;
 pub(crate) mod import;
 pub(crate) mod inspect;
 pub(crate) mod open;
+pub(crate) mod rules;
 pub(crate) mod seal;
 pub(crate) mod store;
 pub(crate) mod stored;

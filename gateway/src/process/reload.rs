@@ -25,7 +25,7 @@ use crate::{
     process::upgrade::{NewProcess, terminate},
     upstream::routing::{
         monitor::{BackendMonitor, resolve_all},
-        status::BackendStatus,
+        status::{BackendStatus, GatewayStatus},
     },
 };
 
@@ -153,14 +153,17 @@ impl Reload for GatewayReload {
         ))
     }
 
-    fn status(&self) -> anyhow::Result<String> {
+    fn status(&self, differs: bool) -> anyhow::Result<String> {
         let gateway = self.current.load();
         let status = |target: &Target| BackendStatus {
             backend: target.backend.name.to_string(),
             addresses: target.address_status(),
         };
-        let backends: Vec<_> = gateway.policy.backends.targets().map(status).collect();
-        Ok(serde_json::to_string(&backends)?)
+        let status = GatewayStatus {
+            differs,
+            backends: gateway.policy.backends.targets().map(status).collect(),
+        };
+        Ok(serde_json::to_string(&status)?)
     }
 
     fn health_address(&self) -> SocketAddr {

@@ -136,12 +136,9 @@ impl SqliteDatabase {
         self.pool.run(Access::Read, work).await
     }
 
-    /// Runs `work` on this thread, for the start of a program. Blocks.
-    ///
-    /// # Errors
-    ///
-    /// The database's own.
-    pub fn call_blocking<T>(
+    /// Runs `work` on this thread.
+    #[cfg(test)]
+    fn call_blocking<T>(
         &self,
         work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
     ) -> rusqlite::Result<T> {

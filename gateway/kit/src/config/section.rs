@@ -201,9 +201,6 @@ impl<'d> Section<'d> {
                 .as_bool()
                 .ok_or_else(|| value.invalid_unshown("true or false"))?,
         };
-        if self.path.is_empty() && key == "watch" {
-            self.document.set_watched(flag);
-        }
         self.set(key, flag.to_string());
         Ok(flag)
     }

@@ -11,10 +11,7 @@ use serde::Serialize;
 use signpost_kit::{
     clock::{Clock, SystemClock, Timestamp},
     command::print_line,
-    reload::{
-        NO_CHANGE,
-        control::{Verb, send},
-    },
+    reload::control::{Verb, send},
 };
 
 use crate::{
@@ -22,7 +19,7 @@ use crate::{
     config::{
         AfterSunset, Backend, Config, Part, ServedVersion, Stage, Upstream, Versions, rfc3339,
     },
-    upstream::routing::status::{AddressHealth, AddressStatus, BackendStatus},
+    upstream::routing::status::{AddressHealth, AddressStatus, BackendStatus, GatewayStatus},
 };
 
 #[derive(Debug, clap::Args)]
@@ -88,10 +85,7 @@ enum Running {
     None,
     /// It cannot be asked.
     Unknown(String),
-    Known {
-        backends: Vec<BackendStatus>,
-        differs: bool,
-    },
+    Known(GatewayStatus),
 }
 
 pub(super) fn run(arguments: &ListArguments) -> anyhow::Result<ExitCode> {
@@ -122,16 +116,9 @@ fn ask(file: &Path) -> Running {
     if !reply.is_success {
         return Running::Unknown(reply.text);
     }
-    let backends = match serde_json::from_str(&reply.text) {
-        Ok(backends) => backends,
-        Err(error) => return Running::Unknown(format!("its response is malformed: {error}")),
-    };
-    let compared = send(file, Verb::Diff);
-    let is_same =
-        compared.is_ok_and(|reply| reply.is_success && reply.text.trim_end().ends_with(NO_CHANGE));
-    Running::Known {
-        backends,
-        differs: !is_same,
+    match serde_json::from_str(&reply.text) {
+        Ok(status) => Running::Known(status),
+        Err(error) => Running::Unknown(format!("its response is malformed: {error}")),
     }
 }
 
@@ -140,7 +127,7 @@ impl Listing {
         let (gateway, differs, known, problem) = match running {
             Running::None => ("none", None, Vec::new(), None),
             Running::Unknown(problem) => ("unknown", None, Vec::new(), Some(problem)),
-            Running::Known { backends, differs } => ("running", Some(differs), backends, None),
+            Running::Known(status) => ("running", Some(status.differs), status.backends, None),
         };
         let listed = |version: &ServedVersion| {
             let is_default = version.name() == versions.default().name();
@@ -431,10 +418,10 @@ mod tests {
             backend: "v1".to_owned(),
             addresses,
         }];
-        let listed = json(Running::Known {
+        let listed = json(Running::Known(GatewayStatus {
             backends,
             differs: true,
-        });
+        }));
         assert_eq!(listed["gateway"], "running");
         assert_eq!(listed["differs"], true);
         let address = &listed["versions"][0]["backends"][0]["addresses"][0];

@@ -1,56 +1,37 @@
-//! Operators' actions on applications, and the rules that they must satisfy.
+//! Operators' actions on applications.
 //!
 //! Independent of the command line: `signpost app` is one caller. [`import`](super::import) reads applications from a
 //! file.
 
-use std::{collections::BTreeMap, fmt, str::FromStr, time::Duration};
+use std::{collections::BTreeMap, fmt, time::Duration};
 
-use signpost_kit::clock::{Clock, SystemClock, Timestamp};
-pub(crate) use signpost_kit::config::origin::Origin;
+use signpost_kit::clock::Timestamp;
 use signpost_protocol::{
-    app::{AppIdent, shown_name},
-    sign::{AppKey, ReplayPolicy, SignAlgorithm, SignCover, SignProfile, TIME},
+    app::AppIdent,
+    sign::{AppKey, SignProfile},
     version::Version,
 };
 
 use super::{
     import::{ImportError, Problem, Problems, read_apps},
+    rules::{AppName, BrokenRule, Origin, ProfileChoice, Rules},
     seal::{SealError, new_app_ident, new_app_key},
     store::{
         AppStoreError, AppSummary, AppUpdate, Edit, ImportOutcome, NewApp, Rotation,
-        RotationOutcome, UnusableDefault,
+        RotationOutcome,
     },
     stored::StoredApps,
 };
-
-use crate::config::{Config, OwnRate, Versions, weaknesses};
+use crate::config::{OwnRate, weaknesses};
 
 /// Maximum time for which the old key stays valid after a rotation: 30 days. CONTRACT 4.
 pub(crate) const MAX_OVERLAP: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// Time for which an expired key is kept, so that a client that still signs with it gets a hint (CONTRACT 3).
 const PREVIOUS_KEY_RETENTION: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-/// Limit of a name's length in characters: pages and listings show it.
-const MAX_NAME_LENGTH: usize = 64;
-/// Limit of origins per application: each login searches them.
-const MAX_ORIGINS: usize = 100;
-/// Limit of applications that a warning about their default versions names.
-pub(crate) const MAX_NAMED_DEFAULTS: usize = 10;
-
 /// Administers the applications of a store.
 pub(crate) struct Administration {
     store: StoredApps,
     rules: Rules,
-}
-
-/// The configuration's rules for applications.
-#[derive(Clone, Debug)]
-pub(crate) struct Rules {
-    /// The gateway's versions.
-    pub versions: Vec<Version>,
-    /// The sign profile of applications without their own.
-    pub gateway_profile: SignProfile,
-    /// Whether keys under 128 bits are accepted.
-    pub allows_weak_keys: bool,
 }
 
 /// An operator's settings of a new application.
@@ -141,8 +122,8 @@ impl Administration {
             ident,
             key: key.clone(),
             profile: self.profile_of(&described.profile),
-            name: described.name.0,
-            return_to_origins: texts(described.return_to),
+            name: described.name.into(),
+            return_to_origins: described.return_to.iter().map(Origin::to_string).collect(),
             default_version: described.default_version,
             created_at: now,
         };
@@ -181,8 +162,10 @@ impl Administration {
         };
         let update = AppUpdate {
             ident,
-            name: edit.name.map(|name| name.0),
-            return_to_origins: edit.return_to.map(texts),
+            name: edit.name.map(String::from),
+            return_to_origins: edit
+                .return_to
+                .map(|all| all.iter().map(Origin::to_string).collect()),
             profile,
             default_version: edit.default_version,
             rate_limit: edit.rate_limit,
@@ -285,46 +268,6 @@ impl Administration {
     }
 }
 
-impl Rules {
-    /// The rules of a configuration.
-    #[must_use]
-    pub(crate) fn from_config(config: &Config) -> Self {
-        Self {
-            versions: config.versions.names_in_service(SystemClock.now()),
-            gateway_profile: config.sign.profile.clone(),
-            allows_weak_keys: config.sign.allows_weak_keys,
-        }
-    }
-
-    /// Checks that the gateway has this version.
-    pub(super) fn check_version(&self, version: &Version) -> Result<(), AdministrationError> {
-        if self.versions.contains(version) {
-            return Ok(());
-        }
-        let known: Vec<_> = self.versions.iter().map(Version::as_str).collect();
-        Err(AdministrationError::UnknownVersion {
-            known: known.join(", "),
-        })
-    }
-
-    pub(super) fn check_origins(&self, origins: &[Origin]) -> Result<(), AdministrationError> {
-        if origins.len() > MAX_ORIGINS {
-            Err(AdministrationError::TooManyOrigins)
-        } else {
-            Ok(())
-        }
-    }
-
-    /// Whether an imported profile is allowed.
-    pub(super) fn is_allowed(&self, profile: &SignProfile) -> bool {
-        // If `time` were left out, an old request could be moved into the window.
-        profile
-            .leave_out
-            .iter()
-            .all(|key| !key.is_empty() && key != TIME)
-    }
-}
-
 impl AppChanges {
     const fn is_empty(&self) -> bool {
         self.name.is_none()
@@ -333,132 +276,6 @@ impl AppChanges {
             && !self.default_version.is_change()
             && !self.rate_limit.is_change()
     }
-}
-
-/// Settings of a sign profile; `None` keeps the base profile's value.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ProfileChoice {
-    /// How the canonical string is written: one of the presets.
-    pub preset: Option<SignProfile>,
-    /// The hash algorithm.
-    pub algorithm: Option<SignAlgorithm>,
-    /// Which parts of a request are signed.
-    pub cover: Option<SignCover>,
-    /// Whether a repeated request is accepted.
-    pub replay: Option<ReplayPolicy>,
-}
-
-impl ProfileChoice {
-    /// A preset and nothing else.
-    #[must_use]
-    pub(crate) fn from_preset(preset: SignProfile) -> Self {
-        Self {
-            preset: Some(preset),
-            ..Self::default()
-        }
-    }
-
-    /// Whether anything is chosen.
-    #[must_use]
-    pub(crate) fn is_any(&self) -> bool {
-        *self != Self::default()
-    }
-
-    /// Applies the choice to `base`. A preset only changes how the canonical string is written; it keeps the settings
-    /// that make the base profile stronger.
-    #[must_use]
-    pub(crate) fn apply_to(&self, base: SignProfile) -> SignProfile {
-        let SignProfile {
-            algorithm,
-            cover,
-            replay,
-            ..
-        } = base;
-        let layout = self.preset.clone().unwrap_or(base);
-        SignProfile {
-            algorithm: self.algorithm.unwrap_or(algorithm),
-            cover: self.cover.unwrap_or(cover),
-            replay: self.replay.unwrap_or(replay),
-            ..layout
-        }
-    }
-}
-
-/// An application's display name: 1 to 64 characters that can be seen, no white space at either end.
-///
-/// Unicode's control and format characters, and its line separators, would make one name look like another, or reverse
-/// the text around it on a login page. That excludes the joiners of some emoji and scripts, too.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AppName(String);
-
-impl FromStr for AppName {
-    type Err = ParseAppNameError;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let name = shown_name(name, MAX_NAME_LENGTH).ok_or(ParseAppNameError)?;
-        Ok(Self(name.to_owned()))
-    }
-}
-
-impl From<AppName> for String {
-    fn from(name: AppName) -> Self {
-        name.0
-    }
-}
-
-/// The text is not a name.
-#[derive(Debug, thiserror::Error)]
-#[error("1 to 64 characters, none of them a control or format character")]
-pub struct ParseAppNameError;
-
-pub(super) fn texts(origins: Vec<Origin>) -> Vec<String> {
-    origins
-        .into_iter()
-        .map(|origin| origin.to_string())
-        .collect()
-}
-
-/// Warnings that name applications whose default version is not in service: unknown, or retired.
-#[must_use]
-pub(crate) fn default_version_warnings(
-    found: &[UnusableDefault],
-    versions: &Versions,
-) -> Vec<String> {
-    let is_known = |app: &&UnusableDefault| versions.named(app.version.as_bytes()).is_some();
-    let (retired, unknown): (Vec<_>, Vec<_>) = found.iter().partition(is_known);
-    let warnings = [
-        (
-            unknown,
-            "has no [versions.NAME], so their requests go to default_version",
-        ),
-        (
-            retired,
-            "is retired, so their requests without a version get 410 version_retired",
-        ),
-    ];
-    let warning = |(apps, why): (Vec<&UnusableDefault>, &str)| {
-        let named = (!apps.is_empty()).then(|| named(&apps))?;
-        Some(format!(
-            "applications whose default version {why}: {named}; to change it: signpost app update IDENT \
-             --default-version NAME, or --no-default-version"
-        ))
-    };
-    warnings.into_iter().filter_map(warning).collect()
-}
-
-/// The first applications, with their default versions.
-fn named(found: &[&UnusableDefault]) -> String {
-    let named: Vec<String> = found
-        .iter()
-        .take(MAX_NAMED_DEFAULTS)
-        .map(|app| format!("{} ({})", app.ident, app.version))
-        .collect();
-    let more = if found.len() > named.len() {
-        ", and more"
-    } else {
-        ""
-    };
-    format!("{}{more}", named.join(", "))
 }
 
 /// Why an action failed.
@@ -470,16 +287,9 @@ pub(crate) enum AdministrationError {
         /// The ident.
         ident: AppIdent,
     },
-    /// The gateway does not have the default version: requests would silently go to another one. Or it is retired: they
-    /// would get 410.
-    #[error("unknown or retired default version; allowed: {known}")]
-    UnknownVersion {
-        /// The gateway's versions.
-        known: String,
-    },
-    /// More than [`MAX_ORIGINS`] origins.
-    #[error("too many origins; an application may have {MAX_ORIGINS}")]
-    TooManyOrigins,
+    /// The application breaks a rule.
+    #[error(transparent)]
+    Rule(#[from] BrokenRule),
     /// The edit is empty.
     #[error("nothing to change: give at least one setting")]
     NothingToChange,

@@ -3,11 +3,13 @@
 //! A file is CSV (RFC 4180, UTF-8) with a header row, or JSON lines (one object per line); its first character decides.
 //! A problem never quotes the file: if columns are mixed up, it would show keys.
 
+mod file;
+mod problem;
+
 use std::{
     borrow::Cow,
     collections::{HashMap, HashSet},
     fmt,
-    io::{self, Read},
 };
 
 use serde_json::{Map, Value};
@@ -18,59 +20,26 @@ use signpost_protocol::{
 };
 use zeroize::{Zeroize, Zeroizing};
 
+pub(crate) use self::file::read_file;
+pub(crate) use self::problem::{ImportError, Problem, Problems};
+use self::{
+    file::{LineCounter, line_breaks},
+    problem::{Field, MAX_APPLICATIONS},
+};
 use super::{
-    administration::{AdministrationError, AppName, Origin, ProfileChoice, Rules, texts},
-    store::{AppStoreError, NewApp},
+    rules::{AppName, BrokenRule, Origin, ProfileChoice, Rules},
+    store::NewApp,
 };
 
-/// Limit of a file's size: 64 MiB. It is held in memory, so that it can be wiped, and validated before anything is
-/// written.
-pub(crate) const MAX_FILE_BYTES: usize = 64 * 1024 * 1024;
-/// Limit of applications per file. Each takes about 0.5 KiB of memory in addition to the file.
-pub(crate) const MAX_APPLICATIONS: usize = 250_000;
-/// Limit of problems that are listed; the rest are counted.
-const MAX_SHOWN_PROBLEMS: usize = 50;
 /// Limit of problems that are stored and counted: an invalid file could have millions.
 const MAX_KEPT_PROBLEMS: usize = 10_000;
 /// Limit of a key's length, in bytes.
 const MAX_KEY_BYTES: usize = 1024;
 
-/// Names of the columns, or members. `return_to` and `sign_profile` are aliases, as in `app list --json`.
-const NAMES: [(&str, Field); 8] = [
-    ("ident", Field::Ident),
-    ("key", Field::Key),
-    ("name", Field::Name),
-    ("origins", Field::Origins),
-    ("return_to", Field::Origins),
-    ("profile", Field::Profile),
-    ("sign_profile", Field::Profile),
-    ("default_version", Field::DefaultVersion),
-];
 const REQUIRED: [Field; 3] = [Field::Ident, Field::Key, Field::Name];
 
 const ALLOWED_PROFILE: &str = "a preset (plain, decoded, bilibili, alipay, wechat, top), or an object with any of values, \
                                layout, empty, leave_out (not \"time\"), cover, algorithm, replay";
-
-/// Reads a file of at most [`MAX_FILE_BYTES`].
-///
-/// # Errors
-///
-/// It cannot be read, or is too large.
-pub(crate) fn read_file(
-    source: impl Read,
-    expected_bytes: usize,
-) -> Result<Zeroizing<Vec<u8>>, ImportError> {
-    // Allocated once: a growing buffer would leave copies of keys behind that are not wiped.
-    let capacity = expected_bytes.min(MAX_FILE_BYTES) + 1;
-    let mut bytes = Zeroizing::new(Vec::with_capacity(capacity));
-    source
-        .take(MAX_FILE_BYTES as u64 + 1)
-        .read_to_end(&mut bytes)?;
-    if bytes.len() > MAX_FILE_BYTES {
-        return Err(ImportError::TooLarge);
-    }
-    Ok(bytes)
-}
 
 /// The applications of a file, and the line of each ident.
 #[derive(Default)]
@@ -107,35 +76,6 @@ pub(super) fn read_apps(
         reader.csv(text)?;
     }
     Ok((reader.read, reader.problems))
-}
-
-/// A column, or member.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Field {
-    Ident,
-    Key,
-    Name,
-    Origins,
-    Profile,
-    DefaultVersion,
-}
-
-impl Field {
-    fn named(name: &str) -> Option<Self> {
-        let found = NAMES.iter().find(|(known, _)| *known == name);
-        found.map(|(_, field)| *field)
-    }
-
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ident => "ident",
-            Self::Key => "key",
-            Self::Name => "name",
-            Self::Origins => "origins",
-            Self::Profile => "profile",
-            Self::DefaultVersion => "default_version",
-        }
-    }
 }
 
 /// An application as written, not yet validated. Empty means absent.
@@ -199,7 +139,11 @@ impl Reader<'_> {
             }
             let mut raw = RawApp::default();
             for (field, value) in columns.iter().zip(&record) {
-                self.cell(line, *field, value, &mut raw);
+                let value = match serde_json::from_str(value) {
+                    Ok(settings @ Value::Object(_)) if *field == Field::Profile => settings,
+                    _ => Value::String(value.to_owned()),
+                };
+                self.member(line, *field, value, &mut raw);
             }
             self.add(line, raw)?;
         }
@@ -239,22 +183,6 @@ impl Reader<'_> {
             .into_iter()
             .collect::<Option<_>>()
             .filter(|_| is_good)
-    }
-
-    fn cell(&mut self, line: u64, field: Field, value: &str, raw: &mut RawApp) {
-        match field {
-            Field::Ident => value.clone_into(&mut raw.ident),
-            Field::Key => value.clone_into(&mut raw.key),
-            Field::Name => value.clone_into(&mut raw.name),
-            Field::Origins => raw.origins = split_origins(value),
-            Field::DefaultVersion => value.clone_into(&mut raw.default_version),
-            Field::Profile if value.starts_with('{') => match serde_json::from_str(value) {
-                Ok(settings) => raw.profile = RawProfile::Settings(settings),
-                Err(_) => self.problem(line, Some(field), ALLOWED_PROFILE),
-            },
-            Field::Profile if value.is_empty() => {}
-            Field::Profile => raw.profile = RawProfile::Preset(value.to_owned()),
-        }
     }
 
     fn json_lines(&mut self, text: &str) -> Result<(), ImportError> {
@@ -349,7 +277,7 @@ impl Reader<'_> {
                 key,
                 name: name.into(),
                 profile,
-                return_to_origins: texts(origins),
+                return_to_origins: origins.iter().map(Origin::to_string).collect(),
                 default_version,
                 created_at: self.now,
             });
@@ -410,7 +338,7 @@ impl Reader<'_> {
         }
     }
 
-    fn report(&mut self, line: u64, field: Field, problem: Option<AdministrationError>) {
+    fn report(&mut self, line: u64, field: Field, problem: Option<BrokenRule>) {
         if let Some(problem) = problem {
             self.problem(line, Some(field), problem.to_string());
         }
@@ -431,124 +359,6 @@ impl Reader<'_> {
 /// Splits a list of origins, which cannot contain white space.
 fn split_origins(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
-}
-
-/// Converts ascending byte offsets to line numbers.
-struct LineCounter<'t> {
-    text: &'t [u8],
-    offset: usize,
-    line: u64,
-}
-
-impl<'t> LineCounter<'t> {
-    const fn new(text: &'t [u8]) -> Self {
-        Self {
-            text,
-            offset: 0,
-            line: 1,
-        }
-    }
-
-    /// The line of the record at byte `start`. The CSV reader's position may be at the previous line's end, or at
-    /// skipped empty lines.
-    fn line_at(&mut self, start: usize) -> u64 {
-        let rest = &self.text[start.min(self.text.len())..];
-        let skipped = rest.iter().take_while(|byte| matches!(byte, b'\r' | b'\n'));
-        let start = (start + skipped.count()).min(self.text.len());
-        if start > self.offset {
-            self.line += line_breaks(&self.text[self.offset..start]);
-            self.offset = start;
-        }
-        self.line
-    }
-}
-
-fn line_breaks(text: &[u8]) -> u64 {
-    memchr::memchr_iter(b'\n', text).count() as u64
-}
-
-/// A problem of a line. It never quotes the file.
-#[derive(Clone, Debug)]
-pub(crate) struct Problem {
-    line: u64,
-    field: Option<Field>,
-    what: Cow<'static, str>,
-}
-
-impl Problem {
-    fn new(line: u64, what: &'static str) -> Self {
-        Self {
-            line,
-            field: None,
-            what: Cow::Borrowed(what),
-        }
-    }
-
-    /// The ident exists in the store already.
-    pub(super) fn taken(line: u64) -> Self {
-        Self {
-            field: Some(Field::Ident),
-            ..Self::new(line, "the store already has this ident")
-        }
-    }
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "line {}: ", self.line)?;
-        if let Some(field) = self.field {
-            write!(formatter, "{}: ", field.as_str())?;
-        }
-        formatter.write_str(&self.what)
-    }
-}
-
-/// All problems of a file, ordered by line.
-#[derive(Clone, Debug)]
-pub(crate) struct Problems(Vec<Problem>);
-
-impl Problems {
-    pub(super) fn new(mut problems: Vec<Problem>) -> Self {
-        problems.sort_by_key(|problem| problem.line);
-        Self(problems)
-    }
-}
-
-/// One problem per line; at most [`MAX_SHOWN_PROBLEMS`], then the number of the rest.
-impl fmt::Display for Problems {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, problem) in self.0.iter().take(MAX_SHOWN_PROBLEMS).enumerate() {
-            let line_break = if index == 0 { "" } else { "\n" };
-            write!(formatter, "{line_break}{problem}")?;
-        }
-        match self.0.len().saturating_sub(MAX_SHOWN_PROBLEMS) {
-            0 => Ok(()),
-            more => write!(formatter, "\nand {more} more problems"),
-        }
-    }
-}
-
-/// Why nothing was imported.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ImportError {
-    /// The file's problems, by line.
-    #[error("{0}")]
-    Problems(Problems),
-    /// The file is too large for one import.
-    #[error("the file is larger than {} MiB: import it in parts", MAX_FILE_BYTES / 1024 / 1024)]
-    TooLarge,
-    /// The file has too many applications for one import.
-    #[error("the file has more than {MAX_APPLICATIONS} applications: import it in parts")]
-    TooMany,
-    /// The file cannot be read.
-    #[error("cannot be read")]
-    Io(#[from] io::Error),
-    /// The file is not CSV.
-    #[error("neither CSV nor JSON lines")]
-    Unreadable,
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] AppStoreError),
 }
 
 #[cfg(test)]

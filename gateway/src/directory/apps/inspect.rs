@@ -2,10 +2,10 @@
 //! unknown or retired. Neither the database nor the key is created or migrated.
 
 use signpost_kit::clock::{Clock, SystemClock};
-use signpost_protocol::{app::AppIdent, version::Version};
+use signpost_protocol::app::AppIdent;
 use signpost_store::{Store, StoreError, tables::applications};
 
-use super::{administration::MAX_NAMED_DEFAULTS, seal::Sealer, store::UnusableDefault};
+use super::{defaults::unusable_defaults, seal::Sealer, store::UnusableDefault};
 use crate::config::{Config, MultiApplications};
 
 /// The result of the checks.
@@ -63,18 +63,4 @@ pub(super) async fn newest_key(
 ) -> Result<Option<(AppIdent, Vec<u8>)>, StoreError> {
     let newest = applications::newest(database).await?;
     Ok(newest.and_then(|newest| Some((newest.ident.parse().ok()?, newest.key))))
-}
-
-/// Applications whose default version is not in `known`.
-pub(super) async fn unusable_defaults(
-    database: &Store,
-    known: &[Version],
-) -> anyhow::Result<Vec<UnusableDefault>> {
-    let limit = MAX_NAMED_DEFAULTS + 1;
-    let found = applications::with_other_defaults(database, known, limit).await?;
-    let unusable = found.into_iter().map(|app| UnusableDefault {
-        ident: app.ident,
-        version: app.settings.default_version.unwrap_or_default(),
-    });
-    Ok(unusable.collect())
 }

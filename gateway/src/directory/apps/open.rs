@@ -8,9 +8,9 @@ use signpost_kit::clock::{Clock, SystemClock};
 use signpost_store::{Store, StoreSettings, changes::Watch};
 
 use super::{
-    administration::default_version_warnings,
+    defaults::{default_version_warnings, unusable_defaults},
     directory::{AppDirectory, CachedApps},
-    inspect::{newest_key, unusable_defaults},
+    inspect::newest_key,
     seal::Sealer,
     stored::StoredApps,
 };

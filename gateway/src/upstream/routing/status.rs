@@ -6,6 +6,15 @@ use serde::{Deserialize, Serialize};
 
 use super::{Balancer, address::Address};
 
+/// The state of a running gateway, as it reports it to the commands.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct GatewayStatus {
+    /// Whether its configuration differs from its file.
+    pub differs: bool,
+    /// Its backends.
+    pub backends: Vec<BackendStatus>,
+}
+
 /// The addresses of one backend.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct BackendStatus {

@@ -73,24 +73,6 @@ impl Session {
         .await
     }
 
-    /// Returns the only row, if there is one.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::query`], or there are several rows.
-    pub async fn query_opt(
-        &self,
-        sql: &str,
-        values: Parameters<'_>,
-    ) -> Result<Option<Row>, StoreError> {
-        let client = self.client();
-        self.with_timeout(async {
-            let statement = client.prepare_cached(sql).await?;
-            client.query_opt(&statement, values).await
-        })
-        .await
-    }
-
     /// Returns the only row.
     ///
     /// # Errors

@@ -118,6 +118,7 @@ impl Pool {
     }
 
     /// Runs `work` on this thread, without a permit.
+    #[cfg(test)]
     pub(super) fn run_blocking<T>(
         &self,
         work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,

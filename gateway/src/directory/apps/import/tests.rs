@@ -2,7 +2,7 @@
 
 use signpost_store::testing::TestStore;
 
-use super::*;
+use super::{problem::MAX_SHOWN_PROBLEMS, *};
 use crate::directory::apps::administration::tests::empty;
 
 const KEY: &str = "4283fefc63f0cd0e873a0000c6d07ef7";
@@ -165,7 +165,7 @@ fn the_number_of_reported_problems_is_limited() {
 
 #[test]
 fn the_size_of_a_file_is_limited() {
-    let endless = io::repeat(b'x');
+    let endless = std::io::repeat(b'x');
     assert!(matches!(read_file(endless, 0), Err(ImportError::TooLarge)));
     assert_eq!(**read_file(&b"abc"[..], usize::MAX).unwrap(), *b"abc");
 }

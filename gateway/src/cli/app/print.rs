@@ -1,0 +1,90 @@
+//! What the commands print.
+
+use serde_json::{Value, json};
+use signpost_protocol::{app::AppIdent, sign::SignProfile};
+
+use crate::{
+    cli::{print_error, print_line, table::table_lines},
+    directory::apps::{
+        administration::{AdministrationError, NewKey},
+        store::AppSummary,
+    },
+};
+
+pub(super) fn print_state(
+    is_known: bool,
+    ident: AppIdent,
+    state: &str,
+    is_json: bool,
+) -> anyhow::Result<()> {
+    if !is_known {
+        return Err(AdministrationError::Unknown { ident }.into());
+    }
+    if is_json {
+        print_line(&json!({ "ident": ident.as_str(), "state": state }).to_string());
+    } else {
+        print_line(&format!("{ident} is {state}"));
+    }
+    Ok(())
+}
+
+/// Prints a new key: the only time that it is shown.
+pub(super) fn show_key(NewKey { ident, key }: &NewKey, is_json: bool) {
+    if is_json {
+        print_line(&json!({ "ident": ident.as_str(), "key": key.expose() }).to_string());
+    } else {
+        print_line(&format!("APP_IDENT  {ident}\nAPP_KEY    {}", key.expose()));
+        print_error("The key is shown only once: store it where only the application can read it.");
+    }
+}
+
+pub(super) fn show(app: &AppSummary, is_json: bool) {
+    if is_json {
+        print_line(&json!(app).to_string());
+    } else {
+        details(app);
+    }
+}
+
+pub(super) fn table(all: &[AppSummary]) {
+    let rows = all.iter().map(|app| {
+        [
+            app.ident.clone(),
+            app.state.clone(),
+            profile(app),
+            app.rate_limit
+                .map_or("default".to_owned(), |rate| rate.to_string()),
+            app.name.clone(),
+        ]
+    });
+    let heads = ["IDENT", "STATE", "PROFILE", "RATE", "NAME"].map(str::to_owned);
+    let rows: Vec<[String; 5]> = std::iter::once(heads).chain(rows).collect();
+    for line in table_lines(&rows, 0..0) {
+        print_line(&line);
+    }
+}
+
+fn details(app: &AppSummary) {
+    let Value::Object(members) = json!(app) else {
+        return;
+    };
+    for (name, value) in members.iter().filter(|(_, value)| !value.is_null()) {
+        let value = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned);
+        print_line(&format!("{name:20}{value}"));
+    }
+}
+
+/// The name of the application's profile, if it is a preset.
+fn profile(app: &AppSummary) -> String {
+    let Some(own) = &app.sign_profile else {
+        return "the gateway's".to_owned();
+    };
+    let is_own = |name: &&str| SignProfile::preset(name).as_ref() == Some(own);
+    SignProfile::PRESETS
+        .into_iter()
+        .find(is_own)
+        .unwrap_or("its own")
+        .to_owned()
+}

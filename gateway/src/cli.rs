@@ -1,11 +1,10 @@
 //! The commands of `signpost`. Their output is for people, except with `--json`.
 
-mod address;
 mod app;
 mod call;
-mod key;
 mod parse;
 mod sign;
+mod source;
 mod store;
 mod table;
 mod versions;

@@ -19,9 +19,9 @@ use signpost_protocol::{
 use url::Url;
 
 use super::{
-    key::KeySource,
     print_error, print_line,
     sign::{SignRules, signed, with_time},
+    source::{read_key, read_secret},
 };
 use crate::config::{Applications, Config};
 
@@ -51,7 +51,7 @@ pub(super) struct CallArguments {
     app: Option<String>,
     /// The application's key, as env:NAME or file:PATH [default: env:SIGNPOST_APP_KEY].
     #[arg(long, value_name = "SOURCE")]
-    key: Option<KeySource>,
+    key: Option<SecretSource>,
     /// The version to request.
     #[arg(long, value_name = "NAME")]
     version: Option<String>,
@@ -60,7 +60,7 @@ pub(super) struct CallArguments {
     language: Option<String>,
     /// The user's credential, as env:NAME or file:PATH.
     #[arg(long, value_name = "SOURCE")]
-    authorization: Option<String>,
+    authorization: Option<SecretSource>,
     #[command(flatten)]
     rules: SignRules,
     /// Also print the response's headers.
@@ -142,9 +142,9 @@ fn request(arguments: &CallArguments, target: CallTarget) -> anyhow::Result<Requ
     let has_params = !arguments.params.is_empty() || method == "POST";
     let signed = if has_params {
         let key = match (&arguments.key, target.key) {
-            (Some(source), _) => source.clone().read()?,
+            (Some(source), _) => read_key(source)?,
             (None, Some(key)) => key,
-            (None, None) => "env:SIGNPOST_APP_KEY".parse::<KeySource>()?.read()?,
+            (None, None) => read_key(&SecretSource::from("env:SIGNPOST_APP_KEY"))?,
         };
         let unsigned = with_time(&arguments.params)?;
         Some(signed(
@@ -179,11 +179,7 @@ fn request(arguments: &CallArguments, target: CallTarget) -> anyhow::Result<Requ
         }
     }
     if let Some(source) = &arguments.authorization {
-        let source = SecretSource::from(source.as_str());
-        if let SecretSource::Literal(_) = source {
-            bail!("--authorization takes env:NAME or file:PATH, never the credential itself");
-        }
-        let credential = source.read().context("--authorization")?;
+        let credential = read_secret(source, "--authorization", "credential")?;
         request = request.header(target.names.authorization(), credential.expose());
     }
     Ok(request)

@@ -11,7 +11,10 @@ use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
 use clap::ValueEnum;
-use signpost_kit::clock::{Clock, SystemClock};
+use signpost_kit::{
+    clock::{Clock, SystemClock},
+    secret::SecretSource,
+};
 use signpost_protocol::{
     param::Params,
     sign::{
@@ -19,7 +22,7 @@ use signpost_protocol::{
     },
 };
 
-use super::{key::KeySource, print_error, print_line};
+use super::{print_error, print_line, source::read_key};
 use crate::directory::apps::rules::ProfileChoice;
 
 #[derive(Debug, clap::Args)]
@@ -28,7 +31,7 @@ pub(super) struct SignArguments {
     rules: SignRules,
     /// The application's key, as env:NAME or file:PATH.
     #[arg(long, value_name = "SOURCE", default_value = "env:SIGNPOST_APP_KEY")]
-    key: KeySource,
+    key: SecretSource,
     /// The method, if the profile covers the request.
     #[arg(long, default_value = "GET")]
     method: String,
@@ -106,7 +109,7 @@ impl SignRules {
 
 pub(super) fn run(arguments: &SignArguments) -> anyhow::Result<ExitCode> {
     let profile = arguments.rules.profile(SignProfile::default());
-    let key = arguments.key.clone().read()?;
+    let key = read_key(&arguments.key)?;
     let unsigned = with_time(&arguments.params)?;
     if arguments.canonical {
         let params = Params::parse(unsigned.as_bytes(), b"", usize::MAX)?;

@@ -15,14 +15,15 @@ use std::{
 
 use anyhow::bail;
 use clap::{Args, Subcommand};
+use signpost_kit::secret::SecretSource;
 use signpost_store::{
     PostgresAddress, PostgresSettings, StoreAddress,
     copy::{CopiedTable, copy, process_using},
 };
 
 use super::{
-    address::{AddressSource, PasswordSource},
     print_error, print_line,
+    source::{address_setting, read_address, read_secret},
 };
 
 #[derive(Debug, Subcommand)]
@@ -41,14 +42,14 @@ pub(super) enum StoreCommand {
 pub(super) struct Copy {
     /// The SQLite file: sqlite:PATH, or env:NAME or file:PATH of such an address.
     #[arg(long, value_name = "ADDRESS")]
-    from: AddressSource,
+    from: SecretSource,
     /// The Postgres database: postgres://USER@HOST:PORT/DATABASE, or env:NAME or file:PATH of such an address with its
     /// password.
     #[arg(long, value_name = "ADDRESS")]
-    to: AddressSource,
+    to: SecretSource,
     /// The Postgres password, as env:NAME or file:PATH.
     #[arg(long, value_name = "SOURCE")]
-    to_password: Option<PasswordSource>,
+    to_password: Option<SecretSource>,
     /// PEM file of the root certificates for sslmode=verify-full, instead of the system's.
     #[arg(long, value_name = "FILE")]
     to_root_certificate: Option<PathBuf>,
@@ -72,16 +73,16 @@ pub(super) async fn run(command: StoreCommand) -> anyhow::Result<ExitCode> {
         "copied in {:.1} s; all row counts match",
         begun.elapsed().as_secs_f32()
     ));
-    print_next_steps(&arguments.to.as_setting(&server), &file, &tables);
+    print_next_steps(&address_setting(&arguments.to, &server), &file, &tables);
     Ok(ExitCode::SUCCESS)
 }
 
 impl Copy {
     fn pair(&self) -> anyhow::Result<(PathBuf, PostgresAddress)> {
-        let from = self.from.read("--from")?;
-        let mut to = self.to.read("--to")?;
+        let from = read_address(&self.from, "--from")?;
+        let mut to = read_address(&self.to, "--to")?;
         if let Some(password) = &self.to_password {
-            to = to.with_password(password.read("--to-password")?.expose());
+            to = to.with_password(read_secret(password, "--to-password", "password")?.expose());
         }
         if let Some(weakness) = to.weakness() {
             print_error(&format!("warning: {weakness}"));

@@ -91,20 +91,12 @@ impl Store {
     ///
     /// The database does not answer, or the file or a table is missing.
     pub async fn probe(&self) -> Result<(), StoreError> {
-        match self {
-            Self::Sqlite(database) => {
-                let probe = database.call(|connection| connection.query_row(PROBE, [], |_| Ok(())));
-                probe.await
-            }
-            Self::Postgres(database) => {
-                let probe = async {
-                    let session = database.session().await?;
-                    session.query_one(PROBE, &[]).await.map(drop)
-                };
-                let response = tokio::time::timeout(PROBE_TIMEOUT, probe).await;
-                response.unwrap_or(Err(StoreError::TimedOut))
-            }
-        }
+        let probe = self.row::<()>(PROBE, Vec::new());
+        let response = match self {
+            Self::Sqlite(_) => Ok(probe.await),
+            Self::Postgres(_) => tokio::time::timeout(PROBE_TIMEOUT, probe).await,
+        };
+        response.unwrap_or(Err(StoreError::TimedOut)).map(drop)
     }
 
     /// Subscribes to the change feed: calls `on_change` on a separate thread until the watch is dropped.
@@ -124,21 +116,26 @@ impl Store {
         clock: impl Fn() -> Duration + Send + Sync + 'static,
         mut on_change: impl FnMut(Change) + Send + 'static,
     ) -> Result<Watch, StoreError> {
+        let counting = self.clone();
+        let on_change = move |change: Change| {
+            // That the feed is lost is no change.
+            if change != Change::Lost {
+                counting.counters().count_change();
+            }
+            on_change(change);
+        };
         match self {
-            Self::Sqlite(database) => {
-                let counting = database.clone();
-                sqlite::changes::watch(database, move |change| {
-                    count(&change, counting.counters());
-                    on_change(change);
-                })
-            }
+            Self::Sqlite(database) => sqlite::changes::watch(database, on_change),
             Self::Postgres(database) => {
-                let counting = database.clone();
-                postgres::changes::watch(database, Arc::new(clock), move |change| {
-                    count(&change, counting.counters());
-                    on_change(change);
-                })
+                postgres::changes::watch(database, Arc::new(clock), on_change)
             }
+        }
+    }
+
+    fn counters(&self) -> &Statistics {
+        match self {
+            Self::Sqlite(database) => database.counters(),
+            Self::Postgres(database) => database.counters(),
         }
     }
 
@@ -161,14 +158,6 @@ pub enum OpenReadOnlyError {
     /// It cannot be read.
     #[error(transparent)]
     Read(#[from] StoreError),
-}
-
-/// Counts what the change feed reports. That it is lost is no change.
-fn count(change: &Change, statistics: &Statistics) {
-    match change {
-        Change::Item { .. } | Change::Restored | Change::Everything => statistics.count_change(),
-        Change::Lost => {}
-    }
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ pub(crate) use self::{
     claim::{Claim, ClaimTimeouts},
     cookie::{BrowserCookie, CookieHash, LoginCookie, remove_oldest},
     failure::FailureReason,
-    seal::{LoginSeal, SealKey, SealedRedirect},
+    seal::{SealKey, SealedRedirect},
     ticket::{Ticket, TicketHash},
     token::{LoginState, LoginToken, StateHash},
     user_code::UserCode,

@@ -27,7 +27,7 @@ use crate::{
         applications::Applications,
         credentials::{CredentialStore, Credentials},
         events::Events,
-        logins::{LoginSeal, LoginStore, SealKey, StateHash},
+        logins::{LoginStore, SealKey, StateHash},
     },
 };
 

@@ -67,7 +67,7 @@ pub(crate) fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
     // The key exists now: `open_store` creates a missing one.
     let sealer = Sealer::existing(&multi.master_key, false)?;
     let address = &config.store.address;
-    tracing::info!(store = %address, "using store {{store}}");
+    tracing::info!(store = %address, "using the store");
     warn_of_unusable_defaults(&config.store, &config.versions);
     let apps = CachedApps::new(Arc::new(store), multi.cache_entries);
     let (subscriber, accounts) = (

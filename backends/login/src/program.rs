@@ -71,7 +71,7 @@ pub async fn start(config: Config) -> anyhow::Result<(Arc<Service>, Watch)> {
     // Read now and not by the first request: with a slow store, all requests that need the key would queue for it.
     let seal = service.state.seal().await.map(drop);
     seal.context("cannot read the key of redirect logins from the store")?;
-    let state = Arc::clone(service.state());
+    let state = Arc::clone(&service.state);
     let watch = store.watch(since_epoch, move |change| state.on_change(&change));
     Ok((
         service,

@@ -90,18 +90,11 @@ macro_rules! hash_type {
     ($(#[doc = $doc:literal])* $name:ident) => {
         $(#[doc = $doc])*
         #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-        pub struct $name([u8; $crate::secret::LENGTH]);
+        pub(crate) struct $name(pub(crate) [u8; $crate::secret::LENGTH]);
 
         impl $name {
-            /// Wraps a hash from the store.
-            #[must_use]
-            pub const fn from_bytes(hash: [u8; $crate::secret::LENGTH]) -> Self {
-                Self(hash)
-            }
-
             /// The hash, for the store.
-            #[must_use]
-            pub const fn as_bytes(&self) -> &[u8; $crate::secret::LENGTH] {
+            pub(crate) const fn as_bytes(&self) -> &[u8; $crate::secret::LENGTH] {
                 &self.0
             }
         }

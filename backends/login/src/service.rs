@@ -40,7 +40,7 @@ impl Service {
     /// # Errors
     ///
     /// The HTTP client for the providers cannot be created.
-    pub fn new(
+    pub(crate) fn new(
         config: Config,
         stores: Stores,
         clock: Arc<dyn Clock>,
@@ -52,7 +52,7 @@ impl Service {
 
     /// Creates a snapshot of another configuration, with the same state. Keys that need a restart keep their values.
     #[must_use]
-    pub fn reloaded(&self, config: Config) -> Arc<Self> {
+    pub(crate) fn reloaded(&self, config: Config) -> Arc<Self> {
         let config = config.with_restart_keys_of(&self.config);
         let limits = self.limits.reloaded(config.limits, config.lifetimes.login);
         let (state, http) = (Arc::clone(&self.state), self.providers.http().clone());
@@ -82,12 +82,6 @@ impl Service {
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
-    }
-
-    /// The state that outlives the snapshot.
-    #[must_use]
-    pub fn state(&self) -> &Arc<State> {
-        &self.state
     }
 
     /// The limit on open connections: the configured one, or what the process' open files allow.

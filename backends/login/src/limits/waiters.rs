@@ -81,7 +81,7 @@ mod tests {
     const CONNECTIONS: usize = 80;
 
     fn login(number: usize) -> StateHash {
-        StateHash::from_bytes([u8::try_from(number).unwrap(); 32])
+        StateHash([u8::try_from(number).unwrap(); 32])
     }
 
     #[tokio::test]

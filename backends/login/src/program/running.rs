@@ -50,7 +50,7 @@ impl Running {
 
     /// The state, which all snapshots share.
     pub(super) fn state(&self) -> Arc<State> {
-        Arc::clone(self.snapshot.load().service.state())
+        Arc::clone(&self.snapshot.load().service.state)
     }
 
     /// The routes of the current snapshot. A request uses the same snapshot to its end.
@@ -86,7 +86,7 @@ impl Running {
         if possible < wanted {
             tracing::warn!(
                 wanted,
-                descriptors = service.state().descriptors.limit(),
+                descriptors = service.state.descriptors.limit(),
                 possible,
                 "the limit of file descriptors allows fewer connections than limits.connections"
             );

@@ -46,7 +46,7 @@ enum Swept {
 
 async fn sweep(service: &Service) -> Result<Swept, StoreError> {
     for _ in 0..MAX_BATCHES {
-        let state = service.state();
+        let state = &service.state;
         let now = state.clock.now();
         let logins = state
             .logins

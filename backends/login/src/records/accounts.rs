@@ -12,7 +12,7 @@ use crate::config::{ProviderKind, ProviderName};
 
 /// The stored accounts.
 #[async_trait]
-pub trait AccountStore: Send + Sync {
+pub(crate) trait AccountStore: Send + Sync {
     /// Returns this user's account, creating it if necessary, and whether it was created.
     ///
     /// Atomic: concurrent first logins of one user create exactly one account. CONTRACT 8.

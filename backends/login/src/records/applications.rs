@@ -28,13 +28,13 @@ const CACHE: FeedCacheSettings = FeedCacheSettings {
 #[derive(Clone, Debug)]
 pub(crate) struct Application {
     /// The internal id.
-    pub id: AppId,
+    pub(crate) id: AppId,
     /// Its name, shown to users.
-    pub name: String,
+    pub(crate) name: String,
     /// Whether it is enabled.
-    pub is_active: bool,
+    pub(crate) is_active: bool,
     /// Origins that logins may return to.
-    pub return_to: Vec<Origin>,
+    pub(crate) return_to: Vec<Origin>,
 }
 
 impl Application {

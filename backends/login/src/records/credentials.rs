@@ -15,7 +15,6 @@ use signpost_store::{Change, Store, StoreError, Topic, tables::credentials};
 use crate::secret::{Secret, random};
 
 /// Generates a random credential.
-#[must_use]
 pub(crate) fn random_credential() -> Credential {
     Credential::from_bytes(random())
 }
@@ -36,7 +35,7 @@ const CACHE: FeedCacheSettings = FeedCacheSettings {
 
 /// The stored credentials.
 #[async_trait]
-pub trait CredentialStore: Send + Sync {
+pub(crate) trait CredentialStore: Send + Sync {
     /// Inserts a credential. If it exists, nothing changes; in particular, a revoked one stays revoked.
     ///
     /// # Errors

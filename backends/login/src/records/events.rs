@@ -9,9 +9,10 @@ use signpost_kit::clock::Timestamp;
 use signpost_protocol::app::AppId;
 use signpost_store::{FromRow, Store, StoreError, StoredRow, values};
 
+pub(crate) use self::page::EventQuery;
 pub use self::{
     cursor::{EventCursor, ParseEventCursorError},
-    page::{EventPage, EventQuery},
+    page::EventPage,
 };
 use crate::records::accounts::AccountId;
 
@@ -49,17 +50,17 @@ pub struct ParseEventNameError;
 
 /// An event to be stored.
 #[derive(Clone, Debug)]
-pub struct NewEvent {
+pub(crate) struct NewEvent {
     /// The user's account.
-    pub account: AccountId,
+    pub(crate) account: AccountId,
     /// The application that reported it.
-    pub application: AppId,
+    pub(crate) application: AppId,
     /// What happened.
-    pub name: EventName,
+    pub(crate) name: EventName,
     /// Data in a format of the application's choice.
-    pub data: Option<String>,
+    pub(crate) data: Option<String>,
     /// When the event was received.
-    pub received_at: Timestamp,
+    pub(crate) received_at: Timestamp,
 }
 
 /// A stored event.
@@ -99,18 +100,16 @@ const LIST_IN_POSTGRES: &str = "SELECT id, event, data, received_at FROM events 
 
 /// The stored events. All functions fail if the store is unavailable.
 #[derive(Clone, Debug)]
-pub struct Events(Store);
+pub(crate) struct Events(Store);
 
-#[expect(clippy::missing_errors_doc, reason = "above, for all of them")]
 impl Events {
     /// Those of a database.
-    #[must_use]
-    pub const fn new(store: Store) -> Self {
+    pub(crate) const fn new(store: Store) -> Self {
         Self(store)
     }
 
     /// Inserts an event, and returns its id.
-    pub async fn insert(&self, event: NewEvent) -> Result<i64, StoreError> {
+    pub(crate) async fn insert(&self, event: NewEvent) -> Result<i64, StoreError> {
         let insert = "INSERT INTO events (account_id, application_id, event, data, received_at) \
                       VALUES ($1, $2, $3, $4, $5) RETURNING id";
         let values = values![
@@ -125,7 +124,7 @@ impl Events {
     }
 
     /// Returns the events that `query` describes, the newest first.
-    pub async fn list(&self, query: EventQuery) -> Result<Vec<Event>, StoreError> {
+    pub(crate) async fn list(&self, query: EventQuery) -> Result<Vec<Event>, StoreError> {
         let values = values![
             query.account.get(),
             query.application.get(),
@@ -137,7 +136,7 @@ impl Events {
     }
 
     /// Deletes up to `limit` events that were received before `before`, the oldest first, and returns how many.
-    pub async fn sweep(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+    pub(crate) async fn sweep(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
         // Ids grow with time, so the lowest ids are the oldest events: no index on received_at is needed.
         let sweep = format!(
             "DELETE FROM events WHERE id IN (SELECT id FROM events ORDER BY id LIMIT {limit}) AND received_at < $1"

@@ -48,26 +48,26 @@ use crate::{
 
 /// A login.
 #[derive(Clone, Debug)]
-pub struct Login {
+pub(crate) struct Login {
     /// Its key.
-    pub state: LoginState,
+    pub(crate) state: LoginState,
     /// The application that began it.
-    pub application: AppId,
+    pub(crate) application: AppId,
     /// How its outcome is delivered.
-    pub mode: Mode,
+    pub(crate) mode: Mode,
     /// The provider that the user logs in with.
-    pub provider: ProviderName,
+    pub(crate) provider: ProviderName,
     /// The cookie of the browser that was last sent to the provider. Only that browser's callback is accepted.
-    pub cookie: Option<CookieHash>,
+    pub(crate) cookie: Option<CookieHash>,
     /// When it expires if it is not finished.
-    pub expires_at: Timestamp,
+    pub(crate) expires_at: Timestamp,
     /// Its state in the state machine.
-    pub status: Status,
+    pub(crate) status: Status,
 }
 
 /// How a login's outcome is delivered.
 #[derive(Clone, Debug)]
-pub enum Mode {
+pub(crate) enum Mode {
     /// Through the browser: by a redirect to `return_to`, or as the response to the callback.
     Redirect {
         /// Where the browser is redirected to at the end.
@@ -82,7 +82,7 @@ pub enum Mode {
 
 /// The state of a login.
 #[derive(Clone, Debug)]
-pub enum Status {
+pub(crate) enum Status {
     /// Waits for a callback.
     Pending,
     /// Claimed by a callback that is calling the provider.
@@ -100,20 +100,20 @@ pub enum Status {
 
 /// The outcome of a completed login.
 #[derive(Clone, Debug)]
-pub struct Completion {
+pub(crate) struct Completion {
     /// The user's account.
-    pub account: Account,
+    pub(crate) account: Account,
     /// Whether this login created the account.
-    pub created: bool,
+    pub(crate) created: bool,
     /// When it was completed. The credential's lifetime starts here, so that each backend computes the same expiry.
-    pub finished_at: Timestamp,
+    pub(crate) finished_at: Timestamp,
     /// Until when the outcome can be claimed.
-    pub claimable_until: Timestamp,
+    pub(crate) claimable_until: Timestamp,
 }
 
 /// The status of a login at a point in time, as clients see it.
 #[derive(Clone, Copy, Debug)]
-pub enum Progress<'a> {
+pub(crate) enum Progress<'a> {
     /// Not finished.
     Pending {
         /// When the status changes without a callback.
@@ -129,8 +129,7 @@ pub enum Progress<'a> {
 
 impl Login {
     /// Returns the status at `now`.
-    #[must_use]
-    pub fn progress(&self, now: Timestamp) -> Progress<'_> {
+    pub(crate) fn progress(&self, now: Timestamp) -> Progress<'_> {
         match &self.status {
             _ if now >= self.responds_until() => Progress::Expired,
             // The process was killed, or lost the store. No outcome can be stored after the claim has ended.
@@ -147,8 +146,7 @@ impl Login {
     }
 
     /// Returns when the present status changes to `expired`.
-    #[must_use]
-    pub fn responds_until(&self) -> Timestamp {
+    pub(crate) fn responds_until(&self) -> Timestamp {
         match &self.status {
             Status::Pending => self.expires_at,
             Status::Exchanging(claim) => claim.claimable_until,
@@ -160,32 +158,31 @@ impl Login {
     }
 
     /// Whether `cookie` belongs to the browser whose callback is accepted.
-    #[must_use]
-    pub fn is_bound_to(&self, cookie: &LoginCookie) -> bool {
+    pub(crate) fn is_bound_to(&self, cookie: &LoginCookie) -> bool {
         self.cookie.is_some_and(|bound| bound.is_hash_of(cookie))
     }
 }
 
 /// A polling login to store.
 #[derive(Clone, Debug)]
-pub struct NewPollingLogin {
+pub(crate) struct NewPollingLogin {
     /// Its key.
-    pub state: LoginState,
+    pub(crate) state: LoginState,
     /// The application that begins it.
-    pub application: AppId,
+    pub(crate) application: AppId,
     /// Shown in the client and in the browser, so that users do not confirm another user's login.
-    pub user_code: UserCode,
+    pub(crate) user_code: UserCode,
     /// The provider that the user logs in with.
-    pub provider: ProviderName,
+    pub(crate) provider: ProviderName,
     /// The current time.
-    pub created_at: Timestamp,
+    pub(crate) created_at: Timestamp,
     /// When it expires.
-    pub expires_at: Timestamp,
+    pub(crate) expires_at: Timestamp,
 }
 
 /// The outcome to store for a login.
 #[derive(Clone, Debug)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// The user is logged in.
     Complete {
         /// The user's account.
@@ -201,27 +198,27 @@ pub enum Outcome {
 
 /// The times of an outcome to store.
 #[derive(Clone, Copy, Debug)]
-pub struct FinishTimes {
+pub(crate) struct FinishTimes {
     /// The current time.
-    pub at: Timestamp,
+    pub(crate) at: Timestamp,
     /// Latest time at which the write can take effect. The claim must end later.
-    pub deadline: Timestamp,
+    pub(crate) deadline: Timestamp,
     /// Until when the outcome can be claimed.
-    pub claimable_until: Timestamp,
+    pub(crate) claimable_until: Timestamp,
 }
 
 /// The credential to issue for a ticket.
 #[derive(Clone, Copy, Debug)]
-pub struct TicketCredential {
+pub(crate) struct TicketCredential {
     /// The hash under which it is stored.
-    pub hash: CredentialHash,
+    pub(crate) hash: CredentialHash,
     /// Its validity, counted from the completion of the login.
-    pub lifetime: Duration,
+    pub(crate) lifetime: Duration,
 }
 
 /// The result of redeeming a ticket.
 #[derive(Clone, Debug)]
-pub enum Redemption {
+pub(crate) enum Redemption {
     /// The ticket was redeemed, and the credential stored.
     Redeemed(Box<Completion>),
     /// The ticket was redeemed before.
@@ -234,7 +231,7 @@ pub enum Redemption {
 
 /// The stored logins. Each change is a conditional write; `false` means that its condition was not met.
 #[async_trait]
-pub trait LoginStore: Send + Sync {
+pub(crate) trait LoginStore: Send + Sync {
     /// Inserts a polling login. The cost does not depend on the number of pending logins.
     ///
     /// # Errors

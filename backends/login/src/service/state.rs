@@ -32,23 +32,22 @@ use crate::{
 };
 
 /// The stores.
-pub struct Stores {
+pub(crate) struct Stores {
     /// The accounts.
-    pub accounts: Arc<dyn AccountStore>,
+    pub(crate) accounts: Arc<dyn AccountStore>,
     /// The credentials.
-    pub credentials: Arc<dyn CredentialStore>,
+    pub(crate) credentials: Arc<dyn CredentialStore>,
     /// The events.
-    pub events: Events,
+    pub(crate) events: Events,
     /// The logins in progress.
-    pub logins: Arc<dyn LoginStore>,
+    pub(crate) logins: Arc<dyn LoginStore>,
     /// The database that has their tables.
-    pub database: Store,
+    pub(crate) database: Store,
 }
 
 impl Stores {
     /// Creates all stores over one database.
-    #[must_use]
-    pub fn new(store: &Store) -> Self {
+    pub(crate) fn new(store: &Store) -> Self {
         let all = Arc::new(store.clone());
         Self {
             accounts: all.clone(),
@@ -61,7 +60,7 @@ impl Stores {
 }
 
 /// The state that all snapshots of the service share.
-pub struct State {
+pub(crate) struct State {
     pub(crate) database: Store,
     pub(crate) accounts: Arc<dyn AccountStore>,
     pub(crate) applications: Applications,
@@ -110,7 +109,7 @@ impl State {
     }
 
     /// Handles a change from the change feed: invalidates cache entries, and wakes requests that wait for a login.
-    pub fn on_change(&self, change: &Change) {
+    pub(crate) fn on_change(&self, change: &Change) {
         self.applications.on_change(change);
         self.credentials.on_change(change);
         match change {
@@ -119,7 +118,7 @@ impl State {
                 key,
             } => {
                 if let Ok(hash) = key[..].try_into() {
-                    self.waiters.wake(&StateHash::from_bytes(hash));
+                    self.waiters.wake(&StateHash(hash));
                 }
             }
             Change::Restored | Change::Everything => self.waiters.wake_all(),
@@ -128,13 +127,12 @@ impl State {
     }
 
     /// Enters a phase of the shutdown, and notifies all subscribers.
-    pub fn enter_phase(&self, phase: Phase) {
+    pub(crate) fn enter_phase(&self, phase: Phase) {
         self.phase.send_replace(phase);
     }
 
     /// Subscribes to the phases of the shutdown.
-    #[must_use]
-    pub fn phases(&self) -> watch::Receiver<Phase> {
+    pub(crate) fn phases(&self) -> watch::Receiver<Phase> {
         self.phase.subscribe()
     }
 

@@ -8,15 +8,15 @@ use crate::records::accounts::AccountId;
 
 /// Which events a page has.
 #[derive(Clone, Copy, Debug)]
-pub struct EventQuery {
+pub(crate) struct EventQuery {
     /// The account that the events concern.
-    pub account: AccountId,
+    pub(crate) account: AccountId,
     /// The application that has reported them: no other one shows them.
-    pub application: AppId,
+    pub(crate) application: AppId,
     /// Where the page begins; `None` is the newest event.
-    pub before: Option<EventCursor>,
+    pub(crate) before: Option<EventCursor>,
     /// The largest number of events.
-    pub limit: u64,
+    pub(crate) limit: u64,
 }
 
 /// Events, the newest first.

@@ -77,11 +77,11 @@ impl ClaimTimeouts {
 
 /// A callback's exclusive hold on a login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Claim {
+pub(crate) struct Claim {
     /// When the claim ends. If there is no outcome by then, the login has failed.
-    pub until: Timestamp,
+    pub(crate) until: Timestamp,
     /// Until when that failure can be claimed, as long as any other outcome.
-    pub claimable_until: Timestamp,
+    pub(crate) claimable_until: Timestamp,
 }
 
 #[cfg(test)]

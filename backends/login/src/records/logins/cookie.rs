@@ -21,19 +21,18 @@ hash_type! {
 
 impl CookieHash {
     /// Whether this is the hash of `cookie`, in constant time.
-    #[must_use]
-    pub fn is_hash_of(&self, cookie: &LoginCookie) -> bool {
+    pub(crate) fn is_hash_of(&self, cookie: &LoginCookie) -> bool {
         is_same(&self.0, cookie.hash().as_bytes())
     }
 }
 
 /// A login cookie's value: 256 random bits.
 #[derive(Clone, Debug)]
-pub struct LoginCookie(Secret);
+pub(crate) struct LoginCookie(Secret);
 
 impl LoginCookie {
     /// Generates a random value.
-    pub fn generate() -> Self {
+    pub(crate) fn generate() -> Self {
         Self(Secret::generate())
     }
 
@@ -46,32 +45,32 @@ impl LoginCookie {
     }
 
     /// Decodes the value of a polling login's cookie.
-    pub fn decode(value: &str) -> Option<Self> {
+    pub(crate) fn decode(value: &str) -> Option<Self> {
         Secret::decode(value).map(Self)
     }
 
     /// The value of a polling login's cookie.
-    pub fn encode(&self) -> String {
+    pub(crate) fn encode(&self) -> String {
         self.0.encode()
     }
 
     /// The hash that is stored.
-    pub fn hash(&self) -> CookieHash {
+    pub(crate) fn hash(&self) -> CookieHash {
         CookieHash(self.0.sha256())
     }
 
     /// CSRF token of the page's button, derived from the cookie that was set with the page.
-    pub fn confirm(&self) -> String {
+    pub(crate) fn confirm(&self) -> String {
         self.0.derive("confirm").encode()
     }
 
     /// Whether `confirm` is the CSRF token of this cookie, in constant time.
-    pub fn is_confirmed_by(&self, confirm: &str) -> bool {
+    pub(crate) fn is_confirmed_by(&self, confirm: &str) -> bool {
         is_same(self.confirm().as_bytes(), confirm.as_bytes())
     }
 
     /// PKCE's `code_verifier` (RFC 7636 section 4.1): 43 characters, derived from the cookie.
-    pub fn code_verifier(&self) -> String {
+    pub(crate) fn code_verifier(&self) -> String {
         self.0.derive("code_verifier").encode()
     }
 }

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 /// Why a login failed. CONTRACT 8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FailureReason {
+pub(crate) enum FailureReason {
     /// The user denied access at the provider.
     AccessDenied,
     /// The provider was unavailable or sent an invalid response.
@@ -15,8 +15,7 @@ pub enum FailureReason {
 
 impl FailureReason {
     /// The reason in responses and in the store.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::AccessDenied => "access_denied",
             Self::ProviderFailed => "provider_failed",

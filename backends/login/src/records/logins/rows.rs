@@ -21,15 +21,13 @@ pub(super) const SEAL_KEY: &str = "redirect_cookie";
 
 impl FromRow for Login {
     fn from_row<R: StoredRow>(row: &R) -> Result<Self, R::Error> {
-        let hash = StateHash::from_bytes(row.array("state_hash")?);
+        let hash = StateHash(row.array("state_hash")?);
         Ok(Self {
             state: LoginState::new(row.parsed("version")?, hash),
             application: AppId::new(row.number("application_id")?),
             mode: mode_from_row(row)?,
             provider: row.parsed("login_provider")?,
-            cookie: row
-                .optional_array("cookie_hash")?
-                .map(CookieHash::from_bytes),
+            cookie: row.optional_array("cookie_hash")?.map(CookieHash),
             expires_at: row.time("expires_at")?,
             status: status_from_row(row)?,
         })

@@ -35,37 +35,34 @@ const FORMAT: u8 = 1;
 
 /// The key that issues and recognises the states of redirect logins, and seals the logins: 256 random bits, in the store.
 #[derive(Clone, Debug)]
-pub struct SealKey(Secret);
+pub(crate) struct SealKey(Secret);
 
 /// A redirect login, as sealed in its cookie.
 #[derive(Clone, Debug)]
 pub(crate) struct SealedRedirect {
     /// The application that begins it.
-    pub application: AppId,
+    pub(crate) application: AppId,
     /// The provider that the user logs in with.
-    pub provider: ProviderName,
+    pub(crate) provider: ProviderName,
     /// Where the browser is redirected to at the end.
-    pub return_to: Option<Url>,
+    pub(crate) return_to: Option<Url>,
     /// The browser's random value, from which PKCE's `code_verifier` is derived.
-    pub cookie: LoginCookie,
+    pub(crate) cookie: LoginCookie,
 }
 
 impl SealKey {
     /// Generates a random key.
-    #[must_use]
-    pub fn generate() -> Self {
+    pub(crate) fn generate() -> Self {
         Self(Secret::generate())
     }
 
     /// Wraps a key from the store.
-    #[must_use]
-    pub fn from_bytes(bytes: [u8; LENGTH]) -> Self {
+    pub(crate) fn from_bytes(bytes: [u8; LENGTH]) -> Self {
         Self(Secret::from_bytes(bytes))
     }
 
     /// The key, for the store.
-    #[must_use]
-    pub fn as_bytes(&self) -> &[u8; LENGTH] {
+    pub(crate) fn as_bytes(&self) -> &[u8; LENGTH] {
         self.0.as_bytes()
     }
 
@@ -77,7 +74,7 @@ impl SealKey {
         bytes[TIME_BYTES..TAGGED_BYTES].copy_from_slice(&random::<{ TAGGED_BYTES - TIME_BYTES }>());
         let tag = self.tag(version, &bytes);
         bytes[TAGGED_BYTES..].copy_from_slice(&tag);
-        LoginState::new(version.clone(), StateHash::from_bytes(bytes))
+        LoginState::new(version.clone(), StateHash(bytes))
     }
 
     /// Returns when the redirect login of `state` expires; `None` if [`Self::issue_state`] did not issue the state.
@@ -239,7 +236,7 @@ mod tests {
         for index in 0..LENGTH {
             let mut bytes = *issued.hash().as_bytes();
             bytes[index] ^= 1;
-            let forged = LoginState::new("v1".parse().unwrap(), StateHash::from_bytes(bytes));
+            let forged = LoginState::new("v1".parse().unwrap(), StateHash(bytes));
             assert_eq!(seal_a.expiry_of(&forged), None, "{index}");
         }
         assert_ne!(state(&seal_a), issued, "each state is different");

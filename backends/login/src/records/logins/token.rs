@@ -71,33 +71,29 @@ impl fmt::Debug for LoginToken {
 
 /// OAuth's `state` (RFC 6749 section 4.1.1): names the login and the version that issued it.
 #[derive(Clone, PartialEq, Eq)]
-pub struct LoginState {
+pub(crate) struct LoginState {
     version: Version,
     hash: StateHash,
 }
 
 impl LoginState {
     /// The state of a login of `version` that is stored under `hash`.
-    #[must_use]
-    pub fn new(version: Version, hash: StateHash) -> Self {
+    pub(crate) fn new(version: Version, hash: StateHash) -> Self {
         Self { version, hash }
     }
 
     /// The version that issued it, which is not verified.
-    #[must_use]
-    pub fn version(&self) -> &Version {
+    pub(crate) fn version(&self) -> &Version {
         &self.version
     }
 
     /// The key of the stored login.
-    #[must_use]
-    pub fn hash(&self) -> &StateHash {
+    pub(crate) fn hash(&self) -> &StateHash {
         &self.hash
     }
 
     /// Reads a version, a dot and 43 characters of base64url; `None` for anything else.
-    #[must_use]
-    pub fn decode(text: &str) -> Option<Self> {
+    pub(crate) fn decode(text: &str) -> Option<Self> {
         let (version, hash) = text.rsplit_once('.')?;
         Some(Self {
             version: version.parse().ok()?,
@@ -106,8 +102,7 @@ impl LoginState {
     }
 
     /// The state's text, for URLs. There is no `Display`, so that a state is not logged by mistake.
-    #[must_use]
-    pub fn encode(&self) -> String {
+    pub(crate) fn encode(&self) -> String {
         format!("{}.{}", self.version, secret::encode(self.hash.as_bytes()))
     }
 }

@@ -10,12 +10,11 @@ const LETTERS: usize = 8;
 
 /// Eight letters in two groups: `BCDF-GHJK`. Not a secret: it identifies a login, but gives no access to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UserCode(String);
+pub(crate) struct UserCode(String);
 
 impl UserCode {
     /// Generates a random code.
-    #[must_use]
-    pub fn generate() -> Self {
+    pub(crate) fn generate() -> Self {
         // 64 bits over 20 letters: the bias is about 10⁻⁹, and the code is not a secret.
         let mut number = u64::from_le_bytes(random());
         let mut code = String::with_capacity(LETTERS + 1);
@@ -31,8 +30,7 @@ impl UserCode {
     }
 
     /// The code's text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 }

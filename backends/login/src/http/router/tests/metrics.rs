@@ -11,7 +11,7 @@ use crate::{metrics::LoginFamilies, service::CacheMetrics};
 
 /// The value of a sample, with its labels in their order; `None` if it is not there.
 fn value(setup: &Setup, sample: &str) -> Option<f64> {
-    let state = setup.service.state();
+    let state = &setup.service.state;
     let metrics = Metrics::default()
         .with(LoginFamilies(Arc::clone(&state.metrics)))
         .with(CacheMetrics(Arc::clone(state)));

@@ -393,7 +393,7 @@ async fn a_waiting_check_of_another_process_responds_as_soon_as_the_login_is_fin
         .store
         .store()
         .watch(Duration::default, move |change| {
-            watched.state().on_change(&change);
+            watched.state.on_change(&change);
         })
         .unwrap();
     let request = Request::post(format!("/check?token={}&wait=30", begun.token))
@@ -414,7 +414,7 @@ async fn a_waiting_check_responds_when_the_process_stops() {
     let setup = Setup::new().await;
     let begun = begin(&setup).await;
     let target = format!("/check?token={}&wait=30", begun.token);
-    setup.service.state().enter_phase(Phase::Closing);
+    setup.service.state.enter_phase(Phase::Closing);
     let response =
         tokio::time::timeout(Duration::from_secs(10), setup.call("POST", &target, &[])).await;
     assert_eq!(response.unwrap().json()["status"], "pending");

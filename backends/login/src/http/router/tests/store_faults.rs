@@ -70,7 +70,7 @@ async fn cached_credentials_work_for_five_minutes_of_an_outage() {
     assert_eq!(user().await.status, StatusCode::OK);
     setup.later(299);
     setup.store.database().make_unavailable();
-    setup.service.state().on_change(&Change::Lost);
+    setup.service.state.on_change(&Change::Lost);
     for seconds in [0, 2, 298] {
         setup.later(seconds);
         assert_eq!(user().await.status, StatusCode::OK, "{seconds}");
@@ -80,14 +80,14 @@ async fn cached_credentials_work_for_five_minutes_of_an_outage() {
 
     setup.store.database().make_available();
     assert_eq!(user().await.status, StatusCode::OK);
-    setup.service.state().on_change(&Change::Restored);
+    setup.service.state.on_change(&Change::Restored);
     assert_eq!(user().await.status, StatusCode::OK);
     // Again and again, and for each return of the feed before the credential was read again.
     setup.store.database().make_unavailable();
     for _ in 0..3 {
-        setup.service.state().on_change(&Change::Lost);
+        setup.service.state.on_change(&Change::Lost);
         assert_eq!(user().await.status, StatusCode::OK, "cached again");
-        setup.service.state().on_change(&Change::Restored);
+        setup.service.state.on_change(&Change::Restored);
         setup.later(2);
         assert_eq!(user().await.status, StatusCode::OK, "not confirmed");
     }
@@ -99,7 +99,7 @@ async fn the_status_of_a_login_is_not_cached() {
     let begun = begin(&setup).await;
     assert_eq!(check(&setup, &begun.token).await["status"], "pending");
     setup.store.database().make_unavailable();
-    setup.service.state().on_change(&Change::Lost);
+    setup.service.state.on_change(&Change::Lost);
     let target = format!("/check?token={}", begun.token);
     let response = setup.call("POST", &target, &[]).await;
     response.assert_problem(503, "store_unavailable");

@@ -95,7 +95,7 @@ async fn another_process_revokes_a_credential_through_the_change_feed() {
         .store
         .store()
         .watch(Duration::default, move |change| {
-            watched.state().on_change(&change);
+            watched.state.on_change(&change);
         })
         .unwrap();
     let other = setup.store.of_another_process().await.credentials;
@@ -240,7 +240,7 @@ async fn a_panic_becomes_a_problem() {
         version: "v1".parse().unwrap(),
     };
     let routes = Router::new().route("/panic", get(async || -> StatusCode { panic!("as asked") }));
-    let counted = &setup.service.state().metrics.requests;
+    let counted = &setup.service.state.metrics.requests;
     let requests = counted.of_version("v1", []);
     setup.router = middleware::around_everything(routes, &context, requests);
     let response = setup

@@ -174,3 +174,10 @@ async fn read(response: Response<h2::RecvStream>) -> Result<Http2Response, h2::E
         body,
     })
 }
+
+/// Whether the server did not begin the request, so that it is safe to send again.
+#[must_use]
+pub fn is_refused(error: &h2::Error) -> bool {
+    error.is_go_away() && error.reason() == Some(Reason::NO_ERROR)
+        || error.reason() == Some(Reason::REFUSED_STREAM)
+}

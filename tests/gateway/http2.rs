@@ -8,7 +8,7 @@ mod strictness;
 use std::time::Duration;
 
 use end_to_end::{
-    http2_client::Http2Client,
+    http2_client::{Http2Client, is_refused},
     program::Program,
     recording_backend::{Behaviour, Delivery, RecordingBackend},
     stack::Stack,
@@ -252,10 +252,4 @@ async fn a_stop_loses_no_request() {
         async move { ended }
     })
     .await;
-}
-
-/// Whether the server did not begin the request, so that it is safe to send again.
-pub(super) fn is_refused(error: &h2::Error) -> bool {
-    error.is_go_away() && error.reason() == Some(h2::Reason::NO_ERROR)
-        || error.reason() == Some(h2::Reason::REFUSED_STREAM)
 }

@@ -221,7 +221,7 @@ impl Client {
                     match response {
                         Ok(response) if response.status == 200 => self.shared.count(self.kind),
                         // The client sends it again, over the next connection.
-                        Err(error) if super::super::http2::is_refused(&error) => {}
+                        Err(error) if end_to_end::http2_client::is_refused(&error) => {}
                         other => return self.fail(&other),
                     }
                 }

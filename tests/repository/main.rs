@@ -1,0 +1,11 @@
+//! What the repository ships beside the programs: images, units, examples, the table of metrics.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot continue fails at that line"
+)]
+
+// Installation: containers, systemd, TLS in front.
+mod deployment;
+// The table of metrics, against what is served; what dashboard and alerts use of it.
+mod metrics_table;

@@ -27,7 +27,7 @@ use crate::{
         inspect::{InspectionOutcome, inspect},
     },
     process::{
-        server,
+        start,
         upgrade::{TAKE_OVER, TakenOver},
     },
 };
@@ -109,7 +109,7 @@ fn run_server(arguments: RunArguments, reopen: ReopenSignals) -> anyhow::Result<
     let serve = || {
         let loaded = Config::load_settings(&file)?;
         let log = Logging::start(&loaded.config.log, reopen)?;
-        server::run(loaded, file.clone(), log, taken.as_ref())
+        start::run(loaded, file.clone(), log, taken.as_ref())
     };
     serve().inspect_err(|error| {
         if let Some(taken) = &taken {

@@ -5,6 +5,6 @@ pub(crate) mod rate_sharing;
 pub(crate) mod readiness;
 pub(crate) mod reload;
 pub(crate) mod scrape;
-pub(crate) mod server;
+pub(crate) mod start;
 pub(crate) mod stop;
 pub(crate) mod upgrade;

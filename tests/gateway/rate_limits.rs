@@ -316,7 +316,7 @@ async fn an_application_gets_a_rate_of_its_own_while_the_gateway_runs() {
 }
 
 #[tokio::test]
-async fn every_limit_is_reloaded_and_debts_stay() {
+async fn every_limit_is_reloaded_and_what_was_used_stays() {
     let (stack, _backend) = single("trusted_proxies = ['127.0.0.1']").await;
     let client = stack.client();
     let policy = async || {
@@ -334,7 +334,7 @@ async fn every_limit_is_reloaded_and_debts_stay() {
         policy().await,
         (200, Some("\"app\";q=300;w=300".to_owned()))
     );
-    // The debt stays: more than what the old burst was is no longer left.
+    // What was used stays: more than what the old burst was is no longer left.
     let left = signed(&client, "/x").send().await;
     assert!(number(&left, "ratelimit", "r") < 296);
     reload(

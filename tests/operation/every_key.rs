@@ -101,8 +101,6 @@ const GATEWAY_KEYS: &[(&str, &str)] = &[
     ("limits.unsigned.enabled", "false"),
     ("limits.unsigned.per_second", "21"),
     ("limits.unsigned.burst", "501"),
-    ("limits.unsigned.ipv6_48_per_second", "85"),
-    ("limits.unsigned.ipv6_48_burst", "2005"),
     ("rate_limits.shared", "true"),
     ("rate_limits.application.per_second", "101"),
     ("rate_limits.application.burst", "201"),

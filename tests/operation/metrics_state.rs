@@ -385,9 +385,9 @@ async fn the_expiry_of_a_certificate_is_shown() {
 }
 
 #[tokio::test]
-async fn limited_requests_and_keys_with_a_debt_are_shown() {
+async fn limited_requests_and_keys_in_use_are_shown() {
     let backend = RecordingBackend::start().await;
-    // Burst and rate such that the debts outlast the test.
+    // Burst and rate such that the keys are in use longer than the test.
     let limits = "[rate_limits.application]\nper_second = 1\nburst = 30\n\
                   [limits.unsigned]\nper_second = 1\nburst = 30\n";
     let builder = Stack::builder().multi().gateway(limits);

@@ -22,9 +22,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use signpost_kit::limits::{
-    Network, NetworkLimiter, Rate, RateExceeded, RateLimiter, retry_after_seconds,
-};
+use signpost_kit::limits::{Exceeded, Key, Network, Rate, RateTable, Subject, retry_after_seconds};
 use signpost_protocol::app::AppId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -32,8 +30,8 @@ use self::held::{Held, HeldValues};
 pub(crate) use self::waiters::{Waiter, Waiters};
 use crate::{config::LoginLimits, error::LoginError};
 
-/// An IPv6 /48 has this many times the rate of a /64.
-const SITE_FACTOR: NonZeroU32 = NonZeroU32::new(4).expect("not zero");
+/// The number of the only rule of each table.
+const RULE: u64 = 0;
 /// A site gets at most one part in this many of the calls to providers in flight.
 const SITE_SHARE: usize = 8;
 /// How long a callback waits for a permit before it is rejected.
@@ -43,22 +41,32 @@ const MAX_STORED_FAILURES: NonZeroU32 = NonZeroU32::new(50_000).expect("not zero
 
 /// All limits on what clients can start.
 pub(crate) struct Limits {
-    starts: RateLimiter,
-    callbacks: NetworkLimiter,
-    stored_failures: RateLimiter,
+    starts: Rate,
+    callbacks: Rate,
+    stored_failures: Rate,
+    tables: Arc<Tables>,
     provider_calls: Arc<ProviderCalls>,
+}
+
+/// What was used of the rates.
+struct Tables {
+    starts: RateTable,
+    callbacks: RateTable,
+    stored_failures: RateTable,
 }
 
 impl Limits {
     pub(crate) fn new(limits: LoginLimits, login_ttl: Duration, now: Instant) -> Self {
+        let tables = Tables {
+            starts: RateTable::new(now),
+            callbacks: RateTable::new(now),
+            stored_failures: RateTable::new(now),
+        };
         Self {
-            starts: RateLimiter::new(limits.starts, now),
-            callbacks: NetworkLimiter::new(
-                limits.callbacks,
-                limits.callbacks.times(SITE_FACTOR),
-                now,
-            ),
-            stored_failures: RateLimiter::new(stored_failures(login_ttl), now),
+            starts: limits.starts,
+            callbacks: limits.callbacks,
+            stored_failures: stored_failures(login_ttl),
+            tables: Arc::new(tables),
             provider_calls: Arc::new(ProviderCalls::new(limits.provider_calls)),
         }
     }
@@ -74,11 +82,10 @@ impl Limits {
             Arc::new(ProviderCalls::new(limits.provider_calls))
         };
         Self {
-            starts: self.starts.with_rate(limits.starts),
-            callbacks: self
-                .callbacks
-                .with_rates(limits.callbacks, limits.callbacks.times(SITE_FACTOR)),
-            stored_failures: self.stored_failures.with_rate(stored_failures(login_ttl)),
+            starts: limits.starts,
+            callbacks: limits.callbacks,
+            stored_failures: stored_failures(login_ttl),
+            tables: Arc::clone(&self.tables),
             provider_calls,
         }
     }
@@ -89,7 +96,9 @@ impl Limits {
     ///
     /// [`LoginError::RateLimited`]: the application has exceeded its rate.
     pub(crate) fn count_start(&self, application: AppId, now: Instant) -> Result<(), LoginError> {
-        Ok(self.starts.count(&application.get(), now)?)
+        let key = key(Subject::Application(application.get()));
+        self.tables.starts.count(&key, self.starts, now)?;
+        Ok(())
     }
 
     /// Counts a callback of this client; its call to the provider must hold the permit.
@@ -102,14 +111,23 @@ impl Limits {
         client: IpAddr,
         now: Instant,
     ) -> Result<ProviderPermit, LoginError> {
-        self.callbacks.count(client, now)?;
+        let callbacks = &self.tables.callbacks;
+        callbacks.count_client(RULE, client, self.callbacks, now)?;
         let permit = self.provider_calls.begin(Network::from_site(client)).await;
         permit.ok_or(LoginError::RateLimited { retry_after: 1 })
     }
 
     /// Counts a failed redirect login; `false` if it must not be stored.
     pub(crate) fn count_failure(&self, now: Instant) -> bool {
-        self.stored_failures.count(&(), now).is_ok()
+        let (key, rate) = (key(Subject::All), self.stored_failures);
+        self.tables.stored_failures.count(&key, rate, now).is_ok()
+    }
+}
+
+fn key(subject: Subject) -> Key {
+    Key {
+        rule: RULE,
+        subject,
     }
 }
 
@@ -123,8 +141,8 @@ fn stored_failures(login_ttl: Duration) -> Rate {
     }
 }
 
-impl From<RateExceeded> for LoginError {
-    fn from(RateExceeded { retry_after }: RateExceeded) -> Self {
+impl From<Exceeded> for LoginError {
+    fn from(Exceeded { retry_after, .. }: Exceeded) -> Self {
         Self::RateLimited {
             retry_after: retry_after_seconds(retry_after),
         }

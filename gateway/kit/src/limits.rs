@@ -1,36 +1,29 @@
 //! Rate limits by key, in fixed memory: the generic cell rate algorithm (GCRA).
 //!
-//! Each event adds one interval of the rate to its key's debt; time pays the debt off. An event that would raise the
-//! debt above the burst is rejected. Per key one number is stored: the time at which its debt is paid.
+//! A key has as many tokens as its burst, and each event uses one. Used tokens are refilled at the rate. If no token is
+//! left, the event is rejected. Per key one number is stored: the time at which all of its tokens are refilled.
 //!
-//! Memory is fixed: [`TRACKED_KEYS`] keys, 1.1 MB, allocated at the start. A key whose debt is paid need not be stored.
-//! If more keys than that are in debt at once, a new key evicts the one with the least debt among the eight of its set,
-//! and that debt is forgiven. So no key is rejected because of the number of other keys, and the keys that send most
-//! stay longest.
+//! Memory is fixed: [`TRACKED_KEYS`] keys, 1.1 MB, allocated with the table. A key whose tokens are all refilled need not
+//! be stored. If more keys than that have used tokens at once, a new key evicts the one that is refilled first among the
+//! eight of its set. So no key is rejected because of the number of other keys, and the keys that send most stay longest.
 //!
-//! [`RateLimiter`] has one rate for all keys, [`NetworkLimiter`] one for networks of clients, [`KeyedDebts`] one for each
-//! event; the debts of the last can be shared between processes.
-//!
-//! Rates can change while the debts stay: a limiter with other rates shares the debts of the one it was created from.
+//! A rate is given with each event, so rates can change while what was used stays. Several processes can add up what they
+//! have used: [`RateTable::begin_sharing`].
 
-mod debts;
-mod keyed;
 mod network;
+mod slots;
+mod table;
+#[cfg(test)]
+mod tests;
 
-use std::{
-    hash::Hash,
-    num::NonZeroU32,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{num::NonZeroU32, time::Duration};
 
-use self::debts::{Debts, Pace};
 pub use self::{
-    keyed::{Key, KeyedDebts, Subject, Used},
-    network::{Network, NetworkLimiter},
+    network::{Network, SITE_FACTOR},
+    table::{Key, RateTable, Subject, Used},
 };
 
-/// Number of keys with a debt that are tracked at the same time.
+/// Number of keys with used tokens that are tracked at the same time.
 pub const TRACKED_KEYS: usize = SETS * WAYS;
 /// Number of sets, each with its own lock. A key's set depends on a hash with a secret of this process, so that no
 /// client can target a set.
@@ -41,9 +34,9 @@ const WAYS: usize = 8;
 /// An allowed rate of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// Sustained rate, in events per second.
+    /// Tokens that are refilled in a second: the sustained rate of events.
     pub per_second: NonZeroU32,
-    /// Events allowed at once, after a pause long enough to pay off all debt.
+    /// All tokens of a key: events allowed at once, after a pause long enough.
     pub burst: NonZeroU32,
 }
 
@@ -67,29 +60,22 @@ impl Rate {
     }
 }
 
-/// An event exceeds the rate limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RateExceeded {
-    /// Time until an event is allowed again.
-    pub retry_after: Duration,
-}
-
-/// What a rate limit leaves of a key's burst.
+/// What a rate limit leaves of a key's tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
     /// Events allowed at once, after a pause long enough.
     pub burst: NonZeroU32,
     /// That pause.
     pub window: Duration,
-    /// Events allowed at once now.
+    /// Tokens that are left: events allowed at once now.
     pub remaining: u32,
-    /// Time until the whole burst is allowed again, if there are no further events.
+    /// Time until all tokens are refilled, if there are no further events.
     pub whole_after: Duration,
 }
 
-/// An event exceeds the rate limit, and what that limit leaves.
+/// An event exceeds the rate limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct QuotaExceeded {
+pub struct Exceeded {
     /// Time until an event is allowed again.
     pub retry_after: Duration,
     /// What remains; it is not enough for an event.
@@ -103,42 +89,3 @@ pub fn retry_after_seconds(wait: Duration) -> u64 {
     let seconds = wait.as_millis().div_ceil(1000).max(1);
     u64::try_from(seconds).unwrap_or(u64::MAX)
 }
-
-/// A rate limiter with the same rate for every key.
-#[derive(Debug)]
-pub struct RateLimiter {
-    pace: Pace,
-    debts: Arc<Debts>,
-}
-
-impl RateLimiter {
-    /// Creates a limiter without debts. No later call may have an earlier time than `now`.
-    #[must_use]
-    pub fn new(rate: Rate, now: Instant) -> Self {
-        Self {
-            pace: Pace::new(rate),
-            debts: Arc::new(Debts::new(now)),
-        }
-    }
-
-    /// A limiter with another rate and the same debts. A debt above the new burst is reduced to it.
-    #[must_use]
-    pub fn with_rate(&self, rate: Rate) -> Self {
-        Self {
-            pace: Pace::new(rate),
-            debts: Arc::clone(&self.debts),
-        }
-    }
-
-    /// Counts an event of `key`. Costs no allocation, and the lock of one set.
-    ///
-    /// # Errors
-    ///
-    /// The key has used up its burst. A rejected event is not counted.
-    pub fn count(&self, key: &impl Hash, now: Instant) -> Result<(), RateExceeded> {
-        self.debts.take(key, self.pace, now)
-    }
-}
-
-#[cfg(test)]
-mod tests;

@@ -1,4 +1,4 @@
-//! Size limits of requests, rate limits of unsigned requests, and timeouts. CONTRACT 2, 3 and 8.
+//! Size limits of requests, the rate limit of unsigned requests, and timeouts. CONTRACT 2, 3 and 8.
 
 use std::time::Duration;
 
@@ -21,11 +21,7 @@ const UNSIGNED_PER_SECOND: u32 = 20;
 /// Default of `burst`: 150 people behind one address who all log in at nine o'clock.
 const UNSIGNED_BURST: u32 = 500;
 
-/// Default limits of an IPv6 /48 (one site), as a multiple of the limits of one of its 65,536 networks. Providers
-/// assign /48s by the thousand, so a site needs limits of its own.
-const SITE_FACTOR: u32 = 4;
-
-/// Size limits of requests, and rate limits of unsigned requests.
+/// Size limits of requests, and the rate limit of unsigned requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Limits of a request's head.
@@ -34,45 +30,17 @@ pub struct Limits {
     pub(crate) body: usize,
     /// Parameters of query and body together. 2 to 10,000, default 256.
     pub(crate) params: usize,
-    /// Rate limits of unsigned requests; `None`: unlimited.
-    pub(crate) unsigned: Option<UnsignedLimits>,
+    /// Rate of unsigned requests of each client address; `None`: unlimited. Default 20 per second, burst 500. CONTRACT 3
+    /// and 8.
+    pub(crate) unsigned: Option<Rate>,
 }
 
-/// Rate limits of unsigned requests. CONTRACT 3 and 8.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct UnsignedLimits {
-    /// Limit of one IPv4 address, or one IPv6 /64. Default 20 requests per second, burst 500.
-    pub network: Rate,
-    /// Limit of one IPv6 /48. Default four times `network`.
-    pub site: Rate,
-}
-
-impl UnsignedLimits {
-    fn read(section: &mut Section<'_>) -> Read<Option<Self>> {
-        let enabled = section.flag("enabled", true);
-        let mut number = |key, min, max, default| section.number(key, min..=max, default);
-        let per_second = number("per_second", 1, MAX_PER_SECOND, UNSIGNED_PER_SECOND);
-        let burst = number("burst", 1, MAX_BURST, UNSIGNED_BURST);
-        // A site contains its networks, so its limits are at least theirs.
-        let (min_per_second, min_burst) = (per_second.unwrap_or(1), burst.unwrap_or(1));
-        let site_per_second = number(
-            "ipv6_48_per_second",
-            min_per_second,
-            MAX_PER_SECOND,
-            (min_per_second * SITE_FACTOR).min(MAX_PER_SECOND),
-        );
-        let site_burst = number(
-            "ipv6_48_burst",
-            min_burst,
-            MAX_BURST,
-            (min_burst * SITE_FACTOR).min(MAX_BURST),
-        );
-        let limits = Self {
-            network: rate(per_second?, burst?)?,
-            site: rate(site_per_second?, site_burst?)?,
-        };
-        Ok(enabled?.then_some(limits))
-    }
+fn read_unsigned(section: &mut Section<'_>) -> Read<Option<Rate>> {
+    let enabled = section.flag("enabled", true);
+    let per_second = section.number("per_second", 1..=MAX_PER_SECOND, UNSIGNED_PER_SECOND);
+    let burst = section.number("burst", 1..=MAX_BURST, UNSIGNED_BURST);
+    let rate = rate(per_second?, burst?)?;
+    Ok(enabled?.then_some(rate))
 }
 
 /// Maximum of `per_second`: more than one machine can serve.
@@ -91,7 +59,7 @@ impl Limits {
         let query = section.number("query_bytes", 64..=HeadLimits::MAX_BYTES, 8 * 1024);
         let body = section.number("body_bytes", 64..=MAX_BODY, MAX_BODY);
         let params = section.number("params", 2..=10_000, 256);
-        let unsigned = section.section("unsigned", UnsignedLimits::read);
+        let unsigned = section.section("unsigned", read_unsigned);
         let head = HeadLimits {
             bytes: bytes?,
             headers: headers?,

@@ -96,21 +96,17 @@ fn the_shutdown_settings_are_read() {
 #[test]
 fn unsigned_requests_are_limited_unless_disabled() {
     let rate = |section: &str| {
-        limits(section).unsigned.map(|limits| {
-            [limits.network, limits.site].map(|rate| (rate.per_second.get(), rate.burst.get()))
-        })
+        let rate = limits(section).unsigned;
+        rate.map(|rate| (rate.per_second.get(), rate.burst.get()))
     };
-    assert_eq!(rate(""), Some([(20, 500), (80, 2000)]));
-    assert_eq!(
-        rate("[limits.unsigned]\nper_second = 5\nipv6_48_burst = 501"),
-        Some([(5, 500), (20, 501)])
-    );
+    assert_eq!(rate(""), Some((20, 500)));
+    assert_eq!(rate("[limits.unsigned]\nper_second = 5"), Some((5, 500)));
     assert_eq!(rate("[limits.unsigned]\nenabled = false"), None);
     let report = problems(&format!(
-        "{MINIMAL}[limits.unsigned]\nper_second = 0\nburst = 100\nipv6_48_burst = 99\nper_minute = 1\n"
+        "{MINIMAL}[limits.unsigned]\nper_second = 0\nburst = 0\nper_minute = 1\n"
     ));
-    for (key, found) in [("per_second", "0"), ("ipv6_48_burst", "99")] {
-        let expected = format!("limits.unsigned.{key}: found {found}");
+    for key in ["per_second", "burst"] {
+        let expected = format!("limits.unsigned.{key}: found 0");
         assert!(report.contains(&expected), "{expected} in:\n{report}");
     }
     let expected = "limits.unsigned.per_minute: unknown key; allowed: enabled, per_second";

@@ -7,7 +7,6 @@ use std::{
 
 use http::HeaderValue;
 use signpost_kit::{
-    limits::NetworkLimiter,
     secret::Secret,
     server::shutdown::ShutdownSettings,
     trace::{ServiceName, Tracer},
@@ -46,10 +45,8 @@ pub struct Policy {
     pub apps: AppDirectory,
     /// Verifies signatures.
     pub(crate) verifier: Verifier,
-    /// Counts unsigned requests by the client's network; `None` if the limit is off.
-    pub limiter: Option<NetworkLimiter>,
     /// Counts requests by client address, application and path.
-    pub(crate) rate_limits: RequestLimiter,
+    pub rate_limits: RequestLimiter,
     /// The versions and their backends.
     pub(crate) backends: Backends,
     /// The settings of the listeners, by their number. Their addresses are those of the start.
@@ -116,13 +113,6 @@ impl Policy {
         if let Some(before) = before {
             before.clear_stale_rejections(&config, state);
         }
-        let limiter = config.limits.unsigned.map(|limits| {
-            let before = before.and_then(|before| before.limiter.as_ref());
-            match before {
-                Some(limiter) => limiter.with_rates(limits.network, limits.site),
-                None => NetworkLimiter::new(limits.network, limits.site, Instant::now()),
-            }
-        });
         let rate_limits = request_limiter(&config, before);
         let listeners = listeners(&config, before);
         let metrics = &state.records.metrics;
@@ -149,7 +139,6 @@ impl Policy {
             rules,
             apps,
             verifier: verifier.observing(clock_skew.map(Arc::clone)),
-            limiter,
             rate_limits,
             backends: Backends::new(
                 config.versions,
@@ -230,7 +219,7 @@ fn request_limiter(config: &Config, before: Option<&Policy>) -> RequestLimiter {
     let mut limits = config.rate_limits.clone();
     limits.is_shared &= has_store;
     let before = before.map(|before| &before.rate_limits);
-    RequestLimiter::new(limits, before, Instant::now())
+    RequestLimiter::new(limits, config.limits.unsigned, before, Instant::now())
 }
 
 /// The settings of the listeners; their addresses stay until a restart. One that the configuration no longer has keeps its

@@ -1,8 +1,8 @@
 //! Receives a request: runs the phases up to the account.
 
-use std::{net::IpAddr, pin::pin, sync::Arc, time::Instant};
+use std::{pin::pin, sync::Arc, time::Instant};
 
-use signpost_kit::{clock::Timestamp, limits::RateExceeded};
+use signpost_kit::clock::Timestamp;
 use signpost_protocol::request_id::RequestId;
 
 use super::{Gateway, request::Received};
@@ -97,8 +97,11 @@ fn check_limits_and_admit<'h>(
 ) -> Result<Admitted<'h>, Rejection> {
     let (policy, method) = (&gateway.policy, head.method());
     let rules = &policy.rules.admission;
-    if policy.limiter.is_some() && is_unsigned(method, head.target(), policy.verifier.config()) {
-        count_unsigned(gateway, client_address(peer, head, &rules.trusted_proxies))?;
+    if policy.rate_limits.counts_unsigned()
+        && is_unsigned(method, head.target(), policy.verifier.config())
+    {
+        let client = client_address(peer, head, &rules.trusted_proxies);
+        policy.rate_limits.count_unsigned(client, Instant::now())?;
     }
     if policy.rate_limits.counts_addresses() {
         let client = client_address(peer, head, &rules.trusted_proxies);
@@ -108,15 +111,6 @@ fn check_limits_and_admit<'h>(
             .count_address(method, path, client, now)?;
     }
     admit(method, head, head.body(), peer, rules)
-}
-
-/// Counts an unsigned request for its client's network, if the limit is on.
-pub(super) fn count_unsigned(gateway: &Gateway, client: IpAddr) -> Result<(), Rejection> {
-    let Some(limiter) = &gateway.policy.limiter else {
-        return Ok(());
-    };
-    let counted = limiter.count(client, Instant::now());
-    counted.map_err(|RateExceeded { retry_after }| Rejection::AddressRateLimited { retry_after })
 }
 
 /// Takes a trusted proxy's request id, and begins the spans of a sampled request. The gateway's own id decides about those,

@@ -1,12 +1,12 @@
 //! Responds without a backend: redirects to https, preflights, rejections.
 
+use std::time::Instant;
+
 use http::{StatusCode, header::LOCATION};
-use signpost_kit::limits::QuotaExceeded;
 
 use super::{
     Gateway,
     policy::Rules,
-    receive::count_unsigned,
     record::record,
     request::{ForwardOutcome, Received},
 };
@@ -52,7 +52,8 @@ pub(super) async fn serve_preflight<C: Client>(
     let head = request.headers;
     let trusted_proxies = &gateway.policy.rules.admission.trusted_proxies;
     request.client = client_address(peer, head, trusted_proxies);
-    if let Err(rejection) = count_unsigned(gateway, request.client) {
+    let limits = &gateway.policy.rate_limits;
+    if let Err(rejection) = limits.count_unsigned(request.client, Instant::now()) {
         return reject(gateway, request, Failed::default(), &rejection, client).await;
     }
     let (status, body) = (StatusCode::NO_CONTENT, BodyLength::None);
@@ -116,8 +117,8 @@ pub(super) async fn reject<H: Headers, C: Client>(
     rejection: &Rejection,
     client: &mut C,
 ) {
-    if let Some(limit) = rejection.limit() {
-        gateway.state.records.limited.count(limit);
+    if let Rejection::RateLimited { limit, .. } = rejection {
+        gateway.state.records.limited.count(*limit);
     }
     let Failed {
         learnt,
@@ -140,10 +141,11 @@ pub(super) async fn reject<H: Headers, C: Client>(
             body: BodyLength::Known(response.body.len() as u64),
         };
         let quotas = match rejection {
-            Rejection::QuotaExceeded {
-                policy,
-                exceeded: QuotaExceeded { quota, .. },
-            } => Quotas::one(*policy, *quota),
+            Rejection::RateLimited {
+                limit,
+                quota: Some(quota),
+                ..
+            } => Quotas::one(*limit, *quota),
             _ => quotas,
         };
         let quotas = quotas.to_fields();

@@ -13,7 +13,9 @@ use std::{
 };
 
 use signpost_kit::{
-    limits::KeyedDebts, log::once_a_minute::OnceAMinute, server::descriptors::Descriptors,
+    limits::{RateTable, SITE_FACTOR},
+    log::once_a_minute::OnceAMinute,
+    server::descriptors::Descriptors,
 };
 
 pub(crate) use self::counts::RefusalCause;
@@ -30,9 +32,6 @@ const HANDSHAKE_RULE: u64 = 0;
 const SHARE: usize = 4;
 /// At most this part of all connections is of one IPv6 /48.
 const SITE_SHARE: usize = 2;
-/// The limits of an IPv6 /48, as a multiple of those of one of its 65,536 networks: a home line has up to 256 of them, or
-/// all.
-const SITE_FACTOR: usize = 4;
 
 /// Counts open connections. Memory is bounded by their number: only networks with a connection are stored.
 #[derive(Debug)]
@@ -45,7 +44,7 @@ pub(crate) struct OpenConnections {
     refused_of_client: Refusals,
     refused_streams: Refusals,
     /// What networks have used of the rate of handshakes. Created with the first one.
-    handshakes: OnceLock<KeyedDebts>,
+    handshakes: OnceLock<RateTable>,
     refused_handshakes: OnceAMinute,
 }
 
@@ -191,7 +190,8 @@ impl OpenConnections {
     fn max_of(&self, limits: &ConnectionLimits) -> Max {
         let max = self.descriptors.connection_limit(limits.max);
         let network = limits.per_address.min((max / SHARE).max(1));
-        let site = (network * SITE_FACTOR).min((max / SITE_SHARE).max(1));
+        let factor = SITE_FACTOR.get() as usize;
+        let site = (network * factor).min((max / SITE_SHARE).max(1));
         Max { network, site }
     }
 }
@@ -222,8 +222,8 @@ impl OpenConnection {
     /// Counts a TLS handshake of the client; `None` if its network, or the IPv6 /48 around it, begins too many.
     pub(crate) fn handshake(self, client: IpAddr, limits: &ConnectionLimits) -> Option<Self> {
         let (now, rate) = (Instant::now(), limits.handshakes);
-        let debts = self.all.handshakes.get_or_init(|| KeyedDebts::new(now));
-        if debts
+        let table = self.all.handshakes.get_or_init(|| RateTable::new(now));
+        if table
             .count_client(HANDSHAKE_RULE, client, rate, now)
             .is_ok()
         {

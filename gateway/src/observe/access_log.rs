@@ -22,7 +22,11 @@ use signpost_kit::log::{
 use signpost_protocol::{log_text, request_id::RequestId};
 
 use super::outcome::Outcome;
-use crate::{directory::apps::App, phases::route::Route, request::rejection::Rejection};
+use crate::{
+    directory::apps::App,
+    phases::route::Route,
+    request::rejection::{Hint, Rejection},
+};
 
 /// Limit of queued lines: some megabytes, a fraction of a second of a busy gateway's lines.
 const MAX_QUEUED_LINES: usize = 8192;
@@ -76,7 +80,7 @@ impl Problem {
         let rejection = outcome.rejection;
         Some(Self {
             code: outcome.problem_code()?,
-            hint: rejection.and_then(Rejection::hint),
+            hint: rejection.and_then(Rejection::hint).map(Hint::name),
             app_ident: rejection.and_then(Rejection::app_ident).map(Box::from),
         })
     }

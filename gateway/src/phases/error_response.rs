@@ -5,15 +5,11 @@
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode, header};
-use signpost_kit::{
-    limits::{QuotaExceeded, retry_after_seconds},
-    page,
-};
+use signpost_kit::{limits::retry_after_seconds, page};
 use signpost_protocol::{
     language::Language,
     problem::{self, Problem, ProblemCode},
     request_id::RequestId,
-    sign::explain::Slip,
     text::text,
 };
 
@@ -67,7 +63,7 @@ pub(crate) fn error_response(
         ));
         let headers = page::headers(format.language);
         (headers.to_vec(), page.into_bytes())
-    } else if arguments.is_empty() && !has_hint_or_member(rejection) {
+    } else if arguments.is_empty() && rejection.hint().is_none() {
         let body = problem::plain_json(code, format.language, request_id);
         (json_headers(format.language), body)
     } else {
@@ -78,13 +74,8 @@ pub(crate) fn error_response(
         Rejection::MethodNotAllowed => {
             headers.push((header::ALLOW, HeaderValue::from_static("GET, POST")));
         }
-        Rejection::RateLimited { retry_after }
-        | Rejection::AddressRateLimited { retry_after }
-        | Rejection::VersionBrownout { retry_after, .. }
-        | Rejection::QuotaExceeded {
-            exceeded: QuotaExceeded { retry_after, .. },
-            ..
-        } => {
+        Rejection::RateLimited { retry_after, .. }
+        | Rejection::VersionBrownout { retry_after, .. } => {
             let seconds = retry_after_seconds(*retry_after);
             headers.push((header::RETRY_AFTER, value(&seconds.to_string())));
         }
@@ -131,7 +122,11 @@ fn arguments(rejection: &Rejection) -> Vec<(&'static str, String)> {
         Rejection::TimeOutOfWindow { window, .. } => {
             vec![("window", window.duration().as_secs().to_string())]
         }
-        Rejection::QuotaExceeded { policy, .. } => vec![("limit", policy.as_str().to_owned())],
+        Rejection::RateLimited {
+            limit,
+            quota: Some(_),
+            ..
+        } => vec![("limit", limit.as_str().to_owned())],
         Rejection::VersionUnknown { known } => vec![("versions", known.clone())],
         Rejection::VersionRetired { migration } | Rejection::VersionBrownout { migration, .. } => {
             let versions = &*migration.versions;
@@ -144,18 +139,6 @@ fn arguments(rejection: &Rejection) -> Vec<(&'static str, String)> {
         }
         _ => Vec::new(),
     }
-}
-
-/// Whether the problem has a hint or an additional member.
-fn has_hint_or_member(rejection: &Rejection) -> bool {
-    matches!(
-        rejection,
-        Rejection::TimeOutOfWindow { .. }
-            | Rejection::TimeInvalid {
-                looks_like_seconds: true
-            }
-            | Rejection::SignMismatch { slip: Some(_) }
-    )
 }
 
 fn problem(
@@ -171,19 +154,15 @@ fn problem(
         .collect();
     let problem = Problem::new(code, language, request_id.as_str());
     let problem = problem.detail_args(&arguments);
-    match rejection {
-        Rejection::TimeOutOfWindow { time, now, .. } => {
-            let problem = problem.member("server_time", now.as_millis());
-            if time.looks_like_microseconds() {
-                problem.hint(text(language, "hint_microseconds", &[]))
-            } else {
-                problem
-            }
+    let problem = match rejection.hint() {
+        Some(hint) => {
+            let preset = hint.preset().map(|name| ("preset", name));
+            problem.hint(text(language, hint.key(), preset.as_slice()))
         }
-        Rejection::TimeInvalid {
-            looks_like_seconds: true,
-        } => problem.hint(text(language, "hint_seconds", &[])),
-        Rejection::SignMismatch { slip: Some(slip) } => problem.hint(hint(*slip, language)),
+        None => problem,
+    };
+    match rejection {
+        Rejection::TimeOutOfWindow { now, .. } => problem.member("server_time", now.as_millis()),
         Rejection::VersionRetired { migration } | Rejection::VersionBrownout { migration, .. } => {
             match &migration.link {
                 Some(link) => problem.link(link.to_string()),
@@ -191,13 +170,6 @@ fn problem(
             }
         }
         _ => problem,
-    }
-}
-
-fn hint(slip: Slip, language: Language) -> String {
-    match slip {
-        Slip::Preset(name) => text(language, slip.text_id(), &[("preset", name)]),
-        _ => text(language, slip.text_id(), &[]),
     }
 }
 
@@ -210,6 +182,7 @@ mod tests {
     use signpost_protocol::sign::SignTime;
 
     use super::*;
+    use crate::request::quotas::RequestLimit;
 
     fn rejected(
         rejection: &Rejection,
@@ -293,7 +266,9 @@ mod tests {
         let micros = std::time::Duration::from_micros;
         for (retry_after, seconds) in [(1_001_000, "2"), (1_000_000, "1"), (1, "1")] {
             let rejection = Rejection::RateLimited {
+                limit: RequestLimit::ReplayMemory,
                 retry_after: micros(retry_after),
+                quota: None,
             };
             let (response, _) = rejected(&rejection, Language::En, false);
             assert_eq!(header(&response, &header::RETRY_AFTER), Some(seconds));

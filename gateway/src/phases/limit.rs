@@ -6,51 +6,86 @@
 
 use std::{net::IpAddr, sync::Arc, time::Instant};
 
-use signpost_kit::limits::{Key, QuotaExceeded, Rate, Subject};
+use signpost_kit::limits::{Key, Rate, Subject};
 use signpost_protocol::{param::Params, sign::SIGN};
 
 use crate::{
     config::{ADDRESS_RULE, APPLICATION_RULE, OwnRate, PathLimit, RateLimits, SignConfig},
     directory::apps::App,
-    limits::rates::RateDebts,
+    limits::rates::RateTables,
     request::{
         Method, Target,
-        quotas::{Policy, Quotas},
+        quotas::{Quotas, RequestLimit},
         rejection::Rejection,
     },
 };
 
-/// Counts requests by the rate limits of one configuration. The debts outlive it.
+/// The number of the only rule of unsigned requests.
+const UNSIGNED_RULE: u64 = 0;
+
+/// Counts requests by the rate limits of one configuration. Used tokens outlive it.
 #[derive(Debug)]
-pub(crate) struct RequestLimiter {
+pub struct RequestLimiter {
     limits: RateLimits,
-    debts: Arc<RateDebts>,
+    /// The rate of unsigned requests.
+    unsigned: Option<Rate>,
+    tables: Arc<RateTables>,
 }
 
 impl RequestLimiter {
-    /// A limiter that continues with the debts of its predecessor.
+    /// A limiter that continues with the tables of its predecessor.
     #[must_use]
-    pub(crate) fn new(limits: RateLimits, before: Option<&Self>, now: Instant) -> Self {
-        let debts = before.map_or_else(Arc::default, |before| Arc::clone(&before.debts));
+    pub(crate) fn new(
+        limits: RateLimits,
+        unsigned: Option<Rate>,
+        before: Option<&Self>,
+        now: Instant,
+    ) -> Self {
+        let tables = before.map_or_else(Arc::default, |before| Arc::clone(&before.tables));
         let was_shared = before.is_some_and(|before| before.limits.is_shared);
         if limits.is_shared && !was_shared {
-            for table in debts.all(now) {
+            for table in tables.shared(now) {
                 table.begin_sharing();
             }
         }
-        Self { limits, debts }
+        Self {
+            limits,
+            unsigned,
+            tables,
+        }
     }
 
-    /// The debts, if gateways share them.
+    /// The tables, if gateways share them.
     #[must_use]
-    pub(crate) fn shared_debts(&self) -> Option<&RateDebts> {
-        self.limits.is_shared.then_some(&*self.debts)
+    pub(crate) fn shared(&self) -> Option<&RateTables> {
+        self.limits.is_shared.then_some(&*self.tables)
     }
 
-    /// The number of keys with a debt.
+    /// The number of keys that have used tokens.
     #[must_use]
-    pub(crate) fn keys_with_debt(&self, policy: Policy, now: Instant) -> usize {
-        self.debts.keys_with_debt(policy, now)
+    pub(crate) fn keys_in_use(&self, limit: RequestLimit, now: Instant) -> usize {
+        self.tables.keys_in_use(limit, now)
+    }
+
+    /// Whether unsigned requests are counted.
+    #[must_use]
+    pub(crate) const fn counts_unsigned(&self) -> bool {
+        self.unsigned.is_some()
+    }
+
+    /// Counts an unsigned request for its client's network, if that has a limit.
+    ///
+    /// # Errors
+    ///
+    /// The limit is exceeded.
+    pub fn count_unsigned(&self, client: IpAddr, now: Instant) -> Result<(), Rejection> {
+        let limit = RequestLimit::Unsigned;
+        let counted = self.unsigned.map(|rate| {
+            let table = self.tables.table(limit, now);
+            table.count_client(UNSIGNED_RULE, client, rate, now)
+        });
+        let counted = counted.transpose().map(drop);
+        counted.map_err(|exceeded| Rejection::rate_limited(limit, exceeded))
     }
 
     /// Whether requests are counted by client address.
@@ -76,21 +111,22 @@ impl RequestLimiter {
             return Ok(());
         };
         if let Some(rate) = self.limits.address {
-            let addresses = self.debts.addresses(now);
-            let counted = addresses.count_client(ADDRESS_RULE, client, rate, now);
-            counted.map_err(|exceeded| rejection(Policy::Address, exceeded))?;
+            let limit = RequestLimit::Address;
+            let table = self.tables.table(limit, now);
+            let counted = table.count_client(ADDRESS_RULE, client, rate, now);
+            counted.map_err(|exceeded| Rejection::rate_limited(limit, exceeded))?;
         }
         let Some(limit) = first(&self.limits.paths_by_address, method, path) else {
             return Ok(());
         };
-        let paths = self.debts.paths(now);
+        let paths = self.tables.table(RequestLimit::Path, now);
         let counted = paths.count_client(limit.rule, client, limit.rate, now);
         counted.map(drop).map_err(|exceeded| {
             if let Some(rate) = self.limits.address {
-                let addresses = self.debts.addresses(now);
+                let addresses = self.tables.table(RequestLimit::Address, now);
                 addresses.give_back_client(ADDRESS_RULE, client, rate);
             }
-            rejection(Policy::Path, exceeded)
+            Rejection::rate_limited(RequestLimit::Path, exceeded)
         })
     }
 
@@ -114,31 +150,33 @@ impl RequestLimiter {
         path: &str,
         now: Instant,
     ) -> Result<Quotas, Rejection> {
-        let key = |rule| Key {
-            rule,
-            subject: Subject::Application(app.id.get()),
+        let count = |limit, rule, rate| {
+            let key = app_key(app, rule);
+            let counted = self.tables.table(limit, now).count(&key, rate, now);
+            counted.map(|quota| (limit, quota))
         };
+        let rejected = Rejection::rate_limited;
         let mut quotas = Quotas::default();
         let rate = self.rate_of(app);
         if let Some(rate) = rate {
-            let applications = self.debts.applications(now);
-            let counted = applications.count(&key(APPLICATION_RULE), rate, now);
-            let quota = counted.map_err(|exceeded| rejection(Policy::Application, exceeded))?;
-            quotas.0[0] = Some((Policy::Application, quota));
+            let limit = RequestLimit::Application;
+            let counted = count(limit, APPLICATION_RULE, rate);
+            quotas.0[0] = Some(counted.map_err(|exceeded| rejected(limit, exceeded))?);
         }
-        if let Some(limit) = first(&self.limits.paths_by_application, method, path) {
-            let counted = self
-                .debts
-                .paths(now)
-                .count(&key(limit.rule), limit.rate, now);
-            let quota = counted.map_err(|exceeded| {
+        if let Some(PathLimit {
+            rule,
+            rate: of_path,
+            ..
+        }) = first(&self.limits.paths_by_application, method, path)
+        {
+            let counted = count(RequestLimit::Path, *rule, *of_path);
+            quotas.0[1] = Some(counted.map_err(|exceeded| {
                 if let Some(rate) = rate {
-                    let applications = self.debts.applications(now);
-                    applications.give_back(&key(APPLICATION_RULE), rate);
+                    let applications = self.tables.table(RequestLimit::Application, now);
+                    applications.give_back(&app_key(app, APPLICATION_RULE), rate);
                 }
-                rejection(Policy::Path, exceeded)
-            })?;
-            quotas.0[1] = Some((Policy::Path, quota));
+                rejected(RequestLimit::Path, exceeded)
+            })?);
         }
         Ok(quotas)
     }
@@ -158,8 +196,9 @@ fn first<'l>(limits: &'l [PathLimit], method: Method, path: &str) -> Option<&'l 
     limits.iter().find(|limit| limit.applies(method, path))
 }
 
-fn rejection(policy: Policy, exceeded: QuotaExceeded) -> Rejection {
-    Rejection::QuotaExceeded { policy, exceeded }
+fn app_key(app: &App, rule: u64) -> Key {
+    let subject = Subject::Application(app.id.get());
+    Key { rule, subject }
 }
 
 /// Whether a request counts: a GET without `sign` on a browser or callback path. A request with a signature is
@@ -194,7 +233,7 @@ mod tests {
     }
 
     fn limiter(toml: &str, now: Instant) -> RequestLimiter {
-        RequestLimiter::new(limits(toml), None, now)
+        RequestLimiter::new(limits(toml), None, None, now)
     }
 
     fn app(id: i64, own: Option<&str>) -> App {
@@ -232,8 +271,8 @@ mod tests {
         let counted = limiter
             .count_app(&app(9, None), Method::Get, "/", now)
             .unwrap();
-        let (policy, quota) = counted.0[0].unwrap();
-        assert_eq!((policy, quota.remaining), (Policy::Application, 2));
+        let (limit, quota) = counted.0[0].unwrap();
+        assert_eq!((limit, quota.remaining), (RequestLimit::Application, 2));
         assert_eq!(counted.0[1], None);
     }
 
@@ -268,8 +307,8 @@ mod tests {
             .unwrap_err();
         assert!(matches!(
             error,
-            Rejection::QuotaExceeded {
-                policy: Policy::Application,
+            Rejection::RateLimited {
+                limit: RequestLimit::Application,
                 ..
             }
         ));
@@ -294,15 +333,15 @@ mod tests {
     }
 
     #[test]
-    fn debts_outlive_the_configuration() {
+    fn used_tokens_outlive_the_configuration() {
         let now = Instant::now();
         let slow = "[rate_limits.application]\nper_second = 1\nburst = 3\n";
         let old = limiter(slow, now);
         let app = app(1, None);
         assert_eq!(served(|| old.count_app(&app, Method::Get, "/", now)), 3);
-        let off = RequestLimiter::new(limits(""), Some(&old), now);
-        assert!(!off.counts(&app) && off.shared_debts().is_none());
-        let on = RequestLimiter::new(limits(slow), Some(&off), now);
+        let off = RequestLimiter::new(limits(""), None, Some(&old), now);
+        assert!(!off.counts(&app) && off.shared().is_none());
+        let on = RequestLimiter::new(limits(slow), None, Some(&off), now);
         assert_eq!(served(|| on.count_app(&app, Method::Get, "/", now)), 0);
         let later = now + Duration::from_secs(1);
         assert_eq!(served(|| on.count_app(&app, Method::Get, "/", later)), 1);

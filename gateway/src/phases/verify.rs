@@ -21,7 +21,7 @@ use crate::{
     config::SignConfig,
     directory::apps::App,
     limits::replay::{ReplayInsertError, ReplayLimits, ReplayMemory},
-    request::{Method, Target, rejection::Rejection},
+    request::{Method, Target, quotas::RequestLimit, rejection::Rejection},
 };
 
 /// A request that may reach a backend; only this module creates one.
@@ -260,7 +260,9 @@ impl Verifier {
         inserted.map_err(|error| match error {
             ReplayInsertError::Replayed => Rejection::RequestReplayed,
             ReplayInsertError::Full { until_room } => Rejection::RateLimited {
+                limit: RequestLimit::ReplayMemory,
                 retry_after: until_room,
+                quota: None,
             },
         })
     }

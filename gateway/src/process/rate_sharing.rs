@@ -1,7 +1,7 @@
-//! Adds up the debts of rate limits over all gateways on one store. CONTRACT 8.
+//! Adds up what the keys of rate limits have used over all gateways on one store. CONTRACT 8.
 //!
-//! Once a second, each gateway reports what its keys have used, and learns their debts in all gateways together. Requests
-//! never wait for it: between two reports each gateway decides by the debts that it knows. If the store is unavailable, each
+//! Once a second, each gateway reports what its keys have used, and learns what they have used of all gateways. Requests
+//! never wait for it: between two reports each gateway decides by what it knows. If the store is unavailable, each
 //! gateway counts by itself.
 
 mod store;
@@ -13,24 +13,24 @@ use std::{
 
 use arc_swap::ArcSwap;
 use ring::hmac;
-use signpost_kit::limits::{Key, KeyedDebts, Subject, Used};
+use signpost_kit::limits::{Key, RateTable, Subject, Used};
 use signpost_store::{Store, StoreError};
 use tokio::time::{MissedTickBehavior, interval};
 
 use self::store::{Added, HASH_BYTES, add_debts, delete_paid};
-use crate::{gateway::Gateway, process::reload::GatewayReload};
+use crate::{gateway::Gateway, request::quotas::RequestLimit};
 
 /// Interval of reports. With G gateways, a key is served at most G - 1 times its burst, and as often two intervals of its
 /// rate, more often than by one gateway. CONTRACT 8.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Limit of the keys in a report, those with the highest debts: a flood of keys writes no more rows a second.
+/// Limit of the keys in a report, those that have used most: a flood of keys writes no more rows a second.
 const MAX_KEYS: usize = 4096;
 
-/// Reports from one deletion of paid debts to the next. A gateway adds at most [`MAX_KEYS`] rows with each report.
+/// Reports from one deletion of rows whose tokens are refilled to the next. A gateway adds at most [`MAX_KEYS`] rows with each report.
 const REPORTS_PER_DELETION: u32 = 10;
 
-/// Shares the debts of the current gateway with other processes.
+/// Shares what the keys of the current gateway have used with other processes.
 pub(crate) struct RateSharing {
     current: Arc<ArcSwap<Gateway>>,
     store: Store,
@@ -39,19 +39,18 @@ pub(crate) struct RateSharing {
 }
 
 impl RateSharing {
-    /// `None` in single-application mode, which has no store.
+    /// Shares over this store; `key` hides what the keys are.
     #[must_use]
-    pub(crate) fn new(reload: &GatewayReload, key: hmac::Key) -> Option<Self> {
-        let (_, store) = reload.store.as_ref()?;
-        Some(Self {
-            current: Arc::clone(&reload.current),
-            store: store.clone(),
+    pub(crate) const fn new(current: Arc<ArcSwap<Gateway>>, store: Store, key: hmac::Key) -> Self {
+        Self {
+            current,
+            store,
             key,
             is_failing: false,
-        })
+        }
     }
 
-    /// Reports until the process ends. While the debts are not shared, this does nothing.
+    /// Reports until the process ends. While nothing is shared, this does nothing.
     pub(crate) async fn run(mut self) {
         let mut turns = interval(INTERVAL);
         turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -59,10 +58,10 @@ impl RateSharing {
         loop {
             turns.tick().await;
             let gateway = self.current.load_full();
-            let Some(debts) = gateway.policy.rate_limits.shared_debts() else {
+            let Some(tables) = gateway.policy.rate_limits.shared() else {
                 continue;
             };
-            let mut outcome = self.report(debts.all(Instant::now())).await;
+            let mut outcome = self.report(tables.shared(Instant::now())).await;
             reports = reports.wrapping_add(1);
             if reports.is_multiple_of(REPORTS_PER_DELETION) && !matches!(outcome, Some(Err(_))) {
                 outcome = Some(delete_paid(&self.store).await);
@@ -73,9 +72,12 @@ impl RateSharing {
         }
     }
 
-    /// Reports what the keys have used, and applies their debts. `None` if there was nothing to report: that says nothing
+    /// Reports what the keys have used, and applies what the store adds. `None` if there was nothing to report: that says nothing
     /// about the store.
-    async fn report(&self, tables: [&KeyedDebts; 3]) -> Option<Result<(), StoreError>> {
+    async fn report(
+        &self,
+        tables: [&RateTable; RequestLimit::SHARED.len()],
+    ) -> Option<Result<(), StoreError>> {
         let now = Instant::now();
         let unreported = tables.map(|table| table.unreported(MAX_KEYS, now));
         let mut all: Vec<(usize, Used)> = unreported
@@ -90,7 +92,7 @@ impl RateSharing {
         }
         let added = all.iter().map(|(_, used)| Added {
             hash: self.hash(used),
-            cost: used.cost(),
+            cost: used.refill_time(),
         });
         let added: Vec<_> = added.collect();
         let debts = add_debts(&self.store, added.clone()).await;
@@ -114,7 +116,7 @@ impl RateSharing {
         let Key { rule, subject } = key;
         let mut context = hmac::Context::with_key(&self.key);
         context.update(&rule.to_be_bytes());
-        // A debt is of no use for another rate.
+        // What was used is of no use for another rate.
         context.update(&rate.per_second.get().to_be_bytes());
         context.update(&rate.burst.get().to_be_bytes());
         match subject {
@@ -122,6 +124,7 @@ impl RateSharing {
                 context.update(b"a");
                 context.update(&id.to_be_bytes());
             }
+            Subject::All => {}
             Subject::Network(network) => {
                 context.update(b"n");
                 context.update(network.to_string().as_bytes());

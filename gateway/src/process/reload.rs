@@ -53,7 +53,7 @@ pub(crate) struct GatewayReload {
     /// The management listener, fixed until a restart.
     pub(crate) management: SocketAddr,
     /// The store of applications; `None` in single-application mode.
-    pub(crate) store: Option<(StoreSettings, Store)>,
+    pub(crate) store: Option<Store>,
     /// The settings of the store, fixed until a restart.
     pub(crate) store_settings: StoreSettings,
     /// What an upgrade hands over.
@@ -114,8 +114,8 @@ impl Reload for GatewayReload {
         self.monitor.lock().await.follow(backends.balancers());
         self.current.store(Arc::clone(&gateway));
         before.policy.apps.retire(&gateway.policy.apps);
-        if let Some((settings, _)) = &self.store {
-            warn_of_unusable_defaults(settings, &backends.versions);
+        if self.store.is_some() {
+            warn_of_unusable_defaults(&self.store_settings, &backends.versions);
         }
         Ok(())
     }

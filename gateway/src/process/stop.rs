@@ -3,7 +3,10 @@
 //! pingora's own shutdown always waits for a fixed time, even if no request is in flight.
 
 use std::{
-    sync::{Arc, mpsc::Sender},
+    sync::{
+        Arc,
+        mpsc::{Receiver, Sender, channel},
+    },
     time::Duration,
 };
 
@@ -30,17 +33,45 @@ use crate::{
 };
 
 /// Shuts the gateway down on SIGTERM or SIGINT; a second signal ends it immediately.
+#[derive(Clone)]
 pub(crate) struct Stop {
     /// The gateway with the current configuration.
-    pub current: Arc<ArcSwap<Gateway>>,
+    current: Arc<ArcSwap<Gateway>>,
     /// Flushed before the process ends.
-    pub log: LogWriter,
+    log: LogWriter,
     /// Writes the last counts, once no request is left.
-    pub usage: UsageFlush,
+    usage: UsageFlush,
     /// Notified when the shutdown is complete; the receiver ends the process.
-    pub end: Sender<()>,
+    end: Sender<()>,
     /// Notified when a new process has taken over the listening sockets.
-    pub handed_over: Arc<Notify>,
+    handed_over: Arc<Notify>,
+}
+
+/// What began the stop.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    /// SIGTERM or SIGINT.
+    Signal,
+    /// A new process has taken over the listening sockets.
+    HandOver,
+}
+
+/// The signals after the beginning of the stop.
+struct FurtherSignals {
+    signals: StopSignals,
+    /// Service managers send the signal that begins a stop to both processes of a hand-over.
+    ignores_next: bool,
+}
+
+impl FurtherSignals {
+    /// Waits for the signal that ends the process immediately.
+    async fn end(&mut self) {
+        if self.ignores_next {
+            self.signals.next().await;
+            self.ignores_next = false;
+        }
+        self.signals.next().await;
+    }
 }
 
 /// Drain delay of a process that has handed over: its open connections get `Connection: close` with their next response,
@@ -55,23 +86,23 @@ impl ShutdownSignalWatch for Stop {
             // Without handlers, the signals end the process by default.
             return std::future::pending().await;
         };
-        // The signal that begins the stop of a process that has handed over is a first one, too: service managers send it
-        // to both processes.
-        let is_handed_over = tokio::select! {
-            () = signals.next() => false,
-            () = self.handed_over.notified() => true,
+        let cause = tokio::select! {
+            () = signals.next() => Cause::Signal,
+            () = self.handed_over.notified() => Cause::HandOver,
+        };
+        let mut further = FurtherSignals {
+            signals,
+            ignores_next: cause == Cause::HandOver,
         };
         let gateway = self.current.load_full();
         let drain = &gateway.state.drain;
         drain.enter(Phase::Draining);
         let settings = gateway.policy.bounds.shutdown;
-        let ShutdownSettings {
-            mut drain_delay,
-            grace,
-        } = settings;
-        if is_handed_over {
-            drain_delay = HANDED_OVER_DRAIN_DELAY;
-        } else {
+        let (drain_delay, grace) = match cause {
+            Cause::Signal => (settings.drain_delay, settings.grace),
+            Cause::HandOver => (HANDED_OVER_DRAIN_DELAY, settings.grace),
+        };
+        if cause == Cause::Signal {
             notify_service_manager(&[NotifyState::Stopping]);
         }
         tracing::info!(
@@ -81,17 +112,10 @@ impl ShutdownSignalWatch for Stop {
         );
         tokio::select! {
             () = sleep(drain_delay) => {}
-            () = next_but(usize::from(is_handed_over), &mut signals) => self.end().await,
+            () = further.end() => self.end().await,
         }
         drain.enter(Phase::Closing);
-        let drain = Arc::clone(drain);
-        let stop = Self {
-            current: Arc::clone(&self.current),
-            log: self.log.clone(),
-            usage: self.usage.clone(),
-            end: self.end.clone(),
-            handed_over: Arc::clone(&self.handed_over),
-        };
+        let (stop, drain) = (self.clone(), Arc::clone(drain));
         tokio::spawn(async move {
             let finished = async {
                 finish(&drain, settings).await;
@@ -99,18 +123,11 @@ impl ShutdownSignalWatch for Stop {
             };
             tokio::select! {
                 () = finished => {}
-                () = next_but(usize::from(is_handed_over), &mut signals) => {}
+                () = further.end() => {}
             }
             stop.end().await;
         });
         ShutdownSignal::GracefulTerminate
-    }
-}
-
-/// Waits for a signal, and ignores this number of signals before it.
-async fn next_but(ignored: usize, signals: &mut StopSignals) {
-    for _ in 0..=ignored {
-        signals.next().await;
     }
 }
 
@@ -139,6 +156,24 @@ async fn finish(drain: &Drain, settings: ShutdownSettings) {
 }
 
 impl Stop {
+    /// Also returns what receives a message when the process must end.
+    pub(crate) fn new(
+        current: Arc<ArcSwap<Gateway>>,
+        log: LogWriter,
+        usage: UsageFlush,
+        handed_over: Arc<Notify>,
+    ) -> (Self, Receiver<()>) {
+        let (end, ended) = channel();
+        let stop = Self {
+            current,
+            log,
+            usage,
+            end,
+            handed_over,
+        };
+        (stop, ended)
+    }
+
     /// Flushes the logs and spans, and ends the process.
     async fn end(&self) {
         if let Some(access_log) = &self.current.load().state.records.access_log {

@@ -10,29 +10,28 @@ use smallvec::SmallVec;
 use crate::wire::syntax::field::NameAndValue;
 
 label_enum! {
-    /// A limit above which requests are rejected with 429: the label `limit`.
-    pub(crate) enum RequestLimit {
+    /// A limit above which requests are rejected with 429: the label `limit`, and the name in `RateLimit-Policy`.
+    pub enum RequestLimit {
         /// Unsigned requests of a client's network.
         Unsigned = "unsigned",
         /// The limit of each client address.
-        Address = Policy::Address.as_str(),
+        Address = "address",
         /// The limit of each application.
-        Application = Policy::Application.as_str(),
+        Application = "app",
         /// A limit on a path.
-        Path = Policy::Path.as_str(),
+        Path = "path",
         /// An application's signatures in the replay memory.
         ReplayMemory = "replay_memory",
     }
 }
 
-impl From<Policy> for RequestLimit {
-    fn from(policy: Policy) -> Self {
-        match policy {
-            Policy::Application => Self::Application,
-            Policy::Address => Self::Address,
-            Policy::Path => Self::Path,
-        }
-    }
+impl RequestLimit {
+    /// The limits with a rate.
+    pub(crate) const RATES: [Self; 4] =
+        [Self::Unsigned, Self::Address, Self::Application, Self::Path];
+
+    /// Those that gateways on one store can share. Their responses say in `RateLimit` what is left.
+    pub(crate) const SHARED: [Self; 3] = [Self::Address, Self::Application, Self::Path];
 }
 
 /// The requests that each limit has rejected.
@@ -57,45 +56,22 @@ impl LimitedRequests {
     }
 }
 
-/// A rate limit, by its name in `RateLimit-Policy`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Policy {
-    /// The limit of each application.
-    Application,
-    /// The limit of each client address.
-    Address,
-    /// A limit on a path.
-    Path,
-}
-
-impl Policy {
-    /// The name in the headers, and of its text in the language files.
-    #[must_use]
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Application => "app",
-            Self::Address => "address",
-            Self::Path => "path",
-        }
-    }
-}
-
 /// What the limits that counted a request leave: of its application, and of its application on its path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Quotas(pub [Option<(Policy, Quota)>; 2]);
+pub(crate) struct Quotas(pub [Option<(RequestLimit, Quota)>; 2]);
 
 impl Quotas {
     /// What one limit leaves.
-    pub(crate) const fn one(policy: Policy, quota: Quota) -> Self {
-        Self([Some((policy, quota)), None])
+    pub(crate) const fn one(limit: RequestLimit, quota: Quota) -> Self {
+        Self([Some((limit, quota)), None])
     }
 
     /// Writes the values of `RateLimit` and `RateLimit-Policy`. No allocation.
     pub(crate) fn to_fields(self) -> QuotaFields {
         let (mut policies, mut states) = (Text::default(), Text::default());
-        for (index, (policy, quota)) in self.0.into_iter().flatten().enumerate() {
+        for (index, (limit, quota)) in self.0.into_iter().flatten().enumerate() {
             let between = if index == 0 { "" } else { ", " };
-            let (name, burst, remaining) = (policy.as_str(), quota.burst, quota.remaining);
+            let (name, burst, remaining) = (limit.as_str(), quota.burst, quota.remaining);
             let seconds = |time: std::time::Duration| time.as_millis().div_ceil(1000);
             let (window, whole) = (seconds(quota.window).max(1), seconds(quota.whole_after));
             // Writing into memory cannot fail.
@@ -157,8 +133,8 @@ mod tests {
             window: Duration::from_millis(window),
             whole_after: Duration::from_millis(whole),
         };
-        let app = (Policy::Application, quota(200, 12, 2000, 1880));
-        let path = (Policy::Path, quota(20, 0, 100, 0));
+        let app = (RequestLimit::Application, quota(200, 12, 2000, 1880));
+        let path = (RequestLimit::Path, quota(20, 0, 100, 0));
         assert_eq!(
             fields(Quotas([Some(app), Some(path)])),
             [
@@ -167,7 +143,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            fields(Quotas::one(Policy::Address, quota(5, 1, 5000, 4001))),
+            fields(Quotas::one(RequestLimit::Address, quota(5, 1, 5000, 4001))),
             [
                 "ratelimit-policy: \"address\";q=5;w=5",
                 "ratelimit: \"address\";r=1;t=5"

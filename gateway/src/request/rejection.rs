@@ -2,22 +2,57 @@
 
 use std::{borrow::Cow, error::Error as StdError, time::Duration};
 
-use signpost_kit::limits::QuotaExceeded;
+use signpost_kit::limits::{Exceeded, Quota};
 use signpost_protocol::{
     log_text,
     problem::ProblemCode,
     sign::{SignTime, Window, explain::Slip},
 };
 
-use crate::request::quotas::{Policy, RequestLimit};
+use crate::request::quotas::RequestLimit;
 
 type Cause = Box<dyn StdError + Send + Sync>;
 
-/// The key of the hint for a `time` in seconds.
-pub(crate) const HINT_SECONDS: &str = "hint_seconds";
+/// What a response tells a client about its mistake. CONTRACT 3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hint {
+    /// The `time` is in seconds.
+    Seconds,
+    /// The `time` is in microseconds.
+    Microseconds,
+    /// What explains the signature.
+    Slip(Slip),
+}
 
-/// The key of the hint for a `time` in microseconds.
-pub(crate) const HINT_MICROSECONDS: &str = "hint_microseconds";
+impl Hint {
+    /// Its key in the language files.
+    #[must_use]
+    pub(crate) const fn key(self) -> &'static str {
+        match self {
+            Self::Seconds => "hint_seconds",
+            Self::Microseconds => "hint_microseconds",
+            Self::Slip(slip) => slip.text_id(),
+        }
+    }
+
+    /// The preset that matched, if it names one.
+    #[must_use]
+    pub(crate) const fn preset(self) -> Option<&'static str> {
+        match self {
+            Self::Slip(Slip::Preset(name)) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// Its name in the log: the key, and the preset that matched.
+    #[must_use]
+    pub(crate) fn name(self) -> Cow<'static, str> {
+        match self.preset() {
+            Some(preset) => format!("{}:{preset}", self.key()).into(),
+            None => self.key().into(),
+        }
+    }
+}
 
 /// Why a request is rejected.
 #[derive(Debug, thiserror::Error)]
@@ -133,25 +168,15 @@ pub enum Rejection {
     /// Client error: the same signature a second time.
     #[error("the request was replayed")]
     RequestReplayed,
-    /// Client error: the replay memory has no room for another of the application's signatures.
-    #[error("the application's replay memory is full")]
-    RateLimited {
-        /// Time until the memory has room again, at the latest.
-        retry_after: Duration,
-    },
-    /// Error of the client or others in its network: too many unsigned requests.
-    #[error("too many unsigned requests from the client's network")]
-    AddressRateLimited {
-        /// Time until the next one is served.
-        retry_after: Duration,
-    },
     /// Client error: too many requests of an application, or error of a client address or others in its network.
-    #[error("the rate limit is exceeded: {}", policy.as_str())]
-    QuotaExceeded {
+    #[error("the limit {} is exceeded", limit.as_str())]
+    RateLimited {
         /// The limit.
-        policy: Policy,
-        /// Time until a request is served again, and what the limit leaves.
-        exceeded: QuotaExceeded,
+        limit: RequestLimit,
+        /// Time until a request is served again, at the latest.
+        retry_after: Duration,
+        /// What the limit leaves, if the response says so.
+        quota: Option<Quota>,
     },
     /// Client error: an unknown version.
     #[error("unknown version")]
@@ -244,9 +269,7 @@ impl Rejection {
             Self::SignMissing => ProblemCode::SignMissing,
             Self::SignMismatch { .. } => ProblemCode::SignMismatch,
             Self::RequestReplayed => ProblemCode::RequestReplayed,
-            Self::RateLimited { .. }
-            | Self::AddressRateLimited { .. }
-            | Self::QuotaExceeded { .. } => ProblemCode::RateLimited,
+            Self::RateLimited { .. } => ProblemCode::RateLimited,
             Self::VersionUnknown { .. } => ProblemCode::VersionUnknown,
             Self::VersionRetired { .. } => ProblemCode::VersionRetired,
             Self::VersionBrownout { .. } => ProblemCode::VersionBrownout,
@@ -270,14 +293,15 @@ impl Rejection {
         }
     }
 
-    /// The limit that the request exceeds.
+    /// The request exceeds the rate limit.
     #[must_use]
-    pub(crate) fn limit(&self) -> Option<RequestLimit> {
-        match self {
-            Self::RateLimited { .. } => Some(RequestLimit::ReplayMemory),
-            Self::AddressRateLimited { .. } => Some(RequestLimit::Unsigned),
-            Self::QuotaExceeded { policy, .. } => Some((*policy).into()),
-            _ => None,
+    pub(crate) fn rate_limited(limit: RequestLimit, exceeded: Exceeded) -> Self {
+        let Exceeded { retry_after, quota } = exceeded;
+        let quota = RequestLimit::SHARED.contains(&limit).then_some(quota);
+        Self::RateLimited {
+            limit,
+            retry_after,
+            quota,
         }
     }
 
@@ -290,31 +314,19 @@ impl Rejection {
         }
     }
 
-    /// The key of the response's hint in the language files, if it has one. CONTRACT 3.
+    /// The response's hint, if it has one.
     #[must_use]
-    pub(crate) fn hint_key(&self) -> Option<&'static str> {
+    pub(crate) fn hint(&self) -> Option<Hint> {
         match self {
             Self::TimeInvalid {
                 looks_like_seconds: true,
-            } => Some(HINT_SECONDS),
+            } => Some(Hint::Seconds),
             Self::TimeOutOfWindow { time, .. } if time.looks_like_microseconds() => {
-                Some(HINT_MICROSECONDS)
+                Some(Hint::Microseconds)
             }
-            Self::SignMismatch { slip } => slip.map(Slip::text_id),
+            Self::SignMismatch { slip } => slip.map(Hint::Slip),
             _ => None,
         }
-    }
-
-    /// The name of the response's hint, if any: its key, and the preset that matched.
-    #[must_use]
-    pub(crate) fn hint(&self) -> Option<Cow<'static, str>> {
-        let key = self.hint_key()?;
-        Some(match self {
-            Self::SignMismatch {
-                slip: Some(Slip::Preset(name)),
-            } => format!("{key}:{name}").into(),
-            _ => key.into(),
-        })
     }
 
     /// Whether it is logged as an error each time. Other server errors are logged elsewhere: by the balancer once if no

@@ -63,7 +63,7 @@ async fn two_gateways_keep_to_one_rate_and_overshoot_by_the_documented_bound() {
         served >= alone * 0.7,
         "{served} in {seconds} s; one gateway serves {alone}"
     );
-    // After the overshoot was paid, both together keep to the rate.
+    // After the overshoot was refilled, both together keep to the rate.
     let settled = Duration::from_secs(5);
     let late = |times: &[Instant]| {
         let late = times.iter().filter(|time| **time - start > settled).count();
@@ -100,7 +100,7 @@ async fn an_application_that_one_gateway_rejects_is_soon_rejected_by_the_other()
             .number()
     };
     assert!(rows() >= 1);
-    // A rate of its own begins without the debt of the former one, and after that the rows go.
+    // A rate of its own begins with all tokens, and after that the rows go.
     let update = ["app", "update", &busy.ident, "--rate-limit", "100/100"];
     assert!(stack.command(&update).status.success());
     until("the new rate to apply", || async {
@@ -138,7 +138,7 @@ async fn without_its_store_each_gateway_counts_by_itself() {
     }
     let first = Program::Gateway.number(0);
     stack.log_with(first, "rate limits cannot be shared").await;
-    // What was not reported is paid off after some seconds. Then there is nothing to report, and the store is still down.
+    // What was not reported is refilled after some seconds. Then there is nothing to report, and the store is still down.
     let quiet = within(Duration::from_secs(5), || async {
         let log = stack.log(first);
         log.contains("rate limits are shared again").then_some(())
@@ -183,7 +183,7 @@ async fn sharing_is_switched_on_and_off_by_a_reload() {
             .query("SELECT count(*) FROM rate_limits")
             .number()
     };
-    until("a debt in the store", || async {
+    until("a use in the store", || async {
         signed(&clients[1], "/x").send().await;
         (rows() > 0).then_some(())
     })

@@ -104,12 +104,12 @@ impl Networks {
 
     /// Counts a connection. A refused one counts nowhere.
     pub(super) fn add(&self, address: IpAddr, max: Max) -> Result<Client, Full> {
-        let (network, site) = (Network::from_client(address), Network::from_site(address));
+        let (network, site) = Network::and_site(address);
         let mut client = Client {
             network: self.join(network, max.network).ok_or(max.network_full())?,
             site: None,
         };
-        if site != network {
+        if let Some(site) = site {
             let Some(site) = self.join(site, max.site) else {
                 self.remove(&client);
                 return Err(max.site_full());

@@ -7,7 +7,7 @@ use signpost_protocol::{
     version::VersionSource,
 };
 
-use crate::request::rejection::{HINT_MICROSECONDS, HINT_SECONDS, Rejection};
+use crate::request::rejection::{Hint, Rejection};
 
 /// The sources of a version, in the order of their numbers.
 pub(super) static SOURCES: [&str; VersionSource::ALL.len()] = {
@@ -64,8 +64,8 @@ const UNEXPLAINED: [&str; 9] = [
     ProblemCode::TimeMissing.as_str(),
     ProblemCode::TimeInvalid.as_str(),
     ProblemCode::ParamDuplicated.as_str(),
-    HINT_SECONDS,
-    HINT_MICROSECONDS,
+    Hint::Seconds.key(),
+    Hint::Microseconds.key(),
 ];
 
 /// The causes of a failed verification: the problem code, or the response's hint if the gateway found the mistake.
@@ -94,8 +94,8 @@ pub(super) fn verification_failure(rejection: &Rejection) -> Option<usize> {
         | Rejection::TimeOutOfWindow { .. }
         | Rejection::TimeMissing
         | Rejection::TimeInvalid { .. }
-        | Rejection::RequestReplayed => match rejection.hint_key() {
-            Some(hint) => hint,
+        | Rejection::RequestReplayed => match rejection.hint() {
+            Some(hint) => hint.key(),
             None => rejection.code()?.as_str(),
         },
         _ => return None,

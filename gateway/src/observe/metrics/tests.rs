@@ -20,7 +20,11 @@ use crate::{
     directory::apps::App,
     observe::outcome::{Learnt, Sent, Times},
     phases::route::Route,
-    request::{ids::RequestIds, rejection::Rejection},
+    request::{
+        ids::RequestIds,
+        quotas::RequestLimit,
+        rejection::{Hint, Rejection},
+    },
 };
 
 const TWO: &str =
@@ -234,7 +238,14 @@ fn a_failed_verification_counts_by_its_cause() {
         (Rejection::ParamsMalformed, None),
     ];
     let retry_after = Duration::from_secs(1);
-    cases.push((Rejection::RateLimited { retry_after }, None));
+    cases.push((
+        Rejection::RateLimited {
+            limit: RequestLimit::ReplayMemory,
+            retry_after,
+            quota: None,
+        },
+        None,
+    ));
     for slip in Slip::ALL {
         let rejection = Rejection::SignMismatch { slip: Some(slip) };
         cases.push((rejection, Some(slip.text_id())));
@@ -245,7 +256,7 @@ fn a_failed_verification_counts_by_its_cause() {
         let found = verification_failure(&rejection).map(|index| CAUSES[index]);
         assert_eq!(found, cause, "{rejection}");
         // The cause is what the access log names, without the preset.
-        let logged = rejection.hint();
+        let logged = rejection.hint().map(Hint::name);
         let hint = found.filter(|cause| cause.starts_with("hint"));
         let logged = logged.as_deref().and_then(|hint| hint.split(':').next());
         assert_eq!(hint, logged, "{rejection}");

@@ -7,10 +7,7 @@ use signpost_kit::{
     metrics::{Family, Scrape},
 };
 
-use crate::{
-    gateway::Gateway,
-    request::quotas::{Policy, RequestLimit},
-};
+use crate::{gateway::Gateway, request::quotas::RequestLimit};
 
 const SIGNATURES: Family = Family {
     name: "signpost_replay_signatures",
@@ -22,7 +19,7 @@ const LIMITED: Family = Family {
 };
 const KEYS: Family = Family {
     name: "signpost_rate_limit_keys",
-    help: "Keys with a debt",
+    help: "Keys that have used tokens",
 };
 
 /// Writes the families.
@@ -39,16 +36,10 @@ pub(super) fn write(gateway: &Gateway, scrape: &mut Scrape<'_>) -> fmt::Result {
     })?;
     scrape.gauge(KEYS, |add| {
         let now = Instant::now();
-        let unsigned = gateway.policy.limiter.as_ref();
-        let unsigned = unsigned.map_or(0, |limiter| limiter.keys_with_debt(now));
-        add(
-            &[("limit", RequestLimit::Unsigned.as_str())],
-            unsigned as u64,
-        )?;
-        let mut policies = [Policy::Address, Policy::Application, Policy::Path].into_iter();
-        policies.try_for_each(|policy| {
-            let keys = gateway.policy.rate_limits.keys_with_debt(policy, now);
-            add(&[("limit", policy.as_str())], keys as u64)
+        let mut limits = RequestLimit::RATES.into_iter();
+        limits.try_for_each(|limit| {
+            let keys = gateway.policy.rate_limits.keys_in_use(limit, now);
+            add(&[("limit", limit.as_str())], keys as u64)
         })
     })?;
     let applications = gateway.policy.apps.cache_status();

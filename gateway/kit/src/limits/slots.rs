@@ -1,4 +1,4 @@
-//! The debts of all keys, in fixed memory.
+//! What all keys have used, in fixed memory.
 
 use std::{
     hash::{BuildHasher, Hash, RandomState},
@@ -6,11 +6,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Quota, Rate, RateExceeded, SETS, WAYS};
+use super::{Quota, Rate, SETS, WAYS};
 
-/// The debts of all keys.
+/// What all keys have used.
 #[derive(Debug)]
-pub(super) struct Debts {
+pub(super) struct Slots {
     sets: Box<[Mutex<[Slot; WAYS]>]>,
     hasher: RandomState,
     started: Instant,
@@ -19,24 +19,24 @@ pub(super) struct Debts {
 /// A rate, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
-    /// Debt added by one event.
-    pub cost: u64,
-    /// Maximum debt of a key.
-    pub credit: u64,
+    /// The time in which a token is refilled.
+    pub token: u64,
+    /// The time in which all tokens of a key are refilled.
+    pub burst: u64,
 }
 
-/// A key and its debt.
+/// A key, and what it has used.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Slot {
     /// The key's hash. Collisions of 64 bits among 2^16 keys can be neglected.
     key: u64,
-    /// When the debt is paid, in nanoseconds since the start.
-    pub paid_at: u64,
+    /// When all tokens are refilled, in nanoseconds since the start.
+    pub full_at: u64,
 }
 
 /// A key's slot, locked.
-pub(super) struct LockedSlot<'d> {
-    slots: MutexGuard<'d, [Slot; WAYS]>,
+pub(super) struct LockedSlot<'s> {
+    slots: MutexGuard<'s, [Slot; WAYS]>,
     way: usize,
     /// The slot's number among all slots.
     pub position: usize,
@@ -44,7 +44,7 @@ pub(super) struct LockedSlot<'d> {
     pub is_new: bool,
 }
 
-impl Debts {
+impl Slots {
     pub(super) fn new(now: Instant) -> Self {
         Self {
             sets: (0..SETS).map(|_| Mutex::default()).collect(),
@@ -57,29 +57,6 @@ impl Debts {
     pub(super) fn elapsed(&self, now: Instant) -> u64 {
         let now = u64::try_from(now.saturating_duration_since(self.started).as_nanos());
         now.unwrap_or(u64::MAX / 2)
-    }
-
-    /// Undoes the last [`Self::take`] of the key.
-    pub(super) fn give_back(&self, key: &impl Hash, pace: Pace) {
-        if let Some(mut slot) = self.find(key) {
-            slot.give_back(pace);
-        }
-    }
-
-    /// Adds an event of the key to its debt.
-    pub(super) fn take(
-        &self,
-        key: &impl Hash,
-        pace: Pace,
-        now: Instant,
-    ) -> Result<(), RateExceeded> {
-        let now = self.elapsed(now);
-        let mut slot = self.find_or_evict(key);
-        slot.reduce(pace, now);
-        match slot.take(pace, now) {
-            Ok(_) => Ok(()),
-            Err(retry_after) => Err(RateExceeded { retry_after }),
-        }
     }
 
     /// Locks the key's slot, if it has one.
@@ -95,15 +72,15 @@ impl Debts {
         })
     }
 
-    /// Locks the key's slot. If it has none, it gets the slot with the least debt of its set.
+    /// Locks the key's slot. If it has none, it gets the slot of its set that is refilled first.
     pub(super) fn find_or_evict(&self, key: &impl Hash) -> LockedSlot<'_> {
         let key = self.hasher.hash_one(key);
         let (set, mut slots) = self.lock(key);
         let known = slots.iter().position(|slot| slot.key == key);
         let way = known.unwrap_or_else(|| {
-            let debt = |way: &usize| slots[*way].paid_at;
-            let evicted = (0..WAYS).min_by_key(debt).unwrap_or_default();
-            slots[evicted] = Slot { key, paid_at: 0 };
+            let full_at = |way: &usize| slots[*way].full_at;
+            let evicted = (0..WAYS).min_by_key(full_at).unwrap_or_default();
+            slots[evicted] = Slot { key, full_at: 0 };
             evicted
         });
         LockedSlot {
@@ -124,10 +101,10 @@ impl Debts {
         }
     }
 
-    /// The number of keys with a debt at `now`. Locks each set in turn, for nanoseconds.
-    pub(super) fn keys_with_debt(&self, now: Instant) -> usize {
+    /// The number of keys that have used tokens at `now`. Locks each set in turn, for nanoseconds.
+    pub(super) fn keys_in_use(&self, now: Instant) -> usize {
         let (now, mut keys) = (self.elapsed(now), 0);
-        self.for_each(|_, slot| keys += usize::from(slot.debt(now) > 0));
+        self.for_each(|_, slot| keys += usize::from(slot.used(now) > 0));
         keys
     }
 
@@ -143,30 +120,29 @@ impl Debts {
 }
 
 impl Slot {
-    /// Reduces the debt to the credit: an earlier rate may have allowed more.
+    /// Reduces what was used to the burst: an earlier rate may have allowed more.
     pub(super) fn reduce(&mut self, pace: Pace, now: u64) {
-        self.paid_at = self.paid_at.min(now + pace.credit);
+        self.full_at = self.full_at.min(now + pace.burst);
     }
 
-    /// Adds an event, and returns the debt; or the time until one is allowed.
-    pub(super) fn take(&mut self, pace: Pace, now: u64) -> Result<u64, Duration> {
-        let paid_at = self.paid_at.max(now) + pace.cost;
-        let debt = paid_at - now;
-        if debt > pace.credit {
-            return Err(Duration::from_nanos(debt - pace.credit));
+    /// Uses a token, and returns what is used; or the time until one is left.
+    pub(super) fn use_token(&mut self, pace: Pace, now: u64) -> Result<u64, Duration> {
+        let used = self.used(now) + pace.token;
+        if used > pace.burst {
+            return Err(Duration::from_nanos(used - pace.burst));
         }
-        self.paid_at = paid_at;
-        Ok(debt)
+        self.full_at = now + used;
+        Ok(used)
     }
 
-    /// Undoes the last [`Self::take`].
+    /// Undoes the last [`Self::use_token`].
     pub(super) fn give_back(&mut self, pace: Pace) {
-        self.paid_at = self.paid_at.saturating_sub(pace.cost);
+        self.full_at = self.full_at.saturating_sub(pace.token);
     }
 
-    /// The debt at `now`.
-    pub(super) fn debt(&self, now: u64) -> u64 {
-        self.paid_at.saturating_sub(now)
+    /// What is used at `now`: the time until all tokens are refilled.
+    pub(super) fn used(&self, now: u64) -> u64 {
+        self.full_at.saturating_sub(now)
     }
 }
 
@@ -186,21 +162,21 @@ impl std::ops::DerefMut for LockedSlot<'_> {
 
 impl Pace {
     pub(super) fn new(rate: Rate) -> Self {
-        let cost = 1_000_000_000 / u64::from(rate.per_second.get());
+        let token = 1_000_000_000 / u64::from(rate.per_second.get());
         Self {
-            cost,
-            credit: cost * u64::from(rate.burst.get()),
+            token,
+            burst: token * u64::from(rate.burst.get()),
         }
     }
 
-    /// The quota that this debt leaves.
-    pub(super) fn quota(self, rate: Rate, debt: u64) -> Quota {
-        let remaining = self.credit.saturating_sub(debt) / self.cost;
+    /// What is left.
+    pub(super) fn quota(self, rate: Rate, used: u64) -> Quota {
+        let remaining = self.burst.saturating_sub(used) / self.token;
         Quota {
             burst: rate.burst,
-            window: Duration::from_nanos(self.credit),
+            window: Duration::from_nanos(self.burst),
             remaining: u32::try_from(remaining).unwrap_or(u32::MAX),
-            whole_after: Duration::from_nanos(debt),
+            whole_after: Duration::from_nanos(used),
         }
     }
 }

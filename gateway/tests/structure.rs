@@ -49,14 +49,6 @@ const IN_A_CIRCLE: [(&str, &[&str]); 2] = [
     (
         "gateway",
         &[
-            "config/version/backend/upstream",
-            "config/version/unused_keys",
-            "directory/apps/administration",
-            "directory/apps/import",
-            "directory/apps/inspect",
-            "directory/apps/open",
-            "directory/apps/record",
-            "directory/apps/reseal",
             "downstream/http2/frames",
             "downstream/http2/meter",
             "observe/metrics/applications",

@@ -103,7 +103,7 @@ fn create_application() -> SignedClient {
         "Demo",
         "--json",
         "--config",
-        "/etc/signpost/gateway.toml",
+        "/etc/signpost/config.toml",
     ]);
     let json = created.lines().find(|line| line.starts_with('{')).unwrap();
     let created: Value = serde_json::from_str(json).unwrap();

@@ -1,7 +1,7 @@
 //! Installation: docker-compose.yml and its files, the images, the systemd units, TLS in front.
 //!
 //! Neither a container engine nor systemd runs here; `scripts/compose-test` runs containers. Compose's own parser reads
-//! the file, the script of the Dockerfiles creates the images' contents, and the programs run with the configuration of the
+//! the file, the script of the Dockerfile creates the images' contents, and the programs run with the configuration of the
 //! containers.
 
 mod compose;

@@ -7,16 +7,12 @@ use toml::Table;
 
 use super::{output, project, read};
 
-/// Each Dockerfile with its program.
-fn images() -> Vec<(String, Program)> {
-    let versions = versions().into_iter();
-    let versions = versions.map(|one| (format!("backends/{}/Dockerfile", one.name), one.program));
-    let others = [
-        ("gateway/Dockerfile", Program::Gateway),
-        ("tests/sandbox/Dockerfile", Program::Provider),
-    ];
-    let others = others.map(|(file, program)| (file.to_owned(), program));
-    versions.chain(others).collect()
+/// The programs with an image.
+fn images() -> Vec<Program> {
+    let versions = versions().into_iter().map(|one| one.program);
+    versions
+        .chain([Program::Gateway, Program::Provider])
+        .collect()
 }
 
 /// Every file below a folder, as a path relative to `root`.
@@ -35,7 +31,7 @@ fn files(root: &Path, folder: &Path) -> Vec<String> {
 
 #[test]
 fn an_image_contains_only_the_program_and_its_dependencies() {
-    for (_, program) in images() {
+    for program in images() {
         let folder = Folder::create();
         let image = folder.path().join("image");
         let script = project("scripts/image");
@@ -82,25 +78,34 @@ fn an_image_is_built_by_the_script_and_started_without_a_shell_or_privileges() {
     let compiler = workspace["workspace"]["package"]["rust-version"]
         .as_str()
         .unwrap();
-    for (file, program) in images() {
-        let text = read(&file);
-        let path = format!("/usr/local/bin/{program}");
-        for line in [
-            &format!("FROM rust:{compiler}-bookworm AS build"),
-            "ARG PROFILE=dist",
-            &format!("    scripts/image /image {program}"),
-            "FROM scratch",
-            "COPY --from=build /image /",
-            "USER 10001:10001",
-            "STOPSIGNAL SIGTERM",
-            &format!("ENTRYPOINT [\"{path}\"]"),
-        ] {
-            assert!(text.lines().any(|one| one == line), "{file}: {line}");
-        }
+    let text = read("scripts/Dockerfile");
+    let has = |line: &str| text.lines().any(|one| one == line);
+    for line in [
+        &format!("FROM rust:{compiler}-bookworm AS build"),
+        "ARG PROFILE=dist",
+        "FROM scratch AS login",
+        "COPY --from=build /image /",
+        "USER 10001:10001",
+        "STOPSIGNAL SIGTERM",
+        "    CMD [\"/program\", \"health\", \"--config\", \"/etc/signpost/config.toml\"]",
+        "ENTRYPOINT [\"/program\"]",
+    ] {
+        assert!(has(line), "{line}");
+    }
+    let compose = read("docker-compose.yml");
+    for program in images() {
+        let target = match program {
+            Program::Gateway => "gateway",
+            Program::Provider => "sandbox-provider",
+            _ => "login",
+        };
+        let stage = format!(" AS {target}");
         assert!(
-            text.contains(&format!("    CMD [\"{path}\", ")),
-            "{file}: no health check"
+            text.lines()
+                .any(|line| line.starts_with("FROM ") && line.ends_with(&stage))
         );
+        let build = format!("target: {target}, args: {{ PROGRAM: {program}, ");
+        assert!(compose.contains(&build), "{build}");
     }
 }
 

@@ -10,7 +10,6 @@
 //! | `reopening` | files are reopened on SIGUSR1 |
 //! | `sampling` | which successes have an access line |
 
-pub mod flush;
 mod lines;
 pub mod once_a_minute;
 mod reopening;

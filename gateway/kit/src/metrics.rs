@@ -8,17 +8,13 @@
 //! | [`cells`] | counters and histograms that many threads update without waiting for each other |
 //! | [`exposition`] | the response to a scrape, in the format that the scraper asks for |
 //! | [`labels`] | values of labels |
-//! | [`log`] | dropped log lines |
 //! | [`process`] | the process and its build |
-//! | [`spans`] | spans that were exported, and those that were lost |
 //! | [`store`] | the store, its pool and its change feed |
 
 pub mod cells;
 pub mod exposition;
 pub mod labels;
-pub mod log;
 pub mod process;
-pub mod spans;
 pub mod store;
 
 use std::fmt::{self, Debug};

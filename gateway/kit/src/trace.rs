@@ -11,23 +11,20 @@
 //! | [`recording`] | the spans of a sampled request |
 //! | `sampler` | the decision without a parent |
 //! | `exporter` | the queue and the thread that exports |
-//! | `client` | its HTTP client |
 
-mod client;
 pub mod context;
 mod exporter;
-pub mod id_numbers;
 pub mod recording;
 mod sampler;
 pub mod span;
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 pub use self::exporter::FLUSH_TIMEOUT;
 use self::{exporter::Exporter, sampler::Sampler};
 use crate::{
     config::shared_keys::{Collector, TracingSettings},
-    metrics::cells::Counters,
+    metrics::{Family, Scrape, Source, cells::Counters},
 };
 
 /// The program, as its spans name it.
@@ -94,6 +91,11 @@ impl Tracer {
     }
 }
 
+const SPANS: Family = Family {
+    name: "signpost_spans",
+    help: "Spans that were exported, that the collector did not take, or that were dropped since the queue was full",
+};
+
 /// Counts spans by what became of them.
 #[derive(Debug)]
 pub struct SpanCounters(Counters);
@@ -125,6 +127,15 @@ impl SpanCounters {
     #[must_use]
     pub fn value(&self, result: SpanResult) -> u64 {
         self.0.value(result as usize)
+    }
+}
+
+impl Source for Arc<SpanCounters> {
+    fn write(&self, scrape: &mut Scrape<'_>) -> fmt::Result {
+        scrape.counter(SPANS, |add| {
+            let mut results = SpanResult::ALL.into_iter();
+            results.try_for_each(|result| add(&[("result", result.as_str())], self.value(result)))
+        })
     }
 }
 

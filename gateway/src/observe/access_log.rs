@@ -16,8 +16,7 @@ use std::{
 
 use signpost_kit::log::{
     ACCESS_TARGET,
-    flush::flush,
-    writer::{DroppedLines, FLUSH_TIMEOUT, LogWriter},
+    writer::{DroppedLines, FLUSH_TIMEOUT, LogWriter, flush_queue},
 };
 use signpost_protocol::{log_text, request_id::RequestId};
 
@@ -131,7 +130,7 @@ impl AccessLog {
 
     /// Waits until all earlier lines are in the log's queue, for at most [`FLUSH_TIMEOUT`].
     pub(crate) fn flush(&self) {
-        flush(FLUSH_TIMEOUT, |done| {
+        flush_queue(FLUSH_TIMEOUT, |done| {
             let queued = self.entries.try_send(Entry::Flush(done));
             !matches!(queued, Err(TrySendError::Full(_)))
         });

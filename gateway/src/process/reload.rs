@@ -9,7 +9,7 @@ use signpost_kit::{
     config::{ConfigError, Loaded},
     log::{Logging, log_warnings},
     reload::Reload,
-    server::{service_manager::notify_service_manager, shutdown::Phase},
+    server::{notify_service_manager, shutdown::Phase},
 };
 use signpost_store::{Store, StoreSettings};
 use tokio::sync::{Mutex, Notify, watch};

@@ -23,10 +23,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use signpost_kit::{
-    metrics::{
-        Metrics, Scrape, Source, log::LogMetrics, process::ProcessMetrics, spans::SpanMetrics,
-        store::StoreMetrics,
-    },
+    metrics::{Metrics, Scrape, Source, process::ProcessMetrics, store::StoreMetrics},
     reload::ReloadMetrics,
 };
 
@@ -62,8 +59,8 @@ pub(crate) fn metrics(current: &Arc<ArcSwap<Gateway>>) -> Metrics {
         .with(of_gateway(operation::write))
         .with(ReloadMetrics(reloads))
         .with(store(current))
-        .with(LogMetrics::new(dropped_lines))
-        .with(SpanMetrics(spans))
+        .with(dropped_lines)
+        .with(spans)
         .with(process)
 }
 

@@ -21,8 +21,7 @@ use signpost_kit::{
     log::{Logging, log_warnings},
     reload::{ReloadSignals, Reloader},
     server::{
-        descriptors::Descriptors, management::Management, service_manager::notify_service_manager,
-        shutdown::Phase,
+        descriptors::Descriptors, management::Management, notify_service_manager, shutdown::Phase,
     },
 };
 use signpost_store::Store;

@@ -17,7 +17,7 @@ use sd_notify::NotifyState;
 use signpost_kit::{
     log::writer::LogWriter,
     server::{
-        service_manager::notify_service_manager,
+        notify_service_manager,
         shutdown::{Phase, ShutdownSettings, StopSignals},
     },
 };

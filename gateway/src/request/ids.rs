@@ -2,10 +2,10 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-use signpost_kit::trace::{context::TraceId, id_numbers};
+use signpost_kit::trace::context::{TraceId, next_id_number};
 use signpost_protocol::request_id::RequestId;
 
-/// Generates ids. One half is a random number of this process, the other a number of [`id_numbers`].
+/// Generates ids. One half is a random number of this process, the other a number of [`next_id_number`].
 #[derive(Debug)]
 pub struct RequestIds {
     process: u64,
@@ -33,7 +33,7 @@ impl RequestIds {
             Some(id) => traceparent[3..35].copy_from_slice(id),
             None => write_hex(&mut traceparent[3..35], self.bytes()),
         }
-        write_hex(&mut traceparent[36..52], id_numbers::next().to_be_bytes());
+        write_hex(&mut traceparent[36..52], next_id_number().to_be_bytes());
         traceparent
     }
 
@@ -50,7 +50,7 @@ impl RequestIds {
     fn bytes(&self) -> [u8; 16] {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&self.process.to_be_bytes());
-        bytes[8..].copy_from_slice(&id_numbers::next().to_be_bytes());
+        bytes[8..].copy_from_slice(&next_id_number().to_be_bytes());
         bytes
     }
 }

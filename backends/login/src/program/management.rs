@@ -6,9 +6,7 @@ use anyhow::Context;
 use http::{Response, StatusCode};
 use signpost_kit::{
     log::writer::DroppedLines,
-    metrics::{
-        Metrics, log::LogMetrics, process::ProcessMetrics, spans::SpanMetrics, store::StoreMetrics,
-    },
+    metrics::{Metrics, process::ProcessMetrics, store::StoreMetrics},
     reload::{ReloadCounts, ReloadMetrics},
     server::{
         listener::HttpTimeouts,
@@ -94,8 +92,8 @@ fn metrics(program: &Program, state: Arc<State>, counts: ProcessCounts) -> Metri
         .with(StoreMetrics::new(move || Some(store.clone())))
         .with(LoginFamilies(Arc::clone(&state.metrics)))
         .with(ReloadMetrics(counts.reloads))
-        .with(LogMetrics::new(counts.dropped_lines))
-        .with(SpanMetrics(Arc::clone(&state.spans)))
+        .with(counts.dropped_lines)
+        .with(Arc::clone(&state.spans))
         .with(CacheMetrics(state))
 }
 

@@ -13,15 +13,24 @@ mod output;
 mod sink;
 
 use std::{
-    panic,
-    sync::{Arc, PoisonError, RwLock, mpsc},
+    fmt, panic,
+    sync::{
+        Arc, PoisonError, RwLock,
+        mpsc::{self, SyncSender, sync_channel},
+    },
     thread,
     time::{Duration, Instant},
 };
 
 pub use self::output::MAX_QUEUED_BYTES;
 pub(crate) use self::output::Output;
-use crate::{config::shared_keys::Log, metrics::cells::Counters};
+use crate::{
+    config::shared_keys::Log,
+    metrics::{Family, Scrape, Source, cells::Counters},
+};
+
+/// Interval of attempts to queue a marker.
+const RETRY_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Timeout for writing the last lines of the process. A reader that takes nothing for that long is stalled.
 pub const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
@@ -35,6 +44,11 @@ crate::label_enum! {
         Access = "access",
     }
 }
+
+const DROPPED: Family = Family {
+    name: "signpost_log_lines_dropped",
+    help: "Log lines that were lost: the reader or disk was too slow or full",
+};
 
 /// Counts the dropped lines of both kinds. Clones share the counters.
 #[derive(Clone, Debug)]
@@ -55,6 +69,15 @@ impl DroppedLines {
 
     fn add(&self, kind: LogKind, lines: u64) {
         self.0.add(kind as usize, lines);
+    }
+}
+
+impl Source for DroppedLines {
+    fn write(&self, scrape: &mut Scrape<'_>) -> fmt::Result {
+        scrape.counter(DROPPED, |add| {
+            let mut kinds = LogKind::ALL.into_iter();
+            kinds.try_for_each(|kind| add(&[("log", kind.as_str())], self.value(kind)))
+        })
     }
 }
 
@@ -137,6 +160,22 @@ impl LogWriter {
     pub fn flush(&self) {
         self.output().flush(Instant::now() + FLUSH_TIMEOUT);
     }
+}
+
+/// Waits until a thread has handled what was queued before, for at most `timeout`; blocks meanwhile. `queue` queues its
+/// argument as a marker, on which the thread sends when it reaches it, and returns `false` if the queue is full.
+pub fn flush_queue(timeout: Duration, mut queue: impl FnMut(SyncSender<()>) -> bool) {
+    let (marker, reached) = sync_channel(1);
+    let deadline = Instant::now() + timeout;
+    while !queue(marker.clone()) {
+        if Instant::now() > deadline {
+            return;
+        }
+        thread::sleep(RETRY_INTERVAL);
+    }
+    // If the thread has ended, nothing holds the marker.
+    drop(marker);
+    let _ = reached.recv_timeout(deadline.saturating_duration_since(Instant::now()));
 }
 
 /// Sends panics to the log: std's own hook writes to standard error, and blocks if that does.

@@ -1,6 +1,12 @@
 //! `traceparent` of W3C Trace Context level 1: read and written.
 
-use crate::trace::id_numbers;
+use std::{
+    hash::{BuildHasher, RandomState},
+    sync::{
+        LazyLock,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 /// Length of a `traceparent` of version 00; later versions may append to it.
 const LENGTH: usize = 55;
@@ -66,11 +72,21 @@ fn digits<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
     is_valid.then_some(bytes)
 }
 
+static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+static COUNTER: AtomicU64 = AtomicU64::new(0);
+
+/// The next of the numbers that ids are made of: a counter, hashed with a random key of the process, so that none can be
+/// guessed from others. It costs no system call.
+#[must_use]
+pub fn next_id_number() -> u64 {
+    KEY.hash_one(COUNTER.fetch_add(1, Ordering::Relaxed))
+}
+
 /// A new id of a span.
 #[must_use]
 pub fn new_span_id() -> SpanId {
     loop {
-        let id = id_numbers::next().to_be_bytes();
+        let id = next_id_number().to_be_bytes();
         if id != [0; 8] {
             return id;
         }
@@ -82,7 +98,7 @@ pub fn new_span_id() -> SpanId {
 pub fn new_trace_id() -> TraceId {
     let mut id = [0; 16];
     id[..8].copy_from_slice(&new_span_id());
-    id[8..].copy_from_slice(&id_numbers::next().to_be_bytes());
+    id[8..].copy_from_slice(&next_id_number().to_be_bytes());
     id
 }
 

@@ -1,13 +1,16 @@
 //! The queue of finished spans, and the thread that exports them.
 
 use std::{
-    sync::{Arc, mpsc::SyncSender},
+    sync::{Arc, Mutex, PoisonError, mpsc::SyncSender},
     thread,
     time::Duration,
 };
 
 use anyhow::Context;
+use async_trait::async_trait;
+use http::{HeaderMap, HeaderValue, Request, Response, header::AUTHORIZATION};
 use opentelemetry::{InstrumentationScope, KeyValue};
+use opentelemetry_http::{Bytes, HttpClient, HttpError};
 use opentelemetry_otlp::{Protocol, RetryPolicy, SpanExporter, WithExportConfig, WithHttpConfig};
 use opentelemetry_sdk::{
     Resource,
@@ -19,8 +22,11 @@ use tokio::{
     time::{Instant, timeout, timeout_at},
 };
 
-use super::{ServiceName, SpanCounters, SpanResult, client::Client, context::TraceId, span::Span};
-use crate::{config::shared_keys::Collector, log::flush::flush};
+use super::{ServiceName, SpanCounters, SpanResult, context::TraceId, span::Span};
+use crate::{
+    config::shared_keys::Collector,
+    log::{with_causes, writer::flush_queue},
+};
 
 /// Limit of requests whose spans are queued. One has few spans, each with at most a path of 512 bytes and some short
 /// attributes: some 2 KiB, so that the queue of a collector that stalls takes some 2 MiB.
@@ -99,11 +105,78 @@ impl Exporter {
     /// Exports what is queued, for at most [`FLUSH_TIMEOUT`]. On timeout the collector is stalled: the last spans are lost
     /// with the process.
     pub(super) fn flush(&self) {
-        flush(FLUSH_TIMEOUT, |done| {
+        flush_queue(FLUSH_TIMEOUT, |done| {
             let queued = self.queue.try_send(Queued::Flush(done));
             !matches!(queued, Err(TrySendError::Full(_)))
         });
     }
+}
+
+/// Calls a collector. The library reports each failed call as "network error"; this client keeps the cause. Clones share it.
+#[derive(Clone, Debug)]
+struct Client {
+    client: reqwest::Client,
+    failure: Arc<Mutex<Option<String>>>,
+}
+
+impl Client {
+    /// A client with the collector's timeout, authorities and authorization.
+    ///
+    /// # Errors
+    ///
+    /// The authorities of the file or of the system cannot be used.
+    fn new(collector: &Collector) -> anyhow::Result<Self> {
+        Ok(Self {
+            client: client(collector)?,
+            failure: Arc::default(),
+        })
+    }
+
+    /// Takes the cause of the last call's failure; `None` if the collector answered, with any status.
+    fn take_failure(&self) -> Option<String> {
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.take()
+    }
+}
+
+#[async_trait]
+impl HttpClient for Client {
+    async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+        let response = self.client.send_bytes(request).await;
+        // An error's own text is little more than the URL.
+        let cause = |error: &HttpError| {
+            let cause = error.source();
+            cause.map_or_else(|| error.to_string(), with_causes)
+        };
+        let failure = response.as_ref().err().map(cause);
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = failure;
+        response
+    }
+}
+
+fn client(collector: &Collector) -> anyhow::Result<reqwest::Client> {
+    let mut headers = HeaderMap::new();
+    if let Some(secret) = &collector.authorization {
+        let mut value = HeaderValue::from_str(secret.expose()).context("tracing.authorization")?;
+        value.set_sensitive(true);
+        headers.insert(AUTHORIZATION, value);
+    }
+    // An error means that the program has installed one already. Without one, reqwest panics.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = reqwest::Client::builder()
+        // The secret must be sent to the configured URL only.
+        .redirect(reqwest::redirect::Policy::none())
+        .no_proxy()
+        .timeout(collector.timeout)
+        .default_headers(headers)
+        .user_agent(concat!("signpost/", env!("CARGO_PKG_VERSION")));
+    let client = match &collector.ca {
+        Some(pem) => client.tls_certs_only(reqwest::Certificate::from_pem_bundle(pem)?),
+        // A machine without authorities can still export in clear text.
+        None if collector.endpoint.scheme() == "http" => client.tls_certs_only([]),
+        None => client,
+    };
+    Ok(client.build()?)
 }
 
 /// The exporter of the library, with an HTTP client of ours.

@@ -31,8 +31,8 @@ use zeroize::Zeroizing;
 
 use self::document::Document;
 pub use self::{
-    error::ConfigError,
-    section::{ADDRESS, Invalid, NamedFile, Read, SECRET, Section},
+    error::{ConfigError, Invalid, Read},
+    section::{ADDRESS, NamedFile, SECRET, Section},
     settings::{Change, ReadFile, Settings, read_regular},
     value::Value,
 };

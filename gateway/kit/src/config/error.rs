@@ -7,6 +7,13 @@ use std::{
 
 use super::settings::ReadFile;
 
+/// A value is invalid or missing. The problem is recorded already: reading continues, to find the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Invalid;
+
+/// The result of reading a key.
+pub type Read<T> = Result<T, Invalid>;
+
 /// Why a configuration cannot be used. `Display` has a line for each problem: file, line, key, what was found, what is
 /// allowed.
 #[derive(Debug)]

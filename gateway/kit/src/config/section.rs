@@ -1,36 +1,29 @@
 //! A table of a file, and the readers of its keys.
+//!
+//! | module | subject |
+//! | --- | --- |
+//! | `texts` | strings, lists of them, and what they are parsed to |
+//! | `files` | files and secrets that keys name |
 
-use std::{
-    fmt::Display,
-    net::SocketAddr,
-    ops::RangeInclusive,
-    path::{Path, PathBuf},
-    str::FromStr,
-    time::Duration,
-};
+mod files;
+mod texts;
+
+use std::{fmt::Display, ops::RangeInclusive, path::PathBuf, time::Duration};
 
 use toml::de::DeTable;
 use zeroize::Zeroizing;
 
 use super::{
     document::{Document, dotted},
-    error::Problem,
-    settings::{ReadFile, read_regular},
+    error::{Invalid, Problem, Read},
     value::Value,
 };
-use crate::secret::{Secret, SecretSource};
+use crate::secret::Secret;
 
 /// Allowed values of a secret, for messages.
 pub const SECRET: &str = "\"env:NAME\", \"file:PATH\", or the secret itself";
 /// Allowed values of an address, for messages.
 pub const ADDRESS: &str = "an IP address and a port, for example \"127.0.0.1:7001\"";
-
-/// A value is invalid or missing. The problem is recorded already: reading continues, to find the others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Invalid;
-
-/// The result of reading a key.
-pub type Read<T> = Result<T, Invalid>;
 
 /// A table of the file. Each reader takes one key; keys that are never read are unknown.
 pub struct Section<'d> {
@@ -47,6 +40,24 @@ pub struct NamedFile {
     pub path: PathBuf,
     /// Its content, up to 4 MiB. Zeroized when dropped.
     pub content: Zeroizing<Vec<u8>>,
+}
+
+impl<'d> Value<'d> {
+    /// Reads the value as a table.
+    ///
+    /// # Errors
+    ///
+    /// The value is not a table, or `read` fails.
+    pub fn section<T>(&self, read: impl FnOnce(&mut Section<'d>) -> Read<T>) -> Read<T> {
+        let Some((table, key, line)) = self.as_table() else {
+            // The value is not shown: in place of a table, it may be a secret.
+            return Err(self.invalid_unshown("a table"));
+        };
+        let mut section = Section::new(self.document, key, Some(line), table);
+        let read = read(&mut section);
+        section.close();
+        read
+    }
 }
 
 impl<'d> Section<'d> {
@@ -245,297 +256,6 @@ impl<'d> Section<'d> {
         default: u64,
     ) -> Read<Duration> {
         self.number(key, range, default).map(Duration::from_secs)
-    }
-
-    /// Reads one of a few words.
-    ///
-    /// # Errors
-    ///
-    /// The value is none of them.
-    pub fn choice<T: Copy + PartialEq>(
-        &mut self,
-        key: &str,
-        choices: &[(&str, T)],
-        default: T,
-    ) -> Read<T> {
-        let quoted = |(word, _): &(&str, T)| format!("\"{word}\"");
-        let choice = match self.find(key) {
-            None => default,
-            Some(value) => {
-                let given = value.as_str();
-                let is_given = |(word, _): &&(&str, T)| given == Some(*word);
-                let found = choices.iter().find(is_given);
-                let (_, choice) = found.ok_or_else(|| {
-                    let words: Vec<_> = choices.iter().map(quoted).collect();
-                    let words = words.join(", ");
-                    match given {
-                        Some(_) => value.invalid(&words),
-                        None => value.invalid_unshown(&words),
-                    }
-                })?;
-                *choice
-            }
-        };
-        let chosen = choices.iter().find(|(_, one)| *one == choice);
-        self.set(key, chosen.map(quoted).unwrap_or_default());
-        Ok(choice)
-    }
-
-    /// Reads a string and parses it, if the file has the key.
-    ///
-    /// # Errors
-    ///
-    /// The value is not a string, or does not parse.
-    pub fn optional<T: FromStr>(&mut self, key: &str, allowed: &str) -> Read<Option<T>> {
-        self.optional_by(key, allowed, |text| text.parse().ok())
-    }
-
-    /// As [`Self::optional`], with a parser of the caller's.
-    ///
-    /// # Errors
-    ///
-    /// The value is not a string, or does not parse.
-    pub fn optional_by<T>(
-        &mut self,
-        key: &str,
-        allowed: &str,
-        parse: impl FnOnce(&str) -> Option<T>,
-    ) -> Read<Option<T>> {
-        let Some(value) = self.find(key) else {
-            return Ok(None);
-        };
-        let text = value.as_str();
-        let text = text.ok_or_else(|| value.invalid_unshown(allowed))?;
-        let parsed = parse(text).ok_or_else(|| value.invalid(allowed))?;
-        self.set_text(key, text);
-        Ok(Some(parsed))
-    }
-
-    /// Reads a string and parses it, or the default.
-    ///
-    /// # Errors
-    ///
-    /// The value is not a string, or does not parse. The default must parse.
-    pub fn parsed<T: FromStr>(&mut self, key: &str, default: &str, allowed: &str) -> Read<T> {
-        self.parsed_by(key, default, allowed, |text| text.parse().ok())
-    }
-
-    /// As [`Self::parsed`], with a parser of the caller's.
-    ///
-    /// # Errors
-    ///
-    /// The value is not a string, or does not parse.
-    pub fn parsed_by<T>(
-        &mut self,
-        key: &str,
-        default: &str,
-        allowed: &str,
-        parse: impl Fn(&str) -> Option<T>,
-    ) -> Read<T> {
-        match self.optional_by(key, allowed, &parse)? {
-            Some(parsed) => Ok(parsed),
-            None => {
-                self.set(key, format!("{default:?}"));
-                parse(default).ok_or(Invalid)
-            }
-        }
-    }
-
-    /// Reads a required string and parses it.
-    ///
-    /// # Errors
-    ///
-    /// The value is missing, is not a string, or does not parse.
-    pub fn required<T: FromStr>(&mut self, key: &str, allowed: &str) -> Read<T> {
-        self.required_by(key, allowed, |text| text.parse().ok())
-    }
-
-    /// As [`Self::required`], with a parser of the caller's.
-    ///
-    /// # Errors
-    ///
-    /// The value is missing, is not a string, or does not parse.
-    pub fn required_by<T>(
-        &mut self,
-        key: &str,
-        allowed: &str,
-        parse: impl FnOnce(&str) -> Option<T>,
-    ) -> Read<T> {
-        let read = self.optional_by(key, allowed, parse)?;
-        read.ok_or_else(|| self.missing(key, allowed))
-    }
-
-    /// Reads an IP address and a port.
-    ///
-    /// # Errors
-    ///
-    /// The value is anything else.
-    pub fn address(&mut self, key: &str, default: &str) -> Read<SocketAddr> {
-        self.parsed(key, default, ADDRESS)
-    }
-
-    /// Reads a list of strings and parses each.
-    ///
-    /// # Errors
-    ///
-    /// The value is not a list of strings, or one of them does not parse.
-    pub fn list<T>(
-        &mut self,
-        key: &str,
-        default: &[&str],
-        allowed: &str,
-        parse: impl Fn(&str) -> Option<T>,
-    ) -> Read<Vec<T>> {
-        let (texts, value) = match self.find(key) {
-            None => (default.to_vec(), None),
-            Some(value) => {
-                let items = value.items();
-                let texts = items.and_then(|items| items.iter().map(Value::as_str).collect());
-                let texts: Option<Vec<_>> = texts;
-                match texts {
-                    Some(texts) => (texts, Some(value)),
-                    None => return Err(value.invalid(&format!("a list of {allowed}"))),
-                }
-            }
-        };
-        let parsed: Option<Vec<T>> = texts.iter().map(|text| parse(text)).collect();
-        let parsed = parsed.ok_or_else(|| match value {
-            Some(value) => value.invalid(&format!("a list of {allowed}")),
-            None => Invalid,
-        })?;
-        self.set(key, format!("{texts:?}"));
-        Ok(parsed)
-    }
-
-    /// Reads a file path, if the file has the key.
-    ///
-    /// # Errors
-    ///
-    /// The value is not a string, or empty.
-    pub fn path(&mut self, key: &str) -> Read<Option<PathBuf>> {
-        self.optional_by(key, "a file path", |text| {
-            (!text.is_empty()).then(|| PathBuf::from(text))
-        })
-    }
-
-    /// Reads a file by its path, if the configuration has the key. The file is watched, and its content is compared at a
-    /// reload, but never shown.
-    ///
-    /// # Errors
-    ///
-    /// The value is not a string, or empty, or the file cannot be read.
-    pub fn file(&mut self, key: &str) -> Read<Option<NamedFile>> {
-        let Some(value) = self.find(key) else {
-            return Ok(None);
-        };
-        let path = value.as_str().filter(|text| !text.is_empty());
-        let path = path.ok_or_else(|| value.invalid_unshown("a file path"))?;
-        let path = PathBuf::from(path);
-        let content = read_regular(&path);
-        let read = ReadFile::new(&path, content.as_ref().ok().map(|content| &content[..]));
-        let compared = format!("{read:?}");
-        self.document.add_file(read);
-        let content = content.map_err(|cause| {
-            let found = format!("{}, which cannot be read ({cause})", path.display());
-            self.problem(key, &found, "the path of a file that this program can read")
-        })?;
-        self.set_hidden(
-            key,
-            &format!("\"{}\"", path.display()),
-            Secret::from(compared),
-        );
-        Ok(Some(NamedFile { path, content }))
-    }
-
-    /// Reads a secret from its source, if the file has the key. The secret is never shown.
-    ///
-    /// # Errors
-    ///
-    /// The value is not a string, or the variable or file that it names has no secret.
-    pub fn secret(&mut self, key: &str) -> Read<Option<Secret>> {
-        self.secret_source(key, SECRET)?
-            .map(|source| self.fetch(key, source, SECRET))
-            .transpose()
-    }
-
-    /// Reads a required secret from its source.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::secret`], or the key is missing.
-    pub fn required_secret(&mut self, key: &str) -> Read<Secret> {
-        self.secret(key)?.ok_or_else(|| self.missing(key, SECRET))
-    }
-
-    /// Reads where a secret comes from, if the file has the key. The value is never shown.
-    ///
-    /// # Errors
-    ///
-    /// The value is not a string.
-    pub fn secret_source(&mut self, key: &str, allowed: &str) -> Read<Option<SecretSource>> {
-        let Some(value) = self.find(key) else {
-            return Ok(None);
-        };
-        let text = value.as_str();
-        let text = text.ok_or_else(|| value.invalid_unshown(allowed))?;
-        Ok(Some(SecretSource::from(text)))
-    }
-
-    /// Fetches a secret, lists it as a setting, and records the file that holds it.
-    ///
-    /// # Errors
-    ///
-    /// The source has no secret.
-    pub fn fetch(&mut self, key: &str, source: SecretSource, allowed: &str) -> Read<Secret> {
-        if let SecretSource::Literal(_) = source {
-            self.note_secret(key, None);
-        }
-        let secret = self.read_source(key, source, allowed)?;
-        self.set_hidden(key, "(secret)", secret.clone());
-        Ok(secret)
-    }
-
-    /// Notes that `file`, or without one the configuration file, holds a secret: [`Self::secret_warnings`].
-    pub fn note_secret(&self, key: &str, file: Option<&Path>) {
-        self.document.add_secret(self.key(key), file);
-    }
-
-    /// Notes that the value of a key is known to everyone, so that its file need not be kept from other users.
-    pub fn note_public(&self, key: &str) {
-        self.document.remove_secret(&self.key(key));
-    }
-
-    /// A warning for each file that other users may read, and that holds a secret read so far. Blocks.
-    #[must_use]
-    pub fn secret_warnings(&self) -> Vec<String> {
-        self.document.secret_warnings()
-    }
-
-    /// Reads a secret from its source, and records the file that it comes from.
-    pub(super) fn read_source(
-        &self,
-        key: &str,
-        source: SecretSource,
-        allowed: &str,
-    ) -> Read<Secret> {
-        let path = match &source {
-            SecretSource::File(path) => Some(path.clone()),
-            SecretSource::Env(_) | SecretSource::Literal(_) => None,
-        };
-        if let Some(path) = &path {
-            self.note_secret(key, Some(path));
-        }
-        let secret = source.read_with(|content| {
-            if let Some(path) = &path {
-                self.document.add_file(ReadFile::new(path, content));
-            }
-        });
-        secret.map_err(|error| self.problem(key, &error.to_string(), allowed))
-    }
-
-    /// Records a file whose content is part of the configuration, as it was read.
-    pub fn record_file(&self, file: ReadFile) {
-        self.document.add_file(file);
     }
 
     /// Lists a string. One that may hold a password, as in a URL with user information, is compared but not shown.

@@ -2,12 +2,14 @@
 
 use std::borrow::Cow;
 
-use toml::{Spanned, de::DeValue};
+use toml::{
+    Spanned,
+    de::{DeTable, DeValue},
+};
 
 use super::{
     document::Document,
-    error::Problem,
-    section::{Invalid, Read, Section},
+    error::{Invalid, Problem},
 };
 
 /// Messages cut values at this many characters.
@@ -15,7 +17,7 @@ const MAX_SHOWN: usize = 80;
 
 /// A value and its key.
 pub struct Value<'d> {
-    document: &'d Document<'d>,
+    pub(super) document: &'d Document<'d>,
     key: String,
     spanned: &'d Spanned<DeValue<'d>>,
 }
@@ -61,6 +63,12 @@ impl<'d> Value<'d> {
         self.spanned.get_ref().as_bool()
     }
 
+    /// The table, with its key and line, if the value is one.
+    pub(super) fn as_table(&self) -> Option<(&'d DeTable<'d>, String, usize)> {
+        let table = self.spanned.get_ref().as_table()?;
+        Some((table, self.key.clone(), self.line()))
+    }
+
     /// Whether the value is a table.
     #[must_use]
     pub fn is_table(&self) -> bool {
@@ -77,22 +85,6 @@ impl<'d> Value<'d> {
             spanned,
         };
         Some(items.iter().enumerate().map(item).collect())
-    }
-
-    /// Reads the value as a table.
-    ///
-    /// # Errors
-    ///
-    /// The value is not a table, or `read` fails.
-    pub fn section<T>(&self, read: impl FnOnce(&mut Section<'d>) -> Read<T>) -> Read<T> {
-        let Some(table) = self.spanned.get_ref().as_table() else {
-            // The value is not shown: in place of a table, it may be a secret.
-            return Err(self.problem(&self.kind(), "a table"));
-        };
-        let mut section = Section::new(self.document, self.key.clone(), Some(self.line()), table);
-        let read = read(&mut section);
-        section.close();
-        read
     }
 
     /// Lists the value as a setting. `shown` is its normal form, the same for every spelling.

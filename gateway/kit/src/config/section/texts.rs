@@ -1,0 +1,171 @@
+//! Readers of strings, of lists of them, and of what they are parsed to.
+
+use std::{net::SocketAddr, str::FromStr};
+
+use super::{ADDRESS, Section};
+use crate::config::{
+    error::{Invalid, Read},
+    value::Value,
+};
+
+impl Section<'_> {
+    /// Reads one of a few words.
+    ///
+    /// # Errors
+    ///
+    /// The value is none of them.
+    pub fn choice<T: Copy + PartialEq>(
+        &mut self,
+        key: &str,
+        choices: &[(&str, T)],
+        default: T,
+    ) -> Read<T> {
+        let quoted = |(word, _): &(&str, T)| format!("\"{word}\"");
+        let choice = match self.find(key) {
+            None => default,
+            Some(value) => {
+                let given = value.as_str();
+                let is_given = |(word, _): &&(&str, T)| given == Some(*word);
+                let found = choices.iter().find(is_given);
+                let (_, choice) = found.ok_or_else(|| {
+                    let words: Vec<_> = choices.iter().map(quoted).collect();
+                    let words = words.join(", ");
+                    match given {
+                        Some(_) => value.invalid(&words),
+                        None => value.invalid_unshown(&words),
+                    }
+                })?;
+                *choice
+            }
+        };
+        let chosen = choices.iter().find(|(_, one)| *one == choice);
+        self.set(key, chosen.map(quoted).unwrap_or_default());
+        Ok(choice)
+    }
+
+    /// Reads a string and parses it, if the file has the key.
+    ///
+    /// # Errors
+    ///
+    /// The value is not a string, or does not parse.
+    pub fn optional<T: FromStr>(&mut self, key: &str, allowed: &str) -> Read<Option<T>> {
+        self.optional_by(key, allowed, |text| text.parse().ok())
+    }
+
+    /// As [`Self::optional`], with a parser of the caller's.
+    ///
+    /// # Errors
+    ///
+    /// The value is not a string, or does not parse.
+    pub fn optional_by<T>(
+        &mut self,
+        key: &str,
+        allowed: &str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Read<Option<T>> {
+        let Some(value) = self.find(key) else {
+            return Ok(None);
+        };
+        let text = value.as_str();
+        let text = text.ok_or_else(|| value.invalid_unshown(allowed))?;
+        let parsed = parse(text).ok_or_else(|| value.invalid(allowed))?;
+        self.set_text(key, text);
+        Ok(Some(parsed))
+    }
+
+    /// Reads a string and parses it, or the default.
+    ///
+    /// # Errors
+    ///
+    /// The value is not a string, or does not parse. The default must parse.
+    pub fn parsed<T: FromStr>(&mut self, key: &str, default: &str, allowed: &str) -> Read<T> {
+        self.parsed_by(key, default, allowed, |text| text.parse().ok())
+    }
+
+    /// As [`Self::parsed`], with a parser of the caller's.
+    ///
+    /// # Errors
+    ///
+    /// The value is not a string, or does not parse.
+    pub fn parsed_by<T>(
+        &mut self,
+        key: &str,
+        default: &str,
+        allowed: &str,
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Read<T> {
+        match self.optional_by(key, allowed, &parse)? {
+            Some(parsed) => Ok(parsed),
+            None => {
+                self.set(key, format!("{default:?}"));
+                parse(default).ok_or(Invalid)
+            }
+        }
+    }
+
+    /// Reads a required string and parses it.
+    ///
+    /// # Errors
+    ///
+    /// The value is missing, is not a string, or does not parse.
+    pub fn required<T: FromStr>(&mut self, key: &str, allowed: &str) -> Read<T> {
+        self.required_by(key, allowed, |text| text.parse().ok())
+    }
+
+    /// As [`Self::required`], with a parser of the caller's.
+    ///
+    /// # Errors
+    ///
+    /// The value is missing, is not a string, or does not parse.
+    pub fn required_by<T>(
+        &mut self,
+        key: &str,
+        allowed: &str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Read<T> {
+        let read = self.optional_by(key, allowed, parse)?;
+        read.ok_or_else(|| self.missing(key, allowed))
+    }
+
+    /// Reads an IP address and a port.
+    ///
+    /// # Errors
+    ///
+    /// The value is anything else.
+    pub fn address(&mut self, key: &str, default: &str) -> Read<SocketAddr> {
+        self.parsed(key, default, ADDRESS)
+    }
+
+    /// Reads a list of strings and parses each.
+    ///
+    /// # Errors
+    ///
+    /// The value is not a list of strings, or one of them does not parse.
+    pub fn list<T>(
+        &mut self,
+        key: &str,
+        default: &[&str],
+        allowed: &str,
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Read<Vec<T>> {
+        let (texts, value) = match self.find(key) {
+            None => (default.to_vec(), None),
+            Some(value) => {
+                let items = value.items();
+                let texts = items.and_then(|items| items.iter().map(Value::as_str).collect());
+                let texts: Option<Vec<_>> = texts;
+                match texts {
+                    Some(texts) => (texts, Some(value)),
+                    None => return Err(value.invalid(&format!("a list of {allowed}"))),
+                }
+            }
+        };
+        let parsed: Option<Vec<T>> = texts.iter().map(|text| parse(text)).collect();
+        let parsed = parsed.ok_or_else(|| match value {
+            Some(value) => value.invalid(&format!("a list of {allowed}")),
+            None => Invalid,
+        })?;
+        self.set(key, format!("{texts:?}"));
+        Ok(parsed)
+    }
+}

@@ -15,6 +15,7 @@
 //! | [`meter`] | counts frames that bring no request forward; what the stream of a connection shares with its loop |
 //! | [`response`] | the heads of responses |
 //! | [`snapshot`] | the configuration that a stream began with |
+//! | [`stream`] | the client's stream below the `h2` crate, with its meter |
 
 pub(crate) mod bounds;
 pub(crate) mod connection;
@@ -25,6 +26,7 @@ mod hpack;
 pub(crate) mod meter;
 pub(crate) mod response;
 pub(crate) mod snapshot;
+mod stream;
 
 /// The client's first bytes. RFC 9113 section 3.4.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";

@@ -72,6 +72,7 @@ pub struct Rules {
 }
 
 /// Limits and durations.
+#[derive(Clone, Copy)]
 pub struct Bounds {
     /// Limits of requests.
     pub requests: Limits,
@@ -116,7 +117,9 @@ impl Policy {
         let rate_limits = request_limiter(&config, before);
         let listeners = listeners(&config, before);
         let metrics = &state.records.metrics;
-        metrics.show_applications(config.metrics.applications);
+        if let Some(usage) = &state.records.usage {
+            usage.show(config.metrics.applications);
+        }
         let clock_skew = config.metrics.enabled.then(|| metrics.clock_skew());
         let verifier = match before {
             None => Verifier::new(config.sign.clone()),

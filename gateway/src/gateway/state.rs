@@ -43,7 +43,7 @@ pub struct State {
 pub(crate) struct Records {
     /// The access log. If it is `None`, a reload cannot switch it on.
     pub access_log: Option<AccessLog>,
-    /// Counts requests by version and application; `None` in single-application mode.
+    /// Counts requests by application and version; `None` in single-application mode.
     pub usage: Option<Arc<Usage>>,
     /// Counts requests for `/metrics`.
     pub metrics: Arc<RequestMetrics>,
@@ -63,18 +63,21 @@ impl State {
         access_log: Option<AccessLog>,
     ) -> Self {
         let has_store = matches!(apps, AppDirectory::Multi(_));
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let usage = || Arc::new(Usage::new(Arc::clone(&clock)));
+        let usage = has_store.then(usage);
         let open_connections = OpenConnections::new(descriptors, config.listeners.len());
         Self {
             secret_rejections: SecretRejections::default(),
             accounts: OnceLock::new(),
             ids: RequestIds::default(),
-            clock: Arc::new(SystemClock),
+            clock,
             drain: Arc::new(Drain::new()),
             open_connections: Arc::new(open_connections),
             reloads: Arc::default(),
             records: Records {
                 access_log,
-                usage: has_store.then(Arc::default),
+                usage,
                 metrics: Arc::default(),
                 spans: Arc::default(),
                 limited: LimitedRequests::default(),

@@ -1,17 +1,13 @@
 //! Counts requests for `/metrics`, when their responses have ended. conf/observe/README.md lists what is shown.
 //!
 //! A request finds its cells by the number of its backend, and adds to them by index: no lock, no name, no allocation.
-//! With many applications it also adds to a table of its thread, and waits for no collection of it.
+//! Requests by application are counted by [`usage`](super::usage).
 //!
 //! | module | subject |
 //! | --- | --- |
 //! | [`labels`] | the values of labels, and their indices |
 //! | [`registry`] | cells by name, which keep their counts over reloads |
-//! | [`applications`] | requests by application, in a table of each thread |
-//! | [`busiest`] | which applications are shown |
 
-pub(crate) mod applications;
-mod busiest;
 pub(crate) mod labels;
 mod registry;
 #[cfg(test)]
@@ -22,8 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use signpost_kit::metrics::cells::{Buckets, Counters, Histogram, Observed};
 
 use self::{
-    applications::AppCounts,
-    labels::{CAUSES, NO_SOURCE, PROBLEMS, SOURCES, STATUS_CLASSES},
+    labels::{CAUSES, ClassCounts, NO_SOURCE, PROBLEMS, SOURCES, STATUS_CLASSES, UNNAMED},
     registry::Registry,
 };
 use super::outcome::Outcome;
@@ -39,8 +34,8 @@ pub(crate) struct RequestMetrics {
     own: Histogram,
     verification_failures: Counters,
     clock_skew: Arc<ClockSkew>,
-    /// Requests by application.
-    pub(crate) applications: AppCounts,
+    /// Requests of the labels in [`UNNAMED`], by class.
+    unnamed: Counters,
 }
 
 /// What the configuration names.
@@ -81,7 +76,7 @@ impl Default for RequestMetrics {
             own: Histogram::new(Buckets::DURATION),
             verification_failures: Counters::new(CAUSES.len()),
             clock_skew: Arc::default(),
-            applications: AppCounts::default(),
+            unnamed: Counters::new(UNNAMED.len() * STATUS_CLASSES.len()),
         }
     }
 }
@@ -103,11 +98,6 @@ impl RequestMetrics {
             duration: named.backends.cells(&backend.name.to_string()),
         };
         backends.map(cells).collect()
-    }
-
-    /// Sets the limit of the applications that are shown.
-    pub(crate) fn show_applications(&self, limit: usize) {
-        self.applications.set_limit(limit);
     }
 
     /// Counts a request whose response has ended. `cells` are those of its backend.
@@ -132,7 +122,12 @@ impl RequestMetrics {
         {
             self.verification_failures.add(cause, 1);
         }
-        self.applications.count(learnt.app, learnt.is_signed, class);
+        let unnamed = match learnt.app {
+            None => 0,
+            Some(app) if app.ident.is_none() => 1,
+            Some(_) => return,
+        };
+        self.unnamed.add(unnamed * STATUS_CLASSES.len() + class, 1);
     }
 
     /// Calls `write` for each number of requests above 0.
@@ -158,6 +153,15 @@ impl RequestMetrics {
         let versions = self.named().versions.all().into_iter();
         let versions = versions.map(|(version, cells)| (version, cells.duration.observed()));
         [unrouted].into_iter().chain(versions).collect()
+    }
+
+    /// The requests without an application of the store.
+    pub(crate) fn unnamed(&self) -> impl Iterator<Item = (Box<str>, ClassCounts)> {
+        UNNAMED.iter().enumerate().map(|(index, label)| {
+            let first = index * STATUS_CLASSES.len();
+            let counts = std::array::from_fn(|class| self.unnamed.value(first + class));
+            ((*label).into(), counts)
+        })
     }
 
     /// The gateway's own time.

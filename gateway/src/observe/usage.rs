@@ -1,12 +1,13 @@
-//! Counts requests by version and application, for `signpost versions report`. CONTRACT 10.
+//! Counts requests by application and version, for `/metrics` and for `signpost versions report`. CONTRACT 10.
 //!
-//! Each request that has a route counts once, whatever its response. A request only adds to a number of its own thread;
-//! every few seconds a task writes what was counted to the store. In single-application mode there is no store, and
-//! nothing is counted.
+//! A request only adds to numbers of its own thread. A scrape shows those of the busiest applications; every few seconds
+//! a task writes those of requests with a route to the store. In single-application mode there is no store, and nothing is
+//! counted here.
 //!
 //! | module | subject |
 //! | --- | --- |
 //! | [`counters`] | the counters of each thread |
+//! | [`busiest`] | which applications a scrape shows |
 //! | [`batch`] | what is written at once |
 //! | [`writer`] | writes batches, and the last one at a stop |
 //! | [`store`] | the tables |
@@ -14,6 +15,7 @@
 //! | [`day`] | days in UTC |
 
 mod batch;
+mod busiest;
 mod counters;
 pub(crate) mod day;
 mod store;

@@ -98,8 +98,10 @@ pub(crate) fn write_backend_headers(
         own(X_GATEWAY_ACCOUNT_TYPE, account.kind());
     }
     let route = routed.route();
-    let version = &route.backend.name.version;
-    own(X_GATEWAY_VERSION, version.as_str().as_bytes());
+    own(
+        X_GATEWAY_VERSION,
+        route.backend.name.version.as_str().as_bytes(),
+    );
     own(X_GATEWAY_VERSION_SOURCE, route.source.as_str().as_bytes());
     own(X_REQUEST_ID, request_id.as_bytes());
     match &admitted.traceparent {

@@ -17,7 +17,7 @@ use pingora::{
 use ring::hmac;
 use sd_notify::NotifyState;
 use signpost_kit::{
-    config::{Loaded, Settings},
+    config::{Loaded, Settings, origin::Origin},
     log::{Logging, log_warnings},
     reload::{ReloadSignals, Reloader},
     server::{
@@ -40,7 +40,6 @@ use crate::{
     gateway::{Gateway, State},
     observe::{
         access_log::AccessLog,
-        metrics::applications::rank_applications,
         usage::writer::{UsageFlush, UsageWriter},
     },
     process::{
@@ -115,12 +114,7 @@ pub(crate) fn run(
     // From here on, connections wait for this process: what could fail has been done.
     let management_socket = sockets.serve(&mut server, &current, descriptors)?;
     health.start(management_socket, descriptors, management_phases)?;
-    let listen = addresses.iter().map(SocketAddr::to_string);
-    let (listen, management) = (listen.collect::<Vec<_>>().join(", "), management.listen);
-    tracing::info!(
-        listen, %management, %public_url, program.version = env!("CARGO_PKG_VERSION"),
-        "signpost is listening"
-    );
+    log_start(&addresses, management.listen, &public_url);
     let (stop, ended) = Stop::new(current, log.writer().clone(), usage, handed_over);
     run_in_background(server, stop)?;
     if let Some(taken) = taken {
@@ -128,6 +122,15 @@ pub(crate) fn run(
     }
     notify_service_manager(&[NotifyState::Ready]);
     ended.recv().context("the server stopped by itself")
+}
+
+fn log_start(addresses: &[SocketAddr], management: SocketAddr, public_url: &Origin) {
+    let listen = addresses.iter().map(SocketAddr::to_string);
+    let listen = listen.collect::<Vec<_>>().join(", ");
+    tracing::info!(
+        listen, %management, %public_url, program.version = env!("CARGO_PKG_VERSION"),
+        "signpost is listening"
+    );
 }
 
 /// The gateway by the configuration of the start.
@@ -188,7 +191,7 @@ impl StoreWriters {
 }
 
 /// The control thread, which serves no requests: it monitors the backends' addresses, reloads the configuration, shares
-/// what rate limits count, writes the counts of requests, and ranks applications for the metrics.
+/// what rate limits count, and writes the counts of requests.
 struct Control {
     runtime: Runtime,
     hangups: ReloadSignals,
@@ -226,7 +229,6 @@ impl Control {
             // nevertheless.
             resolve_all(&balancers).await;
             reload.monitor.lock().await.follow(balancers.into_iter());
-            tokio::spawn(rank_applications(Arc::clone(&state.records.metrics)));
             if let Some(rate_limits) = writers.rate_limits {
                 tokio::spawn(rate_limits.run());
             }

@@ -92,8 +92,7 @@ async fn read<'r, S: Stream>(
     is_first: bool,
     closing: &mut ClosingWatch<'_>,
 ) -> Result<Option<(ReadHead, &'r Gateway, &'r Peer)>, BadHead> {
-    let (gateway, _) = current.get();
-    let Timeouts { head, idle, .. } = gateway.policy.bounds.timeouts;
+    let Timeouts { head, idle, .. } = current.get().0.policy.bounds.timeouts;
     let deadline = Instant::now() + if is_first { head } else { idle };
     let mut reading = HeadProgress::default();
     loop {

@@ -23,8 +23,9 @@ use super::{
     bounds::{GOAWAY_TIMEOUT, LINGER_TIMEOUT, MAX_IDLE_TIMERS, MAX_LATE_REQUESTS, settings},
     exchange::{Http2Exchange, RequestFacts},
     head::{JudgedHead, StreamHead},
-    meter::{Meter, MeteredStream, UnfinishedHead},
+    meter::{Meter, UnfinishedHead},
     snapshot::{Snapshot, Snapshots},
+    stream::MeteredStream,
 };
 use crate::{
     config::{ConnectionLimits, Timeouts},
@@ -58,11 +59,10 @@ impl Http2Connections {
         let mut snapshots = Snapshots::new(&self.current, client);
         let gateway = Arc::clone(&snapshots.get().gateway);
         let is_proxy = snapshots.get().peer.is_trusted;
-        let (state, timeouts) = (Arc::clone(&gateway.state), gateway.policy.bounds.timeouts);
-        let limits = gateway.policy.bounds.connections;
+        let (state, bounds) = (Arc::clone(&gateway.state), gateway.policy.bounds);
         let meter = Arc::new(Meter::default());
-        let first_request = Instant::now() + timeouts.head;
-        let head_limits = &gateway.policy.bounds.requests.head;
+        let first_request = Instant::now() + bounds.timeouts.head;
+        let head_limits = &bounds.requests.head;
         let stream = MeteredStream::new(stream, Arc::clone(&meter), head_limits);
         let handshake = settings(head_limits).handshake(stream);
         drop(gateway);
@@ -84,22 +84,17 @@ impl Http2Connections {
             closing: ClosingWatch::new(&state.drain, closing),
             meter: &meter,
             refilled: Instant::now(),
-            timeouts,
-            limits,
-            deadlines: Deadlines {
-                idle: Some(first_request),
-                ..Deadlines::default()
-            },
+            timeouts: bounds.timeouts,
+            limits: bounds.connections,
+            deadlines: Deadlines::idle_until(first_request),
             timer: Timer::default(),
             is_going_away: false,
             going_away: None,
         };
         let mut begin = |stream: NewStream, timer: Timer, in_flight| {
             let snapshot = Arc::clone(snapshots.get());
-            let (timeouts, limits) = (
-                snapshot.gateway.policy.bounds.timeouts,
-                snapshot.gateway.policy.bounds.connections,
-            );
+            let bounds = &snapshot.gateway.policy.bounds;
+            let (timeouts, limits) = (bounds.timeouts, bounds.connections);
             Begun {
                 future: serve_stream(snapshot, stream, timer, &meter, in_flight),
                 timeouts,
@@ -215,6 +210,13 @@ struct Deadlines {
 }
 
 impl Deadlines {
+    fn idle_until(first_request: Instant) -> Self {
+        Self {
+            idle: Some(first_request),
+            ..Self::default()
+        }
+    }
+
     fn next(&self) -> Option<Instant> {
         let blocked = self.blocked.map(|(deadline, _)| deadline);
         // A connection that receives a head is not idle.

@@ -8,33 +8,23 @@
 
 use std::{
     collections::VecDeque,
-    io::{self, IoSlice},
-    mem::MaybeUninit,
-    pin::Pin,
+    io,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
-    task::{Context, Poll, ready},
+    task::Poll,
 };
 
 use h2::Reason;
-use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
-    time::Instant,
-};
+use tokio::time::Instant;
 
 use super::{
     bounds::{
         ANSWER_CREDIT, BUDGET, BUDGET_PER_SECOND, BYTES_PER_CREDIT, MAX_LINGER_BYTES, MAX_STREAMS,
         MAX_WAITING_HEADS, PIECE_CREDIT, PROXY_REQUEST, PROXY_STREAM,
     },
-    frames::{Frames, Output},
-    head::{StreamFault, StreamHead},
-};
-use crate::{
-    request::HeadLimits,
-    wire::io::{Stream, USUAL_READ},
+    head::StreamHead,
 };
 
 /// The state of a connection that its stream and its exchanges share. One task uses all of it, so updates need no
@@ -69,6 +59,17 @@ struct Received {
     failure: Option<Reason>,
 }
 
+/// What the next read of the stream does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NextRead {
+    /// It rejects the head that did not arrive in time.
+    RejectLate,
+    /// It reads.
+    Read,
+    /// It waits: the connection loop continues it, or ends the connection.
+    Wait,
+}
+
 /// A head of which a part has arrived.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UnfinishedHead {
@@ -82,11 +83,6 @@ impl Meter {
     /// Whether the budget is used up.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over_by(0)
-    }
-
-    /// Whether a closing connection has used up another budget: the requests in flight get no more time.
-    fn is_exhausted(&self) -> bool {
-        self.is_over_by(BUDGET)
     }
 
     fn is_over_by(&self, more: u64) -> bool {
@@ -127,9 +123,35 @@ impl Meter {
         heads.len() >= MAX_WAITING_HEADS
     }
 
-    /// Whether so many heads wait that no more are read for now.
-    fn has_enough_heads(&self) -> bool {
-        self.received().heads.len() >= MAX_WAITING_HEADS
+    /// What the next read does, after this many bytes of a closing connection. One look at what the loop shares.
+    pub(super) fn next_read(&self, lingered: usize) -> NextRead {
+        let mut received = self.received();
+        if std::mem::take(&mut received.is_late) {
+            return NextRead::RejectLate;
+        }
+        let is_stopped = received.failure.is_some() || received.heads.len() >= MAX_WAITING_HEADS;
+        drop(received);
+        let has_budget = if self.is_closing() {
+            lingered < MAX_LINGER_BYTES
+        } else {
+            !self.is_over()
+        };
+        if !has_budget {
+            self.is_paused.store(true, Relaxed);
+        }
+        if has_budget && !is_stopped {
+            NextRead::Read
+        } else {
+            NextRead::Wait
+        }
+    }
+
+    /// Counts what a closing connection reads. It ends with an error if that, or its frames, become too many.
+    pub(super) fn note_lingering(&self, lingered: usize) {
+        // Another budget is used up: the requests in flight get no more time.
+        if lingered >= MAX_LINGER_BYTES || self.is_over_by(BUDGET) {
+            self.fail(Reason::ENHANCE_YOUR_CALM);
+        }
     }
 
     /// Stores the head of a new stream.
@@ -181,10 +203,6 @@ impl Meter {
         let mut received = self.received();
         received.unfinished = None;
         received.is_late = true;
-    }
-
-    fn take_lateness(&self) -> bool {
-        std::mem::take(&mut self.received().is_late)
     }
 
     /// Ends the connection with an error.
@@ -241,167 +259,24 @@ impl Meter {
         self.spent.store(spent.saturating_add(cost), Relaxed);
     }
 
-    fn note_write(&self, wrote: &Poll<io::Result<usize>>) {
+    /// Notes that the sending direction is about to be closed.
+    pub(super) fn begin_shutdown(&self) {
+        self.is_shutting_down.store(true, Relaxed);
+    }
+
+    /// Notes whether the client accepts bytes.
+    pub(super) fn note_flush(&self, flushed: &Poll<io::Result<()>>) {
+        self.is_blocked.store(flushed.is_pending(), Relaxed);
+    }
+
+    /// Counts what was written.
+    pub(super) fn note_write(&self, wrote: &Poll<io::Result<usize>>) {
         self.is_blocked.store(wrote.is_pending(), Relaxed);
         if let Poll::Ready(Ok(length)) = wrote {
             let written = self.written.load(Relaxed);
             self.written
                 .store(written.wrapping_add(*length as u64), Relaxed);
         }
-    }
-}
-
-/// Bytes for the `h2` crate: into its buffer, and what that does not take, for the next read.
-struct Passed<'p, 'b> {
-    buffer: &'p mut ReadBuf<'b>,
-    rest: &'p mut Vec<u8>,
-}
-
-impl Output for Passed<'_, '_> {
-    fn put(&mut self, bytes: &[u8]) {
-        let fits = if self.rest.is_empty() {
-            bytes.len().min(self.buffer.remaining())
-        } else {
-            0
-        };
-        self.buffer.put_slice(&bytes[..fits]);
-        self.rest.extend_from_slice(&bytes[fits..]);
-    }
-}
-
-/// A client's stream with a meter. It reads no more once the budget is used up, unless the connection is closing.
-pub(crate) struct MeteredStream<S> {
-    stream: S,
-    meter: Arc<Meter>,
-    frames: Frames,
-    /// What the `h2` crate had no room for.
-    rest: Vec<u8>,
-    is_shut_down: bool,
-    /// Bytes read while closing, and after the shutdown.
-    lingered: usize,
-}
-
-impl<S: Stream> MeteredStream<S> {
-    /// Creates the metered form of a stream on which nothing was read.
-    pub(crate) fn new(stream: S, meter: Arc<Meter>, limits: &HeadLimits) -> Self {
-        Self {
-            stream,
-            meter,
-            frames: Frames::new(limits),
-            rest: Vec::new(),
-            is_shut_down: false,
-            lingered: 0,
-        }
-    }
-}
-
-impl<S: Stream> AsyncRead for MeteredStream<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let Self {
-            stream,
-            meter,
-            frames,
-            rest,
-            lingered,
-            ..
-        } = &mut *self;
-        if !rest.is_empty() {
-            let length = rest.len().min(buffer.remaining());
-            buffer.put_slice(&rest[..length]);
-            rest.drain(..length);
-            if rest.is_empty() {
-                *rest = Vec::new();
-            }
-            return Poll::Ready(Ok(()));
-        }
-        let before = buffer.filled().len();
-        while buffer.filled().len() == before {
-            if meter.take_lateness() {
-                frames.abandon(StreamFault::Late, meter, &mut Passed { buffer, rest });
-                continue;
-            }
-            let may_read = if meter.is_closing() {
-                *lingered < MAX_LINGER_BYTES
-            } else {
-                !meter.is_over()
-            };
-            if !may_read {
-                meter.is_paused.store(true, Relaxed);
-            }
-            if !may_read || meter.failure().is_some() || meter.has_enough_heads() {
-                // The connection loop notices it, and continues or ends the connection.
-                return Poll::Pending;
-            }
-            let mut space = [MaybeUninit::uninit(); USUAL_READ];
-            let mut piece = ReadBuf::uninit(&mut space);
-            ready!(Pin::new(&mut *stream).poll_read(context, &mut piece))?;
-            if piece.filled().is_empty() {
-                return Poll::Ready(Ok(()));
-            }
-            let passed = frames.take(piece.filled(), meter, &mut Passed { buffer, rest });
-            if meter.is_closing() {
-                *lingered += piece.filled().len() - passed;
-                if *lingered >= MAX_LINGER_BYTES || meter.is_exhausted() {
-                    meter.fail(Reason::ENHANCE_YOUR_CALM);
-                }
-            }
-        }
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl<S: Stream> AsyncWrite for MeteredStream<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let wrote = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.meter.note_write(&wrote);
-        wrote
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let wrote = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
-        self.meter.note_write(&wrote);
-        wrote
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let flushed = Pin::new(&mut self.stream).poll_flush(context);
-        self.meter.is_blocked.store(flushed.is_pending(), Relaxed);
-        flushed
-    }
-
-    /// Closes the sending direction, and then reads on for a while: a close with unread bytes would reset the
-    /// connection, and the client might lose a GOAWAY or a response.
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.meter.is_shutting_down.store(true, Relaxed);
-        if !self.is_shut_down {
-            ready!(Pin::new(&mut self.stream).poll_shutdown(context))?;
-            self.is_shut_down = true;
-        }
-        while self.lingered < MAX_LINGER_BYTES {
-            let mut space = [MaybeUninit::uninit(); USUAL_READ];
-            let mut piece = ReadBuf::uninit(&mut space);
-            match ready!(Pin::new(&mut self.stream).poll_read(context, &mut piece)) {
-                Ok(()) if !piece.filled().is_empty() => self.lingered += piece.filled().len(),
-                _ => break,
-            }
-        }
-        Poll::Ready(Ok(()))
     }
 }
 

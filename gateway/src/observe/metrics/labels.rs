@@ -23,6 +23,10 @@ pub(super) static SOURCES: [&str; VersionSource::ALL.len()] = {
 /// The source of requests without a version.
 pub(super) static NO_SOURCE: [&str; 1] = [""];
 
+/// Requests without an application of the store: malformed ones, preflights, redirects to https, callbacks; and those of
+/// the application of single-application mode.
+pub(crate) const UNNAMED: [&str; 2] = ["none", "default"];
+
 /// Requests by class.
 pub(crate) type ClassCounts = [u64; STATUS_CLASSES.len()];
 

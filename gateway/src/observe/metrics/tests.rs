@@ -11,8 +11,7 @@ use signpost_protocol::{
 };
 
 use super::{
-    applications::MAX_KEYS,
-    labels::{ClassCounts, status_class, verification_failure},
+    labels::{status_class, verification_failure},
     *,
 };
 use crate::{
@@ -39,11 +38,11 @@ struct Counting {
 }
 
 impl Counting {
-    /// Two versions, and so many shown applications.
-    fn new(applications: usize) -> Self {
+    /// Two versions.
+    fn new() -> Self {
         let metrics = Arc::<RequestMetrics>::default();
         Self {
-            cells: configured(&metrics, TWO, applications),
+            cells: configured(&metrics, TWO),
             metrics,
             versions: versions(TWO),
             id: RequestIds::default().next(),
@@ -67,11 +66,11 @@ impl Counting {
     }
 
     /// Counts a request of an application.
-    fn count_of(&self, app: &Arc<App>, is_signed: bool, status: u16) {
+    fn count_of(&self, app: &Arc<App>, status: u16) {
         self.count(&Outcome {
             learnt: Learnt {
                 app: Some(app),
-                is_signed,
+                is_signed: true,
                 route: None,
             },
             sent: Sent {
@@ -91,18 +90,10 @@ impl Counting {
         });
         all
     }
-
-    /// The requests of a label by class.
-    fn of_app(&self, label: &str) -> ClassCounts {
-        let shown = self.metrics.applications.shown();
-        let found = shown.into_iter().find(|(app, _)| **app == *label);
-        found.map_or([0; 6], |(_, counts)| counts)
-    }
 }
 
 /// The cells of the configuration with these versions.
-fn configured(metrics: &RequestMetrics, toml: &str, applications: usize) -> Vec<BackendCells> {
-    metrics.show_applications(applications);
+fn configured(metrics: &RequestMetrics, toml: &str) -> Vec<BackendCells> {
     metrics.configure(versions(toml).backends())
 }
 
@@ -129,7 +120,7 @@ fn app(id: i64, ident: Option<&str>) -> Arc<App> {
 
 #[test]
 fn a_request_counts_by_version_source_class_and_problem() {
-    let counting = Counting::new(20);
+    let counting = Counting::new();
     let [v1, v2] = [
         counting.route("v1", VersionSource::Header),
         counting.route("v2", VersionSource::State),
@@ -267,7 +258,7 @@ fn a_failed_verification_counts_by_its_cause() {
 
 #[test]
 fn the_times_of_a_request_are_apart() {
-    let counting = Counting::new(0);
+    let counting = Counting::new();
     let route = counting.route("v2", VersionSource::Default);
     let begin = Instant::now();
     let at = |milliseconds| begin + Duration::from_millis(milliseconds);
@@ -327,7 +318,7 @@ fn the_times_of_a_request_are_apart() {
 
 #[test]
 fn counts_outlive_their_configuration() {
-    let counting = Counting::new(20);
+    let counting = Counting::new();
     let route = counting.route("v2", VersionSource::Header);
     let route = Some(&route);
     let responded = || Outcome {
@@ -337,7 +328,7 @@ fn counts_outlive_their_configuration() {
     counting.count(&responded());
     let with_route = "[versions.v2]\nbackend = '127.0.0.1:3'\nroutes = [{ path = '/x', backend = '127.0.0.1:4' }]\n";
     let only_v2 = format!("default_version = 'v2'\n{with_route}");
-    let after = configured(&counting.metrics, &only_v2, 20);
+    let after = configured(&counting.metrics, &only_v2);
     // A request that began before.
     counting.count(&responded());
     let versions = versions(&only_v2);
@@ -360,107 +351,32 @@ fn counts_outlive_their_configuration() {
 }
 
 #[test]
-fn requests_count_by_application_and_class() {
-    let counting = Counting::new(2);
-    let [one, two, three] = [1, 2, 3].map(|id| app(id, Some(&format!("app-{id}"))));
-    counting.count_of(&one, true, 200);
-    counting.count_of(&two, true, 403);
-    counting.count_of(&two, false, 0);
-    counting.of_app("");
-    counting.count_of(&three, true, 200);
-    counting.count_of(&one, true, 200);
+fn requests_without_an_application_of_the_store_have_labels_of_their_own() {
+    let counting = Counting::new();
+    counting.count_of(&app(0, None), 200);
+    counting.count_of(&app(1, Some("app-1")), 200);
     counting.count(&counting.outcome());
-    assert_eq!(counting.of_app("app-1"), [0, 0, 2, 0, 0, 0]);
-    assert_eq!(counting.of_app("app-2"), [1, 0, 0, 0, 1, 0]);
-    assert_eq!(counting.of_app("app-3"), [0; 6]);
-    assert_eq!(counting.of_app("other"), [0, 0, 1, 0, 0, 0]);
-    assert_eq!(counting.of_app("none"), [0, 0, 1, 0, 0, 0]);
-    assert_eq!(counting.of_app("default"), [0; 6]);
-}
-
-#[test]
-fn a_single_application_has_a_label_of_its_own() {
-    let counting = Counting::new(0);
-    counting.count_of(&app(0, None), true, 200);
-    assert_eq!(counting.of_app("default"), [0, 0, 1, 0, 0, 0]);
-}
-
-#[test]
-fn an_application_that_is_called_like_a_fixed_label_counts_as_other() {
-    let counting = Counting::new(20);
-    for (id, ident) in [(1, "other"), (2, "none"), (3, "default")] {
-        counting.count_of(&app(id, Some(ident)), true, 200);
-    }
-    let shown = counting.metrics.applications.shown();
-    assert_eq!(shown.len(), 3, "{shown:?}");
-    assert_eq!(counting.of_app("other"), [0, 0, 3, 0, 0, 0]);
-}
-
-#[test]
-fn without_shown_applications_all_count_as_other() {
-    let counting = Counting::new(0);
-    counting.count_of(&app(1, Some("app-1")), true, 200);
-    assert_eq!(counting.of_app("other"), [0, 0, 1, 0, 0, 0]);
-    assert_eq!(counting.metrics.applications.shown().len(), 3);
-}
-
-#[test]
-fn a_full_table_loses_no_request_and_keeps_room_for_shown_applications() {
-    let counting = Counting::new(2);
-    let shown = app(1_000_000, Some("shown"));
-    counting.count_of(&shown, true, 200);
-    let late = app(1_000_001, Some("late"));
-    let flood = |is_signed| {
-        for id in 0..2 * MAX_KEYS as i64 {
-            counting.count_of(&app(id, Some(&format!("app-{id}"))), is_signed, 200);
-        }
-    };
-    let total = || {
-        let shown = counting.metrics.applications.shown();
-        shown.iter().map(|(_, counts)| counts[2]).sum::<u64>()
-    };
-    assert_eq!(total(), 1);
-    // On another thread: this one's table does not have it.
-    std::thread::scope(|scope| {
-        scope.spawn(|| counting.count_of(&late, true, 200));
-    });
-    assert_eq!(total(), 2);
-    let mut expected = 2;
-    for is_signed in [true, false] {
-        flood(is_signed);
-        counting.count_of(&shown, true, 200);
-        counting.count_of(&late, true, 200);
-        expected += 2 * MAX_KEYS as u64 + 2;
-        assert_eq!(total(), expected);
-        counting.metrics.applications.turn(Duration::from_secs(5));
-    }
-    // In the first flood both found the table full; since then they have a place there.
-    assert_eq!(counting.of_app("shown"), [0, 0, 2, 0, 0, 0]);
-    assert_eq!(counting.of_app("late"), [0, 0, 2, 0, 0, 0]);
-    assert_eq!(counting.metrics.applications.shown().len(), 5);
+    counting.count(&counting.outcome());
+    let unnamed: Vec<_> = counting.metrics.unnamed().collect();
+    let expected = [
+        ("none".into(), [0, 0, 2, 0, 0, 0]),
+        ("default".into(), [0, 0, 1, 0, 0, 0]),
+    ];
+    assert_eq!(unnamed, expected);
 }
 
 #[test]
 fn threads_lose_no_request() {
     const THREADS: u64 = 80;
-    let counting = Counting::new(20);
+    let counting = Counting::new();
     std::thread::scope(|scope| {
-        for id in 0..THREADS as i64 {
-            let counting = &counting;
-            scope.spawn(move || {
-                let app = app(id, Some(&format!("app-{id}")));
+        for _ in 0..THREADS {
+            scope.spawn(|| {
                 for _ in 0..100 {
-                    counting.count_of(&app, true, 200);
+                    counting.count(&counting.outcome());
                 }
             });
         }
-        for _ in 0..20 {
-            counting.metrics.applications.turn(Duration::ZERO);
-        }
     });
-    let shown = counting.metrics.applications.shown();
-    assert_eq!(shown.len(), 3 + 20);
-    let sum: u64 = shown.iter().map(|(_, counts)| counts[2]).sum();
-    assert!(sum <= THREADS * 100);
     assert_eq!(counting.requests(), [format!("  2xx ={}", THREADS * 100)]);
 }

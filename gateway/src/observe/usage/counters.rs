@@ -1,32 +1,33 @@
 //! The counters of each thread.
 //!
-//! A worker thread counts in a shard of its own, and waits for no batch that is collected from it. A request of a version
-//! and application that the shard knows allocates nothing and reads no clock: it costs about 110 instructions.
+//! A worker thread counts in a shard of its own, and waits for no collection of it. A request of a version and application
+//! that the shard knows allocates nothing and reads no clock: it costs about 110 instructions. A collection moves what was
+//! counted to both readers: the busiest applications, and the next batch.
 
 use std::{
+    fmt,
     hash::{Hash, Hasher},
     net::IpAddr,
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use signpost_kit::clock::Timestamp;
+use signpost_kit::clock::{Clock, Timestamp};
 use signpost_protocol::{app::AppIdent, version::Version};
 
 use super::{
     Counts, NO_APPLICATION, OTHER_APPLICATIONS, SOURCES,
     batch::{Batch, Client, RowKey},
+    busiest::Busiest,
     day::Day,
     source_index,
 };
-use crate::{
-    observe::{
-        outcome::Outcome,
-        per_thread::{KeyMap, PerThread},
-    },
-    phases::route::Route,
+use crate::observe::{
+    metrics::labels::{ClassCounts, status_class},
+    outcome::Outcome,
+    per_thread::{KeyMap, PerThread},
 };
 
-/// Limit of the keys that a shard counts between two batches; half of it for unsigned requests, so that a flood of those
+/// Limit of the keys that a shard counts between two collections; half of it for unsigned requests, so that a flood of those
 /// leaves room for signed ones. Requests of further applications are counted together.
 pub(super) const MAX_KEYS: usize = 4096;
 
@@ -36,10 +37,27 @@ pub(super) const MAX_USER_AGENT: usize = 120;
 /// Shown for each byte of a user agent that is not printable ASCII: a terminal might obey it.
 const UNPRINTABLE: char = '?';
 
-/// Counts requests with a route since the last batch.
-#[derive(Debug, Default)]
+/// Counts requests by application and version.
 pub(crate) struct Usage {
     threads: PerThread<Slots>,
+    collected: Mutex<Collected>,
+    clock: Arc<dyn Clock>,
+}
+
+impl fmt::Debug for Usage {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Usage")
+    }
+}
+
+/// What was collected from the threads.
+#[derive(Debug)]
+struct Collected {
+    busiest: Busiest,
+    /// Requests with a route, for the store.
+    batch: Batch,
+    /// When the threads' counters were last read. What they have counted since is of that day.
+    read_at: Timestamp,
 }
 
 type Slots = KeyMap<Key, Slot>;
@@ -49,7 +67,8 @@ type Slots = KeyMap<Key, Slot>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Key {
     application: i64,
-    /// The address of the [`Version`] in memory, which all backends of the version share. The slot keeps it there.
+    /// The address of the [`Version`] in memory, which all backends of the version share. The slot keeps it there. 0 if the
+    /// request has no route.
     version: usize,
     is_signed: bool,
 }
@@ -57,39 +76,55 @@ struct Key {
 /// The requests of a key.
 #[derive(Debug)]
 struct Slot {
-    version: Arc<Version>,
+    version: Option<Arc<Version>>,
     ident: Option<AppIdent>,
-    counts: Counts,
-    /// The client of the first request since the last batch; never that of a callback, which is a user's browser.
+    by_source: Counts,
+    by_class: ClassCounts,
+    /// The client of the first request since the last collection; never that of a callback, which is a user's browser.
     client: Option<IpAddr>,
     /// Its user agent. A slot that stays in use allocates it once.
     user_agent: String,
 }
 
 impl Usage {
-    /// Counts a request if it has a route. `user_agent` is called for few requests.
+    /// Counters without a request, of applications without a place in the metrics.
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
+        Self {
+            threads: PerThread::default(),
+            collected: Mutex::new(Collected {
+                busiest: Busiest::default(),
+                batch: Batch::default(),
+                read_at: clock.now(),
+            }),
+            clock,
+        }
+    }
+
+    /// Counts a request that has an application or a route. `user_agent` is called for few requests.
     pub(crate) fn count<'h>(
         &self,
         outcome: &Outcome<'_>,
         user_agent: impl FnOnce() -> Option<&'h [u8]>,
     ) {
-        let Some(route) = outcome.learnt.route else {
+        let learnt = &outcome.learnt;
+        if learnt.app.is_none() && learnt.route.is_none() {
             return;
-        };
+        }
+        let version = learnt.route.map(|route| &route.backend.name.version);
         let key = Key {
-            application: outcome
-                .learnt
-                .app
-                .map_or(NO_APPLICATION, |app| app.id.get()),
-            version: Arc::as_ptr(&route.backend.name.version).addr(),
-            is_signed: outcome.learnt.is_signed,
+            application: learnt.app.map_or(NO_APPLICATION, |app| app.id.get()),
+            version: version.map_or(0, |version| Arc::as_ptr(version).addr()),
+            is_signed: learnt.is_signed,
         };
         let mut slots = self.threads.own();
         let slot = match slots.get_mut(&key) {
             Some(slot) => slot,
-            None => add(&mut slots, key, route, outcome),
+            None => add(&mut slots, key, version, outcome),
         };
-        slot.counts[source_index(route.source)] += 1;
+        slot.by_class[status_class(outcome.sent.status)] += 1;
+        if let Some(route) = learnt.route {
+            slot.by_source[source_index(route.source)] += 1;
+        }
         if slot.client.is_none() && slot.ident.is_some() {
             slot.client = Some(outcome.client);
             set_printable(&mut slot.user_agent, user_agent().unwrap_or_default());
@@ -102,43 +137,104 @@ impl Usage {
         self.threads.all().map(|slots| slots.len()).sum()
     }
 
-    /// Moves everything counted since the last call into a batch: requests on `day`, the last of them at `now`.
-    pub(super) fn drain(&self, day: Day, now: Timestamp, batch: &mut Batch) {
-        let mut drained = Vec::new();
+    /// Sets the limit of the applications that a scrape shows.
+    pub(crate) fn show(&self, limit: usize) {
+        self.collect().busiest.set_limit(limit);
+    }
+
+    /// The requests of the applications that were the busiest since the last scrape, and of all others.
+    pub(crate) fn scrape(&self) -> Vec<(Box<str>, ClassCounts)> {
+        self.collect().busiest.scrape()
+    }
+
+    /// Reads the counters of all threads: nobody waits for what they have.
+    pub(super) fn read(&self) {
+        drop(self.collect());
+    }
+
+    /// The number of requests in the next batch.
+    pub(super) fn requests(&self) -> u64 {
+        self.collect().batch.requests()
+    }
+
+    /// The next batch.
+    pub(super) fn take_batch(&self) -> Batch {
+        std::mem::take(&mut self.collect().batch)
+    }
+
+    /// Moves what the threads have counted to both readers: requests on the day of the last collection, the last of them
+    /// now.
+    fn collect(&self) -> MutexGuard<'_, Collected> {
+        let now = self.clock.now();
+        let collected = self.collected.lock();
+        let mut collected = collected.unwrap_or_else(PoisonError::into_inner);
+        let day = Day::at(std::mem::replace(&mut collected.read_at, now));
+        let mut moved = Vec::new();
         for mut slots in self.threads.all() {
             slots.retain(|key, slot| {
-                let counts = std::mem::take(&mut slot.counts);
-                // A key without a request since the last call is dropped.
-                let is_used = counts.iter().any(|count| *count > 0);
+                // A key without a request since the last collection is dropped.
+                let is_used = slot.by_class != ClassCounts::default();
                 if is_used {
-                    let client = Client {
-                        ident: slot.ident,
-                        last_seen: now,
-                        address: slot.client.take(),
-                        user_agent: slot.user_agent.clone(),
-                    };
-                    drained.push((*key, Arc::clone(&slot.version), counts, client));
+                    moved.push((*key, slot.take()));
                 }
                 is_used
             });
-            // The batch is built without the lock.
+            // The readers get them without the lock of the thread.
             drop(slots);
-            for (key, version, counts, client) in drained.drain(..) {
-                let row = RowKey {
-                    day,
-                    version: (*version).clone(),
-                    application: key.application,
-                    is_signed: key.is_signed,
-                };
-                batch.add(row, &counts, client);
+            for (key, slot) in moved.drain(..) {
+                collected.add(day, now, key, slot);
             }
         }
+        collected
+    }
+}
+
+impl Slot {
+    /// Takes what was counted; what the slot is for stays.
+    fn take(&mut self) -> Self {
+        Self {
+            version: self.version.clone(),
+            ident: self.ident,
+            by_source: std::mem::take(&mut self.by_source),
+            by_class: std::mem::take(&mut self.by_class),
+            client: self.client.take(),
+            user_agent: self.user_agent.clone(),
+        }
+    }
+}
+
+impl Collected {
+    fn add(&mut self, day: Day, now: Timestamp, key: Key, slot: Slot) {
+        match (slot.ident, key.application) {
+            (Some(ident), id) => self.busiest.add(id, ident, key.is_signed, &slot.by_class),
+            (None, OTHER_APPLICATIONS) => self.busiest.add_other(&slot.by_class),
+            (None, _) => {}
+        }
+        let Some(version) = slot.version else { return };
+        let row = RowKey {
+            day,
+            version: (*version).clone(),
+            application: key.application,
+            is_signed: key.is_signed,
+        };
+        let client = Client {
+            ident: slot.ident,
+            last_seen: now,
+            address: slot.client,
+            user_agent: slot.user_agent,
+        };
+        self.batch.add(row, &slot.by_source, client);
     }
 }
 
 /// Adds a slot for a new key, or finds that of all further applications if the shard is full.
 #[cold]
-fn add<'s>(slots: &'s mut Slots, key: Key, route: &Route, outcome: &Outcome<'_>) -> &'s mut Slot {
+fn add<'s>(
+    slots: &'s mut Slots,
+    key: Key,
+    version: Option<&Arc<Version>>,
+    outcome: &Outcome<'_>,
+) -> &'s mut Slot {
     let max = if key.is_signed {
         MAX_KEYS
     } else {
@@ -155,9 +251,10 @@ fn add<'s>(slots: &'s mut Slots, key: Key, route: &Route, outcome: &Outcome<'_>)
         (key, outcome.learnt.app.and_then(|app| app.ident))
     };
     slots.entry(key).or_insert_with(|| Slot {
-        version: Arc::clone(&route.backend.name.version),
+        version: version.cloned(),
         ident,
-        counts: [0; SOURCES.len()],
+        by_source: [0; SOURCES.len()],
+        by_class: ClassCounts::default(),
         client: None,
         user_agent: String::new(),
     })

@@ -41,9 +41,10 @@ struct Counting {
 
 impl Counting {
     fn new() -> Self {
+        let clock = ManualClock::default();
         Self {
-            usage: Arc::default(),
-            clock: ManualClock::default(),
+            usage: Arc::new(Usage::new(Arc::new(clock.clone()))),
+            clock,
             versions: versions(TWO),
             id: RequestIds::default().next(),
         }
@@ -89,10 +90,7 @@ impl Counting {
 
     /// What was counted since the last call.
     fn batch(&self) -> Batch {
-        let mut batch = Batch::default();
-        let now = self.clock.now();
-        self.usage.drain(Day::at(now), now, &mut batch);
-        batch
+        self.usage.take_batch()
     }
 
     async fn stored(&self, store: &Store) -> StoredUsage {
@@ -344,6 +342,39 @@ async fn requests_are_of_the_day_on_which_they_were_counted_and_kept_for_90_days
     }
 }
 
+/// The requests of a label, of all classes.
+fn shown(usage: &Usage, label: &str) -> Option<u64> {
+    let shown = usage.scrape();
+    let found = shown.iter().find(|(shown, _)| **shown == *label);
+    found.map(|(_, counts)| counts.iter().sum())
+}
+
+#[test]
+fn a_scrape_and_a_batch_read_the_same_counts() {
+    let counting = Counting::new();
+    counting.usage.show(1);
+    let route = counting.route("v1", VersionSource::Header);
+    let [one, two] = [1, 2].map(app);
+    counting.count(Some(&one), true, &route);
+    counting.usage.read();
+    counting.count(Some(&two), true, &route);
+    assert_eq!(shown(&counting.usage, "app-1"), Some(1));
+    counting.count(Some(&one), true, &route);
+    // Without a route, a request is in no batch.
+    let rejected = Outcome {
+        learnt: Learnt {
+            app: Some(&one),
+            ..Learnt::default()
+        },
+        ..Outcome::unrouted(&counting.id)
+    };
+    counting.usage.count(&rejected, || None);
+    assert_eq!(counting.batch().requests(), 3);
+    assert_eq!(shown(&counting.usage, "app-1"), Some(3));
+    assert_eq!(shown(&counting.usage, "app-2"), None);
+    assert_eq!(shown(&counting.usage, "other"), Some(1));
+}
+
 #[test]
 fn a_flood_of_applications_is_counted_together_and_no_request_is_lost() {
     let counting = Counting::new();
@@ -357,7 +388,10 @@ fn a_flood_of_applications_is_counted_together_and_no_request_is_lost() {
     }
     counting.count(None, false, &counting.route("v1", VersionSource::State));
     let batch = counting.batch();
-    assert_eq!(batch.requests(), 2 * u64::try_from(flood).unwrap() + 1);
+    let all = 2 * u64::try_from(flood).unwrap();
+    assert_eq!(batch.requests(), all + 1);
+    // Those without a place, and those that the shard had no room for.
+    assert_eq!(shown(&counting.usage, "other"), Some(all));
     assert_eq!(batch.counts().count(), MAX_KEYS + 2);
     let others = batch
         .counts()

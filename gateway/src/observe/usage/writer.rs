@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::Context;
-use signpost_kit::clock::{Clock, Timestamp};
+use signpost_kit::clock::Clock;
 use signpost_store::{Store, StoreError};
 use tokio::{
     sync::{mpsc, oneshot},
@@ -47,10 +47,6 @@ pub(crate) struct UsageWriter {
     id: [u8; ID_BYTES],
     /// The number of the last batch.
     sequence: i64,
-    /// When the counters were last read. What they have counted since is of that day.
-    read_at: Timestamp,
-    /// Counted, and in no batch yet.
-    pending: Batch,
     /// The last batch, if the store may not have it. It does not change any more.
     unwritten: Option<Arc<Batch>>,
     /// The number of the last batch's keys.
@@ -82,11 +78,9 @@ impl UsageWriter {
         let writer = Self {
             usage,
             store,
-            read_at: clock.now(),
             clock,
             id,
             sequence: 0,
-            pending: Batch::default(),
             unwritten: None,
             last_keys: 0,
             has_begun: false,
@@ -105,7 +99,7 @@ impl UsageWriter {
                 self.turn().await;
                 last_batch = Instant::now();
             } else {
-                self.read_counters();
+                self.usage.read();
             }
             // A batch ends with the day.
             let now = self.clock.now();
@@ -123,7 +117,6 @@ impl UsageWriter {
 
     /// Writes what was counted.
     pub(super) async fn turn(&mut self) {
-        self.read_counters();
         let outcome = self.write().await;
         self.log(outcome);
     }
@@ -131,11 +124,11 @@ impl UsageWriter {
     /// Writes everything: what is left of an outage, and what was counted since.
     pub(super) async fn flush(&mut self) {
         self.turn().await;
-        if self.unwritten.is_none() && !self.pending.is_empty() {
+        if self.unwritten.is_none() && self.usage.requests() > 0 {
             self.turn().await;
         }
         let unwritten = self.unwritten.as_ref().map_or(0, |batch| batch.requests());
-        let lost = unwritten + self.pending.requests();
+        let lost = unwritten + self.usage.requests();
         if lost > 0 {
             tracing::warn!(
                 requests = lost,
@@ -144,24 +137,22 @@ impl UsageWriter {
         }
     }
 
-    fn read_counters(&mut self) {
-        let (day, now) = (Day::at(self.read_at), self.clock.now());
-        self.usage.drain(day, now, &mut self.pending);
-        self.read_at = now;
-    }
-
     /// Writes a batch if there is one. `false` if the store was not called: that says nothing about it.
     async fn write(&mut self) -> Result<bool, StoreError> {
+        self.usage.read();
         let now = self.clock.now();
         let mut was_called = false;
         if !self.has_begun {
             store::begin(&self.store, now).await?;
             (self.has_begun, was_called) = (true, true);
         }
-        if self.unwritten.is_none() && !self.pending.is_empty() {
-            self.sequence += 1;
-            self.last_keys = self.pending.counts().count();
-            self.unwritten = Some(Arc::new(std::mem::take(&mut self.pending)));
+        if self.unwritten.is_none() {
+            let batch = self.usage.take_batch();
+            if !batch.is_empty() {
+                self.sequence += 1;
+                self.last_keys = batch.counts().count();
+                self.unwritten = Some(Arc::new(batch));
+            }
         }
         if let Some(batch) = &self.unwritten {
             let (writer, sequence) = (self.id, self.sequence);

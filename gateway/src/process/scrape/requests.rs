@@ -7,7 +7,10 @@ use signpost_kit::metrics::{Family, Scrape, Source};
 
 use crate::{
     gateway::Gateway,
-    observe::metrics::{RequestMetrics, labels::STATUS_CLASSES},
+    observe::{
+        metrics::{RequestMetrics, labels::STATUS_CLASSES},
+        usage::Usage,
+    },
 };
 
 const REQUESTS: Family = Family {
@@ -41,18 +44,26 @@ const CLOCK_SKEW: Family = Family {
 
 /// Shows what the request path has counted.
 #[derive(Debug)]
-pub(super) struct RequestSource(Arc<RequestMetrics>);
+pub(super) struct RequestSource {
+    metrics: Arc<RequestMetrics>,
+    /// Requests by application; `None` in single-application mode.
+    usage: Option<Arc<Usage>>,
+}
 
 impl RequestSource {
     /// The source of the process that this gateway belongs to.
     pub(super) fn new(current: &ArcSwap<Gateway>) -> Self {
-        Self(Arc::clone(&current.load().state.records.metrics))
+        let records = &current.load().state.records;
+        Self {
+            metrics: Arc::clone(&records.metrics),
+            usage: records.usage.clone(),
+        }
     }
 }
 
 impl Source for RequestSource {
     fn write(&self, scrape: &mut Scrape<'_>) -> fmt::Result {
-        let metrics = &*self.0;
+        let metrics = &*self.metrics;
         scrape.counter(REQUESTS, |sample| {
             metrics.for_requests(|[version, source, class, problem], count| {
                 let labels = [
@@ -65,7 +76,9 @@ impl Source for RequestSource {
             })
         })?;
         scrape.counter(APPLICATION_REQUESTS, |sample| {
-            let shown = metrics.applications.shown();
+            let shown = self.usage.as_ref().map(|usage| usage.scrape());
+            let shown = metrics.unnamed().chain(shown.into_iter().flatten());
+            let shown: Vec<_> = shown.collect();
             let counts = shown.iter().flat_map(|(app, counts)| {
                 let by_class = STATUS_CLASSES.iter().zip(counts);
                 by_class.map(move |(class, count)| (&**app, *class, *count))
@@ -97,15 +110,15 @@ impl Source for RequestSource {
 impl RequestSource {
     fn write_durations(&self, scrape: &mut Scrape<'_>) -> fmt::Result {
         scrape.histogram(REQUEST_DURATION, |sample| {
-            let durations = self.0.request_durations();
+            let durations = self.metrics.request_durations();
             let mut durations = durations.iter();
             durations.try_for_each(|(version, observed)| sample(&[("version", version)], observed))
         })?;
         scrape.histogram(GATEWAY_DURATION, |sample| {
-            sample(&[], &self.0.own_durations())
+            sample(&[], &self.metrics.own_durations())
         })?;
         scrape.histogram(BACKEND_DURATION, |sample| {
-            let durations = self.0.backend_durations();
+            let durations = self.metrics.backend_durations();
             let mut durations = durations.iter();
             durations.try_for_each(|(backend, observed)| sample(&[("backend", backend)], observed))
         })

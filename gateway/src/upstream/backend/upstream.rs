@@ -119,15 +119,7 @@ impl BackendClient {
                     }
                     Err(failure) => (failure, false, false),
                 };
-            destination.count_failure(failure.cause());
-            if let Failure::NotConnected {
-                is_backend_fault: true,
-                why,
-                ..
-            } = &failure
-            {
-                destination.eject(why);
-            }
+            note_failure(destination, &failure);
             let attempt = Attempt {
                 is_get: request.is_get,
                 is_reused,
@@ -176,6 +168,19 @@ impl BackendClient {
             stream: connected?,
             is_reused: false,
         })
+    }
+}
+
+/// Counts a failed attempt, and ejects its address if that is at fault.
+fn note_failure(destination: &Destination<'_>, failure: &Failure) {
+    destination.count_failure(failure.cause());
+    if let Failure::NotConnected {
+        is_backend_fault: true,
+        why,
+        ..
+    } = failure
+    {
+        destination.eject(why);
     }
 }
 

@@ -240,7 +240,7 @@ impl Config {
         let is_reachable = |one: &ListenerSettings| !one.address.ip().is_loopback();
         if self.limits.unsigned.is_none() && self.listeners.iter().any(is_reachable) {
             warnings.push(
-                "limits.unsigned.enabled is false: strangers can send any number of unsigned requests to callback_paths and \
+                "limits.unsigned.per_second is 0: strangers can send any number of unsigned requests to callback_paths and \
                  browser_paths"
                     .to_owned(),
             );

@@ -33,7 +33,7 @@ backend = "127.0.0.1:1"
 [application]
 key = "4283fefc63f0cd0e873a0000c6d07ef74283fefc63f0cd0e873a0000c6d07ef7"
 [log]
-access = false
+access_sample = 0
 "#;
 
 /// A gateway without a network.

@@ -133,7 +133,7 @@ async fn a_limit_applies_by_default_and_can_be_disabled() {
         .without(Program::Gateway, "limits");
     let disabled = Stack::builder()
         .in_front_of(&backend)
-        .gateway("[limits.unsigned]\nenabled = false");
+        .gateway("[limits.unsigned]\nper_second = 0");
     for (stack, is_limited) in [(by_default, true), (disabled, false)] {
         let stack = stack.start().await;
         let mut connection = stack.raw().await;

@@ -488,7 +488,7 @@ fn fill_store(stack: &Stack) {
 #[tokio::test]
 async fn a_hundred_thousand_applications_do_not_grow_the_label_set() {
     // A connection serves all of its requests, so that the test needs few ports.
-    let config = "[connections]\nrequests = 1000000\n[log]\naccess = false";
+    let config = "[connections]\nrequests = 1000000\n[log]\naccess_sample = 0";
     let (stack, _backend) = recording(|builder| builder.multi().gateway(config)).await;
     fill_store(&stack);
     let mut calling = JoinSet::new();

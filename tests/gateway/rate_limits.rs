@@ -408,7 +408,7 @@ async fn flood_of_addresses(gateway: SocketAddr, addresses: std::ops::Range<u32>
 #[tokio::test]
 async fn a_flood_of_addresses_takes_no_memory_and_gets_nobody_rejected() {
     let (mut stack, _backend) = single(&format!(
-        "{ADDRESS}[log]\naccess = false\n[connections]\nrequests = 1000000\n"
+        "{ADDRESS}[log]\naccess_sample = 0\n[connections]\nrequests = 1000000\n"
     ))
     .await;
     let gateway = stack.addresses().gateway;

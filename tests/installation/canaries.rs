@@ -32,7 +32,7 @@ fn canaries(backend: &RecordingBackend, percent: u8) -> String {
 
 fn gateway(own: &RecordingBackend, further: &str) -> StackBuilder {
     let toml = format!(
-        "trusted_proxies = ['127.0.0.1']\n[log]\naccess = false\n[connections]\nrequests = 1000000\n{further}"
+        "trusted_proxies = ['127.0.0.1']\n[log]\naccess_sample = 0\n[connections]\nrequests = 1000000\n{further}"
     );
     Stack::builder().in_front_of(own).gateway(&toml)
 }

@@ -270,7 +270,7 @@ async fn a_failure_is_logged_even_without_an_access_log() {
     backend.behave(Behaviour::responding(Delivery::HangUp));
     let stack = Stack::builder()
         .in_front_of(&backend)
-        .gateway("[log]\naccess = false");
+        .gateway("[log]\naccess_sample = 0");
     let stack = stack.start().await;
     let response = stack.client().get("/x").send().await;
     response.problem(502, "backend_unreachable");

@@ -32,7 +32,7 @@ async fn gateway_with_file(further: &str) -> (Stack, RecordingBackend) {
     let stack = Stack::builder()
         .in_front_of(&backend)
         .gateway(&in_file(Program::Gateway))
-        .gateway("[limits.unsigned]\nenabled = false")
+        .gateway("[limits.unsigned]\nper_second = 0")
         .gateway(further);
     (stack.start().await, backend)
 }

@@ -63,7 +63,7 @@ async fn connections_are_negotiating_active_or_idle() {
     files.write("api.key", &certificate.key);
     let (folder, tls) = (files.path().display().to_string(), free_address());
     let listeners = format!(
-        "[timeouts]\nhead_seconds = 60\nhandshake_seconds = 60\n[[listen]]\naddress = '$LISTEN'\nprotocols = ['http/1.1', 'h2c']\n[[listen]]\naddress = '{tls}'\n\
+        "[timeouts]\nhead_seconds = 60\n[[listen]]\naddress = '$LISTEN'\nprotocols = ['http/1.1', 'h2c']\n[[listen]]\naddress = '{tls}'\n\
          tls.certificates = [{{ certificate = '{folder}/api.pem', key = '{folder}/api.key' }}]"
     );
     let backend = RecordingBackend::start().await;

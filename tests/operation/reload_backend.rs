@@ -264,7 +264,7 @@ async fn check_shows_what_a_reload_would_change_and_changes_nothing() {
 #[tokio::test]
 async fn the_log_changes_its_format_and_omits_requests() {
     let (stack, _) = stack(Stack::builder()).await;
-    stack.configure(Program::V1, "[log]\nformat = \"json\"\naccess = false");
+    stack.configure(Program::V1, "[log]\nformat = \"json\"\naccess_sample = 0");
     reload(&stack, Program::V1);
     let line = "\"message\":\"configuration reloaded\"";
     let before = stack.log_with(Program::V1, line).await;
@@ -285,7 +285,7 @@ const LINE: &str = "changed=\"login.credential_ttl_seconds";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn reloads_under_load_fail_no_request() {
-    let quiet = "[log]\naccess = false";
+    let quiet = "[log]\naccess_sample = 0";
     let limits = "[limits]\ncallbacks_per_second = 100000\ncallbacks_burst = 1000000";
     let builder = Stack::builder().gateway(quiet).backends(quiet);
     let mut stack = builder.backends(limits).start().await;

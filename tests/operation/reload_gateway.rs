@@ -237,7 +237,7 @@ async fn limits_and_timeouts_change_with_the_next_request() {
         served += usize::from(connection.response().await.unwrap().status != 429);
     }
     assert!((1..=3).contains(&served), "{served}");
-    reload(&stack, "[limits.unsigned]\nenabled = false");
+    reload(&stack, "[limits.unsigned]\nper_second = 0");
     let mut connection = stack.raw().await;
     connection.send(&request("GET", "/login", &[], b"")).await;
     assert_ne!(connection.response().await.unwrap().status, 429);
@@ -291,9 +291,9 @@ async fn the_log_changes_with_the_next_line() {
     let line = log.lines().find(|line| line.contains("/second")).unwrap();
     let line: serde_json::Value = serde_json::from_str(line).unwrap();
     assert_eq!(line["http.path"], "/second");
-    reload(&stack, "[log]\naccess = false");
+    reload(&stack, "[log]\naccess_sample = 0");
     assert_eq!(status(&client, "/third").await, 200);
-    reload(&stack, "[log]\naccess = true");
+    reload(&stack, "[log]\naccess_sample = 1");
     assert_eq!(status(&client, "/fourth").await, 200);
     let log = stack.log_with(Program::Gateway, "/fourth").await;
     assert!(!log.contains("/third"), "{log}");

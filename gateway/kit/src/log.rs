@@ -128,7 +128,6 @@ impl Logging {
         let log = Log {
             format: LogFormat::Human,
             filter: "info".to_owned(),
-            access: true,
             output: LogOutput::Stdout,
             access_sample: 1,
         };

@@ -36,11 +36,10 @@ pub struct Limits {
 }
 
 fn read_unsigned(section: &mut Section<'_>) -> Read<Option<Rate>> {
-    let enabled = section.flag("enabled", true);
-    let per_second = section.number("per_second", 1..=MAX_PER_SECOND, UNSIGNED_PER_SECOND);
+    let per_second = section.number("per_second", 0..=MAX_PER_SECOND, UNSIGNED_PER_SECOND);
     let burst = section.number("burst", 1..=MAX_BURST, UNSIGNED_BURST);
-    let rate = rate(per_second?, burst?)?;
-    Ok(enabled?.then_some(rate))
+    // A rate of 0 is none.
+    Ok(Rate::new(per_second?, burst?))
 }
 
 /// Maximum of `per_second`: more than one machine can serve.
@@ -77,12 +76,10 @@ impl Limits {
 /// Timeouts, each 1 s to 3600 s.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timeouts {
-    /// For the whole head, from its first byte. Default 10 s.
+    /// For the whole head, from its first byte; before it, for the PROXY header and the TLS handshake together. Default 10 s.
     pub(crate) head: Duration,
     /// For the whole body. Default 10 s.
     pub(crate) body: Duration,
-    /// For the PROXY header and the TLS handshake of a connection. Default 10 s.
-    pub(crate) handshake: Duration,
     /// For an idle client connection, between two requests. Default 60 s.
     pub(crate) idle: Duration,
     /// For connecting to a backend. Default 2 s.
@@ -100,7 +97,6 @@ impl Timeouts {
         let mut seconds = |key, default| section.seconds(key, 1..=3600, default);
         let head = seconds("head_seconds", 10);
         let body = seconds("body_seconds", 10);
-        let handshake = seconds("handshake_seconds", 10);
         let idle = seconds("idle_seconds", 60);
         let connect = seconds("connect_seconds", 2);
         let forward = seconds("forward_seconds", 10);
@@ -109,7 +105,6 @@ impl Timeouts {
         Ok(Self {
             head: head?,
             body: body?,
-            handshake: handshake?,
             idle: idle?,
             connect: connect?,
             forward: forward?,

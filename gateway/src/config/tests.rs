@@ -101,7 +101,7 @@ fn unsigned_requests_are_limited_unless_disabled() {
     };
     assert_eq!(rate(""), Some((20, 500)));
     assert_eq!(rate("[limits.unsigned]\nper_second = 5"), Some((5, 500)));
-    assert_eq!(rate("[limits.unsigned]\nenabled = false"), None);
+    assert_eq!(rate("[limits.unsigned]\nper_second = 0"), None);
     let report = problems(&format!(
         "{MINIMAL}[limits.unsigned]\nper_second = 0\nburst = 0\nper_minute = 1\n"
     ));

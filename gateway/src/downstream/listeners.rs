@@ -202,7 +202,7 @@ impl Clients {
             clients.serve_http_1(stream, client, open);
         } else {
             let (settings, state) = (Arc::clone(settings), Arc::clone(&gateway.state));
-            let limit = gateway.policy.bounds.timeouts.handshake;
+            let limit = gateway.policy.bounds.timeouts.head;
             tokio::spawn(async move {
                 clients.negotiate(accepted, &settings, &state, limit).await;
             });

@@ -131,7 +131,7 @@ impl Policy {
         };
         let tracer = before.and_then(|before| before.recording.tracer.as_deref());
         let recording = Recording {
-            access: config.log.access,
+            access: config.log.access_sample > 0,
             access_sample: config.log.access_sample,
             metrics: config.metrics.enabled,
             tracer: Tracer::new(&config.tracing, SERVICE, &state.records.spans, tracer),

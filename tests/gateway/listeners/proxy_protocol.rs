@@ -76,7 +76,7 @@ async fn other_peers_are_served_without_a_header_and_cannot_send_one() {
 
 #[tokio::test]
 async fn a_balancer_without_a_valid_header_is_closed() {
-    let (stack, backend) = start("[timeouts]\nhandshake_seconds = 1").await;
+    let (stack, backend) = start("[timeouts]\nhead_seconds = 1").await;
     for bytes in [
         &request("GET", "/x", &[], b"")[..],
         b"PROXY TCP4 x\r\n",

@@ -217,7 +217,7 @@ async fn what_is_not_tls_is_closed() {
 
 #[tokio::test]
 async fn a_handshake_has_a_timeout() {
-    let tls = TlsStack::start("[timeouts]\nhandshake_seconds = 1").await;
+    let tls = TlsStack::start("[timeouts]\nhead_seconds = 1").await;
     let mut silent = tls.stack.raw().await;
     assert!(silent.is_closed().await);
     let mut partial = tls.stack.raw().await;

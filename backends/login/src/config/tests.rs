@@ -47,7 +47,7 @@ fn a_provider_is_enough_and_the_defaults_are_the_contracts() {
     assert_eq!(config.timeouts.connection.idle.as_secs(), 120);
     assert_eq!(config.timeouts.body.as_secs(), 10);
     assert_eq!(config.shutdown, ShutdownSettings::default());
-    assert!(config.log.access);
+    assert_eq!(config.log.access_sample, 1);
     assert_eq!(
         config.threads,
         std::thread::available_parallelism().unwrap().get()

@@ -34,11 +34,9 @@ pub struct Log {
     pub format: LogFormat,
     /// A filter of `tracing-subscriber`, for example `info` or `warn,gateway=debug`.
     pub filter: String,
-    /// Whether each request is logged.
-    pub access: bool,
     /// Where lines go.
     pub output: LogOutput,
-    /// Of so many successes, one is logged. 1 to 1,000,000, default 1: each.
+    /// Of so many successes, one has an access line; 0: no request has. Up to 1,000,000, default 1: each.
     pub access_sample: u32,
 }
 
@@ -103,13 +101,11 @@ impl Log {
                 parsed.is_ok().then(|| filter.to_owned())
             },
         );
-        let access = section.flag("access", true);
         let output = section.parsed_by("output", "stdout", OUTPUT, LogOutput::parse);
-        let access_sample = section.number("access_sample", 1..=MAX_SAMPLE, 1);
+        let access_sample = section.number("access_sample", 0..=MAX_SAMPLE, 1);
         Ok(Self {
             format: format?,
             filter: filter?,
-            access: access?,
             output: output?,
             access_sample: access_sample?,
         })

@@ -56,7 +56,6 @@ fn config(folder: &tempfile::TempDir, filter: &str, format: LogFormat) -> Log {
     Log {
         format,
         filter: filter.to_owned(),
-        access: true,
         output: LogOutput::File(folder.path().join("log")),
         access_sample: 1,
     }

@@ -177,7 +177,7 @@ impl Installation {
         format!(
             "prefix = \"Acme\"\nlisten = \"{}\"\npublic_url = \"http://{}\"\nstore = \"{store}\"\n\n\
              [versions.v1]\nbackend = \"{}\"\n\n{applications}\n\n[management]\nlisten = \"{}\"\n\
-             hosts = [\"api.example.com\"]\n\n[limits.unsigned]\nenabled = false\n",
+             hosts = [\"api.example.com\"]\n\n[limits.unsigned]\nper_second = 0\n",
             self.gateway, self.gateway, self.v1, self.management
         )
     }

@@ -78,7 +78,7 @@ fn config(rendering: &Rendering, folder: &Path) -> String {
     format!(
         "prefix = \"Acme\"\n{address}store = \"sqlite:{store}\"\nthreads = {threads}\n\n{listener}\
          [versions.v1]\nbackend = \"{v1}\"\n\n[versions.v2]\nbackend = \"{v2}\"\n\n{applications}\n\n\
-         [sign]\n{sign}\n\n{CLIENT_LIMITS}[management]\nlisten = \"{management}\"\n\n[log]\naccess = false\n",
+         [sign]\n{sign}\n\n{CLIENT_LIMITS}[management]\nlisten = \"{management}\"\n\n[log]\naccess_sample = 0\n",
     )
 }
 

@@ -60,11 +60,11 @@ pub(super) async fn observe(
     response
 }
 
-/// Whether a request gets a line. With `log.access = false`, only server errors do. Failures are never sampled away. The
+/// Whether a request gets a line. With `log.access_sample = 0`, only server errors do. Failures are never sampled away. The
 /// lines of `/healthz` and `/readyz` have a level of their own.
 fn is_logged(log: &Log, is_health: bool, status: StatusCode) -> bool {
     let is_failure = status.is_client_error() || status.is_server_error();
-    if log.access {
+    if log.access_sample > 0 {
         is_failure || is_health || is_sampled(log.access_sample)
     } else {
         status.is_server_error()

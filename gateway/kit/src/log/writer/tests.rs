@@ -39,7 +39,6 @@ fn to_file(path: &str) -> Log {
     Log {
         format: LogFormat::Human,
         filter: "info".to_owned(),
-        access: true,
         output: LogOutput::File(path.into()),
         access_sample: 1,
     }

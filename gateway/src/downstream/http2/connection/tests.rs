@@ -34,7 +34,7 @@ key = "4283fefc63f0cd0e873a0000c6d07ef74283fefc63f0cd0e873a0000c6d07ef7"
 head_bytes = 1024
 body_bytes = 64
 [log]
-access = false
+access_sample = 0
 "#;
 
 fn connections(config: &str) -> Http2Connections {

@@ -8,7 +8,6 @@ mod connections;
 mod cors;
 mod limits;
 mod listen;
-mod metrics;
 mod rate_limits;
 mod sign;
 mod version;
@@ -19,7 +18,6 @@ pub(crate) use self::{
     cors::{AllowedOrigins, Cors, OriginPattern},
     limits::{Limits, Timeouts},
     listen::{ListenerSettings, Protocols},
-    metrics::MetricsSettings,
     rate_limits::{ADDRESS_RULE, APPLICATION_RULE, PathLimit, RateLimits},
     sign::{AlwaysSigned, SignConfig, weaknesses},
     version::{
@@ -52,6 +50,11 @@ use signpost_store::StoreSettings;
 
 /// Default of `management.listen`. CONTRACT 10.
 const DEFAULT_MANAGEMENT: &str = "127.0.0.1:8081";
+
+/// Limit of `metrics.applications`: each has up to six samples in every scrape.
+const MAX_LISTED: usize = 1000;
+/// Default of `metrics.applications`: what a dashboard can show.
+const LISTED_APPLICATIONS: usize = 20;
 
 /// The gateway's configuration.
 #[derive(Clone, Debug)]
@@ -90,8 +93,8 @@ pub struct Config {
     pub(crate) threads: usize,
     /// Delays of a graceful shutdown.
     pub(crate) shutdown: ShutdownSettings,
-    /// What is counted for `/metrics`.
-    pub(crate) metrics: MetricsSettings,
+    /// Applications with counts of their own at `/metrics`: the busiest. 0 to 1000, default 20.
+    pub(crate) counted_applications: usize,
     /// Level, filter and format of the log.
     pub(crate) log: Log,
     /// Sampled requests, and where their spans go.
@@ -144,7 +147,9 @@ impl Config {
         let trusted_proxies = root.list("trusted_proxies", &[], networks, network);
         let threads = shared_keys::threads(root);
         let shutdown = root.section("shutdown", shared_keys::shutdown);
-        let metrics = root.section("metrics", MetricsSettings::read);
+        let counted_applications = root.section("metrics", |section| {
+            section.number("applications", 0..=MAX_LISTED, LISTED_APPLICATIONS)
+        });
         let log = root.section("log", Log::read);
         let tracing = root.section("tracing", TracingSettings::read);
         Ok(Self {
@@ -165,7 +170,7 @@ impl Config {
             trusted_proxies: trusted_proxies?,
             threads: threads?,
             shutdown: shutdown?,
-            metrics: metrics?,
+            counted_applications: counted_applications?,
             log: log?,
             tracing: tracing?,
             secret_warnings: root.secret_warnings(),

@@ -9,7 +9,7 @@ use end_to_end::{
     program::{Program, output_text},
     raw_connection::{RawConnection, request},
     recording_backend::{Behaviour, Delivery, RecordingBackend},
-    signed_client::{Call, SignedClient, fetch},
+    signed_client::{Call, SignedClient},
     stack::{Application, Stack, StackBuilder},
     waiting::{WAIT_TIMEOUT, until},
 };
@@ -368,28 +368,6 @@ async fn counts_survive_a_reload_and_a_removed_version() {
         let counted = count(&scrape, duration, &[("version", version)]);
         assert_eq!(counted, expected);
     }
-}
-
-#[tokio::test]
-async fn nothing_is_counted_while_metrics_are_off() {
-    let (stack, _backend) = recording(|builder| builder).await;
-    let client = stack.client();
-    signed(&client).send().await.ok();
-    scrape_with(&stack, 1.0).await;
-    reload(&stack, "[metrics]\nenabled = false");
-    let url = format!("http://{}", stack.addresses().management);
-    let off = fetch(&format!("{url}/metrics")).await;
-    assert_eq!(off.status, 404);
-    assert!(off.text().contains("metrics.enabled"), "{}", off.text());
-    assert_eq!(fetch(&format!("{url}/healthz")).await.status, 200);
-    for _ in 0..3 {
-        signed(&client).send().await.ok();
-    }
-    reload(&stack, "[metrics]\nenabled = true");
-    signed(&client).send().await.ok();
-    let scrape = scrape_with(&stack, 2.0).await;
-    assert_eq!(count(&scrape, "signpost_clock_skew_seconds", &[]), 2.0);
-    assert_eq!(of_app(&scrape, "default"), 2.0);
 }
 
 async fn send(stack: &Stack, app: &Application, requests: usize) {

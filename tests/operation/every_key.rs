@@ -120,7 +120,6 @@ const GATEWAY_KEYS: &[(&str, &str)] = &[
     ("timeouts.forward_seconds", "11"),
     ("timeouts.response_seconds", "61"),
     ("timeouts.send_seconds", "61"),
-    ("metrics.enabled", "false"),
     ("metrics.applications", "21"),
     ("log.filter", "'warn,gateway=debug'"),
 ];

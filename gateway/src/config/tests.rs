@@ -109,7 +109,7 @@ fn unsigned_requests_are_limited_unless_disabled() {
         let expected = format!("limits.unsigned.{key}: found 0");
         assert!(report.contains(&expected), "{expected} in:\n{report}");
     }
-    let expected = "limits.unsigned.per_minute: unknown key; allowed: enabled, per_second";
+    let expected = "limits.unsigned.per_minute: unknown key; allowed: per_second";
     assert!(report.contains(expected), "{report}");
 }
 
@@ -337,13 +337,11 @@ fn single_settings_override_a_preset() {
 }
 
 #[test]
-fn metrics_are_on_and_their_applications_limited() {
-    let default = load(MINIMAL).unwrap().metrics;
-    assert_eq!((default.enabled, default.applications), (true, 20));
+fn the_applications_of_metrics_are_limited() {
+    assert_eq!(load(MINIMAL).unwrap().counted_applications, 20);
     let metrics = |line: &str| format!("{MINIMAL}[metrics]\n{line}\n");
-    let changed = load(&metrics("enabled = false\napplications = 0")).unwrap();
-    let changed = changed.metrics;
-    assert_eq!((changed.enabled, changed.applications), (false, 0));
+    let none = load(&metrics("applications = 0")).unwrap();
+    assert_eq!(none.counted_applications, 0);
     for wrong in ["1001", "-1", "'many'"] {
         let report = problems(&metrics(&format!("applications = {wrong}")));
         assert!(report.contains("metrics.applications: found"), "{report}");

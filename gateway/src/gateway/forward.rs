@@ -1,5 +1,7 @@
 //! Forwards an accepted request to its backend.
 
+use std::time::Instant;
+
 use super::{
     Gateway, Target,
     receive::Accepted,
@@ -23,7 +25,7 @@ pub(super) async fn forward<C: Client>(
 ) {
     let target = gateway.policy.backends.target(&accepted.route().backend);
     let mut forwarded = ForwardOutcome {
-        forwarded_at: request.timing.now(),
+        forwarded_at: Some(Instant::now()),
         ..ForwardOutcome::default()
     };
     let sent = send_and_relay(gateway, request, &accepted, target, client, &mut forwarded).await;

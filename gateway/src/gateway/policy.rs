@@ -90,17 +90,8 @@ pub(crate) struct Recording {
     pub access: bool,
     /// Of so many successes, one is in it.
     pub access_sample: u32,
-    /// Whether `/metrics` is served, and requests are counted for it.
-    pub metrics: bool,
     /// Samples requests and exports their spans; `None` if no collector is configured.
     pub tracer: Option<Arc<Tracer>>,
-}
-
-impl Recording {
-    /// Whether anything reads how long requests take.
-    pub(super) fn reads_times(&self) -> bool {
-        self.metrics || self.access || self.tracer.is_some()
-    }
 }
 
 impl Policy {
@@ -118,9 +109,8 @@ impl Policy {
         let listeners = listeners(&config, before);
         let metrics = &state.records.metrics;
         if let Some(usage) = &state.records.usage {
-            usage.show(config.metrics.applications);
+            usage.show(config.counted_applications);
         }
-        let clock_skew = config.metrics.enabled.then(|| metrics.clock_skew());
         let verifier = match before {
             None => Verifier::new(config.sign.clone()),
             Some(before) => {
@@ -133,7 +123,6 @@ impl Policy {
         let recording = Recording {
             access: config.log.access_sample > 0,
             access_sample: config.log.access_sample,
-            metrics: config.metrics.enabled,
             tracer: Tracer::new(&config.tracing, SERVICE, &state.records.spans, tracer),
         };
         let rules = Rules::new(&config)?;
@@ -141,7 +130,7 @@ impl Policy {
             generation: before.map_or(0, |before| before.generation + 1),
             rules,
             apps,
-            verifier: verifier.observing(clock_skew.map(Arc::clone)),
+            verifier: verifier.observing(Arc::clone(metrics.clock_skew())),
             rate_limits,
             backends: Backends::new(
                 config.versions,

@@ -21,16 +21,11 @@ pub(super) fn record<H: Headers>(
         || recording.access && (outcome.is_failure() || is_sampled(recording.access_sample));
     let log = records.access_log.as_ref().filter(|_| is_logged());
     observe::record(outcome, log);
-    if recording.metrics {
-        let backends = &gateway.policy.backends;
-        let target = outcome
-            .learnt
-            .route
-            .map(|route| backends.target(&route.backend));
-        records
-            .metrics
-            .count(outcome, target.map(|target| &target.cells));
-    }
+    let backends = &gateway.policy.backends;
+    let route = outcome.learnt.route;
+    let target = route.map(|route| backends.target(&route.backend));
+    let cells = target.map(|target| &target.cells);
+    records.metrics.count(outcome, cells);
     if let Some(spans) = &request.timing.spans {
         spans.record(outcome, recording.access);
     }

@@ -46,7 +46,7 @@ pub(super) async fn relay_response<C: Client>(
 ) -> Result<(), FailedResponse> {
     let (rules, route) = (&gateway.policy.rules, accepted.route());
     let quotas = accepted.quotas.to_fields();
-    forwarded.responded_at = request.timing.now();
+    forwarded.responded_at = Some(Instant::now());
     response.check_id(&request.id)?;
     let (head, bytes) = response.head();
     note_secret_rejected(&gateway.state.secret_rejections, route, &response)?;

@@ -30,11 +30,9 @@ pub struct Received<'r, H> {
     pub(super) timing: Timing,
 }
 
-/// When a request reached its steps, as far as anything reads that.
+/// When a request reached its steps.
 pub(super) struct Timing {
-    received: Option<Instant>,
-    /// Whether the metrics read when it reaches its steps.
-    has_timed_steps: bool,
+    received: Instant,
     /// The wait for the client's form.
     form_wait: Duration,
     /// Its spans, if it is sampled.
@@ -50,7 +48,6 @@ impl<'r, H: Headers> Received<'r, H> {
         headers: &'r H,
         peer: &Peer,
     ) -> Self {
-        let recording = &gateway.policy.recording;
         Self {
             method,
             path,
@@ -58,8 +55,7 @@ impl<'r, H: Headers> Received<'r, H> {
             id: gateway.state.ids.next(),
             client: peer.address,
             timing: Timing {
-                received: recording.reads_times().then(Instant::now),
-                has_timed_steps: recording.metrics,
+                received: Instant::now(),
                 form_wait: Duration::ZERO,
                 spans: None,
             },
@@ -97,7 +93,7 @@ impl<H> Received<'_, H> {
                 form_wait: self.timing.form_wait,
                 forwarded: forwarded.forwarded_at,
                 responded: forwarded.responded_at,
-                ended: self.timing.received.map(|_| Instant::now()),
+                ended: Instant::now(),
             },
             rejection: None,
         }
@@ -119,18 +115,13 @@ impl Timing {
         }
     }
 
-    /// The current time, if anything reads when a request reaches its steps.
-    pub(super) fn now(&self) -> Option<Instant> {
-        (self.has_timed_steps || self.spans.is_some()).then(Instant::now)
-    }
-
     /// Waits for the client's form. Most forms arrive with their heads: then there is no wait, and no clock is read.
     pub(super) async fn wait_for_form<F: Future>(&mut self, mut form: Pin<&mut F>) -> F::Output {
         let mut since = None;
         let form = poll_fn(|context| {
             let form = form.as_mut().poll(context);
             if form.is_pending() && since.is_none() {
-                since = self.now();
+                since = Some(Instant::now());
             }
             form
         });
@@ -143,9 +134,9 @@ impl Timing {
 /// The result of forwarding a request.
 #[derive(Debug, Default)]
 pub(super) struct ForwardOutcome {
-    /// When the gateway began to forward the request, if anything reads that.
+    /// When the gateway began to forward the request.
     pub(super) forwarded_at: Option<Instant>,
-    /// When the head of the response was complete, or the gateway began its own; likewise.
+    /// When the head of the response was complete, or the gateway began its own.
     pub(super) responded_at: Option<Instant>,
     pub(super) backend: Option<SocketAddr>,
     pub(super) status: u16,

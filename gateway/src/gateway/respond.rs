@@ -82,7 +82,7 @@ async fn respond_empty<C: Client>(
     drop(quotas);
     let forwarded = ForwardOutcome {
         status: response.status,
-        responded_at: request.timing.now(),
+        responded_at: Some(Instant::now()),
         ..ForwardOutcome::default()
     };
     // Ignored: the request is recorded even if the client has disconnected.
@@ -158,7 +158,7 @@ pub(super) async fn reject<H: Headers, C: Client>(
         client.begin(head, own.into_iter().flatten().chain(response.fields()));
         drop(quotas);
         if forwarded.forwarded_at.is_none() {
-            forwarded.responded_at = request.timing.now();
+            forwarded.responded_at = Some(Instant::now());
         }
         // Ignored: the request is recorded even if the client has disconnected.
         let _ = client.finish(&response.body).await;

@@ -60,7 +60,7 @@ pub(crate) struct Sent<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
     /// Its head was complete.
-    pub received: Option<Instant>,
+    pub received: Instant,
     /// The wait for the client's form.
     pub form_wait: Duration,
     /// The gateway began to forward it; `None` if it was rejected before.
@@ -69,34 +69,31 @@ pub(crate) struct Times {
     /// of its own.
     pub responded: Option<Instant>,
     /// The response was sent, or aborted.
-    pub ended: Option<Instant>,
+    pub ended: Instant,
 }
 
 impl Times {
     /// From the received head to the end of the response.
     #[must_use]
     pub(crate) fn whole(&self) -> Duration {
-        between(self.received, self.ended).unwrap_or_default()
+        self.ended.saturating_duration_since(self.received)
     }
 
     /// The gateway's own part, until it begins to forward the request, or to respond itself. The wait for the client's
     /// form is not in it, nor is a client that takes the response slowly.
     #[must_use]
     pub(crate) fn own(&self) -> Duration {
-        let until = self.forwarded.or(self.responded).or(self.ended);
-        let own = between(self.received, until).unwrap_or_default();
+        let until = self.forwarded.or(self.responded).unwrap_or(self.ended);
+        let own = until.saturating_duration_since(self.received);
         own.saturating_sub(self.form_wait)
     }
 
     /// From forwarding to the complete head of the backend's response; `None` without one.
     #[must_use]
     pub(crate) fn of_backend(&self) -> Option<Duration> {
-        between(self.forwarded, self.responded)
+        let (begun, ended) = (self.forwarded?, self.responded?);
+        Some(ended.saturating_duration_since(begun))
     }
-}
-
-fn between(begun: Option<Instant>, ended: Option<Instant>) -> Option<Duration> {
-    Some(ended?.saturating_duration_since(begun?))
 }
 
 #[cfg(test)]
@@ -115,11 +112,11 @@ impl<'a> Outcome<'a> {
                 ..Sent::default()
             },
             times: Times {
-                received: Some(now),
+                received: now,
                 form_wait: Duration::ZERO,
                 forwarded: None,
                 responded: None,
-                ended: Some(now),
+                ended: now,
             },
             rejection: None,
         }

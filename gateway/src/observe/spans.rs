@@ -103,13 +103,9 @@ impl RequestSpans {
     /// Hands the spans of a request that has ended to the exporter. `with_client`: the access log has the client's address,
     /// too.
     pub(crate) fn record(&self, outcome: &Outcome<'_>, with_client: bool) {
-        // The times of all requests are read if some are sampled.
         let Times {
             received, ended, ..
         } = outcome.times;
-        let (Some(received), Some(ended)) = (received, ended) else {
-            return;
-        };
         let mut spans = Vec::with_capacity(2 + self.steps.len());
         spans.push(self.request(outcome, (received, ended), with_client));
         for (step, begun, end) in &self.steps {

@@ -96,7 +96,8 @@ impl Verifier {
 
     /// The same verifier, which observes the clocks of clients there.
     #[must_use]
-    pub(crate) fn observing(self, clock_skew: Option<Arc<ClockSkew>>) -> Self {
+    pub(crate) fn observing(self, clock_skew: Arc<ClockSkew>) -> Self {
+        let clock_skew = Some(clock_skew);
         Self { clock_skew, ..self }
     }
 

@@ -44,10 +44,6 @@ impl GatewayReadiness {
 }
 
 impl Readiness for GatewayReadiness {
-    fn has_metrics(&self) -> bool {
-        self.current.load().policy.recording.metrics
-    }
-
     fn timeouts(&self) -> HttpTimeouts {
         let Timeouts {
             head, idle, send, ..

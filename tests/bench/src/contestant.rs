@@ -28,8 +28,6 @@ pub enum Contestant {
     Direct,
     /// Signpost.
     Signpost,
-    /// Signpost without metrics: what they cost. Measured only if it is named.
-    SignpostUnmetered,
     /// Signpost with traces of one request in a hundred. Measured only if it is named.
     SignpostTraced,
     /// pingora with version routing only.
@@ -80,7 +78,7 @@ impl Environment {
 
 impl Contestant {
     /// All of them, in the order of the tables.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 8] = [
         Self::Direct,
         Self::NginxMap,
         Self::HaproxyMap,
@@ -88,21 +86,17 @@ impl Contestant {
         Self::HaproxyLua,
         Self::BarePingora,
         Self::Signpost,
-        Self::SignpostUnmetered,
         Self::SignpostTraced,
     ];
 
     /// Whether it is measured without being named.
     pub const fn is_default(self) -> bool {
-        !matches!(self, Self::SignpostUnmetered | Self::SignpostTraced)
+        !matches!(self, Self::SignpostTraced)
     }
 
     /// Whether it is Signpost, in any configuration.
     pub const fn is_signpost(self) -> bool {
-        matches!(
-            self,
-            Self::Signpost | Self::SignpostUnmetered | Self::SignpostTraced
-        )
+        matches!(self, Self::Signpost | Self::SignpostTraced)
     }
 
     /// Its title in the tables.
@@ -110,7 +104,6 @@ impl Contestant {
         match self {
             Self::Direct => "straight to the backend",
             Self::Signpost => "Signpost",
-            Self::SignpostUnmetered => "Signpost, without metrics",
             Self::SignpostTraced => "Signpost, 1 % traced",
             Self::BarePingora => "bare pingora",
             Self::NginxMap => "nginx, map",
@@ -159,9 +152,7 @@ impl Contestant {
             Self::NginxLua => Some("nginx-lua.conf"),
             Self::HaproxyMap => Some("haproxy-map.cfg"),
             Self::HaproxyLua => Some("haproxy-lua.cfg"),
-            Self::Signpost | Self::SignpostUnmetered | Self::SignpostTraced | Self::BarePingora => {
-                None
-            }
+            Self::Signpost | Self::SignpostTraced | Self::BarePingora => None,
         }
     }
 }
@@ -257,7 +248,7 @@ impl Running {
         let path = folder.path();
         let command = match contestant {
             Contestant::Direct => bail!("the backend is running already"),
-            Contestant::Signpost | Contestant::SignpostUnmetered | Contestant::SignpostTraced => {
+            Contestant::Signpost | Contestant::SignpostTraced => {
                 signpost::configure(contestant, &rendering, environment, keys, path)?
             }
             Contestant::BarePingora => bare_pingora(&rendering, environment)?,

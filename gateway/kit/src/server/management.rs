@@ -62,11 +62,6 @@ pub trait Readiness: Send + Sync + 'static {
     /// The response to `/readyz`, made by [`text`]. `phase` is that of the listener, not of the program.
     fn readiness(&self, phase: Phase) -> impl Future<Output = Response<String>> + Send;
 
-    /// Whether `/metrics` is served; otherwise it answers 404.
-    fn has_metrics(&self) -> bool {
-        true
-    }
-
     /// The timeouts of connections under the current configuration.
     fn timeouts(&self) -> HttpTimeouts;
 }
@@ -169,9 +164,6 @@ impl<R: Readiness> Management<R> {
             (true, "/readyz") => {
                 let phase = *phase.borrow();
                 self.readiness.readiness(phase).await
-            }
-            (true, "/metrics") if !self.readiness.has_metrics() => {
-                text(StatusCode::NOT_FOUND, "metrics.enabled is false\n")
             }
             (true, "/metrics") => self.metrics.response(headers),
             (false, "/healthz" | "/readyz" | "/metrics") => {

@@ -264,11 +264,11 @@ fn the_times_of_a_request_are_apart() {
     let at = |milliseconds| begin + Duration::from_millis(milliseconds);
     // 3 ms of the gateway's own, 20 ms of the client's form, 40 ms of the backend, 100 ms of the relay.
     let times = Times {
-        received: Some(begin),
+        received: begin,
         form_wait: Duration::from_millis(20),
         forwarded: Some(at(23)),
         responded: Some(at(63)),
-        ended: Some(at(163)),
+        ended: at(163),
     };
     let route = Some(&route);
     counting.count(&Outcome {
@@ -291,7 +291,7 @@ fn the_times_of_a_request_are_apart() {
         form_wait: Duration::ZERO,
         forwarded: None,
         responded: Some(at(5)),
-        ended: Some(at(905)),
+        ended: at(905),
         ..times
     };
     counting.count(&Outcome {

@@ -325,7 +325,7 @@ fn the_number_of_explanations_is_limited() {
 fn the_clock_of_a_client_is_observed() {
     let clock_skew = Arc::new(ClockSkew::default());
     let mut case = Case::new();
-    case.verifier = case.verifier.observing(Some(Arc::clone(&clock_skew)));
+    case.verifier = case.verifier.observing(Arc::clone(&clock_skew));
     case.app = app(ReplayPolicy::Reject, None);
     let count = |is_verified, is_behind| clock_skew.observed(is_verified, is_behind).count();
     let counts = || [true, false].map(|one| count(one, true) + count(one, false));

@@ -85,7 +85,6 @@ fn config(rendering: &Rendering, folder: &Path) -> String {
 /// The sections in which the contestants differ.
 fn observability(contestant: Contestant, rendering: &Rendering) -> String {
     match contestant {
-        Contestant::SignpostUnmetered => "\n[metrics]\nenabled = false\n".to_owned(),
         // The backend takes the place of a collector: it answers everything with 200.
         Contestant::SignpostTraced => format!(
             "\n[tracing]\nendpoint = \"http://{}/v1/traces\"\nsampled_per_million = 10000\n",

@@ -17,7 +17,7 @@ use signpost_kit::limits::{Key, RateTable, Subject, Used};
 use signpost_store::{Store, StoreError};
 use tokio::time::{MissedTickBehavior, interval};
 
-use self::store::{Added, HASH_BYTES, add_debts, delete_paid};
+use self::store::{Added, HASH_BYTES, add_used, delete_refilled};
 use crate::{gateway::Gateway, request::quotas::RequestLimit};
 
 /// Interval of reports. With G gateways, a key is served at most G - 1 times its burst, and as often two intervals of its
@@ -64,7 +64,7 @@ impl RateSharing {
             let mut outcome = self.report(tables.shared(Instant::now())).await;
             reports = reports.wrapping_add(1);
             if reports.is_multiple_of(REPORTS_PER_DELETION) && !matches!(outcome, Some(Err(_))) {
-                outcome = Some(delete_paid(&self.store).await);
+                outcome = Some(delete_refilled(&self.store).await);
             }
             if let Some(outcome) = outcome {
                 self.log(outcome);
@@ -92,22 +92,22 @@ impl RateSharing {
         }
         let added = all.iter().map(|(_, used)| Added {
             hash: self.hash(used),
-            cost: used.refill_time(),
+            refill: used.refill_time(),
         });
         let added: Vec<_> = added.collect();
-        let debts = add_debts(&self.store, added.clone()).await;
+        let times = add_used(&self.store, added.clone()).await;
         let now = Instant::now();
         for ((table, used), Added { hash, .. }) in all.iter().zip(&added) {
-            match &debts {
-                Ok(debts) => {
-                    if let Some(debt) = debts.get(hash) {
-                        tables[*table].reported(used, *debt, now);
+            match &times {
+                Ok(times) => {
+                    if let Some(refill) = times.get(hash) {
+                        tables[*table].reported(used, *refill, now);
                     }
                 }
                 Err(_) => tables[*table].not_reported(used, now),
             }
         }
-        Some(debts.map(drop))
+        Some(times.map(drop))
     }
 
     /// The key in the store: the same at all gateways, and without the master key it does not tell an address.

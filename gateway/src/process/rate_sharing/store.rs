@@ -16,55 +16,57 @@ const NOW: [&str; 2] = [
     "(extract(epoch FROM now()) * 1000000)::bigint",
 ];
 
-/// A debt to add to a key's.
+/// What a key has used, to add to its row.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Added {
     /// The key's hash.
     pub hash: [u8; HASH_BYTES],
-    /// What it has used.
-    pub cost: Duration,
+    /// The time in which the used tokens are refilled.
+    pub refill: Duration,
 }
 
-/// Debts by key.
-pub(super) type StoredDebts = HashMap<[u8; HASH_BYTES], Duration>;
+/// By key, the time until all of its tokens are refilled.
+pub(super) type RefillTimes = HashMap<[u8; HASH_BYTES], Duration>;
 
-/// Adds all debts, in one transaction, and returns what these keys owe then.
+/// Adds what keys have used, in one transaction, and returns their times then.
 ///
 /// # Errors
 ///
 /// The store is unavailable.
-pub(super) async fn add_debts(
+pub(super) async fn add_used(
     store: &Store,
     mut added: Vec<Added>,
-) -> Result<StoredDebts, StoreError> {
+) -> Result<RefillTimes, StoreError> {
     // Two gateways that lock rows in the same order do not wait for each other in a circle.
     added.sort_unstable_by_key(|one| one.hash);
     let (now, greatest) = (now(store), store.dialect("max", "greatest"));
     let sql = format!(
-        "INSERT INTO rate_limits (key, full_at) SELECT key, {now} + cost FROM {{given}} ORDER BY key \
+        "INSERT INTO rate_limits (key, full_at) SELECT key, {now} + refill FROM {{given}} ORDER BY key \
          ON CONFLICT (key) DO UPDATE \
          SET full_at = {greatest}(rate_limits.full_at, {now}) + excluded.full_at - {now} \
-         RETURNING key, full_at - {now} AS debt"
+         RETURNING key, full_at - {now} AS refill"
     );
-    let rows = added.iter().map(|one| values![&one.hash, micros(one.cost)]);
+    let rows = added
+        .iter()
+        .map(|one| values![&one.hash, micros(one.refill)]);
     let batch = Batch {
         sql,
-        columns: &[("key", "bytea"), ("cost", "bigint")],
+        columns: &[("key", "bytea"), ("refill", "bigint")],
         rows: rows.collect(),
     };
-    let debts = store.write_batch(batch).await?;
-    Ok(debts
+    let times = store.write_batch(batch).await?;
+    Ok(times
         .into_iter()
-        .map(|Debt(hash, debt)| (hash, debt))
+        .map(|KeyRefill(hash, refill)| (hash, refill))
         .collect())
 }
 
-/// Deletes debts that are paid.
+/// Deletes the rows of keys whose tokens are refilled.
 ///
 /// # Errors
 ///
 /// The store is unavailable.
-pub(super) async fn delete_paid(store: &Store) -> Result<(), StoreError> {
+pub(super) async fn delete_refilled(store: &Store) -> Result<(), StoreError> {
     // The limit is a literal, so that the plan can use the index. A row that another gateway writes now is skipped:
     // waiting for it could become a deadlock.
     let (now, skip) = (now(store), store.dialect("", "FOR UPDATE SKIP LOCKED"));
@@ -79,18 +81,18 @@ fn now(store: &Store) -> &'static str {
     store.dialect(NOW[0], NOW[1])
 }
 
-struct Debt([u8; HASH_BYTES], Duration);
+struct KeyRefill([u8; HASH_BYTES], Duration);
 
-impl FromRow for Debt {
+impl FromRow for KeyRefill {
     fn from_row<R: StoredRow>(row: &R) -> Result<Self, R::Error> {
-        let debt = u64::try_from(row.number("debt")?).unwrap_or(0);
-        Ok(Self(row.array("key")?, Duration::from_micros(debt)))
+        let refill = u64::try_from(row.number("refill")?).unwrap_or(0);
+        Ok(Self(row.array("key")?, Duration::from_micros(refill)))
     }
 }
 
-/// Whole microseconds, rounded up: a cost is never lost.
-fn micros(cost: Duration) -> i64 {
-    i64::try_from(cost.as_nanos().div_ceil(1000)).unwrap_or(i64::MAX / 4)
+/// Whole microseconds, rounded up: a used token is never lost.
+fn micros(refill: Duration) -> i64 {
+    i64::try_from(refill.as_nanos().div_ceil(1000)).unwrap_or(i64::MAX / 4)
 }
 
 #[cfg(test)]
@@ -102,7 +104,7 @@ mod tests {
     fn added(number: u8, milliseconds: u64) -> Added {
         Added {
             hash: [number; HASH_BYTES],
-            cost: Duration::from_millis(milliseconds),
+            refill: Duration::from_millis(milliseconds),
         }
     }
 
@@ -115,35 +117,35 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn debts_add_up_and_are_paid_by_time() {
+    async fn what_is_used_adds_up_and_is_refilled_by_time() {
         let test = TestStore::chosen();
         let store = test.open().await;
         let many = vec![added(2, 60_000), added(1, 90_000)];
-        let debts = add_debts(&store, many).await.unwrap();
-        assert_eq!(debts.len(), 2);
-        assert_eq!(debts[&[1; HASH_BYTES]], Duration::from_secs(90));
-        let debts = add_debts(&store, vec![added(1, 5_000)]).await.unwrap();
-        let debt = debts[&[1; HASH_BYTES]];
+        let times = add_used(&store, many).await.unwrap();
+        assert_eq!(times.len(), 2);
+        assert_eq!(times[&[1; HASH_BYTES]], Duration::from_secs(90));
+        let times = add_used(&store, vec![added(1, 5_000)]).await.unwrap();
+        let refill = times[&[1; HASH_BYTES]];
         assert!(
-            debt <= Duration::from_secs(95) && debt > Duration::from_secs(80),
-            "{debt:?}"
+            refill <= Duration::from_secs(95) && refill > Duration::from_secs(80),
+            "{refill:?}"
         );
-        // A debt that is paid is not subtracted from the next one.
-        add_debts(&store, vec![added(3, 0)]).await.unwrap();
+        // Time after the refill is not subtracted from the next use.
+        add_used(&store, vec![added(3, 0)]).await.unwrap();
         tokio::time::sleep(Duration::from_millis(5)).await;
-        let debts = add_debts(&store, vec![added(3, 7_000)]).await.unwrap();
-        assert_eq!(debts[&[3; HASH_BYTES]], Duration::from_secs(7));
+        let times = add_used(&store, vec![added(3, 7_000)]).await.unwrap();
+        assert_eq!(times[&[3; HASH_BYTES]], Duration::from_secs(7));
     }
 
     #[tokio::test]
-    async fn only_paid_debts_are_deleted() {
+    async fn only_refilled_rows_are_deleted() {
         let test = TestStore::chosen();
         let store = test.open().await;
-        add_debts(&store, vec![added(1, 0), added(2, 0), added(3, 60_000)])
+        add_used(&store, vec![added(1, 0), added(2, 0), added(3, 60_000)])
             .await
             .unwrap();
         tokio::time::sleep(Duration::from_millis(5)).await;
-        delete_paid(&store).await.unwrap();
+        delete_refilled(&store).await.unwrap();
         assert_eq!(rows(&store).await, 1);
     }
 
@@ -152,7 +154,7 @@ mod tests {
         let test = TestStore::chosen();
         let store = test.open().await;
         test.make_unavailable();
-        assert!(add_debts(&store, vec![added(1, 1)]).await.is_err());
+        assert!(add_used(&store, vec![added(1, 1)]).await.is_err());
         test.make_available();
     }
 }

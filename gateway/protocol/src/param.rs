@@ -1,8 +1,13 @@
 //! The pairs of a query and a form body, borrowed from the request. CONTRACT 2 and 3.
 
+mod decoded;
+
 use std::{borrow::Cow, cmp::Ordering};
 
 use smallvec::SmallVec;
+
+pub(crate) use self::decoded::hex_value;
+use self::decoded::{Decoded, Malformed, check_decoded, check_text};
 
 /// Pairs that are stored without the heap: most requests have fewer.
 const INLINE: usize = 16;
@@ -327,7 +332,7 @@ impl Part {
     }
 
     /// Checks that its escapes are complete, and that it is UTF-8 when decoded.
-    fn check(self, wire: &[u8]) -> Result<(), ParamsError> {
+    fn check(self, wire: &[u8]) -> Result<(), Malformed> {
         if self.0 & Self::ESCAPE != 0 {
             check_decoded(wire)
         } else if self.0 & Self::NON_ASCII != 0 {
@@ -349,89 +354,16 @@ pub enum ParamsError {
     TooMany,
 }
 
+impl From<Malformed> for ParamsError {
+    fn from(Malformed: Malformed) -> Self {
+        Self::Malformed
+    }
+}
+
 /// A parameter that may appear only once appears more often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the parameter appears more than once")]
 pub struct DuplicatedParam;
-
-/// Form-decodes: `+` is a space, `%xx` a byte.
-struct Decoded<'a>(&'a [u8]);
-
-impl Iterator for Decoded<'_> {
-    type Item = Result<u8, ParamsError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let (&first, rest) = self.0.split_first()?;
-        self.0 = rest;
-        Some(match first {
-            b'+' => Ok(b' '),
-            b'%' => self.next_escaped(),
-            byte => Ok(byte),
-        })
-    }
-}
-
-impl Decoded<'_> {
-    fn next_escaped(&mut self) -> Result<u8, ParamsError> {
-        let &[high, low, ref rest @ ..] = self.0 else {
-            return Err(ParamsError::Malformed);
-        };
-        self.0 = rest;
-        let (high, low) = (hex_value(high), hex_value(low));
-        if (high | low) < 16 {
-            Ok(high << 4 | low)
-        } else {
-            Err(ParamsError::Malformed)
-        }
-    }
-}
-
-/// The value of a hex digit of either letter case; 255 for any other byte.
-pub(crate) const fn hex_value(digit: u8) -> u8 {
-    let number = digit.wrapping_sub(b'0');
-    let letter = (digit | 0x20).wrapping_sub(b'a');
-    match (number < 10, letter < 6) {
-        (true, _) => number,
-        (_, true) => letter + 10,
-        _ => u8::MAX,
-    }
-}
-
-/// Checks that all escapes are complete and the decoded bytes are UTF-8. Decodes into a small buffer piece by piece, so
-/// that it never allocates.
-fn check_decoded(wire: &[u8]) -> Result<(), ParamsError> {
-    let mut buffer = [0; 128];
-    let mut length = 0;
-    for byte in Decoded(wire) {
-        if length == buffer.len() {
-            length = check_and_keep_rest(&mut buffer)?;
-        }
-        buffer[length] = byte?;
-        length += 1;
-    }
-    check_text(&buffer[..length])
-}
-
-fn check_text(text: &[u8]) -> Result<(), ParamsError> {
-    match std::str::from_utf8(text) {
-        Ok(_) => Ok(()),
-        Err(_) => Err(ParamsError::Malformed),
-    }
-}
-
-/// Checks a text whose last character may be incomplete. Moves the bytes of that character to the front, and returns
-/// their number.
-fn check_and_keep_rest(text: &mut [u8]) -> Result<usize, ParamsError> {
-    match std::str::from_utf8(text) {
-        Ok(_) => Ok(0),
-        Err(error) if error.error_len().is_none() => {
-            let rest = error.valid_up_to()..text.len();
-            text.copy_within(rest.clone(), 0);
-            Ok(rest.len())
-        }
-        Err(_) => Err(ParamsError::Malformed),
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -116,6 +116,25 @@ fn call_target(arguments: &CallArguments) -> anyhow::Result<CallTarget> {
     })
 }
 
+/// The address of the request, without parameters.
+fn url(arguments: &CallArguments, target: &CallTarget) -> anyhow::Result<Url> {
+    if !arguments.path.starts_with('/') || arguments.path.contains(['?', '#']) {
+        bail!(
+            "'{}': the path must begin with '/' and have no query; give parameters as KEY=VALUE",
+            arguments.path
+        );
+    }
+    let url = target.url.join(&arguments.path).context("the path")?;
+    if url.origin() != target.url.origin() {
+        bail!(
+            "'{}' points to another host than {}",
+            arguments.path,
+            target.url
+        );
+    }
+    Ok(url)
+}
+
 fn request(arguments: &CallArguments, target: CallTarget) -> anyhow::Result<RequestBuilder> {
     // Fails only if a provider is installed already, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -124,20 +143,7 @@ fn request(arguments: &CallArguments, target: CallTarget) -> anyhow::Result<Requ
         .timeout(TIMEOUT)
         .no_proxy()
         .build()?;
-    if !arguments.path.starts_with('/') || arguments.path.contains(['?', '#']) {
-        bail!(
-            "'{}': the path must begin with '/' and have no query; give parameters as KEY=VALUE",
-            arguments.path
-        );
-    }
-    let mut url = target.url.join(&arguments.path).context("the path")?;
-    if url.origin() != target.url.origin() {
-        bail!(
-            "'{}' points to another host than {}",
-            arguments.path,
-            target.url
-        );
-    }
+    let mut url = url(arguments, &target)?;
     let method = arguments.method.to_ascii_uppercase();
     let has_params = !arguments.params.is_empty() || method == "POST";
     let signed = if has_params {

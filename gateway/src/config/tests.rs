@@ -103,10 +103,10 @@ fn unsigned_requests_are_limited_unless_disabled() {
     assert_eq!(rate("[limits.unsigned]\nper_second = 5"), Some((5, 500)));
     assert_eq!(rate("[limits.unsigned]\nper_second = 0"), None);
     let report = problems(&format!(
-        "{MINIMAL}[limits.unsigned]\nper_second = 0\nburst = 0\nper_minute = 1\n"
+        "{MINIMAL}[limits.unsigned]\nper_second = -1\nburst = 0\nper_minute = 1\n"
     ));
-    for key in ["per_second", "burst"] {
-        let expected = format!("limits.unsigned.{key}: found 0");
+    for key in ["per_second: found -1", "burst: found 0"] {
+        let expected = format!("limits.unsigned.{key}");
         assert!(report.contains(&expected), "{expected} in:\n{report}");
     }
     let expected = "limits.unsigned.per_minute: unknown key; allowed: per_second";

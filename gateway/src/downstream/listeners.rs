@@ -3,6 +3,7 @@
 //!
 //! Each worker thread has a socket for each listener. A connection stays on the thread that accepted it.
 
+mod not_established;
 mod pause;
 mod prefixed;
 mod proxy_protocol;
@@ -28,9 +29,10 @@ use tokio::{
 };
 
 use self::{
+    not_established::{NotEstablished, is_probe},
     pause::AcceptPause,
     prefixed::Prefixed,
-    proxy_protocol::{ProxyHeaderError, read_header},
+    proxy_protocol::read_header,
     socket::BACKLOG,
 };
 use crate::{
@@ -41,13 +43,13 @@ use crate::{
         sockets::ListeningSockets,
     },
     gateway::{Gateway, State},
-    limits::connections::{OpenConnection, RefusalCause},
+    limits::connections::OpenConnection,
     phases::origin::is_in,
     request::{
         client::ConnectionInfo,
         drain::{Drain, SETTLE_TIME},
     },
-    tls::{ALPN_HTTP_2, UnusableSubject, client_subject},
+    tls::{ALPN_HTTP_2, client_subject},
     wire::io::Stream,
 };
 
@@ -69,34 +71,6 @@ struct Accepted {
     open: OpenConnection,
     /// Whether it begins with a PROXY header.
     has_proxy_header: bool,
-}
-
-/// Why a connection ended before its first request.
-#[derive(Debug, thiserror::Error)]
-enum NotEstablished {
-    #[error(transparent)]
-    ProxyHeader(#[from] ProxyHeaderError),
-    #[error("the TLS handshake failed: {0}")]
-    Tls(#[from] io::Error),
-    #[error(transparent)]
-    Subject(#[from] UnusableSubject),
-    #[error("the client offers no common HTTP version by ALPN")]
-    NoProtocol,
-    #[error("the handshake took too long")]
-    TimedOut,
-}
-
-impl NotEstablished {
-    /// The same for the metrics.
-    const fn as_refusal(&self) -> RefusalCause {
-        match self {
-            Self::ProxyHeader(_) => RefusalCause::ProxyHeader,
-            Self::Tls(_) => RefusalCause::Tls,
-            Self::Subject(_) => RefusalCause::CertificateSubject,
-            Self::NoProtocol => RefusalCause::NoProtocol,
-            Self::TimedOut => RefusalCause::Timeout,
-        }
-    }
 }
 
 impl Clients {
@@ -366,20 +340,6 @@ async fn read_preface(stream: &mut TcpStream) -> io::Result<(Vec<u8>, bool)> {
                 }
             }
         }
-    }
-}
-
-/// Whether the peer left at once, as a balancer's check of a port does.
-fn is_probe(cause: &NotEstablished) -> bool {
-    match cause {
-        NotEstablished::Tls(cause)
-        | NotEstablished::ProxyHeader(ProxyHeaderError::Ended(cause)) => {
-            matches!(
-                cause.kind(),
-                io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset
-            )
-        }
-        _ => false,
     }
 }
 

@@ -60,17 +60,8 @@ pub(crate) fn write_request_line(head: &Head, form: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Writes the header lines for the backend: first those of the client that pass, then the gateway's own.
-/// [`write_request_line`] writes `Host` and the form's length.
-pub(crate) fn write_backend_headers(
-    Identified { routed, account }: Identified<'_>,
-    head: &Head,
-    admitted: &Admitted<'_>,
-    request_id: &RequestId,
-    rules: &BackendHeaderRules,
-    ids: &RequestIds,
-    lines: &mut Vec<u8>,
-) {
+/// Writes the client's fields that pass.
+fn write_passed(routed: &RoutedRequest, head: &Head, admitted: &Admitted<'_>, lines: &mut Vec<u8>) {
     // The parser has checked that names and values contain no line ends.
     let hides_logins = admitted.has_cookies && routed.route().backend.name.is_of_route();
     for (name, value) in head.at(&admitted.passed_fields) {
@@ -83,6 +74,20 @@ pub(crate) fn write_backend_headers(
             write_line(lines, name, value);
         }
     }
+}
+
+/// Writes the header lines for the backend: first those of the client that pass, then the gateway's own.
+/// [`write_request_line`] writes `Host` and the form's length.
+pub(crate) fn write_backend_headers(
+    Identified { routed, account }: Identified<'_>,
+    head: &Head,
+    admitted: &Admitted<'_>,
+    request_id: &RequestId,
+    rules: &BackendHeaderRules,
+    ids: &RequestIds,
+    lines: &mut Vec<u8>,
+) {
+    write_passed(routed, head, admitted, lines);
     let mut own = |name: HeaderName, value: &[u8]| {
         write_line(lines, name.as_str().as_bytes(), value);
     };

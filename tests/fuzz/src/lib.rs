@@ -10,7 +10,7 @@
 //! | [`chunked()`] | `gateway`: chunked bodies | a body, and what follows it |
 //! | [`params()`] | `signpost_protocol::param` | a line with the query, then the form body |
 //! | [`canonical()`] | `signpost_protocol::sign` | a line with the sign profile, then as for `params` |
-//! | [`response()`] | `gateway`: heads of backends' answers | a head, and what follows it |
+//! | [`response()`] | `gateway`: heads of backends' responses | a head, and what follows it |
 
 mod canonical;
 mod chunked;
@@ -32,7 +32,7 @@ pub const TARGETS: [(&str, Target); 5] = [
     ("chunked", chunked),
     ("params", params),
     ("canonical", canonical),
-    ("answer", response),
+    ("response", response),
 ];
 
 /// Splits an input into the query, its first line, and the body, the rest.

@@ -1,4 +1,4 @@
-//! The heads of backends' answers: the scanner and the strict parser.
+//! The heads of backends' responses: the scanner and the strict parser.
 
 use gateway::measured::{BackendHead, MalformedResponse, ResponseBody, ResponseScanner};
 

@@ -129,7 +129,7 @@ async fn keep_busy(stack: &mut Stack) {
 async fn each_line_is_a_flat_object_whose_message_repeats_no_field() {
     let json = "[log]\nformat = \"json\"\nfilter = \"debug\"";
     let gateway = "[versions.v3]\nbackend = \"127.0.0.1:1\"\n\
-                   [versions.v2.health]\ninterval_seconds = 1\nunhealthy_after = 1\nhealthy_after = 1";
+                   [versions.v2.health]\ninterval_seconds = 1\nunhealthy_after = 1";
     let builder = Stack::builder().several(Program::V2, 2);
     let builder = builder.gateway(json).gateway(gateway).backends(json);
     let mut stack = builder.start().await;

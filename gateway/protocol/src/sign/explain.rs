@@ -3,6 +3,8 @@
 //! Only a client with the key can produce a match, so the hint reveals nothing to others. The hint for no match reveals
 //! nothing either: it is the same for every signature.
 
+mod slip;
+
 use std::fmt;
 
 use hmac::{Hmac, KeyInit, Mac};
@@ -11,6 +13,7 @@ use sha1::Sha1;
 use sha2::Sha512;
 use subtle::ConstantTimeEq;
 
+pub use self::slip::Slip;
 use super::{
     AppKey, Canonical, Order, Sign, SignAlgorithm, SignCover, SignEmpty, SignLayout, SignProfile,
     SignValues, Sink, TIME,
@@ -51,108 +54,6 @@ impl From<Sign> for GivenSign {
 impl fmt::Debug for GivenSign {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("GivenSign(…)")
-    }
-}
-
-/// A mistake in signing, which the hint explains.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Slip {
-    /// The pairs were not sorted.
-    Unsorted,
-    /// Empty values were omitted, but must be signed.
-    EmptyDropped,
-    /// Empty values were signed, but must be omitted.
-    EmptyKept,
-    /// Decoded values were signed instead of those sent.
-    Decoded,
-    /// Encoded values were signed instead of decoded ones.
-    Encoded,
-    /// `&key=` preceded the key, but must not.
-    KeyLabelled,
-    /// `&key=` is missing before the key.
-    KeyNotLabelled,
-    /// The key was at the start of the string.
-    KeyInFront,
-    /// Keys and values were joined in another layout.
-    Layout,
-    /// A line break followed the string.
-    TrailingNewline,
-    /// Percent-escapes had another letter case than in the request.
-    EscapeCase,
-    /// Method and path were omitted, or included although the profile does not cover them.
-    Cover,
-    /// The other algorithm was used.
-    Algorithm,
-    /// HMAC with another hash was used.
-    HmacHash,
-    /// `time` was omitted.
-    TimeNotSigned,
-    /// A space was sent as `+` and signed as `%20`.
-    SpaceAsEscape,
-    /// A space was sent as `%20` and signed as `+`.
-    SpaceAsPlus,
-    /// The pairs of the query were omitted.
-    QueryLeftOut,
-    /// Another preset was used as a whole.
-    Preset(&'static str),
-    /// The previous key was used after its overlap.
-    PreviousKey,
-    /// None of these: the key or a value is probably wrong.
-    KeyOrValue,
-}
-
-impl Slip {
-    /// One of each kind, with an empty name as the preset's.
-    pub const ALL: [Self; 21] = [
-        Self::Unsorted,
-        Self::EmptyDropped,
-        Self::EmptyKept,
-        Self::Decoded,
-        Self::Encoded,
-        Self::KeyLabelled,
-        Self::KeyNotLabelled,
-        Self::KeyInFront,
-        Self::Layout,
-        Self::TrailingNewline,
-        Self::EscapeCase,
-        Self::Cover,
-        Self::Algorithm,
-        Self::HmacHash,
-        Self::TimeNotSigned,
-        Self::SpaceAsEscape,
-        Self::SpaceAsPlus,
-        Self::QueryLeftOut,
-        Self::Preset(""),
-        Self::PreviousKey,
-        Self::KeyOrValue,
-    ];
-
-    /// The key of the hint's text in the language files.
-    #[must_use]
-    pub const fn text_id(self) -> &'static str {
-        match self {
-            Self::Unsorted => "hint_unsorted",
-            Self::EmptyDropped => "hint_empty_dropped",
-            Self::EmptyKept => "hint_empty_kept",
-            Self::Decoded => "hint_decoded",
-            Self::Encoded => "hint_encoded",
-            Self::KeyLabelled => "hint_key_labelled",
-            Self::KeyNotLabelled => "hint_key_not_labelled",
-            Self::KeyInFront => "hint_key_in_front",
-            Self::Layout => "hint_layout",
-            Self::TrailingNewline => "hint_trailing_newline",
-            Self::EscapeCase => "hint_escape_case",
-            Self::Cover => "hint_cover",
-            Self::Algorithm => "hint_algorithm",
-            Self::HmacHash => "hint_hmac_hash",
-            Self::TimeNotSigned => "hint_time_not_signed",
-            Self::SpaceAsEscape => "hint_space_as_escape",
-            Self::SpaceAsPlus => "hint_space_as_plus",
-            Self::QueryLeftOut => "hint_query_left_out",
-            Self::Preset(_) => "hint_preset",
-            Self::PreviousKey => "hint_previous_key",
-            Self::KeyOrValue => "hint_key_or_value",
-        }
     }
 }
 
@@ -229,35 +130,16 @@ impl<'p> Search<'_, 'p> {
             SignAlgorithm::Md5 => SignAlgorithm::HmacSha256,
             SignAlgorithm::HmacSha256 => SignAlgorithm::Md5,
         };
+        let with = |change: &dyn Fn(&mut SignProfile)| {
+            let mut other = profile.clone();
+            change(&mut other);
+            other
+        };
         let others = [
-            (
-                SignProfile {
-                    empty,
-                    ..profile.clone()
-                },
-                empty_slip,
-            ),
-            (
-                SignProfile {
-                    values,
-                    ..profile.clone()
-                },
-                values_slip,
-            ),
-            (
-                SignProfile {
-                    cover,
-                    ..profile.clone()
-                },
-                Slip::Cover,
-            ),
-            (
-                SignProfile {
-                    algorithm,
-                    ..profile.clone()
-                },
-                Slip::Algorithm,
-            ),
+            (with(&|other| other.empty = empty), empty_slip),
+            (with(&|other| other.values = values), values_slip),
+            (with(&|other| other.cover = cover), Slip::Cover),
+            (with(&|other| other.algorithm = algorithm), Slip::Algorithm),
         ];
         let layouts = SignLayout::ALL
             .into_iter()
@@ -268,13 +150,7 @@ impl<'p> Search<'_, 'p> {
                 (SignLayout::PairsKey, SignLayout::Pairs) => Slip::KeyNotLabelled,
                 _ => Slip::Layout,
             };
-            (
-                SignProfile {
-                    layout,
-                    ..profile.clone()
-                },
-                slip,
-            )
+            (with(&|other| other.layout = layout), slip)
         });
         others
             .into_iter()

@@ -3,6 +3,8 @@
 //! One task serves the connection and all its streams. So a request needs no task, and its response is written to the
 //! socket in the same step in which it arrives from the backend.
 
+mod ending;
+
 use std::{
     future::poll_fn,
     pin::{Pin, pin},
@@ -19,11 +21,12 @@ use h2::{
 };
 use tokio::time::{Instant, timeout_at};
 
+use self::ending::Deadlines;
 use super::{
-    bounds::{GOAWAY_TIMEOUT, LINGER_TIMEOUT, MAX_IDLE_TIMERS, MAX_LATE_REQUESTS, settings},
+    bounds::{GOAWAY_TIMEOUT, MAX_IDLE_TIMERS, MAX_LATE_REQUESTS, settings},
     exchange::{Http2Exchange, RequestFacts},
     head::{JudgedHead, StreamHead},
-    meter::{Meter, UnfinishedHead},
+    meter::Meter,
     snapshot::{Snapshot, Snapshots},
     stream::MeteredStream,
 };
@@ -37,7 +40,7 @@ use crate::{
         client::ConnectionInfo,
         drain::{Beginning, ClosingWatch, Drain, InFlight},
     },
-    wire::io::{Stream, Timer, arrival_deadline},
+    wire::io::{Stream, Timer},
 };
 
 /// Serves HTTP/2 connections.
@@ -196,38 +199,6 @@ struct Serving<'d, S: Stream, F> {
     going_away: Option<InFlight<'d>>,
 }
 
-/// The times at which something ends.
-#[derive(Debug, Default)]
-struct Deadlines {
-    /// The idle connection; `None` while it has streams.
-    idle: Option<Instant>,
-    /// The head that is being received.
-    head: Option<Instant>,
-    /// The client's time to accept bytes, and the bytes written when it began; `None` if it accepts them.
-    blocked: Option<(Instant, u64)>,
-    /// The lingering close.
-    linger: Option<Instant>,
-}
-
-impl Deadlines {
-    fn idle_until(first_request: Instant) -> Self {
-        Self {
-            idle: Some(first_request),
-            ..Self::default()
-        }
-    }
-
-    fn next(&self) -> Option<Instant> {
-        let blocked = self.blocked.map(|(deadline, _)| deadline);
-        // A connection that receives a head is not idle.
-        let idle = self.idle.filter(|_| self.head.is_none());
-        [idle, self.head, blocked, self.linger]
-            .into_iter()
-            .flatten()
-            .min()
-    }
-}
-
 impl<'d, S: Stream, F: Future<Output = Served<'d>>> Serving<'d, S, F> {
     /// Ready once the connection and all its streams have ended.
     fn poll<B>(&mut self, context: &mut Context<'_>, begin: &mut B) -> Poll<()>
@@ -355,117 +326,6 @@ impl<'d, S: Stream, F: Future<Output = Served<'d>>> Serving<'d, S, F> {
             }
         }
         has_served
-    }
-
-    /// Checks the budget, the deadlines, and whether a stop closes idle connections. Returns whether the connection must
-    /// be advanced again.
-    fn check(&mut self, context: &mut Context<'_>) -> bool {
-        if self.deadlines.linger.is_none() {
-            if let Some(reason) = self.meter.failure() {
-                self.end_now(reason);
-                return true;
-            }
-            let was_paused = self.meter.take_pause();
-            if self.meter.is_over() && !self.meter.is_closing() {
-                self.meter.refill(&mut self.refilled);
-                if self.meter.is_over() {
-                    self.meter.close();
-                }
-                return true;
-            }
-            if was_paused && !self.meter.is_closing() {
-                // What was sent meanwhile has returned a part of the budget.
-                return true;
-            }
-            if self.meter.is_closing() && !self.is_going_away {
-                self.go_away();
-                return true;
-            }
-        }
-        if !self.is_going_away && self.closing.poll(context).is_ready() {
-            self.go_away();
-            return true;
-        }
-        // The client may have sent a request before it received a GOAWAY of the drain delay.
-        if self.is_going_away && self.going_away.is_none() && self.drain.is_closing() {
-            self.going_away = Some(self.drain.begin());
-        }
-        self.check_progress();
-        // All that was in flight is with the socket.
-        let is_done = self.streams.is_empty() && self.served.is_empty();
-        if self.meter.is_closing() && is_done && self.deadlines.linger.is_none() {
-            self.end_now(Reason::ENHANCE_YOUR_CALM);
-            return true;
-        }
-        let Some(deadline) = self.deadlines.next() else {
-            return false;
-        };
-        self.timer.poll(context, deadline).is_ready() && self.expire(deadline)
-    }
-
-    /// Notes whether the client accepts bytes, and whether the lingering close has begun.
-    fn check_progress(&mut self) {
-        match (self.meter.blocked_at(), self.deadlines.blocked) {
-            (None, _) => {
-                self.deadlines.blocked = None;
-                self.served.clear();
-                self.open_streams.release(self.streams.len());
-            }
-            (Some(written), Some((_, before))) if written == before => {}
-            (Some(written), _) => {
-                self.deadlines.blocked = Some((Instant::now() + self.timeouts.send, written));
-            }
-        }
-        self.deadlines.head = self.meter.unfinished_head().map(|head| {
-            let UnfinishedHead { since, received } = head;
-            arrival_deadline(since, self.timeouts.head, received, self.limits.min_rate)
-        });
-        if self.deadlines.linger.is_none() && self.meter.is_shutting_down() {
-            self.deadlines.linger = Some(Instant::now() + LINGER_TIMEOUT);
-        }
-    }
-
-    /// A deadline has passed. Returns true: the connection or its end must be advanced.
-    fn expire(&mut self, deadline: Instant) -> bool {
-        if self.deadlines.head == Some(deadline) {
-            self.meter.expire_head();
-        } else if self.deadlines.idle == Some(deadline) && !self.is_going_away {
-            self.go_away();
-        } else {
-            // The client accepts no bytes, or does not close its side.
-            self.connection = None;
-        }
-        true
-    }
-
-    /// Sends GOAWAY. The connection ends after its streams, once the client has received it.
-    fn go_away(&mut self) {
-        let Some(connection) = &mut self.connection else {
-            return;
-        };
-        if self.is_going_away {
-            return;
-        }
-        self.is_going_away = true;
-        connection.graceful_shutdown();
-        if self.drain.is_closing() {
-            self.going_away = Some(self.drain.begin());
-        }
-        if self.streams.is_empty() {
-            self.deadlines.idle = Some(Instant::now() + GOAWAY_TIMEOUT);
-        }
-    }
-
-    /// Ends the connection. Its streams are reset.
-    fn end_now(&mut self, reason: Reason) {
-        if self.deadlines.linger.is_some() {
-            return;
-        }
-        if let Some(connection) = &mut self.connection {
-            connection.abrupt_shutdown(reason);
-        }
-        self.is_going_away = true;
-        self.deadlines.linger = Some(Instant::now() + LINGER_TIMEOUT);
     }
 }
 

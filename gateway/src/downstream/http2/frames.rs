@@ -13,89 +13,30 @@
 //! A connection that is closing takes no new streams: their frames are dropped, and those in flight are served to their
 //! end.
 
+mod block;
+mod frame;
+
 use h2::Reason;
 
+pub(super) use self::frame::Output;
+use self::{
+    block::{Block, decode},
+    frame::{FRAME_HEAD, FrameHead, flag, fragment, kind, put_frame},
+};
 use super::{
     PREFACE,
-    bounds::{
-        FIELD_OVERHEAD, MAX_LIST_FACTOR, PIECE_COST, REQUEST_COST, SMALL_PIECE, SMALL_PIECE_COST,
-        max_list,
-    },
+    bounds::max_list,
     head::{HeadWriter, StreamFault, StreamHead},
     hpack::Decoder,
     meter::Meter,
 };
 use crate::{downstream::http1::head::HeadFault, request::HeadLimits};
 
-/// Length of a frame's head. RFC 9113 section 4.1.
-const FRAME_HEAD: usize = 9;
 /// Largest payload of a frame: the default of `SETTINGS_MAX_FRAME_SIZE`, which the gateway does not change.
 const MAX_FRAME: usize = 16_384;
 
-/// Kinds of frames. RFC 9113 section 6.
-mod kind {
-    pub(super) const DATA: u8 = 0;
-    pub(super) const HEADERS: u8 = 1;
-    pub(super) const SETTINGS: u8 = 4;
-    pub(super) const PING: u8 = 6;
-    pub(super) const GOAWAY: u8 = 7;
-    pub(super) const WINDOW_UPDATE: u8 = 8;
-    pub(super) const CONTINUATION: u8 = 9;
-}
-
-/// Flags of frames.
-mod flag {
-    pub(super) const ACK: u8 = 1;
-    pub(super) const END_STREAM: u8 = 1;
-    pub(super) const END_HEADERS: u8 = 4;
-    pub(super) const PADDED: u8 = 8;
-    pub(super) const PRIORITY: u8 = 0x20;
-}
-
 /// The header block of the fixed request: `GET http /`, as entries of the static table.
 const FIXED_BLOCK: [u8; 3] = [0x82, 0x86, 0x84];
-
-/// Where bytes for the `h2` crate go.
-pub(super) trait Output {
-    /// Appends bytes.
-    fn put(&mut self, bytes: &[u8]);
-}
-
-/// The head of a frame.
-#[derive(Clone, Copy, Debug)]
-struct FrameHead {
-    length: usize,
-    kind: u8,
-    flags: u8,
-    stream: u32,
-}
-
-impl FrameHead {
-    const fn parse(bytes: [u8; FRAME_HEAD]) -> Self {
-        let [a, b, c, kind, flags, d, e, f, g] = bytes;
-        Self {
-            length: (a as usize) << 16 | (b as usize) << 8 | c as usize,
-            kind,
-            flags,
-            // The highest bit is reserved.
-            stream: u32::from_be_bytes([d & 0x7f, e, f, g]),
-        }
-    }
-
-    /// What the frame costs. Those of requests have a fixed cost, since other limits apply to their bytes.
-    const fn cost(self) -> u64 {
-        match self.kind {
-            kind::HEADERS => REQUEST_COST,
-            kind::DATA if self.length < SMALL_PIECE => SMALL_PIECE_COST,
-            kind::DATA | kind::CONTINUATION => PIECE_COST,
-            _ => (FRAME_HEAD + self.length) as u64,
-        }
-    }
-
-    const fn has(self, flag: u8) -> bool {
-        self.flags & flag != 0
-    }
-}
 
 /// What the next bytes are.
 #[derive(Clone, Copy, Debug)]
@@ -106,31 +47,6 @@ enum Place {
     Payload { left: usize, passes: bool },
     /// A part of a header block: the payload of this frame.
     Block(FrameHead),
-}
-
-/// The head of a stream, or its trailers, until its last frame.
-#[derive(Debug)]
-struct Block {
-    stream: u32,
-    /// Whether a request begins.
-    is_new: bool,
-    ends_stream: bool,
-    /// What could not be decoded yet.
-    rest: Vec<u8>,
-    /// Length of `rest` at which decoding is tried again. So a field in many frames is not decoded with each of them.
-    retry_at: usize,
-    /// Bytes of the fields so far, as `SETTINGS_MAX_HEADER_LIST_SIZE` counts them: an entry of the table is one byte of
-    /// the block.
-    listed: usize,
-    /// Whether its request was rejected already, or its stream is not served: the rest is dropped.
-    is_dropped: bool,
-}
-
-impl Block {
-    /// Whether so much of it arrived that its request is rejected before its end.
-    const fn is_too_large(&self, max_list: usize) -> bool {
-        self.rest.len() > max_list || self.listed > MAX_LIST_FACTOR * max_list
-    }
 }
 
 /// The frames of a client.
@@ -395,72 +311,6 @@ impl Frames {
             &FIXED_BLOCK,
         );
     }
-}
-
-/// The part of the header block in a frame. RFC 9113 section 6.2.
-fn fragment(frame: FrameHead, payload: &[u8]) -> Result<&[u8], Reason> {
-    if frame.kind == kind::CONTINUATION {
-        return Ok(payload);
-    }
-    let mut fragment = payload;
-    let mut padding = 0;
-    if frame.has(flag::PADDED) {
-        let (&length, rest) = fragment.split_first().ok_or(Reason::FRAME_SIZE_ERROR)?;
-        (padding, fragment) = (usize::from(length), rest);
-    }
-    if frame.has(flag::PRIORITY) {
-        // RFC 9113 section 5.3.2: ignored.
-        fragment = fragment.get(5..).ok_or(Reason::FRAME_SIZE_ERROR)?;
-    }
-    let end = fragment.len().checked_sub(padding);
-    Ok(&fragment[..end.ok_or(Reason::PROTOCOL_ERROR)?])
-}
-
-/// Decodes the next part of a block.
-fn decode(
-    block: &mut Block,
-    fragment: &[u8],
-    is_last: bool,
-    decoder: &mut Decoder,
-    writer: &mut HeadWriter,
-) -> Result<(), Reason> {
-    let Block {
-        is_new,
-        rest,
-        retry_at,
-        listed,
-        ..
-    } = block;
-    if !rest.is_empty() {
-        rest.extend_from_slice(fragment);
-    }
-    let input = if rest.is_empty() { fragment } else { &**rest };
-    let mut decoded = 0;
-    if is_last || input.len() >= *retry_at {
-        let result = decoder.decode(input, |name, value| {
-            *listed += name.len() + value.len() + FIELD_OVERHEAD;
-            if *is_new {
-                writer.field(name, value);
-            }
-        });
-        decoded = result.map_err(|_| Reason::COMPRESSION_ERROR)?;
-        *retry_at = 2 * (input.len() - decoded);
-        decoder.free();
-    }
-    match (input.len() > decoded, is_last) {
-        (true, true) => return Err(Reason::COMPRESSION_ERROR),
-        (_, true) => {}
-        (_, false) if rest.is_empty() => rest.extend_from_slice(&fragment[decoded..]),
-        (_, false) => drop(rest.drain(..decoded)),
-    }
-    Ok(())
-}
-
-fn put_frame(out: &mut impl Output, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
-    let [_, a, b, c] = (payload.len() as u32).to_be_bytes();
-    let [d, e, f, g] = stream.to_be_bytes();
-    out.put(&[a, b, c, kind, flags, d, e, f, g]);
-    out.put(payload);
 }
 
 #[cfg(test)]

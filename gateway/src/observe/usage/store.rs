@@ -61,6 +61,14 @@ pub(super) async fn add(
     batch: &Batch,
     now: Timestamp,
 ) -> Result<(), StoreError> {
+    let guard = values![&number.writer, number.sequence, now];
+    store
+        .write_once((GUARD, guard), vec![counts(batch), clients(batch)])
+        .await
+}
+
+/// The rows of the counts.
+fn counts(batch: &Batch) -> signpost_store::Batch {
     let counts = batch.counts().flat_map(|(key, counts)| {
         by_source(counts).map(|(source, requests)| {
             let (day, version) = (key.day.number(), key.version.as_str());
@@ -74,7 +82,7 @@ pub(super) async fn add(
             ]
         })
     });
-    let counts = signpost_store::Batch {
+    signpost_store::Batch {
         sql: COUNT.to_owned(),
         columns: &[
             ("day", "bigint"),
@@ -85,7 +93,11 @@ pub(super) async fn add(
             ("requests", "bigint"),
         ],
         rows: counts.collect(),
-    };
+    }
+}
+
+/// The rows of the clients.
+fn clients(batch: &Batch) -> signpost_store::Batch {
     let clients = batch
         .clients()
         .map(|((version, application, is_signed), client)| {
@@ -99,7 +111,7 @@ pub(super) async fn add(
                 client.user_agent.as_str(),
             ]
         });
-    let clients = signpost_store::Batch {
+    signpost_store::Batch {
         sql: REPLACE.to_owned(),
         columns: &[
             ("version", "text"),
@@ -111,11 +123,7 @@ pub(super) async fn add(
             ("user_agent", "text"),
         ],
         rows: clients.collect(),
-    };
-    let guard = values![&number.writer, number.sequence, now];
-    store
-        .write_once((GUARD, guard), vec![counts, clients])
-        .await
+    }
 }
 
 /// Deletes what is older than [`KEEP_DAYS`]. `true` if there may be more.

@@ -1,4 +1,4 @@
-//! Backends' answer heads under libFuzzer: `scripts/fuzz` builds and runs it.
+//! Backends' response heads under libFuzzer: `scripts/fuzz` builds and runs it.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {

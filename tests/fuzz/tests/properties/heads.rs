@@ -1,4 +1,4 @@
-//! Request heads, and the heads of backends' answers.
+//! Request heads, and the heads of backends' responses.
 
 use proptest::{collection::vec, prelude::*};
 

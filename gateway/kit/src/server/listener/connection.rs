@@ -11,7 +11,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderValue, Request, Response, header::CONNECTION};
+use http::{HeaderMap, HeaderValue, Request, Response, header::CONNECTION};
 use http_body::Body;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
@@ -87,10 +87,7 @@ pub(super) async fn serve_connection<H, F, B>(
         let (progress, phase) = (Arc::clone(&progress), phase.clone());
         async move {
             let mut response = response.await.map(|body| WatchedBody::new(body, progress));
-            if *phase.borrow() != Phase::Serving {
-                let close = HeaderValue::from_static("close");
-                response.headers_mut().insert(CONNECTION, close);
-            }
+            announce_close(response.headers_mut(), *phase.borrow());
             Ok::<_, Infallible>(response)
         }
     });
@@ -128,9 +125,20 @@ pub(super) async fn serve_connection<H, F, B>(
         poll_deadline(&progress, alarm.as_mut(), context).map(|()| Ended::TimedOut)
     })
     .await;
-    let stage = progress.stage();
-    let saw_end = progress.saw_end();
+    let (stage, saw_end) = (progress.stage(), progress.saw_end());
     let stream = connection.into_parts().io.into_inner().stream;
+    finish(ended, stage, saw_end, stream).await;
+}
+
+/// During a stop, asks the client to close the connection.
+fn announce_close(headers: &mut HeaderMap, phase: Phase) {
+    if phase != Phase::Serving {
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+}
+
+/// Closes a connection that has ended.
+async fn finish(ended: Ended, stage: Stage, saw_end: bool, stream: TcpStream) {
     match (ended, stage) {
         (Ended::Closed, _) if !saw_end => linger(stream).await,
         (Ended::TimedOut, Stage::Head { .. }) => send_timeout_response(stream).await,

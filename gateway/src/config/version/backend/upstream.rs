@@ -11,6 +11,13 @@ use super::{
 };
 use crate::tls::backend::Endpoint;
 
+/// The values of `balance`.
+const BALANCES: [(&str, Balance); 4] = [
+    ("round-robin", Balance::RoundRobin),
+    ("least-connections", Balance::LeastConnections),
+    ("hash-app", Balance::HashApp),
+    ("hash-client", Balance::HashClient),
+];
 /// Keys that only health checks use.
 const CHECK_KEYS: [&str; 4] = [
     "path",
@@ -77,13 +84,7 @@ impl Upstream {
     ) -> Read<Self> {
         let addresses = addresses(section, own);
         let addresses = with_tls(section, addresses);
-        let modes = [
-            ("round-robin", Balance::RoundRobin),
-            ("least-connections", Balance::LeastConnections),
-            ("hash-app", Balance::HashApp),
-            ("hash-client", Balance::HashClient),
-        ];
-        let balance = section.choice("balance", &modes, Balance::RoundRobin);
+        let balance = section.choice("balance", &BALANCES, Balance::RoundRobin);
         let is_wanted = default_checks == DefaultChecks::Always
             || section.has("health")
             || addresses

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::downstream::http2::bounds::BUDGET;
+use crate::downstream::http2::bounds::{PIECE_COST, REQUEST_COST, SMALL_PIECE_COST};
 
 const LIMITS: HeadLimits = HeadLimits {
     bytes: 1024,

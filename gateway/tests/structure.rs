@@ -44,20 +44,6 @@ const CRATES: [&str; 8] = [
     "backends/all",
 ];
 
-/// Files that are still in a circle, by crate.
-const IN_A_CIRCLE: [(&str, &[&str]); 2] = [
-    (
-        "gateway",
-        &[
-            "downstream/http2/frames",
-            "downstream/http2/meter",
-            "observe/metrics/applications",
-            "observe/metrics/busiest",
-        ],
-    ),
-    ("gateway/kit", &["config/section", "config/value"]),
-];
-
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
 /// The folder with the sources of a crate.
@@ -243,14 +229,7 @@ fn no_files_import_each_other() {
         for module in modules.0.keys() {
             let imported = modules.all_imported_by(module);
             let name = module.join("/");
-            let is_known = |(known_of, names): &(&str, &[&str])| {
-                *known_of == of && names.contains(&name.as_str())
-            };
-            let is_known = IN_A_CIRCLE.iter().any(is_known);
-            assert!(
-                is_known || !imported.contains(module),
-                "{of}: {name} {imported:?}"
-            );
+            assert!(!imported.contains(module), "{of}: {name} {imported:?}");
         }
     }
 }

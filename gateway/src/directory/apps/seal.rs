@@ -427,7 +427,7 @@ mod tests {
     fn files_left_by_a_crash_do_not_prevent_a_start() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("signpost.key");
-        // The temporary file of older releases, named by the process id, which is always the same in a container.
+        // A temporary file that a killed process left, named by a process id, which is always the same in a container.
         let left = file.with_extension(format!("key.{}", std::process::id()));
         fs::write(&left, "").unwrap();
         fs::write(folder.path().join(".master-key.abcdef"), "ab").unwrap();

@@ -1,7 +1,7 @@
 //! Serves a request, from its received head to its finished response: calls the phases in the contract's order.
 //!
 //! A [`Gateway`] is the [`Policy`] of one configuration beside the [`State`] of the process. Each step is a function in
-//! its own file: [`receive`], [`forward`], [`relay`], [`respond`], [`record`].
+//! its own file: `receive`, `forward`, `relay`, `respond`, `record`.
 
 mod backends;
 mod forward;

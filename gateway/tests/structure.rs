@@ -151,7 +151,10 @@ fn assert_order(of: &str, order: &[&str]) {
 }
 
 /// The modules of a crate that are files, with their code and the names that they pass on from other modules.
-struct Modules(BTreeMap<Vec<String>, (String, BTreeMap<String, Vec<String>>)>);
+struct Modules(BTreeMap<Vec<String>, (String, PassedOn)>);
+
+/// Names of a module that stand for modules elsewhere.
+type PassedOn = BTreeMap<String, Vec<String>>;
 
 impl Modules {
     fn of(source: &Path) -> Self {

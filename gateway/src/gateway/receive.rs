@@ -217,10 +217,9 @@ fn choose_route(
             route,
             verified,
         } = unrouted;
-        Box::new(Rejected {
-            route,
-            ..*Rejected::verified(&verified, rejection)
-        })
+        let mut rejected = Rejected::verified(&verified, rejection);
+        rejected.route = route;
+        rejected
     })
 }
 
@@ -257,26 +256,22 @@ pub struct Rejected {
 
 impl Rejected {
     fn by_claimed(app: &Arc<App>, rejection: Rejection) -> Box<Self> {
-        let app = Some(Arc::clone(app));
-        Box::new(Self {
-            app,
-            ..*Box::from(rejection)
-        })
+        let mut rejected = Box::<Self>::from(rejection);
+        rejected.app = Some(Arc::clone(app));
+        rejected
     }
 
     fn verified(verified: &VerifiedRequest, rejection: Rejection) -> Box<Self> {
-        Box::new(Self {
-            app: verified.app().cloned(),
-            is_signed: verified.signed_app().is_some(),
-            ..*Box::from(rejection)
-        })
+        let mut rejected = Box::<Self>::from(rejection);
+        rejected.app = verified.app().cloned();
+        rejected.is_signed = verified.signed_app().is_some();
+        rejected
     }
 
     fn routed(routed: &RoutedRequest, rejection: Rejection) -> Box<Self> {
-        Box::new(Self {
-            route: Some(Box::new(routed.route().clone())),
-            ..*Self::verified(routed.verified(), rejection)
-        })
+        let mut rejected = Self::verified(routed.verified(), rejection);
+        rejected.route = Some(Box::new(routed.route().clone()));
+        rejected
     }
 
     fn with(mut self: Box<Self>, quotas: Quotas) -> Box<Self> {

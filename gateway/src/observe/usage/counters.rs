@@ -147,7 +147,7 @@ impl Usage {
         self.collect().busiest.scrape()
     }
 
-    /// Reads the counters of all threads: nobody waits for what they have.
+    /// Reads the counters of all threads. No thread waits.
     pub(super) fn read(&self) {
         drop(self.collect());
     }

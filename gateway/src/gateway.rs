@@ -79,7 +79,7 @@ impl Gateway {
 /// Serves a request whose head was read. When this returns, the response was sent or aborted.
 pub(crate) async fn serve<C: Client>(gateway: &Gateway, head: &Head, peer: &Peer, client: &mut C) {
     let rules = &gateway.policy.rules;
-    let mut request = Received::new(gateway, head.method(), head.target().path, head, peer);
+    let mut request = Received::new(gateway, head.method(), head.target(), head, peer);
     if peer.redirects_to_https && !came_by_https(head, peer) {
         // Boxed, as the preflight below: a connection has no room for what it rarely needs.
         return Box::pin(redirect_to_https(gateway, &request, client)).await;
@@ -89,7 +89,7 @@ pub(crate) async fn serve<C: Client>(gateway: &Gateway, head: &Head, peer: &Peer
     {
         return Box::pin(serve_preflight(gateway, cors, peer, &mut request, client)).await;
     }
-    match receive(gateway, head, peer, &mut request, client).await {
+    match receive(gateway, peer, &mut request, client).await {
         Ok(accepted) => forward(gateway, &request, accepted, client).await,
         Err(rejected) => {
             request.timing.end_step();

@@ -107,8 +107,8 @@ impl Phases {
         let mut client =
             Http1Exchange::new(connection, &state.drain, recipient, head.body(), false);
         let (gateway, peer) = (&self.gateway, &self.peer);
-        let mut request = Received::new(gateway, head.method(), head.target().path, &head, peer);
-        let accepted = at_once(receive(gateway, &head, peer, &mut request, &mut client)).unwrap();
+        let mut request = Received::new(gateway, head.method(), head.target(), &head, peer);
+        let accepted = at_once(receive(gateway, peer, &mut request, &mut client)).unwrap();
         let out = accepted.backend_head(request.id(), &policy.rules.backend_headers, &state.ids);
         assert!(out.len() > 200);
     }

@@ -270,10 +270,10 @@ impl Clients {
     ) {
         let clients = Arc::clone(self);
         let beginning = self.drain.begin_connection();
-        tokio::spawn(async move {
+        tokio::spawn(Box::pin(async move {
             let _open = open;
             clients.http_1.serve(stream, client, beginning).await;
-        });
+        }));
     }
 
     fn serve_http_2<S: Stream + 'static>(

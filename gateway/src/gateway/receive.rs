@@ -44,37 +44,32 @@ use crate::{
 /// The first rejection of a phase. Nothing of the request then reaches a backend.
 pub async fn receive<'h, C: Client>(
     gateway: &Gateway,
-    head: &'h Head,
     peer: &Peer,
     request: &mut Received<'h, Head>,
     client: &mut C,
 ) -> Result<Accepted<'h>, Box<Rejected>> {
     let (verifier, clock) = (&gateway.policy.verifier, &gateway.state.clock);
-    let mut admitted = check_limits_and_admit(gateway, head, peer)?;
+    let (head, target) = (request.headers, request.target);
+    let mut admitted = check_limits_and_admit(gateway, request, peer)?;
     begin_spans(gateway, request, &mut admitted);
     request.client = admitted.origin.client;
-    let callback = match_callback(
-        admitted.method,
-        head.body(),
-        head.target(),
-        verifier.config(),
-    );
+    let callback = match_callback(admitted.method, head.body(), target, verifier.config());
     let (verified, form, now) = match callback {
         Some(callback) => (verifier.pass_callback(callback), Vec::new(), None),
         None => {
-            let app = find_app(gateway, head, &admitted, request).await?;
+            let app = find_app(gateway, &admitted, request).await?;
             let claimed = |rejection| Rejected::by_claimed(&app, rejection);
             let form = read_form(gateway, &admitted, request, client).await;
             let form = form.map_err(claimed)?;
             let now = clock.now();
-            let verified = verify(gateway, head, &admitted, &app, &form, now, request);
+            let verified = verify(gateway, &admitted, &app, &form, now, request);
             (verified.map_err(claimed)?, form, Some(now))
         }
     };
-    let quotas = count_app(gateway, &verified, head, &admitted);
+    let quotas = count_app(gateway, &verified, target.path, &admitted);
     let quotas = quotas.map_err(|rejection| Rejected::verified(&verified, rejection))?;
     let now = || now.unwrap_or_else(|| clock.now());
-    let routed = choose_route(gateway, verified, &admitted, head, now);
+    let routed = choose_route(gateway, verified, &admitted, target.path, now);
     let routed = routed.map_err(|rejected| rejected.with(quotas))?;
     let account = find_account(gateway, &routed, &mut admitted, now, request).await;
     let account = account.map_err(|rejection| Rejected::routed(&routed, rejection).with(quotas))?;
@@ -92,23 +87,21 @@ pub async fn receive<'h, C: Client>(
 /// every other check of the headers.
 fn check_limits_and_admit<'h>(
     gateway: &Gateway,
-    head: &'h Head,
+    request: &Received<'h, Head>,
     peer: &Peer,
 ) -> Result<Admitted<'h>, Rejection> {
-    let (policy, method) = (&gateway.policy, head.method());
+    let policy = &gateway.policy;
+    let (method, target, head) = (request.method, request.target, request.headers);
     let rules = &policy.rules.admission;
-    if policy.rate_limits.counts_unsigned()
-        && is_unsigned(method, head.target(), policy.verifier.config())
+    if policy.rate_limits.counts_unsigned() && is_unsigned(method, target, policy.verifier.config())
     {
         let client = client_address(peer, head, &rules.trusted_proxies);
         policy.rate_limits.count_unsigned(client, Instant::now())?;
     }
     if policy.rate_limits.counts_addresses() {
         let client = client_address(peer, head, &rules.trusted_proxies);
-        let (path, now) = (head.target().path, Instant::now());
-        policy
-            .rate_limits
-            .count_address(method, path, client, now)?;
+        let limits = &policy.rate_limits;
+        limits.count_address(method, target.path, client, Instant::now())?;
     }
     admit(method, head, head.body(), peer, rules)
 }
@@ -131,7 +124,6 @@ fn begin_spans(gateway: &Gateway, request: &mut Received<'_, Head>, admitted: &m
 /// Finds the application that the request names.
 async fn find_app(
     gateway: &Gateway,
-    head: &Head,
     admitted: &Admitted<'_>,
     request: &mut Received<'_, Head>,
 ) -> Result<Arc<App>, Rejection> {
@@ -139,7 +131,7 @@ async fn find_app(
     let paths = &policy.verifier.config().browser_paths;
     let names = &policy.rules.admission.names;
     request.timing.begin_step(Step::LookUpApplication);
-    let app = identify_app(admitted.app, head.target(), paths, names, &policy.apps).await?;
+    let app = identify_app(admitted.app, request.target, paths, names, &policy.apps).await?;
     request.timing.end_step();
     Ok(app)
 }
@@ -164,14 +156,13 @@ async fn read_form<C: Client>(
 /// Verifies the parameters of target and form.
 fn verify(
     gateway: &Gateway,
-    head: &Head,
     admitted: &Admitted<'_>,
     app: &Arc<App>,
     form: &[u8],
     now: Timestamp,
     request: &mut Received<'_, Head>,
 ) -> Result<VerifiedRequest, Rejection> {
-    let (policy, target) = (&gateway.policy, head.target());
+    let (policy, target) = (&gateway.policy, request.target);
     request.timing.begin_step(Step::Verify);
     let params = read_params(target, form, &policy.bounds.requests)?;
     let (app, method) = (Arc::clone(app), admitted.method);
@@ -185,12 +176,12 @@ fn verify(
 fn count_app(
     gateway: &Gateway,
     verified: &VerifiedRequest,
-    head: &Head,
+    path: &str,
     admitted: &Admitted<'_>,
 ) -> Result<Quotas, Rejection> {
     let limits = &gateway.policy.rate_limits;
     match verified.signed_app().filter(|app| limits.counts(app)) {
-        Some(app) => limits.count_app(app, admitted.method, head.target().path, Instant::now()),
+        Some(app) => limits.count_app(app, admitted.method, path, Instant::now()),
         None => Ok(Quotas::default()),
     }
 }
@@ -200,12 +191,12 @@ fn choose_route(
     gateway: &Gateway,
     verified: VerifiedRequest,
     admitted: &Admitted<'_>,
-    head: &Head,
+    path: &str,
     now: impl Fn() -> Timestamp,
 ) -> Result<RoutedRequest, Box<Rejected>> {
     let wanted = Wanted {
         version: admitted.version,
-        path: head.target().path,
+        path,
         client: admitted.origin.client,
     };
     let backends = &gateway.policy.backends;

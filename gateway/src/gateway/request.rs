@@ -16,13 +16,13 @@ use crate::{
         spans::{RequestSpans, Step},
     },
     phases::origin::Peer,
-    request::Headers,
+    request::{Headers, Target},
 };
 
 /// A request whose head was received.
 pub struct Received<'r, H> {
     pub(super) method: &'r [u8],
-    pub(super) path: &'r str,
+    pub(super) target: Target<'r>,
     pub(super) headers: &'r H,
     /// The gateway's id, or a trusted proxy's.
     pub(super) id: RequestId,
@@ -44,13 +44,13 @@ impl<'r, H: Headers> Received<'r, H> {
     pub fn new(
         gateway: &Gateway,
         method: &'r [u8],
-        path: &'r str,
+        target: Target<'r>,
         headers: &'r H,
         peer: &Peer,
     ) -> Self {
         Self {
             method,
-            path,
+            target,
             headers,
             id: gateway.state.ids.next(),
             client: peer.address,
@@ -80,7 +80,7 @@ impl<H> Received<'_, H> {
             request_id: &self.id,
             client: self.client,
             method: self.method,
-            path: self.path,
+            path: self.target.path,
             learnt,
             sent: Sent {
                 backend: forwarded.backend,

@@ -21,7 +21,7 @@ use crate::{
         response::own_fields,
     },
     request::{
-        BodyLength, Head, Headers, RawHeaders,
+        BodyLength, Head, Headers, RawHeaders, Target,
         client::{Client, ResponseHead},
         quotas::Quotas,
         rejection::Rejection,
@@ -103,7 +103,7 @@ pub(crate) async fn reject_bad_head<C: Client>(
     client: &mut C,
 ) {
     let headers = RawHeaders(unparsed.received);
-    let mut request = Received::new(gateway, unparsed.method, unparsed.path, &headers, peer);
+    let mut request = Received::new(gateway, unparsed.method, unparsed.target, &headers, peer);
     let trusted_proxies = &gateway.policy.rules.admission.trusted_proxies;
     request.client = client_address(peer, &headers, trusted_proxies);
     reject(gateway, &request, Failed::default(), rejection, client).await;
@@ -130,7 +130,7 @@ pub(super) async fn reject<H: Headers, C: Client>(
         let rules = &gateway.policy.rules;
         let format = error_format(
             request.method,
-            request.path,
+            request.target.path,
             request.headers,
             &rules.error_format,
         );
@@ -188,8 +188,8 @@ pub(super) fn cors_fields<'a>(
 pub(crate) struct UnparsedHead<'r> {
     /// The method; `-` if the request line cannot be parsed.
     pub method: &'r [u8],
-    /// The path; `-` if the request line cannot be parsed.
-    pub path: &'r str,
+    /// The path, `-` if the request line cannot be parsed; without the query.
+    pub target: Target<'r>,
     /// The bytes that arrived of the head.
     pub received: &'r [u8],
 }

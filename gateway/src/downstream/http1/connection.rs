@@ -17,7 +17,7 @@ use crate::{
     gateway::{self, Gateway, UnparsedHead, serve},
     phases::origin::Peer,
     request::{
-        BodyLength, HeadLimits,
+        BodyLength, HeadLimits, Target,
         client::ConnectionInfo,
         drain::{Beginning, ClosingWatch, SETTLE_TIME},
         rejection::Rejection,
@@ -224,9 +224,10 @@ async fn reject_bad_head<S: Stream>(
 /// What is known of a bad head, of which these bytes arrived.
 pub(crate) fn unparsed_head(received: &[u8]) -> UnparsedHead<'_> {
     let line = peek_request_line(received);
+    let path = line.and_then(|line| path_of(line.target)).unwrap_or("-");
     UnparsedHead {
         method: line.map_or(&b"-"[..], |line| line.method),
-        path: line.and_then(|line| path_of(line.target)).unwrap_or("-"),
+        target: Target { path, query: "" },
         received,
     }
 }

@@ -20,7 +20,7 @@ use std::sync::Arc;
 pub use self::state::State;
 pub(crate) use self::{
     backends::Target,
-    policy::Policy,
+    policy::{Bounds, Policy},
     respond::{UnparsedHead, reject_bad_head},
 };
 use self::{
@@ -82,7 +82,7 @@ pub(crate) async fn serve<C: Client>(gateway: &Gateway, head: &Head, peer: &Peer
     let mut request = Received::new(gateway, head.method(), head.target(), head, peer);
     if peer.redirects_to_https && !came_by_https(head, peer) {
         // Boxed, as the preflight below: a connection has no room for what it rarely needs.
-        return Box::pin(redirect_to_https(gateway, &request, client)).await;
+        return Box::pin(redirect_to_https(gateway, &mut request, client)).await;
     }
     if let Some(cors) = &rules.cors
         && is_preflight(head.method(), head.body(), head)
@@ -90,7 +90,7 @@ pub(crate) async fn serve<C: Client>(gateway: &Gateway, head: &Head, peer: &Peer
         return Box::pin(serve_preflight(gateway, cors, peer, &mut request, client)).await;
     }
     match receive(gateway, peer, &mut request, client).await {
-        Ok(accepted) => forward(gateway, &request, accepted, client).await,
+        Ok(accepted) => forward(gateway, &mut request, accepted, client).await,
         Err(rejected) => {
             request.timing.end_step();
             // Trusted proxies determine the client even if the request was not admitted.
@@ -100,7 +100,7 @@ pub(crate) async fn serve<C: Client>(gateway: &Gateway, head: &Head, peer: &Peer
                 quotas: rejected.quotas,
                 ..Failed::default()
             };
-            reject(gateway, &request, failed, &rejected.rejection, client).await;
+            reject(gateway, &mut request, failed, &rejected.rejection, client).await;
         }
     }
 }

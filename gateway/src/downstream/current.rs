@@ -6,42 +6,49 @@ use arc_swap::{ArcSwap, Cache};
 
 use crate::{gateway::Gateway, phases::origin::Peer, request::client::ConnectionInfo};
 
-/// The gateway that serves the next request of one connection.
+/// A gateway, and the client by its configuration. A request keeps it to its end; the next one may have another.
+pub(crate) struct Snapshot {
+    /// The gateway.
+    pub gateway: Arc<Gateway>,
+    /// The client.
+    pub peer: Peer,
+}
+
+/// The gateway that serves the next request of one connection. The requests share a snapshot, so that they do not count
+/// references to the gateway, which all threads share.
 pub(crate) struct Current<'c> {
     gateway: Cache<&'c ArcSwap<Gateway>, Arc<Gateway>>,
     connection: ConnectionInfo,
-    /// The client, by the trusted proxies of configuration `generation`.
-    peer: Peer,
-    generation: u64,
+    snapshot: Arc<Snapshot>,
+}
+
+impl Snapshot {
+    fn new(gateway: &Arc<Gateway>, connection: &ConnectionInfo) -> Arc<Self> {
+        Arc::new(Self {
+            gateway: Arc::clone(gateway),
+            peer: Peer::new(connection, &gateway.policy.rules.admission.trusted_proxies),
+        })
+    }
 }
 
 impl<'c> Current<'c> {
     /// The connection's gateway is the one in `current`.
     pub(crate) fn new(current: &'c ArcSwap<Gateway>, connection: ConnectionInfo) -> Self {
-        let gateway = Cache::new(current);
-        let (generation, peer) = {
-            let gateway = gateway.arc_swap().load();
-            let peer = Peer::new(&connection, &gateway.policy.rules.admission.trusted_proxies);
-            (gateway.policy.generation, peer)
-        };
+        let mut gateway = Cache::new(current);
+        let snapshot = Snapshot::new(gateway.load(), &connection);
         Self {
             gateway,
             connection,
-            peer,
-            generation,
+            snapshot,
         }
     }
 
-    /// Returns the gateway and the client by the current configuration. Costs one load from memory unless it changed.
-    pub(crate) fn get(&mut self) -> (&Gateway, &Peer) {
+    /// The snapshot by the current configuration. Costs one load from memory unless it changed.
+    pub(crate) fn get(&mut self) -> &Arc<Snapshot> {
         let gateway = self.gateway.load();
-        if gateway.policy.generation != self.generation {
-            self.generation = gateway.policy.generation;
-            self.peer = Peer::new(
-                &self.connection,
-                &gateway.policy.rules.admission.trusted_proxies,
-            );
+        if gateway.policy.generation != self.snapshot.gateway.policy.generation {
+            self.snapshot = Snapshot::new(gateway, &self.connection);
         }
-        (gateway, &self.peer)
+        &self.snapshot
     }
 }

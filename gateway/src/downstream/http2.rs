@@ -14,7 +14,6 @@
 //! | [`head`] | writes a head out in the strict form, and has it parsed |
 //! | [`meter`] | counts frames that bring no request forward; what the stream of a connection shares with its loop |
 //! | [`response`] | the heads of responses |
-//! | [`snapshot`] | the configuration that a stream began with |
 //! | [`stream`] | the client's stream below the `h2` crate, with its meter |
 
 pub(crate) mod bounds;
@@ -25,7 +24,6 @@ pub(crate) mod head;
 mod hpack;
 pub(crate) mod meter;
 pub(crate) mod response;
-pub(crate) mod snapshot;
 mod stream;
 
 /// The client's first bytes. RFC 9113 section 3.4.

@@ -38,8 +38,8 @@ use self::{
 use crate::{
     config::{ConnectionLimits, ListenerSettings, Protocols},
     downstream::{
-        http1::connection::Http1Connections,
-        http2::{Preface, connection::Http2Connections, is_preface},
+        http1,
+        http2::{self, Preface, is_preface},
         sockets::ListeningSockets,
     },
     gateway::{Gateway, State},
@@ -56,8 +56,6 @@ use crate::{
 /// Serves the connections of all listeners.
 pub(crate) struct Clients {
     current: Arc<ArcSwap<Gateway>>,
-    http_1: Http1Connections,
-    http_2: Http2Connections,
     pause: AcceptPause,
     failures: OnceAMinute,
     sockets: Arc<ListeningSockets>,
@@ -82,12 +80,6 @@ impl Clients {
         sockets: Arc<ListeningSockets>,
     ) -> Self {
         Self {
-            http_1: Http1Connections {
-                current: Arc::clone(current),
-            },
-            http_2: Http2Connections {
-                current: Arc::clone(current),
-            },
             current: Arc::clone(current),
             pause: AcceptPause::new(descriptors),
             failures: OnceAMinute::new(),
@@ -272,7 +264,8 @@ impl Clients {
         let beginning = self.drain.begin_connection();
         tokio::spawn(Box::pin(async move {
             let _open = open;
-            clients.http_1.serve(stream, client, beginning).await;
+            let current = &clients.current;
+            http1::connection::serve_connection(current, stream, client, beginning).await;
         }));
     }
 
@@ -284,14 +277,11 @@ impl Clients {
     ) {
         let clients = Arc::clone(self);
         let beginning = self.drain.begin_connection();
-        tokio::spawn(async move {
-            let streams = open.streams();
-            clients
-                .http_2
-                .serve(stream, client, streams, beginning)
-                .await;
+        tokio::spawn(Box::pin(async move {
+            let (current, streams) = (&clients.current, open.streams());
+            http2::connection::serve_connection(current, stream, client, streams, beginning).await;
             drop(open);
-        });
+        }));
     }
 
     /// Serves HTTP/2 if the connection begins with its preface (RFC 9113 section 3.3), otherwise HTTP/1.

@@ -1,17 +1,15 @@
 //! Forwards an accepted request to its backend.
 
-use std::time::Instant;
-
 use super::{
     Gateway, Target,
     receive::Accepted,
     record::record,
     relay::{FailedResponse, relay_response},
-    request::{ForwardOutcome, Received},
+    request::Received,
     respond::{Failed, reject},
 };
 use crate::{
-    observe::outcome::Outcome,
+    observe::outcome::Sent,
     request::{Head, client::Client, rejection::Rejection},
     upstream::{backend::upstream::Response, routing::destination::Destination},
 };
@@ -19,30 +17,26 @@ use crate::{
 /// Forwards an accepted request to its backend, and relays the response.
 pub(super) async fn forward<C: Client>(
     gateway: &Gateway,
-    request: &Received<'_, Head>,
+    request: &mut Received<'_, Head>,
     accepted: Accepted<'_>,
     client: &mut C,
 ) {
     let target = gateway.policy.backends.target(&accepted.route().backend);
-    let mut forwarded = ForwardOutcome {
-        forwarded_at: Some(Instant::now()),
-        ..ForwardOutcome::default()
-    };
-    let sent = send_and_relay(gateway, request, &accepted, target, client, &mut forwarded).await;
-    match sent {
+    let mut sent = Sent::default();
+    request.timing.begin_forwarding();
+    let forwarded = send_and_relay(gateway, request, &accepted, target, client, &mut sent).await;
+    match forwarded {
         Err(rejection) if !client.has_begun_response() => {
             let failed = Failed {
                 learnt: accepted.learnt(),
                 quotas: accepted.quotas,
-                forwarded,
+                sent,
             };
             reject(gateway, request, failed, &rejection, client).await;
         }
-        sent => {
-            let outcome = Outcome {
-                rejection: sent.as_ref().err(),
-                ..request.outcome(accepted.learnt(), &forwarded)
-            };
+        forwarded => {
+            let rejection = forwarded.as_ref().err();
+            let outcome = request.outcome(accepted.learnt(), sent, rejection);
             record(gateway, request, &outcome);
         }
     }
@@ -50,19 +44,19 @@ pub(super) async fn forward<C: Client>(
 
 async fn send_and_relay<C: Client>(
     gateway: &Gateway,
-    request: &Received<'_, Head>,
+    request: &mut Received<'_, Head>,
     accepted: &Accepted<'_>,
     target: &Target,
     client: &mut C,
-    forwarded: &mut ForwardOutcome,
+    sent: &mut Sent,
 ) -> Result<(), Rejection> {
     let app = accepted.app().map(|app| &**app);
     let balancer = target.balancer.as_deref();
     let (backend, counts) = (&target.backend, &target.counts);
     let mut destination = Destination::new(backend, balancer, counts, app, request.client)?;
     let response = send(gateway, request, accepted, &mut destination, client).await;
-    forwarded.backend = destination.address();
-    let relayed = relay_response(gateway, request, accepted, response?, client, forwarded).await;
+    sent.backend = destination.address();
+    let relayed = relay_response(gateway, request, accepted, response?, client, sent).await;
     relayed.map_err(|failed| match failed {
         FailedResponse::Rejected(rejection) => rejection,
         // Failures before this are counted where they are retried.

@@ -4,13 +4,9 @@ use std::time::Instant;
 
 use signpost_protocol::header::{REFUSED_SECRET, X_GATEWAY_PROBLEM, X_GATEWAY_REFUSED};
 
-use super::{
-    Gateway,
-    receive::Accepted,
-    request::{ForwardOutcome, Received},
-    respond::cors_fields,
-};
+use super::{Gateway, receive::Accepted, request::Received, respond::cors_fields};
 use crate::{
+    observe::outcome::Sent,
     phases::{
         cors::is_of_cors,
         response::{is_of_login, own_fields, passes_to_client},
@@ -38,19 +34,19 @@ const MAX_CODE_BYTES: usize = 64;
 /// Relays a response to the client.
 pub(super) async fn relay_response<C: Client>(
     gateway: &Gateway,
-    request: &Received<'_, Head>,
+    request: &mut Received<'_, Head>,
     accepted: &Accepted<'_>,
     mut response: Response,
     client: &mut C,
-    forwarded: &mut ForwardOutcome,
+    sent: &mut Sent,
 ) -> Result<(), FailedResponse> {
     let (rules, route) = (&gateway.policy.rules, accepted.route());
     let quotas = accepted.quotas.to_fields();
-    forwarded.responded_at = Some(Instant::now());
+    request.timing.begin_response();
     response.check_id(&request.id)?;
     let (head, bytes) = response.head();
     note_secret_rejected(&gateway.state.secret_rejections, route, &response)?;
-    forwarded.problem = backend_problem(head, bytes);
+    sent.problem = backend_problem(head, bytes);
     let names = &rules.backend_headers.names;
     let life_cycle = route.backend.life_cycle.as_deref();
     let nominated = ConnectionOptions::from_fields(head.fields(bytes));
@@ -64,7 +60,7 @@ pub(super) async fn relay_response<C: Client>(
         .filter(|field| !(is_of_route && is_of_login(field)))
         .filter(|(name, _)| rules.cors.is_none() || !is_of_cors(name))
         .filter(|(name, _)| life_cycle.is_none_or(|one| !one.replaces(name)));
-    let sent = ResponseHead {
+    let response_head = ResponseHead {
         status: head.status,
         reason: head.reason(bytes),
         body: match head.body {
@@ -75,10 +71,10 @@ pub(super) async fn relay_response<C: Client>(
     };
     let own = own_fields(&request.id, Some(route), names, &quotas);
     let cors = cors_fields(rules, request.headers);
-    forwarded.status = head.status;
-    client.begin(sent, own.chain(cors).chain(passed));
+    sent.status = head.status;
+    client.begin(response_head, own.chain(cors).chain(passed));
     drop((nominated, quotas));
-    let relayed = response.relay(client, &mut forwarded.size).await;
+    let relayed = response.relay(client, &mut sent.size).await;
     relayed.map_err(FailedResponse::from)
 }
 
@@ -126,11 +122,10 @@ impl From<Failure> for FailedResponse {
 }
 
 /// The problem code in a backend's response: a word of `[a-z0-9_]`, at most [`MAX_CODE_BYTES`] long.
-fn backend_problem(head: &BackendHead, bytes: &[u8]) -> Option<String> {
+fn backend_problem(head: &BackendHead, bytes: &[u8]) -> Option<Box<str>> {
     let is_of_code = |byte: &u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_');
     let code = head.value(bytes, X_GATEWAY_PROBLEM.as_str())?;
     let is_code = code.len() <= MAX_CODE_BYTES && code.iter().all(is_of_code);
-    is_code
-        .then(|| String::from_utf8(code.to_vec()).ok())
-        .flatten()
+    let code = std::str::from_utf8(code).ok().filter(|_| is_code)?;
+    Some(code.into())
 }

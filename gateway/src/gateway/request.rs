@@ -2,7 +2,7 @@
 
 use std::{
     future::poll_fn,
-    net::{IpAddr, SocketAddr},
+    net::IpAddr,
     pin::Pin,
     time::{Duration, Instant},
 };
@@ -16,7 +16,7 @@ use crate::{
         spans::{RequestSpans, Step},
     },
     phases::origin::Peer,
-    request::{Headers, Target},
+    request::{Headers, Target, rejection::Rejection},
 };
 
 /// A request whose head was received.
@@ -32,9 +32,8 @@ pub struct Received<'r, H> {
 
 /// When a request reached its steps.
 pub(super) struct Timing {
-    received: Instant,
-    /// The wait for the client's form.
-    form_wait: Duration,
+    /// So far; it has not ended.
+    times: Times,
     /// Its spans, if it is sampled.
     pub spans: Option<Box<RequestSpans>>,
 }
@@ -55,8 +54,7 @@ impl<'r, H: Headers> Received<'r, H> {
             id: gateway.state.ids.next(),
             client: peer.address,
             timing: Timing {
-                received: Instant::now(),
-                form_wait: Duration::ZERO,
+                times: Times::beginning(Instant::now()),
                 spans: None,
             },
         }
@@ -70,11 +68,12 @@ impl<H> Received<'_, H> {
         &self.id
     }
 
-    /// Its outcome, if it ends now; neither rejected nor aborted.
+    /// Its outcome: it ends now.
     pub(super) fn outcome<'o>(
         &'o self,
         learnt: Learnt<'o>,
-        forwarded: &'o ForwardOutcome,
+        sent: Sent,
+        rejection: Option<&'o Rejection>,
     ) -> Outcome<'o> {
         Outcome {
             request_id: &self.id,
@@ -82,25 +81,34 @@ impl<H> Received<'_, H> {
             method: self.method,
             path: self.target.path,
             learnt,
-            sent: Sent {
-                backend: forwarded.backend,
-                status: forwarded.status,
-                size: forwarded.size,
-                problem: forwarded.problem.as_deref(),
-            },
+            sent,
             times: Times {
-                received: self.timing.received,
-                form_wait: self.timing.form_wait,
-                forwarded: forwarded.forwarded_at,
-                responded: forwarded.responded_at,
                 ended: Instant::now(),
+                ..self.timing.times
             },
-            rejection: None,
+            rejection,
         }
     }
 }
 
 impl Timing {
+    /// The gateway begins to forward the request.
+    pub(super) fn begin_forwarding(&mut self) {
+        self.times.forwarded = Some(Instant::now());
+    }
+
+    /// The head of the response is complete.
+    pub(super) fn begin_response(&mut self) {
+        self.times.responded = Some(Instant::now());
+    }
+
+    /// The gateway begins a response of its own. If the request was forwarded, that is not the backend's time.
+    pub(super) fn begin_own_response(&mut self) {
+        if self.times.forwarded.is_none() {
+            self.begin_response();
+        }
+    }
+
     /// Begins a step that has a span, if the request is sampled.
     pub(super) fn begin_step(&mut self, step: Step) {
         if let Some(spans) = &mut self.spans {
@@ -126,20 +134,7 @@ impl Timing {
             form
         });
         let form = form.await;
-        self.form_wait = since.map_or(Duration::ZERO, |since| since.elapsed());
+        self.times.form_wait = since.map_or(Duration::ZERO, |since| since.elapsed());
         form
     }
-}
-
-/// The result of forwarding a request.
-#[derive(Debug, Default)]
-pub(super) struct ForwardOutcome {
-    /// When the gateway began to forward the request.
-    pub(super) forwarded_at: Option<Instant>,
-    /// When the head of the response was complete, or the gateway began its own.
-    pub(super) responded_at: Option<Instant>,
-    pub(super) backend: Option<SocketAddr>,
-    pub(super) status: u16,
-    pub(super) size: u64,
-    pub(super) problem: Option<String>,
 }

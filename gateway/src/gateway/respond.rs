@@ -4,14 +4,9 @@ use std::time::Instant;
 
 use http::{StatusCode, header::LOCATION};
 
-use super::{
-    Gateway,
-    policy::Rules,
-    record::record,
-    request::{ForwardOutcome, Received},
-};
+use super::{Gateway, policy::Rules, record::record, request::Received};
 use crate::{
-    observe::outcome::{Learnt, Outcome},
+    observe::outcome::{Learnt, Sent},
     phases::{
         cors::CorsRules,
         error_format::error_format,
@@ -32,7 +27,7 @@ use crate::{
 /// Redirects a request on a listener with `redirect_to_https`.
 pub(super) async fn redirect_to_https<C: Client>(
     gateway: &Gateway,
-    request: &Received<'_, Head>,
+    request: &mut Received<'_, Head>,
     client: &mut C,
 ) {
     let location = https_location(request.headers, gateway.policy.rules.https_port);
@@ -64,7 +59,7 @@ pub(super) async fn serve_preflight<C: Client>(
 /// Responds without a body, and records the request.
 async fn respond_empty<C: Client>(
     gateway: &Gateway,
-    request: &Received<'_, Head>,
+    request: &mut Received<'_, Head>,
     status: StatusCode,
     body: BodyLength,
     fields: &[NameAndValue<'_>],
@@ -80,18 +75,15 @@ async fn respond_empty<C: Client>(
     let own = own_fields(&request.id, None, names, &quotas);
     client.begin(response, own.chain(fields.iter().copied()));
     drop(quotas);
-    let forwarded = ForwardOutcome {
-        status: response.status,
-        responded_at: Some(Instant::now()),
-        ..ForwardOutcome::default()
-    };
+    request.timing.begin_own_response();
     // Ignored: the request is recorded even if the client has disconnected.
     let _ = client.finish(b"").await;
-    record(
-        gateway,
-        request,
-        &request.outcome(Learnt::default(), &forwarded),
-    );
+    let sent = Sent {
+        status: response.status,
+        ..Sent::default()
+    };
+    let outcome = request.outcome(Learnt::default(), sent, None);
+    record(gateway, request, &outcome);
 }
 
 /// Rejects a request whose head is malformed or too large.
@@ -106,13 +98,13 @@ pub(crate) async fn reject_bad_head<C: Client>(
     let mut request = Received::new(gateway, unparsed.method, unparsed.target, &headers, peer);
     let trusted_proxies = &gateway.policy.rules.admission.trusted_proxies;
     request.client = client_address(peer, &headers, trusted_proxies);
-    reject(gateway, &request, Failed::default(), rejection, client).await;
+    reject(gateway, &mut request, Failed::default(), rejection, client).await;
 }
 
 /// Rejects a request that is not forwarded, or whose backend failed.
 pub(super) async fn reject<H: Headers, C: Client>(
     gateway: &Gateway,
-    request: &Received<'_, H>,
+    request: &mut Received<'_, H>,
     failed: Failed<'_>,
     rejection: &Rejection,
     client: &mut C,
@@ -123,9 +115,9 @@ pub(super) async fn reject<H: Headers, C: Client>(
     let Failed {
         learnt,
         quotas,
-        mut forwarded,
+        mut sent,
     } = failed;
-    forwarded.problem = None;
+    sent.problem = None;
     if !matches!(rejection, Rejection::ClientDisconnected) {
         let rules = &gateway.policy.rules;
         let format = error_format(
@@ -157,17 +149,12 @@ pub(super) async fn reject<H: Headers, C: Client>(
         });
         client.begin(head, own.into_iter().flatten().chain(response.fields()));
         drop(quotas);
-        if forwarded.forwarded_at.is_none() {
-            forwarded.responded_at = Some(Instant::now());
-        }
+        request.timing.begin_own_response();
         // Ignored: the request is recorded even if the client has disconnected.
         let _ = client.finish(&response.body).await;
-        (forwarded.status, forwarded.size) = (head.status, response.body.len() as u64);
+        (sent.status, sent.size) = (head.status, response.body.len() as u64);
     }
-    let outcome = Outcome {
-        rejection: Some(rejection),
-        ..request.outcome(learnt, &forwarded)
-    };
+    let outcome = request.outcome(learnt, sent, Some(rejection));
     record(gateway, request, &outcome);
 }
 
@@ -199,5 +186,5 @@ pub(crate) struct UnparsedHead<'r> {
 pub(super) struct Failed<'f> {
     pub(super) learnt: Learnt<'f>,
     pub(super) quotas: Quotas,
-    pub(super) forwarded: ForwardOutcome,
+    pub(super) sent: Sent,
 }

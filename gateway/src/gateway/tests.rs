@@ -15,7 +15,7 @@ use super::*;
 use crate::{
     config::{Applications, tests::load},
     directory::apps::directory::AppDirectory,
-    downstream::http1::connection::Http1Connections,
+    downstream::http1::connection::serve_connection,
     request::client::ConnectionInfo,
     request::{
         drain::Drain,
@@ -50,17 +50,15 @@ pub(crate) fn gateway(config: Config) -> Gateway {
     Gateway::new(config, apps, state).unwrap()
 }
 
-fn connections(clock: &ManualClock) -> Http1Connections {
+fn current(clock: &ManualClock) -> ArcSwap<Gateway> {
     let mut gateway = gateway(load(CONFIG).unwrap());
     let state = Arc::get_mut(&mut gateway.state).unwrap();
     state.clock = Arc::new(clock.clone());
-    Http1Connections {
-        current: Arc::new(ArcSwap::from_pointee(gateway)),
-    }
+    ArcSwap::from_pointee(gateway)
 }
 
 /// The head and body of the response to a request with this target and version.
-async fn response(connections: &Http1Connections, target: &str, version: &str) -> String {
+async fn response(current: &ArcSwap<Gateway>, target: &str, version: &str) -> String {
     let request = format!(
         "GET {target} HTTP/1.1\r\nHost: h\r\nAcme-X-Version: {version}\r\nOrigin: https://app.example\r\n\
          Connection: close\r\n\r\n"
@@ -68,7 +66,7 @@ async fn response(connections: &Http1Connections, target: &str, version: &str) -
     let stream = Script::new([Step::Give(request.into())]);
     let client = ConnectionInfo::plain(IpAddr::V4(Ipv4Addr::LOCALHOST));
     let beginning = Arc::new(Drain::new()).begin_connection();
-    connections.serve(stream.clone(), client, beginning).await;
+    serve_connection(current, stream.clone(), client, beginning).await;
     String::from_utf8(stream.written()).unwrap()
 }
 
@@ -83,7 +81,7 @@ const FIELDS: [&str; 4] = [
 #[tokio::test]
 async fn every_response_has_the_dates_and_ends_at_the_second_of_the_sunset() {
     let clock = ManualClock::default();
-    let connections = connections(&clock);
+    let current = current(&clock);
     for (second, expected, retry_after) in [
         (0, "502", None),
         (1, "502", None),
@@ -99,7 +97,7 @@ async fn every_response_has_the_dates_and_ends_at_the_second_of_the_sunset() {
         let ahead = second * 1000 - u64::try_from(now).unwrap();
         clock.advance(Duration::from_millis(ahead));
         for target in ["/x", "/login?state=v1.x&code=y"] {
-            let response = response(&connections, target, "v1").await;
+            let response = response(&current, target, "v1").await;
             let found = &response["HTTP/1.1 ".len()..][..3];
             assert_eq!(found, expected, "at {second}: {response}");
             for field in FIELDS {
@@ -113,7 +111,7 @@ async fn every_response_has_the_dates_and_ends_at_the_second_of_the_sunset() {
                 None => assert!(!response.contains("retry-after"), "at {second}: {response}"),
             }
         }
-        let other = response(&connections, "/x", "v2").await;
+        let other = response(&current, "/x", "v2").await;
         assert!(other.starts_with("HTTP/1.1 502"), "{other}");
         assert!(!other.contains("deprecation: ") && !other.contains("sunset: "));
     }
@@ -123,7 +121,7 @@ async fn every_response_has_the_dates_and_ends_at_the_second_of_the_sunset() {
 async fn a_request_that_is_not_verified_learns_nothing_of_the_dates() {
     let clock = ManualClock::default();
     clock.advance(Duration::from_secs(60));
-    let response = response(&connections(&clock), "/x?a=1", "v1").await;
+    let response = response(&current(&clock), "/x?a=1", "v1").await;
     assert!(response.starts_with("HTTP/1.1 403"), "{response}");
     assert!(
         !response.contains("deprecation: ") && !response.contains("acme.example"),

@@ -113,7 +113,7 @@ impl RequestMetrics {
             _ => (&self.unrouted, 0),
         };
         let class = labels::status_class(outcome.sent.status);
-        let problem = labels::problem(outcome.rejection, outcome.sent.problem);
+        let problem = labels::problem(outcome.rejection, outcome.sent.problem.as_deref());
         version.requests.add(cell(source, class, problem), 1);
         version.duration.observe_duration(times.whole());
         self.own.observe_duration(times.own());

@@ -12,7 +12,7 @@ use signpost_protocol::{problem::ProblemCode, request_id::RequestId};
 use crate::{directory::apps::App, phases::route::Route, request::rejection::Rejection};
 
 /// The outcome of a request, for the access log and the error log.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Outcome<'a> {
     /// The request id: the gateway's, or a trusted proxy's.
     pub request_id: &'a RequestId,
@@ -25,7 +25,7 @@ pub(crate) struct Outcome<'a> {
     /// What the phases learnt of it.
     pub learnt: Learnt<'a>,
     /// What was sent to the client.
-    pub sent: Sent<'a>,
+    pub sent: Sent,
     /// When it reached its steps.
     pub times: Times,
     /// Why the gateway rejected the request, or aborted its response.
@@ -44,8 +44,8 @@ pub(crate) struct Learnt<'a> {
 }
 
 /// The response of a request.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Sent<'a> {
+#[derive(Debug, Default)]
+pub(crate) struct Sent {
     /// The backend address of the last attempt.
     pub backend: Option<SocketAddr>,
     /// Its status; 0 without a response.
@@ -53,7 +53,7 @@ pub(crate) struct Sent<'a> {
     /// Bytes of its body.
     pub size: u64,
     /// The problem code in the backend's `X-Gateway-Problem` header.
-    pub problem: Option<&'a str>,
+    pub problem: Option<Box<str>>,
 }
 
 /// When a request reached its steps. The clock is read only for what is switched on; otherwise the durations are 0.
@@ -73,6 +73,18 @@ pub(crate) struct Times {
 }
 
 impl Times {
+    /// Those of a request that was received now.
+    #[must_use]
+    pub(crate) const fn beginning(now: Instant) -> Self {
+        Self {
+            received: now,
+            form_wait: Duration::ZERO,
+            forwarded: None,
+            responded: None,
+            ended: now,
+        }
+    }
+
     /// From the received head to the end of the response.
     #[must_use]
     pub(crate) fn whole(&self) -> Duration {
@@ -100,7 +112,6 @@ impl Times {
 impl<'a> Outcome<'a> {
     /// A request without a route with the response 200, at once.
     pub(crate) fn unrouted(request_id: &'a RequestId) -> Self {
-        let now = Instant::now();
         Self {
             request_id,
             client: IpAddr::from([127, 0, 0, 1]),
@@ -111,13 +122,7 @@ impl<'a> Outcome<'a> {
                 status: 200,
                 ..Sent::default()
             },
-            times: Times {
-                received: now,
-                form_wait: Duration::ZERO,
-                forwarded: None,
-                responded: None,
-                ended: now,
-            },
+            times: Times::beginning(Instant::now()),
             rejection: None,
         }
     }
@@ -135,7 +140,11 @@ impl Outcome<'_> {
     pub(crate) fn problem_code(&self) -> Option<Cow<'static, str>> {
         match self.rejection.and_then(Rejection::code) {
             Some(code) => Some(Cow::Borrowed(ProblemCode::as_str(code))),
-            None => self.sent.problem.map(|code| Cow::Owned(code.to_owned())),
+            None => self
+                .sent
+                .problem
+                .clone()
+                .map(|code| Cow::Owned(code.into())),
         }
     }
 

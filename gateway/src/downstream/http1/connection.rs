@@ -13,9 +13,8 @@ use super::{
 };
 use crate::{
     config::Timeouts,
-    downstream::current::Current,
-    gateway::{self, Gateway, UnparsedHead, serve},
-    phases::origin::Peer,
+    downstream::current::{Current, Snapshot},
+    gateway::{self, Bounds, Gateway, UnparsedHead, serve},
     request::{
         BodyLength, HeadLimits, Target,
         client::ConnectionInfo,
@@ -25,59 +24,49 @@ use crate::{
     wire::io::{Stream, arrival_deadline},
 };
 
-/// Serves HTTP/1 connections.
-pub(crate) struct Http1Connections {
-    /// The gateway of the current configuration.
-    pub current: Arc<ArcSwap<Gateway>>,
-}
-
 /// A rejected head, and the bytes that arrived of it.
 struct BadHead {
     rejection: Rejection,
     received: Vec<u8>,
 }
 
-impl Http1Connections {
-    /// Serves a client's connection until it ends. `beginning` ends with the first head.
-    pub(crate) async fn serve<S: Stream>(
-        &self,
-        stream: S,
-        client: ConnectionInfo,
-        beginning: Beginning,
-    ) {
-        let mut beginning = Some(beginning);
-        let mut current = Current::new(&self.current, client);
-        let (gateway, _) = current.get();
-        let state = Arc::clone(&gateway.state);
-        let mut connection = ClientConnection::new(stream, gateway.policy.bounds.send());
-        let closing = pin!(state.drain.closing());
-        let mut closing = ClosingWatch::new(&state.drain, closing);
-        let mut is_first = true;
-        let mut requests = 0;
-        loop {
-            let read = read(&mut current, &mut connection, is_first, &mut closing).await;
-            // A stop waits until this is dropped: until the response is sent, and the connection closed if it is the
-            // last.
-            let _serving = state.drain.begin_serving();
-            drop(beginning.take());
-            let next = match read {
-                Ok(Some((mut read, gateway, peer))) => {
-                    requests += 1;
-                    read.is_last |= requests >= gateway.policy.bounds.connections.requests;
-                    exchange(gateway, &mut connection, &read, peer).await
-                }
-                Ok(None) => return,
-                Err(bad_head) => {
-                    let (gateway, peer) = current.get();
-                    reject_bad_head(gateway, &mut connection, &bad_head, peer).await
-                }
-            };
-            match next {
-                AfterResponse::KeepAlive => is_first = false,
-                AfterResponse::Close => return connection.close().await,
-                AfterResponse::CloseLingering => return connection.close_lingering().await,
-                AfterResponse::Abort => return,
+/// Serves a client's connection until it ends, by the gateway of the current configuration. `beginning` ends with the
+/// first head.
+pub(crate) async fn serve_connection<S: Stream>(
+    current: &ArcSwap<Gateway>,
+    stream: S,
+    client: ConnectionInfo,
+    beginning: Beginning,
+) {
+    let mut beginning = Some(beginning);
+    let mut current = Current::new(current, client);
+    let gateway = &current.get().gateway;
+    let state = Arc::clone(&gateway.state);
+    let mut connection = ClientConnection::new(stream, gateway.policy.bounds.send());
+    let closing = pin!(state.drain.closing());
+    let mut closing = ClosingWatch::new(&state.drain, closing);
+    let mut is_first = true;
+    let mut requests = 0;
+    loop {
+        let read = read(&mut current, &mut connection, is_first, &mut closing).await;
+        // A stop waits until this is dropped: until the response is sent, and the connection closed if it is the last.
+        let _serving = state.drain.begin_serving();
+        drop(beginning.take());
+        let next = match read {
+            Ok(Some((mut read, snapshot))) => {
+                requests += 1;
+                let bounds = &snapshot.gateway.policy.bounds;
+                read.is_last |= requests >= bounds.connections.requests;
+                exchange(snapshot, &mut connection, &read).await
             }
+            Ok(None) => return,
+            Err(bad_head) => reject_bad_head(current.get(), &mut connection, &bad_head).await,
+        };
+        match next {
+            AfterResponse::KeepAlive => is_first = false,
+            AfterResponse::Close => return connection.close().await,
+            AfterResponse::CloseLingering => return connection.close_lingering().await,
+            AfterResponse::Abort => return,
         }
     }
 }
@@ -91,8 +80,8 @@ async fn read<'r, S: Stream>(
     connection: &mut ClientConnection<S>,
     is_first: bool,
     closing: &mut ClosingWatch<'_>,
-) -> Result<Option<(ReadHead, &'r Gateway, &'r Peer)>, BadHead> {
-    let Timeouts { head, idle, .. } = current.get().0.policy.bounds.timeouts;
+) -> Result<Option<(ReadHead, &'r Snapshot)>, BadHead> {
+    let Timeouts { head, idle, .. } = current.get().gateway.policy.bounds.timeouts;
     let deadline = Instant::now() + if is_first { head } else { idle };
     let mut reading = HeadProgress::default();
     loop {
@@ -108,31 +97,26 @@ async fn read<'r, S: Stream>(
                 ReceiveOutcome::Ended | ReceiveOutcome::TimedOut => return Ok(None),
             }
         }
-        let (gateway, _) = current.get();
-        if let Some(head) = take_head(gateway, connection, &mut reading)? {
-            connection.set_send_limits(gateway.policy.bounds.send());
-            let (gateway, peer) = current.get();
-            return Ok(Some((head, gateway, peer)));
+        let bounds = &current.get().gateway.policy.bounds;
+        if let Some(head) = take_head(bounds, connection, &mut reading)? {
+            connection.set_send_limits(bounds.send());
+            return Ok(Some((head, current.get())));
         }
         // A skipped empty line does not begin a head.
         if !connection.ahead().is_empty() {
             break;
         }
     }
-    let (gateway, peer) = current.get();
+    let snapshot = current.get();
+    let (state, bounds) = (&snapshot.gateway.state, &snapshot.gateway.policy.bounds);
     // Only of a head that arrives in pieces: otherwise the connection is served at once.
-    let _receiving = gateway.state.open_connections.begin_head();
-    connection.set_send_limits(gateway.policy.bounds.send());
-    let limit = gateway.policy.bounds.timeouts.head;
+    let _receiving = state.open_connections.begin_head();
+    connection.set_send_limits(bounds.send());
+    let limit = bounds.timeouts.head;
     let started = Instant::now();
     loop {
         let received = connection.ahead().len();
-        let deadline = arrival_deadline(
-            started,
-            limit,
-            received,
-            gateway.policy.bounds.connections.min_rate,
-        );
+        let deadline = arrival_deadline(started, limit, received, bounds.connections.min_rate);
         match connection.receive(deadline).await {
             ReceiveOutcome::Received => {}
             ReceiveOutcome::TimedOut if !connection.ahead().is_empty() => {
@@ -141,15 +125,15 @@ async fn read<'r, S: Stream>(
             }
             ReceiveOutcome::Ended | ReceiveOutcome::TimedOut => return Ok(None),
         }
-        if let Some(head) = take_head(gateway, connection, &mut reading)? {
-            return Ok(Some((head, gateway, peer)));
+        if let Some(head) = take_head(bounds, connection, &mut reading)? {
+            return Ok(Some((head, snapshot)));
         }
     }
 }
 
 /// Takes the head if it is complete.
 fn take_head<S: Stream>(
-    gateway: &Gateway,
+    bounds: &Bounds,
     connection: &mut ClientConnection<S>,
     reading: &mut HeadProgress,
 ) -> Result<Option<ReadHead>, BadHead> {
@@ -161,7 +145,7 @@ fn take_head<S: Stream>(
             ..HeadProgress::default()
         };
     }
-    let limits = &gateway.policy.bounds.requests.head;
+    let limits = &bounds.requests.head;
     match reading.scanner.scan(connection.ahead(), limits) {
         Ok(None) => Ok(None),
         Ok(Some(length)) => {
@@ -178,11 +162,11 @@ fn take_head<S: Stream>(
 
 /// Serves one request.
 async fn exchange<S: Stream>(
-    gateway: &Gateway,
+    snapshot: &Snapshot,
     connection: &mut ClientConnection<S>,
     read: &ReadHead,
-    peer: &Peer,
 ) -> AfterResponse {
+    let Snapshot { gateway, peer } = snapshot;
     let ReadHead {
         head,
         is_http_1_0,
@@ -200,11 +184,11 @@ async fn exchange<S: Stream>(
 
 /// Rejects a bad head; the connection closes.
 async fn reject_bad_head<S: Stream>(
-    gateway: &Gateway,
+    snapshot: &Snapshot,
     connection: &mut ClientConnection<S>,
     bad_head: &BadHead,
-    peer: &Peer,
 ) -> AfterResponse {
+    let Snapshot { gateway, peer } = snapshot;
     let BadHead {
         rejection,
         received,

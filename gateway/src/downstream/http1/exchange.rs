@@ -105,6 +105,40 @@ impl<'c, S: Stream> Http1Exchange<'c, S> {
     }
 }
 
+impl<S: Stream> Http1Exchange<'_, S> {
+    /// Sends a piece of the body, after the head or what else waits. A body without a length is held for HTTP/1.0.
+    async fn write(&mut self, mut piece: &[u8], is_last: bool) -> Result<(), Disconnected> {
+        if self.framing == Framing::Held {
+            if is_last {
+                write_length(&mut self.out, (self.held.len() + piece.len()) as u64);
+            } else {
+                self.held.extend_from_slice(piece);
+                if self.held.len() <= MAX_HELD {
+                    return Ok(());
+                }
+                (self.framing, piece) = (Framing::UntilClose, b"");
+            }
+            self.out.extend_from_slice(b"\r\n");
+        }
+        let mut end = &b""[..];
+        match self.framing {
+            Framing::None => piece = b"",
+            Framing::Chunked if !piece.is_empty() => {
+                write_chunk_size(&mut self.out, piece.len());
+                end = if is_last { LAST_CHUNK } else { CHUNK_END };
+            }
+            Framing::Chunked if is_last => end = ONLY_CHUNK,
+            Framing::Chunked | Framing::Length | Framing::UntilClose | Framing::Held => {}
+        }
+        self.progress = Progress::Sending;
+        let held = std::mem::take(&mut self.held);
+        let parts = [&self.out[..], &held, piece, end];
+        self.connection.send(parts).await?;
+        self.out.clear();
+        Ok(())
+    }
+}
+
 impl<S: Stream> Client for Http1Exchange<'_, S> {
     async fn read_body(
         &mut self,
@@ -144,56 +178,11 @@ impl<S: Stream> Client for Http1Exchange<'_, S> {
     }
 
     async fn send(&mut self, piece: &[u8]) -> Result<(), Disconnected> {
-        if self.framing == Framing::Held {
-            self.held.extend_from_slice(piece);
-            if self.held.len() <= MAX_HELD {
-                return Ok(());
-            }
-            self.framing = Framing::UntilClose;
-            self.out.extend_from_slice(b"\r\n");
-            let held = std::mem::take(&mut self.held);
-            self.progress = Progress::Sending;
-            self.connection.send([&self.out, &held]).await?;
-            self.out.clear();
-            return Ok(());
-        }
-        let (piece, end) = match self.framing {
-            Framing::None => (&b""[..], &b""[..]),
-            Framing::Chunked if !piece.is_empty() => {
-                write_chunk_size(&mut self.out, piece.len());
-                (piece, CHUNK_END)
-            }
-            Framing::Chunked | Framing::Length | Framing::UntilClose | Framing::Held => {
-                (piece, &b""[..])
-            }
-        };
-        self.progress = Progress::Sending;
-        self.connection.send([&self.out, piece, end]).await?;
-        self.out.clear();
-        Ok(())
+        self.write(piece, false).await
     }
 
     async fn finish(&mut self, last_piece: &[u8]) -> Result<(), Disconnected> {
-        if self.framing == Framing::Held {
-            write_length(&mut self.out, (self.held.len() + last_piece.len()) as u64);
-            self.out.extend_from_slice(b"\r\n");
-            self.progress = Progress::Sending;
-            let parts = [&*self.out, &self.held, last_piece];
-            self.connection.send(parts).await?;
-            self.progress = Progress::Finished;
-            return Ok(());
-        }
-        let (piece, end) = match self.framing {
-            Framing::None => (&b""[..], &b""[..]),
-            Framing::Chunked if last_piece.is_empty() => (last_piece, ONLY_CHUNK),
-            Framing::Chunked => {
-                write_chunk_size(&mut self.out, last_piece.len());
-                (last_piece, LAST_CHUNK)
-            }
-            Framing::Length | Framing::UntilClose | Framing::Held => (last_piece, &b""[..]),
-        };
-        self.progress = Progress::Sending;
-        self.connection.send([&self.out, piece, end]).await?;
+        self.write(last_piece, true).await?;
         self.progress = Progress::Finished;
         Ok(())
     }

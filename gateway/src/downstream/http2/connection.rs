@@ -27,12 +27,14 @@ use super::{
     exchange::{Http2Exchange, RequestFacts},
     head::{JudgedHead, StreamHead},
     meter::Meter,
-    snapshot::{Snapshot, Snapshots},
     stream::MeteredStream,
 };
 use crate::{
     config::{ConnectionLimits, Timeouts},
-    downstream::http1::connection::unparsed_head,
+    downstream::{
+        current::{Current, Snapshot},
+        http1::connection::unparsed_head,
+    },
     gateway::{Gateway, reject_bad_head, serve},
     limits::connections::OpenStreams,
     request::{
@@ -43,75 +45,67 @@ use crate::{
     wire::io::{Stream, Timer},
 };
 
-/// Serves HTTP/2 connections.
-pub(crate) struct Http2Connections {
-    /// The gateway of the current configuration.
-    pub current: Arc<ArcSwap<Gateway>>,
-}
-
-impl Http2Connections {
-    /// Serves a client's connection until it ends. The client's preface has not been read. `beginning` ends after the
-    /// handshake and the requests that came with it.
-    pub(crate) async fn serve<S: Stream + 'static>(
-        &self,
-        stream: S,
-        client: ConnectionInfo,
-        open_streams: OpenStreams,
-        beginning: Beginning,
-    ) {
-        let mut snapshots = Snapshots::new(&self.current, client);
-        let gateway = Arc::clone(&snapshots.get().gateway);
-        let is_proxy = snapshots.get().peer.is_trusted;
-        let (state, bounds) = (Arc::clone(&gateway.state), gateway.policy.bounds);
-        let meter = Arc::new(Meter::default());
-        let first_request = Instant::now() + bounds.timeouts.head;
-        let head_limits = &bounds.requests.head;
-        let stream = MeteredStream::new(stream, Arc::clone(&meter), head_limits);
-        let handshake = settings(head_limits).handshake(stream);
-        drop(gateway);
-        // Boxed, so that the space is free afterwards.
-        let Ok(Ok(connection)) = Box::pin(timeout_at(first_request, handshake)).await else {
-            return;
-        };
-        let closing = pin!(state.drain.closing());
-        let mut serving = Serving {
-            connection: Some(connection),
-            streams: FuturesUnordered::new(),
-            served: Vec::new(),
-            timers: Vec::new(),
-            requests: 0,
-            late_requests: 0,
-            is_proxy,
-            open_streams,
-            drain: &state.drain,
-            closing: ClosingWatch::new(&state.drain, closing),
-            meter: &meter,
-            refilled: Instant::now(),
-            timeouts: bounds.timeouts,
-            limits: bounds.connections,
-            deadlines: Deadlines::idle_until(first_request),
-            timer: Timer::default(),
-            is_going_away: false,
-            going_away: None,
-        };
-        let mut begin = |stream: NewStream, timer: Timer, in_flight| {
-            let snapshot = Arc::clone(snapshots.get());
-            let bounds = &snapshot.gateway.policy.bounds;
-            let (timeouts, limits) = (bounds.timeouts, bounds.connections);
-            Begun {
-                future: serve_stream(snapshot, stream, timer, &meter, in_flight),
-                timeouts,
-                limits,
-            }
-        };
-        let mut beginning = Some(beginning);
-        poll_fn(|context| {
-            let polled = serving.poll(context, &mut begin);
-            drop(beginning.take());
-            polled
-        })
-        .await;
-    }
+/// Serves a client's connection until it ends. The client's preface has not been read. `beginning` ends after the
+/// handshake and the requests that came with it.
+pub(crate) async fn serve_connection<S: Stream + 'static>(
+    current: &ArcSwap<Gateway>,
+    stream: S,
+    client: ConnectionInfo,
+    open_streams: OpenStreams,
+    beginning: Beginning,
+) {
+    let mut current = Current::new(current, client);
+    let gateway = Arc::clone(&current.get().gateway);
+    let is_proxy = current.get().peer.is_trusted;
+    let (state, bounds) = (Arc::clone(&gateway.state), gateway.policy.bounds);
+    let meter = Arc::new(Meter::default());
+    let first_request = Instant::now() + bounds.timeouts.head;
+    let head_limits = &bounds.requests.head;
+    let stream = MeteredStream::new(stream, Arc::clone(&meter), head_limits);
+    let handshake = settings(head_limits).handshake(stream);
+    drop(gateway);
+    // Boxed, so that the space is free afterwards.
+    let Ok(Ok(connection)) = Box::pin(timeout_at(first_request, handshake)).await else {
+        return;
+    };
+    let closing = pin!(state.drain.closing());
+    let mut serving = Serving {
+        connection: Some(connection),
+        streams: FuturesUnordered::new(),
+        served: Vec::new(),
+        timers: Vec::new(),
+        requests: 0,
+        late_requests: 0,
+        is_proxy,
+        open_streams,
+        drain: &state.drain,
+        closing: ClosingWatch::new(&state.drain, closing),
+        meter: &meter,
+        refilled: Instant::now(),
+        timeouts: bounds.timeouts,
+        limits: bounds.connections,
+        deadlines: Deadlines::idle_until(first_request),
+        timer: Timer::default(),
+        is_going_away: false,
+        going_away: None,
+    };
+    let mut begin = |stream: NewStream, timer: Timer, in_flight| {
+        let snapshot = Arc::clone(current.get());
+        let bounds = &snapshot.gateway.policy.bounds;
+        let (timeouts, limits) = (bounds.timeouts, bounds.connections);
+        Begun {
+            future: serve_stream(snapshot, stream, timer, &meter, in_flight),
+            timeouts,
+            limits,
+        }
+    };
+    let mut beginning = Some(beginning);
+    poll_fn(|context| {
+        let polled = serving.poll(context, &mut begin);
+        drop(beginning.take());
+        polled
+    })
+    .await;
 }
 
 /// A stream whose head was received.

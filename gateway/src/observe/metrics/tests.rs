@@ -125,12 +125,12 @@ fn a_request_counts_by_version_source_class_and_problem() {
         counting.route("v1", VersionSource::Header),
         counting.route("v2", VersionSource::State),
     ];
-    let count = |route, status, rejection, backend_problem| {
+    let count = |route, status, rejection, backend_problem: Option<&str>| {
         counting.count(&Outcome {
             learnt: routed(route),
             sent: Sent {
                 status,
-                problem: backend_problem,
+                problem: backend_problem.map(Box::from),
                 ..Sent::default()
             },
             rejection,

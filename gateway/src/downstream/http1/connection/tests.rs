@@ -29,27 +29,25 @@ access_sample = 0
 "#;
 
 /// A gateway whose version has its backend at `backend`.
-fn connections(backend: &str) -> Http1Connections {
+fn current(backend: &str) -> ArcSwap<Gateway> {
     let config = load(&CONFIG.replace("127.0.0.1:1", backend)).unwrap();
     let gateway = gateway::tests::gateway(config);
-    Http1Connections {
-        current: Arc::new(ArcSwap::from_pointee(gateway)),
-    }
+    ArcSwap::from_pointee(gateway)
 }
 
 /// What the client receives.
 async fn served(steps: impl IntoIterator<Item = Step>) -> (String, Script) {
-    served_by(&connections("127.0.0.1:1"), steps).await
+    served_by(&current("127.0.0.1:1"), steps).await
 }
 
 async fn served_by(
-    connections: &Http1Connections,
+    current: &ArcSwap<Gateway>,
     steps: impl IntoIterator<Item = Step>,
 ) -> (String, Script) {
     let stream = Script::new(steps);
     let client = ConnectionInfo::plain(IpAddr::V4(Ipv4Addr::LOCALHOST));
     let beginning = Arc::new(Drain::new()).begin_connection();
-    connections.serve(stream.clone(), client, beginning).await;
+    serve_connection(current, stream.clone(), client, beginning).await;
     (String::from_utf8(stream.written()).unwrap(), stream)
 }
 
@@ -208,21 +206,16 @@ async fn the_response_to_head_has_no_body() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stop_closes_idle_connections_and_serves_one_last_request() {
-    let connections = connections("127.0.0.1:1");
-    connections
-        .current
-        .load()
-        .state
-        .drain
-        .enter(Phase::Draining);
-    let (responses, _) = served_by(&connections, [give(REJECTED), give(REJECTED)]).await;
+    let current = current("127.0.0.1:1");
+    current.load().state.drain.enter(Phase::Draining);
+    let (responses, _) = served_by(&current, [give(REJECTED), give(REJECTED)]).await;
     assert_eq!(statuses(&responses), [405]);
-    connections.current.load().state.drain.enter(Phase::Closing);
+    current.load().state.drain.enter(Phase::Closing);
     // A connection accepted shortly before is still served.
-    let (responses, _) = served_by(&connections, [Step::Wait, give(REJECTED)]).await;
+    let (responses, _) = served_by(&current, [Step::Wait, give(REJECTED)]).await;
     assert_eq!(statuses(&responses), [405]);
     let start = Instant::now();
-    assert_eq!(served_by(&connections, []).await.0, "");
+    assert_eq!(served_by(&current, []).await.0, "");
     assert_eq!(start.elapsed(), SETTLE_TIME);
     assert!(responses.contains("Connection: close\r\n"));
 }
@@ -247,7 +240,7 @@ const GET: &str = "GET /x HTTP/1.1\r\nHost: h\r\n\r\n";
 async fn a_response_is_relayed_and_the_connection_stays_open() {
     let response = "HTTP/1.1 200 Fine\r\nX-A: 1\r\nX-Gateway-App-Id: 7\r\nTransfer-Encoding: chunked\r\n\r\n\
                   2;e\r\nok\r\n0\r\nT: u\r\n\r\n";
-    let connections = connections(&backend(response).await.to_string());
+    let current = current(&backend(response).await.to_string());
     for taken in [1, 9999] {
         let steps = [
             give(GET),
@@ -255,7 +248,7 @@ async fn a_response_is_relayed_and_the_connection_stays_open() {
             Step::Until(150),
             give(LAST),
         ];
-        let (responses, _) = served_by(&connections, steps).await;
+        let (responses, _) = served_by(&current, steps).await;
         assert_eq!(statuses(&responses), [200, 405], "{responses}");
         let first = responses.split("HTTP/1.1 405").next().unwrap();
         assert!(
@@ -270,23 +263,23 @@ async fn a_response_is_relayed_and_the_connection_stays_open() {
 #[tokio::test]
 async fn a_broken_response_is_a_502_before_its_first_piece_and_aborted_after_it() {
     let short = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc";
-    let connections_to = |address: std::net::SocketAddr| connections(&address.to_string());
-    let connections = connections_to(backend(short).await);
-    let (responses, stream) = served_by(&connections, [give(GET), give(GET)]).await;
+    let current_to = |address: std::net::SocketAddr| current(&address.to_string());
+    let current = current_to(backend(short).await);
+    let (responses, stream) = served_by(&current, [give(GET), give(GET)]).await;
     assert_eq!(statuses(&responses), [200]);
     assert!(responses.ends_with("abc") && !stream.is_shut_down());
     let chunks = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n";
-    let connections = connections_to(backend(chunks).await);
-    let (responses, _) = served_by(&connections, [give(GET), Step::Until(150), Step::End]).await;
+    let current = current_to(backend(chunks).await);
+    let (responses, _) = served_by(&current, [give(GET), Step::Until(150), Step::End]).await;
     assert_eq!(statuses(&responses), [502]);
 }
 
 #[tokio::test]
 async fn http_1_0_gets_no_chunks() {
     let response = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n";
-    let connections = connections(&backend(response).await.to_string());
+    let current = current(&backend(response).await.to_string());
     let old = GET.replace("HTTP/1.1", "HTTP/1.0");
-    let (responses, stream) = served_by(&connections, [give(&old)]).await;
+    let (responses, stream) = served_by(&current, [give(&old)]).await;
     let end = "\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok";
     assert!(responses.ends_with(end), "{responses}");
     assert!(!responses.contains("chunked") && stream.is_shut_down());
@@ -295,9 +288,9 @@ async fn http_1_0_gets_no_chunks() {
 #[tokio::test]
 async fn http_1_0_gets_a_502_for_a_truncated_response() {
     let broken = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n";
-    let connections = connections(&backend(broken).await.to_string());
+    let current = current(&backend(broken).await.to_string());
     let old = GET.replace("HTTP/1.1", "HTTP/1.0");
-    let (responses, _) = served_by(&connections, [give(&old), Step::Wait]).await;
+    let (responses, _) = served_by(&current, [give(&old), Step::Wait]).await;
     assert_eq!(statuses(&responses), [502], "{responses}");
 }
 
@@ -305,9 +298,9 @@ async fn http_1_0_gets_a_502_for_a_truncated_response() {
 async fn http_1_0_gets_a_large_response_until_the_close() {
     let large = "x".repeat(300_000);
     let response = format!("HTTP/1.1 200 OK\r\n\r\n{large}").leak();
-    let connections = connections(&backend(response).await.to_string());
+    let current = current(&backend(response).await.to_string());
     let old = GET.replace("HTTP/1.1", "HTTP/1.0");
-    let (responses, stream) = served_by(&connections, [give(&old)]).await;
+    let (responses, stream) = served_by(&current, [give(&old)]).await;
     let (head, body) = responses.split_once("\r\n\r\n").unwrap();
     assert!(head.ends_with("Connection: close") && !head.contains("Content-Length"));
     assert!(body == large && stream.is_shut_down());
@@ -325,10 +318,15 @@ async fn bytes_after_the_last_request_are_read_but_not_served() {
 
 #[test]
 fn an_idle_connection_needs_little_memory() {
-    let connections = connections("127.0.0.1:1");
+    let current = current("127.0.0.1:1");
     let client = ConnectionInfo::plain(IpAddr::V4(Ipv4Addr::LOCALHOST));
     let beginning = Arc::new(Drain::new()).begin_connection();
-    let size = size_of_val(&connections.serve(Script::new([]), client, beginning));
+    let size = size_of_val(&serve_connection(
+        &current,
+        Script::new([]),
+        client,
+        beginning,
+    ));
     // Includes the space for a request, which is not boxed: that would cost an allocation for each.
     assert!(size <= 5 * 1024, "{size} bytes");
 }

@@ -37,12 +37,9 @@ body_bytes = 64
 access_sample = 0
 "#;
 
-fn connections(config: &str) -> Http2Connections {
+fn current(config: &str) -> ArcSwap<Gateway> {
     let config = load(config).unwrap();
-    let gateway = crate::gateway::tests::gateway(config);
-    Http2Connections {
-        current: Arc::new(ArcSwap::from_pointee(gateway)),
-    }
+    ArcSwap::from_pointee(crate::gateway::tests::gateway(config))
 }
 
 /// A served connection: its other end, the task that serves it, and the state of the stop.
@@ -53,15 +50,15 @@ struct Served {
 }
 
 fn serve(config: &str) -> Served {
-    let connections = connections(config);
-    let drain = Arc::clone(&connections.current.load().state.drain);
+    let current = current(config);
+    let drain = Arc::clone(&current.load().state.drain);
     let (stream, theirs) = tokio::io::duplex(64 * 1024);
     let client = ConnectionInfo::plain(IpAddr::V4(Ipv4Addr::LOCALHOST));
     // Of another drain, so that `drain` counts requests alone.
     let beginning = Arc::new(Drain::new()).begin_connection();
     let task = tokio::spawn(async move {
         let (state, limits) = {
-            let gateway = connections.current.load();
+            let gateway = current.load();
             (
                 Arc::clone(&gateway.state),
                 gateway.policy.bounds.connections,
@@ -70,7 +67,7 @@ fn serve(config: &str) -> Served {
         let open = state.open_connections.begin(&limits);
         let open = open.and_then(|open| open.of(client.address, &limits));
         let streams = open.unwrap().streams();
-        connections.serve(theirs, client, streams, beginning).await;
+        serve_connection(&current, theirs, client, streams, beginning).await;
     });
     Served {
         stream,

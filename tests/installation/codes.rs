@@ -400,7 +400,7 @@ fn judge(code: ProblemCode, language: Language, response: &Response) -> Option<S
     if response.status != code.status() || found["code"] != code.as_str() {
         return Some(format!("{about}: {}", response.summary()));
     }
-    if found["title"] != expected.title() {
+    if found["title"] != expected.title {
         return Some(format!("{about}: its title is {}", found["title"]));
     }
     if response.header("content-language") != Some(language.tag()) {

@@ -44,7 +44,7 @@ impl Versions {
     pub(crate) fn choose<B>(&self, request: &Request<B>, headers: &HeaderNames) -> Choice<'_> {
         let value = |name: &HeaderName| request.headers().get(name).map(HeaderValue::as_bytes);
         let by_gateway = value(&X_GATEWAY_VERSION);
-        let (found, source) = match by_gateway.or_else(|| value(headers.version())) {
+        let (found, source) = match by_gateway.or_else(|| value(&headers.version)) {
             Some(asked) => match self.find(asked) {
                 Some(found) => (found, VersionSource::Header),
                 None => (&self.0[0], VersionSource::Unknown),
@@ -76,10 +76,10 @@ pub(crate) fn set_version_headers(
     source: VersionSource,
 ) {
     if let Ok(version) = HeaderValue::from_str(version.as_str()) {
-        response.headers_mut().insert(names.version(), version);
+        response.headers_mut().insert(&names.version, version);
     }
     response.headers_mut().insert(
-        names.version_source(),
+        &names.version_source,
         HeaderValue::from_static(source.as_str()),
     );
 }

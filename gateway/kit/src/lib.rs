@@ -28,3 +28,5 @@ pub mod reload;
 pub mod secret;
 pub mod server;
 pub mod trace;
+
+pub use signpost_protocol::label_enum;

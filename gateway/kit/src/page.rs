@@ -72,23 +72,23 @@ pub fn document(language: Language, title: &str, body: &Markup) -> String {
 /// Returns the page of a problem, with the code and the request ID that its JSON would have.
 #[must_use]
 pub fn problem(problem: &Problem) -> String {
-    let language = problem.language();
+    let language = problem.language;
     let body = html! {
         p { (problem.page_detail()) }
-        @if let Some(hint) = problem.hint_text() {
+        @if let Some(hint) = &problem.hint {
             p { (hint) }
         }
-        @if let Some(link) = problem.link_text() {
+        @if let Some(link) = &problem.link {
             p { a href=(link) { (text(language, "page_problem_link", &[])) } }
         }
         dl {
             dt { (text(language, "page_problem_code", &[])) }
-            dd { code { (problem.code().as_str()) } }
+            dd { code { (problem.code.as_str()) } }
             dt { (text(language, "page_problem_request", &[])) }
-            dd { code { (problem.request_id()) } }
+            dd { code { (problem.request_id) } }
         }
     };
-    document(language, problem.title(), &body)
+    document(language, &problem.title, &body)
 }
 
 #[cfg(test)]
@@ -104,7 +104,7 @@ mod tests {
             let page = problem(&login_denied);
             let begin = format!("<!DOCTYPE html><html lang=\"{}\">", language.tag());
             assert!(page.starts_with(&begin), "{page}");
-            assert!(page.contains(login_denied.detail()), "{page}");
+            assert!(page.contains(&*login_denied.detail), "{page}");
             assert!(page.contains("<code>login_denied</code>"), "{page}");
             assert!(page.contains("<code>r-1</code>"), "{page}");
             assert!(!page.contains("page_"), "a text is missing: {page}");

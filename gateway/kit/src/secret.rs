@@ -1,7 +1,8 @@
 //! Secrets and their sources: `env:NAME`, `file:PATH`, or the secret itself.
 
-use std::{env, fmt, fs, path::PathBuf};
+use std::{env, fs, path::PathBuf};
 
+use signpost_protocol::hide_in_debug;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 /// A secret string. Zeroized when dropped; `Debug` does not print it.
@@ -22,11 +23,7 @@ impl From<String> for Secret {
     }
 }
 
-impl fmt::Debug for Secret {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Secret(…)")
-    }
-}
+hide_in_debug!(Secret, SecretSource);
 
 /// The source of a secret. `Debug` prints nothing of it, since it may be the secret itself.
 #[derive(Clone)]
@@ -92,12 +89,6 @@ impl SecretSource {
             Self::Literal(secret) if secret.0.is_empty() => Err(SecretError::EmptyLiteral),
             Self::Literal(secret) => Ok(secret),
         }
-    }
-}
-
-impl fmt::Debug for SecretSource {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("SecretSource(…)")
     }
 }
 

@@ -1,11 +1,11 @@
 //! An application: its public ident and its internal id. CONTRACT 4.
 
-use std::{fmt, str::FromStr};
+use std::str::FromStr;
 
 use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
 
-/// Maximum length of an ident, in bytes.
-const MAX_IDENT_LENGTH: usize = 64;
+use crate::word::{ParseError, Word};
+
 /// Length of a generated ident: about 142 random bits.
 const GENERATED_LENGTH: usize = 24;
 const ALPHABET: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
@@ -14,11 +14,7 @@ const ALPHABET: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 ///
 /// Generated idents are 24 characters of `[A-Za-z0-9]`; imported ones are those that clients have already.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct AppIdent {
-    /// Padded with zeros, so that equal idents are equal bytes.
-    letters: [u8; MAX_IDENT_LENGTH],
-    length: u8,
-}
+pub struct AppIdent(Word);
 
 impl AppIdent {
     /// Number of random bytes for [`Self::generate`].
@@ -46,13 +42,12 @@ impl AppIdent {
     /// The ident as a string.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        let letters = &self.letters[..usize::from(self.length)];
-        std::str::from_utf8(letters).expect("contains only ASCII letters, digits and punctuation")
+        self.0.as_str()
     }
 }
 
 impl FromStr for AppIdent {
-    type Err = ParseAppIdentError;
+    type Err = ParseError;
 
     fn from_str(ident: &str) -> Result<Self, Self::Err> {
         Self::try_from(ident.as_bytes())
@@ -60,40 +55,14 @@ impl FromStr for AppIdent {
 }
 
 impl TryFrom<&[u8]> for AppIdent {
-    type Error = ParseAppIdentError;
+    type Error = ParseError;
 
     fn try_from(ident: &[u8]) -> Result<Self, Self::Error> {
-        let is_allowed =
-            |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
-        let is_fit = (1..=MAX_IDENT_LENGTH).contains(&ident.len());
-        if !is_fit || !ident.iter().all(is_allowed) {
-            return Err(ParseAppIdentError);
-        }
-        let mut letters = [0; MAX_IDENT_LENGTH];
-        letters[..ident.len()].copy_from_slice(ident);
-        Ok(Self {
-            letters,
-            length: u8::try_from(ident.len()).expect("at most 64"),
-        })
+        ident.try_into().map(Self)
     }
 }
 
-impl fmt::Display for AppIdent {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.as_str())
-    }
-}
-
-impl fmt::Debug for AppIdent {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.as_str())
-    }
-}
-
-/// The text is not a valid ident, so no application has it.
-#[derive(Debug, thiserror::Error)]
-#[error("1 to 64 letters, digits, dots, underscores or hyphens")]
-pub struct ParseAppIdentError;
+show_as_str!(AppIdent: Display, Debug);
 
 /// APP_ID: the internal id. Never public, so it has no `Display`, and `Debug` does not print it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -116,11 +85,7 @@ impl AppId {
     }
 }
 
-impl fmt::Debug for AppId {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("AppId(…)")
-    }
-}
+hide_in_debug!(AppId);
 
 /// A name as users see it, without white space at its ends: 1 to `max_length` characters. `None` if it has another length,
 /// or a character that is invisible, and so can make it look like another one.

@@ -2,11 +2,13 @@
 //!
 //! Only clients have it. The login service issues it and stores its hash; whoever checks a request finds that hash.
 
-use std::{fmt, str::FromStr};
+use std::str::FromStr;
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest, Sha256};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+
+use crate::word::ParseError;
 
 /// Bytes of a credential, and of its hash.
 const LENGTH: usize = 32;
@@ -42,7 +44,7 @@ impl Credential {
 }
 
 impl TryFrom<&[u8]> for Credential {
-    type Error = ParseCredentialError;
+    type Error = ParseError;
 
     /// Reads a header's value; a leading `Bearer ` (in any letter case, RFC 9110 section 11.1) is tolerated.
     fn try_from(value: &[u8]) -> Result<Self, Self::Error> {
@@ -51,27 +53,19 @@ impl TryFrom<&[u8]> for Credential {
             _ => value,
         };
         let mut buffer = Zeroizing::new([0; BUFFER]);
-        match URL_SAFE_NO_PAD.decode_slice(bare, &mut buffer[..]) {
-            Ok(LENGTH) => buffer
-                .first_chunk()
-                .map(|bytes| Self(*bytes))
-                .ok_or(ParseCredentialError),
-            _ => Err(ParseCredentialError),
-        }
+        let length = URL_SAFE_NO_PAD.decode_slice(bare, &mut buffer[..]).ok();
+        let whole = buffer.first_chunk().filter(|_| length == Some(LENGTH));
+        whole
+            .map(|bytes| Self(*bytes))
+            .ok_or(ParseError("43 characters of base64url"))
     }
 }
 
 impl FromStr for Credential {
-    type Err = ParseCredentialError;
+    type Err = ParseError;
 
     fn from_str(value: &str) -> Result<Self, Self::Err> {
         value.as_bytes().try_into()
-    }
-}
-
-impl fmt::Debug for Credential {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Credential(…)")
     }
 }
 
@@ -93,16 +87,7 @@ impl CredentialHash {
     }
 }
 
-impl fmt::Debug for CredentialHash {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("CredentialHash(…)")
-    }
-}
-
-/// The text does not have the format of a credential.
-#[derive(Debug, thiserror::Error)]
-#[error("43 characters of base64url")]
-pub struct ParseCredentialError;
+hide_in_debug!(Credential, CredentialHash);
 
 #[cfg(test)]
 mod tests {

@@ -4,12 +4,13 @@
 
 mod role;
 
-use std::{fmt, str::FromStr};
+use std::str::FromStr;
 
 use http::HeaderName;
 
 pub use self::role::HeaderRole;
 use self::role::Roles;
+use crate::word::ParseError;
 
 /// The secret by which a backend authenticates the gateway. CONTRACT 9.
 pub const X_GATEWAY_SECRET: HeaderName = HeaderName::from_static("x-gateway-secret");
@@ -76,26 +77,21 @@ impl Prefix {
 }
 
 impl FromStr for Prefix {
-    type Err = ParsePrefixError;
+    type Err = ParseError;
 
     fn from_str(prefix: &str) -> Result<Self, Self::Err> {
-        let mut bytes = prefix.bytes();
-        let is_start_valid = bytes
-            .next()
-            .is_some_and(|first| first.is_ascii_alphabetic());
-        let is_rest_valid = bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-        if is_start_valid && is_rest_valid && prefix.len() <= 32 {
+        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        let begins_with_letter = prefix.starts_with(|first: char| first.is_ascii_alphabetic());
+        if begins_with_letter && prefix.bytes().all(is_allowed) && prefix.len() <= 32 {
             Ok(Self(prefix.to_owned()))
         } else {
-            Err(ParsePrefixError)
+            let rule = "a letter, then up to 31 letters, digits or hyphens";
+            Err(ParseError(rule))
         }
     }
 }
 
-/// The prefix is not valid for header names.
-#[derive(Debug, thiserror::Error)]
-#[error("a letter, then up to 31 letters, digits or hyphens")]
-pub struct ParsePrefixError;
+show_as_str!(Prefix: Display);
 
 /// Configured names of convention headers; `None` derives the name from the prefix.
 #[derive(Clone, Debug, Default)]
@@ -114,11 +110,16 @@ pub struct HeaderOverrides {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeaderNames {
     prefix: Prefix,
-    authorization: HeaderName,
-    app: HeaderName,
-    language: HeaderName,
-    version: HeaderName,
-    version_source: HeaderName,
+    /// The user's credential.
+    pub authorization: HeaderName,
+    /// The application's ident.
+    pub app: HeaderName,
+    /// The language of texts.
+    pub language: HeaderName,
+    /// The requested version; in a response, the one that served it.
+    pub version: HeaderName,
+    /// In a response: why that version was selected.
+    pub version_source: HeaderName,
     roles: Roles,
 }
 
@@ -141,48 +142,35 @@ impl HeaderNames {
             version_source: derive(prefix, "Version-Source"),
             roles: Roles::known(),
         };
-        names.check()?;
-        for (name, role) in [
-            (&names.authorization, HeaderRole::Authorization),
-            (&names.app, HeaderRole::App),
-            (&names.language, HeaderRole::Language),
-            (&names.version, HeaderRole::Version),
-        ] {
+        let by_key = [
+            (
+                "authorization",
+                &names.authorization,
+                HeaderRole::Authorization,
+            ),
+            ("app", &names.app, HeaderRole::App),
+            ("language", &names.language, HeaderRole::Language),
+            ("version", &names.version, HeaderRole::Version),
+        ];
+        for (index, (key, name, _)) in by_key.into_iter().enumerate() {
+            let is_duplicate = by_key[..index].iter().any(|(_, other, _)| *other == name)
+                || *name == names.version_source;
+            let why = if is_duplicate {
+                "used for another of these headers"
+            } else if names.is_reserved(name.as_str()) {
+                "used by HTTP, proxies or the gateway itself"
+            } else {
+                continue;
+            };
+            let name = name.clone();
+            return Err(HeaderNamesError { key, name, why });
+        }
+        for (_, name, role) in by_key {
             names.roles.add(name.as_str(), role);
         }
         Ok(names)
     }
 
-    fn check(&self) -> Result<(), HeaderNamesError> {
-        let by_key = [
-            ("authorization", &self.authorization),
-            ("app", &self.app),
-            ("language", &self.language),
-            ("version", &self.version),
-        ];
-        for (index, (key, name)) in by_key.into_iter().enumerate() {
-            let is_duplicate = by_key[..index].iter().any(|(_, other)| *other == name)
-                || *name == self.version_source;
-            if is_duplicate {
-                return Err(HeaderNamesError {
-                    key,
-                    name: name.clone(),
-                    why: "used for another of these headers",
-                });
-            }
-            if self.is_reserved(name.as_str()) {
-                let why = "used by HTTP, proxies or the gateway itself";
-                return Err(HeaderNamesError {
-                    key,
-                    name: name.clone(),
-                    why,
-                });
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether a name (in lower case) has a meaning already, or looks like one that has.
     fn is_reserved(&self, name: &str) -> bool {
         const OTHERS: [&str; 5] = ["set-cookie", "origin", "referer", "user-agent", "date"];
         name.contains('_')
@@ -190,36 +178,6 @@ impl HeaderNames {
             || name.starts_with("accept")
             || OTHERS.contains(&name)
             || self.role_of(name.as_bytes()) != HeaderRole::Ordinary
-    }
-
-    /// The user's credential.
-    #[must_use]
-    pub fn authorization(&self) -> &HeaderName {
-        &self.authorization
-    }
-
-    /// The application's ident.
-    #[must_use]
-    pub fn app(&self) -> &HeaderName {
-        &self.app
-    }
-
-    /// The language of texts.
-    #[must_use]
-    pub fn language(&self) -> &HeaderName {
-        &self.language
-    }
-
-    /// The requested version; in a response, the one that served it.
-    #[must_use]
-    pub fn version(&self) -> &HeaderName {
-        &self.version
-    }
-
-    /// In a response: why that version was selected.
-    #[must_use]
-    pub fn version_source(&self) -> &HeaderName {
-        &self.version_source
     }
 
     /// A name as documents write it: the prefix in its own letter case, every other word capitalized.
@@ -253,23 +211,10 @@ impl HeaderNames {
 #[derive(Debug, thiserror::Error)]
 #[error("a name that no other header has; {name} is {why}")]
 pub struct HeaderNamesError {
-    key: &'static str,
+    /// The key of `[headers]`.
+    pub key: &'static str,
     name: HeaderName,
     why: &'static str,
-}
-
-impl HeaderNamesError {
-    /// The configuration key: `authorization`, `app`, `language` or `version`.
-    #[must_use]
-    pub fn key(&self) -> &'static str {
-        self.key
-    }
-}
-
-impl fmt::Display for Prefix {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
-    }
 }
 
 fn derive(prefix: &Prefix, suffix: &str) -> HeaderName {
@@ -285,8 +230,8 @@ mod tests {
     fn names_derive_from_the_prefix() {
         let names =
             HeaderNames::new(&"Acme".parse().unwrap(), &HeaderOverrides::default()).unwrap();
-        assert_eq!(names.app().as_str(), "acme-x-app");
-        assert_eq!(names.version_source().as_str(), "acme-x-version-source");
+        assert_eq!(names.app.as_str(), "acme-x-app");
+        assert_eq!(names.version_source.as_str(), "acme-x-version-source");
     }
 
     #[test]
@@ -296,10 +241,10 @@ mod tests {
             ..HeaderOverrides::default()
         };
         let names = HeaderNames::new(&"Acme".parse().unwrap(), &overrides).unwrap();
-        assert_eq!(names.app().as_str(), "client-id");
-        assert_eq!(names.version().as_str(), "acme-x-version");
-        assert_eq!(names.spelled(names.app()), "Client-Id");
-        assert_eq!(names.spelled(names.version()), "Acme-X-Version");
+        assert_eq!(names.app.as_str(), "client-id");
+        assert_eq!(names.version.as_str(), "acme-x-version");
+        assert_eq!(names.spelled(&names.app), "Client-Id");
+        assert_eq!(names.spelled(&names.version), "Acme-X-Version");
     }
 
     #[test]

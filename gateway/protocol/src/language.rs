@@ -1,35 +1,28 @@
 //! The five languages, and how one is selected. CONTRACT 6.
 
-/// A language. Every text exists in each of them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Language {
-    /// English, the default.
-    #[default]
-    En,
-    /// Chinese, simplified.
-    ZhCn,
-    /// Chinese, traditional.
-    ZhTw,
-    /// Japanese.
-    Ja,
-    /// Korean.
-    Ko,
+label_enum! {
+    /// A language. Every text exists in each of them.
+    #[derive(Default, Hash)]
+    pub enum Language {
+        /// English, the default.
+        #[default]
+        En = "en",
+        /// Chinese, simplified.
+        ZhCn = "zh-CN",
+        /// Chinese, traditional.
+        ZhTw = "zh-TW",
+        /// Japanese.
+        Ja = "ja",
+        /// Korean.
+        Ko = "ko",
+    }
 }
 
 impl Language {
-    /// All five, `en` first.
-    pub const ALL: [Self; 5] = [Self::En, Self::ZhCn, Self::ZhTw, Self::Ja, Self::Ko];
-
     /// The BCP 47 tag, as in the language header and in `Content-Language`.
     #[must_use]
     pub const fn tag(self) -> &'static str {
-        match self {
-            Self::En => "en",
-            Self::ZhCn => "zh-CN",
-            Self::ZhTw => "zh-TW",
-            Self::Ja => "ja",
-            Self::Ko => "ko",
-        }
+        self.as_str()
     }
 
     /// The language in the convention header. If it is missing or unknown, `en`; never an error.

@@ -20,6 +20,9 @@
 //! | [`log_text`] | method, path and ident as log lines show them, with a limited length |
 //! | [`request_id`] | the identifier of a request in all programs |
 
+#[macro_use]
+mod macros;
+
 pub mod app;
 pub mod credential;
 pub mod form;
@@ -34,3 +37,6 @@ pub mod request_id;
 pub mod sign;
 pub mod text;
 pub mod version;
+mod word;
+
+pub use self::word::ParseError;

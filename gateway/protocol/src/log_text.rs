@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::sign::KeyStrength;
+use crate::sign::check_strength;
 
 /// Limit on a method in a log line, in bytes: twice the longest registered method.
 const MAX_METHOD_BYTES: usize = 32;
@@ -37,7 +37,7 @@ pub fn path(path: &str) -> Cow<'_, str> {
 /// header.
 #[must_use]
 pub fn ident(sent: &[u8]) -> String {
-    let is_key = |text: &str| text.len() >= MIN_KEY_CHARACTERS && KeyStrength::check(text).is_ok();
+    let is_key = |text: &str| text.len() >= MIN_KEY_CHARACTERS && check_strength(text).is_ok();
     if std::str::from_utf8(sent).is_ok_and(is_key) {
         return format!("{}{CUT}", sent[..SHOWN_KEY_CHARACTERS].escape_ascii());
     }

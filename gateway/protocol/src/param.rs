@@ -7,7 +7,7 @@ use std::{borrow::Cow, cmp::Ordering};
 use smallvec::SmallVec;
 
 pub(crate) use self::decoded::hex_value;
-use self::decoded::{Decoded, Malformed, check_decoded, check_text};
+use self::decoded::{Decoded, check_decoded, check_text};
 
 /// Pairs that are stored without the heap: most requests have fewer.
 const INLINE: usize = 16;
@@ -332,7 +332,7 @@ impl Part {
     }
 
     /// Checks that its escapes are complete, and that it is UTF-8 when decoded.
-    fn check(self, wire: &[u8]) -> Result<(), Malformed> {
+    fn check(self, wire: &[u8]) -> Result<(), ParamsError> {
         if self.0 & Self::ESCAPE != 0 {
             check_decoded(wire)
         } else if self.0 & Self::NON_ASCII != 0 {
@@ -352,12 +352,6 @@ pub enum ParamsError {
     /// More pairs than the limit.
     #[error("more parameters than allowed")]
     TooMany,
-}
-
-impl From<Malformed> for ParamsError {
-    fn from(Malformed: Malformed) -> Self {
-        Self::Malformed
-    }
 }
 
 /// A parameter that may appear only once appears more often.

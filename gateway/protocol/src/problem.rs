@@ -18,9 +18,9 @@ pub const MEDIA_TYPE: &str = "application/problem+json";
 macro_rules! problem_codes {
     ($($(#[doc = $doc:literal])* $variant:ident = $code:literal, $status:ident;)*) => {
         /// What went wrong, as a stable word that a client can switch on.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
         pub enum ProblemCode {
-            $($(#[doc = $doc])* $variant,)*
+            $($(#[doc = $doc])* #[serde(rename = $code)] $variant,)*
         }
 
         impl ProblemCode {
@@ -140,20 +140,26 @@ problem_codes! {
 #[derive(Clone, Debug, Serialize)]
 pub struct Problem {
     r#type: &'static str,
-    title: String,
+    /// The short text, the same for every problem of this code.
+    pub title: String,
     status: u16,
-    #[serde(serialize_with = "code_as_word")]
-    code: ProblemCode,
-    detail: String,
+    /// The code.
+    pub code: ProblemCode,
+    /// The longer text: what to do about it.
+    pub detail: String,
+    /// A hint, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    hint: Option<String>,
+    pub hint: Option<String>,
+    /// The address of a page about the problem, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    link: Option<String>,
-    request_id: String,
+    pub link: Option<String>,
+    /// The id of the request.
+    pub request_id: String,
     #[serde(flatten)]
     members: Map<String, Value>,
+    /// The language of the texts.
     #[serde(skip)]
-    language: Language,
+    pub language: Language,
 }
 
 impl Problem {
@@ -202,57 +208,15 @@ impl Problem {
         self
     }
 
-    /// The code.
-    #[must_use]
-    pub fn code(&self) -> ProblemCode {
-        self.code
-    }
-
-    /// The language of the texts.
-    #[must_use]
-    pub fn language(&self) -> Language {
-        self.language
-    }
-
-    /// The short text, the same for every problem of this code.
-    #[must_use]
-    pub fn title(&self) -> &str {
-        &self.title
-    }
-
-    /// The longer text: what to do about it.
-    #[must_use]
-    pub fn detail(&self) -> &str {
-        &self.detail
-    }
-
     /// The detail on a page: the code's `.page` text if it has one, since a person in a browser cannot set headers.
     #[must_use]
     pub fn page_detail(&self) -> String {
-        let id = page_text(self.code);
+        let id = format!("{}.page", self.code.as_str());
         if exists(self.language, &id) {
             text(self.language, &id, &[])
         } else {
             self.detail.clone()
         }
-    }
-
-    /// The hint, if there is one.
-    #[must_use]
-    pub fn hint_text(&self) -> Option<&str> {
-        self.hint.as_deref()
-    }
-
-    /// The address of a page about the problem, if there is one.
-    #[must_use]
-    pub fn link_text(&self) -> Option<&str> {
-        self.link.as_deref()
-    }
-
-    /// The id of the request.
-    #[must_use]
-    pub fn request_id(&self) -> &str {
-        &self.request_id
     }
 
     /// The response body, in JSON.
@@ -282,17 +246,6 @@ pub fn plain_json(code: ProblemCode, language: Language, request_id: &RequestId)
 
 fn detail_of(code: ProblemCode, language: Language, args: &[(&str, &str)]) -> String {
     text(language, &format!("{}.detail", code.as_str()), args)
-}
-
-fn page_text(code: ProblemCode) -> String {
-    format!("{}.page", code.as_str())
-}
-
-fn code_as_word<S: serde::Serializer>(
-    code: &ProblemCode,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(code.as_str())
 }
 
 #[cfg(test)]
@@ -357,11 +310,11 @@ mod tests {
     fn a_page_has_its_own_detail_or_the_problems() {
         let args = [("name", "Acme-X-App")];
         let missing = Problem::new(ProblemCode::AppMissing, Language::En, "r").detail_args(&args);
-        assert!(missing.detail().contains("header Acme-X-App"));
+        assert!(missing.detail.contains("header Acme-X-App"));
         assert!(missing.page_detail().contains("signed query parameter"));
         let args = [("name", "token")];
         let other = Problem::new(ProblemCode::ParamMissing, Language::En, "r").detail_args(&args);
-        assert_eq!(other.page_detail(), other.detail());
+        assert_eq!(other.page_detail(), other.detail);
     }
 
     #[test]
@@ -374,7 +327,7 @@ mod tests {
                 let about = format!("{} in {}: {shown}", code.as_str(), language.tag());
                 let lower = shown.to_lowercase();
                 assert!(!HEADER.iter().any(|word| lower.contains(word)), "{about}");
-                let own = text(language, &page_text(code), &[]);
+                let own = text(language, &format!("{}.page", code.as_str()), &[]);
                 assert!(!own.contains("{$"), "{about}");
             }
         }

@@ -10,21 +10,19 @@ mod profile;
 mod time;
 
 pub use self::{
-    key::{AppKey, KeyStrength, WeakKey},
+    key::{AppKey, WeakKey, check_strength},
     profile::{
         ReplayPolicy, SignAlgorithm, SignCover, SignEmpty, SignLayout, SignProfile, SignValues,
     },
-    time::{ParseSignTimeError, SignTime, Window, WindowError},
+    time::{ParseSignTimeError, SignTime, Window},
 };
-
-use std::fmt;
 
 use hmac::{Hmac, KeyInit, Mac};
 use md5::{Digest, Md5};
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
-use self::canonical::{Canonical, Extent, Order, Sink};
+use self::canonical::Canonical;
 use crate::param::{Params, hex_value};
 
 /// The parameter with the signature.
@@ -96,11 +94,7 @@ impl Sign {
     }
 }
 
-impl fmt::Debug for Sign {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Sign(…)")
-    }
-}
+hide_in_debug!(Sign);
 
 /// Signs `params` according to `profile`. `method` and `path` (as sent) are signed only if the profile covers them.
 #[must_use]
@@ -111,14 +105,7 @@ pub fn sign(
     path: &str,
     params: &Params<'_>,
 ) -> Sign {
-    let canonical = Canonical {
-        profile,
-        method,
-        path,
-        params,
-        order: Order::Sorted,
-        extent: Extent::All,
-    };
+    let canonical = Canonical::new(profile, (method, path), params);
     digest(profile.algorithm, key, |sink| canonical.write(key, sink))
 }
 
@@ -130,31 +117,26 @@ pub fn canonical_for_display(
     path: &str,
     params: &Params<'_>,
 ) -> Vec<u8> {
-    let mut written = Vec::new();
-    let canonical = Canonical {
-        profile,
-        method,
-        path,
-        params,
-        order: Order::Sorted,
-        extent: Extent::All,
-    };
-    canonical.write(&AppKey::placeholder(), &mut written);
-    written
+    let canonical = Canonical::new(profile, (method, path), params);
+    canonical.to_vec(&AppKey::placeholder())
 }
 
 /// Hashes the pieces that `write` puts, so that the canonical string is never built in memory.
-fn digest(algorithm: SignAlgorithm, key: &AppKey, write: impl FnOnce(&mut dyn Sink)) -> Sign {
+fn digest(
+    algorithm: SignAlgorithm,
+    key: &AppKey,
+    write: impl FnOnce(&mut dyn FnMut(&[u8])),
+) -> Sign {
     match algorithm {
         SignAlgorithm::Md5 => {
             let mut hash = Md5::new();
-            write(&mut hash);
+            write(&mut |piece| Digest::update(&mut hash, piece));
             Sign::new(&hash.finalize())
         }
         SignAlgorithm::HmacSha256 => {
             let mut hash = Hmac::<Sha256>::new_from_slice(key.as_bytes())
                 .expect("HMAC takes keys of any length");
-            write(&mut hash);
+            write(&mut |piece| Mac::update(&mut hash, piece));
             Sign::new(&hash.finalize().into_bytes())
         }
     }

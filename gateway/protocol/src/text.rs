@@ -25,11 +25,8 @@ pub fn exists(language: Language, id: &str) -> bool {
 
 fn format(language: Language, id: &str, args: &[(&str, &str)]) -> Option<String> {
     let bundle = bundle(language);
-    let (message, attribute) = match id.split_once('.') {
-        Some((message, attribute)) => (message, Some(attribute)),
-        None => (id, None),
-    };
-    let message = bundle.get_message(message)?;
+    let (message, attribute) = id.split_once('.').unzip();
+    let message = bundle.get_message(message.unwrap_or(id))?;
     let pattern = match attribute {
         Some(attribute) => message.get_attribute(attribute)?.value(),
         None => message.value()?,
@@ -47,12 +44,9 @@ fn format(language: Language, id: &str, args: &[(&str, &str)]) -> Option<String>
 }
 
 fn bundle(language: Language) -> &'static FluentBundle<FluentResource> {
-    static BUNDLES: [OnceLock<FluentBundle<FluentResource>>; 5] = [const { OnceLock::new() }; 5];
-    let index = Language::ALL
-        .iter()
-        .position(|one| *one == language)
-        .unwrap_or(0);
-    BUNDLES[index].get_or_init(|| {
+    static BUNDLES: [OnceLock<FluentBundle<FluentResource>>; Language::ALL.len()] =
+        [const { OnceLock::new() }; Language::ALL.len()];
+    BUNDLES[language as usize].get_or_init(|| {
         let tag = language.tag().parse().expect("our five tags are BCP 47");
         let mut bundle = FluentBundle::new_concurrent(vec![tag]);
         // Isolation marks are for mixed writing directions; all five languages run left to right.

@@ -1,6 +1,8 @@
 //! Version names, and the source of a version. CONTRACT 5.
 
-use std::{fmt, str::FromStr};
+use std::str::FromStr;
+
+use crate::word::{ParseError, is_word};
 
 /// A version's name: `[A-Za-z0-9._-]{1,32}`, compared case-insensitively and kept in lower case.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -21,83 +23,46 @@ impl Version {
 }
 
 impl FromStr for Version {
-    type Err = ParseVersionError;
+    type Err = ParseError;
 
+    /// Parses a name. Stored in lower case.
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let is_allowed =
-            |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
-        if (1..=32).contains(&name.len()) && name.bytes().all(is_allowed) {
+        if is_word(name.as_bytes(), 32) {
             Ok(Self(name.to_ascii_lowercase().into_boxed_str()))
         } else {
-            Err(ParseVersionError)
+            let rule = "1 to 32 letters, digits, dots, underscores or hyphens";
+            Err(ParseError(rule))
         }
     }
 }
 
-impl fmt::Display for Version {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
-    }
-}
+show_as_str!(Version: Display);
 
-/// The name is not valid for a version.
-#[derive(Debug, thiserror::Error)]
-#[error("1 to 32 letters, digits, dots, underscores or hyphens")]
-pub struct ParseVersionError;
-
-/// Why a version was selected; the value of the version-source headers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VersionSource {
-    /// Named in the version header.
-    Header,
-    /// The application's default version: no header.
-    App,
-    /// The default route: no header, and the application has no default version.
-    Default,
-    /// The default route: the version in the header does not exist.
-    Unknown,
-    /// The version that issued the login's `state`, on the callback.
-    State,
-}
-
-impl VersionSource {
-    /// All sources, in the order of their declaration.
-    pub const ALL: [Self; 5] = [
-        Self::Header,
-        Self::App,
-        Self::Default,
-        Self::Unknown,
-        Self::State,
-    ];
-
-    /// The word in the header.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Header => "header",
-            Self::App => "app",
-            Self::Default => "default",
-            Self::Unknown => "unknown",
-            Self::State => "state",
-        }
+label_enum! {
+    /// Why a version was selected; the value of the version-source headers.
+    pub enum VersionSource {
+        /// Named in the version header.
+        Header = "header",
+        /// The application's default version: no header.
+        App = "app",
+        /// The default route: no header, and the application has no default version.
+        Default = "default",
+        /// The default route: the version in the header does not exist.
+        Unknown = "unknown",
+        /// The version that issued the login's `state`, on the callback.
+        State = "state",
     }
 }
 
 impl FromStr for VersionSource {
-    type Err = ParseVersionSourceError;
+    type Err = ParseError;
 
     fn from_str(word: &str) -> Result<Self, Self::Err> {
-        Self::ALL
-            .into_iter()
-            .find(|source| source.as_str() == word)
-            .ok_or(ParseVersionSourceError)
+        let mut all = Self::ALL.into_iter();
+        all.find(|source| source.as_str() == word)
+            .ok_or(ParseError("header, app, default, unknown or state"))
     }
 }
-
-/// The word is not a source.
-#[derive(Debug, thiserror::Error)]
-#[error("header, app, default, unknown or state")]
-pub struct ParseVersionSourceError;
 
 #[cfg(test)]
 mod tests {

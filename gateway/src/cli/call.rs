@@ -175,9 +175,9 @@ fn request(arguments: &CallArguments, target: CallTarget) -> anyhow::Result<Requ
         other => bail!("'{other}': the method must be GET or POST"),
     };
     let given = [
-        (target.names.app(), &arguments.app),
-        (target.names.version(), &arguments.version),
-        (target.names.language(), &arguments.language),
+        (&target.names.app, &arguments.app),
+        (&target.names.version, &arguments.version),
+        (&target.names.language, &arguments.language),
     ];
     for (name, value) in given {
         if let Some(value) = value {
@@ -186,7 +186,7 @@ fn request(arguments: &CallArguments, target: CallTarget) -> anyhow::Result<Requ
     }
     if let Some(source) = &arguments.authorization {
         let credential = read_secret(source, "--authorization", "credential")?;
-        request = request.header(target.names.authorization(), credential.expose());
+        request = request.header(&target.names.authorization, credential.expose());
     }
     Ok(request)
 }

@@ -73,7 +73,7 @@ impl Versions {
                 }
                 Err(error) => {
                     found.push(None);
-                    let error: signpost_protocol::version::ParseVersionError = error;
+                    let error: signpost_protocol::ParseError = error;
                     let _ = root.problem(
                         "versions",
                         &format!("[versions.{name}]"),

@@ -230,11 +230,11 @@ impl<'a> CollectedHeaders<'a> {
             }),
         };
         match role {
-            HeaderRole::App => once(names.app(), &mut self.app)?,
-            HeaderRole::Version => once(names.version(), &mut self.version)?,
-            HeaderRole::Language => once(names.language(), &mut self.language)?,
+            HeaderRole::App => once(&names.app, &mut self.app)?,
+            HeaderRole::Version => once(&names.version, &mut self.version)?,
+            HeaderRole::Language => once(&names.language, &mut self.language)?,
             HeaderRole::Authorization => {
-                once(names.authorization(), &mut self.authorization)?;
+                once(&names.authorization, &mut self.authorization)?;
                 // Always fits, as above.
                 self.authorization_index = u16::try_from(index).unwrap_or_default();
             }

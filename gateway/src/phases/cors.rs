@@ -46,10 +46,10 @@ impl CorsRules {
     pub(crate) fn new(cors: Cors, names: &HeaderNames, further: &[HeaderName]) -> Self {
         let spelled = |name: &HeaderName| names.spelled(name);
         let convention = [
-            names.app(),
-            names.version(),
-            names.language(),
-            names.authorization(),
+            &names.app,
+            &names.version,
+            &names.language,
+            &names.authorization,
         ];
         let allowed = convention
             .into_iter()
@@ -58,7 +58,7 @@ impl CorsRules {
         let allowed: Vec<_> = allowed.map(spelled).collect();
         let own = EXPOSED.into_iter().map(str::to_owned);
         let exposed = own
-            .chain([names.version(), names.version_source()].map(spelled))
+            .chain([&names.version, &names.version_source].map(spelled))
             .chain(further.iter().map(spelled))
             .chain(cors.expose_headers.iter().map(spelled));
         let exposed: Vec<_> = exposed.collect();

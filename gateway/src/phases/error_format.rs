@@ -46,7 +46,7 @@ pub(crate) fn error_format(
             .find(|(name, _)| is_named(name, wanted))
             .map(|(_, value)| value.trim_ascii())
     };
-    let name = rules.names.language();
+    let name = &rules.names.language;
     let language = match first(name).filter(|_| !is_connection_option(headers, name)) {
         None if wants_page => {
             let accepted =

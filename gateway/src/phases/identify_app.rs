@@ -51,7 +51,7 @@ pub(crate) async fn identify_app(
 
 fn missing(names: &HeaderNames) -> Rejection {
     Rejection::AppMissing {
-        header: names.spelled(names.app()),
+        header: names.spelled(&names.app),
     }
 }
 

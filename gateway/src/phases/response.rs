@@ -26,11 +26,11 @@ pub(crate) fn own_fields<'a>(
     let of_route = move |route: &'a Route| {
         [
             (
-                name(names.version()),
+                name(&names.version),
                 route.backend.name.version.as_str().as_bytes(),
             ),
             (
-                name(names.version_source()),
+                name(&names.version_source),
                 route.source.as_str().as_bytes(),
             ),
         ]
@@ -65,7 +65,7 @@ pub(crate) fn passes_to_client(
     names: &HeaderNames,
 ) -> bool {
     let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
-    let ours = [names.version(), names.version_source(), &X_REQUEST_ID];
+    let ours = [&names.version, &names.version_source, &X_REQUEST_ID];
     !(HOP_BY_HOP.iter().any(|known| is(known))
         || ours.iter().any(|known| is(known.as_str().as_bytes()))
         || is_internal(name)

@@ -31,7 +31,7 @@ impl Hint {
         match self {
             Self::Seconds => "hint_seconds",
             Self::Microseconds => "hint_microseconds",
-            Self::Slip(slip) => slip.text_id(),
+            Self::Slip(slip) => slip.as_str(),
         }
     }
 

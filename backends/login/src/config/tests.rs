@@ -28,7 +28,7 @@ fn problems(text: &str) -> (Vec<String>, String) {
 #[test]
 fn a_provider_is_enough_and_the_defaults_are_the_contracts() {
     let config = parse(&good()).unwrap();
-    assert_eq!(config.headers.app().as_str(), "acme-x-app");
+    assert_eq!(config.headers.app.as_str(), "acme-x-app");
     assert_eq!(
         config.public_url.callback().as_str(),
         "http://127.0.0.1:8080/login"

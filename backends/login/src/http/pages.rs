@@ -38,7 +38,7 @@ pub(crate) fn done(application: &str, language: Language) -> Response {
 
 /// The page of a problem, with the code that its JSON would have.
 pub(crate) fn problem(problem: &Problem) -> Response {
-    let headers = page::headers(problem.language());
+    let headers = page::headers(problem.language);
     (headers, page::problem(problem)).into_response()
 }
 

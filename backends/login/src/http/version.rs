@@ -11,7 +11,7 @@ use axum::{
 };
 use http::{Method, header::ALLOW};
 use serde::Serialize;
-use signpost_protocol::version::ParseVersionError;
+use signpost_protocol::ParseError;
 
 use super::HandlerContext;
 use crate::{error::LoginError, records::accounts::Account};
@@ -172,6 +172,6 @@ pub enum EndpointsError {
         /// The name.
         name: &'static str,
         /// The rule.
-        rule: ParseVersionError,
+        rule: ParseError,
     },
 }

@@ -78,17 +78,10 @@ impl fmt::Display for Origin {
     }
 }
 
-/// The string is not an origin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The text is no origin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an origin: http or https, a host, optionally a port, and nothing else")]
 pub struct ParseOriginError;
-
-impl fmt::Display for ParseOriginError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("an origin: http or https, a host, optionally a port, and nothing else")
-    }
-}
-
-impl std::error::Error for ParseOriginError {}
 
 #[cfg(test)]
 mod tests {

@@ -8,7 +8,7 @@ use std::{fmt, net::SocketAddr, num::NonZero, path::PathBuf};
 use http::HeaderValue;
 use signpost_protocol::{
     header::{HeaderNames, HeaderOverrides, Prefix},
-    sign::KeyStrength,
+    sign::check_strength,
 };
 use tracing_subscriber::EnvFilter;
 
@@ -130,11 +130,7 @@ pub fn headers(root: &mut Section<'_>) -> Read<HeaderNames> {
             version: version?,
         };
         HeaderNames::new(&prefix?, &overrides).map_err(|error| {
-            section.problem(
-                error.key(),
-                "a name that cannot be used",
-                &error.to_string(),
-            )
+            section.problem(error.key, "a name that cannot be used", &error.to_string())
         })
     })
 }
@@ -156,7 +152,7 @@ pub fn gateway_secret(root: &mut Section<'_>) -> Read<Option<Secret>> {
             return Err(root.problem(KEY, found, ALLOWED));
         }
         // Operators create it themselves, so a weak one need not be accepted.
-        if let Err(weak) = KeyStrength::check(text) {
+        if let Err(weak) = check_strength(text) {
             return Err(root.problem(KEY, &format!("a weak secret: {weak}"), ALLOWED));
         }
     }

@@ -9,32 +9,3 @@ pub const STATUS_CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"
 pub fn status_class(status: u16) -> usize {
     usize::from(status / 100).min(STATUS_CLASSES.len() - 1)
 }
-
-/// Defines an enum of a label's values, each written behind its variant: with `as_str`, and with `ALL`, in which the
-/// index of each is its number.
-#[macro_export]
-macro_rules! label_enum {
-    (
-        $(#[$attribute:meta])*
-        $visibility:vis enum $name:ident {
-            $($(#[$doc:meta])* $variant:ident = $value:expr,)*
-        }
-    ) => {
-        $(#[$attribute])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        $visibility enum $name {
-            $($(#[$doc])* $variant,)*
-        }
-
-        impl $name {
-            /// All of them, in their order.
-            $visibility const ALL: [Self; [$($value),*].len()] = [$(Self::$variant),*];
-
-            /// The label's value.
-            #[must_use]
-            $visibility const fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $value,)* }
-            }
-        }
-    };
-}

@@ -99,18 +99,7 @@ impl HeaderRole {
             | Self::Cookie
             | Self::Ordinary => true,
             Self::Proxy => from_trusted_proxy,
-            Self::Host
-            | Self::ContentLength
-            | Self::Connection
-            | Self::Expect
-            | Self::RequestId
-            | Self::Traceparent
-            | Self::Tracestate
-            | Self::ForwardedFor
-            | Self::ForwardedProto
-            | Self::ForwardedHost
-            | Self::Forwarded
-            | Self::Removed => false,
+            _ => false,
         }
     }
 }

@@ -1,14 +1,12 @@
 //! Form-decoding: `+` is a space, `%xx` a byte, and the bytes are UTF-8.
 
-/// An escape is incomplete, or the bytes are no UTF-8.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Malformed;
+use super::ParamsError;
 
 /// Form-decodes: `+` is a space, `%xx` a byte.
 pub(super) struct Decoded<'a>(pub(super) &'a [u8]);
 
 impl Iterator for Decoded<'_> {
-    type Item = Result<u8, Malformed>;
+    type Item = Result<u8, ParamsError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let (&first, rest) = self.0.split_first()?;
@@ -22,16 +20,16 @@ impl Iterator for Decoded<'_> {
 }
 
 impl Decoded<'_> {
-    fn next_escaped(&mut self) -> Result<u8, Malformed> {
+    fn next_escaped(&mut self) -> Result<u8, ParamsError> {
         let &[high, low, ref rest @ ..] = self.0 else {
-            return Err(Malformed);
+            return Err(ParamsError::Malformed);
         };
         self.0 = rest;
         let (high, low) = (hex_value(high), hex_value(low));
         if (high | low) < 16 {
             Ok(high << 4 | low)
         } else {
-            Err(Malformed)
+            Err(ParamsError::Malformed)
         }
     }
 }
@@ -49,7 +47,7 @@ pub(crate) const fn hex_value(digit: u8) -> u8 {
 
 /// Checks that all escapes are complete and the decoded bytes are UTF-8. Decodes into a small buffer piece by piece, so
 /// that it never allocates.
-pub(super) fn check_decoded(wire: &[u8]) -> Result<(), Malformed> {
+pub(super) fn check_decoded(wire: &[u8]) -> Result<(), ParamsError> {
     let mut buffer = [0; 128];
     let mut length = 0;
     for byte in Decoded(wire) {
@@ -62,16 +60,14 @@ pub(super) fn check_decoded(wire: &[u8]) -> Result<(), Malformed> {
     check_text(&buffer[..length])
 }
 
-pub(super) fn check_text(text: &[u8]) -> Result<(), Malformed> {
-    match std::str::from_utf8(text) {
-        Ok(_) => Ok(()),
-        Err(_) => Err(Malformed),
-    }
+pub(super) fn check_text(text: &[u8]) -> Result<(), ParamsError> {
+    let checked = std::str::from_utf8(text).map(drop);
+    checked.map_err(|_| ParamsError::Malformed)
 }
 
 /// Checks a text whose last character may be incomplete. Moves the bytes of that character to the front, and returns
 /// their number.
-fn check_and_keep_rest(text: &mut [u8]) -> Result<usize, Malformed> {
+fn check_and_keep_rest(text: &mut [u8]) -> Result<usize, ParamsError> {
     match std::str::from_utf8(text) {
         Ok(_) => Ok(0),
         Err(error) if error.error_len().is_none() => {
@@ -79,6 +75,6 @@ fn check_and_keep_rest(text: &mut [u8]) -> Result<usize, Malformed> {
             text.copy_within(rest.clone(), 0);
             Ok(rest.len())
         }
-        Err(_) => Err(Malformed),
+        Err(_) => Err(ParamsError::Malformed),
     }
 }

@@ -1,39 +1,11 @@
 //! The canonical string, written piece by piece into a hash or a buffer.
 
-use std::borrow::Cow;
-
-use hmac::{Hmac, Mac};
-use md5::{Digest, Md5};
-use sha2::Sha256;
 use smallvec::SmallVec;
 
 use super::{
     AppKey, SIGN, SignAlgorithm, SignCover, SignEmpty, SignLayout, SignProfile, SignValues, TIME,
 };
 use crate::param::{Param, Params};
-
-/// Receives the pieces of a canonical string in order.
-pub(super) trait Sink {
-    fn put(&mut self, piece: &[u8]);
-}
-
-impl Sink for Md5 {
-    fn put(&mut self, piece: &[u8]) {
-        Digest::update(self, piece);
-    }
-}
-
-impl Sink for Hmac<Sha256> {
-    fn put(&mut self, piece: &[u8]) {
-        Mac::update(self, piece);
-    }
-}
-
-impl Sink for Vec<u8> {
-    fn put(&mut self, piece: &[u8]) {
-        self.extend_from_slice(piece);
-    }
-}
 
 /// Buffer size: nearly every canonical string fits, with the key.
 const BUFFER_SIZE: usize = 256;
@@ -42,11 +14,11 @@ const BUFFER_SIZE: usize = 256;
 pub(super) struct Buffered<'s> {
     buffer: [u8; BUFFER_SIZE],
     length: usize,
-    sink: &'s mut dyn Sink,
+    sink: &'s mut dyn FnMut(&[u8]),
 }
 
 impl<'s> Buffered<'s> {
-    fn new(sink: &'s mut dyn Sink) -> Self {
+    fn new(sink: &'s mut dyn FnMut(&[u8])) -> Self {
         Self {
             buffer: [0; BUFFER_SIZE],
             length: 0,
@@ -78,47 +50,52 @@ impl<'s> Buffered<'s> {
     #[cold]
     fn put_directly(&mut self, piece: &[u8]) {
         self.flush();
-        self.sink.put(piece);
+        (self.sink)(piece);
     }
 
     fn flush(&mut self) {
-        self.sink.put(&self.buffer[..self.length]);
+        (self.sink)(&self.buffer[..self.length]);
         self.length = 0;
     }
-}
-
-/// The order of the pairs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
-    /// By decoded key, bytewise ascending, equal keys in order of appearance: the contract's order.
-    Sorted,
-    /// In order of appearance: a mistake that [`explain`](super::explain) looks for.
-    Appearance,
-}
-
-/// The pairs that are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Extent {
-    /// Those of query and body: the contract's rule.
-    All,
-    /// Those of the body, and `time`: a mistake that [`explain`](super::explain) looks for.
-    Body,
 }
 
 /// Everything that a canonical string consists of, except the key.
 #[derive(Clone, Copy)]
 pub(super) struct Canonical<'a, 'p> {
     pub(super) profile: &'a SignProfile,
-    pub(super) method: &'a str,
-    pub(super) path: &'a str,
+    pub(super) target: (&'a str, &'a str),
     pub(super) params: &'a Params<'p>,
-    pub(super) order: Order,
-    pub(super) extent: Extent,
+    /// By decoded key, bytewise ascending, equal keys in order of appearance. Otherwise in order of appearance, a mistake
+    /// that [`explain`](super::explain) looks for.
+    pub(super) is_sorted: bool,
+    /// Without the pairs of the query, except `time`: a mistake that [`explain`](super::explain) looks for.
+    pub(super) is_body_only: bool,
 }
 
-impl Canonical<'_, '_> {
+impl<'a, 'p> Canonical<'a, 'p> {
+    /// The string of the contract. `target` is the method and the path.
+    pub(super) fn new(
+        profile: &'a SignProfile,
+        target: (&'a str, &'a str),
+        params: &'a Params<'p>,
+    ) -> Self {
+        Self {
+            profile,
+            target,
+            params,
+            is_sorted: true,
+            is_body_only: false,
+        }
+    }
+
+    pub(super) fn to_vec(self, key: &AppKey) -> Vec<u8> {
+        let mut written = Vec::new();
+        self.write(key, &mut |piece| written.extend_from_slice(piece));
+        written
+    }
+
     /// Writes the whole string, with the key where the layout has it. With HMAC the string contains no key.
-    pub(super) fn write(&self, key: &AppKey, sink: &mut dyn Sink) {
+    pub(super) fn write(&self, key: &AppKey, sink: &mut dyn FnMut(&[u8])) {
         let mut out = Buffered::new(sink);
         let contains_key = self.profile.algorithm == SignAlgorithm::Md5;
         self.put_head(&mut out);
@@ -135,19 +112,23 @@ impl Canonical<'_, '_> {
         out.flush();
     }
 
-    /// Writes only the pairs.
-    pub(super) fn write_pairs(&self, sink: &mut dyn Sink) {
-        let mut out = Buffered::new(sink);
+    /// The pairs alone.
+    pub(super) fn pairs(&self) -> Vec<u8> {
+        let mut written = Vec::new();
+        let mut sink = |piece: &[u8]| written.extend_from_slice(piece);
+        let mut out = Buffered::new(&mut sink);
         self.put_pairs(&mut out);
         out.flush();
+        written
     }
 
     /// Writes `METHOD\npath\n` if the profile covers them.
     fn put_head(&self, out: &mut Buffered<'_>) {
         if self.profile.cover == SignCover::Request {
-            out.put(self.method.as_bytes());
+            let (method, path) = self.target;
+            out.put(method.as_bytes());
             out.put_byte(b'\n');
-            out.put(self.path.as_bytes());
+            out.put(path.as_bytes());
             out.put_byte(b'\n');
         }
     }
@@ -155,22 +136,23 @@ impl Canonical<'_, '_> {
     /// Writes the pairs. Returns whether there was any.
     fn put_pairs(&self, out: &mut Buffered<'_>) -> bool {
         let mut pairs = SmallVec::<[&Param<'_>; 16]>::new();
-        if self.extent == Extent::Body
+        if self.is_body_only
             && let Ok(Some(time)) = self.params.single(TIME)
             && !self.params.in_body().contains(time)
         {
             pairs.push(time);
         }
-        let params = match self.extent {
-            Extent::All => self.params.all(),
-            Extent::Body => self.params.in_body(),
+        let params = if self.is_body_only {
+            self.params.in_body()
+        } else {
+            self.params.all()
         };
         for param in params {
             if self.is_signed(param) {
                 pairs.push(param);
             }
         }
-        if self.order == Order::Sorted {
+        if self.is_sorted {
             pairs.sort_by(|one, other| one.cmp_keys(other));
         }
         for (index, param) in pairs.iter().enumerate() {
@@ -220,35 +202,21 @@ impl Canonical<'_, '_> {
 
     fn is_signed(&self, param: &Param<'_>) -> bool {
         let is_dropped = self.profile.empty == SignEmpty::Drop && param.wire_value().is_empty();
-        let is_left_out = || {
-            param.is_named(SIGN.as_bytes())
-                || self
-                    .profile
-                    .leave_out
-                    .iter()
-                    .any(|key| param.is_named(key.as_bytes()))
+        let mut left_out = self.profile.leave_out.iter();
+        let mut is_left_out = || {
+            param.is_named(SIGN.as_bytes()) || left_out.any(|key| param.is_named(key.as_bytes()))
         };
         !is_dropped && !is_left_out()
     }
 }
 
 /// Applies `change` to the two digits of every percent-escape, for example to turn `%e5` into `%E5`.
-pub(super) fn respell_escapes(written: &[u8], change: fn(&u8) -> u8) -> Cow<'_, [u8]> {
-    if !written.contains(&b'%') {
-        return Cow::Borrowed(written);
+pub(super) fn respell_escapes(written: &[u8], change: fn(&mut [u8])) -> Vec<u8> {
+    let pieces = written.split(|byte| *byte == b'%');
+    let mut pieces: Vec<_> = pieces.map(<[u8]>::to_vec).collect();
+    for escape in &mut pieces[1..] {
+        let digits = escape.len().min(2);
+        change(&mut escape[..digits]);
     }
-    let mut respelled = written.to_vec();
-    let mut index = 0;
-    while index < respelled.len() {
-        if respelled[index] == b'%' {
-            let digits_end = respelled.len().min(index + 3);
-            respelled[index + 1..digits_end]
-                .iter_mut()
-                .for_each(|digit| *digit = change(digit));
-            index += 3;
-        } else {
-            index += 1;
-        }
-    }
-    Cow::Owned(respelled)
+    pieces.join(&b'%')
 }

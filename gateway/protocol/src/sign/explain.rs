@@ -5,8 +5,6 @@
 
 mod slip;
 
-use std::fmt;
-
 use hmac::{Hmac, KeyInit, Mac};
 use md5::Md5;
 use sha1::Sha1;
@@ -15,10 +13,8 @@ use subtle::ConstantTimeEq;
 
 pub use self::slip::Slip;
 use super::{
-    AppKey, Canonical, Order, Sign, SignAlgorithm, SignCover, SignEmpty, SignLayout, SignProfile,
-    SignValues, Sink, TIME,
-    canonical::{Extent, respell_escapes},
-    digest,
+    AppKey, Canonical, Sign, SignAlgorithm, SignCover, SignEmpty, SignLayout, SignProfile,
+    SignValues, TIME, canonical::respell_escapes, digest,
 };
 use crate::param::Params;
 
@@ -51,11 +47,7 @@ impl From<Sign> for GivenSign {
     }
 }
 
-impl fmt::Debug for GivenSign {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("GivenSign(…)")
-    }
-}
+hide_in_debug!(GivenSign);
 
 /// Looks for the one mistake, or the other preset, with which `given` was made.
 ///
@@ -67,34 +59,32 @@ pub fn explain(
     profile: &SignProfile,
     key: &AppKey,
     previous_key: Option<&AppKey>,
-    (method, path): (&str, &str),
+    target: (&str, &str),
     params: &Params<'_>,
 ) -> Option<Slip> {
     let length =
         |param: &crate::param::Param<'_>| param.wire_key().len() + param.wire_value().len() + 2;
-    if params.iter().map(length).sum::<usize>() + path.len() > MAX_CANONICAL_BYTES {
+    if params.iter().map(length).sum::<usize>() + target.1.len() > MAX_CANONICAL_BYTES {
         return None;
     }
     let search = Search {
         given,
         key,
-        method,
-        path,
-        params,
+        signed: Canonical::new(profile, target, params),
     };
     let previous = || {
-        let key = previous_key?;
-        let previous = Search { key, ..search };
-        previous
-            .matches(profile, Order::Sorted)
-            .then_some(Slip::PreviousKey)
+        let previous = Search {
+            key: previous_key?,
+            ..search
+        };
+        previous.matches(profile).then_some(Slip::PreviousKey)
     };
     search
-        .other_profile(profile)
-        .or_else(|| search.other_writing(profile))
-        .or_else(|| search.other_pairs(profile))
-        .or_else(|| search.other_hmac(profile))
-        .or_else(|| search.other_preset(profile))
+        .other_rule()
+        .or_else(|| search.other_writing())
+        .or_else(|| search.other_pairs())
+        .or_else(|| search.other_hmac())
+        .or_else(|| search.other_preset())
         .or_else(previous)
         .or(Some(Slip::KeyOrValue))
 }
@@ -103,117 +93,101 @@ pub fn explain(
 struct Search<'a, 'p> {
     given: &'a GivenSign,
     key: &'a AppKey,
-    method: &'a str,
-    path: &'a str,
-    params: &'a Params<'p>,
+    /// What should have been signed.
+    signed: Canonical<'a, 'p>,
 }
 
 impl<'p> Search<'_, 'p> {
-    /// One setting of the profile, or the order, was different.
-    fn other_profile(&self, profile: &SignProfile) -> Option<Slip> {
-        if self.matches(profile, Order::Appearance) {
+    /// Another order, or a profile that differs in one rule.
+    fn other_rule(&self) -> Option<Slip> {
+        let unsorted = Canonical {
+            is_sorted: false,
+            ..self.signed
+        };
+        if self.is_made_from(&unsorted) {
             return Some(Slip::Unsorted);
         }
-        let (empty, empty_slip) = match profile.empty {
-            SignEmpty::Keep => (SignEmpty::Drop, Slip::EmptyDropped),
-            SignEmpty::Drop => (SignEmpty::Keep, Slip::EmptyKept),
-        };
-        let (values, values_slip) = match profile.values {
-            SignValues::Wire => (SignValues::Decoded, Slip::Decoded),
-            SignValues::Decoded => (SignValues::Wire, Slip::Encoded),
-        };
-        let cover = match profile.cover {
-            SignCover::Parameters => SignCover::Request,
-            SignCover::Request => SignCover::Parameters,
-        };
-        let algorithm = match profile.algorithm {
-            SignAlgorithm::Md5 => SignAlgorithm::HmacSha256,
-            SignAlgorithm::HmacSha256 => SignAlgorithm::Md5,
-        };
+        let profile = self.signed.profile;
         let with = |change: &dyn Fn(&mut SignProfile)| {
             let mut other = profile.clone();
             change(&mut other);
             other
         };
-        let others = [
-            (with(&|other| other.empty = empty), empty_slip),
-            (with(&|other| other.values = values), values_slip),
-            (with(&|other| other.cover = cover), Slip::Cover),
-            (with(&|other| other.algorithm = algorithm), Slip::Algorithm),
-        ];
-        let layouts = SignLayout::ALL
-            .into_iter()
-            .filter(|layout| *layout != profile.layout);
-        let layouts = layouts.map(|layout| {
+        let empty = |empty, slip| (with(&|other| other.empty = empty), slip);
+        let values = |values, slip| (with(&|other| other.values = values), slip);
+        let cover = |cover| (with(&|other| other.cover = cover), Slip::Cover);
+        let algorithm = |one| (with(&|other| other.algorithm = one), Slip::Algorithm);
+        let layout = |layout| {
             let slip = match (profile.layout, layout) {
                 (SignLayout::Pairs, SignLayout::PairsKey) => Slip::KeyLabelled,
                 (SignLayout::PairsKey, SignLayout::Pairs) => Slip::KeyNotLabelled,
                 _ => Slip::Layout,
             };
             (with(&|other| other.layout = layout), slip)
-        });
-        others
-            .into_iter()
-            .chain(layouts)
-            .find_map(|(other, slip)| self.matches(&other, Order::Sorted).then_some(slip))
+        };
+        let rules = [
+            empty(SignEmpty::Drop, Slip::EmptyDropped),
+            empty(SignEmpty::Keep, Slip::EmptyKept),
+            values(SignValues::Decoded, Slip::Decoded),
+            values(SignValues::Wire, Slip::Encoded),
+            cover(SignCover::Request),
+            cover(SignCover::Parameters),
+            algorithm(SignAlgorithm::HmacSha256),
+            algorithm(SignAlgorithm::Md5),
+        ];
+        let mut others = rules.into_iter().chain(SignLayout::ALL.map(layout));
+        let matching = others.find(|(other, _)| other != profile && self.matches(other));
+        matching.map(|(_, slip)| slip)
     }
 
-    /// The profile was right, but the string was written differently.
-    fn other_writing(&self, profile: &SignProfile) -> Option<Slip> {
-        let canonical = self.canonical(profile, Order::Sorted);
-        let mut written = Vec::new();
-        canonical.write(self.key, &mut written);
-        let mut pairs = Vec::new();
-        canonical.write_pairs(&mut pairs);
-        let key_in_front = [self.key.as_bytes(), &pairs].concat();
-        let with_newline = [&written[..], b"\n"].concat();
-        let with_crlf = [&written[..], b"\r\n"].concat();
-        // The key itself may contain a `%`. Missing a hint for such a key is acceptable.
-        let lower_case = respell_escapes(&written, u8::to_ascii_lowercase);
-        let upper_case = respell_escapes(&written, u8::to_ascii_uppercase);
-        let escaped_spaces = replace(&written, b"+", b"%20");
-        let plus_spaces = replace(&written, b"%20", b"+");
-        [
-            (&key_in_front[..], Slip::KeyInFront),
-            (&with_newline, Slip::TrailingNewline),
-            (&with_crlf, Slip::TrailingNewline),
-            (&lower_case, Slip::EscapeCase),
-            (&upper_case, Slip::EscapeCase),
-            (&escaped_spaces, Slip::SpaceAsEscape),
-            (&plus_spaces, Slip::SpaceAsPlus),
-        ]
-        .into_iter()
-        .find_map(|(string, slip)| {
-            let sign = digest(profile.algorithm, self.key, |sink: &mut dyn Sink| {
-                sink.put(string)
-            });
-            self.given.matches(sign.as_bytes()).then_some(slip)
-        })
+    /// The right pairs, but another way of writing the string.
+    fn other_writing(&self) -> Option<Slip> {
+        let written = self.signed.to_vec(self.key);
+        let lower_case = <[u8]>::make_ascii_lowercase;
+        let upper_case = <[u8]>::make_ascii_uppercase;
+        let strings = [
+            (
+                [self.key.as_bytes(), &self.signed.pairs()].concat(),
+                Slip::KeyInFront,
+            ),
+            ([&written[..], b"\n"].concat(), Slip::TrailingNewline),
+            ([&written[..], b"\r\n"].concat(), Slip::TrailingNewline),
+            // The key itself may contain a `%`. Missing a hint for such a key is acceptable.
+            (respell_escapes(&written, lower_case), Slip::EscapeCase),
+            (respell_escapes(&written, upper_case), Slip::EscapeCase),
+            (replace(&written, b"+", b"%20"), Slip::SpaceAsEscape),
+            (replace(&written, b"%20", b"+"), Slip::SpaceAsPlus),
+        ];
+        let algorithm = self.signed.profile.algorithm;
+        let is_signed = |(string, _): &&(Vec<u8>, Slip)| {
+            let sign = digest(algorithm, self.key, |sink| sink(string));
+            self.given.matches(sign.as_bytes())
+        };
+        strings.iter().find(is_signed).map(|(_, slip)| *slip)
     }
 
-    /// The profile was right, but pairs were missing.
-    fn other_pairs(&self, profile: &SignProfile) -> Option<Slip> {
-        let mut without_time = profile.clone();
+    /// Other pairs.
+    fn other_pairs(&self) -> Option<Slip> {
+        let mut without_time = self.signed.profile.clone();
         without_time.leave_out.push(TIME.to_owned());
-        if self.matches(&without_time, Order::Sorted) {
+        if self.matches(&without_time) {
             return Some(Slip::TimeNotSigned);
         }
         let body = Canonical {
-            extent: Extent::Body,
-            ..self.canonical(profile, Order::Sorted)
+            is_body_only: true,
+            ..self.signed
         };
         self.is_made_from(&body).then_some(Slip::QueryLeftOut)
     }
 
-    /// HMAC with an unsupported hash was used.
-    fn other_hmac(&self, profile: &SignProfile) -> Option<Slip> {
+    /// HMAC with another hash.
+    fn other_hmac(&self) -> Option<Slip> {
+        let profile = self.signed.profile;
         let hmac = SignProfile {
             algorithm: SignAlgorithm::HmacSha256,
             ..profile.clone()
         };
-        let mut written = Vec::new();
-        self.canonical(&hmac, Order::Sorted)
-            .write(self.key, &mut written);
+        let written = self.with(&hmac).to_vec(self.key);
         let is_other = match self.given.0.len() {
             16 => self.given.matches(&mac::<Hmac<Md5>>(self.key, &written)),
             20 => self.given.matches(&mac::<Hmac<Sha1>>(self.key, &written)),
@@ -226,20 +200,23 @@ impl<'p> Search<'_, 'p> {
         })
     }
 
-    fn other_preset(&self, profile: &SignProfile) -> Option<Slip> {
-        SignProfile::PRESETS.into_iter().find_map(|name| {
-            let preset = SignProfile::preset(name)?;
-            let other = SignProfile {
-                cover: profile.cover,
-                ..preset
-            };
-            self.matches(&other, Order::Sorted)
-                .then_some(Slip::Preset(name))
-        })
+    /// Another preset as a whole.
+    fn other_preset(&self) -> Option<Slip> {
+        let is_of = |name: &&str| {
+            let preset = SignProfile::preset(name);
+            preset.is_some_and(|preset| {
+                self.matches(&SignProfile {
+                    cover: self.signed.profile.cover,
+                    ..preset
+                })
+            })
+        };
+        let mut presets = SignProfile::PRESETS.into_iter();
+        presets.find(is_of).map(Slip::Preset)
     }
 
-    fn matches(&self, profile: &SignProfile, order: Order) -> bool {
-        self.is_made_from(&self.canonical(profile, order))
+    fn matches(&self, profile: &SignProfile) -> bool {
+        self.is_made_from(&self.with(profile))
     }
 
     fn is_made_from(&self, canonical: &Canonical<'_, '_>) -> bool {
@@ -249,14 +226,10 @@ impl<'p> Search<'_, 'p> {
         self.given.matches(sign.as_bytes())
     }
 
-    fn canonical<'s>(&'s self, profile: &'s SignProfile, order: Order) -> Canonical<'s, 'p> {
+    fn with<'s>(&'s self, profile: &'s SignProfile) -> Canonical<'s, 'p> {
         Canonical {
             profile,
-            method: self.method,
-            path: self.path,
-            params: self.params,
-            order,
-            extent: Extent::All,
+            ..self.signed
         }
     }
 }

@@ -1,8 +1,10 @@
 //! APP_KEY: the secret with which an application signs. CONTRACT 4.
 
-use std::{fmt, str::FromStr};
+use std::str::FromStr;
 
 use zeroize::{Zeroize, ZeroizeOnDrop};
+
+use crate::word::ParseError;
 
 /// An application's key, as the text that is appended when signing. Zeroized when dropped; never printed.
 #[derive(Clone, PartialEq, Eq, Zeroize, ZeroizeOnDrop)]
@@ -29,8 +31,8 @@ impl AppKey {
     /// # Errors
     ///
     /// The key has fewer than 128 bits, estimated from its length and characters.
-    pub fn check_strength(&self) -> Result<KeyStrength, WeakKey> {
-        KeyStrength::check(&self.0)
+    pub fn check_strength(&self) -> Result<(), WeakKey> {
+        check_strength(&self.0)
     }
 
     pub(super) fn as_bytes(&self) -> &[u8] {
@@ -43,55 +45,34 @@ impl AppKey {
 }
 
 impl FromStr for AppKey {
-    type Err = ParseAppKeyError;
+    type Err = ParseError;
 
     fn from_str(key: &str) -> Result<Self, Self::Err> {
-        if key.is_empty()
-            || key
-                .chars()
-                .any(|letter| letter.is_whitespace() || letter.is_control())
-        {
-            Err(ParseAppKeyError)
+        let is_space = |letter: char| letter.is_whitespace() || letter.is_control();
+        if key.is_empty() || key.contains(is_space) {
+            Err(ParseError("a non-empty string without white space"))
         } else {
             Ok(Self(key.into()))
         }
     }
 }
 
-impl fmt::Debug for AppKey {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("AppKey(…)")
+hide_in_debug!(AppKey);
+
+/// Minimum strength of a key, in bits.
+const MIN_BITS: u32 = 128;
+
+/// Estimates the strength of any secret text.
+///
+/// # Errors
+///
+/// It has fewer than 128 bits, estimated from its length and characters.
+pub fn check_strength(text: &str) -> Result<(), WeakKey> {
+    let bits = bits(text);
+    if bits < MIN_BITS {
+        return Err(WeakKey { bits });
     }
-}
-
-/// The text is not a valid key. Does not contain the text.
-#[derive(Debug, thiserror::Error)]
-#[error("a non-empty string without white space")]
-pub struct ParseAppKeyError;
-
-/// The estimated strength of a key that is strong enough.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KeyStrength {
-    bits: u32,
-}
-
-impl KeyStrength {
-    /// Minimum strength, in bits.
-    const MIN_BITS: u32 = 128;
-
-    /// Estimates the strength of any secret text.
-    ///
-    /// # Errors
-    ///
-    /// It has fewer than 128 bits, estimated from its length and characters.
-    pub fn check(text: &str) -> Result<Self, WeakKey> {
-        let bits = bits(text);
-        if bits < Self::MIN_BITS {
-            Err(WeakKey { bits })
-        } else {
-            Ok(Self { bits })
-        }
-    }
+    Ok(())
 }
 
 /// Upper bound for the entropy of a random text of this length and alphabet, in bits.
@@ -125,10 +106,7 @@ fn bits(text: &str) -> u32 {
 
 /// A key that is too short or has too few different characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "about {bits} bits; at least {} (32 hex digits) are required",
-    KeyStrength::MIN_BITS
-)]
+#[error("about {bits} bits; at least {MIN_BITS} (32 hex digits) are required")]
 pub struct WeakKey {
     bits: u32,
 }

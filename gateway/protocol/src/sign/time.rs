@@ -2,6 +2,8 @@
 
 use std::{fmt, str::FromStr, time::Duration};
 
+use crate::word::ParseError;
+
 /// UTC milliseconds since the epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SignTime(u64);
@@ -84,11 +86,11 @@ impl Window {
     /// # Errors
     ///
     /// The number is not from 1 to 300.
-    pub fn from_seconds(seconds: u64) -> Result<Self, WindowError> {
+    pub fn from_seconds(seconds: u64) -> Result<Self, ParseError> {
         if (1..=300).contains(&seconds) {
             Ok(Self(Duration::from_secs(seconds)))
         } else {
-            Err(WindowError)
+            Err(ParseError("1 to 300 seconds"))
         }
     }
 
@@ -110,11 +112,6 @@ impl Default for Window {
         Self(Duration::from_secs(60))
     }
 }
-
-/// The window is out of range: too narrow for real clocks, or too wide to reject old requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("1 to 300 seconds")]
-pub struct WindowError;
 
 #[cfg(test)]
 mod tests {

@@ -80,7 +80,7 @@ pub(crate) const CAUSES: [&str; UNEXPLAINED.len() + Slip::ALL.len()] = {
         causes[index] = if index < UNEXPLAINED.len() {
             UNEXPLAINED[index]
         } else {
-            Slip::ALL[index - UNEXPLAINED.len()].text_id()
+            Slip::ALL[index - UNEXPLAINED.len()].as_str()
         };
         index += 1;
     }

@@ -239,7 +239,7 @@ fn a_failed_verification_counts_by_its_cause() {
     ));
     for slip in Slip::ALL {
         let rejection = Rejection::SignMismatch { slip: Some(slip) };
-        cases.push((rejection, Some(slip.text_id())));
+        cases.push((rejection, Some(slip.as_str())));
     }
     let slip = Some(Slip::Preset("wechat"));
     cases.push((Rejection::SignMismatch { slip }, Some("hint_preset")));

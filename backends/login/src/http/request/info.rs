@@ -51,7 +51,7 @@ impl RequestInfo {
     }
 
     pub(crate) fn from_parts(parts: &Parts, headers: &HeaderNames) -> Self {
-        let named = parts.headers.get(headers.language());
+        let named = parts.headers.get(&headers.language);
         let language = Language::from_header(named.map(|value| value.as_bytes()));
         let accepted = || {
             text(&parts.headers, &ACCEPT_LANGUAGE).map_or(language, Language::from_accept_language)

@@ -98,7 +98,7 @@ impl FromRequestParts<HandlerContext> for AuthenticatedUser {
         let CallingApplication(application) =
             CallingApplication::from_request_parts(parts, context).await?;
         let service = &context.service;
-        let name = service.config.headers.authorization();
+        let name = &service.config.headers.authorization;
         let mut values = parts.headers.get_all(name).into_iter();
         let value = match (values.next(), values.next()) {
             (None, _) => return Err(LoginError::AuthorizationMissing),

@@ -1,0 +1,57 @@
+//! What several types of this project have alike.
+
+/// Defines an enum of words, each written behind its variant: with `as_str`, and with `ALL`, in which the index of each is
+/// its number. A variant with a value also has the one that `ALL` shows.
+#[macro_export]
+macro_rules! label_enum {
+    (
+        $(#[$attribute:meta])*
+        $visibility:vis enum $name:ident {
+            $($(#[$doc:meta])* $variant:ident $(($payload:ty = $example:expr))? = $value:expr,)*
+        }
+    ) => {
+        $(#[$attribute])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        $visibility enum $name {
+            $($(#[$doc])* $variant $(($payload))?,)*
+        }
+
+        impl $name {
+            /// All of them, in their order.
+            $visibility const ALL: [Self; [$($value),*].len()] = [$(Self::$variant $(($example))?),*];
+
+            /// The word.
+            #[must_use]
+            $visibility const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant { .. } => $value,)* }
+            }
+        }
+    };
+}
+
+/// `Debug` that prints the type's name alone: its value is secret, or long.
+#[macro_export]
+macro_rules! hide_in_debug {
+    ($($name:ident),+) => {
+        $(
+            impl ::std::fmt::Debug for $name {
+                fn fmt(&self, formatter: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                    formatter.write_str(concat!(stringify!($name), "(…)"))
+                }
+            }
+        )+
+    };
+}
+
+/// Formats a type by its `as_str`: `show_as_str!(Name: Display, Debug)`.
+macro_rules! show_as_str {
+    ($name:ident: $($format:ident),+) => {
+        $(
+            impl ::std::fmt::$format for $name {
+                fn fmt(&self, formatter: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                    formatter.write_str(self.as_str())
+                }
+            }
+        )+
+    };
+}
